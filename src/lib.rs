@@ -1,0 +1,6 @@
+//! *Have I seen this key lately?* Filters over a sliding window, in constant memory.
+
+pub mod clock;
+pub mod error;
+
+pub use error::Error;
