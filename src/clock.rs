@@ -1,5 +1,7 @@
 //! Insertions or timestamps, turned into generations: the only thing a filter knows about time.
 
+use std::ops::Range;
+
 use crate::Error;
 
 /// What "lately" means for one filter.
@@ -74,5 +76,182 @@ impl Window {
             Self::Time { span, .. } => span,
         };
         u64::try_from(last - u128::from(window).min(last)).unwrap_or(u64::MAX)
+    }
+}
+
+/// When the keys of one batch were seen.
+#[derive(Debug, Clone, Copy)]
+pub enum Moments<'a> {
+    /// Nobody says, and nobody asks: windows of insertions.
+    Untimed,
+    /// All at one moment: nanoseconds since the Unix epoch.
+    At(i64),
+    /// Each at its own: nanoseconds since the Unix epoch, one per key.
+    Each(&'a [i64]),
+}
+
+impl<'a> Moments<'a> {
+    /// The moments of the keys in `range`.
+    pub fn slice(self, range: Range<usize>) -> Self {
+        match self {
+            Self::Each(moments) => Self::Each(&moments[range]),
+            other => other,
+        }
+    }
+
+    /// The moment of key `i`, and how many keys from `i` on, of `len`, lie in the same span as `span` gives for it.
+    fn run(self, i: usize, len: usize, span: impl Fn(i64) -> Range<i64>) -> Option<(i64, usize)> {
+        match self {
+            Self::Untimed => None,
+            Self::At(moment) => Some((moment, len - i)),
+            Self::Each(all) => {
+                let span = span(all[i]);
+                let run = all[i..len].iter().take_while(|&moment| span.contains(moment)).count();
+                Some((all[i], run.max(1)))
+            }
+        }
+    }
+}
+
+/// Where a filter is in time: how much it has seen, and which generation is open.
+///
+/// Generations are numbered from 0 on the count clock, and from the Unix epoch on the time clock, so that filters of
+/// equal parameters agree on them wherever they run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clock {
+    window: Window,
+    /// Length of a generation: insertions, or nanoseconds.
+    length: u64,
+    /// Insertions so far.
+    inserted: u64,
+    /// Time clock: the latest moment seen, if any was.
+    latest: Option<i64>,
+    /// The generation that is open.
+    generation: i64,
+}
+
+impl Clock {
+    /// A clock that has seen nothing yet, for a filter that keeps `kept` full generations.
+    pub fn new(window: Window, kept: u32) -> Self {
+        Self { window, length: window.generation(kept), inserted: 0, latest: None, generation: 0 }
+    }
+
+    /// The same clock after `inserted` insertions, the latest at `latest`.
+    pub fn resumed(self, inserted: u64, latest: Option<i64>) -> Self {
+        let generation = match self.window {
+            Window::Count { .. } => (inserted.saturating_sub(1) / self.length) as i64,
+            Window::Time { .. } => latest.map_or(0, |moment| self.generation_at(moment)),
+        };
+        Self { inserted, latest, generation, ..self }
+    }
+
+    /// What this clock measures.
+    pub fn window(&self) -> Window {
+        self.window
+    }
+
+    /// Insertions so far.
+    pub fn inserted(&self) -> u64 {
+        self.inserted
+    }
+
+    /// Time clock: the latest moment seen.
+    pub fn latest(&self) -> Option<i64> {
+        self.latest
+    }
+
+    /// The generation that is open.
+    pub fn generation(&self) -> i64 {
+        self.generation
+    }
+
+    /// Refuses moments the promise cannot cover: missing on a time clock, present on a count clock, or further back
+    /// than the stated lateness. Keys to insert come in order, so each is held against those before it as well.
+    pub fn check(&self, moments: Moments<'_>, in_order: bool) -> Result<(), Error> {
+        let Window::Time { lateness, .. } = self.window else {
+            return match moments {
+                Moments::Untimed => Ok(()),
+                _ => Err(Error::value("at is for windows of time; this filter's window counts insertions")),
+            };
+        };
+        let mut latest = self.latest;
+        let mut check = |position: usize, moment: i64| {
+            let late = latest.map_or(0, |latest| i128::from(latest) - i128::from(moment));
+            if late > i128::from(lateness) {
+                return Err(Error::value(format!(
+                    "at[{position}] lies {} s before the latest time seen, but lateness is {} s: \
+                     sort by time, or construct the filter with a larger lateness",
+                    late as f64 / 1e9,
+                    lateness as f64 / 1e9
+                )));
+            }
+            if in_order {
+                latest = latest.max(Some(moment));
+            }
+            Ok(())
+        };
+        match moments {
+            Moments::Untimed => Err(Error::value("a window of time needs the moment of each key: at")),
+            Moments::At(moment) => check(0, moment),
+            Moments::Each(moments) => moments.iter().enumerate().try_for_each(|(i, &moment)| check(i, moment)),
+        }
+    }
+
+    /// Moves to the moment of key `i`; says how many generations that begins, and how many keys from `i` on, of `len`,
+    /// then act in the open one: none when it is full on the count clock. A late key is taken as of the latest moment:
+    /// it stays longer.
+    pub(crate) fn run(&mut self, moments: Moments<'_>, i: usize, len: usize) -> (u64, usize) {
+        let Window::Time { .. } = self.window else {
+            let room = (self.generation as u64 + 1) * self.length - self.inserted;
+            return (0, (len - i).min(usize::try_from(room).unwrap_or(usize::MAX)));
+        };
+        let not_past = |moment| i64::MIN..self.span_of(self.generation_at(self.latest.unwrap_or(moment).max(moment))).end;
+        let Some((moment, run)) = moments.run(i, len, not_past) else {
+            return (0, len - i);
+        };
+        let first = self.latest.is_none();
+        let before = self.generation;
+        self.latest = self.latest.max(Some(moment));
+        self.generation = self.generation_at(self.latest.unwrap_or(moment));
+        if let Moments::Each(all) = moments {
+            self.latest = self.latest.max(all[i..i + run].iter().copied().max());
+        }
+        (if first { 0 } else { self.generation.abs_diff(before) }, run)
+    }
+
+    /// Count clock: opens the next generation, for the insertion that no longer fits into the open one.
+    pub(crate) fn turn(&mut self) {
+        self.generation += 1;
+    }
+
+    /// Counts insertions into the open generation.
+    pub(crate) fn count(&mut self, insertions: u64) {
+        self.inserted += insertions;
+    }
+
+    /// For a query, which moves nothing: how many generations after the open one key `i` asks in, and how many keys
+    /// from `i` on, of `len`, ask in the same.
+    pub(crate) fn pending(&self, moments: Moments<'_>, i: usize, len: usize) -> (u64, usize) {
+        let asked_in = |moment: i64| self.generation_at(moment).max(self.generation);
+        let alike = |moment: i64| {
+            let Range { start, end } = self.span_of(asked_in(moment));
+            if asked_in(moment) == self.generation { i64::MIN..end } else { start..end }
+        };
+        match (self.latest, moments.run(i, len, alike)) {
+            (Some(_), Some((moment, run))) => (asked_in(moment).abs_diff(self.generation), run),
+            _ => (0, len - i),
+        }
+    }
+
+    /// The moments of a generation, as far as moments go.
+    fn span_of(&self, generation: i64) -> Range<i64> {
+        let start = |generation: i128| {
+            (generation * i128::from(self.length)).clamp(i64::MIN.into(), i64::MAX.into()) as i64
+        };
+        start(generation.into())..start(i128::from(generation) + 1)
+    }
+
+    fn generation_at(&self, moment: i64) -> i64 {
+        moment.div_euclid(self.length as i64)
     }
 }

@@ -1,0 +1,201 @@
+//! The engine: whatever a filter's cells look like, this is how a batch of keys meets them.
+//!
+//! A batch is cut into runs of keys that belong to one generation, so that no key pays for the clock. Within a run the
+//! cells of the key [`AHEAD`] places on are fetched while the present one is worked on, so that the latencies of
+//! memory overlap. Keys still act one after the other: a batch gives what its keys give one by one, repeats included.
+
+use crate::Error;
+use crate::bits::Address;
+use crate::clock::{Clock, Moments};
+use crate::filter::Layout;
+use crate::words::Words;
+
+/// Keys in flight. More than 16 to 64 outstanding lines gain nothing; they only evict each other.
+const AHEAD: usize = 16;
+
+/// Cells that age by generations: a layout, its words, and the clock that opens the generations.
+#[derive(Clone)]
+pub struct Aged<L> {
+    pub(crate) layout: L,
+    pub(crate) words: Words,
+    pub(crate) clock: Clock,
+}
+
+/// A filter's cells as the outside sees them: batches in, answers out, whatever the layout.
+///
+/// An error leaves everything as it was.
+pub trait Engine: Send + Sync {
+    /// Inserts the keys in order.
+    fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error>;
+
+    /// Writes to `present` which of the keys the filter holds. Changes nothing: on a time clock, generations that
+    /// have begun since the last insertion are taken into account key by key.
+    fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error>;
+
+    /// For each key in order: writes to `seen` whether the filter holds it, then inserts it: always with `refresh`,
+    /// without it only when it was not there, so that the age of the first sighting runs on.
+    fn duplicated(
+        &mut self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        refresh: bool,
+        seen: &mut [bool],
+    ) -> Result<(), Error>;
+
+    /// Where the filter is in time.
+    fn clock(&self) -> &Clock;
+
+    /// The cells.
+    fn words(&self) -> &Words;
+
+    /// Share of the bits set in each part that ages as one, the newest first.
+    fn fill(&self) -> Vec<f64>;
+
+    /// Chance that a fresh key matches in each part that ages as one, the newest first.
+    fn match_rates(&self) -> Vec<f64>;
+
+    /// A copy that shares the words until either writes.
+    fn clone_box(&self) -> Box<dyn Engine>;
+}
+
+impl Clone for Box<dyn Engine> {
+    fn clone(&self) -> Self {
+        self.clone_box()
+    }
+}
+
+impl<L: Layout> Engine for Aged<L> {
+    fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
+        self.clock.check(at, true)?;
+        let (layout, clock, words) = (self.layout, &mut self.clock, self.words.to_mut()?);
+        let address = Address::of(words);
+        let mut i = 0;
+        while i < hashes.len() {
+            let (begun, run) = clock.run(at, i, hashes.len());
+            age(layout, words, clock.generation(), begun);
+            if run == 0 {
+                clock.turn();
+                age(layout, words, clock.generation(), 1);
+                continue;
+            }
+            let phase = layout.phase(clock.generation());
+            in_flight(
+                &hashes[i..i + run],
+                |hash| layout.fetch_newest(address, phase, hash),
+                |_, hash| layout.insert(words, phase, hash),
+            );
+            clock.count(run as u64);
+            i += run;
+        }
+        Ok(())
+    }
+
+    fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
+        self.clock.check(at, false)?;
+        let (layout, words) = (self.layout, self.words.as_slice());
+        let (address, phase) = (Address::of(words), layout.phase(self.clock.generation()));
+        let mut i = 0;
+        while i < hashes.len() {
+            let (pending, run) = self.clock.pending(at, i, hashes.len());
+            let present = &mut present[i..i + run];
+            in_flight(
+                &hashes[i..i + run],
+                |hash| layout.fetch_all(address, hash),
+                |j, hash| present[j] = layout.contains(words, phase, pending, hash),
+            );
+            i += run;
+        }
+        Ok(())
+    }
+
+    fn duplicated(
+        &mut self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        refresh: bool,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
+        self.clock.check(at, true)?;
+        let (layout, clock, words) = (self.layout, &mut self.clock, self.words.to_mut()?);
+        let address = Address::of(words);
+        let mut i = 0;
+        while i < hashes.len() {
+            let (begun, run) = clock.run(at, i, hashes.len());
+            age(layout, words, clock.generation(), begun);
+            let phase = layout.phase(clock.generation());
+            if run == 0 {
+                // Looked up while the old generation is still open; only an insertion opens the next.
+                seen[i] = layout.contains(words, phase, 0, hashes[i]);
+                if refresh || !seen[i] {
+                    clock.turn();
+                    age(layout, words, clock.generation(), 1);
+                    layout.insert(words, layout.phase(clock.generation()), hashes[i]);
+                    clock.count(1);
+                }
+                i += 1;
+                continue;
+            }
+            let seen = &mut seen[i..i + run];
+            let mut inserted = 0;
+            in_flight(
+                &hashes[i..i + run],
+                |hash| layout.fetch_all(address, hash),
+                |j, hash| {
+                    seen[j] = layout.contains(words, phase, 0, hash);
+                    if refresh || !seen[j] {
+                        layout.insert(words, phase, hash);
+                        inserted += 1;
+                    }
+                },
+            );
+            clock.count(inserted);
+            i += run;
+        }
+        Ok(())
+    }
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn words(&self) -> &Words {
+        &self.words
+    }
+
+    fn fill(&self) -> Vec<f64> {
+        self.layout.fill(self.words.as_slice(), self.layout.phase(self.clock.generation()))
+    }
+
+    fn match_rates(&self) -> Vec<f64> {
+        self.layout.match_rates(self.words.as_slice(), self.layout.phase(self.clock.generation()))
+    }
+
+    fn clone_box(&self) -> Box<dyn Engine> {
+        Box::new(self.clone())
+    }
+}
+
+/// Calls `act` on every key in order, with the cells of the keys to come on their way.
+#[inline(always)]
+fn in_flight(hashes: &[u64], fetch: impl Fn(u64), mut act: impl FnMut(usize, u64)) {
+    for &hash in hashes.iter().take(AHEAD) {
+        fetch(hash);
+    }
+    for (i, &hash) in hashes.iter().enumerate() {
+        if let Some(&coming) = hashes.get(i + AHEAD) {
+            fetch(coming);
+        }
+        act(i, hash);
+    }
+}
+
+/// Opens the last `begun` generations up to `open`; a gap longer than the filter remembers empties it at once.
+fn age<L: Layout>(layout: L, words: &mut [u64], open: i64, begun: u64) {
+    if begun >= layout.generations() {
+        words.fill(0);
+    } else {
+        for generation in open - begun as i64 + 1..=open {
+            layout.open(words, generation);
+        }
+    }
+}
