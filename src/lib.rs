@@ -5,6 +5,7 @@ pub mod bits;
 pub mod clock;
 pub mod error;
 pub mod filter;
+pub mod format;
 pub mod sizing;
 pub mod words;
 

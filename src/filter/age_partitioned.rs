@@ -79,7 +79,8 @@ impl Cells for Slice {
     }
 
     fn match_rate(&self, words: &[u64]) -> f64 {
-        count_ones(words) as f64 / self.bits as f64
+        // A damaged file may have bits beyond the last of the slice.
+        (count_ones(words) as f64 / self.bits as f64).min(1.0)
     }
 }
 
@@ -256,17 +257,40 @@ pub struct AgePartitioned {
 }
 
 impl AgePartitioned {
+    /// Its number in the saved form.
+    pub const KIND: u16 = 1;
+
     /// An empty filter.
     pub fn new(shape: Shape, window: Window, seed: u64) -> Result<Self, Error> {
         let len = usize::try_from(shape.nbytes() / 8).map_err(|_| Error::Memory { bytes: shape.nbytes() })?;
-        Self::resumed(shape, Clock::new(window.check()?, shape.l), seed, Words::zeroed(len)?)
+        Ok(Self::assemble(shape, Clock::new(window.check()?, shape.l), seed, Words::zeroed(len)?))
     }
 
-    /// The filter whose cells are `words` and whose clock stands at `clock`.
-    pub fn resumed(shape: Shape, clock: Clock, seed: u64, words: Words) -> Result<Self, Error> {
+    /// The filter that [`parameters`](Filter::parameters) gave these values for, with these cells, its clock as
+    /// `resume` makes it for the full generations kept.
+    pub fn from_saved(
+        parameters: &[u64],
+        resume: impl FnOnce(u32) -> Clock,
+        seed: u64,
+        words: Words,
+    ) -> Result<Self, Error> {
+        let damaged = || Error::format("the parameters are damaged");
+        let &[k, l, slice_bits, blocks, block_bits, parts, ..] = parameters else {
+            return Err(damaged());
+        };
+        let narrow = |value: u64| u32::try_from(value).map_err(|_| damaged());
+        let segment = match slice_bits {
+            0 => Segment::Blocks { blocks, block_bits: narrow(block_bits)?, parts: narrow(parts)? },
+            bits => Segment::Slice { bits },
+        };
+        let shape = Shape::new(narrow(k)?, narrow(l)?, segment).map_err(|error| Error::format(error.to_string()))?;
         if words.as_slice().len() as u64 != shape.nbytes() / 8 {
             return Err(Error::format("the cells are not as many as the parameters say"));
         }
+        Ok(Self::assemble(shape, resume(shape.l), seed, words))
+    }
+
+    fn assemble(shape: Shape, clock: Clock, seed: u64, words: Words) -> Self {
         fn aged<C: Cells>(cells: C, shape: Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
             Box::new(Aged { layout: Ring { cells, k: shape.k, slices: shape.k + shape.l }, words, clock })
         }
@@ -279,7 +303,7 @@ impl AgePartitioned {
                 _ => aged(Blocks::<8>::new(blocks, block_bits), shape, clock, words),
             },
         };
-        Ok(Self { shape, seed, ring })
+        Self { shape, seed, ring }
     }
 
     /// Its parameters.
@@ -305,15 +329,23 @@ impl Filter for AgePartitioned {
         self.seed
     }
 
+    fn kind(&self) -> u16 {
+        Self::KIND
+    }
+
     fn parameters(&self) -> Vec<(&'static str, u64)> {
-        let mut parameters = vec![("k", self.shape.k.into()), ("l", self.shape.l.into())];
-        match self.shape.segment {
-            Segment::Slice { bits } => parameters.push(("slice_bits", bits)),
-            Segment::Blocks { blocks, block_bits, parts } => {
-                parameters.extend([("blocks", blocks), ("block_bits", block_bits.into()), ("parts", parts.into())]);
-            }
-        }
-        parameters
+        let (slice_bits, blocks, block_bits, parts) = match self.shape.segment {
+            Segment::Slice { bits } => (bits, 0, 0, 0),
+            Segment::Blocks { blocks, block_bits, parts } => (0, blocks, block_bits, parts),
+        };
+        vec![
+            ("k", self.shape.k.into()),
+            ("l", self.shape.l.into()),
+            ("slice_bits", slice_bits),
+            ("blocks", blocks),
+            ("block_bits", block_bits.into()),
+            ("parts", parts.into()),
+        ]
     }
 
     fn fpr(&self) -> f64 {

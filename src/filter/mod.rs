@@ -55,7 +55,10 @@ pub trait Filter: Send + Sync {
     /// The seed its keys are hashed with.
     fn seed(&self) -> u64;
 
-    /// The parameters of its paper, by the names of `from_parameters`.
+    /// Its number in the [saved form](crate::format).
+    fn kind(&self) -> u16;
+
+    /// The parameters of its paper, by the names of `from_parameters`; zero where one does not apply.
     fn parameters(&self) -> Vec<(&'static str, u64)>;
 
     /// Chance that a key never inserted is reported, at the worst phase and planned load, exactly in expectation.

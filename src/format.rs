@@ -1,0 +1,242 @@
+//! The saved form of a filter. All numbers are little endian; version 1 is:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
+//! | 8..10 | version of this format: 1 |
+//! | 10..12 | kind of filter: 1 age-partitioned |
+//! | 12..14 | scheme its keys are hashed by ([`key::SCHEME`](crate::key::SCHEME)) |
+//! | 14..16 | zero |
+//! | 16..24 | seed |
+//! | 24..32 | bytes of the parameters that follow this header, a multiple of 64 |
+//! | 32..40 | bytes of the cells that follow them |
+//! | 40..48 | xxh3-64 of the cells |
+//! | 48..56 | zero |
+//! | 56..64 | xxh3-64 of bytes 0..56 and the parameters |
+//! | 64.. | parameters: 64-bit words, zero up to their length |
+//! | .. | cells: the words of the filter, at a multiple of 64 bytes, so that a mapped file is used where it lies |
+//!
+//! The parameters of every filter begin with its clock:
+//!
+//! | word | what |
+//! |---|---|
+//! | 0 | 0: insertions, 1: time |
+//! | 1 | window: insertions, or nanoseconds |
+//! | 2, 3 | lateness in nanoseconds, capacity in keys (time), or zero |
+//! | 4 | insertions so far |
+//! | 5, 6 | 1 and the latest moment seen, in nanoseconds since the epoch (time), or zeros |
+//!
+//! The age-partitioned filter goes on with k, l, slice bits, blocks, block bits and parts, zero where they do not apply.
+//!
+//! Reading trusts nothing: lengths are compared with what is there before anything is allocated, sums before anything
+//! is believed, parameters as if a user had passed them. Any pattern of cells is a legal filter.
+//! The sums guard against damage, not against an adversary.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
+use memmap2::Mmap;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::Error;
+use crate::clock::{Clock, Window};
+use crate::filter::{AgePartitioned, Filter};
+use crate::key::SCHEME;
+use crate::words::{Lender, Words};
+
+const MAGIC: [u8; 8] = *b"\x89LAT\r\n\x1a\n";
+const VERSION: u16 = 1;
+const HEADER: usize = 64;
+/// Every filter's parameters fit into one more line; a longer block is not of this version.
+const MOST_PARAMETERS: u64 = 64 * 16;
+/// More insertions than any stream has, and no arithmetic of the clock overflows.
+const MOST_INSERTED: u64 = 1 << 62;
+
+/// What [`save`] and [`open`] can meet besides a filter that cannot be read.
+#[derive(Debug)]
+pub enum SaveError {
+    /// The file cannot be written, read or replaced.
+    Io(std::io::Error),
+    /// The bytes are no filter, or there is no memory for it.
+    Filter(Error),
+}
+
+impl From<std::io::Error> for SaveError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<Error> for SaveError {
+    fn from(error: Error) -> Self {
+        Self::Filter(error)
+    }
+}
+
+/// Header and parameters of a filter: all of its saved form but the cells.
+pub fn preamble(filter: &dyn Filter) -> Vec<u8> {
+    let clock = filter.engine().clock();
+    let window = match clock.window() {
+        Window::Count { insertions } => [0, insertions, 0, 0],
+        Window::Time { span, lateness, capacity } => [1, span, lateness, capacity],
+    };
+    let seen = [clock.inserted(), clock.latest().is_some().into(), clock.latest().unwrap_or(0) as u64];
+    let own = filter.parameters().into_iter().map(|(_, value)| value);
+    let mut parameters: Vec<u8> = window.into_iter().chain(seen).chain(own).flat_map(u64::to_le_bytes).collect();
+    parameters.resize(parameters.len().next_multiple_of(64), 0);
+
+    let cells: &[u8] = filter.engine().words().as_ref();
+    let mut bytes = Vec::with_capacity(HEADER + parameters.len());
+    bytes.extend(MAGIC);
+    for number in [VERSION, filter.kind(), SCHEME, 0] {
+        bytes.extend(number.to_le_bytes());
+    }
+    for number in [filter.seed(), parameters.len() as u64, cells.len() as u64, xxh3_64(cells), 0] {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.extend(sum(&bytes, &parameters).to_le_bytes());
+    bytes.extend(parameters);
+    bytes
+}
+
+/// The filter saved in `bytes`, whose cells stay where they are until it is written to.
+pub fn from_bytes(bytes: Lender) -> Result<Box<dyn Filter>, Error> {
+    let all: &[u8] = (*bytes).as_ref();
+    let preamble = Preamble::read(&mut &*all, all.len() as u64)?;
+    let (start, len) = (preamble.len, preamble.cells);
+    preamble.filter(Words::lent(bytes, start, len / 8)?)
+}
+
+/// The filter of this preamble with these cells, which stay where they are until it is written to.
+pub fn from_parts(preamble: &[u8], cells: Lender) -> Result<Box<dyn Filter>, Error> {
+    let len = (*cells).as_ref().len();
+    let preamble = Preamble::read(&mut &preamble[..], preamble.len() as u64 + len as u64)?;
+    preamble.filter(Words::lent(cells, 0, len / 8)?)
+}
+
+/// Writes a filter to a file, which is replaced when all is on disk: nobody ever sees half of one.
+pub fn save(filter: &dyn Filter, path: &Path) -> Result<(), SaveError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".lately-").suffix(".tmp");
+    #[cfg(unix)]
+    // What the process's umask leaves of this, as for any other new file.
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder)?;
+    file.write_all(&preamble(filter))?;
+    file.write_all(filter.engine().words().as_ref())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    // The rename itself is on disk only with its folder; where folders cannot be synced it is as safe as it can be.
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+/// Reads a filter from a file; with `mmap` its cells stay in the file until the filter is written to.
+pub fn open(path: &Path, mmap: bool) -> Result<Box<dyn Filter>, SaveError> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(Error::format("not a regular file").into());
+    }
+    let mut file = File::open(path)?;
+    if mmap {
+        // SAFETY: the file must not be changed in place while it is mapped. `save` never does: it replaces it, and the
+        // mapping keeps the old one. The docs of `open` say so.
+        let map = unsafe { Mmap::map(&file)? };
+        return Ok(from_bytes(Box::new(map))?);
+    }
+    let size = file.metadata()?.len();
+    let preamble = Preamble::read(&mut file, size)?;
+    let mut words = Words::zeroed(preamble.cells / 8)?;
+    file.read_exact(bytemuck::cast_slice_mut(words.to_mut()?))?;
+    Ok(preamble.filter(words)?)
+}
+
+/// Header and parameters that hold together and promise no more bytes than there are.
+struct Preamble {
+    kind: u16,
+    seed: u64,
+    parameters: Vec<u64>,
+    /// Bytes up to the cells.
+    len: usize,
+    /// Bytes of cells.
+    cells: usize,
+    cells_sum: u64,
+}
+
+impl Preamble {
+    /// Reads it from the beginning of `bytes` bytes.
+    fn read(source: &mut impl Read, bytes: u64) -> Result<Self, Error> {
+        let short = |_| Error::format("the bytes are cut short");
+        let mut header = [0; HEADER];
+        source.read_exact(&mut header).map_err(short)?;
+        if header[..8] != MAGIC {
+            return Err(Error::format("not a saved filter"));
+        }
+        let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| header[at + i]));
+        if half(8) != VERSION {
+            return Err(Error::format(format!("saved in format {}, but this version reads format {VERSION}", half(8))));
+        }
+        let (length, cells) = (word(24), word(32));
+        if length > MOST_PARAMETERS || length % 64 != 0 || cells % 8 != 0 {
+            return Err(Error::format("the header is damaged"));
+        }
+        let promised = (HEADER as u64 + length).checked_add(cells);
+        if promised != Some(bytes) {
+            return Err(Error::format(format!("the header promises {promised:?} bytes, but there are {bytes}")));
+        }
+        let mut parameters = vec![0; length as usize];
+        source.read_exact(&mut parameters).map_err(short)?;
+        if sum(&header[..56], &parameters) != word(56) {
+            return Err(Error::format("the header or the parameters are damaged"));
+        }
+        if half(12) != SCHEME {
+            let (saved, here) = (half(12), SCHEME);
+            return Err(Error::format(format!("keys were hashed by scheme {saved}, but this version has {here}")));
+        }
+        let fields = parameters.chunks_exact(8).map(|bytes| u64::from_le_bytes(std::array::from_fn(|i| bytes[i])));
+        Ok(Self {
+            kind: half(10),
+            seed: word(16),
+            parameters: fields.collect(),
+            len: HEADER + length as usize,
+            cells: cells as usize,
+            cells_sum: word(40),
+        })
+    }
+
+    /// The filter with these cells.
+    fn filter(self, words: Words) -> Result<Box<dyn Filter>, Error> {
+        if xxh3_64(words.as_ref()) != self.cells_sum {
+            return Err(Error::format("the cells are damaged"));
+        }
+        let damaged = || Error::format("the parameters are damaged");
+        let [unit, window, lateness, capacity, inserted, timed, latest, ref own @ ..] = self.parameters[..] else {
+            return Err(damaged());
+        };
+        let window = match unit {
+            0 => Window::Count { insertions: window },
+            1 => Window::Time { span: window, lateness, capacity },
+            _ => return Err(damaged()),
+        };
+        if inserted > MOST_INSERTED || timed > unit {
+            return Err(damaged());
+        }
+        let window = window.check().map_err(|error| Error::format(error.to_string()))?;
+        let resume = |kept| Clock::new(window, kept).resumed(inserted, (timed == 1).then_some(latest as i64));
+        match self.kind {
+            AgePartitioned::KIND => Ok(Box::new(AgePartitioned::from_saved(own, resume, self.seed, words)?)),
+            kind => Err(Error::format(format!("filters of kind {kind} are not known to this version"))),
+        }
+    }
+}
+
+fn sum(header: &[u8], parameters: &[u8]) -> u64 {
+    let mut hasher = Xxh3::new();
+    hasher.update(header);
+    hasher.update(parameters);
+    hasher.digest()
+}

@@ -1,0 +1,173 @@
+//! Saving, opening and pickling; cells are lent to and by Python, never copied without need.
+
+use std::path::{Path, PathBuf};
+
+use pyo3::buffer::PyBuffer;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyBufferError, PyMemoryError, PyOSError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::filter::{Filter, wrap};
+use crate::Error;
+use crate::format::{self, SaveError};
+use crate::words::{Lender, Words};
+
+create_exception!(lately, FormatError, PyValueError, "The bytes are no filter that this version can read.");
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::Value(_) => PyValueError::new_err(message),
+            Error::Memory { .. } => PyMemoryError::new_err(message),
+            Error::Format(_) => FormatError::new_err(message),
+        }
+    }
+}
+
+/// A failure that names the file.
+pub fn file_error(error: SaveError, path: &Path) -> PyErr {
+    match error {
+        SaveError::Filter(Error::Format(message)) => FormatError::new_err(format!("{}: {message}", path.display())),
+        SaveError::Filter(error) => error.into(),
+        SaveError::Io(error) => match error.raw_os_error() {
+            Some(code) => PyOSError::new_err((code, error.to_string(), path.to_path_buf())),
+            None => error.into(),
+        },
+    }
+}
+
+/// Open a saved filter.
+///
+/// Parameters
+/// ----------
+/// path : path-like
+///     File that `Filter.save` wrote.
+/// mmap : bool, default False
+///     Leave the cells in the file until the filter is first written to: many processes that only query then share one
+///     copy of them. The file must not be changed in place meanwhile; `Filter.save` replaces it, which is safe.
+///
+/// Returns
+/// -------
+/// Filter
+///     Of the class it was saved from; it goes on exactly where it stopped.
+///
+/// Raises
+/// ------
+/// FormatError
+///     If the file is no filter, is damaged, or was saved by a version this one cannot read.
+/// OSError
+///     If it cannot be read.
+///
+/// Examples
+/// --------
+/// >>> import os, tempfile
+/// >>> path = os.path.join(tempfile.mkdtemp(), "seen.lately")
+/// >>> f = lately.AgePartitionedBloomFilter(window=1000, fpr=0.01)
+/// >>> f.add("a")
+/// >>> f.save(path)
+/// >>> "a" in lately.open(path)
+/// True
+#[pyfunction]
+#[pyo3(signature = (path, *, mmap=false))]
+pub fn open(py: Python<'_>, path: PathBuf, mmap: bool) -> PyResult<Py<PyAny>> {
+    let filter = py.detach(|| format::open(&path, mmap)).map_err(|error| file_error(error, &path))?;
+    wrap(py, filter)
+}
+
+/// Read a filter from the bytes that `Filter.to_bytes` gave.
+///
+/// Parameters
+/// ----------
+/// data : bytes-like
+///     If it is read-only, the cells stay in it until the filter is first written to.
+///
+/// Returns
+/// -------
+/// Filter
+///     Of the class it was saved from; it goes on exactly where it stopped.
+///
+/// Raises
+/// ------
+/// FormatError
+///     If the bytes are no filter, are damaged, or were written by a version this one cannot read.
+///
+/// Examples
+/// --------
+/// >>> f = lately.AgePartitionedBloomFilter(window=1000, fpr=0.01)
+/// >>> f.add("a")
+/// >>> "a" in lately.from_bytes(f.to_bytes())
+/// True
+#[pyfunction]
+pub fn from_bytes(py: Python<'_>, data: PyBuffer<u8>) -> PyResult<Py<PyAny>> {
+    let data = lender(py, data)?;
+    wrap(py, py.detach(|| format::from_bytes(data))?)
+}
+
+/// What pickle calls: the filter of this preamble and these cells.
+#[pyfunction(name = "_from_parts")]
+pub fn from_parts(py: Python<'_>, preamble: Vec<u8>, cells: PyBuffer<u8>) -> PyResult<Py<PyAny>> {
+    let cells = lender(py, cells)?;
+    wrap(py, py.detach(|| format::from_parts(&preamble, cells))?)
+}
+
+/// What pickle calls and with what: from protocol 5 on with the cells as a buffer, which can travel out of band.
+pub fn reduce<'py>(slf: &Bound<'py, Filter>, protocol: u8) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let py = slf.py();
+    let core = py.import("lately._core")?;
+    let filter = slf.get();
+    if protocol < 5 {
+        let arguments = (filter.to_bytes(py)?,).into_pyobject(py)?;
+        return Ok((core.getattr("from_bytes")?, arguments.into_any()));
+    }
+    let (preamble, words) = py.detach(|| filter.snapshot());
+    let cells = py.import("pickle")?.call_method1("PickleBuffer", (Cells(words),))?;
+    let arguments = (PyBytes::new(py, &preamble), cells).into_pyobject(py)?;
+    Ok((core.getattr("_from_parts")?, arguments.into_any()))
+}
+
+/// A Python buffer, as memory that is lent while it is held.
+struct LentBuffer(PyBuffer<u8>);
+
+impl AsRef<[u8]> for LentBuffer {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: `lender` took it contiguous and read-only, and the buffer keeps it in place while it is held. Its
+        // owner has promised not to change it: with a read-only view of memory that is written to elsewhere, answers
+        // would change with it, but every pattern of cells is legal, so nothing is read out of bounds.
+        unsafe { std::slice::from_raw_parts(self.0.buf_ptr().cast(), self.0.len_bytes()) }
+    }
+}
+
+/// Memory to read a filter from: the buffer itself when nobody may write to it, else a copy.
+fn lender(py: Python<'_>, buffer: PyBuffer<u8>) -> PyResult<Lender> {
+    if buffer.readonly() && buffer.is_c_contiguous() && buffer.len_bytes() > 0 {
+        Ok(Box::new(LentBuffer(buffer)))
+    } else {
+        Ok(Box::new(buffer.to_vec(py)?))
+    }
+}
+
+/// The cells of a filter, lent to Python; the filter copies them before it writes to them again.
+#[pyclass(frozen)]
+struct Cells(Words);
+
+#[pymethods]
+impl Cells {
+    /// # Safety
+    /// Called by the interpreter, with a `view` to fill.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: std::ffi::c_int) -> PyResult<()> {
+        if view.is_null() {
+            return Err(PyBufferError::new_err("no view to fill"));
+        }
+        let bytes: &[u8] = slf.get().0.as_ref();
+        let (start, len) = (bytes.as_ptr().cast_mut().cast(), bytes.len() as ffi::Py_ssize_t);
+        // SAFETY: `view` is valid by the protocol; the memory lives as long as this object, which the view holds on
+        // to, and is marked read-only. Words never move or change while anybody shares them.
+        match unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, len, 1, flags) } {
+            0 => Ok(()),
+            _ => Err(PyErr::fetch(slf.py())),
+        }
+    }
+}
