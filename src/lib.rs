@@ -2,5 +2,6 @@
 
 pub mod clock;
 pub mod error;
+pub mod sizing;
 
 pub use error::Error;
