@@ -31,20 +31,20 @@ pub fn blocks(blocks: u64, block_bits: u32, parts: u32, keys: u64) -> f64 {
         return 1.0; // rounds to it; and bounds the loads below: mean * share < 40
     }
     if blocks == 1 {
-        return slice_match(-(keys as f64 * (-share).ln_1p()).exp_m1(), parts);
+        return all_parts(-(keys as f64 * (-share).ln_1p()).exp_m1(), parts);
     }
     let (n, odds) = (keys as f64, 1.0 / (blocks - 1) as f64);
     let mean = n / blocks as f64;
     // Chernoff: loads more than t below the mean have weight below exp(-t^2 / (2 mean)), here e^-45 = 3e-20.
     let mut load = (mean - (90.0 * mean).sqrt()).floor().max(0.0);
-    let mut part_fill = -(load * (-share).ln_1p()).exp_m1();
+    let mut part_empty = (load * (-share).ln_1p()).exp();
     let (mut weight, mut total, mut matching) = (1.0, 0.0, 0.0);
     // Above the mean the weights fall, and no load can match with a chance above 1: stop when they no longer count.
     while load <= mean || weight > 1e-20 * matching {
         total += weight;
-        matching += weight * slice_match(part_fill, parts);
+        matching += weight * all_parts(1.0 - part_empty, parts);
         weight *= (n - load) / (load + 1.0) * odds;
-        part_fill += (1.0 - part_fill) * share;
+        part_empty *= 1.0 - share;
         load += 1.0;
     }
     matching / total
@@ -54,7 +54,7 @@ pub fn blocks(blocks: u64, block_bits: u32, parts: u32, keys: u64) -> f64 {
 /// b-th power of the mean part fill.
 pub fn blocks_at_least(blocks: u64, block_bits: u32, parts: u32, keys: u64) -> f64 {
     let share = f64::from(parts) / f64::from(block_bits);
-    slice_match(1.0 - part_empty(blocks, share, keys), parts)
+    all_parts(1.0 - part_empty(blocks, share, keys), parts)
 }
 
 /// Expected share of zeros in the parts, over all blocks: each key sets a given bit with chance share/blocks.
@@ -62,7 +62,7 @@ fn part_empty(blocks: u64, share: f64, keys: u64) -> f64 {
     (keys as f64 * (-share / blocks as f64).ln_1p()).exp()
 }
 
-/// All `parts` bits of a key are set in a block whose parts are filled to `part_fill`.
-fn slice_match(part_fill: f64, parts: u32) -> f64 {
-    part_fill.powi(parts as i32)
+/// All bits of a key are set in a block whose parts are filled to `part_fill`: its b-th power, b a power of two.
+fn all_parts(part_fill: f64, parts: u32) -> f64 {
+    (0..parts.trailing_zeros()).fold(part_fill, |power, _| power * power)
 }
