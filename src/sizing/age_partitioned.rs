@@ -1,0 +1,152 @@
+//! The shape of an age-partitioned Bloom filter (paper 1, plain and blocked): what it costs and what it promises.
+
+mod choose;
+
+pub use choose::{Budget, choose};
+
+use super::{fill, runs};
+use crate::Error;
+
+/// Most segments a filter may have, so that the matches of all of them fit a `u128`.
+pub const MAX_SLICES: u32 = 128;
+
+/// Most bytes a filter may have: far above any machine, far enough below 2^64 that no size can overflow.
+pub const MAX_BYTES: u64 = 1 << 60;
+
+/// One of the k + l parts of the filter that are filled, kept and cleared together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Segment {
+    /// One bit array; a key sets one bit (paper 1, section 5).
+    Slice {
+        /// m, the bits it has.
+        bits: u64,
+    },
+    /// A blocked Bloom filter; a key sets one bit in each part of one block (paper 1, section 6).
+    Blocks {
+        /// Number of blocks.
+        blocks: u64,
+        /// B: bits of a block, 64, 128, 256 or 512.
+        block_bits: u32,
+        /// b: parts of a block, and bits set by a key: 1, 2, 4 or 8.
+        parts: u32,
+    },
+}
+
+impl Segment {
+    /// Whole 64-bit words, or `None` beyond 2^64 bits.
+    fn words(self) -> Option<u64> {
+        match self {
+            Self::Slice { bits } => Some(bits.div_ceil(64)),
+            Self::Blocks { blocks, block_bits, .. } => blocks.checked_mul(u64::from(block_bits / 64)),
+        }
+    }
+
+    /// Chance that a fresh key matches after `keys` distinct keys.
+    fn fill(self, keys: u64) -> f64 {
+        match self {
+            Self::Slice { bits } => fill::slice(bits, keys),
+            Self::Blocks { blocks, block_bits, parts } => fill::blocks(blocks, block_bits, parts, keys),
+        }
+    }
+}
+
+/// Everything that determines the size and the error of an age-partitioned filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Consecutive segments that must match; a key is inserted into the k newest.
+    pub k: u32,
+    /// Full generations kept: the window is l generations.
+    pub l: u32,
+    /// Each of the k + l segments.
+    pub segment: Segment,
+}
+
+impl Shape {
+    /// A shape whose parameters are in range: k and l at least 1, at most [`MAX_SLICES`] segments, at most
+    /// [`MAX_BYTES`] bytes.
+    pub fn new(k: u32, l: u32, segment: Segment) -> Result<Self, Error> {
+        if k == 0 {
+            return Err(Error::value("k must be at least 1, got 0"));
+        }
+        if l == 0 {
+            return Err(Error::value("l must be at least 1, got 0"));
+        }
+        if k.saturating_add(l) > MAX_SLICES {
+            return Err(Error::value(format!("k + l must be at most {MAX_SLICES}, got k={k}, l={l}")));
+        }
+        match segment {
+            Segment::Slice { bits: 0 } => return Err(Error::value("slice_bits must be at least 1, got 0")),
+            Segment::Blocks { blocks: 0, .. } => return Err(Error::value("blocks must be at least 1, got 0")),
+            Segment::Blocks { block_bits, parts, .. } => {
+                check_block_bits(block_bits)?;
+                if ![1, 2, 4, 8].contains(&parts) {
+                    return Err(Error::value(format!("parts must be 1, 2, 4 or 8, got {parts}")));
+                }
+            }
+            Segment::Slice { .. } => {}
+        }
+        match segment.words().and_then(|words| words.checked_mul(8 * u64::from(k + l))) {
+            Some(bytes) if bytes <= MAX_BYTES => Ok(Self { k, l, segment }),
+            _ => Err(Error::value(format!("{} segments of {segment:?} are more than 2**60 bytes", k + l))),
+        }
+    }
+
+    /// 64-bit words of one segment.
+    pub fn words_per_segment(&self) -> u64 {
+        self.segment.words().expect("checked by new")
+    }
+
+    /// Bytes of all k + l segments, each of whole words.
+    pub fn nbytes(&self) -> u64 {
+        8 * u64::from(self.k + self.l) * self.words_per_segment()
+    }
+
+    /// Bits of memory per key of a window of `keys` keys.
+    pub fn bits_per_key(&self, keys: u64) -> f64 {
+        8.0 * self.nbytes() as f64 / keys as f64
+    }
+
+    /// Chance that a fresh key matches each logical segment, the newest first, once k + l generations have passed.
+    ///
+    /// Segment i < k holds i full generations and the current one, the others k full generations (paper 1, section
+    /// 5.1), exactly: the paper's linear gradient (i + 1)/(2k) is too low (errata APBF-1, APBF-9). With
+    /// `keys_in_current` equal to `keys_per_generation` this is the worst phase, just before a shift.
+    pub fn fills(&self, keys_per_generation: u64, keys_in_current: u64) -> Vec<f64> {
+        let full = self.segment.fill(self.keys_when_full(keys_per_generation));
+        let filling = (0..u64::from(self.k))
+            .map(|i| self.segment.fill(keys_per_generation.saturating_mul(i).saturating_add(keys_in_current)));
+        filling.chain((0..self.l).map(|_| full)).collect()
+    }
+
+    /// Probability that a key never inserted is reported present, just before a shift: the worst phase.
+    pub fn false_positive_rate(&self, keys_per_generation: u64) -> f64 {
+        runs::false_positive_rate(self.k, &self.worst_fills(keys_per_generation))
+    }
+
+    /// Keys beyond the window that are still reported, as a share of l generations, just before a shift:
+    /// [`runs::npws`].
+    pub fn npws(&self, keys_per_generation: u64) -> f64 {
+        runs::npws(self.k, self.l, &self.worst_fills(keys_per_generation))
+    }
+
+    /// Segments read by a query, just before a shift: [`runs::expected_accesses`].
+    pub fn expected_accesses(&self, keys_per_generation: u64) -> runs::Accesses {
+        runs::expected_accesses(self.k, self.l, &self.worst_fills(keys_per_generation))
+    }
+
+    fn worst_fills(&self, keys_per_generation: u64) -> Vec<f64> {
+        self.fills(keys_per_generation, keys_per_generation)
+    }
+
+    fn keys_when_full(&self, keys_per_generation: u64) -> u64 {
+        keys_per_generation.saturating_mul(u64::from(self.k))
+    }
+}
+
+fn check_block_bits(block_bits: u32) -> Result<(), Error> {
+    if [64, 128, 256, 512].contains(&block_bits) {
+        Ok(())
+    } else {
+        Err(Error::value(format!("block_bits must be 64, 128, 256 or 512, got {block_bits}")))
+    }
+}
