@@ -32,6 +32,16 @@ pub fn window(
     Ok(Window::Time { span: span("window", window)?, lateness, capacity })
 }
 
+/// A length in the unit of the window: insertions, or nanoseconds.
+pub fn length(name: &str, value: &Bound<'_, PyAny>, window: Window) -> PyResult<u64> {
+    match window {
+        Window::Count { .. } => value.extract().map_err(|_| {
+            PyValueError::new_err(format!("{name} must be a whole number of insertions, as window is; got {value}"))
+        }),
+        Window::Time { .. } => span(name, value),
+    }
+}
+
 /// Nanoseconds of a span of time.
 fn span(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     value.py().import("lately._time")?.call_method1("span", (value, name))?.extract()

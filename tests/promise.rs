@@ -1,0 +1,157 @@
+//! The promise of the age-partitioned filter, plain and blocked, at its worst phase: no key of the window missing just
+//! after a shift, and no more false positives than asked for just before one.
+//!
+//! Both checks are functions that say what is wrong, so that the same checks can be shown to fail on filters sized by
+//! what the paper prints.
+
+use lately::clock::{Moments, Window};
+use lately::filter::{AgePartitioned, Filter};
+use lately::sizing::age_partitioned::{Budget, Segment, Shape, choose};
+use lately::sizing::runs;
+
+const WINDOWS: [u64; 4] = [1, 7, 1000, 100_003];
+const RATES: [f64; 4] = [0.1, 0.01, 0.001, 1e-5];
+const BLOCK_BITS: [Option<u32>; 3] = [None, Some(64), Some(512)];
+
+/// Key number `i` of a stream: splitmix64, a bijection, so keys of one stream never repeat.
+fn key(stream: u64, i: u64) -> u64 {
+    let mut z = (stream << 40).wrapping_add(i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn insert(filter: &mut AgePartitioned, keys: &[u64]) {
+    filter.engine_mut().insert(keys, Moments::Untimed).unwrap();
+}
+
+fn present(filter: &AgePartitioned, keys: &[u64]) -> usize {
+    let mut present = vec![false; keys.len()];
+    filter.engine().query(keys, Moments::Untimed, &mut present).unwrap();
+    present.into_iter().filter(|&present| present).count()
+}
+
+/// Through two full turns of the ring, at every phase: the oldest key of the last `window` is there; and just after
+/// every shift, when keys are lost if ever, all of them are.
+fn check_window(shape: Shape, generations_for: Window, window: u64) -> Result<(), String> {
+    let mut filter = AgePartitioned::new(shape, generations_for, 0).unwrap();
+    let generation = generations_for.generation(shape.l);
+    let turns = 2 * u64::from(shape.k + shape.l) * generation;
+    let mut last = std::collections::VecDeque::new();
+    for n in 0..turns.max(2 * window) {
+        insert(&mut filter, &[key(0, n)]);
+        last.push_back(key(0, n));
+        if last.len() as u64 > window {
+            last.pop_front();
+        }
+        let just_shifted = n % generation == 0;
+        let checked = if just_shifted { last.make_contiguous() } else { &last.make_contiguous()[..1] };
+        let missing = checked.len() - present(&filter, checked);
+        if missing > 0 {
+            return Err(format!("{shape:?}: {missing} of the last {window} keys are missing after insertion {n}"));
+        }
+    }
+    Ok(())
+}
+
+/// Just before a shift of a filter that has turned once: fresh keys are reported no more often than `rate`, but for
+/// five standard deviations of the mean over the trials.
+///
+/// A trial's outcome varies as a coin with that rate; beside it the fill of each slice varies from filter to filter, by
+/// at most what independent cells would (occupied cells are negatively associated), and carries over by the slope of
+/// the rate in that fill.
+fn check_rate(shape: Shape, window: Window, rate: f64, filters: u64, trials: u64) -> Result<f64, String> {
+    let generation = window.generation(shape.l);
+    let inserted = u64::from(shape.k + shape.l + 1) * generation;
+    let mut reported = 0;
+    for stream in 0..filters {
+        let mut filter = AgePartitioned::new(shape, window, 0).unwrap();
+        insert(&mut filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
+        let fresh: Vec<_> = (0..trials).map(|i| key(stream, inserted + i)).collect();
+        reported += present(&filter, &fresh);
+    }
+    let fills = shape.fills(generation, generation);
+    let cells = match shape.segment {
+        Segment::Slice { bits } => bits,
+        Segment::Blocks { blocks, .. } => blocks,
+    };
+    let variance_of_fill = |i: usize| {
+        let mut up = fills.clone();
+        up[i] += 1e-3 * fills[i];
+        let rise = runs::false_positive_rate(shape.k, &up) - runs::false_positive_rate(shape.k, &fills);
+        (rise / (1e-3 * fills[i])).powi(2) * fills[i] * (1.0 - fills[i]) / cells as f64
+    };
+    let between: f64 = (0..fills.len()).map(variance_of_fill).sum();
+    let all = (filters * trials) as f64;
+    let bound = rate + 5.0 * (rate * (1.0 - rate) / all + between / filters as f64).sqrt();
+    let measured = reported as f64 / all;
+    if measured <= bound { Ok(measured) } else { Err(format!("{shape:?}: {measured} is more than {rate} ({bound})")) }
+}
+
+/// Calls `check` for every window, rate and layout that the promise is held to.
+fn for_all(check: impl Fn(Shape, Window, f64) + Sync) {
+    std::thread::scope(|scope| {
+        for block_bits in BLOCK_BITS {
+            let check = &check;
+            scope.spawn(move || {
+                for insertions in WINDOWS {
+                    for rate in RATES {
+                        let window = Window::Count { insertions };
+                        let shape = choose(window, Budget::Rate(rate), None, block_bits).unwrap();
+                        check(shape, window, rate);
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn no_key_of_the_window_is_ever_missing() {
+    for_all(|shape, window, _| {
+        let Window::Count { insertions } = window else { unreachable!() };
+        check_window(shape, window, insertions).unwrap();
+    });
+}
+
+#[test]
+fn the_check_of_the_window_fails_when_one_generation_too_many_is_promised() {
+    for insertions in [1000, 100_003] {
+        let window = Window::Count { insertions };
+        let shape = choose(window, Budget::Rate(0.01), None, None).unwrap();
+        // As if (l + 1) * g keys were kept: generations are then too short, and a window of them loses keys.
+        let short = insertions.div_ceil(u64::from(shape.l) + 1);
+        let promised = Window::Count { insertions: short * u64::from(shape.l) + 1 };
+        check_window(shape, promised, insertions).unwrap_err();
+    }
+}
+
+#[test]
+fn fresh_keys_are_reported_no_more_often_than_asked_for() {
+    for_all(|shape, window, rate| {
+        let Window::Count { insertions } = window else { unreachable!() };
+        // Small filters differ much from each other, large ones little.
+        let (filters, trials) = match insertions {
+            100_003 => (4, 500_000),
+            1000 => (50, 40_000),
+            _ => (20_000, 100),
+        };
+        check_rate(shape, window, rate, filters, trials).unwrap();
+    });
+}
+
+#[test]
+fn the_check_of_the_rate_fails_on_the_fills_the_paper_prints() {
+    let window = Window::Count { insertions: 100_003 };
+    for (k, l, rate) in [(4, 3, 0.1), (7, 5, 0.01), (10, 7, 0.001)] {
+        let generation = window.generation(l);
+        // Section 5.3: r_i = (i + 1) / 2k while filling, 1/2 when full.
+        let printed: Vec<_> = (0..k + l).map(|i| f64::from((i + 1).min(k)) / f64::from(2 * k)).collect();
+        let printed_rate = runs::false_positive_rate(k, &printed);
+        let bits = (f64::from(k) * generation as f64 / std::f64::consts::LN_2).ceil() as u64;
+        let shape = Shape::new(k, l, Segment::Slice { bits }).unwrap();
+        assert!((printed_rate / rate - 1.0).abs() < 0.25);
+        check_rate(shape, window, printed_rate, 10, 500_000).unwrap_err();
+        check_rate(shape, window, shape.false_positive_rate(generation), 10, 500_000).unwrap();
+    }
+}
