@@ -132,8 +132,8 @@ fn fresh_keys_are_reported_no_more_often_than_asked_for() {
         let Window::Count { insertions } = window else { unreachable!() };
         // Small filters differ much from each other, large ones little.
         let (filters, trials) = match insertions {
-            100_003 => (4, 500_000),
-            1000 => (50, 40_000),
+            100_003 => (100, 20_000),
+            1000 => (2000, 1000),
             _ => (20_000, 100),
         };
         check_rate(shape, window, rate, filters, trials).unwrap();
