@@ -33,11 +33,11 @@ pub enum Segment {
 }
 
 impl Segment {
-    /// Whole 64-bit words, or `None` beyond 2^64 bits.
-    fn words(self) -> Option<u64> {
+    /// Whole 64-bit words.
+    fn words(self) -> u64 {
         match self {
-            Self::Slice { bits } => Some(bits.div_ceil(64)),
-            Self::Blocks { blocks, block_bits, .. } => blocks.checked_mul(u64::from(block_bits / 64)),
+            Self::Slice { bits } => bits.div_ceil(64),
+            Self::Blocks { blocks, block_bits, .. } => blocks.saturating_mul(u64::from(block_bits / 64)),
         }
     }
 
@@ -85,20 +85,21 @@ impl Shape {
             }
             Segment::Slice { .. } => {}
         }
-        match segment.words().and_then(|words| words.checked_mul(8 * u64::from(k + l))) {
-            Some(bytes) if bytes <= MAX_BYTES => Ok(Self { k, l, segment }),
-            _ => Err(Error::value(format!("{} segments of {segment:?} are more than 2**60 bytes", k + l))),
+        let shape = Self { k, l, segment };
+        if shape.nbytes() > MAX_BYTES {
+            return Err(Error::value(format!("{} segments of {segment:?} are more than 2**60 bytes", k + l)));
         }
+        Ok(shape)
     }
 
     /// 64-bit words of one segment.
     pub fn words_per_segment(&self) -> u64 {
-        self.segment.words().expect("checked by new")
+        self.segment.words()
     }
 
     /// Bytes of all k + l segments, each of whole words.
     pub fn nbytes(&self) -> u64 {
-        8 * u64::from(self.k + self.l) * self.words_per_segment()
+        self.words_per_segment().saturating_mul(8 * u64::from(self.k + self.l))
     }
 
     /// Bits of memory per key of a window of `keys` keys.

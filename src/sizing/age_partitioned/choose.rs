@@ -185,7 +185,7 @@ impl Candidate {
     }
 
     /// The worst-phase rate if it is at most `limit`. Two lower bounds of the rate come first, each a fraction of the
-    /// cost of the next step: the k oldest segments alone, then the l full ones alone.
+    /// cost of the next step: the k oldest segments alone, then all that are full alone, which are k - 1 and older.
     fn rate_at_most(&self, shape: &Shape, limit: f64) -> Option<f64> {
         let keys_when_full = shape.keys_when_full(self.keys);
         let fill_at_least = match shape.segment {
@@ -198,7 +198,7 @@ impl Candidate {
             return None;
         }
         let full = shape.segment.fill(keys_when_full);
-        if runs::false_positive_rate(self.k, &vec![full; self.l as usize]) > limit {
+        if runs::false_positive_rate(self.k, &vec![full; self.l as usize + 1]) > limit {
             return None;
         }
         Some(shape.false_positive_rate(self.keys)).filter(|&rate| rate <= limit)
