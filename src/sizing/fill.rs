@@ -4,7 +4,7 @@
 /// key matches: 1 - (1 - 1/m)^n (paper 1, section 4.1, the exact form).
 ///
 /// Written with `ln_1p` and `exp_m1`, so that neither a slice of 2^60 bits nor one of a single bit loses digits. The
-/// paper's 1 - e^(-n/m) is low by a factor 1/(2m): 7 % for one key in 7 bits, nothing in a thousand.
+/// paper's 1 - e^(-n/m) is low by a share of up to 1/(2m): 7 % for one key in 7 bits.
 pub fn slice(bits: u64, keys: u64) -> f64 {
     if keys == 0 {
         return 0.0; // ln(1 - 1/1) is -inf, and 0 times that is not a number
@@ -29,7 +29,7 @@ pub fn blocks(blocks: u64, block_bits: u32, parts: u32, keys: u64) -> f64 {
     if keys == 0 {
         return 0.0;
     }
-    if f64::from(parts) * part_empty(blocks, share, keys) < f64::EPSILON / 4.0 {
+    if f64::from(parts) * mean_part_empty(blocks, share, keys) < f64::EPSILON / 4.0 {
         return 1.0; // rounds to it; and bounds the loads below: mean * share < 40
     }
     if blocks == 1 {
@@ -56,11 +56,11 @@ pub fn blocks(blocks: u64, block_bits: u32, parts: u32, keys: u64) -> f64 {
 /// b-th power of the mean part fill.
 pub fn blocks_at_least(blocks: u64, block_bits: u32, parts: u32, keys: u64) -> f64 {
     let share = f64::from(parts) / f64::from(block_bits);
-    all_parts(1.0 - part_empty(blocks, share, keys), parts)
+    all_parts(1.0 - mean_part_empty(blocks, share, keys), parts)
 }
 
 /// Expected share of zeros in the parts, over all blocks: each key sets a given bit with chance share/blocks.
-fn part_empty(blocks: u64, share: f64, keys: u64) -> f64 {
+fn mean_part_empty(blocks: u64, share: f64, keys: u64) -> f64 {
     (keys as f64 * (-share / blocks as f64).ln_1p()).exp()
 }
 
