@@ -34,13 +34,7 @@ pub trait Engine: Send + Sync {
 
     /// For each key in order: writes to `seen` whether the filter holds it, then inserts it: always with `refresh`,
     /// without it only when it was not there, so that the age of the first sighting runs on.
-    fn duplicated(
-        &mut self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        refresh: bool,
-        seen: &mut [bool],
-    ) -> Result<(), Error>;
+    fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error>;
 
     /// Where the filter is in time.
     fn clock(&self) -> &Clock;
@@ -108,13 +102,7 @@ impl<L: Layout> Engine for Aged<L> {
         Ok(())
     }
 
-    fn duplicated(
-        &mut self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        refresh: bool,
-        seen: &mut [bool],
-    ) -> Result<(), Error> {
+    fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error> {
         self.clock.check(at, true)?;
         let (layout, clock, words) = (self.layout, &mut self.clock, self.words.to_mut()?);
         let address = Address::of(words);

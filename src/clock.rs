@@ -205,7 +205,8 @@ impl Clock {
             let room = (self.generation as u64 + 1) * self.length - self.inserted;
             return (0, (len - i).min(usize::try_from(room).unwrap_or(usize::MAX)));
         };
-        let not_past = |moment| i64::MIN..self.span_of(self.generation_at(self.latest.unwrap_or(moment).max(moment))).end;
+        let not_past =
+            |moment| i64::MIN..self.span_of(self.generation_at(self.latest.unwrap_or(moment).max(moment))).end;
         let Some((moment, run)) = moments.run(i, len, not_past) else {
             return (0, len - i);
         };
@@ -245,9 +246,8 @@ impl Clock {
 
     /// The moments of a generation, as far as moments go.
     fn span_of(&self, generation: i64) -> Range<i64> {
-        let start = |generation: i128| {
-            (generation * i128::from(self.length)).clamp(i64::MIN.into(), i64::MAX.into()) as i64
-        };
+        let start =
+            |generation: i128| (generation * i128::from(self.length)).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         start(generation.into())..start(i128::from(generation) + 1)
     }
 

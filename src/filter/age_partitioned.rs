@@ -16,6 +16,8 @@
 //!   0.1 % for a window of 1000 keys. Here a pattern repeats only with the whole hash: for n keys the floor is n / 2^64,
 //!   5e-12 for 1e8 keys.
 
+use std::ops::Range;
+
 use super::{Filter, Layout};
 use crate::Error;
 use crate::batch::{Aged, Engine};
@@ -30,19 +32,20 @@ static PLACE: [u64; MAX_SLICES as usize] = odd_constants(0);
 /// Which bits a key takes in the block it has in each slice of the ring.
 static PATTERN: [u64; MAX_SLICES as usize] = odd_constants(MAX_SLICES as u64);
 
-/// The cells of one slice of the ring; `slice` is its place there, which its hash function goes with.
+/// The cells of one slice of the ring, which begin at word `start`; `slice` is its place in the ring, which its hash
+/// function goes with.
 pub trait Cells: Copy + Send + Sync + 'static {
     /// Words one slice takes.
     fn words(&self) -> usize;
-    /// The word, within the slice, where a key's bits begin.
+    /// The word, counted from the slice's first, where a key's bits begin.
     fn word(&self, slice: usize, hash: u64) -> usize;
     /// Sets the key's bits.
-    fn set(&self, words: &mut [u64], slice: usize, hash: u64);
-    /// Whether all of the key's bits are set.
-    fn all_set(&self, words: &[u64], slice: usize, hash: u64) -> bool;
+    fn set(&self, words: &mut [u64], start: usize, slice: usize, hash: u64);
+    /// Whether all of the key's bits are set, without a branch.
+    fn all_set(&self, words: &[u64], start: usize, slice: usize, hash: u64) -> bool;
     /// Bits of one slice that keys can set.
     fn bits(&self) -> u64;
-    /// Chance that a fresh key finds all of its bits set in `words`.
+    /// Chance that a fresh key finds all of its bits set in the words of one slice.
     fn match_rate(&self, words: &[u64]) -> f64;
 }
 
@@ -52,6 +55,13 @@ pub struct Slice {
     bits: u64,
 }
 
+impl Slice {
+    #[inline(always)]
+    fn bit(&self, slice: usize, hash: u64) -> u64 {
+        scale(hash.wrapping_mul(PLACE[slice]), self.bits)
+    }
+}
+
 impl Cells for Slice {
     fn words(&self) -> usize {
         self.bits.div_ceil(64) as usize
@@ -59,19 +69,19 @@ impl Cells for Slice {
 
     #[inline(always)]
     fn word(&self, slice: usize, hash: u64) -> usize {
-        (scale(hash.wrapping_mul(PLACE[slice]), self.bits) / 64) as usize
+        (self.bit(slice, hash) / 64) as usize
     }
 
     #[inline(always)]
-    fn set(&self, words: &mut [u64], slice: usize, hash: u64) {
-        let bit = scale(hash.wrapping_mul(PLACE[slice]), self.bits);
-        words[(bit / 64) as usize] |= 1 << (bit % 64);
+    fn set(&self, words: &mut [u64], start: usize, slice: usize, hash: u64) {
+        let bit = self.bit(slice, hash);
+        words[start + (bit / 64) as usize] |= 1 << (bit % 64);
     }
 
     #[inline(always)]
-    fn all_set(&self, words: &[u64], slice: usize, hash: u64) -> bool {
-        let bit = scale(hash.wrapping_mul(PLACE[slice]), self.bits);
-        words[(bit / 64) as usize] >> (bit % 64) & 1 == 1
+    fn all_set(&self, words: &[u64], start: usize, slice: usize, hash: u64) -> bool {
+        let bit = self.bit(slice, hash);
+        words[start + (bit / 64) as usize] >> (bit % 64) & 1 == 1
     }
 
     fn bits(&self) -> u64 {
@@ -84,58 +94,52 @@ impl Cells for Slice {
     }
 }
 
-/// `PARTS` bits a key, one in each part of a block (paper 1, section 6).
+/// `PARTS` bits a key, one in each part of a block of `WORDS` words (paper 1, section 6).
+///
+/// Both are known to the compiler, which then unrolls the parts and needs no bounds checks.
 #[derive(Clone, Copy)]
-pub struct Blocks<const PARTS: u32> {
+pub struct Blocks<const WORDS: usize, const PARTS: u32> {
     blocks: u64,
-    /// Words of one block.
-    block_words: usize,
-    /// log2 of the bits in one part.
-    part_log2: u32,
 }
 
-impl<const PARTS: u32> Blocks<PARTS> {
-    fn new(blocks: u64, block_bits: u32) -> Self {
-        Self { blocks, block_words: block_bits as usize / 64, part_log2: (block_bits / PARTS).ilog2() }
-    }
+impl<const WORDS: usize, const PARTS: u32> Blocks<WORDS, PARTS> {
+    const PART_BITS: u32 = WORDS as u32 * 64 / PARTS;
+    const PART_LOG2: u32 = Self::PART_BITS.ilog2();
 
-    /// The key's bit in each part, as a word of the block and a bit in it.
+    /// The key's bit in each part, counted from the block's first.
     #[inline(always)]
-    fn bits_of(&self, slice: usize, hash: u64) -> impl Iterator<Item = (usize, u64)> {
+    fn bits_of(slice: usize, hash: u64) -> impl Iterator<Item = u64> {
         let pattern = hash.wrapping_mul(PATTERN[slice]);
-        let log2 = self.part_log2;
         (0..PARTS).map(move |part| {
-            let in_part = pattern << (part * log2) >> (64 - log2);
-            let bit = (u64::from(part) << log2) + in_part;
-            ((bit / 64) as usize, 1 << (bit % 64))
+            u64::from(part * Self::PART_BITS) + (pattern << (part * Self::PART_LOG2) >> (64 - Self::PART_LOG2))
         })
     }
 }
 
-impl<const PARTS: u32> Cells for Blocks<PARTS> {
+impl<const WORDS: usize, const PARTS: u32> Cells for Blocks<WORDS, PARTS> {
     fn words(&self) -> usize {
-        self.blocks as usize * self.block_words
+        self.blocks as usize * WORDS
     }
 
     #[inline(always)]
     fn word(&self, slice: usize, hash: u64) -> usize {
-        scale(hash.wrapping_mul(PLACE[slice]), self.blocks) as usize * self.block_words
+        scale(hash.wrapping_mul(PLACE[slice]), self.blocks) as usize * WORDS
     }
 
     #[inline(always)]
-    fn set(&self, words: &mut [u64], slice: usize, hash: u64) {
-        let start = self.word(slice, hash);
-        let block = &mut words[start..start + self.block_words];
-        for (word, bit) in self.bits_of(slice, hash) {
-            block[word] |= bit;
+    fn set(&self, words: &mut [u64], start: usize, slice: usize, hash: u64) {
+        let start = start + self.word(slice, hash);
+        let block = &mut words[start..start + WORDS];
+        for bit in Self::bits_of(slice, hash) {
+            block[(bit / 64) as usize % WORDS] |= 1 << (bit % 64);
         }
     }
 
     #[inline(always)]
-    fn all_set(&self, words: &[u64], slice: usize, hash: u64) -> bool {
-        let start = self.word(slice, hash);
-        let block = &words[start..start + self.block_words];
-        self.bits_of(slice, hash).all(|(word, bit)| block[word] & bit != 0)
+    fn all_set(&self, words: &[u64], start: usize, slice: usize, hash: u64) -> bool {
+        let start = start + self.word(slice, hash);
+        let block = &words[start..start + WORDS];
+        Self::bits_of(slice, hash).fold(1, |all, bit| all & block[(bit / 64) as usize % WORDS] >> (bit % 64)) == 1
     }
 
     fn bits(&self) -> u64 {
@@ -145,17 +149,17 @@ impl<const PARTS: u32> Cells for Blocks<PARTS> {
     /// Parts of one block are filled alike, so a block matches with the product of its parts' fills, not with a power
     /// of its own fill; and blocks differ by their load, so their mean comes last.
     fn match_rate(&self, words: &[u64]) -> f64 {
-        let part_bits = 1usize << self.part_log2;
-        let part_rate = |block: &[u64], part: u32| {
-            let start = part as usize * part_bits;
-            let ones = match part_bits {
-                64.. => count_ones(&block[start / 64..(start + part_bits) / 64]),
-                _ => u64::from((block[start / 64] >> (start % 64) & !(!0 << part_bits)).count_ones()),
+        let bits = Self::PART_BITS as usize;
+        let part_rate = |block: &[u64], start: usize| {
+            let ones = match bits {
+                64.. => count_ones(&block[start / 64..(start + bits) / 64]),
+                _ => u64::from((block[start / 64] >> (start % 64) & !(!0 << bits)).count_ones()),
             };
-            ones as f64 / part_bits as f64
+            ones as f64 / bits as f64
         };
-        let block_rate = |block: &[u64]| (0..PARTS).map(|part| part_rate(block, part)).product::<f64>();
-        words.chunks_exact(self.block_words).map(block_rate).sum::<f64>() / self.blocks as f64
+        let block_rate =
+            |block: &[u64]| (0..WORDS * 64).step_by(bits).map(|start| part_rate(block, start)).product::<f64>();
+        words.chunks_exact(WORDS).map(block_rate).sum::<f64>() / self.blocks as f64
     }
 }
 
@@ -167,25 +171,32 @@ fn count_ones(words: &[u64]) -> u64 {
 #[derive(Clone, Copy)]
 pub struct Ring<C> {
     cells: C,
+    /// Words of one slice.
+    stride: usize,
     k: u32,
     slices: u32,
 }
 
 impl<C: Cells> Ring<C> {
-    /// The words of one slice of the ring.
+    /// Where in the ring the slice of an age is.
     #[inline(always)]
-    fn of(&self, slice: u32) -> std::ops::Range<usize> {
-        let start = slice as usize * self.cells.words();
-        start..start + self.cells.words()
+    fn slice(&self, newest: u32, age: u32) -> usize {
+        let slice = newest + age;
+        (if slice < self.slices { slice } else { slice - self.slices }) as usize
+    }
+
+    /// The words of the slice of an age.
+    fn words_of(&self, newest: u32, age: u32) -> Range<usize> {
+        let start = self.slice(newest, age) * self.stride;
+        start..start + self.stride
     }
 
     /// The match vector: bit i says that the slice of age i has all bits of the key.
     #[inline(always)]
     fn matches(&self, words: &[u64], newest: u32, hash: u64) -> u128 {
         let mut ring = 0u128;
-        for slice in (0..self.slices).rev() {
-            let matched = self.cells.all_set(&words[self.of(slice)], slice as usize, hash);
-            ring = ring << 1 | u128::from(matched);
+        for slice in (0..self.slices as usize).rev() {
+            ring = ring << 1 | u128::from(self.cells.all_set(words, slice * self.stride, slice, hash));
         }
         // Slice `newest` of the ring has age 0; those before it in the ring follow behind the end.
         (ring >> newest | ring << 1 << (self.slices - 1 - newest)) & ones(self.slices)
@@ -207,23 +218,23 @@ impl<C: Cells> Layout for Ring<C> {
     #[inline(always)]
     fn fetch_newest(&self, words: Address, newest: u32, hash: u64) {
         for age in 0..self.k {
-            let slice = (newest + age) % self.slices;
-            words.fetch(self.of(slice).start + self.cells.word(slice as usize, hash));
+            let slice = self.slice(newest, age);
+            words.fetch(slice * self.stride + self.cells.word(slice, hash));
         }
     }
 
     #[inline(always)]
     fn fetch_all(&self, words: Address, hash: u64) {
-        for slice in 0..self.slices {
-            words.fetch(self.of(slice).start + self.cells.word(slice as usize, hash));
+        for slice in 0..self.slices as usize {
+            words.fetch(slice * self.stride + self.cells.word(slice, hash));
         }
     }
 
     #[inline(always)]
     fn insert(&self, words: &mut [u64], newest: u32, hash: u64) {
         for age in 0..self.k {
-            let slice = (newest + age) % self.slices;
-            self.cells.set(&mut words[self.of(slice)], slice as usize, hash);
+            let slice = self.slice(newest, age);
+            self.cells.set(words, slice * self.stride, slice, hash);
         }
     }
 
@@ -234,17 +245,16 @@ impl<C: Cells> Layout for Ring<C> {
     }
 
     fn open(&self, words: &mut [u64], generation: i64) {
-        words[self.of(self.phase(generation))].fill(0);
+        words[self.words_of(self.phase(generation), 0)].fill(0);
     }
 
     fn fill(&self, words: &[u64], newest: u32) -> Vec<f64> {
-        let fill = |slice| count_ones(&words[self.of(slice)]) as f64 / self.cells.bits() as f64;
-        (0..self.slices).map(|age| fill((newest + age) % self.slices)).collect()
+        let fill = |age| count_ones(&words[self.words_of(newest, age)]) as f64 / self.cells.bits() as f64;
+        (0..self.slices).map(fill).collect()
     }
 
     fn match_rates(&self, words: &[u64], newest: u32) -> Vec<f64> {
-        let rate = |slice| self.cells.match_rate(&words[self.of(slice)]);
-        (0..self.slices).map(|age| rate((newest + age) % self.slices)).collect()
+        (0..self.slices).map(|age| self.cells.match_rate(&words[self.words_of(newest, age)])).collect()
     }
 }
 
@@ -292,15 +302,21 @@ impl AgePartitioned {
 
     fn assemble(shape: Shape, clock: Clock, seed: u64, words: Words) -> Self {
         fn aged<C: Cells>(cells: C, shape: Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
-            Box::new(Aged { layout: Ring { cells, k: shape.k, slices: shape.k + shape.l }, words, clock })
+            let layout = Ring { cells, stride: cells.words(), k: shape.k, slices: shape.k + shape.l };
+            Box::new(Aged { layout, words, clock })
         }
         let ring = match shape.segment {
             Segment::Slice { bits } => aged(Slice { bits }, shape, clock, words),
-            Segment::Blocks { blocks, block_bits, parts } => match parts {
-                1 => aged(Blocks::<1>::new(blocks, block_bits), shape, clock, words),
-                2 => aged(Blocks::<2>::new(blocks, block_bits), shape, clock, words),
-                4 => aged(Blocks::<4>::new(blocks, block_bits), shape, clock, words),
-                _ => aged(Blocks::<8>::new(blocks, block_bits), shape, clock, words),
+            Segment::Blocks { blocks, block_bits, parts } => match (block_bits, parts) {
+                (64, 1) => aged(Blocks::<1, 1> { blocks }, shape, clock, words),
+                (64, 2) => aged(Blocks::<1, 2> { blocks }, shape, clock, words),
+                (64, 4) => aged(Blocks::<1, 4> { blocks }, shape, clock, words),
+                (64, 8) => aged(Blocks::<1, 8> { blocks }, shape, clock, words),
+                (512, 1) => aged(Blocks::<8, 1> { blocks }, shape, clock, words),
+                (512, 2) => aged(Blocks::<8, 2> { blocks }, shape, clock, words),
+                (512, 4) => aged(Blocks::<8, 4> { blocks }, shape, clock, words),
+                (512, 8) => aged(Blocks::<8, 8> { blocks }, shape, clock, words),
+                _ => unreachable!("Shape::new allows no other blocks"),
             },
         };
         Self { shape, seed, ring }

@@ -311,7 +311,7 @@ impl Filter {
     fn expected_accesses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let accesses = py.detach(|| self.read().expected_accesses());
         let dict = PyDict::new(py);
-        dict.set_item("window", accesses.window)?;
+        dict.set_item("window", accesses.in_window)?;
         dict.set_item("false_positive", accesses.false_positive)?;
         dict.set_item("absent", accesses.absent)?;
         Ok(dict)
@@ -473,7 +473,7 @@ impl Filter {
 /// slack : int or span of time, optional
 ///     Longest that a key may still be reported after leaving the window, in the unit of `window`. The default is half
 ///     the window (and never less than 64 insertions).
-/// block_bits : {64, 128, 256, 512}, optional
+/// block_bits : {64, 512}, optional
 ///     Set all bits a key has in one slice within one block of so many bits: 512, a cache line, is several times faster
 ///     than the plain filter. The default is the plain filter.
 /// capacity : int, optional
@@ -547,7 +547,7 @@ impl AgePartitionedBloomFilter {
     ///     m: bits of each slice of a plain filter.
     /// blocks : int, optional
     ///     Blocks of each slice of a blocked filter, instead of `slice_bits`.
-    /// block_bits : {64, 128, 256, 512}, default 512
+    /// block_bits : {64, 512}, default 512
     ///     B: bits of a block.
     /// parts : {1, 2, 4, 8}, default 8
     ///     b: bits a key sets in a block, each in its own part.

@@ -25,7 +25,7 @@ pub enum Segment {
     Blocks {
         /// Number of blocks.
         blocks: u64,
-        /// B: bits of a block, 64, 128, 256 or 512.
+        /// B: bits of a block, 64 (a word) or 512 (a cache line).
         block_bits: u32,
         /// b: parts of a block, and bits set by a key: 1, 2, 4 or 8.
         parts: u32,
@@ -145,10 +145,10 @@ impl Shape {
 }
 
 fn check_block_bits(block_bits: u32) -> Result<(), Error> {
-    if [64, 128, 256, 512].contains(&block_bits) {
+    if [64, 512].contains(&block_bits) {
         Ok(())
     } else {
-        Err(Error::value(format!("block_bits must be 64, 128, 256 or 512, got {block_bits}")))
+        Err(Error::value(format!("block_bits must be 64 or 512, got {block_bits}")))
     }
 }
 
@@ -156,7 +156,7 @@ fn check_block_bits(block_bits: u32) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    const BLOCKS: Segment = Segment::Blocks { blocks: 5, block_bits: 256, parts: 4 };
+    const BLOCKS: Segment = Segment::Blocks { blocks: 5, block_bits: 512, parts: 4 };
 
     #[test]
     fn sizes_are_whole_words() {
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(bytes(Segment::Slice { bits: 64 }), 7 * 8);
         assert_eq!(bytes(Segment::Slice { bits: 65 }), 7 * 16);
         assert_eq!(bytes(BLOCKS), 7 * 5 * 32);
-        assert_eq!(Shape::new(3, 4, BLOCKS).unwrap().bits_per_key(100), 7.0 * 5.0 * 256.0 / 100.0);
+        assert_eq!(Shape::new(3, 4, BLOCKS).unwrap().bits_per_key(100), 7.0 * 5.0 * 512.0 / 100.0);
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
             (u32::MAX, 1, slice(64), "k=4294967295, l=1"),
             (3, 4, slice(0), "slice_bits must be at least 1, got 0"),
             (3, 4, blocks(0, 64, 4), "blocks must be at least 1, got 0"),
-            (3, 4, blocks(1, 96, 4), "block_bits must be 64, 128, 256 or 512, got 96"),
+            (3, 4, blocks(1, 96, 4), "block_bits must be 64 or 512, got 96"),
             (3, 4, blocks(1, 64, 3), "parts must be 1, 2, 4 or 8, got 3"),
             (3, 4, slice(u64::MAX), "2**60"),
             (3, 4, blocks(u64::MAX, 512, 8), "2**60"),

@@ -112,11 +112,12 @@ fn candidates(window: Window, slack: Option<u64>, block_bits: Option<u32>) -> Re
         }
     }
     if found.is_empty() {
-        let unit = match window {
-            Window::Count { .. } => "insertions",
-            Window::Time { .. } => "nanoseconds",
+        let in_units = |slack: u64| match window {
+            Window::Count { .. } => format!("{slack} insertions"),
+            Window::Time { .. } => format!("{} s", slack as f64 / 1e9),
         };
-        return Err(Error::value(format!("slack must be at least {least} {unit} for this window, got {bound}")));
+        let (least, bound) = (in_units(least), in_units(bound));
+        return Err(Error::value(format!("slack must be at least {least} for this window, got {bound}")));
     }
     Ok(found)
 }
@@ -322,7 +323,7 @@ mod tests {
             );
         }
         refused(count(0), Budget::Rate(0.1), None, None, "window must be at least 1");
-        refused(count(1000), Budget::Rate(0.1), None, Some(96), "block_bits must be 64, 128, 256 or 512, got 96");
+        refused(count(1000), Budget::Rate(0.1), None, Some(96), "block_bits must be 64 or 512, got 96");
         refused(count(1 << 62), Budget::Rate(0.1), None, None, "more than 2**60 bytes");
         refused(count(1000), Budget::Bytes(u64::MAX), None, None, "nbytes must be at most 2**60");
 
