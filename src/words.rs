@@ -38,7 +38,7 @@ pub struct Words {
 impl Words {
     /// `len` words, all zero.
     pub fn zeroed(len: usize) -> Result<Self, Error> {
-        let refused = || Error::Memory { bytes: len as u64 * 8 };
+        let refused = || Error::Memory { bytes: (len as u64).saturating_mul(8) };
         let bytes = len.checked_mul(8).ok_or_else(refused)?;
         let region = if bytes < MAP_FROM {
             let mut lines = Vec::new();

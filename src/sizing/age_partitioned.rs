@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(bytes(Segment::Slice { bits: 1 }), 7 * 8);
         assert_eq!(bytes(Segment::Slice { bits: 64 }), 7 * 8);
         assert_eq!(bytes(Segment::Slice { bits: 65 }), 7 * 16);
-        assert_eq!(bytes(BLOCKS), 7 * 5 * 32);
+        assert_eq!(bytes(BLOCKS), 7 * 5 * 64);
         assert_eq!(Shape::new(3, 4, BLOCKS).unwrap().bits_per_key(100), 7.0 * 5.0 * 512.0 / 100.0);
     }
 
