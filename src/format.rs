@@ -42,7 +42,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use crate::Error;
 use crate::clock::{Clock, Window};
 use crate::filter::{AgePartitioned, Filter};
-const SCHEME: u16 = 1;
+use crate::key::SCHEME;
 use crate::words::{Lender, Words};
 
 const MAGIC: [u8; 8] = *b"\x89LAT\r\n\x1a\n";
