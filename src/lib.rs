@@ -2,5 +2,8 @@
 
 pub mod clock;
 pub mod error;
+pub mod key;
+#[cfg(feature = "python")]
+mod python;
 
 pub use error::Error;
