@@ -6,6 +6,9 @@ pub mod clock;
 pub mod error;
 pub mod filter;
 pub mod format;
+pub mod key;
+#[cfg(feature = "python")]
+mod python;
 pub mod sizing;
 pub mod words;
 

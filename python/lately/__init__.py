@@ -1,1 +1,5 @@
 """Have I seen this key lately?"""
+
+from lately._core import hash_keys
+
+__all__ = ["hash_keys"]

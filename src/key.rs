@@ -1,0 +1,355 @@
+//! Canonical 64-bit hashes of keys: what a filter sees of the world. This page is the specification of scheme 1.
+//!
+//! Keys that compare equal in Python hash equal, whatever holds them; keys of different kinds live in different
+//! domains. A hash is XXH3-64 of the key's canonical bytes (little endian), seeded by the key's kind. The seed of kind
+//! *n* is the *n*-th output of SplitMix64 started at the caller's seed, so the hash depends on nothing else: not on the
+//! process, the machine or the library that held the key.
+//!
+//! | kind | what | canonical bytes |
+//! |---|---|---|
+//! | 1 missing | None, NaN of any payload, NaT, NA, null | none |
+//! | 2 integer | −2⁶³ … 2⁶³−1, false and true as 0 and 1 | 8, two's complement |
+//! | 3 unsigned | 2⁶³ … 2⁶⁴−1 | 8 |
+//! | 4 big integer | every other integer | the fewest that hold it, two's complement |
+//! | 5 float | not whole, or infinite | 8, IEEE binary64 |
+//! | 6 ratio | an extended float that binary64 cannot hold and that is not whole | hash of numerator, of denominator |
+//! | 7 text | a string | UTF-8; lone surrogates as three bytes, like Python's `surrogatepass` |
+//! | 8 bytes | a byte string | itself |
+//! | 9 instant | a point in time without a zone; a date is its midnight | 16 whole seconds since 1970, 8 attoseconds |
+//! | 10 aware | a point in time with a zone, as UTC | the same |
+//! | 11 duration | a span of time | the same |
+//! | 12 months | a span of calendar months or years, which no number of days equals | 16, months |
+//! | 13 row | a tuple, a row of a frame, a record | see below |
+//!
+//! A float that is whole, −0.0 and those beyond 2⁶³ included, is hashed as that integer, and numbers are compared
+//! exactly, as Python's `int` and `float` do. (NumPy rounds the integer first, and calls `np.int64(2**53 + 1)` equal to
+//! `2.0**53`. It also calls `np.timedelta64(5, "s")` equal to 5, and hence to five days. These are not followed.)
+//!
+//! A row of n elements with hashes e₁ … eₙ is the chain h₀ = XXH3(n), hⱼ = XXH3(hⱼ₋₁ ‖ eⱼ), all of kind 13: it can be
+//! made column by column, without making the rows.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+pub mod time;
+
+use time::{Duration, Time};
+
+/// Number of the hashing scheme described here. It is stored in every saved filter and changes when any hash does.
+pub const SCHEME: u16 = 1;
+
+/// The kinds of key, numbered as in the table above.
+#[derive(Clone, Copy)]
+enum Kind {
+    Missing = 1,
+    Integer,
+    Unsigned,
+    BigInteger,
+    Float,
+    Ratio,
+    Text,
+    Bytes,
+    Instant,
+    Aware,
+    Duration,
+    Months,
+    Row,
+}
+
+/// Hashes keys for one seed.
+///
+/// ```
+/// use lately::key::KeyHasher;
+///
+/// let hasher = KeyHasher::new(0);
+/// assert_eq!(hasher.integer(5), hasher.float(5.0));
+/// assert_ne!(hasher.text("5"), hasher.integer(5));
+/// assert_ne!(hasher.text("5"), hasher.bytes(b"5"));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyHasher {
+    seed: u64,
+    /// Seed of each kind, at the kind's number less one.
+    seeds: [u64; Kind::Row as usize],
+}
+
+impl KeyHasher {
+    /// A hasher whose every answer follows from `seed`.
+    pub fn new(seed: u64) -> Self {
+        let mut state = seed;
+        Self { seed, seeds: std::array::from_fn(|_| splitmix64(&mut state)) }
+    }
+
+    /// The seed it was made from.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    #[inline(always)]
+    fn hash(&self, kind: Kind, canonical: &[u8]) -> u64 {
+        xxh3_64_with_seed(canonical, self.seeds[kind as usize - 1])
+    }
+
+    /// The one hash of everything missing.
+    #[inline]
+    pub fn missing(&self) -> u64 {
+        self.hash(Kind::Missing, &[])
+    }
+
+    /// An integer. XXH3 of eight bytes is a bijection: two of them never share a hash.
+    #[inline(always)]
+    pub fn integer(&self, value: i64) -> u64 {
+        self.hash(Kind::Integer, &value.to_le_bytes())
+    }
+
+    /// An integer that is not negative.
+    #[inline(always)]
+    pub fn unsigned(&self, value: u64) -> u64 {
+        let kind = if value >> 63 == 0 { Kind::Integer } else { Kind::Unsigned };
+        self.hash(kind, &value.to_le_bytes())
+    }
+
+    /// An integer of any size, as little-endian two's complement, minimal or not (no bytes: zero).
+    pub fn big_integer(&self, twos_complement: &[u8]) -> u64 {
+        let bytes = minimal(twos_complement);
+        let negative = bytes.last().is_some_and(|byte| byte >> 7 == 1);
+        let mut low = [if negative { 0xff } else { 0 }; 8];
+        match bytes {
+            _ if bytes.len() <= 8 => {
+                low[..bytes.len()].copy_from_slice(bytes);
+                self.integer(i64::from_le_bytes(low))
+            }
+            [unsigned @ .., 0] if unsigned.len() == 8 => self.hash(Kind::Unsigned, unsigned),
+            _ => self.hash(Kind::BigInteger, bytes),
+        }
+    }
+
+    /// A float; a narrower one is widened first, which is exact.
+    #[inline(always)]
+    pub fn float(&self, value: f64) -> u64 {
+        if value.abs() >= TWO_63 || value.is_nan() {
+            return self.huge_float(value);
+        }
+        let truncated = value as i64;
+        let (kind, bits) =
+            if truncated as f64 == value { (Kind::Integer, truncated as u64) } else { (Kind::Float, value.to_bits()) };
+        self.hash(kind, &bits.to_le_bytes())
+    }
+
+    /// NaN, infinities, and floats so large that they are whole.
+    #[cold]
+    fn huge_float(&self, value: f64) -> u64 {
+        if value.is_nan() {
+            return self.missing();
+        }
+        if value.is_infinite() {
+            return self.hash(Kind::Float, &value.to_bits().to_le_bytes());
+        }
+        // value = ±mantissa · 2^shift with shift ≥ 11, at most 1024 bits and a sign.
+        let shift = (value.abs().to_bits() >> 52) as usize - 1075;
+        let mantissa = u128::from(value.to_bits() & ((1 << 52) - 1) | 1 << 52);
+        let mut bytes = [0; 144];
+        bytes[shift / 8..shift / 8 + 16].copy_from_slice(&(mantissa << (shift % 8)).to_le_bytes());
+        if value < 0.0 {
+            negate(&mut bytes);
+        }
+        self.big_integer(&bytes)
+    }
+
+    /// A number that is neither whole nor a binary64: its lowest terms, each as in [`big_integer`](Self::big_integer).
+    pub fn ratio(&self, numerator: &[u8], denominator: &[u8]) -> u64 {
+        self.hash(Kind::Ratio, &pair(self.big_integer(numerator), self.big_integer(denominator)))
+    }
+
+    /// A string, as UTF-8 in which lone surrogates are allowed.
+    #[inline(always)]
+    pub fn text(&self, utf8: impl AsRef<[u8]>) -> u64 {
+        self.hash(Kind::Text, utf8.as_ref())
+    }
+
+    /// A byte string.
+    #[inline(always)]
+    pub fn bytes(&self, bytes: &[u8]) -> u64 {
+        self.hash(Kind::Bytes, bytes)
+    }
+
+    /// A point in time without a zone.
+    #[inline]
+    pub fn instant(&self, since_1970: Time) -> u64 {
+        self.hash(Kind::Instant, &since_1970.to_le_bytes())
+    }
+
+    /// A point in time with a zone, as UTC: `12:00+02:00` and `10:00+00:00` are one key.
+    #[inline]
+    pub fn aware(&self, since_1970: Time) -> u64 {
+        self.hash(Kind::Aware, &since_1970.to_le_bytes())
+    }
+
+    /// A span of time.
+    #[inline]
+    pub fn duration(&self, span: Duration) -> u64 {
+        match span {
+            Duration::Exact(time) => self.hash(Kind::Duration, &time.to_le_bytes()),
+            Duration::Months(months) => self.hash(Kind::Months, &months.to_le_bytes()),
+        }
+    }
+
+    /// A row, from the hashes of its elements.
+    pub fn row(&self, elements: impl ExactSizeIterator<Item = u64>) -> u64 {
+        let start = self.row_start(elements.len());
+        elements.fold(start, |chain, element| self.row_next(chain, element))
+    }
+
+    /// The beginning of a row of `width` elements.
+    #[inline]
+    pub fn row_start(&self, width: usize) -> u64 {
+        self.hash(Kind::Row, &(width as u64).to_le_bytes())
+    }
+
+    /// The row continued by one element.
+    #[inline(always)]
+    pub fn row_next(&self, chain: u64, element: u64) -> u64 {
+        self.hash(Kind::Row, &pair(chain, element))
+    }
+}
+
+const TWO_63: f64 = 9_223_372_036_854_775_808.0;
+
+/// SplitMix64 (Steele, Lea, Flood 2014): the next output, and the state moved on.
+fn splitmix64(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+#[inline(always)]
+fn pair(first: u64, second: u64) -> [u8; 16] {
+    (u128::from(second) << 64 | u128::from(first)).to_le_bytes()
+}
+
+/// Two's complement without the bytes that only repeat the sign.
+fn minimal(mut bytes: &[u8]) -> &[u8] {
+    while let [shorter @ .., below, top] = bytes {
+        let repeats = if below >> 7 == 0 { *top == 0 } else { *top == 0xff };
+        if !repeats {
+            break;
+        }
+        bytes = &bytes[..shorter.len() + 1];
+    }
+    bytes
+}
+
+/// −x in two's complement: every bit above the lowest one that is set is turned over.
+fn negate(bytes: &mut [u8]) {
+    let mut carry = true;
+    for byte in bytes {
+        (*byte, carry) = (!*byte).overflowing_add(u8::from(carry));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HASHER: KeyHasher = KeyHasher { seed: 0, seeds: [11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23] };
+
+    #[test]
+    fn seeds_are_the_published_splitmix64() {
+        // First outputs from state 1234567, as in the generator's published test vector.
+        let seeds = KeyHasher::new(1_234_567).seeds;
+        assert_eq!(seeds[..3], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    #[test]
+    fn whole_floats_are_integers() {
+        for value in [0, 1, -1, 5, i64::MIN, 1 << 62, -(1 << 52)] {
+            assert_eq!(HASHER.float(value as f64), HASHER.integer(value), "{value}");
+        }
+        assert_eq!(HASHER.float(-0.0), HASHER.integer(0));
+        assert_eq!(HASHER.float(TWO_63), HASHER.unsigned(1 << 63));
+        assert_eq!(HASHER.float(TWO_63 + 2048.0), HASHER.unsigned((1 << 63) + 2048));
+        assert_eq!(HASHER.float(-2.0 * TWO_63), HASHER.big_integer(&(-1i128 << 64).to_le_bytes()));
+        let largest = ((1u128 << 53) - 1) << 60;
+        assert_eq!(HASHER.float(largest as f64), HASHER.big_integer(&largest.to_le_bytes()));
+    }
+
+    #[test]
+    fn the_largest_float_is_an_integer_of_1024_bits() {
+        let mut expected = [0; 129];
+        expected[121..128].fill(0xff);
+        expected[121] = 0b1111_1000;
+        assert_eq!(HASHER.float(f64::MAX), HASHER.hash(Kind::BigInteger, &expected));
+    }
+
+    #[test]
+    fn other_floats_are_themselves() {
+        for value in [0.5, -0.5, f64::MIN_POSITIVE, 5e-324, f64::INFINITY, f64::NEG_INFINITY, 4_503_599_627_370_495.5] {
+            assert_eq!(HASHER.float(value), HASHER.hash(Kind::Float, &value.to_bits().to_le_bytes()), "{value}");
+        }
+        assert_eq!(HASHER.float(f64::NAN), HASHER.missing());
+        assert_eq!(HASHER.float(-f64::NAN), HASHER.missing());
+        assert_eq!(HASHER.float(f64::from_bits(0x7ff0_0000_0000_0001)), HASHER.missing());
+    }
+
+    #[test]
+    fn integers_are_hashed_by_value_at_any_length() {
+        assert_eq!(HASHER.big_integer(&[]), HASHER.integer(0));
+        assert_eq!(HASHER.big_integer(&[0; 20]), HASHER.integer(0));
+        assert_eq!(HASHER.big_integer(&[0xff; 20]), HASHER.integer(-1));
+        assert_eq!(HASHER.big_integer(&[0x80]), HASHER.integer(-128));
+        assert_eq!(HASHER.big_integer(&[0x80, 0]), HASHER.integer(128));
+        for value in [u64::MAX, 1 << 63, (1 << 63) + 5, i64::MAX as u64] {
+            assert_eq!(HASHER.big_integer(&i128::from(value).to_le_bytes()), HASHER.unsigned(value), "{value}");
+        }
+        assert_eq!(HASHER.unsigned(5), HASHER.integer(5));
+        assert_ne!(HASHER.unsigned(u64::MAX), HASHER.integer(-1));
+        let below = i128::from(i64::MIN) - 1;
+        assert_eq!(HASHER.big_integer(&below.to_le_bytes()), HASHER.hash(Kind::BigInteger, &below.to_le_bytes()[..9]));
+    }
+
+    #[test]
+    fn kinds_are_separate_domains() {
+        let hasher = KeyHasher::new(0);
+        let five = 5u64.to_le_bytes();
+        let time = Time { seconds: 5, attoseconds: 0 };
+        let mut hashes = vec![
+            hasher.missing(),
+            hasher.text(""),
+            hasher.bytes(b""),
+            hasher.row_start(0),
+            hasher.integer(5),
+            hasher.hash(Kind::Unsigned, &five),
+            hasher.hash(Kind::Float, &five),
+            hasher.text(five),
+            hasher.bytes(&five),
+            hasher.row_start(5),
+            hasher.instant(time),
+            hasher.aware(time),
+            hasher.duration(Duration::Exact(time)),
+            hasher.duration(Duration::Months(5)),
+        ];
+        let kinds = hashes.len();
+        hashes.sort_unstable();
+        hashes.dedup();
+        assert_eq!(hashes.len(), kinds);
+    }
+
+    #[test]
+    fn rows_know_order_length_and_nesting() {
+        let (one, two) = (HASHER.integer(1), HASHER.integer(2));
+        let row = |elements: &[u64]| HASHER.row(elements.iter().copied());
+        assert_eq!(row(&[one, two]), HASHER.row_next(HASHER.row_next(HASHER.row_start(2), one), two));
+        assert_ne!(row(&[one, two]), row(&[two, one]));
+        assert_ne!(row(&[one]), one);
+        assert_ne!(row(&[one, two]), row(&[row(&[one]), two]));
+        assert_ne!(row(&[]), row(&[row(&[])]));
+    }
+
+    #[test]
+    fn golden() {
+        let hashes = |hasher: KeyHasher| [hasher.missing(), hasher.integer(5), hasher.text("5"), hasher.bytes(b"5")];
+        assert_eq!(hashes(KeyHasher::new(0)), [0, 0, 0, 0]);
+        assert_eq!(hashes(KeyHasher::new(1)), [0, 0, 0, 0]);
+    }
+}

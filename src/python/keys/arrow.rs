@@ -1,0 +1,156 @@
+//! Arrow arrays, hashed where they lie.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef, PrimitiveArray, downcast_integer};
+use arrow_schema::{DataType, Field, TimeUnit};
+use pyo3::PyResult;
+use pyo3::exceptions::PyTypeError;
+
+use super::Keys;
+use crate::key::KeyHasher;
+use crate::key::time::Unit;
+
+/// Metadata of a field whose values mean something else than their storage says.
+const EXTENSION: &str = "ARROW:extension:name";
+
+/// Reads an array of the type that `field` says.
+pub fn read(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> PyResult<Keys> {
+    if let Some(name) = field.metadata().get(EXTENSION) {
+        return Err(refused(field, &format!("of extension type {name}")));
+    }
+    let keys = read_values(field, array, hasher)?;
+    Ok(match array.nulls().cloned() {
+        Some(nulls) => keys.masked(hasher.missing(), move |i| nulls.is_null(i)),
+        None => keys,
+    })
+}
+
+/// Reads the values, whatever stands where there are nulls.
+fn read_values(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> PyResult<Keys> {
+    let (len, missing) = (array.len(), hasher.missing());
+    Ok(match field.data_type() {
+        DataType::Null => Keys::each(len, move |_| missing),
+        DataType::Boolean => {
+            let values = array.as_boolean().values().clone();
+            Keys::each(len, move |i| hasher.integer(values.value(i).into()))
+        }
+        DataType::Int8 => primitive::<Int8Type>(array, move |value| hasher.integer(value.into())),
+        DataType::Int16 => primitive::<Int16Type>(array, move |value| hasher.integer(value.into())),
+        DataType::Int32 => primitive::<Int32Type>(array, move |value| hasher.integer(value.into())),
+        DataType::Int64 => primitive::<Int64Type>(array, move |value| hasher.integer(value)),
+        DataType::UInt8 => primitive::<UInt8Type>(array, move |value| hasher.unsigned(value.into())),
+        DataType::UInt16 => primitive::<UInt16Type>(array, move |value| hasher.unsigned(value.into())),
+        DataType::UInt32 => primitive::<UInt32Type>(array, move |value| hasher.unsigned(value.into())),
+        DataType::UInt64 => primitive::<UInt64Type>(array, move |value| hasher.unsigned(value)),
+        DataType::Float16 => primitive::<Float16Type>(array, move |value| hasher.float(value.to_f64())),
+        DataType::Float32 => primitive::<Float32Type>(array, move |value| hasher.float(value.into())),
+        DataType::Float64 => primitive::<Float64Type>(array, move |value| hasher.float(value)),
+        DataType::Utf8 => texts::<Utf8Type>(array, move |text| hasher.text(text)),
+        DataType::LargeUtf8 => texts::<LargeUtf8Type>(array, move |text| hasher.text(text)),
+        DataType::Utf8View => views::<StringViewType>(array, move |text| hasher.text(text)),
+        DataType::Binary => texts::<BinaryType>(array, move |bytes| hasher.bytes(bytes)),
+        DataType::LargeBinary => texts::<LargeBinaryType>(array, move |bytes| hasher.bytes(bytes)),
+        DataType::BinaryView => views::<BinaryViewType>(array, move |bytes| hasher.bytes(bytes)),
+        DataType::FixedSizeBinary(_) => {
+            let (width, values, _) = array.as_fixed_size_binary().clone().into_parts();
+            let width = width as usize;
+            Keys::each(len, move |i| hasher.bytes(&values[i * width..(i + 1) * width]))
+        }
+        DataType::Date32 => primitive::<Date32Type>(array, move |days| hasher.instant(Unit::DAY.instant(days.into()))),
+        // Milliseconds, but of a date: what is over a whole day does not count.
+        DataType::Date64 => primitive::<Date64Type>(array, move |milliseconds| {
+            hasher.instant(Unit::DAY.instant(milliseconds.div_euclid(86_400_000)))
+        }),
+        DataType::Timestamp(unit, zone) => {
+            let unit = self::unit(unit);
+            match zone {
+                Some(_) => ticks(array, move |ticks| hasher.aware(unit.instant(ticks))),
+                None => ticks(array, move |ticks| hasher.instant(unit.instant(ticks))),
+            }
+        }
+        DataType::Duration(unit) => {
+            let unit = self::unit(unit);
+            ticks(array, move |ticks| hasher.duration(unit.duration(ticks)))
+        }
+        DataType::Dictionary(code, values) => {
+            let values =
+                read(&field.clone().with_data_type((**values).clone()), array.as_any_dictionary().values(), hasher)?;
+            macro_rules! taken {
+                ($code:ty) => {{
+                    let codes = array.as_dictionary::<$code>().keys().values().clone();
+                    values.taken(len, move |i| codes[i].try_into().ok(), missing)
+                }};
+            }
+            downcast_integer! {
+                **code => (taken),
+                _ => return Err(refused(field, &format!("of Arrow type {}", field.data_type()))),
+            }
+        }
+        DataType::Struct(fields) => {
+            let columns = fields.iter().zip(array.as_struct().columns());
+            Keys::rows(
+                len,
+                columns.map(|(field, column)| read(field, column, hasher)).collect::<PyResult<_>>()?,
+                hasher,
+            )
+        }
+        other => return Err(refused(field, &format!("of Arrow type {other}"))),
+    })
+}
+
+fn primitive<T: ArrowPrimitiveType>(array: &ArrayRef, hash: impl Fn(T::Native) -> u64 + Send + Sync + 'static) -> Keys {
+    let values = array.as_primitive::<T>().values().clone();
+    Keys::each(values.len(), move |i| hash(values[i]))
+}
+
+/// Numbers of ticks, which every type of time stores alike.
+fn ticks(array: &ArrayRef, hash: impl Fn(i64) -> u64 + Send + Sync + 'static) -> Keys {
+    let data = array.to_data().into_builder().data_type(DataType::Int64).build();
+    let ticks: PrimitiveArray<Int64Type> = data.expect("times are stored as int64").into();
+    let ticks = ticks.values().clone();
+    Keys::each(ticks.len(), move |i| hash(ticks[i]))
+}
+
+fn unit(unit: &TimeUnit) -> Unit {
+    match unit {
+        TimeUnit::Second => Unit::SECOND,
+        TimeUnit::Millisecond => Unit::MILLISECOND,
+        TimeUnit::Microsecond => Unit::MICROSECOND,
+        TimeUnit::Nanosecond => Unit::NANOSECOND,
+    }
+}
+
+/// Strings or byte strings by their offsets. Offsets that lead out of the data, which no honest producer makes, give
+/// nothing.
+fn texts<T: ByteArrayType<Offset: Into<i64>>>(
+    array: &ArrayRef,
+    hash: impl Fn(&[u8]) -> u64 + Send + Sync + 'static,
+) -> Keys {
+    let (offsets, data, _) = array.as_bytes::<T>().clone().into_parts();
+    Keys::each(array.len(), move |i| {
+        let (from, to) = (offsets[i].into() as usize, offsets[i + 1].into() as usize);
+        hash(data.get(from..to).unwrap_or_default())
+    })
+}
+
+/// Strings or byte strings by views of 16 bytes: the length, then the string itself if it has at most 12 bytes, or else
+/// four bytes of it, the number of a buffer and an offset into that.
+fn views<T: ByteViewType>(array: &ArrayRef, hash: impl Fn(&[u8]) -> u64 + Send + Sync + 'static) -> Keys {
+    let (views, buffers, _) = array.as_byte_view::<T>().clone().into_parts();
+    Keys::each(array.len(), move |i| {
+        let view = views[i];
+        let len = view as u32 as usize;
+        if len <= 12 {
+            return hash(&view.to_le_bytes()[4..4 + len]);
+        }
+        let (buffer, from) = ((view >> 64) as u32 as usize, (view >> 96) as usize);
+        hash(buffers.get(buffer).and_then(|buffer| buffer.get(from..from + len)).unwrap_or_default())
+    })
+}
+
+fn refused(field: &Field, what: &str) -> pyo3::PyErr {
+    let name = field.name();
+    let column = if name.is_empty() { String::new() } else { format!("column {name:?}: ") };
+    PyTypeError::new_err(format!("{column}keys {what} are not supported"))
+}

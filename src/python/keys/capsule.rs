@@ -1,0 +1,130 @@
+//! The Arrow PyCapsule interface: how pyarrow, polars, DuckDB and others hand over columns and frames without a copy.
+
+use std::ffi::{CStr, c_int};
+use std::ptr;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::make_array;
+use arrow_schema::{ArrowError, Field};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use super::{Keys, arrow, scalar};
+use crate::key::KeyHasher;
+
+/// Reads what speaks the interface; `None` for anything else.
+pub fn read(keys: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Option<Keys>> {
+    let py = keys.py();
+    if let Some(export) = keys.getattr_opt(intern!(py, "__arrow_c_stream__"))? {
+        return read_stream(keys, &export.call0()?, hasher).map(Some);
+    }
+    if let Some(export) = keys.getattr_opt(intern!(py, "__arrow_c_array__"))? {
+        return read_array(keys, &export.call0()?, hasher).map(Some);
+    }
+    Ok(None)
+}
+
+fn read_array(keys: &Bound<'_, PyAny>, exported: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Keys> {
+    let Ok((schema, array)) = exported.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() else {
+        return Err(nonsense(keys, "__arrow_c_array__", "a pair of capsules", exported));
+    };
+    let schema = pointer::<FFI_ArrowSchema>(keys, "__arrow_c_array__", &schema, c"arrow_schema")?;
+    let array = pointer::<FFI_ArrowArray>(keys, "__arrow_c_array__", &array, c"arrow_array")?;
+    // SAFETY: a capsule of this name holds an initialized structure, and the object that made it is alive.
+    let field = unsafe { field(&*schema) }?;
+    // SAFETY: as above. Moving it out leaves a released structure behind, as the interface demands.
+    let array = unsafe { FFI_ArrowArray::from_raw(array) };
+    import(array, &field, hasher)
+}
+
+fn read_stream(keys: &Bound<'_, PyAny>, exported: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Keys> {
+    let stream = pointer::<FFI_ArrowArrayStream>(keys, "__arrow_c_stream__", exported, c"arrow_array_stream")?;
+    // SAFETY: a capsule of this name holds an initialized structure. It is moved out, as the interface demands.
+    let mut stream = Stream(unsafe { FFI_ArrowArrayStream::from_raw(stream) });
+    let field = stream.field()?;
+    let mut chunks = Vec::new();
+    while let Some(array) = stream.next()? {
+        chunks.push(import(array, &field, hasher)?);
+        keys.py().check_signals()?;
+    }
+    if chunks.is_empty() {
+        // No chunk has been refused, so the type must be: an empty batch of decimals is one of decimals.
+        arrow::read(&field, &arrow_array::new_empty_array(field.data_type()), hasher)?;
+    }
+    Ok(Keys::chained(chunks))
+}
+
+fn import(array: FFI_ArrowArray, field: &Field, hasher: KeyHasher) -> PyResult<Keys> {
+    if array.is_released() {
+        return Err(PyValueError::new_err("keys hold an Arrow array that has been released already"));
+    }
+    // SAFETY: the array comes by the interface and with its schema; what it points to is its producer's word.
+    let data = unsafe { from_ffi_and_data_type(array, field.data_type().clone()) }.map_err(refused)?;
+    arrow::read(field, &make_array(data), hasher)
+}
+
+/// A stream whose chunks are arrays of any type. (The reader of `arrow-array` knows frames only.)
+struct Stream(FFI_ArrowArrayStream);
+
+impl Stream {
+    fn field(&mut self) -> PyResult<Field> {
+        let Some(get_schema) = self.0.get_schema else {
+            return Err(PyValueError::new_err("keys hold an Arrow stream that has been read already"));
+        };
+        let mut schema = FFI_ArrowSchema::empty();
+        // SAFETY: a stream that is not released, and a place for the schema.
+        let code = unsafe { get_schema(&mut self.0, &mut schema) };
+        self.check(code)?;
+        field(&schema)
+    }
+
+    fn next(&mut self) -> PyResult<Option<FFI_ArrowArray>> {
+        let Some(get_next) = self.0.get_next else { return Ok(None) };
+        let mut array = FFI_ArrowArray::empty();
+        // SAFETY: a stream that is not released, and a place for the array.
+        let code = unsafe { get_next(&mut self.0, &mut array) };
+        self.check(code)?;
+        Ok(Some(array).filter(|array| !array.is_released()))
+    }
+
+    fn check(&mut self, code: c_int) -> PyResult<()> {
+        if code == 0 {
+            return Ok(());
+        }
+        // SAFETY: a stream that is not released and has just failed.
+        let message =
+            self.0.get_last_error.map_or(ptr::null(), |get_last_error| unsafe { get_last_error(&mut self.0) });
+        let message = match message.is_null() {
+            true => "no reason was given".into(),
+            // SAFETY: a C string that lives until the next call.
+            false => unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned(),
+        };
+        Err(PyValueError::new_err(format!("the Arrow stream of keys failed with code {code}: {message}")))
+    }
+}
+
+fn field(schema: &FFI_ArrowSchema) -> PyResult<Field> {
+    Field::try_from(schema).map_err(refused)
+}
+
+/// Most of all, a type that this version of Arrow does not know.
+fn refused(error: ArrowError) -> PyErr {
+    PyTypeError::new_err(format!("keys cannot be read from Arrow: {error}"))
+}
+
+/// What a capsule holds, if it is one, and of this name.
+fn pointer<T>(keys: &Bound<'_, PyAny>, method: &str, exported: &Bound<'_, PyAny>, name: &CStr) -> PyResult<*mut T> {
+    let pointer = exported.cast::<PyCapsule>().ok().and_then(|capsule| capsule.pointer_checked(Some(name)).ok());
+    match pointer {
+        Some(pointer) => Ok(pointer.as_ptr().cast()),
+        None => Err(nonsense(keys, method, &format!("a capsule named {name:?}"), exported)),
+    }
+}
+
+fn nonsense(keys: &Bound<'_, PyAny>, method: &str, wanted: &str, exported: &Bound<'_, PyAny>) -> PyErr {
+    let (owner, got) = (scalar::type_name(keys), scalar::type_name(exported));
+    PyTypeError::new_err(format!("{method} of {owner} must return {wanted}, not {got}"))
+}

@@ -1,0 +1,119 @@
+//! Containers of keys to hashes: which reader for which container.
+//!
+//! Numbers and strings in the buffers of NumPy and Arrow are hashed where they lie, when a filter asks for them; Python
+//! objects are hashed at once, while the interpreter is held. Every error comes out here, before a filter has changed.
+
+use numpy::{PyArray1, PyUntypedArray};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
+
+use crate::key::KeyHasher;
+
+mod arrow;
+mod capsule;
+mod hashes;
+mod numpy_array;
+mod objects;
+mod pandas;
+mod scalar;
+
+pub use hashes::Keys;
+pub use scalar::hash_key;
+
+/// Reads a batch of keys: array, list, tuple, column, frame or other iterable.
+///
+/// Each element is a key; a row of a frame or of a 2-D array is one key, equal to the tuple of its elements.
+pub fn read_keys(keys: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Keys> {
+    if let Ok(array) = keys.cast::<PyUntypedArray>() {
+        return numpy_array::read(array, hasher);
+    }
+    if let Ok(list) = keys.cast::<PyList>() {
+        return objects::read(list.iter(), hasher);
+    }
+    if let Ok(tuple) = keys.cast::<PyTuple>() {
+        return objects::read(tuple.iter(), hasher);
+    }
+    if let Some(read) = pandas::read(keys, hasher)? {
+        return Ok(read);
+    }
+    if let Some(read) = capsule::read(keys, hasher)? {
+        return Ok(read);
+    }
+    if is_one_key(keys)? {
+        return Err(not_a_batch(keys));
+    }
+    let items = keys.try_iter().map_err(|_| not_a_batch(keys))?;
+    let list = keys.py().get_type::<PyList>().call1((items,))?.cast_into::<PyList>()?;
+    objects::read(list.iter(), hasher)
+}
+
+/// Things that can be iterated over but are a key, or are no list of keys.
+fn is_one_key(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(keys.is_instance_of::<PyString>()
+        || keys.is_instance_of::<PyBytes>()
+        || keys.is_instance_of::<PyByteArray>()
+        || keys.is_instance_of::<PyMemoryView>()
+        || keys.is_instance_of::<PyDict>()
+        || scalar::is_numpy_scalar(keys)?)
+}
+
+fn not_a_batch(keys: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!(
+        "keys must be an array, a list, a column, a frame or another iterable of keys, not {}; \
+         for a single key write [key], or use `add` and `in`",
+        scalar::type_name(keys)
+    ))
+}
+
+/// The same error, saying first where it happened.
+fn at(py: Python<'_>, place: impl std::fmt::Display, error: PyErr) -> PyErr {
+    let message = format!("{place}: {}", error.value(py));
+    match error {
+        error if error.get_type(py).is(py.get_type::<PyTypeError>()) => PyTypeError::new_err(message),
+        error if error.get_type(py).is(py.get_type::<PyValueError>()) => PyValueError::new_err(message),
+        other => other,
+    }
+}
+
+/// The 64-bit hashes that a filter of this seed sees.
+///
+/// Keys that compare equal in Python hash equal, whatever holds them, in every process and on every machine; a missing
+/// key (None, NaN, NaT, NA, null) is one key.
+///
+/// Parameters
+/// ----------
+/// keys : array, list, tuple, column, frame or other iterable
+///     Each element is a key: a string, bytes, an integer of any size, a float, a date, a time or a span of time, a
+///     tuple of these, or missing. A row of a frame or of a 2-D array is one key, equal to the tuple of its elements.
+///     NumPy, pandas, polars, pyarrow and whatever speaks the Arrow PyCapsule interface are read without a detour.
+/// seed : int, optional
+///     0 (the default) to 2**64 - 1.
+///
+/// Returns
+/// -------
+/// numpy.ndarray of uint64, shape (number of keys,)
+///     One hash a key, in order.
+///
+/// Raises
+/// ------
+/// TypeError
+///     If `keys` is a single key, or one of them is of a type that cannot be a key; the message names it.
+/// ValueError
+///     If `keys` is an array of no or more than two dimensions, or tuples are nested more than 32 deep.
+///
+/// Examples
+/// --------
+/// >>> import lately
+/// >>> five, text, half = lately.hash_keys([5, "5", 0.5])
+/// >>> bool(five == lately.hash_keys([5.0])[0])
+/// True
+/// >>> bool(five == text)
+/// False
+#[pyfunction]
+#[pyo3(signature = (keys, *, seed = 0))]
+pub fn hash_keys<'py>(keys: &Bound<'py, PyAny>, seed: u64) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    let read = read_keys(keys, KeyHasher::new(seed))?;
+    let hashes = keys.py().detach(|| read.into_vec());
+    Ok(PyArray1::from_vec(keys.py(), hashes))
+}

@@ -1,0 +1,244 @@
+//! One Python object to its hash.
+
+use numpy::PyUntypedArray;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyByteArray, PyBytes, PyFloat, PyInt, PyMemoryView, PyString, PyTuple, PyType};
+
+use super::{Keys, numpy_array};
+use crate::key::KeyHasher;
+use crate::key::time::{Duration, Time};
+
+/// Tuples may be nested this deep. A limit there must be, for the stack has one.
+const DEEPEST: usize = 32;
+
+/// Hashes one key: a Python or NumPy scalar, or a tuple of keys.
+pub fn hash_key(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> {
+    hash_nested(key, hasher, 0)
+}
+
+fn hash_nested(key: &Bound<'_, PyAny>, hasher: KeyHasher, depth: usize) -> PyResult<u64> {
+    // In order of what streams are made of. Subclasses (`IntEnum`, `np.float64`, `np.str_`, a named tuple) are their value.
+    if let Ok(text) = key.cast::<PyString>() {
+        return hash_text(text, hasher);
+    }
+    if let Ok(integer) = key.cast::<PyInt>() {
+        return hash_integer(integer, hasher);
+    }
+    if let Ok(float) = key.cast::<PyFloat>() {
+        return Ok(hasher.float(float.extract()?));
+    }
+    if key.is_none() {
+        return Ok(hasher.missing());
+    }
+    if let Ok(tuple) = key.cast::<PyTuple>() {
+        if depth == DEEPEST {
+            return Err(PyValueError::new_err(format!("a key may nest tuples at most {DEEPEST} deep")));
+        }
+        let elements: Vec<u64> =
+            tuple.iter().map(|element| hash_nested(&element, hasher, depth + 1)).collect::<PyResult<_>>()?;
+        return Ok(hasher.row(elements.into_iter()));
+    }
+    if let Ok(bytes) = key.cast::<PyBytes>() {
+        return Ok(hasher.bytes(bytes.as_bytes()));
+    }
+    hash_rarer(key, hasher)
+}
+
+fn hash_rarer(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> {
+    let py = key.py();
+    if is_numpy_scalar(key)? {
+        return hash_numpy(key, hasher);
+    }
+    if let Some(datetime) = hash_datetime(key, hasher)? {
+        return Ok(datetime);
+    }
+    if let Ok(bytes) = key.cast::<PyByteArray>() {
+        return Ok(hasher.bytes(&bytes.to_vec()));
+    }
+    if let Ok(view) = key.cast::<PyMemoryView>() {
+        // Other formats compare by their elements, not by their bytes.
+        if view.getattr(intern!(py, "format"))?.eq("B")? {
+            let bytes = view.call_method0(intern!(py, "tobytes"))?.cast_into::<PyBytes>()?;
+            return Ok(hasher.bytes(bytes.as_bytes()));
+        }
+    }
+    if is_pandas_na(key)? {
+        return Ok(hasher.missing());
+    }
+    // `numpy.ma.masked`, and a record of a masked array.
+    if numpy_array::is_masked(key)? && key.cast::<PyUntypedArray>()?.getattr(intern!(py, "ndim"))?.eq(0)? {
+        return hash_one_element(key, hasher);
+    }
+    Err(PyTypeError::new_err(format!(
+        "{} cannot be a key; a key is a str, bytes, int, float, bool, date, datetime, timedelta, missing, \
+         or a tuple of these",
+        type_name(key)
+    )))
+}
+
+fn hash_text(text: &Bound<'_, PyString>, hasher: KeyHasher) -> PyResult<u64> {
+    if let Ok(utf8) = text.to_str() {
+        return Ok(hasher.text(utf8));
+    }
+    let py = text.py();
+    let encoded = text.call_method1(intern!(py, "encode"), (intern!(py, "utf-8"), intern!(py, "surrogatepass")))?;
+    Ok(hasher.text(encoded.cast_into::<PyBytes>()?.as_bytes()))
+}
+
+fn hash_integer(integer: &Bound<'_, PyInt>, hasher: KeyHasher) -> PyResult<u64> {
+    match integer.extract::<i64>() {
+        Ok(value) => Ok(hasher.integer(value)),
+        Err(_) => Ok(hasher.big_integer(&twos_complement(integer)?)),
+    }
+}
+
+/// An integer as little-endian two's complement.
+fn twos_complement(integer: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    let py = integer.py();
+    // One bit more than the magnitude has, for the sign.
+    let bits: usize = integer.call_method0(intern!(py, "bit_length"))?.extract()?;
+    let signed = pyo3::types::PyDict::new(py);
+    signed.set_item(intern!(py, "signed"), true)?;
+    let bytes = integer.call_method(intern!(py, "to_bytes"), (bits / 8 + 1, intern!(py, "little")), Some(&signed))?;
+    Ok(bytes.cast_into::<PyBytes>()?.as_bytes().to_vec())
+}
+
+/// A NumPy scalar that is no subclass of a Python type.
+fn hash_numpy(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> {
+    let py = key.py();
+    let item = key.call_method0(intern!(py, "item"))?;
+    if let Ok(integer) = item.cast::<PyInt>() {
+        // Datetimes finer than microseconds come as integers too.
+        let kind: String = key.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.extract()?;
+        if kind != "M" && kind != "m" {
+            return hash_integer(integer, hasher);
+        }
+    }
+    if let Ok(float) = item.cast::<PyFloat>() {
+        return Ok(hasher.float(float.extract()?));
+    }
+    if is_numpy_scalar(&item)? {
+        return hash_long_double(&item, hasher);
+    }
+    hash_one_element(key, hasher)
+}
+
+/// Extended precision, which `item` leaves as it is; also complex extended precision, which is refused.
+fn hash_long_double(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> {
+    let py = key.py();
+    let Some(ratio) = key.getattr_opt(intern!(py, "as_integer_ratio"))? else {
+        return hash_one_element(key, hasher);
+    };
+    let float: f64 = key.call_method0(intern!(py, "__float__"))?.extract()?;
+    if float.is_nan() || key.eq(float)? {
+        return Ok(hasher.float(float));
+    }
+    let (numerator, denominator): (Bound<'_, PyAny>, Bound<'_, PyAny>) = ratio.call0()?.extract()?;
+    let numerator = twos_complement(&numerator)?;
+    if denominator.eq(1)? {
+        return Ok(hasher.big_integer(&numerator));
+    }
+    Ok(hasher.ratio(&numerator, &twos_complement(&denominator)?))
+}
+
+/// Hashes a NumPy scalar, or an array of no dimensions, as the one element of an array.
+fn hash_one_element(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> {
+    numpy_array::read(&one_element(key)?, hasher).map(first)
+}
+
+fn one_element<'py>(key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
+    Ok(key.call_method1(intern!(key.py(), "reshape"), (1,))?.cast_into()?)
+}
+
+fn first(keys: Keys) -> u64 {
+    let mut hash = [0];
+    keys.fill(0, &mut hash);
+    hash[0]
+}
+
+/// Dates, datetimes and timedeltas; `None` for anything else.
+fn hash_datetime(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Option<u64>> {
+    let py = key.py();
+    let calendar = Calendar::get(py)?;
+    let is_datetime = key.is_instance(calendar.datetime.bind(py))?;
+    if is_datetime || key.is_instance(calendar.timedelta.bind(py))? {
+        // pandas' own, which know nanoseconds, say what they are in NumPy's terms: in UTC, if they have a zone.
+        if let Some(numpy) = key.getattr_opt(intern!(py, "asm8"))? {
+            let zone = key.getattr_opt(intern!(py, "tzinfo"))?.is_some_and(|zone| !zone.is_none());
+            let array = one_element(&numpy)?;
+            return Ok(Some(first(numpy_array::read_times(&array, zone, hasher)?)));
+        }
+    }
+    if is_datetime {
+        let naive = key.call_method0(intern!(py, "utcoffset"))?.is_none();
+        let epoch = if naive { &calendar.epoch } else { &calendar.epoch_utc };
+        let since = time(&key.sub(epoch)?)?;
+        return Ok(Some(if naive { hasher.instant(since) } else { hasher.aware(since) }));
+    }
+    if key.is_instance(calendar.timedelta.bind(py))? {
+        return Ok(Some(hasher.duration(Duration::Exact(time(key)?))));
+    }
+    if key.is_instance(calendar.date.bind(py))? {
+        let ordinal: i128 = key.call_method0(intern!(py, "toordinal"))?.extract()?;
+        // 1970-01-01 is day 719 163 of Python's count, which begins with year 1.
+        return Ok(Some(hasher.instant(Time { seconds: (ordinal - 719_163) * 86_400, attoseconds: 0 })));
+    }
+    Ok(None)
+}
+
+/// A `timedelta` as time.
+fn time(delta: &Bound<'_, PyAny>) -> PyResult<Time> {
+    let py = delta.py();
+    let days: i128 = delta.getattr(intern!(py, "days"))?.extract()?;
+    let seconds: i128 = delta.getattr(intern!(py, "seconds"))?.extract()?;
+    let microseconds: u64 = delta.getattr(intern!(py, "microseconds"))?.extract()?;
+    Ok(Time { seconds: days * 86_400 + seconds, attoseconds: microseconds * 1_000_000_000_000 })
+}
+
+/// What is needed of the module `datetime`.
+struct Calendar {
+    date: Py<PyAny>,
+    datetime: Py<PyAny>,
+    timedelta: Py<PyAny>,
+    epoch: Py<PyAny>,
+    epoch_utc: Py<PyAny>,
+}
+
+impl Calendar {
+    fn get(py: Python<'_>) -> PyResult<&'static Self> {
+        static CALENDAR: PyOnceLock<Calendar> = PyOnceLock::new();
+        CALENDAR.get_or_try_init(py, || {
+            let module = py.import("datetime")?;
+            let datetime = module.getattr("datetime")?;
+            let utc = module.getattr("timezone")?.getattr("utc")?;
+            Ok(Self {
+                date: module.getattr("date")?.unbind(),
+                timedelta: module.getattr("timedelta")?.unbind(),
+                epoch: datetime.call1((1970, 1, 1))?.unbind(),
+                epoch_utc: datetime.call1((1970, 1, 1, 0, 0, 0, 0, utc))?.unbind(),
+                datetime: datetime.unbind(),
+            })
+        })
+    }
+}
+
+/// Whether this is a NumPy scalar.
+pub fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    object.is_instance(GENERIC.import(object.py(), "numpy", "generic")?)
+}
+
+fn is_pandas_na(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match super::pandas::loaded(object.py())? {
+        Some(pandas) => Ok(pandas.getattr_opt(intern!(object.py(), "NA"))?.is_some_and(|na| na.is(object))),
+        None => Ok(false),
+    }
+}
+
+/// The type of an object, as an error names it.
+pub fn type_name(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().fully_qualified_name().map_or_else(|_| "an object".to_owned(), |name| name.to_string())
+}
