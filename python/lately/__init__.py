@@ -1,5 +1,27 @@
-"""Have I seen this key lately?"""
+"""Have I seen this key lately? Sliding-window filters in constant memory.
 
-from lately._core import hash_keys
+The shortest way in is `duplicated`, for a column that is all there. For a stream make a filter, such as
+`AgePartitionedBloomFilter`, and hand it one batch after another.
+"""
 
-__all__ = ["hash_keys"]
+from lately._core import (
+    AgePartitionedBloomFilter,
+    Filter,
+    FormatError,
+    __version__,
+    from_bytes,
+    hash_keys,
+    open,
+)
+from lately._duplicated import duplicated
+
+__all__ = [
+    "AgePartitionedBloomFilter",
+    "Filter",
+    "FormatError",
+    "__version__",
+    "duplicated",
+    "from_bytes",
+    "hash_keys",
+    "open",
+]

@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyType};
 
 use super::keys::{Keys, hash_key, read_keys};
 use super::saving::{file_error, reduce};
-use super::times::{self, OwnedMoments};
+use super::times::{self, OwnedMoments, whole};
 use crate::clock::{Clock, Moments, Window};
 use crate::filter::{self, AgePartitioned};
 use crate::format;
@@ -427,10 +427,7 @@ impl Filter {
         self.copy(py)
     }
 
-    fn __reduce_ex__<'py>(
-        slf: &Bound<'py, Self>,
-        protocol: u8,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: u8) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         reduce(slf, protocol)
     }
 
@@ -448,7 +445,7 @@ impl Filter {
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
         Ok(format!(
-            "<{name} window={}{unit} fpr={:.3g} {} nbytes={} inserted={}>",
+            "<{name} window={}{unit} fpr={:.2e} {} nbytes={} inserted={}>",
             filter.window(py)?,
             filter.fpr(py),
             parameters.join(" "),
@@ -517,20 +514,22 @@ impl AgePartitionedBloomFilter {
         py: Python<'_>,
         window: &Bound<'_, PyAny>,
         fpr: Option<f64>,
-        nbytes: Option<u64>,
+        nbytes: Option<i128>,
         slack: Option<&Bound<'_, PyAny>>,
-        block_bits: Option<u32>,
-        capacity: Option<u64>,
+        block_bits: Option<i128>,
+        capacity: Option<i128>,
         lateness: Option<&Bound<'_, PyAny>>,
-        seed: u64,
+        seed: i128,
     ) -> PyResult<PyClassInitializer<Self>> {
         let window = times::window(window, capacity, lateness)?.check()?;
         let slack = slack.map(|slack| times::length("slack", slack, window)).transpose()?;
         let budget = match (fpr, nbytes) {
             (Some(fpr), None) => Budget::Rate(fpr),
-            (None, Some(nbytes)) => Budget::Bytes(nbytes),
+            (None, Some(nbytes)) => Budget::Bytes(whole("nbytes", nbytes)?),
             _ => return Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
         };
+        let block_bits = block_bits.map(|bits| whole("block_bits", bits)).transpose()?;
+        let seed = whole("seed", seed)?;
         let filter = py.detach(|| AgePartitioned::new(choose(window, budget, slack, block_bits)?, window, seed))?;
         Ok(PyClassInitializer::from(Filter::new(filter)).add_subclass(Self))
     }
@@ -574,23 +573,28 @@ impl AgePartitionedBloomFilter {
     fn from_parameters(
         class: &Bound<'_, PyType>,
         window: &Bound<'_, PyAny>,
-        k: u32,
-        l: u32,
-        slice_bits: Option<u64>,
-        blocks: Option<u64>,
-        block_bits: u32,
-        parts: u32,
-        capacity: Option<u64>,
+        k: i128,
+        l: i128,
+        slice_bits: Option<i128>,
+        blocks: Option<i128>,
+        block_bits: i128,
+        parts: i128,
+        capacity: Option<i128>,
         lateness: Option<&Bound<'_, PyAny>>,
-        seed: u64,
+        seed: i128,
     ) -> PyResult<Py<PyAny>> {
         let py = class.py();
         let window = times::window(window, capacity, lateness)?.check()?;
         let segment = match (slice_bits, blocks) {
-            (Some(bits), None) => Segment::Slice { bits },
-            (None, Some(blocks)) => Segment::Blocks { blocks, block_bits, parts },
+            (Some(bits), None) => Segment::Slice { bits: whole("slice_bits", bits)? },
+            (None, Some(blocks)) => Segment::Blocks {
+                blocks: whole("blocks", blocks)?,
+                block_bits: whole("block_bits", block_bits)?,
+                parts: whole("parts", parts)?,
+            },
             _ => return Err(PyValueError::new_err("give slice_bits or blocks, and not both")),
         };
+        let (k, l, seed) = (whole("k", k)?, whole("l", l)?, whole("seed", seed)?);
         let filter = py.detach(|| AgePartitioned::new(Shape::new(k, l, segment)?, window, seed))?;
         wrap(py, Box::new(filter))
     }

@@ -33,7 +33,11 @@ pub fn file_error(error: SaveError, path: &Path) -> PyErr {
         SaveError::Filter(Error::Format(message)) => FormatError::new_err(format!("{}: {message}", path.display())),
         SaveError::Filter(error) => error.into(),
         SaveError::Io(error) => match error.raw_os_error() {
-            Some(code) => PyOSError::new_err((code, error.to_string(), path.to_path_buf())),
+            Some(code) => {
+                let reason = error.to_string();
+                let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
+                PyOSError::new_err((code, reason, path.display().to_string()))
+            }
             None => error.into(),
         },
     }

@@ -12,24 +12,35 @@ use crate::clock::{Clock, Moments, Window};
 /// The window a user asked for: a whole number of insertions, or a span of time with its lateness and capacity.
 pub fn window(
     window: &Bound<'_, PyAny>,
-    capacity: Option<u64>,
+    capacity: Option<i128>,
     lateness: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Window> {
     let counts = window.is_instance_of::<PyInt>() || window.hasattr("__index__")?;
     if counts && !window.is_instance_of::<PyBool>() {
         if capacity.is_some() || lateness.is_some() {
-            return Err(PyValueError::new_err("capacity and lateness are for windows of time; this one counts insertions"));
+            return Err(PyValueError::new_err(
+                "capacity and lateness are for windows of time; this one counts insertions",
+            ));
         }
         let insertions = window
             .extract()
             .map_err(|_| PyValueError::new_err(format!("window must lie in 1 .. 2**62 insertions, got {window}")))?;
         return Ok(Window::Count { insertions });
     }
+    let span_of_window = span("window", window)?;
     let Some(capacity) = capacity else {
         return Err(PyTypeError::new_err("a window of time needs capacity: the number of keys expected within it"));
     };
     let lateness = lateness.map_or(Ok(0), |lateness| span("lateness", lateness))?;
-    Ok(Window::Time { span: span("window", window)?, lateness, capacity })
+    Ok(Window::Time { span: span_of_window, lateness, capacity: whole("capacity", capacity)? })
+}
+
+/// A whole number as wide as the parameter is, or an error that names it.
+pub fn whole<T: TryFrom<i128>>(name: &str, value: i128) -> PyResult<T> {
+    T::try_from(value).map_err(|_| {
+        let bits = 8 * size_of::<T>();
+        PyValueError::new_err(format!("{name} must lie in 0 .. 2**{bits} - 1, got {value}"))
+    })
 }
 
 /// A length in the unit of the window: insertions, or nanoseconds.
@@ -73,7 +84,9 @@ impl OwnedMoments {
         let moments: PyReadonlyArray1<'_, i64> = moments.extract()?;
         if moments.len() != keys {
             let given = moments.len();
-            return Err(PyValueError::new_err(format!("at has {given} times for {keys} keys: one each, or a single one")));
+            return Err(PyValueError::new_err(format!(
+                "at has {given} times for {keys} keys: one each, or a single one"
+            )));
         }
         Ok(Self::Each(moments.as_slice()?.to_vec()))
     }
