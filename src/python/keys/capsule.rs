@@ -5,7 +5,7 @@ use std::ptr;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::make_array;
+use arrow_array::{make_array, new_empty_array};
 use arrow_schema::{ArrowError, Field};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -52,7 +52,7 @@ fn read_stream(keys: &Bound<'_, PyAny>, exported: &Bound<'_, PyAny>, hasher: Key
     }
     if chunks.is_empty() {
         // No chunk has been refused, so the type must be: an empty batch of decimals is one of decimals.
-        arrow::read(&field, &arrow_array::new_empty_array(field.data_type()), hasher)?;
+        arrow::read(&field, &new_empty_array(field.data_type()), hasher).map_err(PyTypeError::new_err)?;
     }
     Ok(Keys::chained(chunks))
 }
@@ -63,7 +63,7 @@ fn import(array: FFI_ArrowArray, field: &Field, hasher: KeyHasher) -> PyResult<K
     }
     // SAFETY: the array comes by the interface and with its schema; what it points to is its producer's word.
     let data = unsafe { from_ffi_and_data_type(array, field.data_type().clone()) }.map_err(refused)?;
-    arrow::read(field, &make_array(data), hasher)
+    arrow::read(field, &make_array(data), hasher).map_err(PyTypeError::new_err)
 }
 
 /// A stream whose chunks are arrays of any type. (The reader of `arrow-array` knows frames only.)
