@@ -343,10 +343,28 @@ mod tests {
         assert_ne!(row(&[]), row(&[row(&[])]));
     }
 
+    /// More of these, of every kind, are in `tests/golden/keys.json`.
     #[test]
     fn golden() {
         let hashes = |hasher: KeyHasher| [hasher.missing(), hasher.integer(5), hasher.text("5"), hasher.bytes(b"5")];
-        assert_eq!(hashes(KeyHasher::new(0)), [0, 0, 0, 0]);
-        assert_eq!(hashes(KeyHasher::new(1)), [0, 0, 0, 0]);
+        assert_eq!(SCHEME, 1);
+        assert_eq!(
+            hashes(KeyHasher::new(0)),
+            [
+                2_238_759_660_615_534_562,
+                5_955_895_572_584_232_767,
+                9_917_271_165_994_612_006,
+                1_179_647_196_226_108_757
+            ]
+        );
+        assert_eq!(
+            hashes(KeyHasher::new(1)),
+            [
+                17_469_664_870_343_852_964,
+                15_383_743_112_055_358_370,
+                9_749_450_897_925_574_583,
+                15_149_507_110_686_284_329
+            ]
+        );
     }
 }

@@ -7,8 +7,9 @@ use pyo3::types::PyList;
 use super::{Keys, at, capsule, is_of, objects};
 use crate::key::KeyHasher;
 
-/// Integers of 128 bits, which Arrow does not have, and objects, which polars exports as their addresses.
-const NOT_IN_ARROW: [&str; 3] = ["Int128", "UInt128", "Object"];
+/// Integers of 128 bits, which Arrow does not have; objects, which polars exports as their addresses; and columns of
+/// nothing but nulls, which polars 2.1 exports with a buffer that Arrow does not allow there.
+const NOT_IN_ARROW: [&str; 4] = ["Int128", "UInt128", "Object", "Null"];
 
 /// Reads what is of polars; `None` for anything else.
 pub fn read(keys: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Option<Keys>> {
