@@ -59,11 +59,48 @@ def test_five_is_five(keys):
 
 
 def test_different_keys_differ():
-    # The empty containers of NumPy's own, too: `np.void` knows its length, `np.bytes_` does not.
-    keys = [5, "5", b"5", (5,), ((5,),), ("5",), 0.5, None, (None,), (), "", b"", 0, 2**63 + 5, 2**64 + 5, -1, 2**64 - 1]
-    keys += [-(2**64) + 5, 2**63, -(2**63), float("inf"), -float("inf"), 10**400, "a\0", "a", b"a\0", b"a", "\ud800", "?"]
+    keys = [
+        5,
+        "5",
+        b"5",
+        (5,),
+        ((5,),),
+        ("5",),
+        0.5,
+        None,
+        (None,),
+        (),
+        "",
+        b"",
+        0,
+        2**63 + 5,
+        2**64 + 5,
+        -1,
+        2**64 - 1,
+    ]
+    keys += [
+        -(2**64) + 5,
+        2**63,
+        -(2**63),
+        float("inf"),
+        -float("inf"),
+        10**400,
+        "a\0",
+        "a",
+        b"a\0",
+        b"a",
+        "\ud800",
+        "?",
+    ]
     noon = dt.datetime(2026, 7, 21, 12)
-    keys += [noon, noon.replace(tzinfo=dt.UTC), noon - dt.datetime(1970, 1, 1), noon.date(), noon.timestamp(), str(noon)]
+    keys += [
+        noon,
+        noon.replace(tzinfo=dt.UTC),
+        noon - dt.datetime(1970, 1, 1),
+        noon.date(),
+        noon.timestamp(),
+        str(noon),
+    ]
     keys += [np.timedelta64(1, "Y"), np.timedelta64(365, "D"), pd.Timestamp(noon) + pd.Timedelta(1, "ns")]
     assert len(set(hashes(keys))) == len(keys)
 
@@ -91,21 +128,24 @@ def test_units_beyond_the_calendar_of_python():
 
 
 def test_subclasses_are_their_value():
-    assert hashes([Name.FIVE, Pair(1, "a"), True, np.str_("5"), np.float64(0.5)]) == hashes(["5", (1, "a"), 1, "5", 0.5])
+    assert hashes([Name.FIVE, Pair(1, "a"), True, np.str_("5"), np.float64(0.5)]) == hashes(
+        ["5", (1, "a"), 1, "5", 0.5]
+    )
 
 
 def test_rows_are_tuples():
     rows = [(1, "a"), (2, "b"), (1, "a")]
     expected = hashes(rows)
-    frame = pd.DataFrame(rows, columns=["x", "x"])
+    frame = pd.DataFrame(rows, columns=["x", "y"])
     for keys in (
         frame,
+        frame.set_axis(["same", "same"], axis=1),
         pd.MultiIndex.from_tuples(rows),
-        frame.to_records(index=False).astype("i2,U1"),
+        frame.to_records(index=False),
         list(np.array(rows, dtype="i2,>U1")),
         np.array(rows, dtype=object),
         pl.DataFrame(rows, orient="row"),
-        pa.Table.from_pandas(pd.DataFrame(rows, columns=["x", "y"])),
+        pa.Table.from_pandas(frame),
         pa.array([{"x": x, "y": y} for x, y in rows]),
     ):
         assert hashes(keys) == expected
@@ -156,7 +196,10 @@ def test_dictionaries_larger_than_what_is_taken():
         range(0),
         *(np.array([], dtype) for dtype in ("?", "i8", "f2", "g", "U0", "S0", "V0", "M8[s]", "M8", "O", "T", "i4,U1")),
         np.empty((0, 3)),
-        *(pd.Series([], dtype=dtype) for dtype in ("int64", "Int64", "str", "category", "M8[ns]", "datetime64[s, UTC]")),
+        *(
+            pd.Series([], dtype=dtype)
+            for dtype in ("int64", "Int64", "str", "category", "M8[ns]", "datetime64[s, UTC]")
+        ),
         pd.DataFrame(),
         pd.DataFrame({"a": []}),
         pd.MultiIndex.from_arrays([[], []]),
@@ -199,10 +242,6 @@ def test_unaligned_and_overlapping_memory():
     assert hashes(repeated) == hashes([7] * 4)
 
 
-def test_the_array_is_kept_while_it_is_hashed():
-    assert hashes(np.arange(1000) * 1.0) == hashes(range(1000))
-
-
 def test_polars_beyond_arrow():
     assert hashes(pl.Series([2**100, None], dtype=pl.Int128)) == hashes([2**100, None])
     assert hashes(pl.DataFrame({"a": [None, None], "b": [1, 2]})) == hashes([(None, 1), (None, 2)])
@@ -231,10 +270,9 @@ CANNOT = [
     ({5: 5}, "dict"),
     (5j, "complex"),
     (np.complex64(5), "complex64"),
-    (np.clongdouble(5), "complex256" if np.dtype("G").itemsize == 32 else "complex"),
+    (np.clongdouble(5), "complex"),
     (np.array([5]), "numpy.ndarray"),
     (np.timedelta64(5), "timedelta64 without a unit"),
-    (np.datetime64(5, "generic") if hasattr(np, "datetime64_generic") else dt.time(5), ""),
     (dt.time(5), "datetime.time"),
     (uuid.UUID(int=5), "uuid.UUID"),
     (pd.Period("2026"), "Period"),
@@ -287,7 +325,8 @@ def test_a_refused_column_is_named():
 
 
 @pytest.mark.parametrize(
-    "keys", ["abc", b"abc", bytearray(b"a"), memoryview(b"a"), {"a": 1}, 5, 0.5, None, np.int64(5), np.str_("a"), dt.date.max]
+    "keys",
+    ["abc", b"abc", bytearray(b"a"), memoryview(b"a"), {"a": 1}, 5, 0.5, None, np.int64(5), np.str_("a"), dt.date.max],
 )
 def test_one_key_is_no_batch(keys):
     with pytest.raises(TypeError, match=r"\[key\]"):
@@ -356,19 +395,19 @@ KEPT = []
     ],
 )
 def test_what_is_not_the_arrow_interface(hostile):
-    with pytest.raises(TypeError, match="__arrow_c_.*Hostile must return"):
+    with pytest.raises(TypeError, match=r"__arrow_c_\w+ of .*Hostile must return"):
         lately.hash_keys(hostile)
 
 
 def test_arrow_structures_that_are_spent():
-    with pytest.raises(ValueError, match="read already"):
+    with pytest.raises(ValueError, match="stream that has been read already"):
         lately.hash_keys(Hostile(stream=empty_capsule(b"arrow_array_stream", 40)))
     schema, array = pa.array([5]).__arrow_c_array__()
     once = Hostile(array=(schema, array))
     assert hashes(once) == hashes([5])
-    with pytest.raises(ValueError, match="released already"):
+    with pytest.raises(ValueError, match="array that has been read already"):
         lately.hash_keys(once)
-    with pytest.raises(TypeError, match="Arrow"):
+    with pytest.raises(ValueError, match="schema that has been read already"):
         lately.hash_keys(Hostile(array=(empty_capsule(b"arrow_schema", 72), empty_capsule(b"arrow_array", 80))))
 
 

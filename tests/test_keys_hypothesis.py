@@ -1,6 +1,7 @@
 """Keys that compare equal in Python hash equal, whatever holds them; others do not."""
 
 import datetime as dt
+import itertools
 import math
 import warnings
 
@@ -319,5 +320,5 @@ def test_slices_of_arrow(values, start, length):
 @given(st.lists(st.text(st.characters(codec="utf-8")), max_size=30), st.lists(st.integers(0, 30), max_size=4))
 def test_chunks_are_one_batch(values, cuts):
     bounds = [0, *sorted(min(cut, len(values)) for cut in cuts), len(values)]
-    chunks = [values[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    chunks = [values[a:b] for a, b in itertools.pairwise(bounds)]
     assert lately.hash_keys(pa.chunked_array(chunks, pa.string())).tolist() == lately.hash_keys(values).tolist()
