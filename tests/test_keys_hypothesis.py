@@ -39,7 +39,7 @@ def objects(key):
     array = np.empty(1, dtype=object)
     array[0] = key
     yield from ([key], (key,), iter([key]), {0: key}.values(), array)
-    yield from (pd.Series(array), pd.Index(array, tupleize_cols=False), pd.Series(array, dtype="category"))
+    yield from (pd.Series(array, dtype=object), pd.Index(array, dtype=object, tupleize_cols=False))
 
 
 def numbers(key):
