@@ -233,6 +233,32 @@ def test_padding_of_numpy_is_not_data():
     assert hashes(np.empty(2, dtype=[("a", "S0"), ("b", "U0")])) == hashes([(b"", ""), (b"", "")])
 
 
+def test_strings_of_every_length_and_width():
+    # Arrow's views hold up to 12 bytes themselves; UTF-8 goes over to more bytes at these code points; XXH3 changes its
+    # way at 3, 8, 16, 128 and 240 bytes.
+    texts = ["x" * length for length in (*range(20), 127, 128, 129, 239, 240, 241, 1000)]
+    texts += [f"wide {chr(point)}" for point in (0x7F, 0x80, 0x7FF, 0x800, 0xFFFF, 0x1_0000, 0x10_FFFF)]
+    for keys in (pa.array(texts), pa.array(texts).cast(pa.string_view()), np.array(texts), np.array(texts, "T")):
+        assert hashes(keys) == hashes(texts)
+    encoded = [text.encode() for text in texts]
+    for keys in (pa.array(encoded), pa.array(encoded).cast(pa.binary_view()), np.array(encoded)):
+        assert hashes(keys) == hashes(encoded)
+
+
+def test_a_date_of_milliseconds_is_its_day():
+    array = pa.array([-1, 0, 86_399_999]).view(pa.date64())
+    assert hashes(array) == hashes([dt.date(1969, 12, 31), dt.date(1970, 1, 1), dt.date(1970, 1, 1)])
+
+
+def test_long_frames_of_uneven_chunks():
+    numbers = list(range(3000))
+    texts = [None if number % 7 == 0 else str(number) for number in numbers]
+    chunks = [texts[:0], texts[:700], texts[700:701], texts[701:701], texts[701:2500], texts[2500:]]
+    table = pa.table({"a": numbers, "b": pa.chunked_array(chunks, pa.string())})
+    for keys in (table, table.to_pandas(types_mapper=pd.ArrowDtype), pl.from_arrow(table)):
+        assert hashes(keys) == hashes(list(zip(numbers, texts, strict=True)))
+
+
 def test_unaligned_and_overlapping_memory():
     packed = np.zeros(5, dtype=[("a", "i1"), ("b", "f8"), ("c", "U3")])
     packed["b"], packed["c"] = np.arange(5) / 2, "wide"
