@@ -130,3 +130,75 @@ impl Keys {
         hashes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hasher() -> KeyHasher {
+        KeyHasher::new(7)
+    }
+
+    fn counting(range: std::ops::Range<u64>) -> Keys {
+        Keys::each(range.clone().count(), move |i| range.start + i as u64)
+    }
+
+    /// Every range of a batch is the same part of the whole.
+    fn check(make: impl Fn() -> Keys, expected: &[u64]) {
+        let keys = make();
+        assert_eq!(keys.len(), expected.len());
+        for start in 0..=expected.len() {
+            for end in start..=expected.len() {
+                let mut out = vec![u64::MAX; end - start];
+                keys.fill(start, &mut out);
+                assert_eq!(out, expected[start..end], "{start}..{end}");
+            }
+        }
+        assert_eq!(make().into_vec(), expected);
+    }
+
+    #[test]
+    fn chunks_follow_each_other() {
+        check(|| Keys::made(vec![3, 1, 2]), &[3, 1, 2]);
+        check(|| Keys::chained(vec![]), &[]);
+        check(|| Keys::chained(vec![counting(0..0)]), &[]);
+        check(|| Keys::chained(vec![counting(0..3)]), &[0, 1, 2]);
+        let sizes = [0..0, 0..2, 2..2, 2..2, 2..3, 3..7, 7..7];
+        check(|| Keys::chained(sizes.clone().map(counting).into()), &[0, 1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn codes_take_from_large_and_small_dictionaries() {
+        let code = |i: usize| [Some(1), None, Some(0), Some(99)][i];
+        for dictionary in [10..12, 10..30] {
+            check(|| counting(dictionary.clone()).taken(4, code, 5), &[11, 5, 10, 5]);
+        }
+        check(|| counting(0..0).taken(2, |_| None, 5), &[5, 5]);
+    }
+
+    #[test]
+    fn masks_hide() {
+        check(|| counting(0..6).masked(9, |i| i % 3 == 0), &[9, 1, 2, 9, 4, 5]);
+    }
+
+    #[test]
+    fn rows_are_made_from_any_part_of_their_columns() {
+        // Longer than one scratch block.
+        let len = 1_100;
+        let expected: Vec<u64> =
+            (0..len).map(|i| hasher().row_next(hasher().row_next(hasher().row_start(2), i), i + 5)).collect();
+        let keys = Keys::rows(len as usize, vec![counting(0..len), counting(5..len + 5)], hasher());
+        for start in [0, 1, 511, 512, 513, 1_099] {
+            let mut out = vec![0; len as usize - start];
+            keys.fill(start, &mut out);
+            assert_eq!(out, expected[start..], "{start}");
+        }
+        check(|| Keys::rows(3, vec![], hasher()), &[hasher().row_start(0); 3]);
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond the end")]
+    fn a_batch_ends_where_it_ends() {
+        counting(0..3).fill(2, &mut [0; 2]);
+    }
+}
