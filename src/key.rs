@@ -30,7 +30,10 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+mod batch;
 pub mod time;
+
+pub use batch::Keys;
 
 use time::{Duration, Time};
 

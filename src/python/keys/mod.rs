@@ -9,18 +9,16 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
 
-use crate::key::KeyHasher;
+use crate::key::{KeyHasher, Keys};
 
 mod arrow;
 mod capsule;
-mod hashes;
 mod numpy_array;
 mod objects;
 mod pandas;
 mod polars;
 mod scalar;
 
-pub use hashes::Keys;
 pub use scalar::hash_key;
 
 /// Reads a batch of keys: array, list, tuple, column, frame or other iterable.

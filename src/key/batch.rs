@@ -1,6 +1,6 @@
 //! The hashes of a batch of keys: made already, or made block by block where they are wanted.
 
-use crate::key::KeyHasher;
+use super::KeyHasher;
 
 type Fill = dyn Fn(usize, &mut [u64]) + Send + Sync;
 
@@ -14,12 +14,12 @@ pub struct Keys {
 
 impl Keys {
     /// `fill(start, out)` writes the hashes of the keys `start..start + out.len()`, which lie within `len`.
-    pub(super) fn new(len: usize, fill: impl Fn(usize, &mut [u64]) + Send + Sync + 'static) -> Self {
+    pub fn new(len: usize, fill: impl Fn(usize, &mut [u64]) + Send + Sync + 'static) -> Self {
         Self { len, fill: Box::new(fill) }
     }
 
     /// `hash(i)` is the hash of key `i`.
-    pub(super) fn each(len: usize, hash: impl Fn(usize) -> u64 + Send + Sync + 'static) -> Self {
+    pub fn each(len: usize, hash: impl Fn(usize) -> u64 + Send + Sync + 'static) -> Self {
         Self::new(len, move |start, out| {
             for (i, out) in (start..).zip(out) {
                 *out = hash(i);
@@ -28,12 +28,12 @@ impl Keys {
     }
 
     /// Hashes that are there already.
-    pub(super) fn made(hashes: Vec<u64>) -> Self {
+    pub fn made(hashes: Vec<u64>) -> Self {
         Self::new(hashes.len(), move |start, out| out.copy_from_slice(&hashes[start..start + out.len()]))
     }
 
     /// One batch after another.
-    pub(super) fn chained(parts: Vec<Keys>) -> Self {
+    pub fn chained(parts: Vec<Keys>) -> Self {
         if let [_] = parts[..] {
             return parts.into_iter().next().expect("there is one");
         }
@@ -58,7 +58,7 @@ impl Keys {
     }
 
     /// Rows, from the columns they are made of. `len` is said, since rows need not have columns.
-    pub(super) fn rows(len: usize, columns: Vec<Keys>, hasher: KeyHasher) -> Self {
+    pub fn rows(len: usize, columns: Vec<Keys>, hasher: KeyHasher) -> Self {
         debug_assert!(columns.iter().all(|column| column.len == len));
         Self::new(len, move |start, out| {
             // 4 KiB: one column's hashes beside the chains, both within L1.
@@ -77,7 +77,7 @@ impl Keys {
     }
 
     /// A dictionary: `code(i)` says which of these keys stands at `i`; one that there is not is missing.
-    pub(super) fn taken(
+    pub fn taken(
         self,
         len: usize,
         code: impl Fn(usize) -> Option<usize> + Send + Sync + 'static,
@@ -99,7 +99,7 @@ impl Keys {
     }
 
     /// These keys, but `missing` wherever `is_missing(i)`.
-    pub(super) fn masked(self, missing: u64, is_missing: impl Fn(usize) -> bool + Send + Sync + 'static) -> Self {
+    pub fn masked(self, missing: u64, is_missing: impl Fn(usize) -> bool + Send + Sync + 'static) -> Self {
         Self::new(self.len, move |start, out| {
             self.fill(start, out);
             for (i, out) in (start..).zip(out) {
