@@ -37,7 +37,7 @@
 //!
 //! Data runs in one direction: a key becomes a 64-bit hash ([`key`]), the engine ([`batch`]) takes hashes through a
 //! filter's cells ([`filter`], in [`words`]), and the [`clock`] tells which generation of cells is open. [`sizing`]
-//! knows what a filter promises before a bit is allocated; [`format`] is how one is saved.
+//! knows what a filter promises before a bit is allocated; [`mod@format`] is how one is saved.
 
 pub mod batch;
 pub mod bits;
