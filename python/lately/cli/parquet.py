@@ -79,12 +79,12 @@ class ParquetReader:
                 self._malformed(f"{name}, row {first + i}", f"the time {self._time} {problem}")
             return times.astype(np.int64), sound
         times, sound = np.zeros(len(column), np.int64), np.ones(len(column), np.bool_)
-        for i, value in enumerate(column.to_pylist()):
+        for row, value in enumerate(column.to_pylist()):
             try:
-                times[i] = moment(value)
+                times[row] = moment(value)
             except (TypeError, ValueError) as error:
-                self._malformed(f"{name}, row {first + i}", f"the time {self._time} {error}")
-                sound[i] = False
+                self._malformed(f"{name}, row {first + row}", f"the time {self._time} {error}")
+                sound[row] = False
         return times, sound
 
 

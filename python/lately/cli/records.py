@@ -26,7 +26,7 @@ class Batch:
     """Records of one file, in order; `keys` is what a filter takes, `records` what goes out again."""
 
     source: str
-    numbers: Sequence[int]
+    numbers: Sequence[int] | NDArray[np.int64]
     keys: Any
     times: NDArray[np.int64] | None
     records: Any
@@ -57,15 +57,18 @@ class Malformed:
 
 def moment(value: object) -> int:
     """Nanoseconds since the Unix epoch of a field: a number of Unix seconds, or ISO 8601 (UTC if it names no zone)."""
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            try:
-                value = datetime.fromisoformat(value.strip())
-            except ValueError:
-                raise ValueError(f"{value!r} is neither a number of Unix seconds nor ISO 8601") from None
-    return _time.moment(value)
+    return _time.moment(_number_or_date(value) if isinstance(value, str) else value)
+
+
+def _number_or_date(text: str) -> float | datetime:
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError(f"{text!r} is neither a number of Unix seconds nor ISO 8601") from None
 
 
 def time_of(value: object, field: str) -> int:
