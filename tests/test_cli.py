@@ -11,6 +11,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -243,7 +244,7 @@ def test_a_key_field_that_never_occurs_is_warned_of(tmp_path, dedupe):
 def parquet(path, **columns):
     table = pa.table(columns).replace_schema_metadata({"made by": "a test"})
     pq.write_table(table, path, row_group_size=7)
-    return table
+    return pq.read_table(path)
 
 
 def test_parquet(tmp_path, dedupe):
@@ -257,7 +258,7 @@ def test_parquet(tmp_path, dedupe):
     ended = dedupe(tmp_path / "a.parquet", "--window", 100, "--key", "ip,n", "--output", target)
     assert ended.status == 0
     assert pq.read_table(target).equals(table.take([0, 1, 3, 5]))
-    assert pq.read_schema(target).equals(pq.read_schema(tmp_path / "a.parquet"), check_metadata=True)
+    assert pq.read_schema(target).equals(table.schema, check_metadata=True)
     dedupe(tmp_path / "a.parquet", "--window", 100, "--key", "ip", "--output", target)
     assert pq.read_table(target).equals(table.take([0, 1, 3]))
 
@@ -438,8 +439,8 @@ def test_what_the_extra_is_for(tmp_path, dedupe, monkeypatch, module, file):
 # Windows of time
 
 
-EVENTS = [(0, "a"), (5, "b"), (9, "a"), (18, "a"), (18, "b"), (60, "c"), (100, "a")]
-KEPT = [0, 1, 4, 5, 6]  # of EVENTS, in a window of 10 s; what is dropped was seen at most 9 s before
+EVENTS = [(0, "a"), (5, "b"), (9, "a"), (18, "a"), (18, "c"), (60, "b"), (100, "a")]
+KEPT = [0, 1, 4, 5, 6]  # of EVENTS, in a window of 10 s: two of "a" were seen 9 s before
 
 
 @pytest.mark.parametrize(
@@ -466,12 +467,12 @@ def test_windows_of_time(tmp_path, dedupe, written):
 def test_late_records(tmp_path, dedupe, fraction):
     # Half as many records again as are in a batch, and a late one among the last.
     rows = [f"{1_700_000_000 + i // 100}{fraction},{i}\n" for i in range(100_000)]
-    rows[90_000] = f"{1_700_000_000 + 900 - 10}{fraction},late\n"
+    rows[90_000] = f"{1_700_000_000 + 899 - 10}{fraction},late\n"
     (tmp_path / "a.csv").write_text("t,k\n" + "".join(rows))
     options = ("--key", "k", "--time", "t", "--window", "1min", "--capacity", 6000, *SURE)
     ended = dedupe(tmp_path / "a.csv", *options, "--lateness", "9.99s", "--output", tmp_path / "o", "--skip-bad")
     assert ended.status == 1
-    assert f"{tmp_path}/a.csv, line 90002: the time 2023-11-14T22:28:10.{fraction[1:] or '0'}" in ended.err
+    assert f"{tmp_path}/a.csv, line 90002: the time 2023-11-14T22:28:09.{fraction[1:] or '0'}" in ended.err
     assert "steps back from the latest before it by more than the --lateness of 9.99 s" in ended.err
     assert not (tmp_path / "o").exists()
     ended = dedupe(tmp_path / "a.csv", *options, "--lateness", "10s")
@@ -562,10 +563,11 @@ def test_malformed_records(tmp_path, dedupe, extension, good, bad, message, plac
 
 def test_a_stray_quote_takes_no_good_lines_with_it(tmp_path, dedupe):
     rows = [b"%d,x\n" % i for i in range(1000)]
-    bad = {10: b'10,"x\n', 500: b'500,"\n', 990: b'"990,x\n'}
+    rows[500] = b'500,"x"\n'
+    bad = {10: b'10,"x\n', 700: b'700,"x\n', 990: b'"990,x\n'}
     (tmp_path / "a.csv").write_bytes(b"k,v\n" + b"".join(bad.get(i, row) for i, row in enumerate(rows)))
     ended = dedupe(tmp_path / "a.csv", "--window", 2000, "--key", "k", "--skip-bad", *SURE)
-    # From one stray quote to the next, lines look like one field; they are read again, one by one.
+    # Up to the next quote, or the end of the file, lines look like one field; they are read again, one by one.
     assert ended.out == b"k,v\n" + b"".join(row for i, row in enumerate(rows) if i not in bad)
     assert "malformed  3," in ended.err
 
@@ -818,10 +820,10 @@ def test_expected_mistakes_are_those_made(tmp_path, dedupe, window):
 
 
 def test_expected_mistakes_in_a_window_of_time(tmp_path, dedupe):
-    """Ten times as many records as planned for part of the time: more mistakes, and the report says so."""
-    seconds = [second for second in range(2000) for _ in range(100 if 800 <= second < 1000 else 10)]
+    """Twice as many records as planned for part of the time: more mistakes, and the report says so."""
+    seconds = [second for second in range(2000) for _ in range(20 if 800 <= second < 1000 else 10)]
     (tmp_path / "a.csv").write_text("t,k\n" + "".join(f"{second},{i}\n" for i, second in enumerate(seconds)))
-    options = ("--time", "t", "--key", "k", "--window", "100s", "--capacity", 1000, "--fpr", 0.01)
+    options = ("--time", "t", "--key", "k", "--window", "100s", "--capacity", 1000, "--fpr", 0.03)
     ended = dedupe(tmp_path / "a.csv", *options)
     dropped = len(seconds) + 1 - ended.out.count(b"\n")
     expected = float(re.search(r"; (\S+) of them by mistake", ended.err)[1])
@@ -834,6 +836,7 @@ def test_expected_mistakes_in_a_window_of_time(tmp_path, dedupe):
 def test_progress_where_a_person_looks(tmp_path, quiet):
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"".join(some_lines(200_000, 200_000))))
     terminal, child = pty.openpty()
+    termios.tcsetwinsize(child, (24, 80))
     process = start(tmp_path / "a.txt.gz", "--window", 9, *["--quiet"] * quiet, stderr=child, stdout=subprocess.DEVNULL)
     os.close(child)
     shown = b""
@@ -860,7 +863,7 @@ def test_version_and_help(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["dedupe", "--help"])
     assert ended.value.code == 0
-    assert "default: 0.001" in capsys.readouterr().out
+    assert "default: 0.001" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(
