@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import termios
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -353,12 +354,21 @@ def test_compressed_input_is_known_by_its_bytes(tmp_path, dedupe, compress):
     assert (ended.status, ended.out) == (0, b"".join(unique(lines)))
 
 
-def test_a_pipe_that_gives_one_byte_at_a_time(tmp_path):
-    process = start("-", "--window", 9, stdout=subprocess.PIPE)
-    for byte in gzip.compress(b"a\nb\na\n"):
-        process.stdin.write(bytes([byte]))
-        process.stdin.flush()
-    assert finish(process).out == b"a\nb\n"
+def test_a_pipe_that_gives_one_byte_at_a_time(tmp_path, dedupe):
+    pipe = tmp_path / "pipe.txt"
+    os.mkfifo(pipe)
+
+    def write():
+        with pipe.open("wb", buffering=0) as stream:
+            for i, byte in enumerate(gzip.compress(b"a\nb\na\n")):
+                stream.write(bytes([byte]))
+                time.sleep(0.05 if i < 4 else 0)  # the reader has time to take it before the next one comes
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    ended = dedupe(pipe, "--window", 9)
+    writer.join()
+    assert ended.out == b"a\nb\n"
 
 
 @pytest.mark.parametrize(
@@ -817,6 +827,12 @@ def test_expected_mistakes_are_those_made(tmp_path, dedupe, window):
     # and for taking the rate at a quarter of a generation's records.
     assert dropped > 1000
     assert abs(dropped - expected) < 5 * dropped**0.5 + 0.01 * dropped
+
+
+def test_the_last_records_count_for_mistakes_too(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_text("".join(f"{i}\n" for i in range(100_000)))  # under a quarter of a generation
+    ended = dedupe(tmp_path / "a.txt", "--window", 1_000_000, "--fpr", 0.5)
+    assert float(re.search(r"; (\S+) of them by mistake", ended.err)[1]) > 0
 
 
 def test_expected_mistakes_in_a_window_of_time(tmp_path, dedupe):
