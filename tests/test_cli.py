@@ -56,10 +56,11 @@ def dedupe(capfdbinary):
     return run
 
 
-def start(*arguments, **options):
-    """Start the command in a process of its own."""
+def start(*arguments, largest_file=resource.RLIM_INFINITY, **options):
+    """Start the command in a process of its own, whose files can be made full at some size."""
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    return subprocess.Popen([sys.executable, "-c", COMMAND, *map(str, arguments)], **{**pipes, **options})
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({largest_file}, {largest_file}))"
+    return subprocess.Popen([sys.executable, "-c", limit + COMMAND, *map(str, arguments)], **{**pipes, **options})
 
 
 def finish(process, stdin=b""):
@@ -709,10 +710,6 @@ def test_full_standard_output(tmp_path):
     assert not (tmp_path / "s").exists()
 
 
-def limit_files(size):
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-
 @pytest.mark.parametrize("extension", ["", ".gz", ".zst", ".parquet"])
 def test_a_full_disk_leaves_the_old_output(tmp_path, extension):
     rng = random.Random(0)
@@ -725,7 +722,7 @@ def test_a_full_disk_leaves_the_old_output(tmp_path, extension):
         source.write_text("".join(f"{value}\n" for value in values))
     target, state = tmp_path / f"o{extension}", tmp_path / "s"
     target.write_bytes(b"as it was")
-    ended = finish(start(source, "--window", 9, "-o", target, "--state", state, preexec_fn=limit_files(100_000)))
+    ended = finish(start(source, "--window", 9, "-o", target, "--state", state, largest_file=100_000))
     assert ended.status == 1
     assert ended.err == f"lately: error: cannot write {target}: File too large\n"
     assert target.read_bytes() == b"as it was"
@@ -738,7 +735,7 @@ def test_a_full_disk_leaves_the_old_state(tmp_path):
     options = ("--window", 100_000, "--state", state, "--output", target)
     assert finish(start(*options), b"a\nb\n").status == 0
     before = state.read_bytes()
-    ended = finish(start(*options, preexec_fn=limit_files(len(before) // 2)), b"b\nc\n")
+    ended = finish(start(*options, largest_file=len(before) // 2), b"b\nc\n")
     assert ended.status == 1
     assert f"cannot write --state {state}: File too large" in ended.err
     assert state.read_bytes() == before

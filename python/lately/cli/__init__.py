@@ -30,7 +30,7 @@ examples:
         carry on, the next time, with what was seen up to now
 
 exit status:
-  0 done; 1 an error, nothing was changed; 2 wrong usage; 130 interrupted; 141 the reader of standard output has gone
+  0 done; 1 an error, files are as they were; 2 wrong usage; 130 interrupted; 141 the reader of standard output has gone
 """
 
 
@@ -46,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0 when done, 1 after an error, 130 after Ctrl-C, 141 when the reader of standard output has gone. In all but the
-        first case files are as they were, and no state was saved.
+        first case files are as they were and no state was saved; only a state that cannot be written, which is an
+        error and says so, leaves the new output in place.
 
     Raises
     ------

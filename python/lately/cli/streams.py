@@ -129,7 +129,7 @@ def open_output(name: str) -> Iterator[BinaryIO]:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(descriptor, "wb") as stream:
             if target.exists():
-                os.fchmod(descriptor, stat.S_IMODE(target.stat().st_mode))
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
             with _compressed(stream, name) as plain:
                 yield plain
             stream.flush()
