@@ -758,8 +758,9 @@ def test_state_follows_output(tmp_path, dedupe, monkeypatch):
     assert (tmp_path / "s").exists()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("target", ["o", "o.gz", "-"])
-def test_ctrl_c(tmp_path, target):
+def test_interrupted(tmp_path, target, number):
     path, state = tmp_path / "o", tmp_path / "s"
     assert finish(start("--window", 9, "--state", state, "-o", path), b"old\n").status == 0
     before = {file: file.read_bytes() for file in tmp_path.iterdir()}
@@ -774,9 +775,9 @@ def test_ctrl_c(tmp_path, target):
         while not temporaries(tmp_path):
             assert time.monotonic() < deadline
             time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     ended = finish(process)
-    assert ended.status == 130
+    assert ended.status == 128 + number
     assert ended.err == "lately: interrupted\n"
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
 

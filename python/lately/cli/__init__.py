@@ -2,8 +2,11 @@
 
 import argparse
 import csv
+import signal
 import string
 from collections.abc import Sequence
+from contextlib import suppress
+from types import FrameType
 
 from lately import __version__, _time
 from lately.cli.dedupe import dedupe
@@ -30,7 +33,8 @@ examples:
         carry on, the next time, with what was seen up to now
 
 exit status:
-  0 done; 1 an error, files are as they were; 2 wrong usage; 130 interrupted; 141 the reader of standard output has gone
+  0 done; 1 an error, files are as they were; 2 wrong usage; 130 interrupted; 143 told to end; 141 the reader of
+  standard output has gone
 """
 
 
@@ -45,8 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 when done, 1 after an error, 130 after Ctrl-C, 141 when the reader of standard output has gone. In all but the
-        first case files are as they were and no state was saved; only a state that cannot be written, which is an
+        0 when done, 1 after an error, 130 after Ctrl-C and 143 after SIGTERM, 141 when the reader of standard output has
+        gone. In all but the first case files are as they were and no state was saved; only a state that cannot be written, which is an
         error and says so, leaves the new output in place.
 
     Raises
@@ -55,18 +59,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         If the arguments are wrong (2), or ask for help or the version (0).
     """
     options = _parser().parse_args(argv)
+    with suppress(ValueError):  # only the main thread may, and need
+        signal.signal(signal.SIGTERM, _interrupt)
     try:
         dedupe(options)
     except CliError as error:
         say(f"lately: error: {error}")
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         say("lately: interrupted")
-        return 128 + 2  # as a shell reports SIGINT
+        return 128 + next(iter(interrupt.args), signal.SIGINT)  # as a shell reports the signal
     except BrokenPipeError:
         # What was kept did not arrive, so no state may remember it. Nobody listens: no message either.
         return 128 + 13  # as a shell reports SIGPIPE
     return 0
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    """End as Ctrl-C does, leaving nothing half-written."""
+    raise KeyboardInterrupt(number)
 
 
 def _parser() -> argparse.ArgumentParser:
