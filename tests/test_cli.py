@@ -17,11 +17,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import lately
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+
+import lately
 from lately.cli import main
 
 # In a process of its own, Ctrl-C works even where the tests themselves run in the background, deaf to it.

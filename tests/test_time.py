@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+
 from lately._time import moment, moments, span
 
 SECOND = 10**9

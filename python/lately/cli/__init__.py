@@ -49,9 +49,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 when done, 1 after an error, 130 after Ctrl-C and 143 after SIGTERM, 141 when the reader of standard output has
-        gone. In all but the first case files are as they were and no state was saved; only a state that cannot be written, which is an
-        error and says so, leaves the new output in place.
+        0 when done, 1 after an error, 130 after Ctrl-C, 143 after SIGTERM, 141 when the reader of standard output has
+        gone. In all but the first case files are as they were and no state was saved; only a state that cannot be
+        written, which is an error and says so, leaves the new output in place.
 
     Raises
     ------
