@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from exact import ExactWindow
-
 import lately
+from exact import ExactWindow
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FPR = 0.001
@@ -210,10 +209,10 @@ def main() -> None:
         for block_bits in (None, 512):
             for refresh in (True, False):
                 found = compare(keys, times, block_bits, refresh)
+                kind = f"{'blocked' if block_bits else 'plain'} | {'yes' if refresh else 'no'}"
                 print(
-                    f"| {case} | {'blocked' if block_bits else 'plain'} | {'yes' if refresh else 'no'} | {found.window} "
-                    f"| {found.slack} | {found.fresh} ({found.bound}) | {found.again} "
-                    f"| {found.nbytes:,} | {exact.nbytes:,} |"
+                    f"| {case} | {kind} | {found.window} | {found.slack} | {found.fresh} ({found.bound}) "
+                    f"| {found.again} | {found.nbytes:,} | {exact.nbytes:,} |"
                 )
 
 

@@ -1,6 +1,6 @@
 """On real streams the filter is the exact sliding window, but for what it promises to allow.
 
-The streams of `examples/` always run. A folder named by LATELY_STREAMS, with more of them under the same names, runs too.
+The streams of `examples/` always run; those of a folder named by LATELY_STREAMS, under the same names, run too.
 """
 
 import os
