@@ -72,7 +72,7 @@ impl<L: Layout> Engine for Aged<L> {
                 age(layout, words, clock.generation(), 1);
                 continue;
             }
-            let phase = layout.phase(clock.generation());
+            let phase = layout.phase(clock.generation(), 0);
             in_flight(
                 &hashes[i..i + run],
                 |hash| layout.fetch_newest(address, phase, hash),
@@ -87,15 +87,16 @@ impl<L: Layout> Engine for Aged<L> {
     fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
         self.clock.check(at, false)?;
         let (layout, words) = (self.layout, self.words.as_slice());
-        let (address, phase) = (Address::of(words), layout.phase(self.clock.generation()));
+        let address = Address::of(words);
         let mut i = 0;
         while i < hashes.len() {
             let (pending, run) = self.clock.pending(at, i, hashes.len());
+            let phase = layout.phase(self.clock.generation(), pending);
             let present = &mut present[i..i + run];
             in_flight(
                 &hashes[i..i + run],
                 |hash| layout.fetch_all(address, hash),
-                |j, hash| present[j] = layout.contains(words, phase, pending, hash),
+                |j, hash| present[j] = layout.contains(words, phase, hash),
             );
             i += run;
         }
@@ -110,14 +111,14 @@ impl<L: Layout> Engine for Aged<L> {
         while i < hashes.len() {
             let (begun, run) = clock.run(at, i, hashes.len());
             age(layout, words, clock.generation(), begun);
-            let phase = layout.phase(clock.generation());
+            let phase = layout.phase(clock.generation(), 0);
             if run == 0 {
                 // Looked up while the old generation is still open; only an insertion opens the next.
-                seen[i] = layout.contains(words, phase, 0, hashes[i]);
+                seen[i] = layout.contains(words, phase, hashes[i]);
                 if refresh || !seen[i] {
                     clock.turn();
                     age(layout, words, clock.generation(), 1);
-                    layout.insert(words, layout.phase(clock.generation()), hashes[i]);
+                    layout.insert(words, layout.phase(clock.generation(), 0), hashes[i]);
                     clock.count(1);
                 }
                 i += 1;
@@ -129,7 +130,7 @@ impl<L: Layout> Engine for Aged<L> {
                 &hashes[i..i + run],
                 |hash| layout.fetch_all(address, hash),
                 |j, hash| {
-                    seen[j] = layout.contains(words, phase, 0, hash);
+                    seen[j] = layout.contains(words, phase, hash);
                     if refresh || !seen[j] {
                         layout.insert(words, phase, hash);
                         inserted += 1;
@@ -151,11 +152,11 @@ impl<L: Layout> Engine for Aged<L> {
     }
 
     fn fill(&self) -> Vec<f64> {
-        self.layout.fill(self.words.as_slice(), self.layout.phase(self.clock.generation()))
+        self.layout.fill(self.words.as_slice(), self.layout.phase(self.clock.generation(), 0))
     }
 
     fn match_rates(&self) -> Vec<f64> {
-        self.layout.match_rates(self.words.as_slice(), self.layout.phase(self.clock.generation()))
+        self.layout.match_rates(self.words.as_slice(), self.layout.phase(self.clock.generation(), 0))
     }
 
     fn clone_box(&self) -> Box<dyn Engine> {

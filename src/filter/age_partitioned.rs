@@ -21,7 +21,7 @@ use std::ops::Range;
 use super::{Filter, Layout};
 use crate::Error;
 use crate::batch::{Aged, Engine};
-use crate::bits::{Address, has_run, odd_constants, ones, scale};
+use crate::bits::{Address, BitVector, has_run, odd_constants, ones, scale};
 use crate::clock::{Clock, Window};
 use crate::sizing::age_partitioned::{MAX_SLICES, Segment, Shape};
 use crate::sizing::runs::{self, Accesses};
@@ -193,30 +193,40 @@ impl<C: Cells> Ring<C> {
 
     /// The match vector: bit i says that the slice of age i has all bits of the key.
     #[inline(always)]
-    fn matches(&self, words: &[u64], newest: u32, hash: u64) -> u128 {
-        let mut ring = 0u128;
+    fn matches<V: BitVector>(&self, words: &[u64], newest: u32, hash: u64) -> V {
+        let mut ring = V::default();
         for slice in (0..self.slices as usize).rev() {
-            ring = ring << 1 | u128::from(self.cells.all_set(words, slice * self.stride, slice, hash));
+            ring = ring << 1 | V::from(self.cells.all_set(words, slice * self.stride, slice, hash));
         }
         // Slice `newest` of the ring has age 0; those before it in the ring follow behind the end.
-        (ring >> newest | ring << 1 << (self.slices - 1 - newest)) & ones(self.slices)
+        ring >> newest | ring << 1 << (self.slices - 1 - newest)
     }
 }
 
+/// Which slice of the ring is newest, and which ages, counted from it, are still kept.
+#[derive(Clone, Copy)]
+pub struct Phase {
+    newest: u32,
+    kept: u128,
+}
+
 impl<C: Cells> Layout for Ring<C> {
-    /// The slice of the ring that is newest: `(-generation) mod (k + l)`, paper 1, section 5.1.
-    type Phase = u32;
+    type Phase = Phase;
 
     fn generations(&self) -> u64 {
         self.slices.into()
     }
 
-    fn phase(&self, generation: i64) -> u32 {
-        (-i128::from(generation)).rem_euclid(self.slices.into()) as u32
+    /// The newest slice is number `(-generation) mod (k + l)` of the ring (paper 1, section 5.1).
+    fn phase(&self, generation: i64, pending: u64) -> Phase {
+        Phase {
+            newest: (-i128::from(generation)).rem_euclid(self.slices.into()) as u32,
+            kept: ones(u64::from(self.slices).saturating_sub(pending) as u32),
+        }
     }
 
     #[inline(always)]
-    fn fetch_newest(&self, words: Address, newest: u32, hash: u64) {
+    fn fetch_newest(&self, words: Address, Phase { newest, .. }: Phase, hash: u64) {
         for age in 0..self.k {
             let slice = self.slice(newest, age);
             words.fetch(slice * self.stride + self.cells.word(slice, hash));
@@ -231,7 +241,7 @@ impl<C: Cells> Layout for Ring<C> {
     }
 
     #[inline(always)]
-    fn insert(&self, words: &mut [u64], newest: u32, hash: u64) {
+    fn insert(&self, words: &mut [u64], Phase { newest, .. }: Phase, hash: u64) {
         for age in 0..self.k {
             let slice = self.slice(newest, age);
             self.cells.set(words, slice * self.stride, slice, hash);
@@ -239,21 +249,24 @@ impl<C: Cells> Layout for Ring<C> {
     }
 
     #[inline(always)]
-    fn contains(&self, words: &[u64], newest: u32, pending: u64, hash: u64) -> bool {
-        let kept = u64::from(self.slices).saturating_sub(pending) as u32;
-        has_run(self.matches(words, newest, hash) & ones(kept), self.k)
+    fn contains(&self, words: &[u64], Phase { newest, kept }: Phase, hash: u64) -> bool {
+        if self.slices <= 64 {
+            has_run(self.matches::<u64>(words, newest, hash) & kept as u64, self.k)
+        } else {
+            has_run(self.matches::<u128>(words, newest, hash) & kept, self.k)
+        }
     }
 
     fn open(&self, words: &mut [u64], generation: i64) {
-        words[self.words_of(self.phase(generation), 0)].fill(0);
+        words[self.words_of(self.phase(generation, 0).newest, 0)].fill(0);
     }
 
-    fn fill(&self, words: &[u64], newest: u32) -> Vec<f64> {
+    fn fill(&self, words: &[u64], Phase { newest, .. }: Phase) -> Vec<f64> {
         let fill = |age| count_ones(&words[self.words_of(newest, age)]) as f64 / self.cells.bits() as f64;
         (0..self.slices).map(fill).collect()
     }
 
-    fn match_rates(&self, words: &[u64], newest: u32) -> Vec<f64> {
+    fn match_rates(&self, words: &[u64], Phase { newest, .. }: Phase) -> Vec<f64> {
         (0..self.slices).map(|age| self.cells.match_rate(&words[self.words_of(newest, age)])).collect()
     }
 }

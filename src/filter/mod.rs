@@ -13,14 +13,14 @@ use crate::sizing::runs::Accesses;
 /// Generations are numbered by the [`Clock`](crate::clock::Clock). A layout keeps no state: the words and the clock are
 /// all there is to save.
 pub trait Layout: Copy + Send + Sync + 'static {
-    /// What the number of the open generation means for the cells, worked out once per run of keys.
+    /// What the generation means for the cells, worked out once per run of keys.
     type Phase: Copy;
 
     /// Generations after which a key has left no trace.
     fn generations(&self) -> u64;
 
-    /// The phase while `generation` is open.
-    fn phase(&self, generation: i64) -> Self::Phase;
+    /// The phase of cells whose open generation is `generation`, as they will be once `pending` more have begun.
+    fn phase(&self, generation: i64, pending: u64) -> Self::Phase;
 
     /// Starts fetching the cells that an insertion writes.
     fn fetch_newest(&self, words: Address, phase: Self::Phase, hash: u64);
@@ -31,8 +31,8 @@ pub trait Layout: Copy + Send + Sync + 'static {
     /// Writes a key into the open generation.
     fn insert(&self, words: &mut [u64], phase: Self::Phase, hash: u64);
 
-    /// Whether the cells hold a key, as they will once `pending` more generations have begun.
-    fn contains(&self, words: &[u64], phase: Self::Phase, pending: u64, hash: u64) -> bool;
+    /// Whether the cells hold a key.
+    fn contains(&self, words: &[u64], phase: Self::Phase, hash: u64) -> bool;
 
     /// Clears the cells that `generation` will write first, just before it opens.
     fn open(&self, words: &mut [u64], generation: i64);

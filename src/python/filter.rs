@@ -7,13 +7,13 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
 
-use super::keys::{Keys, hash_key, read_keys};
+use super::keys::{hash_key, read_keys};
 use super::saving::{file_error, reduce};
 use super::times::{self, OwnedMoments, whole};
 use crate::clock::{Clock, Moments, Window};
 use crate::filter::{self, AgePartitioned};
 use crate::format;
-use crate::key::KeyHasher;
+use crate::key::{KeyHasher, Keys};
 use crate::sizing::age_partitioned::{Budget, Segment, Shape, choose};
 use crate::words::Words;
 

@@ -4,8 +4,6 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, PrimitiveArray, downcast_integer};
 use arrow_schema::{DataType, Field, TimeUnit};
-use pyo3::PyResult;
-use pyo3::exceptions::PyTypeError;
 
 use super::Keys;
 use crate::key::KeyHasher;
@@ -14,10 +12,10 @@ use crate::key::time::Unit;
 /// Metadata of a field whose values mean something else than their storage says.
 const EXTENSION: &str = "ARROW:extension:name";
 
-/// Reads an array of the type that `field` says.
-pub fn read(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> PyResult<Keys> {
+/// Reads an array of the type that `field` says; the error is why this cannot be keys.
+pub fn read(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Keys, String> {
     if let Some(name) = field.metadata().get(EXTENSION) {
-        return Err(refused(field, &format!("of extension type {name}")));
+        return Err(format!("Arrow extension type {name} cannot be a key"));
     }
     let keys = read_values(field, array, hasher)?;
     Ok(match array.nulls().cloned() {
@@ -27,7 +25,7 @@ pub fn read(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> PyResult<Keys
 }
 
 /// Reads the values, whatever stands where there are nulls.
-fn read_values(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> PyResult<Keys> {
+fn read_values(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Keys, String> {
     let (len, missing) = (array.len(), hasher.missing());
     Ok(match field.data_type() {
         DataType::Null => Keys::each(len, move |_| missing),
@@ -84,18 +82,17 @@ fn read_values(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> PyResult<K
             }
             downcast_integer! {
                 **code => (taken),
-                _ => return Err(refused(field, &format!("of Arrow type {}", field.data_type()))),
+                _ => return Err(refused(field.data_type())),
             }
         }
         DataType::Struct(fields) => {
             let columns = fields.iter().zip(array.as_struct().columns());
-            Keys::rows(
-                len,
-                columns.map(|(field, column)| read(field, column, hasher)).collect::<PyResult<_>>()?,
-                hasher,
-            )
+            let columns = columns.map(|(field, column)| {
+                read(field, column, hasher).map_err(|error| format!("column '{}': {error}", field.name()))
+            });
+            Keys::rows(len, columns.collect::<Result<_, _>>()?, hasher)
         }
-        other => return Err(refused(field, &format!("of Arrow type {other}"))),
+        other => return Err(refused(other)),
     })
 }
 
@@ -149,8 +146,6 @@ fn views<T: ByteViewType>(array: &ArrayRef, hash: impl Fn(&[u8]) -> u64 + Send +
     })
 }
 
-fn refused(field: &Field, what: &str) -> pyo3::PyErr {
-    let name = field.name();
-    let column = if name.is_empty() { String::new() } else { format!("column {name:?}: ") };
-    PyTypeError::new_err(format!("{column}keys {what} are not supported"))
+fn refused(data_type: &DataType) -> String {
+    format!("Arrow type {data_type} cannot be a key")
 }

@@ -5,7 +5,7 @@ use std::ptr;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::make_array;
+use arrow_array::{make_array, new_empty_array};
 use arrow_schema::{ArrowError, Field};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -33,8 +33,8 @@ fn read_array(keys: &Bound<'_, PyAny>, exported: &Bound<'_, PyAny>, hasher: KeyH
     };
     let schema = pointer::<FFI_ArrowSchema>(keys, "__arrow_c_array__", &schema, c"arrow_schema")?;
     let array = pointer::<FFI_ArrowArray>(keys, "__arrow_c_array__", &array, c"arrow_array")?;
-    // SAFETY: a capsule of this name holds an initialized structure, and the object that made it is alive.
-    let field = unsafe { field(&*schema) }?;
+    // SAFETY: a capsule of this name holds an initialized structure, and the capsule is alive.
+    let field = field(unsafe { &*schema })?;
     // SAFETY: as above. Moving it out leaves a released structure behind, as the interface demands.
     let array = unsafe { FFI_ArrowArray::from_raw(array) };
     import(array, &field, hasher)
@@ -52,18 +52,18 @@ fn read_stream(keys: &Bound<'_, PyAny>, exported: &Bound<'_, PyAny>, hasher: Key
     }
     if chunks.is_empty() {
         // No chunk has been refused, so the type must be: an empty batch of decimals is one of decimals.
-        arrow::read(&field, &arrow_array::new_empty_array(field.data_type()), hasher)?;
+        arrow::read(&field, &new_empty_array(field.data_type()), hasher).map_err(PyTypeError::new_err)?;
     }
     Ok(Keys::chained(chunks))
 }
 
 fn import(array: FFI_ArrowArray, field: &Field, hasher: KeyHasher) -> PyResult<Keys> {
     if array.is_released() {
-        return Err(PyValueError::new_err("keys hold an Arrow array that has been released already"));
+        return Err(spent("array"));
     }
     // SAFETY: the array comes by the interface and with its schema; what it points to is its producer's word.
     let data = unsafe { from_ffi_and_data_type(array, field.data_type().clone()) }.map_err(refused)?;
-    arrow::read(field, &make_array(data), hasher)
+    arrow::read(field, &make_array(data), hasher).map_err(PyTypeError::new_err)
 }
 
 /// A stream whose chunks are arrays of any type. (The reader of `arrow-array` knows frames only.)
@@ -72,7 +72,7 @@ struct Stream(FFI_ArrowArrayStream);
 impl Stream {
     fn field(&mut self) -> PyResult<Field> {
         let Some(get_schema) = self.0.get_schema else {
-            return Err(PyValueError::new_err("keys hold an Arrow stream that has been read already"));
+            return Err(spent("stream"));
         };
         let mut schema = FFI_ArrowSchema::empty();
         // SAFETY: a stream that is not released, and a place for the schema.
@@ -107,7 +107,15 @@ impl Stream {
 }
 
 fn field(schema: &FFI_ArrowSchema) -> PyResult<Field> {
+    if schema.release.is_none() {
+        return Err(spent("schema"));
+    }
     Field::try_from(schema).map_err(refused)
+}
+
+/// A structure may be taken out of its capsule once.
+fn spent(structure: &str) -> PyErr {
+    PyValueError::new_err(format!("keys hold an Arrow {structure} that has been read already"))
 }
 
 /// Most of all, a type that this version of Arrow does not know.

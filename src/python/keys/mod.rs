@@ -5,20 +5,20 @@
 
 use numpy::{PyArray1, PyUntypedArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
 
-use crate::key::KeyHasher;
+use crate::key::{KeyHasher, Keys};
 
 mod arrow;
 mod capsule;
-mod hashes;
 mod numpy_array;
 mod objects;
 mod pandas;
+mod polars;
 mod scalar;
 
-pub use hashes::Keys;
 pub use scalar::hash_key;
 
 /// Reads a batch of keys: array, list, tuple, column, frame or other iterable.
@@ -35,6 +35,9 @@ pub fn read_keys(keys: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Keys> {
         return objects::read(tuple.iter(), hasher);
     }
     if let Some(read) = pandas::read(keys, hasher)? {
+        return Ok(read);
+    }
+    if let Some(read) = polars::read(keys, hasher)? {
         return Ok(read);
     }
     if let Some(read) = capsule::read(keys, hasher)? {
@@ -64,6 +67,17 @@ fn not_a_batch(keys: &Bound<'_, PyAny>) -> PyErr {
          for a single key write [key], or use `add` and `in`",
         scalar::type_name(keys)
     ))
+}
+
+/// Whether this is of a class that another package may have. It is not imported: where nobody has imported it, or it is
+/// only half imported, nothing can be of its classes.
+fn is_of(object: &Bound<'_, PyAny>, module: &str, class: &str) -> PyResult<bool> {
+    let modules = object.py().import(intern!(object.py(), "sys"))?.getattr(intern!(object.py(), "modules"))?;
+    let Ok(module) = modules.get_item(module) else { return Ok(false) };
+    match module.getattr_opt(class)? {
+        Some(class) => object.is_instance(&class),
+        None => Ok(false),
+    }
 }
 
 /// The same error, saying first where it happened.

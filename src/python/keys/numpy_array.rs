@@ -10,7 +10,7 @@ use pyo3::types::{PyList, PySlice};
 
 use arrow_array::types::{ArrowPrimitiveType, Float16Type};
 
-use super::{Keys, at, objects};
+use super::{Keys, is_of, objects};
 use crate::key::KeyHasher;
 use crate::key::time::Unit;
 
@@ -20,23 +20,13 @@ type Half = <Float16Type as ArrowPrimitiveType>::Native;
 /// Reads an array of one dimension, or of two: then a row is a key.
 pub fn read(array: &Bound<'_, PyUntypedArray>, hasher: KeyHasher) -> PyResult<Keys> {
     let py = array.py();
-    if !is_masked(array)? {
+    if !is_of(array, "numpy.ma", "MaskedArray")? {
         return read_plain(array, hasher);
     }
     let module = py.import("numpy.ma")?;
     let data = module.call_method1("getdata", (array, false))?.cast_into::<PyUntypedArray>()?;
     let mask = module.call_method1("getmaskarray", (array,))?.cast_into::<PyUntypedArray>()?;
     read_masked(&data, &mask, hasher)
-}
-
-/// Whether this is a masked array; there is none before `numpy.ma` has been imported.
-pub fn is_masked(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = object.py();
-    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
-    match modules.get_item(intern!(py, "numpy.ma")) {
-        Ok(module) => object.is_instance(&module.getattr(intern!(py, "MaskedArray"))?),
-        Err(_) => Ok(false),
-    }
 }
 
 /// Splits rows and records into their columns, which have each a mask of their own.
@@ -147,7 +137,7 @@ fn read_lane(array: &Bound<'_, PyUntypedArray>, hasher: KeyHasher) -> PyResult<K
         (b'M' | b'm', _) => return read_times(array, false, hasher),
         _ => {
             let name: String = dtype.getattr(intern!(py, "name"))?.extract()?;
-            return Err(PyTypeError::new_err(format!("an array of {name} cannot be keys")));
+            return Err(PyTypeError::new_err(format!("NumPy type {name} cannot be a key")));
         }
     })
 }
@@ -165,23 +155,22 @@ pub fn read_times(array: &Bound<'_, PyUntypedArray>, aware: bool, hasher: KeyHas
     let (len, lane) = (array.len(), Lane::new(array));
     let Some(unit) = unit(&dtype)? else {
         // Without a unit only NaT means anything.
-        if let Some(index) = (0..len).find(|&i| lane.get::<i64>(i) != NOT_A_TIME) {
-            let error = PyTypeError::new_err(format!("a {dtype} without a unit cannot be a key"));
-            return Err(at(array.py(), format!("key {index}"), error));
+        if (0..len).any(|i| lane.get::<i64>(i) != NOT_A_TIME) {
+            return Err(PyTypeError::new_err(format!("NumPy type {dtype} without a unit cannot be a key")));
         }
         return Ok(Keys::each(len, move |_| hasher.missing()));
     };
-    let missing = hasher.missing();
-    let times = |hash: fn(KeyHasher, Unit, i64) -> u64| {
+    fn times(len: usize, lane: Lane, missing: u64, hash: impl Fn(i64) -> u64 + Send + Sync + 'static) -> Keys {
         Keys::each(len, move |i| match lane.get(i) {
             NOT_A_TIME => missing,
-            ticks => hash(hasher, unit, ticks),
+            ticks => hash(ticks),
         })
-    };
+    }
+    let missing = hasher.missing();
     Ok(match dtype.kind() {
-        b'm' => times(|hasher, unit, ticks| hasher.duration(unit.duration(ticks))),
-        _ if aware => times(|hasher, unit, ticks| hasher.aware(unit.instant(ticks))),
-        _ => times(|hasher, unit, ticks| hasher.instant(unit.instant(ticks))),
+        b'm' => times(len, lane, missing, move |ticks| hasher.duration(unit.duration(ticks))),
+        _ if aware => times(len, lane, missing, move |ticks| hasher.aware(unit.instant(ticks))),
+        _ => times(len, lane, missing, move |ticks| hasher.instant(unit.instant(ticks))),
     })
 }
 
@@ -244,7 +233,13 @@ fn encode(ucs4: &[u8], utf8: &mut Vec<u8>) {
     utf8.clear();
     let (points, _) = ucs4.as_chunks::<4>();
     let len = points.iter().rposition(|&point| point != [0; 4]).map_or(0, |last| last + 1);
-    for &point in &points[..len] {
+    let points = &points[..len];
+    let all = points.iter().fold(0, |all, &point| all | u32::from_ne_bytes(point));
+    if all < 0x80 {
+        // Most strings are ASCII. Both this and the check run several characters at a time.
+        return utf8.extend(points.iter().map(|&point| u32::from_ne_bytes(point) as u8));
+    }
+    for &point in points {
         let point = u32::from_ne_bytes(point);
         let low = |shift: u32| 0x80 | (point >> shift) as u8 & 0x3f;
         match point {

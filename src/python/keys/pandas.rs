@@ -5,36 +5,21 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::numpy_array::{self, Lane};
-use super::{Keys, at, read_keys};
+use super::{Keys, at, is_of, read_keys};
 use crate::key::KeyHasher;
-
-/// pandas, if anybody has imported it: otherwise nothing can be of its types.
-pub fn loaded(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
-    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
-    let pandas = modules.call_method1(intern!(py, "get"), (intern!(py, "pandas"),))?;
-    Ok(Some(pandas).filter(|pandas| !pandas.is_none()))
-}
 
 /// Reads what is of pandas; `None` for anything else.
 pub fn read(keys: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Option<Keys>> {
     let py = keys.py();
-    let Some(pandas) = loaded(py)? else { return Ok(None) };
-    // Nothing is of a type that a half imported pandas does not have yet.
-    let is = |name: &str| match pandas.getattr_opt(name)? {
-        Some(class) => keys.is_instance(&class),
-        None => Ok(false),
-    };
-    Ok(Some(if is("DataFrame")? {
-        read_frame(keys, hasher)?
-    } else if is("MultiIndex")? {
-        read_levels(keys, hasher)?
-    } else if is("Series")? || is("Index")? {
-        read_array(&keys.getattr(intern!(py, "array"))?, hasher)?
-    } else if keys.is_instance(&pandas.getattr("api")?.getattr("extensions")?.getattr("ExtensionArray")?)? {
-        read_array(keys, hasher)?
-    } else {
-        return Ok(None);
-    }))
+    Ok(match () {
+        _ if is_of(keys, "pandas", "DataFrame")? => Some(read_frame(keys, hasher)?),
+        _ if is_of(keys, "pandas", "MultiIndex")? => Some(read_levels(keys, hasher)?),
+        _ if is_of(keys, "pandas", "Series")? || is_of(keys, "pandas", "Index")? => {
+            Some(read_array(&keys.getattr(intern!(py, "array"))?, hasher)?)
+        }
+        _ if is_of(keys, "pandas.api.extensions", "ExtensionArray")? => Some(read_array(keys, hasher)?),
+        _ => None,
+    })
 }
 
 /// A frame: its rows are the keys.
@@ -44,7 +29,7 @@ fn read_frame(frame: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Keys> {
     let columns = frame.call_method0(intern!(py, "items"))?.try_iter()?.map(|item| {
         let (name, column): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item?.extract()?;
         read_array(&column.getattr(intern!(py, "array"))?, hasher)
-            .map_err(|error| at(py, format!("column {name:?}"), error))
+            .map_err(|error| at(py, format!("column '{name}'"), error))
     });
     Ok(Keys::rows(len, columns.collect::<PyResult<_>>()?, hasher))
 }

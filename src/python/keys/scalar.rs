@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyFloat, PyInt, PyMemoryView, PyString, PyTuple, PyType};
 
-use super::{Keys, numpy_array};
+use super::{Keys, is_of, numpy_array};
 use crate::key::KeyHasher;
 use crate::key::time::{Duration, Time};
 
@@ -37,9 +37,9 @@ fn hash_nested(key: &Bound<'_, PyAny>, hasher: KeyHasher, depth: usize) -> PyRes
         if depth == DEEPEST {
             return Err(PyValueError::new_err(format!("a key may nest tuples at most {DEEPEST} deep")));
         }
-        let elements: Vec<u64> =
-            tuple.iter().map(|element| hash_nested(&element, hasher, depth + 1)).collect::<PyResult<_>>()?;
-        return Ok(hasher.row(elements.into_iter()));
+        return tuple.iter().try_fold(hasher.row_start(tuple.len()), |chain, element| {
+            Ok(hasher.row_next(chain, hash_nested(&element, hasher, depth + 1)?))
+        });
     }
     if let Ok(bytes) = key.cast::<PyBytes>() {
         return Ok(hasher.bytes(bytes.as_bytes()));
@@ -65,11 +65,11 @@ fn hash_rarer(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> {
             return Ok(hasher.bytes(bytes.as_bytes()));
         }
     }
-    if is_pandas_na(key)? {
+    if is_of(key, "pandas.api.typing", "NAType")? {
         return Ok(hasher.missing());
     }
     // `numpy.ma.masked`, and a record of a masked array.
-    if numpy_array::is_masked(key)? && key.cast::<PyUntypedArray>()?.getattr(intern!(py, "ndim"))?.eq(0)? {
+    if is_of(key, "numpy.ma", "MaskedArray")? && key.cast::<PyUntypedArray>()?.getattr(intern!(py, "ndim"))?.eq(0)? {
         return hash_one_element(key, hasher);
     }
     Err(PyTypeError::new_err(format!(
@@ -163,8 +163,9 @@ fn first(keys: Keys) -> u64 {
 fn hash_datetime(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Option<u64>> {
     let py = key.py();
     let calendar = Calendar::get(py)?;
-    let is_datetime = key.is_instance(calendar.datetime.bind(py))?;
-    if is_datetime || key.is_instance(calendar.timedelta.bind(py))? {
+    let (datetime, timedelta) = (calendar.datetime.bind(py), calendar.timedelta.bind(py));
+    let (is_datetime, is_timedelta) = (key.is_instance(datetime)?, key.is_instance(timedelta)?);
+    if (is_datetime && !key.is_exact_instance(datetime)) || (is_timedelta && !key.is_exact_instance(timedelta)) {
         // pandas' own, which know nanoseconds, say what they are in NumPy's terms: in UTC, if they have a zone.
         if let Some(numpy) = key.getattr_opt(intern!(py, "asm8"))? {
             let zone = key.getattr_opt(intern!(py, "tzinfo"))?.is_some_and(|zone| !zone.is_none());
@@ -178,7 +179,7 @@ fn hash_datetime(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Option<u
         let since = time(&key.sub(epoch)?)?;
         return Ok(Some(if naive { hasher.instant(since) } else { hasher.aware(since) }));
     }
-    if key.is_instance(calendar.timedelta.bind(py))? {
+    if is_timedelta {
         return Ok(Some(hasher.duration(Duration::Exact(time(key)?))));
     }
     if key.is_instance(calendar.date.bind(py))? {
@@ -229,13 +230,6 @@ impl Calendar {
 pub fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     object.is_instance(GENERIC.import(object.py(), "numpy", "generic")?)
-}
-
-fn is_pandas_na(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    match super::pandas::loaded(object.py())? {
-        Some(pandas) => Ok(pandas.getattr_opt(intern!(object.py(), "NA"))?.is_some_and(|na| na.is(object))),
-        None => Ok(false),
-    }
 }
 
 /// The type of an object, as an error names it.

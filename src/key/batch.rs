@@ -1,6 +1,6 @@
 //! The hashes of a batch of keys: made already, or made block by block where they are wanted.
 
-use crate::key::KeyHasher;
+use super::KeyHasher;
 
 type Fill = dyn Fn(usize, &mut [u64]) + Send + Sync;
 
@@ -14,12 +14,12 @@ pub struct Keys {
 
 impl Keys {
     /// `fill(start, out)` writes the hashes of the keys `start..start + out.len()`, which lie within `len`.
-    pub(super) fn new(len: usize, fill: impl Fn(usize, &mut [u64]) + Send + Sync + 'static) -> Self {
+    pub fn new(len: usize, fill: impl Fn(usize, &mut [u64]) + Send + Sync + 'static) -> Self {
         Self { len, fill: Box::new(fill) }
     }
 
     /// `hash(i)` is the hash of key `i`.
-    pub(super) fn each(len: usize, hash: impl Fn(usize) -> u64 + Send + Sync + 'static) -> Self {
+    pub fn each(len: usize, hash: impl Fn(usize) -> u64 + Send + Sync + 'static) -> Self {
         Self::new(len, move |start, out| {
             for (i, out) in (start..).zip(out) {
                 *out = hash(i);
@@ -28,12 +28,12 @@ impl Keys {
     }
 
     /// Hashes that are there already.
-    pub(super) fn made(hashes: Vec<u64>) -> Self {
+    pub fn made(hashes: Vec<u64>) -> Self {
         Self::new(hashes.len(), move |start, out| out.copy_from_slice(&hashes[start..start + out.len()]))
     }
 
     /// One batch after another.
-    pub(super) fn chained(parts: Vec<Keys>) -> Self {
+    pub fn chained(parts: Vec<Keys>) -> Self {
         if let [_] = parts[..] {
             return parts.into_iter().next().expect("there is one");
         }
@@ -58,7 +58,7 @@ impl Keys {
     }
 
     /// Rows, from the columns they are made of. `len` is said, since rows need not have columns.
-    pub(super) fn rows(len: usize, columns: Vec<Keys>, hasher: KeyHasher) -> Self {
+    pub fn rows(len: usize, columns: Vec<Keys>, hasher: KeyHasher) -> Self {
         debug_assert!(columns.iter().all(|column| column.len == len));
         Self::new(len, move |start, out| {
             // 4 KiB: one column's hashes beside the chains, both within L1.
@@ -77,7 +77,7 @@ impl Keys {
     }
 
     /// A dictionary: `code(i)` says which of these keys stands at `i`; one that there is not is missing.
-    pub(super) fn taken(
+    pub fn taken(
         self,
         len: usize,
         code: impl Fn(usize) -> Option<usize> + Send + Sync + 'static,
@@ -99,7 +99,7 @@ impl Keys {
     }
 
     /// These keys, but `missing` wherever `is_missing(i)`.
-    pub(super) fn masked(self, missing: u64, is_missing: impl Fn(usize) -> bool + Send + Sync + 'static) -> Self {
+    pub fn masked(self, missing: u64, is_missing: impl Fn(usize) -> bool + Send + Sync + 'static) -> Self {
         Self::new(self.len, move |start, out| {
             self.fill(start, out);
             for (i, out) in (start..).zip(out) {
@@ -128,5 +128,77 @@ impl Keys {
         let mut hashes = vec![0; self.len];
         self.fill(0, &mut hashes);
         hashes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hasher() -> KeyHasher {
+        KeyHasher::new(7)
+    }
+
+    fn counting(range: std::ops::Range<u64>) -> Keys {
+        Keys::each(range.clone().count(), move |i| range.start + i as u64)
+    }
+
+    /// Every range of a batch is the same part of the whole.
+    fn check(make: impl Fn() -> Keys, expected: &[u64]) {
+        let keys = make();
+        assert_eq!(keys.len(), expected.len());
+        for start in 0..=expected.len() {
+            for end in start..=expected.len() {
+                let mut out = vec![u64::MAX; end - start];
+                keys.fill(start, &mut out);
+                assert_eq!(out, expected[start..end], "{start}..{end}");
+            }
+        }
+        assert_eq!(make().into_vec(), expected);
+    }
+
+    #[test]
+    fn chunks_follow_each_other() {
+        check(|| Keys::made(vec![3, 1, 2]), &[3, 1, 2]);
+        check(|| Keys::chained(vec![]), &[]);
+        check(|| Keys::chained(vec![counting(0..0)]), &[]);
+        check(|| Keys::chained(vec![counting(0..3)]), &[0, 1, 2]);
+        let sizes = [0..0, 0..2, 2..2, 2..2, 2..3, 3..7, 7..7];
+        check(|| Keys::chained(sizes.clone().map(counting).into()), &[0, 1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn codes_take_from_large_and_small_dictionaries() {
+        let code = |i: usize| [Some(1), None, Some(0), Some(99)][i];
+        for dictionary in [10..12, 10..30] {
+            check(|| counting(dictionary.clone()).taken(4, code, 5), &[11, 5, 10, 5]);
+        }
+        check(|| counting(0..0).taken(2, |_| None, 5), &[5, 5]);
+    }
+
+    #[test]
+    fn masks_hide() {
+        check(|| counting(0..6).masked(9, |i| i % 3 == 0), &[9, 1, 2, 9, 4, 5]);
+    }
+
+    #[test]
+    fn rows_are_made_from_any_part_of_their_columns() {
+        // Longer than one scratch block.
+        let len = 1_100;
+        let expected: Vec<u64> =
+            (0..len).map(|i| hasher().row_next(hasher().row_next(hasher().row_start(2), i), i + 5)).collect();
+        let keys = Keys::rows(len as usize, vec![counting(0..len), counting(5..len + 5)], hasher());
+        for start in [0, 1, 511, 512, 513, 1_099] {
+            let mut out = vec![0; len as usize - start];
+            keys.fill(start, &mut out);
+            assert_eq!(out, expected[start..], "{start}");
+        }
+        check(|| Keys::rows(3, vec![], hasher()), &[hasher().row_start(0); 3]);
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond the end")]
+    fn a_batch_ends_where_it_ends() {
+        counting(0..3).fill(2, &mut [0; 2]);
     }
 }

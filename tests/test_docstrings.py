@@ -1,0 +1,45 @@
+"""Every public name has a docstring, and the examples in them give what they say."""
+
+import doctest
+import inspect
+
+import pytest
+
+import lately
+from lately import _time
+
+
+def documented():
+    """Name and object of everything public: functions, classes and their own methods and properties."""
+    for name in lately.__all__:
+        thing = getattr(lately, name)
+        if isinstance(thing, str):
+            continue
+        yield name, thing
+        if inspect.isclass(thing):
+            for member, attribute in vars(thing).items():
+                if not member.startswith("_"):
+                    yield f"{name}.{member}", attribute
+    for name in ("span", "moment", "moments"):
+        yield f"_time.{name}", getattr(_time, name)
+
+
+THINGS = dict(documented())
+
+
+@pytest.mark.parametrize("name", THINGS)
+def test_docstring(name):
+    text = inspect.getdoc(THINGS[name])
+    assert text, f"{name} has no docstring"
+    names = {"lately": lately, **vars(_time)}
+    examples = doctest.DocTestParser().get_doctest(text, names, name, None, None)
+    failures = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples, out=failures.append)
+    assert not failures, "".join(failures)
+
+
+def test_functions_and_classes_show_an_example():
+    without = [name for name, thing in THINGS.items() if "." not in name and callable(thing) and thing.__doc__]
+    without = [name for name in without if ">>>" not in THINGS[name].__doc__]
+    # The base class cannot be constructed, and an exception shows itself.
+    assert set(without) == {"Filter", "FormatError"}

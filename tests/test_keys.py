@@ -1,0 +1,510 @@
+"""Batches of keys: what is taken, what is refused and how, and what the hashes are like."""
+
+import ctypes
+import datetime as dt
+import decimal
+import enum
+import fractions
+import subprocess
+import sys
+import uuid
+from collections import namedtuple
+
+import lately
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+
+def hashes(keys):
+    return lately.hash_keys(keys).tolist()
+
+
+class Colour(enum.IntEnum):
+    RED = 5
+
+
+class Name(enum.StrEnum):
+    FIVE = "5"
+
+
+Pair = namedtuple("Pair", "first second")
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        np.array([5], dtype="i1"),
+        np.array([5], dtype="u8"),
+        np.array([5.0]),
+        [np.int8(5)],
+        [np.uint64(5)],
+        [5.0],
+        [np.longdouble(5)],
+        [Colour.RED],
+        pd.Series([5, np.nan])[:1],
+        pa.array([5], pa.int16()),
+        pd.RangeIndex(5, 6),
+        pd.Series([0, 5], dtype="Sparse[int]")[1:],
+        range(5, 6),
+        {5},
+        (5 for _ in range(1)),
+    ],
+    ids=lambda keys: f"{type(keys).__module__}.{type(keys).__name__}",
+)
+def test_five_is_five(keys):
+    assert hashes(keys) == hashes([5])
+
+
+def test_different_keys_differ():
+    keys = [
+        5,
+        "5",
+        b"5",
+        (5,),
+        ((5,),),
+        ("5",),
+        0.5,
+        None,
+        (None,),
+        (),
+        "",
+        b"",
+        0,
+        2**63 + 5,
+        2**64 + 5,
+        -1,
+        2**64 - 1,
+    ]
+    keys += [
+        -(2**64) + 5,
+        2**63,
+        -(2**63),
+        float("inf"),
+        -float("inf"),
+        10**400,
+        "a\0",
+        "a",
+        b"a\0",
+        b"a",
+        "\ud800",
+        "?",
+    ]
+    noon = dt.datetime(2026, 7, 21, 12)
+    keys += [
+        noon,
+        noon.replace(tzinfo=dt.UTC),
+        noon - dt.datetime(1970, 1, 1),
+        noon.date(),
+        noon.timestamp(),
+        str(noon),
+    ]
+    keys += [np.timedelta64(1, "Y"), np.timedelta64(365, "D"), pd.Timestamp(noon) + pd.Timedelta(1, "ns")]
+    assert len(set(hashes(keys))) == len(keys)
+
+
+def test_the_same_instant_in_other_words():
+    east, west = dt.timezone(dt.timedelta(hours=2)), dt.timezone(dt.timedelta(hours=-11, minutes=-30))
+    instant = dt.datetime(2026, 7, 21, 12, tzinfo=dt.UTC)
+    keys = [instant, instant.astimezone(east), instant.astimezone(west), pd.Timestamp(instant).tz_convert("Asia/Tokyo")]
+    assert set(hashes(keys)) == set(hashes([instant]))
+    # The extremes of Python's calendar leave it when turned to UTC.
+    first = dt.datetime(1, 1, 1, tzinfo=east)
+    days = (dt.datetime(1, 1, 1) - dt.datetime(1970, 1, 1)).days
+    utc = pa.array([days * 86_400 - 7_200]).cast(pa.timestamp("s", "UTC"))
+    assert hashes([first]) == hashes(utc)
+
+
+def test_units_beyond_the_calendar_of_python():
+    attosecond = np.timedelta64(10**18, "as")
+    assert hashes([attosecond]) == hashes([dt.timedelta(seconds=1)])
+    assert hashes(np.array([-1], "m8[fs]")) == hashes(np.array([-1000], "m8[as]"))
+    assert hashes(np.array([40], "M8[25s]")) == hashes(np.array([1000], "M8[s]"))
+    assert hashes([np.timedelta64(1, "Y")]) == hashes([np.timedelta64(12, "M")])
+    # Too far for any finer unit: NumPy itself cannot convert these.
+    assert len(set(hashes(np.array([2**62, -(2**62), 2**62 + 1], "M8[Y]")))) == 3
+
+
+def test_subclasses_are_their_value():
+    assert hashes([Name.FIVE, Pair(1, "a"), True, np.str_("5"), np.float64(0.5)]) == hashes(
+        ["5", (1, "a"), 1, "5", 0.5]
+    )
+
+
+def test_rows_are_tuples():
+    rows = [(1, "a"), (2, "b"), (1, "a")]
+    expected = hashes(rows)
+    frame = pd.DataFrame(rows, columns=["x", "y"])
+    for keys in (
+        frame,
+        frame.set_axis(["same", "same"], axis=1),
+        pd.MultiIndex.from_tuples(rows),
+        frame.to_records(index=False),
+        list(np.array(rows, dtype="i2,>U1")),
+        np.array(rows, dtype=object),
+        pl.DataFrame(rows, orient="row"),
+        pa.Table.from_pandas(frame),
+        pa.array([{"x": x, "y": y} for x, y in rows]),
+    ):
+        assert hashes(keys) == expected
+
+
+def test_rows_of_two_dimensions():
+    grid = np.arange(24, dtype=">i4").reshape(4, 6)
+    for part in (grid, grid.T, grid[::-2, 1::3], np.asfortranarray(grid), grid[:, :1], grid[:, :0], grid[:0]):
+        assert hashes(part) == hashes([tuple(row) for row in part.tolist()])
+    with pytest.warns(PendingDeprecationWarning):
+        matrix = np.matrix(grid)
+    assert hashes(matrix) == hashes(grid)
+    masked = np.ma.array(grid, mask=grid % 5 == 0)
+    assert hashes(masked) == hashes([tuple(row) for row in masked.tolist()])
+
+
+def test_records_nest_and_mask():
+    records = np.array([((1, b"a"), "x"), ((2, b"b"), "y")], dtype=[("in", "i1,S1"), ("out", "U2")])
+    assert hashes(records) == hashes(records.tolist()) == hashes(list(records))
+    masked = np.ma.array(records, mask=[((True, False), False), ((False, False), True)])
+    expected = hashes([((None, b"a"), "x"), ((2, b"b"), None)])
+    assert hashes(masked) == hashes(list(masked)) == expected
+
+
+def test_missing_parts_of_rows():
+    expected = hashes([(1, None), (None, "b"), None])
+    assert hashes(pa.array([{"a": 1, "b": None}, {"a": None, "b": "b"}, None])) == expected
+    assert hashes(pd.DataFrame({"a": [1, None], "b": [None, "b"]})) == expected[:2]
+    assert hashes(pd.MultiIndex.from_arrays([[1, None], [None, "b"]])) == expected[:2]
+
+
+def test_dictionaries_larger_than_what_is_taken():
+    words = [f"word {i}" for i in range(1000)]
+    expected = hashes([words[7], None, words[999]])
+    assert hashes(pd.Series(pd.Categorical([words[7], None, words[999]], categories=words))) == expected
+    codes = pa.array([7, None, 999])
+    assert hashes(pa.DictionaryArray.from_arrays(codes, pa.array(words))) == expected
+    index = pd.MultiIndex.from_product([words, [1]])
+    assert hashes(index[[7, 999]]) == hashes([(words[7], 1), (words[999], 1)])
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        [],
+        (),
+        set(),
+        range(0),
+        *(np.array([], dtype) for dtype in ("?", "i8", "f2", "g", "U0", "S0", "V0", "M8[s]", "M8", "O", "T", "i4,U1")),
+        np.empty((0, 3)),
+        *(
+            pd.Series([], dtype=dtype)
+            for dtype in ("int64", "Int64", "str", "category", "M8[ns]", "datetime64[s, UTC]")
+        ),
+        pd.DataFrame(),
+        pd.DataFrame({"a": []}),
+        pd.MultiIndex.from_arrays([[], []]),
+        pl.Series([], dtype=pl.String),
+        pl.DataFrame(),
+        pa.array([], pa.string()),
+        pa.chunked_array([], pa.int8()),
+        pa.chunked_array([[], []], pa.int8()),
+        pa.table({}),
+    ],
+    ids=lambda keys: f"{type(keys).__name__} {getattr(keys, 'dtype', '')}",
+)
+def test_no_keys(empty):
+    hashed = lately.hash_keys(empty)
+    assert hashed.shape == (0,)
+    assert hashed.dtype == np.uint64
+
+
+def test_rows_of_no_columns():
+    assert hashes(pd.DataFrame(index=range(3))) == hashes([(), (), ()])
+    assert hashes(np.empty((3, 0))) == hashes([(), (), ()])
+    assert hashes(pa.array([{}, {}, {}], pa.struct([]))) == hashes([(), (), ()])
+
+
+def test_padding_of_numpy_is_not_data():
+    assert hashes(np.array([b"a", b"", b"abc"])) == hashes([b"a", b"", b"abc"])
+    assert hashes(np.array(["a", "", "abc"])) == hashes(["a", "", "abc"])
+    assert hashes(np.array([b"a\0b\0"])) == hashes([b"a\0b"])
+    assert hashes(np.array([b"a\0"], dtype="V2")) == hashes([b"a\0"])
+    # No bytes at all: a field may be that narrow.
+    assert hashes(np.empty(2, dtype=[("a", "S0"), ("b", "U0")])) == hashes([(b"", ""), (b"", "")])
+
+
+def test_strings_of_every_length_and_width():
+    # Arrow's views hold up to 12 bytes themselves; UTF-8 goes over to more bytes at these code points; XXH3 changes its
+    # way at 3, 8, 16, 128 and 240 bytes.
+    texts = ["x" * length for length in (*range(20), 127, 128, 129, 239, 240, 241, 1000)]
+    texts += [f"wide {chr(point)}" for point in (0x7F, 0x80, 0x7FF, 0x800, 0xFFFF, 0x1_0000, 0x10_FFFF)]
+    for keys in (pa.array(texts), pa.array(texts).cast(pa.string_view()), np.array(texts), np.array(texts, "T")):
+        assert hashes(keys) == hashes(texts)
+    encoded = [text.encode() for text in texts]
+    for keys in (pa.array(encoded), pa.array(encoded).cast(pa.binary_view()), np.array(encoded)):
+        assert hashes(keys) == hashes(encoded)
+
+
+def test_a_date_of_milliseconds_is_its_day():
+    array = pa.array([-1, 0, 86_399_999]).view(pa.date64())
+    assert hashes(array) == hashes([dt.date(1969, 12, 31), dt.date(1970, 1, 1), dt.date(1970, 1, 1)])
+
+
+def test_long_frames_of_uneven_chunks():
+    numbers = list(range(3000))
+    texts = [None if number % 7 == 0 else str(number) for number in numbers]
+    chunks = [texts[:0], texts[:700], texts[700:701], texts[701:701], texts[701:2500], texts[2500:]]
+    table = pa.table({"a": numbers, "b": pa.chunked_array(chunks, pa.string())})
+    for keys in (table, table.to_pandas(types_mapper=pd.ArrowDtype), pl.from_arrow(table)):
+        assert hashes(keys) == hashes(list(zip(numbers, texts, strict=True)))
+
+
+def test_unaligned_and_overlapping_memory():
+    packed = np.zeros(5, dtype=[("a", "i1"), ("b", "f8"), ("c", "U3")])
+    packed["b"], packed["c"] = np.arange(5) / 2, "wide"
+    assert hashes(packed["b"]) == hashes([0, 0.5, 1, 1.5, 2])
+    assert hashes(packed["c"]) == hashes(["wid"] * 5)
+    repeated = np.lib.stride_tricks.as_strided(np.array([7]), (4,), (0,))
+    assert hashes(repeated) == hashes([7] * 4)
+
+
+def test_polars_beyond_arrow():
+    assert hashes(pl.Series([2**100, None], dtype=pl.Int128)) == hashes([2**100, None])
+    assert hashes(pl.DataFrame({"a": [None, None], "b": [1, 2]})) == hashes([(None, 1), (None, 2)])
+    assert hashes(pl.Series(["a", b"b"], dtype=pl.Object)) == hashes(["a", b"b"])
+
+
+def test_any_arrow_producer():
+    table = pa.table({"a": [1, 2], "b": ["x", None]})
+
+    class Frame:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return table.__arrow_c_stream__(requested_schema)
+
+    class Batch:
+        def __arrow_c_array__(self, requested_schema=None):
+            return table.to_batches()[0].__arrow_c_array__(requested_schema)
+
+    assert hashes(Frame()) == hashes(Batch()) == hashes(table.to_reader()) == hashes([(1, "x"), (2, None)])
+
+
+CANNOT = [
+    (decimal.Decimal(5), "decimal.Decimal"),
+    (fractions.Fraction(1, 2), "fractions.Fraction"),
+    ([5], "list"),
+    ({5}, "set"),
+    ({5: 5}, "dict"),
+    (5j, "complex"),
+    (np.complex64(5), "complex64"),
+    (np.clongdouble(5), "complex"),
+    (np.array([5]), "numpy.ndarray"),
+    (np.timedelta64(5), "timedelta64 without a unit"),
+    (dt.time(5), "datetime.time"),
+    (uuid.UUID(int=5), "uuid.UUID"),
+    (pd.Period("2026"), "Period"),
+    (pa.scalar(5), "pyarrow.lib.Int64Scalar"),
+    (memoryview(np.array([5])), "memoryview"),
+    (object(), "object"),
+]
+
+
+@pytest.mark.parametrize(("key", "name"), CANNOT, ids=lambda value: str(value)[:20])
+def test_other_types_are_refused_by_name_and_place(key, name):
+    array = np.empty(2, dtype=object)
+    array[:] = [5, key]
+    for keys in ([5, key], (5, key), array, pd.Series(array), pl.Series([5, key], dtype=pl.Object)):
+        with pytest.raises(TypeError, match=f"^key 1: .*{name}"):
+            lately.hash_keys(keys)
+    with pytest.raises(TypeError, match=f"^key 0: .*{name}"):
+        lately.hash_keys([(5, key)])
+    with pytest.raises(TypeError, match=f"^column 'b': key 1: .*{name}"):
+        lately.hash_keys(pd.DataFrame({"a": [1, 2], "b": array}))
+
+
+@pytest.mark.parametrize(
+    ("column", "name"),
+    [
+        (np.array([5j]), "complex128"),
+        (np.array([5], "m8"), "timedelta64"),
+        (pd.Series([5j]), "complex128"),
+        (pa.array([decimal.Decimal(5)]), "Decimal128"),
+        (pa.array([decimal.Decimal(5)]).dictionary_encode(), "Decimal128"),
+        (pa.array([[5]]), "List"),
+        (pa.chunked_array([], pa.list_(pa.int8())), "List"),
+        (pa.array([dt.time(5)]), "Time64"),
+        (pa.array([bytes(16)], pa.uuid()), "arrow.uuid"),
+        (pl.Series([[5]]), "List"),
+        (pl.Series([decimal.Decimal(5)]), "Decimal128"),
+        (pd.Series([[5]], dtype=pd.ArrowDtype(pa.list_(pa.int8()))), "List"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_other_columns_are_refused_by_name(column, name):
+    with pytest.raises(TypeError, match=name):
+        lately.hash_keys(column)
+
+
+def test_a_refused_column_is_named():
+    for frame in (pa.table({"a": [1], "b": [[1]]}), pl.DataFrame({"a": [1], "b": [[1]]})):
+        with pytest.raises(TypeError, match="column 'b': Arrow type"):
+            lately.hash_keys(frame)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    ["abc", b"abc", bytearray(b"a"), memoryview(b"a"), {"a": 1}, 5, 0.5, None, np.int64(5), np.str_("a"), dt.date.max],
+)
+def test_one_key_is_no_batch(keys):
+    with pytest.raises(TypeError, match=r"\[key\]"):
+        lately.hash_keys(keys)
+
+
+@pytest.mark.parametrize("shape", [(), (1, 1, 1)])
+def test_arrays_of_other_dimensions(shape):
+    with pytest.raises(ValueError, match=f"not {len(shape)}"):
+        lately.hash_keys(np.zeros(shape))
+
+
+def test_a_record_of_arrays_is_refused():
+    with pytest.raises(ValueError, match="dimensions"):
+        lately.hash_keys(np.zeros(1, dtype=[("a", "i4", (2, 2))]))
+
+
+def test_deep_tuples_are_an_error_not_a_crash():
+    key = 5
+    for _ in range(32):
+        key = (key,)
+    assert len(hashes([key])) == 1
+    for _ in range(100_000):
+        key = (key,)
+    with pytest.raises(ValueError, match="nest"):
+        lately.hash_keys([key])
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64])
+def test_a_seed_has_64_bits(seed):
+    with pytest.raises(OverflowError):
+        lately.hash_keys([5], seed=seed)
+
+
+class Hostile:
+    def __init__(self, stream=None, array=None):
+        if stream is not None:
+            self.__arrow_c_stream__ = lambda: stream
+        if array is not None:
+            self.__arrow_c_array__ = lambda: array
+
+
+def empty_capsule(name, size):
+    """A capsule of this name whose structure says that it has been released."""
+    memory = ctypes.create_string_buffer(size)
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    KEPT.extend((memory, name))
+    return new(ctypes.addressof(memory), name, None)
+
+
+KEPT = []
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        Hostile(stream=5),
+        Hostile(stream=()),
+        Hostile(stream=empty_capsule(b"other", 40)),
+        Hostile(stream=pa.array([5]).__arrow_c_array__()[0]),
+        Hostile(array=5),
+        Hostile(array=(5, 5)),
+        Hostile(array=(1, 2, 3)),
+        Hostile(array=pa.array([5]).__arrow_c_array__()[::-1]),
+    ],
+)
+def test_what_is_not_the_arrow_interface(hostile):
+    with pytest.raises(TypeError, match=r"__arrow_c_\w+ of .*Hostile must return"):
+        lately.hash_keys(hostile)
+
+
+def test_arrow_structures_that_are_spent():
+    with pytest.raises(ValueError, match="stream that has been read already"):
+        lately.hash_keys(Hostile(stream=empty_capsule(b"arrow_array_stream", 40)))
+    schema, array = pa.array([5]).__arrow_c_array__()
+    once = Hostile(array=(schema, array))
+    assert hashes(once) == hashes([5])
+    with pytest.raises(ValueError, match="array that has been read already"):
+        lately.hash_keys(once)
+    with pytest.raises(ValueError, match="schema that has been read already"):
+        lately.hash_keys(Hostile(array=(empty_capsule(b"arrow_schema", 72), empty_capsule(b"arrow_array", 80))))
+
+
+def test_errors_of_a_producer_come_through():
+    class Broken:
+        def __arrow_c_stream__(self):
+            raise LookupError("nothing there")
+
+    def batches():
+        yield pa.record_batch({"a": [1]})
+        raise OSError("the disk is gone")
+
+    with pytest.raises(LookupError, match="nothing there"):
+        lately.hash_keys(Broken())
+    with pytest.raises(ValueError, match="the disk is gone"):
+        lately.hash_keys(pa.RecordBatchReader.from_batches(pa.schema({"a": pa.int64()}), batches()))
+
+
+def test_errors_of_an_iterable_come_through():
+    with pytest.raises(ZeroDivisionError):
+        lately.hash_keys(1 // i for i in (1, 0))
+
+
+def test_a_list_that_changes_meanwhile():
+    keys = []
+
+    class Zone(dt.tzinfo):
+        def utcoffset(self, _):
+            keys.clear()
+            return dt.timedelta(0)
+
+    keys.extend([dt.datetime(2026, 1, 1, tzinfo=Zone())] * 10)
+    assert len(lately.hash_keys(keys)) == 1
+
+
+def test_other_processes_agree():
+    # Python's own hash of a string differs from process to process; pandas, polars and pyarrow are not needed.
+    code = "import lately; print(lately.hash_keys(['key', 5, None, ('a', 1)], seed=3).tolist())"
+    code += "; import sys; assert not {'pandas', 'polars', 'pyarrow'} & set(sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == str(lately.hash_keys(["key", 5, None, ("a", 1)], seed=3).tolist())
+
+
+N = 1 << 20
+BUCKETS = 1 << 10
+
+
+@pytest.mark.parametrize("low", [True, False], ids=["low bits", "high bits"])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        np.arange(N),
+        -np.arange(N),
+        np.arange(N) << 12,
+        np.arange(N) << 43,
+        np.arange(N) / 1024,
+        np.arange(N, dtype="f4") + 0.5,
+        np.arange(N).astype("M8[s]"),
+        np.arange(N).astype("M8[ns]"),
+        np.arange(2 * N).reshape(N, 2),
+        np.stack([np.arange(N) >> 10, np.arange(N) & 1023], axis=1),
+        np.arange(N).astype("S"),
+    ],
+    ids=["count", "down", "times 2**12", "times 2**43", "/ 1024", "halves", "s", "ns", "rows", "grid", "digits"],
+)
+def test_structured_keys_fall_evenly(keys, low):
+    hashed = lately.hash_keys(keys)
+    bucket = hashed & (BUCKETS - 1) if low else hashed >> np.uint64(54)
+    counts = np.bincount(bucket.astype(np.int64), minlength=BUCKETS)
+    expected = N / BUCKETS
+    chi_square = ((counts - expected) ** 2 / expected).sum()
+    # Mean BUCKETS - 1, variance twice that; 22 cases fall within 5 standard deviations but for one run in 80,000.
+    assert abs(chi_square - (BUCKETS - 1)) < 5 * (2 * (BUCKETS - 1)) ** 0.5
+    assert len(np.unique(hashed)) == N
