@@ -1,7 +1,7 @@
 //! The engine: whatever a filter's cells look like, this is how a batch of keys meets them.
 //!
 //! A batch is cut into runs of keys that belong to one generation, so that no key pays for the clock. Within a run the
-//! cells of the key [`AHEAD`] places on are fetched while the present one is worked on, so that the latencies of
+//! cells of the key `AHEAD` places on are fetched while the present one is worked on, so that the latencies of
 //! memory overlap. Keys still act one after the other: a batch gives what its keys give one by one, repeats included.
 
 use crate::Error;

@@ -12,6 +12,7 @@ CHECKS = {
     "cargo test": ["cargo", "test", "--locked"],
     "clippy": ["cargo", "clippy", "--locked", "--all-targets", "--features", "python", "--", "-D", "warnings"],
     "clippy without python": ["cargo", "clippy", "--locked", "--all-targets", "--", "-D", "warnings"],
+    "rustdoc": ["cargo", "doc", "--locked", "--no-deps"],
     "rustfmt": ["cargo", "fmt", "--check"],
     "ruff check": [sys.executable, "-m", "ruff", "check"],
     "ruff format": [sys.executable, "-m", "ruff", "format", "--check"],

@@ -10,12 +10,13 @@ import sys
 import uuid
 from collections import namedtuple
 
-import lately
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+
+import lately
 
 
 def hashes(keys):

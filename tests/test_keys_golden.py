@@ -7,9 +7,10 @@ import datetime as dt
 import json
 from pathlib import Path
 
-import lately
 import numpy as np
 import pytest
+
+import lately
 
 FILE = Path(__file__).parent / "golden" / "keys.json"
 SEEDS = (0, 1)

@@ -5,13 +5,14 @@ import itertools
 import math
 import warnings
 
-import lately
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 from hypothesis import assume, given
 from hypothesis import strategies as st
+
+import lately
 
 integers = st.one_of(
     st.integers(),

@@ -1,4 +1,4 @@
-"""The one-liner: which rows of a column were seen lately?"""
+"""The one-liner that tells which keys of a column were seen lately."""
 
 from typing import Any
 
