@@ -19,14 +19,15 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-import lately
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from abloom import BloomFilter
-from exact import ExactWindow
 from rbloom import Bloom
 from tqdm import tqdm
+
+import lately
+from exact import ExactWindow
 
 SEED = 20_261_121
 # Share of the stream that repeats a key of the last W events, any of them alike.

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 import real_streams
 
 FOLDERS = [real_streams.EXAMPLES, *map(Path, filter(None, [os.environ.get("LATELY_STREAMS")]))]
