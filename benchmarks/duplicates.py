@@ -42,12 +42,23 @@ def truths(answers: Iterable[bool], n: int) -> np.ndarray:
     return np.fromiter(answers, bool, n)
 
 
-class Lately:
+class Structure:
+    """One way to find duplicates; what most have in common."""
+
+    operations = OPERATIONS
+    # The form of keys it is fastest with, see `Stream.give`.
+    takes = "list"
+    # It gets one in so many of the keys.
+    share = 1
+    bits: int | None
+    # Keys after which it errs most.
+    fullest: int
+
+
+class Lately(Structure):
     """The filter of this package, plain or blocked."""
 
     takes = "array"
-    operations = OPERATIONS
-    share = 1
 
     def __init__(self, window: int, fpr: float, block_bits: int | None) -> None:
         self.filter = lately.AgePartitionedBloomFilter(window, fpr, block_bits=block_bits)
@@ -58,12 +69,10 @@ class Lately:
         self.fullest = 2 * window // generation * generation
 
 
-class OneFilter:
-    """One classical Bloom filter for W keys: no window, it only fills. Fullest after W keys."""
+class OneFilter(Structure):
+    """One classical Bloom filter for W keys: no window, it only fills."""
 
-    takes = "list"
     operations = ("query", "insert")
-    share = 1
 
     def __init__(self, window: int, fpr: float, kind: type) -> None:
         self.filter, self.fullest = kind(window, fpr), window
@@ -74,12 +83,8 @@ class OneFilter:
         return truths(map(self.filter.__contains__, keys), len(keys))
 
 
-class TwoFilters:
-    """Two abloom filters that keep a window together; the older is emptied every W keys. Fullest after 2 W keys."""
-
-    takes = "list"
-    operations = OPERATIONS
-    share = 1
+class TwoFilters(Structure):
+    """Two abloom filters that keep a window together; the older is emptied every W keys."""
 
     def __init__(self, window: int, capacity: int, fpr: float) -> None:
         self.window, self.inserted, self.fullest = window, 0, 2 * window
@@ -149,22 +154,20 @@ class Overlapping(TwoFilters):
         return ~truths(map(self.current.add, keys), len(keys))
 
 
-class Pandas:
+class Pandas(Structure):
     """The whole column at once: exact, no window, and nothing to ask later."""
 
-    takes = "series"
     operations = ("duplicated",)
-    share = 1
+    takes = "series"
     bits, fullest = None, 0
 
     def duplicated(self, keys: pd.Series) -> np.ndarray:
         return keys.duplicated().to_numpy()
 
 
-class Exact:
+class Exact(Structure):
     """The exact window. So slow that it gets a tenth of the events."""
 
-    takes = "list"
     operations = ("duplicated",)
     share = 10
 
@@ -244,7 +247,8 @@ class Figures:
 
     def rows(self, kind: str) -> Iterator[str]:
         """Lines of the table."""
-        for (operation, name), seconds in self.seconds.items():
+        for operation, name in sorted(self.seconds, key=lambda timed: OPERATIONS.index(timed[0])):
+            seconds = self.seconds[operation, name]
             times = [each / ours for each, ours in zip(seconds, self.seconds[operation, OURS], strict=True)]
             ratio = f"{median(times):.2f} ({min(times):.2f} to {max(times):.2f})"
             rate = f"{self.rates[name]:.2%}" if name in self.rates else "0"
@@ -266,7 +270,8 @@ def measure(stream: Stream, window: int, fpr: float, repeats: int, progress: tqd
                 found.rates[name] = float(structure.query(stream.give(stream.fresh, structure.takes)).mean())
         turn = repeat % len(filled)
         order = [*filled.items()][turn:] + [*filled.items()][:turn]
-        for operation, keys in zip(OPERATIONS, (stream.events, stream.asked, stream.fresh), strict=True):
+        # Queries come first, as long as the keys they ask for are in the window.
+        for operation, keys in (("query", stream.asked), ("duplicated", stream.events), ("insert", stream.fresh)):
             for name, structure in order:
                 if operation not in structure.operations:
                     continue
