@@ -1,0 +1,199 @@
+"""The command ``lately``: its options, and how it ends."""
+
+import argparse
+import csv
+import signal
+import string
+from collections.abc import Sequence
+from contextlib import suppress
+from types import FrameType
+
+from lately import __version__, _time
+from lately.cli.dedupe import dedupe
+from lately.cli.errors import CliError
+from lately.cli.filters import FPR
+from lately.cli.report import say
+
+_DESCRIPTION = """\
+Pass on every record whose key was not seen lately, as it came, byte for byte; drop the repeats.
+
+No repeat within the window is missed. A new record is dropped by mistake with a chance of at most --fpr; the report at
+the end, on standard error, says how many that are in expectation. Memory does not grow with the input.
+"""
+
+_EXAMPLES = """\
+examples:
+  lately dedupe access.log --window 1000000
+        drop lines that occurred among the last million lines
+  lately dedupe clicks.jsonl.gz --key ip,url --time ts --window 10min --capacity 50000 --output new.jsonl.gz
+        drop clicks of the same ip on the same url within ten minutes
+  zstdcat day.tsv.zst | lately dedupe --format csv --delimiter tab --no-quotes --key host,url --window 1000000 > new.tsv
+        read a pipe: say what it holds (gzip and zstd are recognised here, too)
+  lately dedupe monday.csv --key id --window 1000000 --state seen.lately --output new.csv
+        carry on, the next time, with what was seen up to now
+
+exit status:
+  0 done; 1 an error, files are as they were; 2 wrong usage; 130 interrupted; 143 told to end; 141 the reader of
+  standard output has gone
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Its arguments; the default is those of the process.
+
+    Returns
+    -------
+    int
+        0 when done, 1 after an error, 130 after Ctrl-C and 143 after SIGTERM, 141 when the reader of standard output has
+        gone. In all but the first case files are as they were and no state was saved; only a state that cannot be written, which is an
+        error and says so, leaves the new output in place.
+
+    Raises
+    ------
+    SystemExit
+        If the arguments are wrong (2), or ask for help or the version (0).
+    """
+    options = _parser().parse_args(argv)
+    with suppress(ValueError):  # only the main thread may, and need
+        signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        dedupe(options)
+    except CliError as error:
+        say(f"lately: error: {error}")
+        return 1
+    except KeyboardInterrupt as interrupt:
+        say("lately: interrupted")
+        return 128 + next(iter(interrupt.args), signal.SIGINT)  # as a shell reports the signal
+    except BrokenPipeError:
+        # What was kept did not arrive, so no state may remember it. Nobody listens: no message either.
+        return 128 + 13  # as a shell reports SIGPIPE
+    return 0
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    """End as Ctrl-C does, leaving nothing half-written."""
+    raise KeyboardInterrupt(number)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="lately", description="Have I seen this key lately?")
+    parser.add_argument("--version", action="version", version=f"lately {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    command = commands.add_parser(
+        "dedupe",
+        help="drop records seen lately from a file or stream",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument(
+        "files", nargs="*", default=["-"], metavar="FILE", help="files, read one after the other; - is standard input"
+    )
+
+    what = command.add_argument_group("what the records are")
+    what.add_argument(
+        "--format",
+        choices=["auto", "text", "csv", "jsonl", "parquet"],
+        default="auto",
+        help="default: by the name of the file, or else text, where each line is a key",
+    )
+    what.add_argument("--delimiter", type=_delimiter, metavar="CHAR", help="of CSV; default: comma, or tab for .tsv")
+    what.add_argument(
+        "--no-quotes", dest="quotes", action="store_false", help="quotes in CSV mean nothing, as in many web logs"
+    )
+    what.add_argument("--encoding", type=_encoding, default="utf-8", metavar="NAME", help="of text; default: utf-8")
+    what.add_argument(
+        "--key", type=_fields, metavar="FIELD,...", help="fields that make the key; default: all there is"
+    )
+    what.add_argument(
+        "--time",
+        metavar="FIELD",
+        help="field with the time of a record, for windows of time: Unix seconds, or ISO 8601 (UTC if it has no zone)",
+    )
+    what.add_argument(
+        "--skip-bad", action="store_true", help="count malformed records and pass over them; default: an error"
+    )
+
+    lately = command.add_argument_group("what lately means")
+    lately.add_argument(
+        "--window",
+        type=_window,
+        metavar="W",
+        help="so many records, as 1000000, or a span of time, as 10min or 1h30min",
+    )
+    lately.add_argument(
+        "--capacity", type=int, metavar="N", help="for windows of time: records expected within one at busy times"
+    )
+    lately.add_argument(
+        "--lateness", type=_span, metavar="SPAN", help="for windows of time: how far times may step back; default: 0s"
+    )
+    lately.add_argument(
+        "--no-refresh",
+        dest="refresh",
+        action="store_false",
+        help="a repeat does not restart the window of its key: it comes again once it was passed on that long ago",
+    )
+    lately.add_argument(
+        "--fpr", type=float, metavar="P", help=f"highest chance that a new record is dropped; default: {FPR}"
+    )
+    lately.add_argument("--seed", type=int, metavar="N", help="of the hashes; default: 0")
+
+    where = command.add_argument_group("where it goes")
+    where.add_argument(
+        "--output",
+        "-o",
+        default="-",
+        metavar="FILE",
+        help="replaced when all is done; .gz and .zst are compressed; default: standard output",
+    )
+    where.add_argument(
+        "--state",
+        metavar="FILE",
+        help="carry the filter over from run to run: loaded if it is there, and replaced after the output",
+    )
+    where.add_argument("--quiet", "-q", action="store_true", help="no progress bar and no report")
+    return parser
+
+
+def _fields(text: str) -> list[str]:
+    """Names between commas; one that holds a comma stands in double quotes."""
+    fields = next(csv.reader([text], skipinitialspace=True), [])
+    if not fields or not all(fields):
+        raise argparse.ArgumentTypeError(f"names of fields between commas are needed, got {text!r}")
+    return fields
+
+
+def _window(text: str) -> int | str:
+    return int(text) if text.isdecimal() else _span(text)
+
+
+def _span(text: str) -> str:
+    """Check a span and leave it as it is: the filter reads it again, and messages show it."""
+    try:
+        _time.span(text, "it")
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+def _delimiter(text: str) -> str:
+    delimiter = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(delimiter) != 1 or delimiter in '"\r\n':
+        raise argparse.ArgumentTypeError(f"one character is needed, or tab; got {text!r}")
+    return delimiter
+
+
+def _encoding(name: str) -> str:
+    """Take only encodings that extend ASCII, so that lines can be told apart before they are decoded."""
+    try:
+        extends_ascii = string.printable.encode(name) == string.printable.encode("ascii")
+    except LookupError:
+        raise argparse.ArgumentTypeError(f"there is no encoding {name!r}") from None
+    if not extends_ascii:
+        raise argparse.ArgumentTypeError(f"{name} is no extension of ASCII, such as utf-8, latin-1 or cp1252")
+    return name

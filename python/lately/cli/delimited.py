@@ -1,0 +1,131 @@
+"""CSV and TSV: records of fields, which may span lines when they are quoted."""
+
+import csv
+from collections import deque
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import Any, BinaryIO
+
+from lately.cli.errors import CliError
+from lately.cli.records import BATCH, BOM, Batch, Gathered, LineReader, Malformed, time_of
+
+
+class CsvReader(LineReader):
+    """CSV and its kin; the first line of each file names the fields. Without fields to look at, all are the key."""
+
+    def __init__(
+        self,
+        fields: Sequence[str],
+        time: str | None,
+        encoding: str,
+        malformed: Malformed,
+        *,
+        delimiter: str,
+        quotes: bool,
+    ) -> None:
+        super().__init__(fields, time, encoding, malformed)
+        quoting = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
+        self._dialect: dict[str, Any] = {"delimiter": delimiter, "quoting": quoting, "strict": True}
+        self._first = ""
+        self._header: list[str] = []
+        # The module's own limit of 128 KiB refuses documents in a field; with none, one stray quote would take in the
+        # rest of the file before it is noticed.
+        csv.field_size_limit(1 << 20)
+
+    def _batches(self, file: BinaryIO, name: str) -> Iterator[Batch]:
+        lines = _Lines(file, self._encoding)
+        rows = csv.reader(lines, **self._dialect)
+        try:
+            header = next(rows)
+        except StopIteration:
+            return  # an empty file
+        except csv.Error as error:
+            raise CliError(f"{name}, line 1: {error}") from None
+        if lines.undecodable or not header:
+            raise CliError(f"{name}, line 1: {lines.undecodable or 'a header that names the fields is needed'}")
+        head = self._accept(header, name, lines)
+        key = itemgetter(*(map(header.index, self._fields) if self._fields else range(len(header))))
+        time = None if self._time is None else header.index(self._time)
+        gathered = Gathered(name, head)
+        while True:
+            number = lines.number
+            try:
+                row = next(rows)
+                broken = "" if len(row) == len(header) else f"{len(row)} fields where the header has {len(header)}"
+            except StopIteration:
+                break
+            except csv.Error as error:
+                broken = str(error)
+            if broken:
+                # Only the first line is judged: a stray quote must not take good lines with it.
+                lines.give_back()
+                self._malformed(f"{name}, line {number}", broken)
+                continue
+            undecodable, raw = lines.undecodable, lines.take()
+            try:
+                if undecodable:
+                    raise ValueError(undecodable)
+                gathered.add(number, key(row), None if time is None else time_of(row[time], header[time]), raw)
+            except ValueError as error:
+                self._malformed(f"{name}, line {number}", str(error))
+            if len(gathered) == BATCH:
+                yield gathered.batch()
+        yield gathered.batch()
+
+    def _accept(self, header: list[str], name: str, lines: "_Lines") -> bytes:
+        """Check a header against the first one and the fields; the bytes of the first are to go out."""
+        raw = lines.take()
+        if self._first:
+            if header != self._header:
+                raise CliError(f"{name}: its header is unlike that of {self._first}")
+            return b""
+        self._first, self._header = name, header
+        for field in filter(None, (*self._fields, self._time)):
+            if header.count(field) != 1:
+                problem = "names no field" if field not in header else "names more than one field"
+                raise CliError(f"{name}: the header {problem} {field!r}; it has: {', '.join(header)}")
+        return raw
+
+
+class _Lines:
+    """The lines of a CSV file as text; remembers those of the record being read, as they came."""
+
+    def __init__(self, file: BinaryIO, encoding: str) -> None:
+        self._file = file
+        self._encoding = encoding
+        self._taken: list[bytes] = []
+        self._again: deque[bytes] = deque()
+        self._begun = False
+        self.number = 1
+        self.undecodable = ""
+
+    def __iter__(self) -> "_Lines":
+        return self
+
+    def __next__(self) -> str:
+        raw = self._again.popleft() if self._again else next(self._file)
+        self._taken.append(raw)
+        try:
+            text = raw.decode(self._encoding)
+        except UnicodeDecodeError:
+            self.undecodable = f"not valid {self._encoding}"
+            text = raw.decode(self._encoding, "replace")
+        if not self._begun:
+            self._begun = True
+            return text.removeprefix(BOM)
+        return text
+
+    def take(self) -> bytes:
+        """Give the bytes of the record just read; the next one begins."""
+        self.number += len(self._taken)
+        raw = self._taken[0] if len(self._taken) == 1 else b"".join(self._taken)
+        self._taken.clear()
+        self.undecodable = ""
+        return raw
+
+    def give_back(self) -> None:
+        """Go on after the first line of the record just read."""
+        self._again.extendleft(reversed(self._taken[1:]))
+        self.number += 1
+        self._taken.clear()
+        self.undecodable = ""

@@ -1,0 +1,114 @@
+"""The filter of a run: made from the options, or carried over from the run before."""
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lately
+from lately import _time
+from lately.cli.errors import CliError
+
+FPR = 0.001
+"""Rate of false positives where neither the options nor a state say otherwise."""
+
+
+def open_filter(options: Namespace) -> lately.AgePartitionedBloomFilter:
+    """Load the filter in ``--state``, if that file exists and nothing contradicts it, or else make a new one."""
+    if options.state and Path(options.state).exists():
+        found = _load(options.state)
+        _compare(found, options)
+    else:
+        found = _create(options)
+    timed = isinstance(found.window, float)
+    if timed and options.time is None:
+        raise CliError("a window of time needs --time: the field that holds the time of a record")
+    if not timed and options.time is not None:
+        raise CliError("--time is for windows of time, such as --window 10min; this window counts records")
+    return found
+
+
+def _create(options: Namespace) -> lately.AgePartitionedBloomFilter:
+    window = options.window
+    if window is None:
+        raise CliError("--window is needed: a number of records, such as 1000000, or a span of time, such as 10min")
+    if isinstance(window, int):
+        for option in ("capacity", "lateness"):
+            if getattr(options, option) is not None:
+                raise CliError(f"--{option} is for windows of time, such as --window 10min; this window counts records")
+    elif options.capacity is None:
+        raise CliError(
+            f"--window {window} needs --capacity: how many records come within {window} when traffic is highest, "
+            "repeated ones included. With more than that no repeat within the window is missed, but more new records "
+            "are dropped by mistake; with far fewer, memory is wasted"
+        )
+    return _make(
+        window=window,
+        fpr=FPR if options.fpr is None else options.fpr,
+        capacity=options.capacity,
+        lateness=options.lateness,
+        seed=options.seed or 0,
+    )
+
+
+def _make(**parameters: Any) -> lately.AgePartitionedBloomFilter:
+    try:
+        return lately.AgePartitionedBloomFilter(block_bits=512, **parameters)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise CliError(str(error)) from None
+    except MemoryError:
+        raise CliError(
+            "there is not enough memory for such a filter: a smaller window or a higher --fpr helps"
+        ) from None
+
+
+def _load(path: str) -> lately.AgePartitionedBloomFilter:
+    try:
+        found = lately.open(path)
+    except lately.FormatError as error:
+        raise CliError(f"--state {error}") from None
+    except OSError as error:
+        raise CliError(f"--state {path}: {error.strerror or error}") from None
+    if not isinstance(found, lately.AgePartitionedBloomFilter):
+        raise CliError(
+            f"--state {path}: it holds a {type(found).__name__}, and only AgePartitionedBloomFilter is used here"
+        )
+    return found
+
+
+def _compare(found: lately.AgePartitionedBloomFilter, options: Namespace) -> None:
+    """Refuse options that the state contradicts."""
+    given = {
+        "window": options.window if isinstance(options.window, int) else _seconds(options.window),
+        "lateness": _seconds(options.lateness),
+        "capacity": options.capacity,
+        "seed": options.seed,
+    }
+    for option, value in given.items():
+        has = getattr(found, option)
+        if value is not None and (value != has or type(value) is not type(has)):
+            _refuse(options, option, f"{has:g} s" if isinstance(has, float) else has)
+    if options.fpr is not None:
+        # A state knows the rate it has, which rounding made a little less than the one asked for. What was asked for
+        # is the same if it gives the same filter.
+        window: Any = found.window
+        limits: dict[str, Any] = {}
+        if isinstance(window, float):
+            window = _timedelta(window)
+            limits = {"capacity": found.capacity, "lateness": _timedelta(found.lateness or 0.0)}
+        if _make(window=window, fpr=options.fpr, seed=found.seed, **limits).parameters != found.parameters:
+            _refuse(options, "fpr", f"{found.fpr:.3g}")
+
+
+def _refuse(options: Namespace, option: str, has: object) -> None:
+    given = getattr(options, option)
+    raise CliError(f"--{option} {given} contradicts the state in {options.state}, whose {option} is {has}")
+
+
+def _seconds(span: str | None) -> float | None:
+    return None if span is None else _time.span(span, "span") / 1e9
+
+
+def _timedelta(seconds: float) -> np.timedelta64:
+    return np.timedelta64(round(seconds * 1e9), "ns")

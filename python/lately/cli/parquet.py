@@ -1,0 +1,119 @@
+"""Parquet in and out, batch by batch, with pyarrow."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lately.cli.errors import CliError, optional
+from lately.cli.records import BATCH, Batch, Malformed, moment
+
+# Rows of a row group, as other writers have it. A group for the few new rows of each batch would bloat the file.
+_ROW_GROUP = 1 << 20
+
+
+class ParquetReader:
+    """Batches of rows. Without fields, the whole row is the key."""
+
+    def __init__(self, fields: Sequence[str], time: str | None, malformed: Malformed) -> None:
+        self._arrow = optional("pyarrow", "Parquet")
+        self._parquet = optional("pyarrow.parquet", "Parquet")
+        self._fields = fields
+        self._time = time
+        self._malformed = malformed
+        self._first = ""
+        self.schema: Any = None
+        self.absent: set[str] = set()
+
+    def batches(self, name: str, advance: Callable[[int], object]) -> Iterator[Batch]:
+        """Read all rows of a file."""
+        if name == "-":
+            raise CliError("Parquet is read from its end: give a file instead of standard input")
+        size, read = Path(name).stat().st_size, 0
+        try:
+            with self._parquet.ParquetFile(name) as file:
+                self._accept(file.schema_arrow, name)
+                for table in file.iter_batches(batch_size=BATCH):
+                    yield self._batch(table, name, read + 1)
+                    advance(size * len(table) // file.metadata.num_rows)
+                    read += len(table)
+        except (self._arrow.ArrowException, OSError) as error:
+            raise CliError(f"{name}: {error}") from None
+
+    def _accept(self, schema: Any, name: str) -> None:
+        """Check a schema against the first one and the fields."""
+        if self.schema is not None:
+            if not schema.equals(self.schema):
+                raise CliError(f"{name}: its schema is unlike that of {self._first}")
+            return
+        self._first, self.schema = name, schema
+        for field in filter(None, (*self._fields, self._time)):
+            if schema.names.count(field) != 1:
+                problem = "no column" if field not in schema.names else "more than one column"
+                raise CliError(f"{name}: there is {problem} {field!r}; it has: {', '.join(schema.names)}")
+
+    def _batch(self, table: Any, name: str, first: int) -> Batch:
+        numbers: NDArray[np.int64] = np.arange(first, first + len(table))
+        times = None
+        if self._time is not None:
+            times, sound = self._times(table.column(self._time), name, first)
+            table, numbers, times = table.filter(self._arrow.array(sound)), numbers[sound], times[sound]
+        fields = self._fields or table.schema.names
+        keys = table.column(fields[0]) if len(fields) == 1 else table.select(fields)
+        return Batch(name, numbers, keys, times, table, unit="row")
+
+    def _times(self, column: Any, name: str, first: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Nanoseconds since the Unix epoch of each row, and which rows have a time; the others are malformed."""
+        arrow = self._arrow
+        if arrow.types.is_date(column.type):
+            column = column.cast(arrow.timestamp("s"))
+        if arrow.types.is_timestamp(column.type):
+            given = column.cast(arrow.int64()).fill_null(0).to_numpy().view(f"datetime64[{column.type.unit}]")
+            times = given.astype("datetime64[ns]")
+            fits = times.astype(given.dtype) == given  # NumPy wraps around in silence
+            sound = column.is_valid().to_numpy(zero_copy_only=False) & fits
+            for i in np.flatnonzero(~sound):
+                problem = "is missing" if fits[i] else "is outside the years 1677 to 2262"
+                self._malformed(f"{name}, row {first + i}", f"the time {self._time} {problem}")
+            return times.astype(np.int64), sound
+        times, sound = np.zeros(len(column), np.int64), np.ones(len(column), np.bool_)
+        for row, value in enumerate(column.to_pylist()):
+            try:
+                times[row] = moment(value)
+            except (TypeError, ValueError) as error:
+                self._malformed(f"{name}, row {first + row}", f"the time {self._time} {error}")
+                sound[row] = False
+        return times, sound
+
+
+class ParquetSink:
+    """Rows to a stream, with the schema they were read with."""
+
+    def __init__(self, stream: BinaryIO, reader: ParquetReader) -> None:
+        self._stream = stream
+        self._reader = reader
+        self._arrow = optional("pyarrow", "Parquet")
+        self._writer: Any = None
+        self._waiting: list[Any] = []
+
+    def write(self, batch: Batch, kept: NDArray[np.bool_]) -> None:
+        """Write those rows of a batch that are kept."""
+        self._waiting.append(batch.records.filter(self._arrow.array(kept)))
+        if sum(map(len, self._waiting)) >= _ROW_GROUP:
+            self._write_group()
+
+    def close(self) -> None:
+        """Write what is waiting, and the footer, if anything could be read at all."""
+        if self._reader.schema is not None:
+            self._write_group()
+            self._writer.close()
+
+    def _write_group(self) -> None:
+        schema = self._reader.schema
+        if self._writer is None:
+            self._writer = optional("pyarrow.parquet", "Parquet").ParquetWriter(self._stream, schema)
+        if any(map(len, self._waiting)):
+            self._writer.write_table(self._arrow.Table.from_batches(self._waiting, schema), row_group_size=_ROW_GROUP)
+        self._waiting.clear()

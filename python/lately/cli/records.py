@@ -1,0 +1,161 @@
+"""Records of text, CSV and JSON lines: their keys, their times, and their bytes as they came."""
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import compress
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lately import _time
+from lately.cli.errors import CliError
+from lately.cli.streams import open_input
+
+BATCH = 65_536
+"""Records read before the filter sees any of them: enough to make the cost per call vanish, small in memory."""
+
+BOM = "\ufeff"  # some editors and spreadsheets begin a file with it; it is no part of the first record
+
+
+@dataclass(slots=True)
+class Batch:
+    """Records of one file, in order; `keys` is what a filter takes, `records` what goes out again."""
+
+    source: str
+    numbers: Sequence[int] | NDArray[np.int64]
+    keys: Any
+    times: NDArray[np.int64] | None
+    records: Any
+    head: bytes = b""
+    """What goes out before the first record, once: the header of CSV."""
+    unit: str = "line"
+
+    def place(self, i: int) -> str:
+        """Where record `i` stands."""
+        return f"{self.source}, {self.unit} {self.numbers[i]}"
+
+
+class Malformed:
+    """What becomes of a malformed record: it is an error, or it is counted and passed over."""
+
+    def __init__(self, skip: bool) -> None:
+        self._skip = skip
+        self.count = 0
+        self.first = ""
+
+    def __call__(self, place: str, reason: str) -> None:
+        """Report one."""
+        if not self._skip:
+            raise CliError(f"{place}: {reason} (--skip-bad passes over such records)")
+        self.first = self.first or f"{place}: {reason}"
+        self.count += 1
+
+
+def moment(value: object) -> int:
+    """Nanoseconds since the Unix epoch of a field: a number of Unix seconds, or ISO 8601 (UTC if it names no zone)."""
+    return _time.moment(_number_or_date(value) if isinstance(value, str) else value)
+
+
+def _number_or_date(text: str) -> float | datetime:
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError(f"{text!r} is neither a number of Unix seconds nor ISO 8601") from None
+
+
+def time_of(value: object, field: str) -> int:
+    """Read a time as `moment` does, for messages that name the field."""
+    try:
+        return moment(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the time {field} {error}") from None
+
+
+class LineReader(ABC):
+    """What the formats made of lines share.
+
+    Files are read one after the other, as one stream. `absent` holds the key fields that no record has had yet.
+    """
+
+    def __init__(self, fields: Sequence[str], time: str | None, encoding: str, malformed: Malformed) -> None:
+        self._fields = fields
+        self._time = time
+        self._encoding = encoding
+        self._malformed = malformed
+        self.absent: set[str] = set()
+
+    def batches(self, name: str, advance: Callable[[int], object]) -> Iterator[Batch]:
+        """Read all records of a file, or of standard input for ``-``; `advance` is told of the bytes read."""
+        shown = "standard input" if name == "-" else name
+        try:
+            with open_input(name, advance) as file:
+                yield from self._batches(file, shown)
+        except OSError as error:
+            raise CliError(f"{shown}: {error.strerror or error}") from None
+        except (EOFError, zlib.error) as error:
+            raise CliError(f"{shown}: damaged gzip or zstd data: {error}") from None
+
+    @abstractmethod
+    def _batches(self, file: BinaryIO, name: str) -> Iterator[Batch]:
+        """Read all records of an open file."""
+
+
+class Gathered:
+    """Records of one file until they are a batch."""
+
+    def __init__(self, source: str, head: bytes = b"") -> None:
+        self._source = source
+        self._head = head
+        self._start()
+
+    def _start(self) -> None:
+        self._numbers: list[int] = []
+        self._keys: list[object] = []
+        self._times: list[int] = []
+        self._records: list[bytes] = []
+
+    def __len__(self) -> int:
+        """Count the records gathered."""
+        return len(self._numbers)
+
+    def add(self, number: int, key: object, time: int | None, record: bytes) -> None:
+        """Gather one."""
+        self._numbers.append(number)
+        self._keys.append(key)
+        if time is not None:
+            self._times.append(time)
+        self._records.append(record)
+
+    def batch(self) -> Batch:
+        """Give what has been gathered; the next batch begins."""
+        times = np.array(self._times, np.int64) if self._times else None
+        batch = Batch(self._source, self._numbers, self._keys, times, self._records, self._head)
+        self._head = b""
+        self._start()
+        return batch
+
+
+class LineSink:
+    """Lines to a stream, as they came; only one that lacked its end, at the end of a file, gets it if others follow."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._unended = False
+
+    def write(self, batch: Batch, kept: NDArray[np.bool_]) -> None:
+        """Write those lines of a batch that are kept."""
+        lines = batch.head + b"".join(compress(batch.records, kept.tolist()))
+        if lines:
+            self._stream.write(b"\n" + lines if self._unended else lines)
+            self._unended = not lines.endswith(b"\n")
+
+    def close(self) -> None:
+        """Nothing waits here; the stream is not this sink's to close."""

@@ -1,0 +1,106 @@
+"""What a run tells a person: how far it is, and how it ended."""
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+
+import lately
+
+
+def say(text: str) -> None:
+    """Write to standard error, if somebody is there."""
+    if sys.stderr is not None:  # print would turn to standard output, among the records
+        with suppress(OSError):
+            print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def progress(total: int | None, quiet: bool) -> Iterator[Callable[[int], object]]:
+    """Show a bar on standard error, told of compressed bytes read, where that is a terminal and tqdm is installed."""
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        yield lambda count: None
+        return
+    try:
+        tqdm = import_module("tqdm").tqdm
+    except ImportError:
+        yield lambda count: None
+        return
+    with tqdm(total=total, unit="B", unit_scale=True, leave=False) as bar:
+        yield bar.update
+
+
+class Mistakes:
+    """Expected number of new records taken for repeats.
+
+    A new record is dropped with the rate p of false positives of that moment. Where `kept` came through, kept / (1 - p)
+    are expected to have come, so kept * p / (1 - p) were dropped: an estimate without bias, whatever the records are.
+
+    p changes smoothly within a generation and falls when the next begins, and to ask for it reads all of the filter's
+    memory. It is asked for every quarter of a generation, at the planned load, and between two answers their mean
+    counts. A quarter generation is window / 4l records, and the memory some 2 to 5 bytes per record of the window, so
+    that asking reads 8l to 20l bytes per record: nanoseconds, where parsing a record takes a microsecond. Where
+    generations are short, 251 records lie between two answers instead; that number is prime, so that the answers come
+    from all phases of the generation in turn and not from one.
+    """
+
+    def __init__(self, filter: lately.AgePartitionedBloomFilter) -> None:
+        self._filter = filter
+        self.every = max(filter.capacity // (4 * filter.parameters["l"]), 251)
+        self._rate = filter.false_positive_rate()
+        self._seen = 0
+        self._kept = 0
+        self.highest = self._rate
+        self.expected = 0.0
+
+    def count(self, seen: int, kept: int) -> None:
+        """Take account of records just seen, at most `every` of them, and those of them that were kept."""
+        self._seen += seen
+        self._kept += kept
+        if self._seen >= self.every:
+            self.settle()
+
+    def settle(self) -> None:
+        """Ask for the rate, and take account of the records since it was asked for last."""
+        rate = self._filter.false_positive_rate()
+        mean = (self._rate + rate) / 2
+        if self._kept:
+            self.expected += self._kept * mean / (1 - mean) if mean < 1 else math.inf
+        self._rate = rate
+        self.highest = max(self.highest, rate)
+        self._seen = self._kept = 0
+
+
+@dataclass
+class Counts:
+    """Records by what became of them."""
+
+    kept: int = 0
+    dropped: int = 0
+    malformed: int = 0
+
+    @property
+    def read(self) -> int:
+        """All of them."""
+        return self.kept + self.dropped + self.malformed
+
+
+def summary(counts: Counts, mistakes: Mistakes, filter: lately.AgePartitionedBloomFilter) -> str:
+    """Put a run in figures."""
+    if isinstance(filter.window, float):
+        window = f"{filter.window:g} s (a repeat up to {filter.window + filter.slack:g} s later may be dropped too)"
+    else:
+        window = f"{filter.window:,} records (a repeat up to {filter.window + filter.slack:,} later may be dropped too)"
+    return "\n".join(
+        [
+            f"read       {counts.read:,} records",
+            f"kept       {counts.kept:,}",
+            f"dropped    {counts.dropped:,} as repeats; {mistakes.expected:.3g} of them by mistake, in expectation",
+            f"malformed  {counts.malformed:,}, passed over",
+            f"window     {window}",
+            f"filter     {filter.nbytes:,} bytes; rate of mistakes: planned for {filter.fpr:.3g}, "
+            f"highest here {mistakes.highest:.3g}",
+        ]
+    )

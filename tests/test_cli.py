@@ -1,0 +1,915 @@
+import csv
+import gzip
+import io
+import json
+import os
+import pty
+import random
+import re
+import resource
+import select
+import signal
+import subprocess
+import sys
+import termios
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import lately
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from lately.cli import main
+
+# In a process of its own, Ctrl-C works even where the tests themselves run in the background, deaf to it.
+COMMAND = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from lately.cli import main
+sys.exit(main(["dedupe", *sys.argv[1:]]))
+"""
+
+# No false positive is to be expected in any test that does not want one: fewer than 10^5 keys at 10^-12.
+SURE = ("--fpr", "1e-12")
+
+
+@dataclass
+class Ended:
+    status: int
+    out: bytes
+    err: str
+
+
+@pytest.fixture
+def dedupe(capfdbinary):
+    """Run the command in this process."""
+
+    def run(*arguments):
+        capfdbinary.readouterr()
+        status = main(["dedupe", *map(str, arguments)])
+        out, err = capfdbinary.readouterr()
+        return Ended(status, out, err.decode())
+
+    return run
+
+
+def start(*arguments, largest_file=resource.RLIM_INFINITY, **options):
+    """Start the command in a process of its own, whose files can be made full at some size."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({largest_file}, {largest_file}))"
+    return subprocess.Popen([sys.executable, "-c", limit + COMMAND, *map(str, arguments)], **{**pipes, **options})
+
+
+def finish(process, stdin=b""):
+    out, err = process.communicate(stdin, timeout=60)
+    return Ended(process.returncode, out, err.decode())
+
+
+def unique(lines):
+    return list(dict.fromkeys(lines))
+
+
+def some_lines(count=5000, different=1000, seed=0):
+    rng = random.Random(seed)
+    return [f"line {rng.randrange(different)}\n".encode() for _ in range(count)]
+
+
+def temporaries(folder):
+    return [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+# Text
+
+
+def test_text_is_passed_on_byte_for_byte(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_bytes("b\n\nä €\n a\nb\n\nb \nä €\n a\n".encode())
+    ended = dedupe(tmp_path / "a.txt", "--window", 100)
+    assert ended.status == 0
+    assert ended.out == "b\n\nä €\n a\nb \n".encode()
+
+
+def test_the_end_of_a_line_is_no_part_of_its_key(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_bytes(b"a\r\nb\na\nc")
+    (tmp_path / "b.txt").write_bytes(b"c\nd")
+    (tmp_path / "c.txt").write_bytes(b"e\nd")
+    assert dedupe(*sorted(tmp_path.iterdir()), "--window", 100).out == b"a\r\nb\nc\nd\ne\n"
+
+
+def test_a_last_line_without_its_end_gets_none(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_bytes(b"a\na\nb")
+    assert dedupe(tmp_path / "a.txt", "--window", 100).out == b"a\nb"
+
+
+def test_a_byte_order_mark_is_no_part_of_a_key(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfa\nb\na\n")
+    (tmp_path / "b.txt").write_bytes(b"\xef\xbb\xbfb\n")
+    ended = dedupe(tmp_path / "a.txt", tmp_path / "b.txt", "--window", 100)
+    assert ended.out == b"\xef\xbb\xbfa\nb\n"
+
+
+def test_encoding(tmp_path, dedupe):
+    lines = b"caf\xe9\nna\xefve\ncaf\xe9\n"
+    (tmp_path / "a.txt").write_bytes(lines)
+    ended = dedupe(tmp_path / "a.txt", "--window", 9, "--encoding", "latin-1", "--output", tmp_path / "o")
+    assert (tmp_path / "o").read_bytes() == b"caf\xe9\nna\xefve\n"
+    assert ended.status == 0
+    ended = dedupe(tmp_path / "a.txt", "--window", 9)
+    assert ended.status == 1
+    assert "a.txt, line 1: not valid utf-8" in ended.err
+
+
+def test_more_lines_than_one_batch_and_more_windows_than_one(tmp_path, dedupe):
+    # Each line comes twice, 300 lines apart: within the window of 400, and long gone when it comes again.
+    lines = [f"{(i - 300 * (i // 300 % 2)) % 6000}\n".encode() for i in range(150_000)]
+    (tmp_path / "a.txt").write_bytes(b"".join(lines))
+    ended = dedupe(tmp_path / "a.txt", "--window", 400, *SURE)
+    assert ended.out == b"".join(line for i, line in enumerate(lines) if i // 300 % 2 == 0)
+
+
+def test_a_repeat_restarts_the_window_unless_told_otherwise(tmp_path, dedupe):
+    # "x" every 60 lines, in a window of 100 and with a slack of less than 100.
+    lines = [b"x\n" if i % 60 == 0 else b"%d\n" % i for i in range(1200)]
+    (tmp_path / "a.txt").write_bytes(b"".join(lines))
+    kept = dedupe(tmp_path / "a.txt", "--window", 100, *SURE).out.splitlines()
+    assert kept.count(b"x") == 1
+    kept = dedupe(tmp_path / "a.txt", "--window", 100, "--no-refresh", *SURE).out.splitlines()
+    assert kept.count(b"x") >= 1200 // 60 // 4
+
+
+# CSV
+
+
+CSV = b'id,"the, name",n\r\n1,"a\n""b""",x\r\n2,c,y\n1,"a\n""b""",z\n'
+
+
+def test_csv_is_passed_on_byte_for_byte_with_its_header(tmp_path, dedupe):
+    (tmp_path / "a.csv").write_bytes(CSV)
+    ended = dedupe(tmp_path / "a.csv", "--window", 100, "--key", 'id,"the, name"')
+    assert ended.out == b'id,"the, name",n\r\n1,"a\n""b""",x\r\n2,c,y\n'
+    ended = dedupe(tmp_path / "a.csv", "--window", 100)
+    assert ended.out == CSV
+
+
+def test_csv_files_share_one_header(tmp_path, dedupe):
+    (tmp_path / "a.csv").write_bytes(b"k,v\n1,2\n3,4")
+    (tmp_path / "b.csv").write_bytes(b'"k",v\r\n5,6\r\n1,7')
+    (tmp_path / "c.csv").write_bytes(b"")
+    (tmp_path / "d.csv").write_bytes(b"k,v")
+    assert dedupe(*sorted(tmp_path.iterdir()), "--window", 9, "--key", "k").out == b"k,v\n1,2\n3,4\n5,6\r\n"
+    (tmp_path / "e.csv").write_bytes(b"v,k\n8,9\n")
+    ended = dedupe(*sorted(tmp_path.iterdir()), "--window", 9, "--key", "k")
+    assert ended.status == 1
+    assert re.search(r"e\.csv: its header is unlike that of .*a\.csv", ended.err)
+
+
+def test_a_csv_file_of_a_header_alone(tmp_path, dedupe):
+    (tmp_path / "a.csv").write_bytes(b"k,v\n")
+    assert dedupe(tmp_path / "a.csv", "--window", 9, "--key", "k").out == b"k,v\n"
+
+
+def test_tsv_without_quotes(tmp_path, dedupe):
+    log = b'host\turl\tagent\na\t/\t"x\nb\t/\ty"\na\t/\t"\n'
+    (tmp_path / "a.tsv").write_bytes(log)
+    ended = dedupe(tmp_path / "a.tsv", "--window", 9, "--key", "host,url", "--no-quotes")
+    assert ended.out == b'host\turl\tagent\na\t/\t"x\nb\t/\ty"\n'
+    (tmp_path / "a.log").write_bytes(log)
+    options = ("--format", "csv", "--delimiter", "tab", "--no-quotes", "--key", "url")
+    assert dedupe(tmp_path / "a.log", "--window", 9, *options).out == b'host\turl\tagent\na\t/\t"x\n'
+
+
+def test_a_long_quoted_field(tmp_path, dedupe):
+    row = b'1,"' + b"x\n" * 100_000 + b'"\n'
+    (tmp_path / "a.csv").write_bytes(b"k,v\n" + row + row)
+    assert dedupe(tmp_path / "a.csv", "--window", 9).out == b"k,v\n" + row
+
+
+@pytest.mark.parametrize(
+    ("option", "header", "message"),
+    [
+        ("--key=ip", b"k,v", "the header names no field 'ip'; it has: k, v"),
+        ("--time=ts", b"k,v", "the header names no field 'ts'; it has: k, v"),
+        ("--key=k", b"k,v,k", "the header names more than one field 'k'"),
+        ("--key=k", b"", "line 1: a header that names the fields is needed"),
+        ("--key=k", b"k\xff,v", "line 1: not valid utf-8"),
+        ("--key=k", b'k"x,"v"v', "line 1: "),
+    ],
+)
+def test_a_header_that_will_not_do(tmp_path, dedupe, option, header, message):
+    (tmp_path / "a.csv").write_bytes(header + b"\n1,2\n")
+    window = ("--window", "1min", "--capacity", 9) if "time" in option else ("--window", 9)
+    ended = dedupe(tmp_path / "a.csv", *window, option, "--skip-bad")
+    assert ended.status == 1
+    assert "a.csv" in ended.err
+    assert message in ended.err
+
+
+# JSON lines
+
+
+def test_json_lines_are_passed_on_byte_for_byte(tmp_path, dedupe):
+    lines = [
+        b'{"ip": "a", "url": "/", "n": 1}\n',
+        b'{"url":"/","ip":"a"}\n',  # a repeat
+        b' {"ip": "a" , "url": null}\n',
+        b'{"ip": "a"}\r\n',  # an absent field is as missing as null: a repeat
+        b'{"ip": 5, "url": "/"}\n',
+        b'{"ip": 5.0, "url": "/"}\n',  # a repeat
+        b'{"ip": "5", "url": "/"}\n',
+        b'{"ip": "\\u00e4", "url": "/"}\n',
+        '{"ip": "ä", "url": "/"}'.encode(),  # a repeat
+    ]
+    (tmp_path / "a.jsonl").write_bytes(b"".join(lines))
+    ended = dedupe(tmp_path / "a.jsonl", "--window", 100, "--key", "ip,url")
+    assert ended.status == 0
+    assert ended.out == b"".join(lines[i] for i in (0, 2, 4, 6, 7))
+
+
+def test_json_lines_without_a_key(tmp_path, dedupe):
+    (tmp_path / "a.jsonl").write_bytes(b'{"a": [1]}\n{"a": [2]}\n{"a": [1]}')
+    assert dedupe(tmp_path / "a.jsonl", "--window", 9).out == b'{"a": [1]}\n{"a": [2]}\n'
+
+
+def test_a_key_field_that_never_occurs_is_warned_of(tmp_path, dedupe):
+    (tmp_path / "a.jsonl").write_bytes(b'{"ip": "a"}\n{"ip": "b", "url": null}\n')
+    assert "warning" not in dedupe(tmp_path / "a.jsonl", "--window", 9, "--key", "ip,url").err
+    ended = dedupe(tmp_path / "a.jsonl", "--window", 9, "--key", "ip,uri")
+    assert ended.status == 0
+    assert "warning: no record has the key field uri\n" in ended.err
+
+
+# Parquet
+
+
+def parquet(path, **columns):
+    table = pa.table(columns).replace_schema_metadata({"made by": "a test"})
+    pq.write_table(table, path, row_group_size=7)
+    return pq.read_table(path)
+
+
+def test_parquet(tmp_path, dedupe):
+    table = parquet(
+        tmp_path / "a.parquet",
+        ip=pa.array(["a", "b", "a", None, None, "b"]).dictionary_encode(),
+        n=pa.array([1, 2, 1, 3, 3, 9], pa.int16()),
+        more=[[1], [], None, [2], [3], [4]],
+    )
+    target = tmp_path / "o.parquet"
+    ended = dedupe(tmp_path / "a.parquet", "--window", 100, "--key", "ip,n", "--output", target)
+    assert ended.status == 0
+    assert pq.read_table(target).equals(table.take([0, 1, 3, 5]))
+    assert pq.read_schema(target).equals(table.schema, check_metadata=True)
+    dedupe(tmp_path / "a.parquet", "--window", 100, "--key", "ip", "--output", target)
+    assert pq.read_table(target).equals(table.take([0, 1, 3]))
+
+
+def test_parquet_by_whole_rows_and_over_several_files(tmp_path, dedupe):
+    table = parquet(tmp_path / "a.pq", a=list(range(100_000)), b=["x"] * 100_000)
+    parquet(tmp_path / "b.pq", a=[5, 5, -1], b=["x", "y", "x"])
+    target = tmp_path / "o.pq"
+    assert dedupe(tmp_path / "a.pq", tmp_path / "b.pq", "--window", 200_000, *SURE, "-o", target).status == 0
+    assert pq.read_table(target)[:100_000].equals(table)
+    assert pq.read_table(target)[100_000:].to_pylist() == [{"a": 5, "b": "y"}, {"a": -1, "b": "x"}]
+    assert pq.ParquetFile(target).num_row_groups == 1  # not one per batch
+
+
+def test_parquet_without_rows(tmp_path, dedupe):
+    table = parquet(tmp_path / "a.pq", a=pa.array([], pa.int8()))
+    assert dedupe(tmp_path / "a.pq", "--window", 9, "--key", "a", "-o", tmp_path / "o.pq").status == 0
+    assert pq.read_table(tmp_path / "o.pq").equals(table)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pa.array([0, 30_000, 200_000], pa.timestamp("ms")),
+        pa.array([0, 30, 200], pa.timestamp("s", "Asia/Tokyo")),
+        pa.array([0, 30, 200], pa.int32()),
+        pa.array([0.0, 30.0, 200.0]),
+        pa.array(["1970-01-01", "1970-01-01T01:00:30+01:00", "200"]),
+    ],
+)
+def test_times_in_parquet(tmp_path, dedupe, times):
+    table = parquet(tmp_path / "a.pq", t=times, k=[1, 1, 1])
+    options = ("--window", "1min", "--capacity", 10, "--time", "t", "--key", "k")
+    assert dedupe(tmp_path / "a.pq", *options, "-o", tmp_path / "o.pq").err.startswith("read       3")
+    assert pq.read_table(tmp_path / "o.pq").equals(table.take([0, 2]))
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        (pa.array([0, None, 1], pa.timestamp("s")), "row 2: the time t is missing"),
+        (pa.array([0, 10**11, 1], pa.timestamp("s")), "row 2: the time t is outside the years"),
+        (pa.array([0, None, 1]), "row 2: the time t is missing"),
+        (pa.array([0, float("nan"), 1]), "row 2: the time t is missing"),
+        (pa.array(["0", "noon", "1"]), "row 2: the time t 'noon' is neither"),
+    ],
+)
+def test_bad_times_in_parquet(tmp_path, dedupe, times, message):
+    table = parquet(tmp_path / "a.pq", t=times, k=[1, 2, 3])
+    options = ("--window", "1min", "--capacity", 10, "--time", "t", "--key", "k", "-o", tmp_path / "o.pq")
+    ended = dedupe(tmp_path / "a.pq", *options)
+    assert ended.status == 1
+    assert f"a.pq, {message}" in ended.err
+    assert not (tmp_path / "o.pq").exists()
+    ended = dedupe(tmp_path / "a.pq", *options, "--skip-bad")
+    assert "malformed  1," in ended.err
+    assert pq.read_table(tmp_path / "o.pq").equals(table.take([0, 2]))
+
+
+def test_parquet_that_will_not_do(tmp_path, dedupe):
+    target = tmp_path / "o.pq"
+    parquet(tmp_path / "a.pq", a=[1, 2], b=[[1], [2]])
+    parquet(tmp_path / "b.pq", a=["1", "2"], b=[[1], [2]])
+    (tmp_path / "c.pq").write_bytes((tmp_path / "a.pq").read_bytes()[:-9])
+    for files, options, message in [
+        (["a.pq"], ["--key", "c", "-o", target], r"a.pq: there is no column 'c'; it has: a, b"),
+        (["a.pq", "b.pq"], ["--key", "a", "-o", target], r"b.pq: its schema is unlike that of .*a.pq"),
+        (["a.pq"], ["--key", "b", "-o", target], r"a.pq: "),
+        (["c.pq"], ["--key", "a", "-o", target], r"c.pq: "),
+        (["a.pq"], ["--key", "a"], r"Parquet needs --output FILE"),
+        (["a.pq"], ["--key", "a", "-o", tmp_path / "o.pq.gz"], r"Parquet needs --output FILE"),
+        (["-"], ["--format", "parquet", "-o", target], r"give a file instead of standard input"),
+    ]:
+        ended = dedupe(*(tmp_path / file if file != "-" else file for file in files), "--window", 9, *options)
+        assert ended.status == 1
+        assert re.search(message, ended.err)
+        assert "Exception ignored" not in ended.err
+        assert not target.exists()
+
+
+# Formats, compression, standard input and output
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstandard.compress])
+def test_compressed_input_is_known_by_its_bytes(tmp_path, dedupe, compress):
+    lines = some_lines()
+    half = len(lines) // 2
+    data = compress(b"".join(lines[:half])) + compress(b"".join(lines[half:]))  # two members, two frames
+    (tmp_path / "a.txt").write_bytes(data)
+    assert dedupe(tmp_path / "a.txt", "--window", 9000, *SURE).out == b"".join(unique(lines))
+    ended = finish(start("--window", 9000, *SURE), data)
+    assert (ended.status, ended.out) == (0, b"".join(unique(lines)))
+
+
+def test_a_pipe_that_gives_one_byte_at_a_time(tmp_path, dedupe):
+    pipe = tmp_path / "pipe.txt"
+    os.mkfifo(pipe)
+
+    def write():
+        with pipe.open("wb", buffering=0) as stream:
+            for i, byte in enumerate(gzip.compress(b"a\nb\na\n")):
+                stream.write(bytes([byte]))
+                time.sleep(0.05 if i < 4 else 0)  # the reader has time to take it before the next one comes
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    ended = dedupe(pipe, "--window", 9)
+    writer.join()
+    assert ended.out == b"a\nb\n"
+
+
+@pytest.mark.parametrize(
+    ("extension", "decompress"),
+    [
+        (".gz", gzip.decompress),
+        (".zst", lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data)),
+        (".out", bytes),
+    ],
+)
+def test_output_is_compressed_as_its_name_says(tmp_path, dedupe, extension, decompress):
+    lines = some_lines()
+    (tmp_path / "a").write_bytes(b"".join(lines))
+    target = tmp_path / f"o{extension}"
+    assert dedupe(tmp_path / "a", "--window", 9000, *SURE, "--output", target).out == b""
+    assert decompress(target.read_bytes()) == b"".join(unique(lines))
+
+
+@pytest.mark.parametrize("extension", [".gz", ".zst"])
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_damaged_compressed_input(tmp_path, dedupe, extension, damage):
+    data = b"".join(some_lines())
+    data = bytearray(
+        gzip.compress(data) if extension == ".gz" else zstandard.ZstdCompressor(write_checksum=True).compress(data)
+    )
+    if damage == "cut":
+        del data[-3:]
+    else:
+        data[len(data) // 2] ^= 255
+    (tmp_path / f"a.txt{extension}").write_bytes(data)
+    ended = dedupe(tmp_path / f"a.txt{extension}", "--window", 9, "--skip-bad", "--output", tmp_path / "o")
+    assert ended.status == 1
+    assert ended.err.startswith(f"lately: error: {tmp_path}/a.txt{extension}: ")
+    assert not (tmp_path / "o").exists()
+
+
+def test_the_format_is_in_the_name(tmp_path, dedupe):
+    rows = b"k\n1\n1\n"
+    for name, kept in [("a.csv.gz", b"k\n1\n"), ("a.TSV", b"k\n1\n"), ("a.log", b"k\n1\n")]:
+        (tmp_path / name).write_bytes(gzip.compress(rows) if name.endswith("gz") else rows)
+        assert dedupe(tmp_path / name, "--window", 9).out == kept
+    for name in ("a.jsonl", "a.ndjson.zst", "a.json"):
+        line = b'{"k": 1, "v": %d}\n'
+        (tmp_path / name).write_bytes(line % 1 + line % 2)
+        assert dedupe(tmp_path / name, "--window", 9, "--key", "k").out == line % 1
+    ended = dedupe(tmp_path / "a.log", tmp_path / "a.TSV", "--window", 9)
+    assert ended.status == 1
+    assert "different formats" in ended.err
+    ended = dedupe(tmp_path / "a.log", "--window", 9, "--key", "k")
+    assert ended.status == 1
+    assert "text has no fields for --key or --time" in ended.err
+    assert dedupe(tmp_path / "a.log", tmp_path / "a.TSV", "--window", 9, "--format", "text").out == b"k\n1\n"
+
+
+def test_an_input_that_is_not_there(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_bytes(b"a\n")
+    ended = dedupe(tmp_path / "a.txt", tmp_path / "none.txt", "--window", 9)
+    assert ended.status == 1
+    assert ended.out == b""
+    assert f"{tmp_path}/none.txt: No such file" in ended.err
+    ended = dedupe(tmp_path, "--window", 9)
+    assert ended.status == 1
+    assert f"{tmp_path}: Is a directory" in ended.err
+
+
+@pytest.mark.parametrize(("module", "file"), [("zstandard", "a.txt"), ("pyarrow", "a.parquet")])
+def test_what_the_extra_is_for(tmp_path, dedupe, monkeypatch, module, file):
+    (tmp_path / file).write_bytes(zstandard.compress(b"a\n"))
+    (tmp_path / "b.csv").write_bytes(b"a\n1\n1\n")
+    for missing in ("zstandard", "pyarrow", "pyarrow.parquet", "tqdm"):
+        monkeypatch.setitem(sys.modules, missing, None)
+    ended = dedupe(tmp_path / file, "--window", 9, "--output", tmp_path / "o")
+    assert ended.status == 1
+    assert f"needs {module}: pip install 'lately[cli]'" in ended.err
+    assert dedupe(tmp_path / "b.csv", "--window", 9).out == b"a\n1\n"
+
+
+# Windows of time
+
+
+EVENTS = [(0, "a"), (5, "b"), (9, "a"), (18, "a"), (18, "c"), (60, "b"), (100, "a")]
+KEPT = [0, 1, 4, 5, 6]  # of EVENTS, in a window of 10 s: two of "a" were seen 9 s before
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        str,
+        lambda second: f"{second}.0",
+        lambda second: f"1970-01-01T00:{second // 60:02}:{second % 60:02}Z",
+        lambda second: f"1970-01-01 00:{second // 60:02}:{second % 60:02}.000",
+        lambda second: f"1970-01-01T02:{second // 60:02}:{second % 60:02}+02:00",
+    ],
+)
+def test_windows_of_time(tmp_path, dedupe, written):
+    rows = [f"{written(second)},{key}\n".encode() for second, key in EVENTS]
+    options = ("--key", "k", "--time", "t", "--window", "10s", "--capacity", 10)
+    (tmp_path / "a.csv").write_bytes(b"t,k\n" + b"".join(rows))
+    assert dedupe(tmp_path / "a.csv", *options).out == b"t,k\n" + b"".join(rows[i] for i in KEPT)
+    rows = [json.dumps({"t": written(second), "k": key}).encode() + b"\n" for second, key in EVENTS]
+    (tmp_path / "a.jsonl").write_bytes(b"".join(rows))
+    assert dedupe(tmp_path / "a.jsonl", *options).out == b"".join(rows[i] for i in KEPT)
+
+
+@pytest.mark.parametrize("fraction", ["", ".1"])
+def test_late_records(tmp_path, dedupe, fraction):
+    # Half as many records again as are in a batch, and a late one among the last.
+    rows = [f"{1_700_000_000 + i // 100}{fraction},{i}\n" for i in range(100_000)]
+    rows[90_000] = f"{1_700_000_000 + 899 - 10}{fraction},late\n"
+    (tmp_path / "a.csv").write_text("t,k\n" + "".join(rows))
+    options = ("--key", "k", "--time", "t", "--window", "1min", "--capacity", 6000, *SURE)
+    ended = dedupe(tmp_path / "a.csv", *options, "--lateness", "9.99s", "--output", tmp_path / "o", "--skip-bad")
+    assert ended.status == 1
+    assert f"{tmp_path}/a.csv, line 90002: the time 2023-11-14T22:28:09.{fraction[1:] or '0'}" in ended.err
+    assert "steps back from the latest before it by more than the --lateness of 9.99 s" in ended.err
+    assert not (tmp_path / "o").exists()
+    ended = dedupe(tmp_path / "a.csv", *options, "--lateness", "10s")
+    assert ended.out.decode() == "t,k\n" + "".join(rows)
+
+
+def test_a_window_of_time_and_its_options(tmp_path, dedupe):
+    (tmp_path / "a.csv").write_bytes(b"t,k\n1,2\n")
+    for options, message in [
+        ([], "--window is needed"),
+        (["--window", "10s", "--time", "t"], "--window 10s needs --capacity: how many records come within 10s"),
+        (["--window", "10s", "--capacity", 9], "needs --time"),
+        (["--window", "10", "--time", "t"], "--time is for windows of time"),
+        (["--window", "10", "--capacity", 9], "--capacity is for windows of time"),
+        (["--window", "10", "--lateness", "1s"], "--lateness is for windows of time"),
+        (["--window", "0"], "window"),
+        (["--window", "9", "--fpr", "2"], "fpr"),
+        (["--window", "9", "--seed", "-1"], "seed"),
+        (["--window", "9999999999999999"], "memory"),
+    ]:
+        ended = dedupe(tmp_path / "a.csv", *options)
+        assert ended.status == 1, options
+        assert message in ended.err, options
+        assert ended.err.startswith("lately: error: ")
+        assert ended.out == b""
+
+
+# Malformed records
+
+
+GOOD_CSV = [b"a,1\n", b'"b\nc",2\n']
+GOOD_JSON = [b'{"k": "a", "t": 1}\n', b'{"k": "b", "t": 2}\n']
+MALFORMED = [
+    (".txt", [b"a\n", b"b\n"], b"\xff\n", "not valid utf-8"),
+    (".csv", GOOD_CSV, b"x,\xff\n", "not valid utf-8"),
+    (".csv", GOOD_CSV, b"x\n", "1 fields where the header has 2"),
+    (".csv", GOOD_CSV, b"x,1,y\n", "3 fields where the header has 2"),
+    (".csv", GOOD_CSV, b"\n", "0 fields where the header has 2"),
+    (".csv", GOOD_CSV, b'"x"x,1\n', "expected after"),
+    (".csv", GOOD_CSV, b'x,"1\n', ""),  # a quote that is never closed
+    (".csv", GOOD_CSV, b"x,\n", "the time t '' is neither a number of Unix seconds nor ISO 8601"),
+    (".csv", GOOD_CSV, b"x,nan\n", "the time t is missing"),
+    (".csv", GOOD_CSV, b"x,2020-13-01\n", "the time t '2020-13-01' is neither"),
+    (".csv", GOOD_CSV, b"x,1700000000000\n", "the time t is 1700000000000.0, outside the years 1677 to 2262"),
+    (".jsonl", GOOD_JSON, b'{"k": "\xff", "t": 1}\n', "not valid utf-8"),
+    (".jsonl", GOOD_JSON, b'{"k": "x", \n', "not JSON: "),
+    (".jsonl", GOOD_JSON, b"\n", "a blank line"),
+    (".jsonl", GOOD_JSON, b"[1]\n", "an object is needed, not list"),
+    (".jsonl", GOOD_JSON, b"1" * 5000 + b"\n", "digits"),
+    (".jsonl", GOOD_JSON, b"[" * 100_000 + b"\n", "nested too deeply"),
+    (".jsonl", GOOD_JSON, b'{"t": 1}\n', "none of the key fields k is there"),
+    (".jsonl", GOOD_JSON, b'{"k": [1], "t": 1}\n', "the key field k is not a single value"),
+    (".jsonl", GOOD_JSON, b'{"k": {}, "t": 1}\n', "the key field k is not a single value"),
+    (".jsonl", GOOD_JSON, b'{"k": "\\ud800", "t": 1}\n', "half a surrogate pair"),
+    (".jsonl", GOOD_JSON, b'{"k": "x"}\n', "the time t is missing"),
+    (".jsonl", GOOD_JSON, b'{"k": "x", "t": true}\n', "the time t is of type bool"),
+    (".jsonl", GOOD_JSON, b'{"k": "x", "t": [1]}\n', "the time t is of type list"),
+]
+
+
+@pytest.mark.parametrize(("extension", "good", "bad", "message"), MALFORMED)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_malformed_records(tmp_path, dedupe, extension, good, bad, message, place):
+    lines = [*good[:place], bad, *good[place:]]
+    head = b"k,t\n" if extension == ".csv" else b""
+    path, target, state = tmp_path / f"a{extension}", tmp_path / "o", tmp_path / "s"
+    path.write_bytes(head + b"".join(lines))
+    target.write_bytes(b"as it was")
+    fields = ("--window", "9s", "--capacity", 9, "--key", "k", "--time", "t", "--lateness", "9s")
+    options = [*(("--window", 9) if extension == ".txt" else fields), "--output", target, "--state", state]
+    ended = dedupe(path, *options)
+    assert ended.status == 1
+    number = (head + b"".join(good[:place])).count(b"\n") + 1
+    assert f"{path}, line {number}: " in ended.err
+    assert message in ended.err
+    assert "--skip-bad" in ended.err
+    assert target.read_bytes() == b"as it was"
+    assert not state.exists()
+    assert not temporaries(tmp_path)
+
+    ended = dedupe(path, *options, "--skip-bad")
+    assert ended.status == 0
+    assert target.read_bytes() == head + b"".join(good)
+    assert "read       3 records\nkept       2\ndropped    0 " in ended.err
+    assert "malformed  1, passed over" in ended.err
+    assert f"warning: the first malformed record is {path}, line {number}: " in ended.err
+
+
+def test_a_stray_quote_takes_no_good_lines_with_it(tmp_path, dedupe):
+    rows = [b"%d,x\n" % i for i in range(1000)]
+    rows[500] = b'500,"x"\n'
+    bad = {10: b'10,"x\n', 700: b'700,"x\n', 990: b'"990,x\n'}
+    (tmp_path / "a.csv").write_bytes(b"k,v\n" + b"".join(bad.get(i, row) for i, row in enumerate(rows)))
+    ended = dedupe(tmp_path / "a.csv", "--window", 2000, "--key", "k", "--skip-bad", *SURE)
+    # Up to the next quote, or the end of the file, lines look like one field; they are read again, one by one.
+    assert ended.out == b"k,v\n" + b"".join(row for i, row in enumerate(rows) if i not in bad)
+    assert "malformed  3," in ended.err
+
+
+# State
+
+
+def test_two_runs_are_as_good_as_one(tmp_path, dedupe):
+    lines = some_lines(20_000, 15_000)
+    whole = tmp_path / "whole.txt"
+    whole.write_bytes(b"".join(lines))
+    # With a high rate there are false positives too, and they must be the same.
+    options = ("--window", 3000, "--fpr", 0.05, "--seed", 7, "--quiet")
+    once = dedupe(whole, *options, "--state", tmp_path / "once")
+    assert len(once.out.splitlines()) < len(lines)
+    twice = []
+    for part in (lines[:7001], lines[7001:]):
+        (tmp_path / "part.txt").write_bytes(b"".join(part))
+        given = options if not twice else ("--quiet",)  # the state knows them
+        twice.append(dedupe(tmp_path / "part.txt", *given, "--state", tmp_path / "twice"))
+    assert twice[0].out + twice[1].out == once.out
+    assert (tmp_path / "twice").read_bytes() == (tmp_path / "once").read_bytes()
+
+
+def test_two_runs_in_a_window_of_time(tmp_path, dedupe):
+    rows = [f"{i},{random.Random(i).randrange(50)}\n" for i in range(4000)]
+    options = ("--key", "k", "--time", "t", "--state", tmp_path / "s")
+    new = ("--window", "10s", "--capacity", 10)
+    out = b""
+    for part, more in ((rows[:1000], new), (rows[1000:2000], ()), (rows[2000:], (*new, "--lateness", "0s"))):
+        (tmp_path / "part.csv").write_text("t,k\n" + "".join(part))
+        out += dedupe(tmp_path / "part.csv", *options, *more).out.removeprefix(b"t,k\n")
+    (tmp_path / "whole.csv").write_text("t,k\n" + "".join(rows))
+    assert b"t,k\n" + out == dedupe(tmp_path / "whole.csv", *options[:4], *new).out
+    ended = dedupe(tmp_path / "part.csv", *options)  # its times are before those in the state
+    assert ended.status == 1
+    assert "part.csv, line 2: the time 1970-01-01T00:33:20" in ended.err
+
+
+def test_options_that_contradict_the_state(tmp_path, dedupe):
+    (tmp_path / "a.csv").write_bytes(b"t,k\n1,2\n")
+    counted, timed = tmp_path / "counted", tmp_path / "timed"
+    made = {
+        counted: ["--window", 1000, "--fpr", 0.01, "--seed", 5],
+        timed: ["--window", "10min", "--capacity", 500, "--lateness", "5s", "--time", "t"],
+    }
+    for state, options in made.items():
+        for _ in range(2):  # the same options again are no contradiction
+            assert dedupe(tmp_path / "a.csv", *options, "--state", state).status == 0
+    for state, option, given, has in [
+        (counted, "--window", "1001", "window is 1000"),
+        (counted, "--window", "1000s", "window is 1000"),
+        (counted, "--fpr", "0.001", "fpr is 0.00"),
+        (counted, "--seed", "6", "seed is 5"),
+        (counted, "--lateness", "1s", "lateness is None"),
+        (timed, "--window", "11min", "window is 600 s"),
+        (timed, "--window", "600", "window is 600 s"),
+        (timed, "--capacity", "501", "capacity is 500"),
+        (timed, "--lateness", "6s", "lateness is 5 s"),
+        (timed, "--fpr", "0.1", "fpr is 0.000"),
+        (timed, "--seed", "1", "seed is 0"),
+    ]:
+        before = state.read_bytes()
+        ended = dedupe(tmp_path / "a.csv", option, given, "--state", state)
+        assert ended.status == 1, (option, given)
+        assert f"{option} {given} contradicts the state in {state}, whose {has}" in ended.err
+        assert state.read_bytes() == before
+
+
+def test_a_state_that_will_not_do(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_bytes(b"a\n")
+    state = tmp_path / "s"
+    assert dedupe(tmp_path / "a.txt", "--window", 9, "--state", state).status == 0
+    state.write_bytes(state.read_bytes()[:-1])
+    ended = dedupe(tmp_path / "a.txt", "--window", 9, "--state", state)
+    assert ended.status == 1
+    assert f"--state {state}" in ended.err
+    ended = dedupe(tmp_path / "a.txt", "--window", 9, "--state", tmp_path / "no" / "s")
+    assert ended.status == 1
+    assert f"there is no folder {tmp_path}/no" in ended.err
+    assert ended.out == b""
+    ended = dedupe(tmp_path / "a.txt", "--window", 9, "--state", tmp_path / "x", "-o", tmp_path / "x")
+    assert ended.status == 1
+    assert "the same file" in ended.err
+
+
+# Files are replaced whole or not at all
+
+
+def test_output_replaces_its_own_input_and_keeps_mode_and_link(tmp_path, dedupe):
+    path, link = tmp_path / "a.txt", tmp_path / "link"
+    path.write_bytes(b"a\nb\na\n")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    assert dedupe(path, "--window", 9, "--output", link).status == 0
+    assert link.is_symlink()
+    assert path.read_bytes() == b"a\nb\n"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert sorted(tmp_path.iterdir()) == [path, link]
+
+
+def test_output_that_cannot_be(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_bytes(b"a\n")
+    for target, message in [(tmp_path / "no" / "o", "No such file"), (tmp_path, "Is a directory")]:
+        ended = dedupe(tmp_path / "a.txt", "--window", 9, "--output", target, "--state", tmp_path / "s")
+        assert ended.status == 1
+        assert f"cannot write {target}: {message}" in ended.err
+        assert not (tmp_path / "s").exists()
+
+
+def test_a_named_pipe_or_device_is_written_to_and_not_replaced(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_bytes(b"a\nb\na\n")
+    pipe, got = tmp_path / "pipe.gz", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    assert dedupe(tmp_path / "a.txt", "--window", 9, "--output", pipe).status == 0
+    assert pipe.is_fifo()
+    reader.join()
+    assert gzip.decompress(got[0]) == b"a\nb\n"
+
+
+def test_full_standard_output(tmp_path):
+    with Path("/dev/full").open("wb") as full:
+        ended = finish(start("--window", 9, "--state", tmp_path / "s", stdout=full), b"a\nb\n")
+    assert ended.status == 1
+    assert ended.err == "lately: error: cannot write standard output: No space left on device\n"
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("extension", ["", ".gz", ".zst", ".parquet"])
+def test_a_full_disk_leaves_the_old_output(tmp_path, extension):
+    rng = random.Random(0)
+    values = [rng.getrandbits(64) for _ in range(100_000)]
+    if extension == ".parquet":
+        source = tmp_path / "a.parquet"
+        parquet(source, a=pa.array(values, pa.uint64()))
+    else:
+        source = tmp_path / "a"
+        source.write_text("".join(f"{value}\n" for value in values))
+    target, state = tmp_path / f"o{extension}", tmp_path / "s"
+    target.write_bytes(b"as it was")
+    ended = finish(start(source, "--window", 9, "-o", target, "--state", state, largest_file=100_000))
+    assert ended.status == 1
+    assert ended.err == f"lately: error: cannot write {target}: File too large\n"
+    assert target.read_bytes() == b"as it was"
+    assert not state.exists()
+    assert not temporaries(tmp_path)
+
+
+def test_a_full_disk_leaves_the_old_state(tmp_path):
+    target, state = tmp_path / "o", tmp_path / "s"
+    options = ("--window", 100_000, "--state", state, "--output", target)
+    assert finish(start(*options), b"a\nb\n").status == 0
+    before = state.read_bytes()
+    ended = finish(start(*options, largest_file=len(before) // 2), b"b\nc\n")
+    assert ended.status == 1
+    assert f"cannot write --state {state}: File too large" in ended.err
+    assert state.read_bytes() == before
+    assert target.read_bytes() == b"c\n"  # and will come again, which is better than never
+    assert sorted(tmp_path.iterdir()) == [target, state]
+
+
+def test_state_follows_output(tmp_path, dedupe, monkeypatch):
+    """A crash between the two gives records again. The other order would lose them."""
+    (tmp_path / "a.txt").write_bytes(b"a\n")
+    seen = []
+    replace = Path.replace
+
+    def watch(self, target):
+        seen.append((tmp_path / "s").exists())
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", watch)
+    assert dedupe(tmp_path / "a.txt", "--window", 9, "-o", tmp_path / "o", "--state", tmp_path / "s").status == 0
+    assert seen == [False]
+    assert (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("target", ["o", "o.gz", "-"])
+def test_interrupted(tmp_path, target, number):
+    path, state = tmp_path / "o", tmp_path / "s"
+    assert finish(start("--window", 9, "--state", state, "-o", path), b"old\n").status == 0
+    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    output = target if target == "-" else tmp_path / target
+    process = start("--state", state, "-o", output)
+    process.stdin.write(b"".join(some_lines(70_000)))  # more than a batch, and the end does not come
+    process.stdin.flush()
+    if target == "-":
+        assert select.select([process.stdout], [], [], 60)[0]
+    else:
+        deadline = time.monotonic() + 60
+        while not temporaries(tmp_path):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    process.send_signal(number)
+    ended = finish(process)
+    assert ended.status == 128 + number
+    assert ended.err == "lately: interrupted\n"
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("count", [1, 200_000])
+def test_a_closed_pipe(tmp_path, count):
+    source, state = tmp_path / "a.txt", tmp_path / "s"
+    source.write_text("".join(f"{i}\n" for i in range(count)))
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = start(source, "--window", 9, "--state", state, stdout=writing)
+    os.close(writing)
+    ended = finish(process)
+    assert ended.status == 141
+    assert ended.err == ""
+    assert not state.exists()
+
+
+# The report
+
+
+def test_report(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_bytes(b"a\nb\na\n\xff\na\nc\n")
+    ended = dedupe(tmp_path / "a.txt", "--window", 1000, "--skip-bad")
+    made = lately.AgePartitionedBloomFilter(1000, 0.001, block_bits=512)
+    lines = ended.err.splitlines()
+    assert lines[:2] == ["read       6 records", "kept       3"]
+    assert re.fullmatch(r"dropped    2 as repeats; \d\S* of them by mistake, in expectation", lines[2])
+    assert lines[3] == "malformed  1, passed over"
+    assert lines[4].startswith("window     1,000 records (a repeat up to 1,500 later ")
+    assert lines[5].startswith(f"filter     {made.nbytes:,} bytes; rate of mistakes: planned for {made.fpr:.3g}, ")
+    assert dedupe(tmp_path / "a.txt", "--window", 1000, "--skip-bad", "--quiet").err == ""
+
+
+@pytest.mark.parametrize("window", [7, 1000, 20_000])
+def test_expected_mistakes_are_those_made(tmp_path, dedupe, window):
+    """All records are new, so all that are dropped are mistakes."""
+    total = 300_000
+    (tmp_path / "a.txt").write_text("".join(f"{i}\n" for i in range(total)))
+    ended = dedupe(tmp_path / "a.txt", "--window", window, "--fpr", 0.05)
+    dropped = total - ended.out.count(b"\n")
+    expected = float(re.search(r"; (\S+) of them by mistake", ended.err)[1])
+    # As many independent draws of rate 0.05 or less: 5 standard deviations, and 1 % for the rounding of the report
+    # and for taking the rate at a quarter of a generation's records.
+    assert dropped > 1000
+    assert abs(dropped - expected) < 5 * dropped**0.5 + 0.01 * dropped
+
+
+def test_the_last_records_count_for_mistakes_too(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_text("".join(f"{i}\n" for i in range(100_000)))  # under a quarter of a generation
+    ended = dedupe(tmp_path / "a.txt", "--window", 1_000_000, "--fpr", 0.5)
+    assert float(re.search(r"; (\S+) of them by mistake", ended.err)[1]) > 0
+
+
+def test_expected_mistakes_in_a_window_of_time(tmp_path, dedupe):
+    """Twice as many records as planned for part of the time: more mistakes, and the report says so."""
+    seconds = [second for second in range(2000) for _ in range(20 if 800 <= second < 1000 else 10)]
+    (tmp_path / "a.csv").write_text("t,k\n" + "".join(f"{second},{i}\n" for i, second in enumerate(seconds)))
+    options = ("--time", "t", "--key", "k", "--window", "100s", "--capacity", 1000, "--fpr", 0.03)
+    ended = dedupe(tmp_path / "a.csv", *options)
+    dropped = len(seconds) + 1 - ended.out.count(b"\n")
+    expected = float(re.search(r"; (\S+) of them by mistake", ended.err)[1])
+    assert dropped > 1000
+    assert abs(dropped - expected) < 5 * dropped**0.5 + 0.05 * dropped
+    assert float(re.search(r"highest here (\S+)", ended.err)[1]) > 0.1
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_progress_where_a_person_looks(tmp_path, quiet):
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"".join(some_lines(200_000, 200_000))))
+    terminal, child = pty.openpty()
+    termios.tcsetwinsize(child, (24, 80))
+    process = start(tmp_path / "a.txt.gz", "--window", 9, *["--quiet"] * quiet, stderr=child, stdout=subprocess.DEVNULL)
+    os.close(child)
+    shown = b""
+    try:
+        while chunk := os.read(terminal, 1 << 16):
+            shown += chunk
+    except OSError:  # how Linux says that the terminal's other end is closed
+        pass
+    os.close(terminal)
+    process.stdin.close()
+    assert process.wait(60) == 0
+    assert (b"%|" in shown) is not quiet
+    assert (b"read       200,000" in shown) is not quiet
+
+
+# The command line
+
+
+def test_version_and_help(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"lately {lately.__version__}\n"
+    with pytest.raises(SystemExit) as ended:
+        main(["dedupe", "--help"])
+    assert ended.value.code == 0
+    assert "default: 0.001" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "COMMAND"),
+        (["dedupe", "--window", "ten"], "must be a span of time such as '10min'"),
+        (["dedupe", "--lateness", "10"], "must be a span of time"),
+        (["dedupe", "--key", "a,,b"], "names of fields between commas"),
+        (["dedupe", "--delimiter", "ab"], "one character is needed"),
+        (["dedupe", "--delimiter", '"'], "one character is needed"),
+        (["dedupe", "--encoding", "klingon"], "there is no encoding 'klingon'"),
+        (["dedupe", "--encoding", "utf-16"], "utf-16 is no extension of ASCII"),
+    ],
+)
+def test_wrong_usage(capsys, arguments, message):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_examples_in_the_help_are_understood(capsys, tmp_path, monkeypatch):
+    with pytest.raises(SystemExit):
+        main(["dedupe", "--help"])
+    commands = re.findall(
+        r"lately (dedupe .*?)(?: > \S+)?$", capsys.readouterr().out.split("examples:")[1], re.MULTILINE
+    )
+    assert len(commands) == 4
+    monkeypatch.chdir(tmp_path)
+    Path("access.log").write_bytes(b"a\n")
+    Path("clicks.jsonl.gz").write_bytes(gzip.compress(b'{"ip": 1, "url": 2, "ts": 3}\n'))
+    Path("monday.csv").write_bytes(b"id\n1\n")
+    for command in commands:
+        ended = finish(start(*next(csv.reader(io.StringIO(command), delimiter=" "))[1:]), b"host\turl\na\tb\n")
+        assert (ended.status, "error" in ended.err) == (0, False), command

@@ -1,0 +1,188 @@
+from datetime import UTC, datetime, timedelta, timezone
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from lately._time import moment, moments, span
+
+SECOND = 10**9
+
+
+@pytest.mark.parametrize(
+    ("value", "nanoseconds"),
+    [
+        ("10min", 600 * SECOND),
+        ("10m", 600 * SECOND),
+        ("1h30min", 5400 * SECOND),
+        (" 1 h 30 min ", 5400 * SECOND),
+        ("500ms", SECOND // 2),
+        ("1.5s", 3 * SECOND // 2),
+        ("0.1s", SECOND // 10),  # exact, as 0.1 in binary is not
+        ("2d", 2 * 86_400 * SECOND),
+        ("1w", 7 * 86_400 * SECOND),
+        ("3us", 3000),
+        ("3\u00b5s", 3000),
+        ("3\u03bcs", 3000),
+        ("7ns", 7),
+        ("0s", 0),
+        (timedelta(minutes=1, microseconds=1), 60 * SECOND + 1000),
+        (np.timedelta64(3, "h"), 3 * 3600 * SECOND),
+        (np.timedelta64(1, "W"), 7 * 86_400 * SECOND),
+        (np.array([2], "timedelta64[25s]")[0], 50 * SECOND),
+        (pd.Timedelta("1min7ns"), 60 * SECOND + 7),
+    ],
+)
+def test_span(value, nanoseconds):
+    assert span(value, "window") == nanoseconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "10", "min", "10 parsecs", "10Min", "1.2.3s", "-1s", "1h30", "1h,30min", "1e3s"]
+)
+def test_text_that_is_no_span(text):
+    with pytest.raises(ValueError, match=r"lateness must be a span of time such as '10min'"):
+        span(text, "lateness")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("0.5ns", "whole nanoseconds"),
+        ("300000d", "shorter than 292 years"),
+        (np.timedelta64(400, "W") * 100, "shorter than 292 years"),
+        (timedelta(seconds=-1), "must not be negative"),
+        (np.timedelta64(-1, "s"), "must not be negative"),
+        (np.timedelta64("NaT"), "missing"),
+        (np.timedelta64(3, "M"), "weeks, days"),
+        (np.timedelta64(3, "Y"), "weeks, days"),
+        (np.timedelta64(3), "weeks, days"),
+    ],
+)
+def test_span_out_of_range(value, message):
+    with pytest.raises(ValueError, match=f"window .*{message}"):
+        span(value, "window")
+
+
+@pytest.mark.parametrize("value", [10, 10.0, True, None, b"10min"])
+def test_span_of_another_type(value):
+    with pytest.raises(TypeError, match=f"window must be a span.*{type(value).__name__}"):
+        span(value, "window")
+
+
+NOON = datetime(2020, 1, 1, 12, 0, 0, 500_000)
+NOON_NS = 1_577_880_000_500_000_000
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        1_577_880_000.5,
+        np.float64(1_577_880_000.5),
+        NOON,
+        NOON.replace(tzinfo=UTC),
+        NOON.replace(hour=14, tzinfo=timezone(timedelta(hours=2))),
+        np.datetime64(NOON),
+        pd.Timestamp(NOON),
+        pd.Timestamp(NOON, tz="UTC").tz_convert("Asia/Tokyo"),
+    ],
+)
+def test_one_moment(value):
+    assert moment(value) == NOON_NS
+    assert moments(value) == NOON_NS
+    assert moments([value, value]).tolist() == [NOON_NS, NOON_NS]
+
+
+@pytest.mark.parametrize("value", [5, np.int8(5), np.uint64(5), 5.0, np.float32(5), np.datetime64(5, "s")])
+def test_numbers_are_seconds(value):
+    assert moments(value) == 5 * SECOND
+
+
+def _columns():
+    aware = pd.Series(pd.to_datetime([NOON, NOON]).tz_localize("UTC").tz_convert("Asia/Tokyo"))
+    naive = aware.dt.tz_convert(None)
+    yield "pandas, aware", aware
+    yield "pandas, naive", naive
+    yield "pandas, Arrow", aware.astype(pd.ArrowDtype(pa.timestamp("us", "Asia/Tokyo")))
+    yield "index", pd.DatetimeIndex(aware)
+    yield "Arrow", pa.array(aware)
+    yield "chunked", pa.chunked_array([pa.array(naive)])
+    yield "polars, aware", pl.Series([NOON, NOON]).dt.replace_time_zone("UTC").dt.convert_time_zone("Asia/Tokyo")
+    yield "polars, naive", pl.Series([NOON, NOON])
+    yield "strided", np.array([NOON, 0, NOON, 0], "datetime64[us]")[::2]
+    yield "big-endian", np.array([NOON_NS / 1e9] * 2, ">f8")
+    yield "nullable", pd.Series([NOON_NS / 1e9] * 2, dtype="Float64")
+    yield "tuple", (NOON, NOON)
+
+
+@pytest.mark.parametrize("column", [pytest.param(column, id=name) for name, column in _columns()])
+def test_columns(column):
+    result = moments(column)
+    assert isinstance(result, np.ndarray)
+    assert result.dtype == np.int64
+    assert result.flags.c_contiguous
+    assert result.tolist() == [NOON_NS, NOON_NS]
+
+
+def test_no_moments():
+    assert moments([]).tolist() == []
+
+
+def test_floats_keep_the_microseconds_they_were_written_with():
+    micros = np.random.default_rng(0).integers(1_500_000_000 * 10**6, 1_800_000_000 * 10**6, 10_000)
+    seconds = [float(f"{m // 10**6}.{m % 10**6:06d}") for m in micros.tolist()]
+    assert moments(seconds).tolist() == (micros * 1000).tolist()
+    assert [moment(s) for s in seconds] == (micros * 1000).tolist()
+
+
+def test_small_floats_keep_nanoseconds():
+    assert moments([1e-9, 86_400.000000123]).tolist() == [1, 86_400_000_000_123]
+    assert moment(1e-9) == 1
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        [0.0, float("nan")],
+        [1, None],
+        np.array([0, "NaT"], "datetime64[s]"),
+        [NOON, pd.NaT],
+        pd.Series([1, None], dtype="Int64"),
+        pa.array([NOON, None]),
+        pl.Series([1, None]),
+    ],
+)
+def test_a_missing_time_is_named(missing):
+    with pytest.raises(ValueError, match=r"at\[1\] is missing"):
+        moments(missing)
+
+
+@pytest.mark.parametrize("missing", [float("nan"), None, np.datetime64("NaT"), pd.NaT, pd.NA])
+def test_one_missing_time(missing):
+    with pytest.raises(ValueError, match=r"^at is missing"):
+        moments(missing)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [1_577_880_000_000, -1e10, float("inf"), 10**30, datetime(3000, 1, 1), np.datetime64("3000-01-01", "s")],
+)
+def test_out_of_range_as_milliseconds_are(value):
+    with pytest.raises(ValueError, match=r"^at is .* outside the years 1677 to 2262"):
+        moments(value)
+    with pytest.raises(ValueError, match=r"at\[0\] is .* outside the years 1677 to 2262"):
+        moments([value])
+
+
+@pytest.mark.parametrize("value", ["2020-01-01", True, np.timedelta64(1, "s"), {}, 1j])
+def test_no_time_at_all(value):
+    with pytest.raises(TypeError, match=r"^at .*a time is a number of Unix seconds or a datetime"):
+        moments(value)
+    with pytest.raises(TypeError, match=r"^at.*a time is a number of Unix seconds or a datetime"):
+        moments([value])
+
+
+def test_two_dimensions():
+    with pytest.raises(ValueError, match="at must have one dimension, got 2"):
+        moments(np.zeros((2, 2)))
