@@ -1,0 +1,32 @@
+"""Every notebook runs from top to bottom, its own assertions included."""
+
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def test_there_are_notebooks():
+    assert NOTEBOOKS
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_runs(path, tmp_path):
+    """In a copy, so that what a notebook may write stays out of the sources; a failed cell raises."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    (tmp_path / "notebooks").mkdir()
+    notebook = nbformat.read(path, as_version=4)
+    resources = {"metadata": {"path": tmp_path / "notebooks"}}
+    NotebookClient(notebook, timeout=300, kernel_name="python3", resources=resources).execute()
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_is_stored_as_run(path):
+    code = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    assert path.stat().st_size < 200_000
