@@ -149,7 +149,7 @@ def moment(value: object) -> int:
     if isinstance(value, np.datetime64):
         if np.isnat(value):
             raise ValueError("is missing (NaT)")
-        if value.astype("datetime64[ns]").astype(value.dtype) != value:  # NumPy wraps around in silence
+        if _out_of_range(value):
             raise ValueError(f"is {value}, {_RANGE}")
         return int(value.astype("datetime64[ns]").astype(np.int64))
     if isinstance(value, datetime):
@@ -201,9 +201,8 @@ def moments(at: Any) -> int | NDArray[np.int64]:
         raise ValueError(f"at must have one dimension, got {array.ndim}")
     if array.dtype.kind == "M":
         _refuse(array, np.isnat(array))
-        nanoseconds = array.astype("datetime64[ns]")
-        _refuse(array, nanoseconds.astype(array.dtype) != array)  # wrapped around
-        result = nanoseconds.astype(np.int64)
+        _refuse(array, _out_of_range(array))
+        result = array.astype("datetime64[ns]").astype(np.int64)
     elif array.dtype.kind in "iu":
         _refuse(array, (array > _LAST_SECOND) | (array < -_LAST_SECOND))
         result = array.astype(np.int64) * 10**9
@@ -223,6 +222,14 @@ def moments(at: Any) -> int | NDArray[np.int64]:
     else:
         raise TypeError(f"at holds {array.dtype}; a time is a number of Unix seconds or a datetime")
     return np.ascontiguousarray(result)
+
+
+def _out_of_range(times: Any) -> Any:
+    """Which of one or many datetime64 nanoseconds cannot hold: NumPy wraps around in silence, or fails on all."""
+    unit, multiple = np.datetime_data(times.dtype)
+    # A year less than the range has, so that no calendar matters.
+    most = {"Y": 291, "M": 291 * 12}.get(unit) or (2**63 - 1) // _NANOSECONDS.get(unit.lower(), 1)
+    return np.abs(times.astype(np.int64)) > most // multiple
 
 
 def _refuse(array: NDArray[Any], bad: NDArray[np.bool_]) -> None:
