@@ -52,7 +52,7 @@ FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in (plain
 
 
 def answers(f: lately.Filter) -> str:
-    """Which of 2000 keys the filter holds, one bit each: some of each kind that was inserted, and as many that were not."""
+    """Which of 2000 keys the filter holds, one bit each: some of every kind inserted, and as many that were not."""
     probes: list[object] = [*range(800), *(f"key {i}" for i in range(400)), *((i, str(i)) for i in range(400))]
     probes += range(2700, 3100)
     at = {} if f.lateness is None else {"at": 1_700_000_000 + 4 * 700 + 60}
