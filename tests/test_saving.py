@@ -13,10 +13,11 @@ import textwrap
 import threading
 import time
 
-import lately
 import numpy as np
 import pytest
 from golden.make import ANSWERS, FILTERS, HERE, answers
+
+import lately
 
 HEADER = 64
 ROUND_TRIPS = {

@@ -9,8 +9,9 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import lately
 import numpy as np
+
+import lately
 
 HERE = Path(__file__).parent
 ANSWERS = HERE / "answers.json"
