@@ -569,12 +569,12 @@ def test_a_signal_handler_may_use_the_filter_in_the_middle_of_its_batch():
             assert "handled" in f
             f.duplicated([1, 2]), f.to_bytes(), f.copy(), repr(f)
         signal.signal(signal.SIGALRM, handle)
-        signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
         many = np.broadcast_to(np.int64(7), 1 << 23)
         for call in (f.insert, f.query, f.duplicated):
             before = called
             call(many)
-            assert called > before, call
+            assert called - before >= 3, "once may be after the call"
         signal.setitimer(signal.ITIMER_REAL, 0)
         assert f.inserted == 2 * len(many) + 3 * called
         """

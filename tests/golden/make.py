@@ -41,7 +41,7 @@ def words() -> lately.Filter:
 def timed() -> lately.Filter:
     f = plan("10min", k=3, l=5, slice_bits=700, capacity=200, lateness="30s", seed=1)
     i = np.arange(700)
-    f.insert(i, at=1_700_000_000 + 4 * i - 29 * (i % 2))
+    f.insert(i, at=np.datetime64(1_700_000_000_123_456_789, "ns") + (4 * i - 29 * (i % 2)) * np.timedelta64(1, "s"))
     return f
 
 
