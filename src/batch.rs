@@ -183,8 +183,8 @@ fn age<L: Layout>(layout: L, words: &mut [u64], open: i64, begun: u64) {
     if begun >= layout.generations() {
         words.fill(0);
     } else {
-        for generation in open - begun as i64 + 1..=open {
-            layout.open(words, generation);
+        for later in (0..begun).rev() {
+            layout.open(words, open - later as i64);
         }
     }
 }

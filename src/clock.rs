@@ -86,6 +86,9 @@ pub enum Moments<'a> {
     Untimed,
     /// All at one moment: nanoseconds since the Unix epoch.
     At(i64),
+    /// All now, by the system's clock: the same, or the latest moment seen where that is later. Never too late, since
+    /// between a look at the clock and the turn of a batch another thread may insert keys of a later now.
+    Now(i64),
     /// Each at its own: nanoseconds since the Unix epoch, one per key.
     Each(&'a [i64]),
 }
@@ -103,7 +106,7 @@ impl<'a> Moments<'a> {
     fn run(self, i: usize, len: usize, span: impl Fn(i64) -> Range<i64>) -> Option<(i64, usize)> {
         match self {
             Self::Untimed => None,
-            Self::At(moment) => Some((moment, len - i)),
+            Self::At(moment) | Self::Now(moment) => Some((moment, len - i)),
             Self::Each(all) => {
                 let span = span(all[i]);
                 let run = all[i..len].iter().take_while(|&moment| span.contains(moment)).count();
@@ -192,6 +195,7 @@ impl Clock {
         };
         match moments {
             Moments::Untimed => Err(Error::value("a window of time needs the moment of each key: at")),
+            Moments::Now(_) => Ok(()),
             Moments::At(moment) => check(0, moment),
             Moments::Each(moments) => moments.iter().enumerate().try_for_each(|(i, &moment)| check(i, moment)),
         }

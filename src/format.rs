@@ -118,14 +118,14 @@ pub fn from_parts(preamble: &[u8], cells: Lender) -> Result<Box<dyn Filter>, Err
 /// Writes a filter to a file, which is replaced when all is on disk: nobody ever sees half of one.
 pub fn save(filter: &dyn Filter, path: &Path) -> Result<(), SaveError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".lately-").suffix(".tmp");
-    #[cfg(unix)]
-    // What the process's umask leaves of this, as for any other new file.
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder)?;
-    file.write_all(&preamble(filter))?;
-    file.write_all(filter.engine().words().as_ref())?;
+    // tempfile wraps errors and so hides their number, which tells callers a full disk from a missing folder: the one of
+    // creation is kept aside, and writing goes around the wrapper.
+    let mut cause = None;
+    let create = |path: &Path| File::create_new(path).map_err(|error| std::io::Error::from(cause.insert(error).kind()));
+    let made = tempfile::Builder::new().prefix(".lately-").suffix(".tmp").make_in(folder, create);
+    let mut file = made.map_err(|wrapped| cause.unwrap_or(wrapped))?;
+    file.as_file_mut().write_all(&preamble(filter))?;
+    file.as_file_mut().write_all(filter.engine().words().as_ref())?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     // The rename itself is on disk only with its folder; where folders cannot be synced it is as safe as it can be.

@@ -69,7 +69,9 @@ def duplicated(
             raise TypeError("a window of time needs at: when each key was seen")
         # More than the whole column need not be remembered.
         return AgePartitionedBloomFilter(min(window, max(len(keys), 1)), **plan).duplicated(keys, refresh=refresh)
-    moments = np.atleast_1d(_time.moments(at))
+    moments = np.asarray(_time.moments(at))
+    if moments.ndim == 0:
+        moments = np.repeat(moments, len(keys))
     return _filter_for(_time.span(window, "window"), moments, plan).duplicated(keys, at=at, refresh=refresh)
 
 

@@ -89,8 +89,7 @@ impl Cells for Slice {
     }
 
     fn match_rate(&self, words: &[u64]) -> f64 {
-        // A damaged file may have bits beyond the last of the slice.
-        (count_ones(words) as f64 / self.bits as f64).min(1.0)
+        share_of_ones(words, self.bits)
     }
 }
 
@@ -161,6 +160,11 @@ impl<const WORDS: usize, const PARTS: u32> Cells for Blocks<WORDS, PARTS> {
             |block: &[u64]| (0..WORDS * 64).step_by(bits).map(|start| part_rate(block, start)).product::<f64>();
         words.chunks_exact(WORDS).map(block_rate).sum::<f64>() / self.blocks as f64
     }
+}
+
+/// At most 1: a damaged file may have ones beyond the last of the bits.
+fn share_of_ones(words: &[u64], bits: u64) -> f64 {
+    (count_ones(words) as f64 / bits as f64).min(1.0)
 }
 
 fn count_ones(words: &[u64]) -> u64 {
@@ -262,7 +266,7 @@ impl<C: Cells> Layout for Ring<C> {
     }
 
     fn fill(&self, words: &[u64], Phase { newest, .. }: Phase) -> Vec<f64> {
-        let fill = |age| count_ones(&words[self.words_of(newest, age)]) as f64 / self.cells.bits() as f64;
+        let fill = |age| share_of_ones(&words[self.words_of(newest, age)], self.cells.bits());
         (0..self.slices).map(fill).collect()
     }
 

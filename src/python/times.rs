@@ -46,8 +46,12 @@ pub fn whole<T: TryFrom<i128>>(name: &str, value: i128) -> PyResult<T> {
 /// A length in the unit of the window: insertions, or nanoseconds.
 pub fn length(name: &str, value: &Bound<'_, PyAny>, window: Window) -> PyResult<u64> {
     match window {
-        Window::Count { .. } => value.extract().map_err(|_| {
-            PyValueError::new_err(format!("{name} must be a whole number of insertions, as window is; got {value}"))
+        Window::Count { .. } => value.extract().map_err(|error: PyErr| {
+            let message = format!("{name} must be a whole number of insertions, as window is; got {value}");
+            match error.is_instance_of::<PyTypeError>(value.py()) {
+                true => PyTypeError::new_err(message),
+                false => PyValueError::new_err(message),
+            }
         }),
         Window::Time { .. } => span(name, value),
     }
@@ -64,17 +68,19 @@ pub enum OwnedMoments {
     Untimed,
     /// One for all keys.
     At(i64),
+    /// Nobody says: the system's clock.
+    Now(i64),
     /// One per key.
     Each(Vec<i64>),
 }
 
 impl OwnedMoments {
-    /// Reads `at`; without it, a window of time takes the system's clock, which never runs back for the filter.
+    /// Reads `at`; without it, a window of time takes the system's clock.
     pub fn read(at: Option<&Bound<'_, PyAny>>, clock: &Clock, keys: usize) -> PyResult<Self> {
         let Some(at) = at else {
             return Ok(match clock.window() {
                 Window::Count { .. } => Self::Untimed,
-                Window::Time { .. } => Self::At(clock.latest().map_or(now(), |latest| latest.max(now()))),
+                Window::Time { .. } => Self::Now(now()),
             });
         };
         let moments = at.py().import("lately._time")?.call_method1("moments", (at,))?;
@@ -96,6 +102,7 @@ impl OwnedMoments {
         match self {
             Self::Untimed => Moments::Untimed,
             Self::At(moment) => Moments::At(*moment),
+            Self::Now(moment) => Moments::Now(*moment),
             Self::Each(moments) => Moments::Each(moments),
         }
     }

@@ -1,0 +1,327 @@
+//! Damaged and hostile bytes: each is refused as no filter, or is a legal filter that every call can be made on.
+//!
+//! Overflow checks are on in tests, so arithmetic that hostile numbers could lead astray shows as a panic.
+
+use lately::Error;
+use lately::clock::{Moments, Window};
+use lately::filter::Filter;
+use lately::format::{self, SaveError};
+use xxhash_rust::xxh3::xxh3_64;
+
+const GOLDEN: [&str; 5] = ["plain", "lines", "words", "timed", "fresh"];
+const HEADER: usize = 64;
+
+fn golden(name: &str) -> Vec<u8> {
+    std::fs::read(format!("{}/tests/golden/{name}.lately", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+fn saved(filter: &dyn Filter) -> Vec<u8> {
+    [format::preamble(filter), filter.engine().words().as_ref().to_vec()].concat()
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+fn set_word(bytes: &mut [u8], at: usize, value: u64) {
+    bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+}
+
+/// Makes both sums right, as far as the lengths let one say where they belong: beyond them lies what they guard.
+fn seal(bytes: &mut [u8]) {
+    if bytes.len() < HEADER {
+        return;
+    }
+    let cells = usize::try_from(word(bytes, 24)).ok().and_then(|length| length.checked_add(HEADER));
+    let Some(cells) = cells.filter(|&cells| cells <= bytes.len()) else {
+        return;
+    };
+    let sum_of_cells = xxh3_64(&bytes[cells..]);
+    set_word(bytes, 40, sum_of_cells);
+    let sum = xxh3_64(&[&bytes[..56], &bytes[HEADER..cells]].concat());
+    set_word(bytes, 56, sum);
+}
+
+/// Reads the bytes and makes every call on what comes of them; says whether they were a filter.
+fn try_all(bytes: &[u8]) -> bool {
+    match format::from_bytes(Box::new(bytes.to_vec())) {
+        Ok(filter) => {
+            use_all(filter, bytes);
+            true
+        }
+        Err(Error::Format(_)) => false,
+        Err(error) => panic!("{error:?} is not an error of the format"),
+    }
+}
+
+fn use_all(mut filter: Box<dyn Filter>, bytes: &[u8]) {
+    let window = filter.engine().clock().window();
+    let latest = filter.engine().clock().latest();
+    let inserted = filter.engine().clock().inserted();
+    // What does not apply need not be zero, and is saved as zero; the filter is the same.
+    assert_eq!(filter.engine().words().as_ref(), &bytes[bytes.len() - filter.engine().words().as_ref().len()..]);
+    assert_eq!(saved(&*reread(&saved(&*filter))), saved(&*filter));
+
+    let keys: Vec<u64> = (0..40).map(|i| xxh3_64(&[i])).collect();
+    let mut answers = vec![false; keys.len()];
+    let span = match window {
+        Window::Count { .. } => 0,
+        Window::Time { span, .. } => span as i64,
+    };
+    let now = latest.unwrap_or(0);
+    for moment in [now, now.saturating_add(5), now.saturating_add(span).saturating_add(9), i64::MAX] {
+        let each: Vec<i64> = (0..keys.len() as i64).map(|i| moment.saturating_add(i / 10)).collect();
+        let at = |at| if span == 0 { Moments::Untimed } else { at };
+        filter.engine().query(&keys, at(Moments::At(moment)), &mut answers).unwrap();
+        filter.engine_mut().duplicated(&keys[..20], at(Moments::At(moment)), false, &mut answers[..20]).unwrap();
+        filter.engine_mut().insert(&keys, at(Moments::Each(&each))).unwrap();
+        filter.engine().query(&keys[39..], at(Moments::At(each[39])), &mut answers[39..]).unwrap();
+        assert!(answers[39], "the key inserted last is there");
+        filter.engine_mut().duplicated(&keys[39..], at(Moments::At(each[39])), true, &mut answers[39..]).unwrap();
+        assert!(answers[39]);
+    }
+
+    let copy = filter.clone_box();
+    let share = |share: f64| (0.0..=1.0 + 1e-12).contains(&share);
+    assert!(copy.engine().match_rates().into_iter().all(share), "{:?}", copy.engine().match_rates());
+    assert!(copy.engine().fill().into_iter().all(share), "{:?}", copy.engine().fill());
+    assert!(share(copy.false_positive_rate()) && share(copy.fpr()), "{} {}", copy.false_positive_rate(), copy.fpr());
+    assert!(copy.npws() >= 0.0 && copy.expected_accesses().in_window >= 1.0);
+    let _ = (copy.slack(), copy.seed(), copy.kind(), copy.parameters());
+    if inserted < 1 << 61 {
+        assert_eq!(saved(&*reread(&saved(&*copy))), saved(&*copy));
+    }
+}
+
+fn reread(bytes: &[u8]) -> Box<dyn Filter> {
+    format::from_bytes(Box::new(bytes.to_vec())).unwrap()
+}
+
+/// Numbers at which something may turn over.
+const EDGES: [u64; 24] = [
+    0,
+    1,
+    2,
+    3,
+    63,
+    64,
+    65,
+    127,
+    128,
+    129,
+    512,
+    1 << 31,
+    u32::MAX as u64,
+    1 << 32,
+    1 << 60,
+    (1 << 61) + 1,
+    (1 << 62) - 1,
+    1 << 62,
+    (1 << 62) + 1,
+    i64::MAX as u64,
+    1 << 63,
+    (1 << 63) + 1,
+    u64::MAX - 1,
+    u64::MAX,
+];
+
+/// splitmix64
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    /// An edge, or something of any magnitude.
+    fn number(&mut self) -> u64 {
+        match self.below(3) {
+            0 => EDGES[self.below(EDGES.len())],
+            1 => EDGES[self.below(EDGES.len())].wrapping_add(self.below(5) as u64).wrapping_sub(2),
+            _ => {
+                let shift = self.below(64);
+                self.next() >> shift
+            }
+        }
+    }
+}
+
+#[test]
+fn golden_files_are_read() {
+    for name in GOLDEN {
+        let bytes = golden(name);
+        assert_eq!(saved(&*reread(&bytes)), bytes);
+        assert!(bytes.len() <= 4096 && try_all(&bytes));
+    }
+}
+
+#[test]
+fn every_truncation_and_every_extension_is_refused() {
+    for name in GOLDEN {
+        let bytes = golden(name);
+        for len in 0..bytes.len() {
+            let mut cut = bytes[..len].to_vec();
+            assert!(!try_all(&cut), "{name} cut to {len}");
+            seal(&mut cut);
+            assert!(!try_all(&cut), "{name} cut to {len} and sealed");
+        }
+        assert!(!try_all(&[&bytes[..], &[0]].concat()) && !try_all(&[&bytes[..], &[0; 8]].concat()));
+    }
+}
+
+#[test]
+fn every_change_of_a_byte_is_refused() {
+    for name in GOLDEN {
+        let bytes = golden(name);
+        for at in 0..bytes.len() {
+            for change in 1..=255 {
+                let mut changed = bytes.clone();
+                changed[at] ^= change;
+                assert!(!try_all(&changed), "{name}[{at}] ^ {change}");
+            }
+        }
+    }
+}
+
+/// The sums guard against damage only: with right ones a changed byte may be any other filter, or none.
+#[test]
+fn every_change_of_a_byte_under_right_sums_is_refused_or_legal() {
+    for name in GOLDEN {
+        let bytes = golden(name);
+        let cells = HEADER + word(&bytes, 24) as usize;
+        let mut legal = 0;
+        for at in 0..bytes.len() {
+            let changes: &[u8] =
+                if at < cells { &std::array::from_fn::<u8, 255, _>(|i| i as u8 + 1) } else { &[1, 170] };
+            for change in changes {
+                let mut changed = bytes.clone();
+                changed[at] ^= change;
+                seal(&mut changed);
+                let read = try_all(&changed);
+                assert!(read || at < cells, "any cells are legal");
+                legal += usize::from(read && at < cells);
+            }
+        }
+        assert!(legal > 255 * 8, "{name}: at least other seeds are read, so the sums were right");
+    }
+}
+
+#[test]
+fn any_damage_is_refused_or_legal() {
+    let files = GOLDEN.map(golden);
+    let mut random = Random(1);
+    let mut legal = 0;
+    for _ in 0..100_000 {
+        let mut bytes = files[random.below(files.len())].clone();
+        for _ in 0..=random.below(4) {
+            let at = random.below(bytes.len());
+            match random.below(8) {
+                0 => bytes[at] = random.next() as u8,
+                1 => bytes.truncate(at.max(1)),
+                2 => bytes.splice(at..at, files[random.below(files.len())].iter().copied().take(64)).for_each(drop),
+                3 => {
+                    let end = bytes.len().min(at + random.below(64));
+                    bytes[at..end].fill(random.next() as u8);
+                }
+                // The numbers of header and parameters, the latter more often.
+                kind => {
+                    let words = if kind == 4 { 1..8 } else { 8..22.min(bytes.len() / 8) };
+                    if !words.is_empty() {
+                        let place = words.start + random.below(words.len());
+                        if 8 * place + 8 <= bytes.len() {
+                            set_word(&mut bytes, 8 * place, random.number());
+                        }
+                    }
+                }
+            }
+        }
+        if random.below(4) > 0 {
+            seal(&mut bytes);
+        }
+        legal += usize::from(try_all(&bytes));
+    }
+    assert!((2_000..50_000).contains(&legal), "{legal} of 100,000 were filters, so both outcomes were tried");
+}
+
+/// Header and parameters that agree with each other and with the cells, at the edges of what is allowed and beyond.
+#[test]
+fn filters_of_any_parameters_are_refused_or_legal() {
+    let mut random = Random(2);
+    let mut legal = 0;
+    for round in 0..5_000 {
+        let slices = if random.below(8) == 0 { 129 } else { 2 + random.below(127) as u64 };
+        let k = 1 + random.below(slices as usize - 1) as u64;
+        let units = 1 + random.below(3) as u64;
+        let (shape, words) = match random.below(3) {
+            0 => ([64 * units - random.below(64) as u64, 0, 0, 0], units),
+            1 => ([0, units, 64, 1 << random.below(4)], units),
+            _ => ([0, units, 512, 1 << random.below(4)], 8 * units),
+        };
+        let timed = random.below(2) as u64;
+        let parameters = [
+            timed,
+            random.number(),
+            if timed == 1 { random.number() >> random.below(2) } else { 0 },
+            if timed == 1 { random.number() } else { 0 },
+            random.number(),
+            if timed == 1 { random.below(2) as u64 } else { 0 },
+            random.number(),
+            k,
+            slices - k,
+        ];
+        let mut bytes = golden("plain")[..HEADER].to_vec();
+        set_word(&mut bytes, 24, 128);
+        set_word(&mut bytes, 32, 8 * words * slices);
+        bytes.extend(parameters.into_iter().chain(shape).flat_map(u64::to_le_bytes));
+        bytes.resize(HEADER + 128, 0);
+        let dense = random.below(3);
+        for _ in 0..words * slices {
+            let cells = [random.next(), random.next() & random.next() & random.next(), !0][dense];
+            bytes.extend(cells.to_le_bytes());
+        }
+        seal(&mut bytes);
+        let read = try_all(&bytes);
+        assert!(!read || slices <= 128, "round {round}: {parameters:?}");
+        legal += usize::from(read);
+    }
+    assert!(legal > 1_000, "{legal} of 5,000 were filters");
+}
+
+/// Through files, mapped and read, and with cells that lie off a word boundary.
+#[test]
+fn files_and_parts_are_judged_as_bytes_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hostile.lately");
+    let mut random = Random(3);
+    for round in 0..3_000 {
+        let mut bytes = golden(GOLDEN[round % GOLDEN.len()]);
+        let at = random.below(HEADER + 128);
+        match round % 3 {
+            0 => bytes.truncate(at),
+            1 => bytes[at] = random.next() as u8,
+            _ => set_word(&mut bytes, at / 8 * 8, random.number()),
+        }
+        if random.below(2) == 0 {
+            seal(&mut bytes);
+        }
+        let expected = format::from_bytes(Box::new(bytes.clone())).map(|filter| saved(&*filter));
+        std::fs::write(&path, &bytes).unwrap();
+        for mmap in [false, true] {
+            match (format::open(&path, mmap), &expected) {
+                (Ok(filter), Ok(expected)) => assert_eq!(saved(&*filter), *expected),
+                (Err(SaveError::Filter(error)), Err(expected)) => assert_eq!(error, *expected),
+                (other, _) => panic!("{:?} is not {expected:?}", other.map(|filter| saved(&*filter))),
+            }
+        }
+        let cells = bytes.len().min(HEADER + word(&golden(GOLDEN[round % GOLDEN.len()]), 24) as usize);
+        let parts = format::from_parts(&bytes[..cells], Box::new(bytes[cells..].to_vec()));
+        assert_eq!(parts.is_ok(), expected.is_ok());
+    }
+}

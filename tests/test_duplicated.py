@@ -1,0 +1,190 @@
+"""The one-liner against an exact window, for columns, frames, iterators and times of every kind."""
+
+import math
+from datetime import datetime, timedelta
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lately
+
+
+def check(keys, answers, clock, window, slack, refresh, fpr):
+    """Hold answers against an exact window: none missed, and beyond the slack no more marked than the rate allows.
+
+    `clock` says where each key lies: its number among the keys, or the latest time so far. Of the keys that lie within
+    the slack either answer is right.
+    """
+    last, fresh, marked = {}, 0, 0
+    inserted = 0
+    for i, (key, seen) in enumerate(zip(keys, answers.tolist(), strict=True)):
+        here = inserted if clock is None else clock[i]
+        age = here - last.get(key, -math.inf)
+        assert seen or age > window, f"key {i} was seen {age} ago"
+        if age > window + slack:
+            fresh += 1
+            marked += seen
+        if refresh or not seen:
+            last[key] = here
+            inserted += 1
+    # 6 standard deviations and 6 keys: exceeded once in a million seeds, and the seeds are fixed.
+    assert marked <= fresh * fpr + 6 * math.sqrt(fresh * fpr) + 6, f"{marked} of {fresh}"
+    return fresh
+
+
+def stream(n, seed=0):
+    rng = np.random.default_rng(seed)
+    keys = rng.integers(0, n * n, n)
+    again = rng.random(n) < 0.5
+    return np.where(again, keys[np.arange(n) - np.minimum(rng.geometric(3 / n, n), np.arange(n))], keys)
+
+
+@pytest.mark.parametrize("refresh", [True, False])
+@pytest.mark.parametrize("fpr", [0.1, 0.001])
+@pytest.mark.parametrize("window", [1, 2, 100, 5000, 10**6])
+def test_insertions(window, fpr, refresh):
+    keys = stream(30_000)
+    answers = lately.duplicated(keys, window, fpr=fpr, refresh=refresh)
+    f = lately.AgePartitionedBloomFilter(min(window, len(keys)), fpr, block_bits=512)
+    # The key inserted `window` insertions ago is the oldest of the window.
+    fresh = check(keys.tolist(), answers, None, window, f.slack, refresh, fpr)
+    assert fresh > 10_000
+    assert answers.dtype == bool
+
+
+@pytest.mark.parametrize("refresh", [True, False])
+@pytest.mark.parametrize("late", [0, 30])
+@pytest.mark.parametrize("window", [1, 60, 10**6])
+def test_times(window, late, refresh):
+    n = 20_000
+    keys, rng = stream(n), np.random.default_rng(1)
+    # Steady, then silent, then ten times as dense.
+    at = 1_700_000_000 + np.cumsum(
+        rng.exponential(np.where(np.arange(n) < n // 2, 0.1, 0.01)) + 500 * (np.arange(n) == n // 3)
+    )
+    at = np.round(at - late * rng.random(n), 6)
+    lateness = float((np.maximum.accumulate(at) - at).max())
+    fpr = 0.01
+    answers = lately.duplicated(keys, timedelta(seconds=window), fpr=fpr, at=at, refresh=refresh)
+    latest = np.maximum.accumulate(at)
+    # Late keys are taken as of the latest time, so the exact answer for them is by that.
+    slack = lateness + (window + lateness) / 2 + 1e-5
+    fresh = check(keys.tolist(), answers, latest.tolist(), window, slack, refresh, fpr)
+    assert fresh > 5000
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 20), st.integers(0, 100)), max_size=60),
+    window=st.integers(1, 60),
+    refresh=st.booleans(),
+)
+def test_times_in_no_order_miss_no_key(rows, window, refresh):
+    keys, at = [key for key, _ in rows], [moment for _, moment in rows]
+    answers = lately.duplicated(keys, f"{window}s", at=at, refresh=refresh)
+    last, latest = {}, 0
+    for key, moment, seen in zip(keys, at, answers, strict=True):
+        latest = max(latest, moment)
+        assert seen or latest - last.get(key, -math.inf) > window
+        if refresh or not seen:
+            last[key] = max(moment, last.get(key, moment))
+
+
+@pytest.mark.parametrize("spread", ["one moment", "one second", "a second after an hour of quiet", "one time for all"])
+def test_bursts_keep_the_rate(spread):
+    n, fpr = 40_000, 0.01
+    keys = np.arange(n)
+    at = {
+        "one moment": np.full(n, 1e9),
+        "one second": 1e9 + np.sort(np.random.default_rng(2).random(n)),
+        "a second after an hour of quiet": np.append(
+            1e9 + np.arange(100) * 36, 1e9 + 3600 + np.linspace(0, 1, n - 100)
+        ),
+        "one time for all": 1e9,
+    }[spread]
+    marked = int(lately.duplicated(keys, "1h", fpr=fpr, at=at).sum())
+    assert marked <= n * fpr + 6 * math.sqrt(n * fpr)
+    assert lately.duplicated(np.append(keys[:100], keys[:100]), "1h", at=at if np.isscalar(at) else at[:200])[
+        100:
+    ].all()
+
+
+def test_frames_columns_and_iterators_are_the_same():
+    rows = [("1.2.3.4", "/"), ("1.2.3.4", "/a"), ("1.2.3.4", "/"), ("5.6.7.8", "/"), ("1.2.3.4", "/a")]
+    ips, urls = zip(*rows, strict=True)
+    expected = [False, False, True, False, True]
+    frames = [
+        rows,
+        tuple(rows),
+        iter(rows),
+        (row for row in rows),
+        np.array(rows),
+        pd.DataFrame({"ip": ips, "url": urls}),
+        pl.DataFrame({"ip": ips, "url": urls}),
+        pa.table({"ip": ips, "url": urls}),
+    ]
+    for keys in frames:
+        assert lately.duplicated(keys, window=4).tolist() == expected
+    frame = frames[5].assign(time=pd.to_datetime([0, 10, 20, 3000, 3001], unit="s"))
+    new = frame[~lately.duplicated(frame[["ip", "url"]], window="10min", at=frame["time"])]
+    assert new.index.tolist() == [0, 1, 3, 4]
+    for at in ([0, 10, 20, 3000, 3001], [datetime(1970, 1, 1) + timedelta(seconds=s) for s in (0, 10, 20, 3000, 3001)]):
+        answers = lately.duplicated(iter(rows), window=np.timedelta64(10, "m"), at=at)
+        assert answers.tolist() == [False, False, True, False, False]
+
+
+def test_nothing_in_nothing_out():
+    for keys in ([], (), iter([]), np.array([], np.int64), pd.Series([], dtype=object)):
+        for options in ({"window": 5}, {"window": "5s", "at": []}, {"window": "5s", "at": 0}):
+            answers = lately.duplicated(keys, **options)
+            assert (answers.shape, answers.dtype) == ((0,), np.dtype(bool))
+
+
+def test_a_window_larger_than_the_column_costs_no_more_than_the_column():
+    keys = np.append(np.arange(1000), np.arange(1000))
+    for window in (2000, 10**9, 2**62, 2**100):
+        assert lately.duplicated(keys, window)[1000:].all()
+
+
+def test_seeds_choose_the_mistakes():
+    keys = np.arange(20_000)
+    first, again, other = (lately.duplicated(keys, 5000, fpr=0.2, seed=seed) for seed in (1, 1, 2))
+    assert (first == again).all()
+    assert (first != other).any()
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        ({"window": "10min"}, TypeError, "needs at"),
+        ({"window": timedelta(1)}, TypeError, "needs at"),
+        ({"window": 10, "at": [1, 2, 3]}, TypeError, "window must be a span of time"),
+        ({"window": 1.5, "at": [1, 2, 3]}, TypeError, "window must be a span of time"),
+        ({"window": 1.5}, TypeError, "window"),
+        ({"window": True}, TypeError, "window"),
+        ({"window": None}, TypeError, "window"),
+        ({"window": 0}, ValueError, "window must be at least 1"),
+        ({"window": -1}, ValueError, "window must lie in 1"),
+        ({"window": "0s", "at": [1, 2, 3]}, ValueError, "window must be longer than 0"),
+        ({"window": "ten", "at": [1, 2, 3]}, ValueError, "window"),
+        ({"window": "1s", "at": [1, 2]}, ValueError, "at has 2 times for 3 keys"),
+        ({"window": "1s", "at": [1]}, ValueError, "at has 1 times for 3 keys"),
+        ({"window": "1s", "at": [1, math.nan, 3]}, ValueError, r"at\[1\] is missing"),
+        ({"window": "1s", "at": ["a", "b", "c"]}, TypeError, "at holds"),
+        ({"window": 5, "fpr": 0}, ValueError, "fpr"),
+        ({"window": 5, "fpr": 1}, ValueError, "fpr"),
+        ({"window": 5, "fpr": math.nan}, ValueError, "fpr"),
+        ({"window": 5, "seed": -1}, ValueError, "seed"),
+        ({"window": 5, "keys": [1, 2j, 3]}, TypeError, "complex"),
+        ({"window": 5, "keys": "abc"}, TypeError, "keys must be"),
+        ({"window": 5, "keys": {"a": 1}}, TypeError, "keys must be"),
+    ],
+)
+def test_what_cannot_be_is_named(options, kind, words):
+    with pytest.raises(kind, match=words):
+        lately.duplicated(**{"keys": [1, 2, 3]} | options)

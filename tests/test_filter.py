@@ -1,0 +1,608 @@
+"""The filter's promise as a user meets it: against an exact window, one by one and in batches, and with bad input."""
+
+import math
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lately
+
+plan = lately.AgePartitionedBloomFilter.from_parameters
+LAYOUTS = {
+    "plain": {"slice_bits": 1500},
+    "blocks of 512": {"blocks": 5, "block_bits": 512, "parts": 4},
+    "blocks of 64": {"blocks": 25, "block_bits": 64, "parts": 2},
+}
+COUNTED = {name: lambda layout=layout: plan(300, k=4, l=6, **layout) for name, layout in LAYOUTS.items()}
+TIMED = {
+    name: lambda layout=layout: plan("60s", k=3, l=5, capacity=300, lateness="7s", **layout)
+    for name, layout in LAYOUTS.items()
+}
+
+
+def stream(n):
+    """Keys with repeats near and far, within batches and across them."""
+    rng = np.random.default_rng(n)
+    keys = rng.integers(0, 2 * n, n)
+    repeats = rng.random(n) < 0.5
+    back = np.minimum(rng.geometric(0.01, n), np.arange(n))
+    keys[repeats] = keys[np.arange(n) - back][repeats]
+    return keys
+
+
+def times(n):
+    """Steps within a generation, over several, and beyond all that a filter remembers; some keys late."""
+    rng = np.random.default_rng(n)
+    steps = rng.choice([0, 0.05, 0.2, 13, 30, 55, 500, 1e5], n, p=[0.3, 0.5, 0.19, 0.004, 0.003, 0.002, 0.0007, 0.0003])
+    return 1_700_000_000 + np.cumsum(steps) - rng.choice([0, 1, 7], n, p=[0.8, 0.1, 0.1])
+
+
+def bound(n, rate):
+    """Most successes of n trials: exceeded with a chance below 1e-6 where n * rate is 1 or more."""
+    return n * rate + 6 * math.sqrt(n * rate) + 6
+
+
+# ------------------------------------------------------------------------------------------------ batches and loops
+
+N = 9001
+SIZES = [1, 2, 3, 15, 16, 17, 4095, 4096, 4097, N]
+
+
+@pytest.mark.parametrize("refresh", [True, False])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_batch_is_its_keys_one_by_one(name, refresh):
+    keys = stream(N)
+    one_by_one = COUNTED[name]()
+    seen = []
+    for key in keys.tolist():
+        seen.append(key in one_by_one)
+        if refresh or not seen[-1]:
+            one_by_one.add(key)
+    assert 0.2 < np.mean(seen) < 0.8
+    for size in SIZES:
+        f, inserting = COUNTED[name](), COUNTED[name]()
+        got = []
+        for start in range(0, N, size):
+            got.append(f.duplicated(keys[start : start + size], refresh=refresh))
+            inserting.insert(keys[start : start + size])
+        assert np.concatenate(got).tolist() == seen, size
+        assert f.to_bytes() == one_by_one.to_bytes(), size
+        assert inserting.inserted == N
+        if refresh:
+            assert inserting.to_bytes() == f.to_bytes(), size
+
+
+@pytest.mark.parametrize("refresh", [True, False])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_batch_is_its_keys_one_by_one_in_time(name, refresh):
+    keys, at = stream(N), times(N)
+    one_by_one = TIMED[name]()
+    seen = []
+    for key, moment in zip(keys.tolist(), at.tolist(), strict=True):
+        present = bool(one_by_one.query([key], at=moment)[0])
+        seen.append(present)
+        if refresh or not present:
+            one_by_one.insert([key], at=[moment])
+        else:
+            one_by_one.duplicated([key], at=moment, refresh=False)  # time goes on without an insertion
+    assert 0.2 < np.mean(seen) < 0.8
+    for size in SIZES:
+        f, inserting = TIMED[name](), TIMED[name]()
+        got = []
+        for start in range(0, N, size):
+            part = slice(start, start + size)
+            got.append(f.duplicated(keys[part], at=at[part], refresh=refresh))
+            inserting.insert(keys[part], at=at[part])
+        assert np.concatenate(got).tolist() == seen, size
+        assert f.to_bytes() == one_by_one.to_bytes(), size
+        if refresh:
+            assert inserting.to_bytes() == f.to_bytes(), size
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_batch_of_queries_is_its_keys_one_by_one_at_any_times(name):
+    f = TIMED[name]()
+    at = np.arange(400) / 5
+    f.insert(np.arange(400), at=at)
+    keys = np.tile(np.arange(500), 20)
+    asked = 73 + np.random.default_rng(1).choice([0, 3, 20, 70, 150, 1e6, 9e9], len(keys))
+    before = f.to_bytes()
+    one_by_one = [bool(f.query([key], at=moment)[0]) for key, moment in zip(keys.tolist(), asked.tolist(), strict=True)]
+    for size in SIZES:
+        parts = [f.query(keys[i : i + size], at=asked[i : i + size]) for i in range(0, len(keys), size)]
+        assert np.concatenate(parts).tolist() == one_by_one
+    assert f.to_bytes() == before
+    assert 0.1 < np.mean(one_by_one) < 0.9
+
+
+# ------------------------------------------------------------------------------------------------ an exact window
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    window=st.integers(1, 40),
+    shape=st.tuples(st.integers(1, 5), st.integers(1, 8)),
+    layout=st.sampled_from(list(LAYOUTS.values())),
+    refresh=st.booleans(),
+    batches=st.lists(st.lists(st.integers(0, 60), max_size=60), max_size=12),
+)
+def test_no_key_of_the_last_insertions_is_missed(window, shape, layout, refresh, batches):
+    f = plan(window, *shape, **layout)
+    last, inserted = {}, 0
+    for batch in batches:
+        for key, seen in zip(batch, f.duplicated(batch, refresh=refresh), strict=True):
+            assert seen or inserted - last.get(key, -math.inf) > window
+            if refresh or not seen:
+                last[key] = inserted
+                inserted += 1
+        assert f.inserted == inserted
+        kept = [key for key, when in last.items() if inserted - when <= window]
+        assert f.query(kept).all()
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    window=st.integers(1, 40),
+    lateness=st.integers(0, 30),
+    shape=st.tuples(st.integers(1, 5), st.integers(1, 8)),
+    layout=st.sampled_from(list(LAYOUTS.values())),
+    refresh=st.booleans(),
+    start=st.sampled_from([-9_000_000_000, -17, 0, 1_700_000_000, 9_000_000_000]),
+    data=st.data(),
+)
+def test_no_key_of_the_last_while_is_missed(window, lateness, shape, layout, refresh, start, data):
+    f = plan(timedelta(seconds=window), *shape, capacity=50, lateness=timedelta(seconds=lateness), **layout)
+    last, latest = {}, start
+    event = st.tuples(st.integers(0, 60), st.sampled_from([0, 1, 1, 2, 5, 20, 41, 300]), st.integers(0, lateness))
+    for batch in data.draw(st.lists(st.lists(event, max_size=60), max_size=8)):
+        keys, at = [key for key, _, _ in batch], []
+        for _, step, late in batch:
+            at.append(latest + step - late)
+            latest = max(latest, at[-1])
+        answers = f.duplicated(keys, at=np.array(at, np.int64), refresh=refresh)
+        for key, moment, seen in zip(keys, at, answers, strict=True):
+            assert seen or moment - last.get(key, -math.inf) > window
+            if refresh or not seen:
+                last[key] = max(moment, last.get(key, moment))
+        for asked in (latest - lateness, latest, latest + window // 2, latest + window):
+            if last:
+                kept = [key for key, moment in last.items() if asked - moment <= window]
+                assert f.query(kept, at=asked).all()
+
+
+@pytest.mark.parametrize("block_bits", [None, 64, 512])
+def test_keys_beyond_window_and_slack_are_reported_at_most_at_the_rate(block_bits):
+    for window, fpr in [(1000, 0.05), (20_000, 0.01)]:
+        f = lately.AgePartitionedBloomFilter(window, fpr, block_bits=block_bits)
+        n = 10 * window
+        for start in range(0, n, window // 3):
+            f.insert(np.arange(start, min(start + window // 3, n)))
+        gone = np.arange(n - f.window - f.slack)
+        assert f.query(np.arange(n - window, n)).all()
+        assert f.query(gone).sum() <= bound(len(gone), fpr)
+        never = np.arange(n, 2 * n)
+        assert f.query(never).sum() <= bound(n, fpr)
+
+
+@pytest.mark.parametrize("layout", [{"slice_bits": 10**6}, {"blocks": 20_000}])
+def test_the_window_and_the_slack_are_exact(layout):
+    """With hardly a bit set nothing is reported by chance: what is reported is what the filter holds."""
+    for k, l in [(1, 1), (1, 6), (4, 6), (5, 2)]:  # noqa: E741
+        f = plan(100, k, l, **layout)
+        reported = set()
+        for n in range(700):
+            f.add(n)
+            present = f.query(np.arange(n, -1, -1))
+            assert present[:100].all()
+            reported.add(int(present.sum()))
+        ages = max(reported)
+        generation = -(-99 // l)
+        assert ages == generation * (l + 1) <= f.window + f.slack == generation * (k + l)
+
+
+# ------------------------------------------------------------------------------------------------ time
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_keys_expire_while_nothing_is_inserted(name):
+    f = TIMED[name]()
+    keys = np.arange(50)
+    f.insert(keys, at=1000)
+    before = f.to_bytes()
+    assert f.query(keys, at=1000 + f.window).all()
+    end = 1000 + f.window + f.slack
+    assert not f.query(keys, at=math.nextafter(end, math.inf) + 1e-6).any()
+    assert not f.query(keys, at=9e9).any()
+    assert f.to_bytes() == before
+    again = f.query(keys, at=[1000 + f.window] * 25 + [9e9] * 25)
+    assert again.tolist() == [True] * 25 + [False] * 25
+
+
+def test_the_moment_is_now_when_nobody_says():
+    f = lately.AgePartitionedBloomFilter("1h", 0.001, capacity=100)
+    start = time.time()
+    f.add("a")
+    f.insert(["b"])
+    assert "a" in f
+    assert f.duplicated(["b", "c"]).tolist() == [True, False]
+    assert f.query(["a"], at=start + 3600).all()
+    assert not f.query(["a"], at=start + 3600 + f.slack + 60).any()
+    short = lately.AgePartitionedBloomFilter("20ms", 0.001, capacity=100, slack="20ms")
+    short.add("a")
+    time.sleep(0.05)
+    assert "a" not in short
+
+
+def test_now_is_never_late_even_when_time_ran_ahead():
+    f = lately.AgePartitionedBloomFilter("1h", 0.001, capacity=100)
+    ahead = time.time() + 1e6
+    f.add("a", at=ahead)
+    f.add("b")
+    assert "a" in f
+    assert "b" in f
+    assert f.query(["b"], at=ahead + 3600).all(), "taken as of the latest time seen"
+
+
+def test_the_ends_of_time():
+    for window in ("1ns", "3ns", "1s", "40000d"):
+        f = plan(window, k=2, l=3, slice_bits=500, capacity=10)
+        for at in (np.datetime64(-(2**63) + 1, "ns"), 0, np.datetime64(2**63 - 1, "ns")):
+            f.insert(["a"], at=at)
+            assert f.query(["a"], at=at).all()
+            assert f.duplicated(["a", "a"], at=at).all()
+        assert lately.from_bytes(f.to_bytes()).to_bytes() == f.to_bytes()
+
+
+NAT = np.array(["2026-01-01", "NaT"], "M8[ns]")
+
+
+@pytest.mark.parametrize("call", ["insert", "query", "duplicated"])
+@pytest.mark.parametrize(
+    ("at", "kind", "words"),
+    [
+        ([1000.0, math.nan], ValueError, r"at\[1\] is missing"),
+        (NAT, ValueError, r"at\[1\] is missing"),
+        ([1000, None], ValueError, r"at\[1\] is missing"),
+        (math.nan, ValueError, "at is missing"),
+        ([1000, 1e12], ValueError, r"at\[1\] is 1e12, outside|at\[1\] is 1000000000000.0, outside"),
+        ([1000.0], ValueError, "at has 1 times for 2 keys"),
+        ([1000, 1001, 1002], ValueError, "at has 3 times for 2 keys"),
+        ([[1000, 1001]], ValueError, "at must have one dimension"),
+        (["yesterday", "today"], TypeError, "at holds"),
+        ([1000, 992.5], ValueError, r"at\[1\] lies 7.5 s before the latest time seen, but lateness is 7 s"),
+        (992.0, ValueError, r"at\[0\] lies 8 s before"),
+        (True, TypeError, "at is of type bool"),
+    ],
+)
+def test_times_that_cannot_be_are_refused_and_change_nothing(call, at, kind, words):
+    f = TIMED["plain"]()
+    f.insert(["x"], at=1000)
+    before = f.to_bytes()
+    if call == "query" and "lies 7.5" in words:
+        at, words = [1000, 992.5], r"at\[1\] lies 7.5 s before"
+    with pytest.raises(kind, match=words):
+        getattr(f, call)(["a", "b"], at=at)
+    assert f.to_bytes() == before
+
+
+def test_a_late_key_deep_in_a_batch_refuses_the_whole_batch():
+    f = TIMED["plain"]()
+    at = np.arange(10_000.0)
+    at[9000] -= 8.5
+    before = f.to_bytes()
+    for call in (f.insert, f.duplicated):
+        with pytest.raises(ValueError, match=r"at\[9000\] lies 7.5 s before"):
+            call(np.arange(10_000), at=at)
+        assert f.to_bytes() == before
+    at[9000] = at[8999] - 7
+    f.insert(np.arange(10_000), at=at)
+
+
+def test_a_bad_key_deep_in_a_batch_changes_nothing():
+    f = COUNTED["plain"]()
+    before = f.to_bytes()
+    for call in (f.insert, f.duplicated, f.query):
+        with pytest.raises(TypeError, match="complex"):
+            call([*range(5000), 1j])
+    with pytest.raises(TypeError, match="complex"):
+        f.add(1j)
+    with pytest.raises(TypeError, match="complex"):
+        1j in f  # noqa: B015
+    assert f.to_bytes() == before
+
+
+def test_at_is_for_windows_of_time():
+    f = COUNTED["plain"]()
+    for call in (f.insert, f.query, f.duplicated):
+        with pytest.raises(ValueError, match="at is for windows of time"):
+            call(["a"], at=5)
+    with pytest.raises(ValueError, match="at is for windows of time"):
+        f.add("a", at=5)
+    assert f.inserted == 0
+
+
+def test_empty_batches_are_nothing():
+    for f, at in ((COUNTED["plain"](), {}), (TIMED["plain"](), {"at": []})):
+        before = f.to_bytes()
+        f.insert([], **at)
+        assert f.query([], **at).shape == f.duplicated([], **at).shape == (0,)
+        assert f.query([], **at).dtype == bool
+        assert f.to_bytes() == before
+
+
+# ------------------------------------------------------------------------------------------------ construction
+
+COUNT, TIME = {"window": 1000, "fpr": 0.01}, {"window": "1min", "fpr": 0.01, "capacity": 100}
+
+
+@pytest.mark.parametrize(
+    ("base", "change", "kind", "name"),
+    [
+        *((COUNT, {"window": w}, ValueError, "window") for w in (0, -1, 2**62 + 1, 2**64, 2**200, "x", "", "-1s")),
+        *((COUNT, {"window": w}, TypeError, "window") for w in (1e3, math.nan, math.inf, True, None, [5], b"10", 1j)),
+        (COUNT, {"window": np.timedelta64("NaT")}, ValueError, "window"),
+        (COUNT, {"window": timedelta(seconds=-1)}, ValueError, "window"),
+        *((COUNT, {"fpr": p}, ValueError, "fpr") for p in (0, 1, -0.1, 1.5, math.nan, math.inf, -math.inf, True)),
+        *((COUNT, {"fpr": p}, TypeError, "fpr") for p in ("0.1", None, [0.1])),
+        (COUNT, {"nbytes": 10_000}, TypeError, "nbytes"),
+        *(({"window": 1000}, {"nbytes": b}, ValueError, "nbytes") for b in (-1, 0, 1, 23, 2**60 + 1, 2**64, 2**100)),
+        *(({"window": 1000}, {"nbytes": b}, TypeError, "nbytes") for b in (1e4, "1 MiB", None)),
+        *((COUNT, {"slack": s}, ValueError, "slack") for s in (-1, 0, 7, 2**64)),
+        *((COUNT, {"slack": s}, TypeError, "slack") for s in (100.0, "1min", timedelta(1))),
+        *((TIME, {"slack": s}, ValueError, "slack") for s in ("0s", "1ns", "x", np.timedelta64("NaT"))),
+        *((TIME, {"slack": s}, TypeError, "slack") for s in (100, 1.5)),
+        *((COUNT, {"block_bits": b}, ValueError, "block_bits") for b in (0, -1, 1, 63, 128, 513, 2**32, 2**100)),
+        *((COUNT, {"block_bits": b}, TypeError, "block_bits") for b in ("512", 512.0)),
+        *((COUNT, {"seed": s}, ValueError, "seed") for s in (-1, 2**64, 2**100)),
+        *((COUNT, {"seed": s}, TypeError, "seed") for s in ("0", 0.0, None)),
+        (COUNT, {"capacity": 5}, ValueError, "capacity"),
+        (COUNT, {"lateness": "5s"}, ValueError, "lateness"),
+        *((TIME, {"capacity": c}, ValueError, "capacity") for c in (0, -1, 2**62 + 1, 2**64, 2**100)),
+        *((TIME, {"capacity": c}, TypeError, "capacity") for c in (None, 1e3, "many")),
+        *((TIME, {"lateness": x}, ValueError, "lateness") for x in ("x", "-1s", timedelta(-1), "60000d")),
+        *((TIME, {"lateness": x}, TypeError, "lateness") for x in (5, 0.5, True)),
+        *((TIME, {"window": w}, ValueError, "window") for w in ("0s", "60000d", "200000d", "0.1ns")),
+        (COUNT, {"window": 2**50}, MemoryError, "bytes"),
+        (COUNT, {"window": 2**62}, ValueError, "fpr"),
+        (TIME, {"capacity": 2**50}, MemoryError, "bytes"),
+    ],
+)
+def test_a_parameter_that_cannot_be_is_named(base, change, kind, name):
+    with pytest.raises(kind) as caught:
+        lately.AgePartitionedBloomFilter(**base | change)
+    said = " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+    assert caught.type is kind
+    assert any(word in said for word in name.split("|")), said
+
+
+GIVEN = {"window": 100, "k": 3, "l": 5, "slice_bits": 500}
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "name"),
+    [
+        *(({name: x}, ValueError, name) for name in ("k", "l", "slice_bits") for x in (0, -1, 2**64, 2**100)),
+        *(({name: x}, TypeError, name) for name in ("k", "l", "slice_bits") for x in (1.0, "1")),
+        ({"k": 100, "l": 29}, ValueError, "k + l"),
+        ({"slice_bits": None}, ValueError, "slice_bits or blocks"),
+        ({"blocks": 5}, ValueError, "slice_bits or blocks"),
+        ({"slice_bits": None, "blocks": 0}, ValueError, "blocks"),
+        ({"slice_bits": None, "blocks": 5, "block_bits": 100}, ValueError, "block_bits"),
+        ({"slice_bits": None, "blocks": 5, "parts": 3}, ValueError, "parts"),
+        ({"slice_bits": None, "blocks": 5, "parts": 16}, ValueError, "parts"),
+        ({"slice_bits": 2**63}, ValueError, "slice_bits|2**60 bytes"),
+        ({"slice_bits": 2**50}, MemoryError, "bytes"),
+        ({"window": 0}, ValueError, "window"),
+        ({"window": 5.0}, TypeError, "window"),
+        ({"seed": -1}, ValueError, "seed"),
+    ],
+)
+def test_a_parameter_of_the_paper_that_cannot_be_is_named(change, kind, name):
+    with pytest.raises(kind) as caught:
+        plan(**GIVEN | change)
+    said = " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+    assert any(word in said for word in name.split("|")), said
+
+
+def test_the_base_class_is_not_constructed():
+    with pytest.raises(TypeError):
+        lately.Filter()
+
+
+BUILT = [
+    {"window": 1, "fpr": 0.1},
+    {"window": 1000, "fpr": 0.001},
+    {"window": 1000, "fpr": 0.001, "slack": 100},
+    {"window": 5000, "fpr": 1e-6, "block_bits": 64, "seed": 5},
+    {"window": np.int32(5000), "fpr": np.float32(0.01), "block_bits": np.int64(512), "seed": 2**64 - 1},
+    {"window": 5000, "nbytes": 10_001},
+    {"window": 5000, "nbytes": 60_000, "block_bits": 512, "slack": 5000},
+    {"window": "10min", "fpr": 0.01, "capacity": 3000},
+    {"window": timedelta(minutes=10), "fpr": 0.01, "capacity": 3000, "lateness": "90s", "slack": "15min"},
+    {"window": np.timedelta64(10, "m"), "nbytes": 5000, "capacity": 3000, "lateness": "1h", "block_bits": 64},
+]
+
+
+@pytest.mark.parametrize("given_", BUILT, ids=lambda d: " ".join(f"{k}={v}" for k, v in d.items()))
+def test_what_a_filter_says_of_itself_holds_together(given_):
+    f = lately.AgePartitionedBloomFilter(**given_)
+    p = f.parameters
+    timed = f.lateness is not None
+    generation = f.slack + f.window
+    kept = f.window + f.lateness if timed else f.window - 1
+    assert generation / (p["k"] + p["l"]) >= kept / p["l"] * (1 - 1e-12)
+    assert f.window == (600 if timed else given_["window"])
+    assert f.capacity == given_.get("capacity", f.window)
+    assert f.lateness == ({None: 0, "90s": 90, "1h": 3600}[given_.get("lateness")] if timed else None)
+    assert f.seed == given_.get("seed", 0)
+    assert f.fpr <= given_.get("fpr", 1)
+    if timed:
+        allowed = {None: f.lateness + (600 + f.lateness) / 2, "15min": 900}[given_.get("slack")]
+    else:
+        allowed = given_.get("slack", max(64, f.window / 2))
+    assert f.slack <= allowed
+    assert f.nbytes <= given_.get("nbytes", 2**60)
+    assert f.bits_per_key == 8 * f.nbytes / f.capacity
+    assert f.npws > 0
+    assert set(f.expected_accesses) == {"window", "false_positive", "absent"}
+    preamble, cells = f.__reduce_ex__(5)[1]
+    assert f.nbytes == memoryview(cells).nbytes == len(f.to_bytes()) - len(preamble)
+    assert f.fill.tolist() == [0.0] * (p["k"] + p["l"])
+    assert (f.inserted, f.false_positive_rate()) == (0, 0.0)
+    assert repr(f).startswith(f"<AgePartitionedBloomFilter window={f.window}")
+    assert f"nbytes={f.nbytes} inserted=0>" in repr(f)
+
+    how = {k: v for k, v in given_.items() if k in ("window", "capacity", "lateness", "seed")}
+    again = plan(**how, **p)
+    assert again.to_bytes() == f.to_bytes()
+    assert (again.fpr, again.slack, repr(again)) == (f.fpr, f.slack, repr(f))
+
+    at = {"at": 5.0} if timed else {}
+    f.insert(np.arange(3), **at)
+    assert f.inserted == 3
+    assert f.fill[0] > 0
+    assert (f.fill[p["k"] :] == 0).all() or f.window <= 3
+
+
+@pytest.mark.parametrize("block_bits", [None, 64, 512])
+def test_the_rate_by_the_bits_is_the_rate_that_is_measured(block_bits):
+    f = lately.AgePartitionedBloomFilter(5000, 0.02, block_bits=block_bits)
+    for n in (100, 6000, 40_000):
+        f.insert(np.arange(f.inserted, n))
+        rate, trials = f.false_positive_rate(), 200_000
+        measured = int(f.query(np.arange(10**6, 10**6 + trials)).sum())
+        assert abs(measured - rate * trials) <= 5 * math.sqrt(rate * trials) + 5
+        assert rate <= 1.2 * f.fpr
+
+
+def test_memory_that_cannot_be_had_is_a_memory_error_that_says_how_much():
+    for window in (2**50, 2**52):  # beyond the 2**47 bytes that a process can address, however generous the system is
+        with pytest.raises(MemoryError, match=r"cannot allocate [0-9]{16,17} bytes"):
+            lately.AgePartitionedBloomFilter(window, 0.01)
+
+
+def test_seeds_make_filters_differ_and_processes_do_not():
+    code = "import lately; f = {}; f.insert(range(500)); print(f.to_bytes().hex())"
+    form = "lately.AgePartitionedBloomFilter(1000, 0.01, seed={})"
+    here = {}
+    for seed in (0, 1, 2**63):
+        f = lately.AgePartitionedBloomFilter(1000, 0.01, seed=seed)
+        f.insert(range(500))
+        here[seed] = f.to_bytes()
+    assert len({data[192:] for data in here.values()}) == 3, "the cells differ, not the header alone"
+    for hash_seed, seed in (("1", 0), ("2", 2**63)):
+        environment = os.environ | {"PYTHONHASHSEED": hash_seed}
+        there = subprocess.run(
+            [sys.executable, "-c", code.format(form.format(seed))], capture_output=True, text=True, env=environment
+        )
+        assert bytes.fromhex(there.stdout) == here[seed], there.stderr
+
+
+# ------------------------------------------------------------------------------------------------ threads and signals
+
+
+def together(*jobs):
+    errors = []
+
+    def guard(job):
+        try:
+            job()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guard, args=(job,)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_threads_lose_no_key(timed):
+    each, batch = 40_000, 1000
+    if timed:
+        f = lately.AgePartitionedBloomFilter("1h", 0.01, capacity=4 * each)
+    else:
+        f = lately.AgePartitionedBloomFilter(4 * each, 0.01)
+
+    def insert(start):
+        for i in range(start, start + each, batch):
+            f.insert(np.arange(i, i + batch))
+            assert f.query(np.arange(start, i + batch)).all()
+            f.fill, f.false_positive_rate(), f.copy(), repr(f)
+
+    def add(start):
+        for i in range(start, start + each // 4):
+            f.add(i)
+            assert i in f
+        f.duplicated(np.arange(start + each // 4, start + each))
+
+    together(*(lambda job=job, n=n: job(n * each) for n, job in enumerate((insert, add, insert, add))))
+    assert f.inserted == 4 * each
+    assert f.query(np.arange(4 * each)).all()
+
+
+def run(code):
+    code = "import lately, numpy as np, os, signal, sys, threading, time\n" + textwrap.dedent(code)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+
+
+def test_a_signal_handler_may_use_the_filter_in_the_middle_of_its_batch():
+    done = run(
+        """
+        f = lately.AgePartitionedBloomFilter(100_000, 0.01, block_bits=512)
+        called = 0
+        def handle(*_):
+            global called
+            called += 1
+            f.add("handled")
+            assert "handled" in f
+            f.duplicated([1, 2]), f.to_bytes(), f.copy(), repr(f)
+        signal.signal(signal.SIGALRM, handle)
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+        many = np.broadcast_to(np.int64(7), 1 << 23)
+        for call in (f.insert, f.query, f.duplicated):
+            before = called
+            call(many)
+            assert called - before >= 3, "once may be after the call"
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        assert f.inserted == 2 * len(many) + 3 * called
+        """
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
+def test_ctrl_c_stops_a_long_batch_and_leaves_a_filter():
+    done = run(
+        """
+        f = lately.AgePartitionedBloomFilter(100_000, 0.01, block_bits=512)
+        sent = []
+        def interrupt():
+            while f.inserted == 0:
+                time.sleep(0.01)
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=interrupt).start()
+        try:
+            f.insert(np.broadcast_to(np.int64(7), 1 << 40))
+        except KeyboardInterrupt:
+            took = time.monotonic() - sent[0]
+        assert 0 < f.inserted < 1 << 40 and f.inserted % 4096 == 0
+        assert 7 in f and "new" not in f
+        f.add("new")
+        assert "new" in f and lately.from_bytes(f.to_bytes()).to_bytes() == f.to_bytes()
+        print(took)
+        """
+    )
+    assert done.stderr == ""
+    assert float(done.stdout) < 2, "20 ms on an idle machine"

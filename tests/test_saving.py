@@ -1,0 +1,441 @@
+"""Saving: what is read is what was written, files are replaced whole or not at all, and damage is an error."""
+
+import copy
+import json
+import os
+import pickle
+import random
+import signal
+import struct
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+from golden.make import ANSWERS, FILTERS, HERE, answers
+
+import lately
+
+HEADER = 64
+ROUND_TRIPS = {
+    "bytes": lambda f, path: lately.from_bytes(f.to_bytes()),
+    "bytearray": lambda f, path: lately.from_bytes(bytearray(f.to_bytes())),
+    "memoryview off a word boundary": lambda f, path: lately.from_bytes(memoryview(b"abc" + f.to_bytes())[3:]),
+    "strided memoryview": lambda f, path: lately.from_bytes(np.repeat(np.frombuffer(f.to_bytes(), np.uint8), 2)[::2]),
+    "file": lambda f, path: (f.save(path), lately.open(path))[1],
+    "mapped file": lambda f, path: (f.save(path), lately.open(path, mmap=True))[1],
+    "text path": lambda f, path: (f.save(str(path)), lately.open(str(path)))[1],
+    **{f"pickle {n}": lambda f, path, n=n: pickle.loads(pickle.dumps(f, protocol=n)) for n in range(6)},
+    "pickle out of band": lambda f, path: out_of_band(f)[0],
+    "copy()": lambda f, path: f.copy(),
+    "copy.copy": lambda f, path: copy.copy(f),
+    "copy.deepcopy": lambda f, path: copy.deepcopy(f),
+}
+
+
+def out_of_band(f):
+    buffers = []
+    band = pickle.dumps(f, protocol=5, buffer_callback=buffers.append)
+    return pickle.loads(band, buffers=buffers), band, buffers
+
+
+def go_on(f, turns=1):
+    """Every call that writes, for `turns` full turns of the ring."""
+    p = f.parameters
+    if f.lateness is None:
+        n = -(-(f.window - 1) // p["l"]) * (p["k"] + p["l"]) * turns
+        f.insert(np.arange(10**6, 10**6 + n))
+        f.duplicated(np.arange(10**6, 10**6 + n) // 3)
+        f.duplicated(np.arange(10**6, 10**6 + n) // 5, refresh=False)
+        f.add("the last")
+    else:
+        seconds = (f.window + f.slack + f.lateness) * turns
+        at = 1_800_000_000 + np.linspace(0, seconds, 300)
+        f.insert(np.arange(300), at=at)
+        f.duplicated(np.arange(300) // 3, at=at + seconds, refresh=False)
+        f.add("the last", at=float(at[-1] + 2 * seconds))
+    return f.to_bytes()
+
+
+# ---------------------------------------------------------------------------------------------------- golden files
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_filter_made_today_is_the_golden_file_byte_for_byte(name):
+    golden = (HERE / f"{name}.lately").read_bytes()
+    assert len(golden) <= 4096
+    assert FILTERS[name]().to_bytes() == golden
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("mmap", [False, True])
+def test_golden_files_answer_as_recorded_and_go_on(name, mmap):
+    f = lately.open(HERE / f"{name}.lately", mmap=mmap)
+    assert answers(f) == json.loads(ANSWERS.read_text())[name]
+    assert f.to_bytes() == (HERE / f"{name}.lately").read_bytes()
+    assert go_on(f) == go_on(FILTERS[name]())
+
+
+# ---------------------------------------------------------------------------------------------------- round trips
+
+
+@pytest.mark.parametrize("way", ROUND_TRIPS)
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_saved_filter_goes_on_exactly_where_it_stopped(way, name, tmp_path):
+    f = FILTERS[name]()
+    before = f.to_bytes()
+    again = ROUND_TRIPS[way](f, tmp_path / "f.lately")
+    assert type(again) is type(f)
+    assert again.to_bytes() == before
+    assert (repr(again), again.parameters, again.fpr, again.slack) == (repr(f), f.parameters, f.fpr, f.slack)
+    after = go_on(again, turns=2)
+    assert f.to_bytes() == before, "what was read writes nothing back"
+    assert go_on(f, turns=2) == after
+    assert after != before
+
+
+@pytest.mark.parametrize("way", ROUND_TRIPS)
+def test_what_is_written_to_the_first_is_not_seen_by_the_second(way, tmp_path):
+    f = FILTERS["plain"]()
+    again = ROUND_TRIPS[way](f, tmp_path / "f.lately")
+    before = again.to_bytes()
+    go_on(f)
+    assert again.to_bytes() == before
+
+
+def test_out_of_band_nothing_is_copied():
+    f = lately.AgePartitionedBloomFilter(window=3_000_000, fpr=0.001)
+    f.insert(np.arange(100))
+    again, band, buffers = out_of_band(f)
+    assert len(band) < 400
+    assert sum(memoryview(b).nbytes for b in buffers) == f.nbytes > 8_000_000
+    _, _, second = out_of_band(f)
+    _, _, of_the_copy = out_of_band(again)
+    where = {np.frombuffer(b[0], np.uint8).ctypes.data for b in (buffers, second, of_the_copy)}
+    assert len(where) == 1, "the filter, its pickle and what was read from it share one memory"
+    assert memoryview(buffers[0]).readonly
+    again.add("x")
+    _, _, moved = out_of_band(again)
+    assert np.frombuffer(moved[0], np.uint8).ctypes.data not in where
+    assert "x" not in f
+
+
+def test_the_first_write_after_pickling_leaves_the_pickled_buffers_alone():
+    f = FILTERS["plain"]()
+    before = f.to_bytes()
+    buffers = []
+    band = pickle.dumps(f, protocol=5, buffer_callback=buffers.append)
+    go_on(f)
+    assert pickle.loads(band, buffers=buffers).to_bytes() == before
+
+
+def test_bytes_outlive_the_object_they_were_read_from():
+    f = lately.from_bytes(bytes(FILTERS["plain"]().to_bytes()))
+    g = pickle.loads(pickle.dumps(f, protocol=5))
+    expected = answers(FILTERS["plain"]())
+    del f
+    assert answers(g) == expected
+
+
+# ---------------------------------------------------------------------------------------------------- files
+
+
+def test_a_mapped_filter_is_written_to_in_memory_only(tmp_path):
+    path = tmp_path / "f.lately"
+    f = FILTERS["lines"]()
+    f.save(path)
+    saved = path.read_bytes()
+    first, second = (lately.open(path, mmap=True) for _ in range(2))
+    threads = [
+        threading.Thread(target=g.insert, args=(range(start, start + 400),))
+        for g, start in ((first, 0), (second, 9**6))
+    ]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert path.read_bytes() == saved
+    expected = [f.copy(), f.copy()]
+    expected[0].insert(range(400))
+    expected[1].insert(range(9**6, 9**6 + 400))
+    assert [first.to_bytes(), second.to_bytes()] == [g.to_bytes() for g in expected]
+
+
+def test_replacing_the_file_of_a_mapped_filter_is_safe(tmp_path):
+    path = tmp_path / "f.lately"
+    f = FILTERS["lines"]()
+    f.save(path)
+    mapped = lately.open(path, mmap=True)
+    before = f.to_bytes()
+    go_on(f)
+    f.save(path)
+    assert mapped.to_bytes() == before
+    assert lately.open(path).to_bytes() == f.to_bytes()
+    mapped.save(path)  # over another, from a mapping of the one before
+    assert path.read_bytes() == before
+
+
+def test_save_follows_the_umask_and_leaves_nothing_else(tmp_path):
+    before = os.umask(0o027)
+    try:
+        FILTERS["plain"]().save(tmp_path / "f.lately")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "f.lately").stat().st_mode & 0o777 == 0o640
+    assert [file.name for file in tmp_path.iterdir()] == ["f.lately"]
+
+
+def test_a_name_without_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    FILTERS["plain"]().save("f.lately")
+    assert lately.open("f.lately").to_bytes() == FILTERS["plain"]().to_bytes()
+
+
+def run(code, *arguments, **options):
+    code = "import lately, numpy as np, os, resource, signal, sys, time\n" + textwrap.dedent(code)
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, timeout=60, **options
+    )
+
+
+def test_a_full_disk_leaves_the_old_file_and_no_other(tmp_path):
+    path = tmp_path / "f.lately"
+    FILTERS["plain"]().save(path)
+    # A file may not grow beyond 64 KiB here: writing fails in the middle, as it does on a full disk.
+    failed = run(
+        """
+        resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        f = lately.AgePartitionedBloomFilter(100_000, 0.01)
+        assert f.nbytes > 65536
+        try:
+            f.save(sys.argv[1])
+        except OSError as error:
+            print(type(error).__name__, error.errno, error.filename)
+        f.add(1)
+        assert 1 in f
+        """,
+        path,
+    )
+    assert failed.stderr == ""
+    assert failed.stdout.split() == ["OSError", "27", str(path)]
+    assert [file.name for file in tmp_path.iterdir()] == ["f.lately"]
+    assert lately.open(path).to_bytes() == FILTERS["plain"]().to_bytes()
+
+
+def test_killed_in_the_middle_the_file_is_the_old_one_or_the_new(tmp_path):
+    path = tmp_path / "f.lately"
+    small = FILTERS["plain"]()
+    old = small.to_bytes()
+    code = """
+        f = lately.AgePartitionedBloomFilter(10_000_000, 0.01)
+        f.insert(np.arange(1000))
+        print("ready", flush=True)
+        f.save(sys.argv[1])
+        """
+    code = "import lately, numpy as np, sys\n" + textwrap.dedent(code)
+    cut = 0
+    for delay in (0.0, 0.002, 0.01, 0.02):
+        small.save(path)
+        with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE) as child:
+            child.stdout.readline()
+            time.sleep(delay)
+            child.send_signal(signal.SIGKILL)
+        now = lately.open(path)
+        assert now.to_bytes() == old or now.inserted == 1000
+        cut += now.to_bytes() == old
+    assert cut > 0
+
+
+def test_errors_of_the_system_name_the_file(tmp_path):
+    f = FILTERS["plain"]()
+    missing = tmp_path / "missing" / "f.lately"
+    with pytest.raises(FileNotFoundError) as caught:
+        f.save(missing)
+    assert caught.value.filename == str(missing)
+    with pytest.raises(FileNotFoundError) as caught:
+        lately.open(missing)
+    assert caught.value.filename == str(missing)
+    assert caught.value.strerror == "No such file or directory"
+    with pytest.raises(IsADirectoryError) as caught:
+        f.save(tmp_path)
+    assert caught.value.filename == str(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(OSError, match=r"/proc/f\.lately"):
+        f.save("/proc/f.lately")
+    with pytest.raises(OSError, match="Invalid argument"):
+        f.save("a\0b")
+    with pytest.raises(TypeError):
+        f.save(3)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_to(tmp_path):
+    path = tmp_path / "f.lately"
+    FILTERS["plain"]().save(path)
+    tmp_path.chmod(0o500)
+    with pytest.raises(PermissionError) as caught:
+        FILTERS["lines"]().save(path)
+    assert caught.value.filename == str(path)
+    assert lately.open(path).to_bytes() == FILTERS["plain"]().to_bytes()
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_what_is_no_file_of_ours_is_a_format_error_that_names_it(tmp_path, mmap):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "empty").touch()
+    (tmp_path / "text").write_text("no filter\n" * 100)
+    (tmp_path / "cut").write_bytes(FILTERS["plain"]().to_bytes()[:-1])
+    for path in (tmp_path, "/dev/zero", *(tmp_path / name for name in ("fifo", "empty", "text", "cut"))):
+        with pytest.raises(lately.FormatError, match=str(path)):
+            lately.open(path, mmap=mmap)
+
+
+# ---------------------------------------------------------------------------------------------------- hostile bytes
+
+
+# The key b"..." is hashed by XXH3-64 with the 8th output of SplitMix64, which is 0 when its state is: plain XXH3-64.
+PLAIN_XXH3 = -8 * 0x9E3779B97F4A7C15 % 2**64
+
+
+def seal(data):
+    """Make both sums right, where the lengths say where they belong: behind them lies what they guard."""
+
+    def xxh3(*parts):
+        return int(lately.hash_keys([b"".join(parts)], seed=PLAIN_XXH3)[0])
+
+    cells = HEADER + struct.unpack_from("<Q", data, 24)[0]
+    if cells <= len(data):
+        struct.pack_into("<Q", data, 40, xxh3(data[cells:]))
+        struct.pack_into("<Q", data, 56, xxh3(data[:56], data[HEADER:cells]))
+
+
+def read_all_ways(data, path):
+    """What each way of reading makes of the bytes: a filter's saved form, or None for the documented error."""
+    start = HEADER + struct.unpack_from("<Q", data, 24)[0] if len(data) >= HEADER else 0
+    start = min(start, len(data))
+    path.write_bytes(data)
+    whole = pickle.loads(pickle.dumps(FILTERS["fresh"](), protocol=5)).__reduce_ex__(5)[0]
+    ways = (
+        lambda: lately.from_bytes(bytes(data)),
+        lambda: lately.open(path),
+        lambda: lately.open(path, mmap=True),
+        lambda: pickle.loads(pickle.dumps(Reduced(lately.from_bytes, bytes(data)))),
+        lambda: pickle.loads(
+            pickle.dumps(Reduced(whole, bytes(data[:start]), pickle.PickleBuffer(bytes(data[start:]))), 5)
+        ),
+    )
+    for way in ways:
+        try:
+            yield way()
+        except lately.FormatError:
+            yield None
+
+
+class Reduced:
+    """Pickles as a call of its first argument with the others."""
+
+    def __init__(self, *call):
+        self.call = call
+
+    def __reduce_ex__(self, protocol):
+        return self.call[0], self.call[1:]
+
+
+def use(f):
+    at = {} if f.lateness is None else {"at": np.datetime64(2**63 - 1, "ns")}
+    keys = ["a", 1, 2.5, b"x"] * 5
+    f.query(keys, **at)
+    f.insert(keys, **at)
+    assert f.query(keys, **at).all()
+    assert f.duplicated(keys, **at).all()
+    f.duplicated(keys, refresh=False, **at)
+    for name in dir(f):
+        if not name.startswith("_") and name not in ("from_parameters",):
+            value = getattr(f, name)
+            if name in ("to_bytes", "copy", "false_positive_rate"):
+                value()
+    return repr(f)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_changed_bytes_are_refused_by_every_reader(name, tmp_path):
+    golden = (HERE / f"{name}.lately").read_bytes()
+    generator = random.Random(name)
+    for _ in range(100):
+        data = bytearray(golden)
+        if generator.random() < 0.5:
+            data[generator.randrange(len(data))] ^= generator.randrange(1, 256)
+        else:
+            del data[generator.randrange(len(data)) :]
+        assert list(read_all_ways(data, tmp_path / "f")) == [None] * 5
+
+
+EDGES = [0, 1, 2, 64, 127, 128, 129, 512, 2**31, 2**32, 2**60, 2**62, 2**62 + 1, 2**63 - 1, 2**63, 2**64 - 1]
+
+
+def test_hostile_numbers_under_right_sums_are_refused_or_legal_by_every_reader(tmp_path):
+    generator = random.Random(1)
+    outcomes = {True: 0, False: 0}
+    for _ in range(600):
+        data = bytearray((HERE / f"{generator.choice(list(FILTERS))}.lately").read_bytes())
+        for _ in range(generator.randint(1, 2)):
+            place = generator.choice([1, 2, 3, 4, *range(8, 22)])
+            struct.pack_into("<Q", data, 8 * place, generator.choice(EDGES))
+        seal(data)
+        read = list(read_all_ways(data, tmp_path / "f"))
+        assert len({f and f.to_bytes() for f in read}) == 1
+        outcomes[read[0] is not None] += 1
+        if read[0] is not None:
+            assert len({use(f) for f in read}) == 1
+    assert min(outcomes.values()) > 50
+
+
+def test_pickles_of_other_things_are_type_errors():
+    call = FILTERS["fresh"]().__reduce_ex__(5)[0]
+    preamble, cells = FILTERS["fresh"]().__reduce_ex__(5)[1]
+    for arguments in [
+        ("x", cells),
+        (preamble, "x"),
+        (preamble, None),
+        (None, cells),
+        (preamble, np.zeros(3)),
+        (preamble,),
+    ]:
+        with pytest.raises((TypeError, BufferError)):
+            call(*arguments)
+    with pytest.raises(lately.FormatError):
+        call(preamble, b"")
+    with pytest.raises(lately.FormatError):
+        call(b"", cells)
+
+
+def test_lengths_that_are_not_there_allocate_nothing(tmp_path):
+    """With 64 MiB of address space left, every length up to 2^64 is refused as damage, not for want of memory."""
+    for i, (length, cells) in enumerate([(128, 2**40), (128, 2**63), (2**40, 1280), (2**64 - 64, 0), (128, 2**64 - 8)]):
+        data = bytearray((HERE / "plain.lately").read_bytes())
+        struct.pack_into("<QQ", data, 24, length, cells)
+        struct.pack_into("<Q", data, HEADER + 9 * 8, cells // 2)
+        seal(data)
+        (tmp_path / f"{i}.lately").write_bytes(data)
+    done = run(
+        """
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20),) * 2)
+        for name in sorted(os.listdir(sys.argv[1])):
+            path = os.path.join(sys.argv[1], name)
+            data = open(path, "rb").read()
+            readers = lately.from_bytes, lately.open, lambda path: lately.open(path, mmap=True)
+            for read, source in zip(readers, (data, path, path)):
+                try:
+                    read(source)
+                except lately.FormatError:
+                    print("refused")
+        """,
+        tmp_path,
+    )
+    assert done.stderr == ""
+    assert done.stdout == "refused\n" * 15
