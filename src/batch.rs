@@ -7,7 +7,7 @@
 use crate::Error;
 use crate::bits::Address;
 use crate::clock::{Clock, Moments};
-use crate::filter::Layout;
+use crate::layout::Layout;
 use crate::words::Words;
 
 /// Keys in flight. More than 16 to 64 outstanding lines gain nothing; they only evict each other.

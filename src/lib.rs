@@ -36,7 +36,7 @@
 //! # How it is built
 //!
 //! Data runs in one direction: a key becomes a 64-bit hash ([`key`]), the engine ([`batch`]) takes hashes through a
-//! filter's cells ([`filter`], in [`words`]), and the [`clock`] tells which generation of cells is open. [`sizing`]
+//! filter's cells ([`filter`], in [`words`], by the [`layout`] of its family), and the [`clock`] tells which generation of cells is open. [`sizing`]
 //! knows what a filter promises before a bit is allocated; [`mod@format`] is how one is saved.
 
 pub mod batch;
@@ -46,6 +46,7 @@ pub mod error;
 pub mod filter;
 pub mod format;
 pub mod key;
+pub mod layout;
 #[cfg(feature = "python")]
 mod python;
 pub mod sizing;

@@ -18,11 +18,12 @@
 
 use std::ops::Range;
 
-use super::{Filter, Layout};
+use super::Filter;
 use crate::Error;
 use crate::batch::{Aged, Engine};
 use crate::bits::{Address, BitVector, has_run, odd_constants, ones, scale};
 use crate::clock::{Clock, Window};
+use crate::layout::Layout;
 use crate::sizing::age_partitioned::{MAX_SLICES, Segment, Shape};
 use crate::sizing::runs::{self, Accesses};
 use crate::words::Words;

@@ -1,48 +1,12 @@
-//! The filters: each a layout of cells, which [`Aged`](crate::batch::Aged) makes a filter.
+//! The filters, a file per family: each a [`Layout`](crate::layout::Layout) of cells, which [`Aged`](crate::batch::Aged)
+//! lets age.
 
 mod age_partitioned;
 
 pub use age_partitioned::AgePartitioned;
 
 use crate::batch::Engine;
-use crate::bits::Address;
 use crate::sizing::runs::Accesses;
-
-/// Where the bits of a key lie in the words of a filter, and what a new generation does to them.
-///
-/// Generations are numbered by the [`Clock`](crate::clock::Clock). A layout keeps no state: the words and the clock are
-/// all there is to save.
-pub trait Layout: Copy + Send + Sync + 'static {
-    /// What the generation means for the cells, worked out once per run of keys.
-    type Phase: Copy;
-
-    /// Generations after which a key has left no trace.
-    fn generations(&self) -> u64;
-
-    /// The phase of cells whose open generation is `generation`, as they will be once `pending` more have begun.
-    fn phase(&self, generation: i64, pending: u64) -> Self::Phase;
-
-    /// Starts fetching the cells that an insertion writes.
-    fn fetch_newest(&self, words: Address, phase: Self::Phase, hash: u64);
-
-    /// Starts fetching the cells that a query reads, among them those that an insertion writes.
-    fn fetch_all(&self, words: Address, hash: u64);
-
-    /// Writes a key into the open generation.
-    fn insert(&self, words: &mut [u64], phase: Self::Phase, hash: u64);
-
-    /// Whether the cells hold a key.
-    fn contains(&self, words: &[u64], phase: Self::Phase, hash: u64) -> bool;
-
-    /// Clears the cells that `generation` will write first, just before it opens.
-    fn open(&self, words: &mut [u64], generation: i64);
-
-    /// Share of the bits set in each part that ages as one, the newest first.
-    fn fill(&self, words: &[u64], phase: Self::Phase) -> Vec<f64>;
-
-    /// Chance that a fresh key matches in each part that ages as one, the newest first.
-    fn match_rates(&self, words: &[u64], phase: Self::Phase) -> Vec<f64>;
-}
 
 /// What every filter can say of itself; its batches run in its engine.
 pub trait Filter: Send + Sync {

@@ -1,21 +1,21 @@
-//! The filter classes: one base that does the work, one subclass per family that constructs it.
+//! The base class of all filters, which does the work; a family's subclass only constructs it.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyType};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
+use super::errors::file_error;
 use super::keys::{hash_key, read_keys};
-use super::saving::{file_error, reduce};
-use super::times::{self, OwnedMoments, whole};
+use super::saving::Cells;
+use super::times::OwnedMoments;
+use super::wrap;
 use crate::clock::{Clock, Moments, Window};
-use crate::filter::{self, AgePartitioned};
 use crate::format;
 use crate::key::{KeyHasher, Keys};
-use crate::sizing::age_partitioned::{Budget, Segment, Shape, choose};
 use crate::words::Words;
+use crate::{Error, filter};
 
 /// Keys hashed at a time: their hashes take 32 KiB, two thirds of a first-level cache.
 const BLOCK: usize = 4096;
@@ -34,11 +34,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn new(filter: impl filter::Filter + 'static) -> Self {
-        Self::boxed(Box::new(filter))
-    }
-
-    fn boxed(filter: Box<dyn filter::Filter>) -> Self {
+    pub fn new(filter: Box<dyn filter::Filter>) -> Self {
         Self { hasher: KeyHasher::new(filter.seed()), inner: RwLock::new(filter) }
     }
 
@@ -54,7 +50,7 @@ impl Filter {
     }
 
     /// Its preamble and, shared, its cells, both of one moment.
-    pub fn snapshot(&self) -> (Vec<u8>, Words) {
+    fn snapshot(&self) -> (Vec<u8>, Words) {
         let filter = self.read();
         (format::preamble(&**filter), filter.engine().words().clone())
     }
@@ -71,7 +67,7 @@ impl Filter {
         keys: &Bound<'_, PyAny>,
         at: Option<&Bound<'_, PyAny>>,
         in_order: bool,
-        mut act: impl FnMut(&[u64], Moments<'_>, usize) -> Result<(), crate::Error> + Send,
+        mut act: impl FnMut(&[u64], Moments<'_>, usize) -> Result<(), Error> + Send,
     ) -> PyResult<usize> {
         let keys: Keys = read_keys(keys, self.hasher)?;
         let clock = self.clock(py);
@@ -99,13 +95,6 @@ impl Filter {
             Window::Time { .. } => Ok((length as f64 / 1e9).into_pyobject(py)?.into_any()),
         }
     }
-}
-
-/// The Python object of a filter, of its own class.
-pub fn wrap(py: Python<'_>, filter: Box<dyn filter::Filter>) -> PyResult<Py<PyAny>> {
-    let base = PyClassInitializer::from(Filter::boxed(filter));
-    // One kind so far; the next makes this a match.
-    Ok(Py::new(py, base.add_subclass(AgePartitionedBloomFilter))?.into_any())
 }
 
 #[pymethods]
@@ -399,7 +388,7 @@ impl Filter {
     /// Returns
     /// -------
     /// bytes
-    pub fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let (preamble, words) = py.detach(|| self.snapshot());
         let cells: &[u8] = words.as_ref();
         PyBytes::new_with(py, preamble.len() + cells.len(), |bytes| {
@@ -427,8 +416,16 @@ impl Filter {
         self.copy(py)
     }
 
-    fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: u8) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        reduce(slf, protocol)
+    /// What pickle calls and with what: from protocol 5 on with the cells as a buffer, which can travel out of band.
+    fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: u8) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let (py, filter) = (slf.py(), slf.get());
+        let core = py.import("lately._core")?;
+        if protocol < 5 {
+            return Ok((core.getattr("from_bytes")?, (filter.to_bytes(py)?,).into_pyobject(py)?));
+        }
+        let (preamble, words) = py.detach(|| filter.snapshot());
+        let cells = py.import("pickle")?.call_method1("PickleBuffer", (Cells(words),))?;
+        Ok((core.getattr("_from_parts")?, (PyBytes::new(py, &preamble), cells).into_pyobject(py)?))
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -452,150 +449,5 @@ impl Filter {
             filter.nbytes(py),
             filter.inserted(py)
         ))
-    }
-}
-
-/// Age-partitioned Bloom filter: no key of the window is missed, and old ones fade slice by slice.
-///
-/// Parameters
-/// ----------
-/// window : int or span of time
-///     What "lately" means: the last so many insertions, or a span such as ``"10min"``, a `datetime.timedelta` or a
-///     `numpy.timedelta64`.
-/// fpr : float
-///     Most that the chance of reporting a key never inserted may be, at the worst phase, in (0, 1). Give this or
-///     `nbytes`.
-/// nbytes : int
-///     Most bytes to use: the filter then has the least rate that fits.
-/// slack : int or span of time, optional
-///     Longest that a key may still be reported after leaving the window, in the unit of `window`. The default is half
-///     the window (and never less than 64 insertions).
-/// block_bits : {64, 512}, optional
-///     Set all bits a key has in one slice within one block of so many bits: 512, a cache line, is several times faster
-///     than the plain filter. The default is the plain filter.
-/// capacity : int, optional
-///     Keys expected within a window of time, needed there. More of them cost accuracy, never the window.
-/// lateness : span of time, optional
-///     For a window of time, how far `at` may step back; the window is kept for late keys too. The default is 0.
-/// seed : int, default 0
-///     Seed of the key hashes, in [0, 2**64).
-///
-/// Raises
-/// ------
-/// ValueError
-///     If a parameter is out of range, or no filter meets all of them; the message names it.
-/// TypeError
-///     If a parameter is of the wrong type.
-/// MemoryError
-///     If the memory cannot be had.
-///
-/// Notes
-/// -----
-/// Paper 1: A. Shtul, C. Baquero, P. S. Almeida, Age-Partitioned Bloom Filters, 2020. Sized with exact fills, so that
-/// `fpr` holds just before a shift and the window just after one; the printed formulas promise more than they keep.
-///
-/// Examples
-/// --------
-/// >>> f = lately.AgePartitionedBloomFilter(window=1_000_000, fpr=0.001)
-/// >>> f.duplicated(["a", "b", "a"])
-/// array([False, False,  True])
-/// >>> f = lately.AgePartitionedBloomFilter("10min", 0.001, capacity=50_000)
-/// >>> f.duplicated(["a", "a", "a"], at=[0, 599, 2000])
-/// array([False,  True, False])
-#[pyclass(extends = Filter, frozen, module = "lately")]
-pub struct AgePartitionedBloomFilter;
-
-#[pymethods]
-impl AgePartitionedBloomFilter {
-    #[new]
-    #[pyo3(signature = (window, fpr=None, *, nbytes=None, slack=None, block_bits=None, capacity=None, lateness=None, seed=0))]
-    #[allow(clippy::too_many_arguments, reason = "the constructor's keywords")]
-    fn new(
-        py: Python<'_>,
-        window: &Bound<'_, PyAny>,
-        fpr: Option<f64>,
-        nbytes: Option<i128>,
-        slack: Option<&Bound<'_, PyAny>>,
-        block_bits: Option<i128>,
-        capacity: Option<i128>,
-        lateness: Option<&Bound<'_, PyAny>>,
-        seed: i128,
-    ) -> PyResult<PyClassInitializer<Self>> {
-        let window = times::window(window, capacity, lateness)?.check()?;
-        let slack = slack.map(|slack| times::length("slack", slack, window)).transpose()?;
-        let budget = match (fpr, nbytes) {
-            (Some(fpr), None) => Budget::Rate(fpr),
-            (None, Some(nbytes)) => Budget::Bytes(whole("nbytes", nbytes)?),
-            _ => return Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
-        };
-        let block_bits = block_bits.map(|bits| whole("block_bits", bits)).transpose()?;
-        let seed = whole("seed", seed)?;
-        let filter = py.detach(|| AgePartitioned::new(choose(window, budget, slack, block_bits)?, window, seed))?;
-        Ok(PyClassInitializer::from(Filter::new(filter)).add_subclass(Self))
-    }
-
-    /// A filter with the parameters of the paper.
-    ///
-    /// Parameters
-    /// ----------
-    /// window : int or span of time
-    ///     As in the constructor; generations are as long as it needs: ceil((window - 1) / l) insertions.
-    /// k, l : int
-    ///     Consecutive slices that must match, and full generations kept; k + l at most 128.
-    /// slice_bits : int, optional
-    ///     m: bits of each slice of a plain filter.
-    /// blocks : int, optional
-    ///     Blocks of each slice of a blocked filter, instead of `slice_bits`.
-    /// block_bits : {64, 512}, default 512
-    ///     B: bits of a block.
-    /// parts : {1, 2, 4, 8}, default 8
-    ///     b: bits a key sets in a block, each in its own part.
-    /// capacity, lateness, seed
-    ///     As in the constructor.
-    ///
-    /// Returns
-    /// -------
-    /// AgePartitionedBloomFilter
-    ///
-    /// Raises
-    /// ------
-    /// ValueError
-    ///     If a parameter is out of range; the message names it.
-    ///
-    /// Examples
-    /// --------
-    /// >>> f = lately.AgePartitionedBloomFilter.from_parameters(1000, k=10, l=7, slice_bits=2064)
-    /// >>> f.nbytes, round(f.npws, 3)
-    /// (4488, 0.26)
-    #[classmethod]
-    #[pyo3(signature = (window, k, l, *, slice_bits=None, blocks=None, block_bits=512, parts=8, capacity=None, lateness=None, seed=0))]
-    #[allow(clippy::too_many_arguments, reason = "the constructor's keywords")]
-    fn from_parameters(
-        class: &Bound<'_, PyType>,
-        window: &Bound<'_, PyAny>,
-        k: i128,
-        l: i128,
-        slice_bits: Option<i128>,
-        blocks: Option<i128>,
-        block_bits: i128,
-        parts: i128,
-        capacity: Option<i128>,
-        lateness: Option<&Bound<'_, PyAny>>,
-        seed: i128,
-    ) -> PyResult<Py<PyAny>> {
-        let py = class.py();
-        let window = times::window(window, capacity, lateness)?.check()?;
-        let segment = match (slice_bits, blocks) {
-            (Some(bits), None) => Segment::Slice { bits: whole("slice_bits", bits)? },
-            (None, Some(blocks)) => Segment::Blocks {
-                blocks: whole("blocks", blocks)?,
-                block_bits: whole("block_bits", block_bits)?,
-                parts: whole("parts", parts)?,
-            },
-            _ => return Err(PyValueError::new_err("give slice_bits or blocks, and not both")),
-        };
-        let (k, l, seed) = (whole("k", k)?, whole("l", l)?, whole("seed", seed)?);
-        let filter = py.detach(|| AgePartitioned::new(Shape::new(k, l, segment)?, window, seed))?;
-        wrap(py, Box::new(filter))
     }
 }

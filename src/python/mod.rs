@@ -1,21 +1,35 @@
 //! The Python module `lately._core`: thin, since everything it offers is done elsewhere.
 
+mod age_partitioned;
+mod errors;
 mod filter;
 mod keys;
 mod saving;
 mod times;
 
+use pyo3::prelude::*;
+
+/// The Python object of a filter, of its own class.
+fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<PyAny>> {
+    let base = PyClassInitializer::from(filter::Filter::new(filter));
+    Ok(Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any())
+}
+
 /// Sliding-window filters; import them from `lately`.
-#[pyo3::pymodule]
+#[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::filter::{AgePartitionedBloomFilter, Filter};
+    use super::age_partitioned::AgePartitionedBloomFilter;
+    #[pymodule_export]
+    use super::errors::FormatError;
+    #[pymodule_export]
+    use super::filter::Filter;
     #[pymodule_export]
     use super::keys::hash_keys;
     #[pymodule_export]
-    use super::saving::{FormatError, from_bytes, from_parts, open};
+    use super::saving::{from_bytes, from_parts, open};
 
-    use pyo3::prelude::*;
+    use super::*;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

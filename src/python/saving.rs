@@ -1,47 +1,16 @@
 //! Saving, opening and pickling; cells are lent to and by Python, never copied without need.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use pyo3::buffer::PyBuffer;
-use pyo3::create_exception;
-use pyo3::exceptions::{PyBufferError, PyMemoryError, PyOSError, PyValueError};
+use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
-use super::filter::{Filter, wrap};
-use crate::Error;
-use crate::format::{self, SaveError};
+use super::errors::file_error;
+use super::wrap;
+use crate::format;
 use crate::words::{Lender, Words};
-
-create_exception!(lately, FormatError, PyValueError, "The bytes are no filter that this version can read.");
-
-impl From<Error> for PyErr {
-    fn from(error: Error) -> Self {
-        let message = error.to_string();
-        match error {
-            Error::Value(_) => PyValueError::new_err(message),
-            Error::Memory { .. } => PyMemoryError::new_err(message),
-            Error::Format(_) => FormatError::new_err(message),
-        }
-    }
-}
-
-/// A failure that names the file.
-pub fn file_error(error: SaveError, path: &Path) -> PyErr {
-    match error {
-        SaveError::Filter(Error::Format(message)) => FormatError::new_err(format!("{}: {message}", path.display())),
-        SaveError::Filter(error) => error.into(),
-        SaveError::Io(error) => match error.raw_os_error() {
-            Some(code) => {
-                let reason = error.to_string();
-                let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
-                PyOSError::new_err((code, reason, path.display().to_string()))
-            }
-            None => error.into(),
-        },
-    }
-}
 
 /// Open a saved filter.
 ///
@@ -117,21 +86,6 @@ pub fn from_parts(py: Python<'_>, preamble: Vec<u8>, cells: PyBuffer<u8>) -> PyR
     wrap(py, py.detach(|| format::from_parts(&preamble, cells))?)
 }
 
-/// What pickle calls and with what: from protocol 5 on with the cells as a buffer, which can travel out of band.
-pub fn reduce<'py>(slf: &Bound<'py, Filter>, protocol: u8) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-    let py = slf.py();
-    let core = py.import("lately._core")?;
-    let filter = slf.get();
-    if protocol < 5 {
-        let arguments = (filter.to_bytes(py)?,).into_pyobject(py)?;
-        return Ok((core.getattr("from_bytes")?, arguments.into_any()));
-    }
-    let (preamble, words) = py.detach(|| filter.snapshot());
-    let cells = py.import("pickle")?.call_method1("PickleBuffer", (Cells(words),))?;
-    let arguments = (PyBytes::new(py, &preamble), cells).into_pyobject(py)?;
-    Ok((core.getattr("_from_parts")?, arguments.into_any()))
-}
-
 /// A Python buffer, as memory that is lent while it is held.
 struct LentBuffer(PyBuffer<u8>);
 
@@ -155,7 +109,7 @@ fn lender(py: Python<'_>, buffer: PyBuffer<u8>) -> PyResult<Lender> {
 
 /// The cells of a filter, lent to Python; the filter copies them before it writes to them again.
 #[pyclass(frozen)]
-struct Cells(Words);
+pub struct Cells(pub Words);
 
 #[pymethods]
 impl Cells {

@@ -1,0 +1,39 @@
+//! Errors of the core as Python knows them.
+
+use std::path::Path;
+
+use pyo3::create_exception;
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::Error;
+use crate::format::SaveError;
+
+create_exception!(lately, FormatError, PyValueError, "The bytes are no filter that this version can read.");
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::Value(_) => PyValueError::new_err(message),
+            Error::Memory { .. } => PyMemoryError::new_err(message),
+            Error::Format(_) => FormatError::new_err(message),
+        }
+    }
+}
+
+/// A failure that names the file.
+pub fn file_error(error: SaveError, path: &Path) -> PyErr {
+    match error {
+        SaveError::Filter(Error::Format(message)) => FormatError::new_err(format!("{}: {message}", path.display())),
+        SaveError::Filter(error) => error.into(),
+        SaveError::Io(error) => match error.raw_os_error() {
+            Some(code) => {
+                let reason = error.to_string();
+                let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
+                PyOSError::new_err((code, reason, path.display().to_string()))
+            }
+            None => error.into(),
+        },
+    }
+}
