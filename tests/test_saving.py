@@ -314,19 +314,17 @@ def seal(data):
 
 
 def read_all_ways(data, path):
-    """What each way of reading makes of the bytes: a filter's saved form, or None for the documented error."""
+    """Yield what each way of reading makes of the bytes: a filter, or None for the documented error."""
     start = HEADER + struct.unpack_from("<Q", data, 24)[0] if len(data) >= HEADER else 0
-    start = min(start, len(data))
+    preamble, cells = bytes(data[:start]), bytes(data[start:])
+    from_parts, _ = FILTERS["fresh"]().__reduce_ex__(5)
     path.write_bytes(data)
-    whole = pickle.loads(pickle.dumps(FILTERS["fresh"](), protocol=5)).__reduce_ex__(5)[0]
     ways = (
         lambda: lately.from_bytes(bytes(data)),
         lambda: lately.open(path),
         lambda: lately.open(path, mmap=True),
         lambda: pickle.loads(pickle.dumps(Reduced(lately.from_bytes, bytes(data)))),
-        lambda: pickle.loads(
-            pickle.dumps(Reduced(whole, bytes(data[:start]), pickle.PickleBuffer(bytes(data[start:]))), 5)
-        ),
+        lambda: pickle.loads(pickle.dumps(Reduced(from_parts, preamble, pickle.PickleBuffer(cells)), protocol=5)),
     )
     for way in ways:
         try:
@@ -354,7 +352,7 @@ def use(f):
     assert f.duplicated(keys, **at).all()
     f.duplicated(keys, refresh=False, **at)
     for name in dir(f):
-        if not name.startswith("_") and name not in ("from_parameters",):
+        if not name.startswith("_"):
             value = getattr(f, name)
             if name in ("to_bytes", "copy", "false_positive_rate"):
                 value()
