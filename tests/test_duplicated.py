@@ -169,7 +169,7 @@ def test_seeds_choose_the_mistakes():
         ({"window": True}, TypeError, "window"),
         ({"window": None}, TypeError, "window"),
         ({"window": 0}, ValueError, "window must be at least 1"),
-        ({"window": -1}, ValueError, "window must lie in 1"),
+        ({"window": -1}, ValueError, "window must lie in 0"),
         ({"window": "0s", "at": [1, 2, 3]}, ValueError, "window must be longer than 0"),
         ({"window": "ten", "at": [1, 2, 3]}, ValueError, "window"),
         ({"window": "1s", "at": [1, 2]}, ValueError, "at has 2 times for 3 keys"),

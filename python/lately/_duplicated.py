@@ -28,7 +28,9 @@ def duplicated(
         What "lately" means: the last so many keys, or a span such as ``"10min"``, a `datetime.timedelta` or a
         `numpy.timedelta64`, which needs `at`.
     fpr : float, default 0.001
-        Most that the chance of marking a key that was not seen lately may be, in (0, 1).
+        Most that the chance may be of marking a key that was never seen, or longer ago than window and slack, in
+        (0, 1). In the slack, up to half a window (or 64 keys, or what late times add) after leaving the window, a key
+        may be marked for its own sake; a filter of your own can have less.
     at : n times, optional
         When each key was seen, for a window of time: numbers are Unix seconds, or datetimes. They may step back: a key
         is marked if it was seen within `window` before the latest time so far.

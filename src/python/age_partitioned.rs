@@ -5,7 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use super::filter::Filter;
-use super::times::{self, whole};
+use super::times;
+use super::whole::Whole;
 use super::wrap;
 use crate::filter::AgePartitioned;
 use crate::sizing::age_partitioned::{Budget, Segment, Shape, choose};
@@ -63,28 +64,29 @@ pub struct AgePartitionedBloomFilter;
 #[pymethods]
 impl AgePartitionedBloomFilter {
     #[new]
-    #[pyo3(signature = (window, fpr=None, *, nbytes=None, slack=None, block_bits=None, capacity=None, lateness=None, seed=0))]
+    #[pyo3(signature = (window, fpr=None, *, nbytes=None, slack=None, block_bits=None, capacity=None, lateness=None, seed=Whole::new(0)),
+        text_signature = "(window, fpr=None, *, nbytes=None, slack=None, block_bits=None, capacity=None, lateness=None, seed=0)")]
     #[allow(clippy::too_many_arguments, reason = "the constructor's keywords")]
     fn new(
         py: Python<'_>,
         window: &Bound<'_, PyAny>,
         fpr: Option<f64>,
-        nbytes: Option<i128>,
+        nbytes: Option<Whole>,
         slack: Option<&Bound<'_, PyAny>>,
-        block_bits: Option<i128>,
-        capacity: Option<i128>,
+        block_bits: Option<Whole>,
+        capacity: Option<Whole>,
         lateness: Option<&Bound<'_, PyAny>>,
-        seed: i128,
+        seed: Whole,
     ) -> PyResult<PyClassInitializer<Self>> {
         let window = times::window(window, capacity, lateness)?.check()?;
         let slack = slack.map(|slack| times::length("slack", slack, window)).transpose()?;
         let budget = match (fpr, nbytes) {
             (Some(fpr), None) => Budget::Rate(fpr),
-            (None, Some(nbytes)) => Budget::Bytes(whole("nbytes", nbytes)?),
+            (None, Some(nbytes)) => Budget::Bytes(nbytes.within("nbytes")?),
             _ => return Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
         };
-        let block_bits = block_bits.map(|bits| whole("block_bits", bits)).transpose()?;
-        let seed = whole("seed", seed)?;
+        let block_bits = block_bits.map(|bits| bits.within("block_bits")).transpose()?;
+        let seed = seed.within("seed")?;
         let filter = py.detach(|| AgePartitioned::new(choose(window, budget, slack, block_bits)?, window, seed))?;
         Ok(PyClassInitializer::from(Filter::new(Box::new(filter))).add_subclass(Self))
     }
@@ -123,33 +125,34 @@ impl AgePartitionedBloomFilter {
     /// >>> f.nbytes, round(f.npws, 3)
     /// (4488, 0.26)
     #[classmethod]
-    #[pyo3(signature = (window, k, l, *, slice_bits=None, blocks=None, block_bits=512, parts=8, capacity=None, lateness=None, seed=0))]
+    #[pyo3(signature = (window, k, l, *, slice_bits=None, blocks=None, block_bits=Whole::new(512), parts=Whole::new(8), capacity=None, lateness=None, seed=Whole::new(0)),
+        text_signature = "($cls, window, k, l, *, slice_bits=None, blocks=None, block_bits=512, parts=8, capacity=None, lateness=None, seed=0)")]
     #[allow(clippy::too_many_arguments, reason = "the constructor's keywords")]
     fn from_parameters(
         class: &Bound<'_, PyType>,
         window: &Bound<'_, PyAny>,
-        k: i128,
-        l: i128,
-        slice_bits: Option<i128>,
-        blocks: Option<i128>,
-        block_bits: i128,
-        parts: i128,
-        capacity: Option<i128>,
+        k: Whole,
+        l: Whole,
+        slice_bits: Option<Whole>,
+        blocks: Option<Whole>,
+        block_bits: Whole,
+        parts: Whole,
+        capacity: Option<Whole>,
         lateness: Option<&Bound<'_, PyAny>>,
-        seed: i128,
+        seed: Whole,
     ) -> PyResult<Py<PyAny>> {
         let py = class.py();
         let window = times::window(window, capacity, lateness)?.check()?;
         let segment = match (slice_bits, blocks) {
-            (Some(bits), None) => Segment::Slice { bits: whole("slice_bits", bits)? },
+            (Some(bits), None) => Segment::Slice { bits: bits.within("slice_bits")? },
             (None, Some(blocks)) => Segment::Blocks {
-                blocks: whole("blocks", blocks)?,
-                block_bits: whole("block_bits", block_bits)?,
-                parts: whole("parts", parts)?,
+                blocks: blocks.within("blocks")?,
+                block_bits: block_bits.within("block_bits")?,
+                parts: parts.within("parts")?,
             },
             _ => return Err(PyValueError::new_err("give slice_bits or blocks, and not both")),
         };
-        let (k, l, seed) = (whole("k", k)?, whole("l", l)?, whole("seed", seed)?);
+        let (k, l, seed) = (k.within("k")?, l.within("l")?, seed.within("seed")?);
         let filter = py.detach(|| AgePartitioned::new(Shape::new(k, l, segment)?, window, seed))?;
         wrap(py, Box::new(filter))
     }

@@ -26,7 +26,8 @@ const PATIENCE: usize = 1 << 20;
 ///
 /// A filter answers whether a key was inserted within its window. Keys are anything that `lately.hash_keys` takes;
 /// keys that compare equal in Python are one key, whatever holds them. A filter may be used from many threads: queries
-/// run side by side, and each key of a batch acts as a whole.
+/// run side by side, and each key of a batch acts as a whole. (Threads that insert into one window of time with times of
+/// their own move one clock: a batch that others leave behind by more than `lateness` stops with an error half-way.)
 #[pyclass(subclass, frozen, module = "lately")]
 pub struct Filter {
     inner: RwLock<Box<dyn filter::Filter>>,

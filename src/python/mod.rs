@@ -6,6 +6,7 @@ mod filter;
 mod keys;
 mod saving;
 mod times;
+mod whole;
 
 use pyo3::prelude::*;
 

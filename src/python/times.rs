@@ -7,12 +7,13 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
+use super::whole::Whole;
 use crate::clock::{Clock, Moments, Window};
 
 /// The window a user asked for: a whole number of insertions, or a span of time with its lateness and capacity.
 pub fn window(
     window: &Bound<'_, PyAny>,
-    capacity: Option<i128>,
+    capacity: Option<Whole>,
     lateness: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Window> {
     let counts = window.is_instance_of::<PyInt>() || window.hasattr("__index__")?;
@@ -22,9 +23,7 @@ pub fn window(
                 "capacity and lateness are for windows of time; this one counts insertions",
             ));
         }
-        let insertions = window
-            .extract()
-            .map_err(|_| PyValueError::new_err(format!("window must lie in 1 .. 2**62 insertions, got {window}")))?;
+        let insertions = Whole::of("window", window)?.within("window")?;
         return Ok(Window::Count { insertions });
     }
     let span_of_window = span("window", window)?;
@@ -32,27 +31,13 @@ pub fn window(
         return Err(PyTypeError::new_err("a window of time needs capacity: the number of keys expected within it"));
     };
     let lateness = lateness.map_or(Ok(0), |lateness| span("lateness", lateness))?;
-    Ok(Window::Time { span: span_of_window, lateness, capacity: whole("capacity", capacity)? })
-}
-
-/// A whole number as wide as the parameter is, or an error that names it.
-pub fn whole<T: TryFrom<i128>>(name: &str, value: i128) -> PyResult<T> {
-    T::try_from(value).map_err(|_| {
-        let bits = 8 * size_of::<T>();
-        PyValueError::new_err(format!("{name} must lie in 0 .. 2**{bits} - 1, got {value}"))
-    })
+    Ok(Window::Time { span: span_of_window, lateness, capacity: capacity.within("capacity")? })
 }
 
 /// A length in the unit of the window: insertions, or nanoseconds.
 pub fn length(name: &str, value: &Bound<'_, PyAny>, window: Window) -> PyResult<u64> {
     match window {
-        Window::Count { .. } => value.extract().map_err(|error: PyErr| {
-            let message = format!("{name} must be a whole number of insertions, as window is; got {value}");
-            match error.is_instance_of::<PyTypeError>(value.py()) {
-                true => PyTypeError::new_err(message),
-                false => PyValueError::new_err(message),
-            }
-        }),
+        Window::Count { .. } => Whole::of(name, value)?.within(name),
         Window::Time { .. } => span(name, value),
     }
 }

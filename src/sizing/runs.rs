@@ -33,7 +33,7 @@ pub fn false_positive_rate(k: u32, r: &[f64]) -> f64 {
         let none_before = if start == 0 { 1.0 } else { (1.0 - found_within[start - 1]) * (1.0 - r[start - 1]) };
         found_within[start + k] = found_within[start + k - 1] + none_before * run;
     }
-    found_within[r.len()]
+    found_within[r.len()].min(1.0) // near 1 the sum may round beyond it
 }
 
 /// Peak normalized probability-weighted slack: of the keys that have left the window, how many are still reported, as

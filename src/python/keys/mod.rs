@@ -9,6 +9,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
 
+use super::whole::Whole;
 use crate::key::{KeyHasher, Keys};
 
 mod arrow;
@@ -114,7 +115,8 @@ fn at(py: Python<'_>, place: impl std::fmt::Display, error: PyErr) -> PyErr {
 /// TypeError
 ///     If `keys` is a single key, or one of them is of a type that cannot be a key; the message names it.
 /// ValueError
-///     If `keys` is an array of no or more than two dimensions, or tuples are nested more than 32 deep.
+///     If `keys` is an array of no or more than two dimensions, tuples are nested more than 32 deep, or `seed` is out of
+///     range.
 ///
 /// Examples
 /// --------
@@ -125,9 +127,9 @@ fn at(py: Python<'_>, place: impl std::fmt::Display, error: PyErr) -> PyErr {
 /// >>> bool(five == text)
 /// False
 #[pyfunction]
-#[pyo3(signature = (keys, *, seed = 0))]
-pub fn hash_keys<'py>(keys: &Bound<'py, PyAny>, seed: u64) -> PyResult<Bound<'py, PyArray1<u64>>> {
-    let read = read_keys(keys, KeyHasher::new(seed))?;
+#[pyo3(signature = (keys, *, seed = Whole::new(0)), text_signature = "(keys, *, seed=0)")]
+pub fn hash_keys<'py>(keys: &Bound<'py, PyAny>, seed: Whole) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    let read = read_keys(keys, KeyHasher::new(seed.within("seed")?))?;
     let hashes = keys.py().detach(|| read.into_vec());
     Ok(PyArray1::from_vec(keys.py(), hashes))
 }
