@@ -41,6 +41,7 @@
 
 pub mod batch;
 pub mod bits;
+pub mod cells;
 pub mod clock;
 pub mod error;
 pub mod filter;

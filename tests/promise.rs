@@ -4,8 +4,11 @@
 //! Both checks are functions that say what is wrong, so that the same checks can be shown to fail on filters sized by
 //! what the paper prints.
 
-use lately::clock::{Moments, Window};
-use lately::filter::{AgePartitioned, Filter};
+mod common;
+
+use common::{insert, key, present};
+use lately::clock::Window;
+use lately::filter::AgePartitioned;
 use lately::sizing::age_partitioned::{Budget, Segment, Shape, choose};
 use lately::sizing::runs;
 
@@ -13,45 +16,13 @@ const WINDOWS: [u64; 4] = [1, 7, 1000, 100_003];
 const RATES: [f64; 4] = [0.1, 0.01, 0.001, 1e-5];
 const BLOCK_BITS: [Option<u32>; 3] = [None, Some(64), Some(512)];
 
-/// Key number `i` of a stream: splitmix64, a bijection, so keys of one stream never repeat.
-fn key(stream: u64, i: u64) -> u64 {
-    let mut z = (stream << 40).wrapping_add(i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-fn insert(filter: &mut AgePartitioned, keys: &[u64]) {
-    filter.engine_mut().insert(keys, Moments::Untimed).unwrap();
-}
-
-fn present(filter: &AgePartitioned, keys: &[u64]) -> usize {
-    let mut present = vec![false; keys.len()];
-    filter.engine().query(keys, Moments::Untimed, &mut present).unwrap();
-    present.into_iter().filter(|&present| present).count()
-}
-
-/// Through two full turns of the ring, at every phase: the oldest key of the last `window` is there; and just after
-/// every shift, when keys are lost if ever, all of them are.
-fn check_window(shape: Shape, generations_for: Window, window: u64) -> Result<(), String> {
-    let mut filter = AgePartitioned::new(shape, generations_for, 0).unwrap();
-    let generation = generations_for.generation(shape.l);
+/// The last `window` keys, through two full turns of the ring of a filter made for `promised`.
+fn check_window(shape: Shape, promised: Window, window: u64) -> Result<(), String> {
+    let mut filter = AgePartitioned::new(shape, promised, 0).unwrap();
+    let generation = promised.generation(shape.l);
     let turns = 2 * u64::from(shape.k + shape.l) * generation;
-    let mut last = std::collections::VecDeque::new();
-    for n in 0..turns.max(2 * window) {
-        insert(&mut filter, &[key(0, n)]);
-        last.push_back(key(0, n));
-        if last.len() as u64 > window {
-            last.pop_front();
-        }
-        let just_shifted = n % generation == 0;
-        let checked = if just_shifted { last.make_contiguous() } else { &last.make_contiguous()[..1] };
-        let missing = checked.len() - present(&filter, checked);
-        if missing > 0 {
-            return Err(format!("{shape:?}: {missing} of the last {window} keys are missing after insertion {n}"));
-        }
-    }
-    Ok(())
+    common::check_window(&mut filter, window, generation, turns.max(2 * window))
+        .map_err(|error| format!("{shape:?}: {error}"))
 }
 
 /// Just before a shift of a filter that has turned once: fresh keys are reported no more often than `rate`, but for

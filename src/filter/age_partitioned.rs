@@ -11,166 +11,20 @@
 //!   there, and g = ceil((W - 1) / l) keeps the promise. The paper's l * g is the same to one.
 //! - Queries look at all slices and search the match vector for a run, where Algorithm 1 stops early: what it saves in
 //!   reads it loses in mispredicted branches as long as the lines are fetched ahead.
-//! - Positions come from one 64-bit hash, multiplied for each slice of the ring by an odd constant of its own; the high
-//!   bits choose. Double hashing would give only m^2 different patterns, an error floor near 1 / m for slices of m bits:
-//!   0.1 % for a window of 1000 keys. Here a pattern repeats only with the whole hash: for n keys the floor is n / 2^64,
-//!   5e-12 for 1e8 keys.
+//! - Positions are not made by double hashing, whose floor of errors lies too high: see [`cells`](crate::cells).
 
 use std::ops::Range;
 
 use super::Filter;
 use crate::Error;
 use crate::batch::{Aged, Engine};
-use crate::bits::{Address, BitVector, has_run, odd_constants, ones, scale};
+use crate::bits::{Address, BitVector, has_run, ones};
+use crate::cells::{Blocks, Cells, Slice, share_of_ones};
 use crate::clock::{Clock, Window};
 use crate::layout::Layout;
-use crate::sizing::age_partitioned::{MAX_SLICES, Segment, Shape};
+use crate::sizing::age_partitioned::{Segment, Shape};
 use crate::sizing::runs::{self, Accesses};
 use crate::words::Words;
-
-/// Which bit, or which block, a key takes in each slice of the ring.
-static PLACE: [u64; MAX_SLICES as usize] = odd_constants(0);
-/// Which bits a key takes in the block it has in each slice of the ring.
-static PATTERN: [u64; MAX_SLICES as usize] = odd_constants(MAX_SLICES as u64);
-
-/// The cells of one slice of the ring, which begin at word `start`; `slice` is its place in the ring, which its hash
-/// function goes with.
-pub trait Cells: Copy + Send + Sync + 'static {
-    /// Words one slice takes.
-    fn words(&self) -> usize;
-    /// The word, counted from the slice's first, where a key's bits begin.
-    fn word(&self, slice: usize, hash: u64) -> usize;
-    /// Sets the key's bits.
-    fn set(&self, words: &mut [u64], start: usize, slice: usize, hash: u64);
-    /// Whether all of the key's bits are set, without a branch.
-    fn all_set(&self, words: &[u64], start: usize, slice: usize, hash: u64) -> bool;
-    /// Bits of one slice that keys can set.
-    fn bits(&self) -> u64;
-    /// Chance that a fresh key finds all of its bits set in the words of one slice.
-    fn match_rate(&self, words: &[u64]) -> f64;
-}
-
-/// One bit a key (paper 1, section 5.1).
-#[derive(Clone, Copy)]
-pub struct Slice {
-    bits: u64,
-}
-
-impl Slice {
-    #[inline(always)]
-    fn bit(&self, slice: usize, hash: u64) -> u64 {
-        scale(hash.wrapping_mul(PLACE[slice]), self.bits)
-    }
-}
-
-impl Cells for Slice {
-    fn words(&self) -> usize {
-        self.bits.div_ceil(64) as usize
-    }
-
-    #[inline(always)]
-    fn word(&self, slice: usize, hash: u64) -> usize {
-        (self.bit(slice, hash) / 64) as usize
-    }
-
-    #[inline(always)]
-    fn set(&self, words: &mut [u64], start: usize, slice: usize, hash: u64) {
-        let bit = self.bit(slice, hash);
-        words[start + (bit / 64) as usize] |= 1 << (bit % 64);
-    }
-
-    #[inline(always)]
-    fn all_set(&self, words: &[u64], start: usize, slice: usize, hash: u64) -> bool {
-        let bit = self.bit(slice, hash);
-        words[start + (bit / 64) as usize] >> (bit % 64) & 1 == 1
-    }
-
-    fn bits(&self) -> u64 {
-        self.bits
-    }
-
-    fn match_rate(&self, words: &[u64]) -> f64 {
-        share_of_ones(words, self.bits)
-    }
-}
-
-/// `PARTS` bits a key, one in each part of a block of `WORDS` words (paper 1, section 6).
-///
-/// Both are known to the compiler, which then unrolls the parts and needs no bounds checks.
-#[derive(Clone, Copy)]
-pub struct Blocks<const WORDS: usize, const PARTS: u32> {
-    blocks: u64,
-}
-
-impl<const WORDS: usize, const PARTS: u32> Blocks<WORDS, PARTS> {
-    const PART_BITS: u32 = WORDS as u32 * 64 / PARTS;
-    const PART_LOG2: u32 = Self::PART_BITS.ilog2();
-
-    /// The key's bit in each part, counted from the block's first.
-    #[inline(always)]
-    fn bits_of(slice: usize, hash: u64) -> impl Iterator<Item = u64> {
-        let pattern = hash.wrapping_mul(PATTERN[slice]);
-        (0..PARTS).map(move |part| {
-            u64::from(part * Self::PART_BITS) + (pattern << (part * Self::PART_LOG2) >> (64 - Self::PART_LOG2))
-        })
-    }
-}
-
-impl<const WORDS: usize, const PARTS: u32> Cells for Blocks<WORDS, PARTS> {
-    fn words(&self) -> usize {
-        self.blocks as usize * WORDS
-    }
-
-    #[inline(always)]
-    fn word(&self, slice: usize, hash: u64) -> usize {
-        scale(hash.wrapping_mul(PLACE[slice]), self.blocks) as usize * WORDS
-    }
-
-    #[inline(always)]
-    fn set(&self, words: &mut [u64], start: usize, slice: usize, hash: u64) {
-        let start = start + self.word(slice, hash);
-        let block = &mut words[start..start + WORDS];
-        for bit in Self::bits_of(slice, hash) {
-            block[(bit / 64) as usize % WORDS] |= 1 << (bit % 64);
-        }
-    }
-
-    #[inline(always)]
-    fn all_set(&self, words: &[u64], start: usize, slice: usize, hash: u64) -> bool {
-        let start = start + self.word(slice, hash);
-        let block = &words[start..start + WORDS];
-        Self::bits_of(slice, hash).fold(1, |all, bit| all & block[(bit / 64) as usize % WORDS] >> (bit % 64)) == 1
-    }
-
-    fn bits(&self) -> u64 {
-        self.words() as u64 * 64
-    }
-
-    /// Parts of one block are filled alike, so a block matches with the product of its parts' fills, not with a power
-    /// of its own fill; and blocks differ by their load, so their mean comes last.
-    fn match_rate(&self, words: &[u64]) -> f64 {
-        let bits = Self::PART_BITS as usize;
-        let part_rate = |block: &[u64], start: usize| {
-            let ones = match bits {
-                64.. => count_ones(&block[start / 64..(start + bits) / 64]),
-                _ => u64::from((block[start / 64] >> (start % 64) & !(!0 << bits)).count_ones()),
-            };
-            ones as f64 / bits as f64
-        };
-        let block_rate =
-            |block: &[u64]| (0..WORDS * 64).step_by(bits).map(|start| part_rate(block, start)).product::<f64>();
-        words.chunks_exact(WORDS).map(block_rate).sum::<f64>() / self.blocks as f64
-    }
-}
-
-/// At most 1: a damaged file may have ones beyond the last of the bits.
-fn share_of_ones(words: &[u64], bits: u64) -> f64 {
-    (count_ones(words) as f64 / bits as f64).min(1.0)
-}
-
-fn count_ones(words: &[u64]) -> u64 {
-    words.iter().map(|word| u64::from(word.count_ones())).sum()
-}
 
 /// The ring of slices.
 #[derive(Clone, Copy)]
@@ -324,16 +178,16 @@ impl AgePartitioned {
             Box::new(Aged { layout, words, clock })
         }
         let ring = match shape.segment {
-            Segment::Slice { bits } => aged(Slice { bits }, shape, clock, words),
+            Segment::Slice { bits } => aged(Slice::new(bits), shape, clock, words),
             Segment::Blocks { blocks, block_bits, parts } => match (block_bits, parts) {
-                (64, 1) => aged(Blocks::<1, 1> { blocks }, shape, clock, words),
-                (64, 2) => aged(Blocks::<1, 2> { blocks }, shape, clock, words),
-                (64, 4) => aged(Blocks::<1, 4> { blocks }, shape, clock, words),
-                (64, 8) => aged(Blocks::<1, 8> { blocks }, shape, clock, words),
-                (512, 1) => aged(Blocks::<8, 1> { blocks }, shape, clock, words),
-                (512, 2) => aged(Blocks::<8, 2> { blocks }, shape, clock, words),
-                (512, 4) => aged(Blocks::<8, 4> { blocks }, shape, clock, words),
-                (512, 8) => aged(Blocks::<8, 8> { blocks }, shape, clock, words),
+                (64, 1) => aged(Blocks::<1, 1>::new(blocks), shape, clock, words),
+                (64, 2) => aged(Blocks::<1, 2>::new(blocks), shape, clock, words),
+                (64, 4) => aged(Blocks::<1, 4>::new(blocks), shape, clock, words),
+                (64, 8) => aged(Blocks::<1, 8>::new(blocks), shape, clock, words),
+                (512, 1) => aged(Blocks::<8, 1>::new(blocks), shape, clock, words),
+                (512, 2) => aged(Blocks::<8, 2>::new(blocks), shape, clock, words),
+                (512, 4) => aged(Blocks::<8, 4>::new(blocks), shape, clock, words),
+                (512, 8) => aged(Blocks::<8, 8>::new(blocks), shape, clock, words),
                 _ => unreachable!("Shape::new allows no other blocks"),
             },
         };

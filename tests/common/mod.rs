@@ -1,0 +1,46 @@
+//! What the tests of several filters share: streams of keys, and the check of the promise.
+
+use std::collections::VecDeque;
+
+use lately::clock::Moments;
+use lately::filter::Filter;
+
+/// Key number `i` of a stream: splitmix64, a bijection, so keys of one stream never repeat.
+pub fn key(stream: u64, i: u64) -> u64 {
+    let mut z = (stream << 40).wrapping_add(i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Inserts the keys in order.
+pub fn insert(filter: &mut dyn Filter, keys: &[u64]) {
+    filter.engine_mut().insert(keys, Moments::Untimed).unwrap();
+}
+
+/// How many of the keys are reported.
+pub fn present(filter: &dyn Filter, keys: &[u64]) -> usize {
+    let mut present = vec![false; keys.len()];
+    filter.engine().query(keys, Moments::Untimed, &mut present).unwrap();
+    present.into_iter().filter(|&present| present).count()
+}
+
+/// Through `insertions` insertions, at every phase: the oldest key of the last `window` is there; and just after every
+/// `generation` of them, when keys are lost if ever, all of the last `window` are.
+pub fn check_window(filter: &mut dyn Filter, window: u64, generation: u64, insertions: u64) -> Result<(), String> {
+    let mut last = VecDeque::new();
+    for n in 0..insertions {
+        insert(filter, &[key(0, n)]);
+        last.push_back(key(0, n));
+        if last.len() as u64 > window {
+            last.pop_front();
+        }
+        let just_shifted = n % generation == 0;
+        let checked = if just_shifted { last.make_contiguous() } else { &last.make_contiguous()[..1] };
+        let missing = checked.len() - present(filter, checked);
+        if missing > 0 {
+            return Err(format!("{missing} of the last {window} keys are missing after insertion {n}"));
+        }
+    }
+    Ok(())
+}
