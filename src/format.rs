@@ -45,6 +45,9 @@ use crate::filter::{AgePartitioned, Filter};
 use crate::key::SCHEME;
 use crate::words::{Lender, Words};
 
+#[cfg(target_endian = "big")]
+compile_error!("cells are saved as they lie in memory, which has to be little endian");
+
 const MAGIC: [u8; 8] = *b"\x89LAT\r\n\x1a\n";
 const VERSION: u16 = 1;
 const HEADER: usize = 64;
