@@ -36,6 +36,10 @@ pub trait Engine: Send + Sync {
     /// without it only when it was not there, so that the age of the first sighting runs on.
     fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error>;
 
+    /// Takes in all keys of the other, which has the same parameters. On a time clock the one behind is brought to the
+    /// generation of the other first; on a count clock both have to be in the same.
+    fn unite(&mut self, other: &dyn Engine) -> Result<(), Error>;
+
     /// Where the filter is in time.
     fn clock(&self) -> &Clock;
 
@@ -140,6 +144,19 @@ impl<L: Layout> Engine for Aged<L> {
             clock.count(inserted);
             i += run;
         }
+        Ok(())
+    }
+
+    fn unite(&mut self, other: &dyn Engine) -> Result<(), Error> {
+        let (clock, ours_begun, theirs_begun) = self.clock.united(other.clock())?;
+        let (mut ours, mut theirs) = (self.words.clone(), other.words().clone());
+        for (words, begun) in [(&mut ours, ours_begun), (&mut theirs, theirs_begun)] {
+            if begun > 0 {
+                age(self.layout, words.to_mut()?, clock.generation(), begun);
+            }
+        }
+        self.layout.unite(ours.to_mut()?, theirs.as_slice())?;
+        (self.words, self.clock) = (ours, clock);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Insertions or timestamps, turned into generations: the only thing a filter knows about time.
 
+use std::fmt;
 use std::ops::Range;
 
 use crate::Error;
@@ -21,6 +22,18 @@ pub enum Window {
         /// Keys expected within one span. More of them cost accuracy, never the window.
         capacity: u64,
     },
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
+        match *self {
+            Self::Count { insertions } => write!(f, "{insertions} insertions"),
+            Self::Time { span, lateness, capacity } => {
+                write!(f, "{} s (lateness {} s, capacity {capacity})", seconds(span), seconds(lateness))
+            }
+        }
+    }
 }
 
 impl Window {
@@ -232,6 +245,30 @@ impl Clock {
     /// Counts insertions into the open generation.
     pub(crate) fn count(&mut self, insertions: u64) {
         self.inserted += insertions;
+    }
+
+    /// The clock of two filters of equal parameters together, and how many generations each has to age to get there.
+    ///
+    /// Moments are the same for everybody, so on the time clock the later one counts. Insertions are not: generations
+    /// of two counts name the same slices only when their numbers are equal, and then the lesser count keeps the promise
+    /// of both, since the greater would end the generation too early for the keys of the other.
+    pub(crate) fn united(&self, other: &Self) -> Result<(Self, u64, u64), Error> {
+        match self.window {
+            Window::Count { .. } if self.generation == other.generation => {
+                Ok((Self { inserted: self.inserted.min(other.inserted), ..*self }, 0, 0))
+            }
+            Window::Count { .. } => Err(Error::value(format!(
+                "filters of insertions can be united only in the same generation, but inserted is {} and {}: \
+                 generations {} and {}",
+                self.inserted, other.inserted, self.generation, other.generation
+            ))),
+            Window::Time { .. } => {
+                let later = if self.latest < other.latest { other } else { self };
+                let behind = |clock: &Self| clock.latest.map_or(0, |_| later.generation.abs_diff(clock.generation));
+                let inserted = self.inserted.saturating_add(other.inserted);
+                Ok((Self { inserted, ..*later }, behind(self), behind(other)))
+            }
+        }
     }
 
     /// For a query, which moves nothing: how many generations after the open one key `i` asks in, and how many keys

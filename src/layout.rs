@@ -1,5 +1,6 @@
 //! What the engine asks of a filter's cells.
 
+use crate::Error;
 use crate::bits::Address;
 
 /// Where the bits of a key lie in the words of a filter, and what a new generation does to them.
@@ -36,4 +37,10 @@ pub trait Layout: Copy + Send + Sync + 'static {
 
     /// Chance that a fresh key matches in each part that ages as one, the newest first.
     fn match_rates(&self, words: &[u64], phase: Self::Phase) -> Vec<f64>;
+
+    /// Writes into `words` what `others` hold, both with the same generation open, if cells of this kind can be united.
+    fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {
+        let _ = (words, others);
+        Err(Error::value("filters of this family cannot be united"))
+    }
 }

@@ -120,6 +120,13 @@ impl<C: Cells> Layout for Ring<C> {
         words[self.words_of(self.phase(generation, 0).newest, 0)].fill(0);
     }
 
+    fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {
+        for (word, other) in words.iter_mut().zip(others) {
+            *word |= other;
+        }
+        Ok(())
+    }
+
     fn fill(&self, words: &[u64], Phase { newest, .. }: Phase) -> Vec<f64> {
         let fill = |age| share_of_ones(&words[self.words_of(newest, age)], self.cells.bits());
         (0..self.slices).map(fill).collect()

@@ -5,6 +5,7 @@ mod age_partitioned;
 
 pub use age_partitioned::AgePartitioned;
 
+use crate::Error;
 use crate::batch::Engine;
 use crate::sizing::runs::Accesses;
 
@@ -39,6 +40,25 @@ pub trait Filter: Send + Sync {
 
     /// Chance that a key never inserted is reported now, from the bits as they are.
     fn false_positive_rate(&self) -> f64;
+
+    /// Takes in all keys of the other filter, which must be of the same family, window, seed and parameters, or an error
+    /// names the first that differs.
+    fn unite(&mut self, other: &dyn Filter) -> Result<(), Error> {
+        let agree = |name: &str, ours: String, theirs: String| match ours == theirs {
+            true => Ok(()),
+            false => Err(Error::value(format!(
+                "filters can be united only when they agree, but {name} is {ours} here and {theirs} there"
+            ))),
+        };
+        agree("the kind", self.kind().to_string(), other.kind().to_string())?;
+        let (ours, theirs) = (self.engine().clock().window(), other.engine().clock().window());
+        agree("window", ours.to_string(), theirs.to_string())?;
+        agree("seed", self.seed().to_string(), other.seed().to_string())?;
+        for ((name, ours), (_, theirs)) in self.parameters().into_iter().zip(other.parameters()) {
+            agree(name, ours.to_string(), theirs.to_string())?;
+        }
+        self.engine_mut().unite(other.engine())
+    }
 
     /// A copy that shares the cells until either writes.
     fn clone_box(&self) -> Box<dyn Filter>;

@@ -399,6 +399,43 @@ impl Filter {
         })
     }
 
+    /// A filter that holds the keys of both.
+    ///
+    /// Parameters
+    /// ----------
+    /// other : Filter
+    ///     Of the same class, window, seed and parameters. Windows of time are brought to the later of both times, so
+    ///     filters of different machines can be united. Windows of insertions can be united only in the same generation,
+    ///     since nothing else relates their counts; `inserted` is then the lesser of both, and no window is cut short.
+    ///
+    /// Returns
+    /// -------
+    /// Filter
+    ///     A new one; every key that either would report, it reports. The chance of a false positive is that of as many
+    ///     distinct keys as both have taken, so plan `capacity` for all machines together.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     If a parameter differs, which the message names, or the class has no union.
+    ///
+    /// Examples
+    /// --------
+    /// >>> paris, tokyo = (lately.AgePartitionedBloomFilter("1h", 0.001, capacity=10_000) for _ in range(2))
+    /// >>> paris.insert(["a"], at=[1000]); tokyo.insert(["b"], at=[1500])
+    /// >>> paris.union(tokyo).query(["a", "b", "c"], at=2000)
+    /// array([ True,  True, False])
+    fn union(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let theirs = other.get();
+        let united = py.detach(|| {
+            // One lock at a time: two threads may unite the same two filters, each in its own order.
+            let theirs = theirs.read().clone_box();
+            let mut ours = self.read().clone_box();
+            ours.unite(&*theirs).map(|()| ours)
+        })?;
+        wrap(py, united)
+    }
+
     /// A copy, which shares memory until either is written to.
     ///
     /// Returns

@@ -1,0 +1,95 @@
+"""Two filters made one: nothing is lost, and what cannot be one is refused by name."""
+
+import numpy as np
+import pytest
+
+import lately
+
+LAYOUTS = {
+    "plain": {"slice_bits": 4000},
+    "lines": {"blocks": 60, "block_bits": 512, "parts": 8},
+    "words": {"blocks": 400, "block_bits": 64, "parts": 4},
+}
+
+
+def timed(layout, **change):
+    given = {"window": "10min", "k": 3, "l": 5, "capacity": 400, **LAYOUTS[layout], **change}
+    return lately.AgePartitionedBloomFilter.from_parameters(**given)
+
+
+def counted(layout, **change):
+    given = {"window": 301, "k": 3, "l": 5, **LAYOUTS[layout], **change}
+    return lately.AgePartitionedBloomFilter.from_parameters(**given)
+
+
+@pytest.mark.parametrize("gap", [0, 200, 2000])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_machines_together_are_one_machine_that_saw_all(layout, gap):
+    """Bit for bit, wherever each machine's stream ends: in one generation, in another, longer ago than anything."""
+    rng = np.random.default_rng(1)
+    at = np.sort(rng.integers(0, 3000, 2000)) + 1_700_000_000
+    keys = np.arange(2000)
+    here = (rng.random(2000) < 0.5) & (at < at[-1] - gap)
+    paris, tokyo, both = timed(layout), timed(layout), timed(layout)
+    paris.insert(keys[here], at=at[here])
+    tokyo.insert(keys[~here], at=at[~here])
+    both.insert(keys, at=at)
+    before = paris.to_bytes(), tokyo.to_bytes()
+    assert paris.union(tokyo).to_bytes() == both.to_bytes()
+    assert tokyo.union(paris).to_bytes() == both.to_bytes()
+    assert (paris.to_bytes(), tokyo.to_bytes()) == before
+
+
+def test_an_empty_filter_changes_nothing():
+    full = timed("plain")
+    full.insert(np.arange(300), at=np.arange(300))
+    assert full.union(timed("plain")).to_bytes() == full.to_bytes()
+    assert timed("plain").union(full).to_bytes() == full.to_bytes()
+    assert full.union(full).query(np.arange(300), at=300).all()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_counts_in_one_generation_lose_no_key_of_either_window(layout):
+    a, b = counted(layout), counted(layout)  # generations of 60
+    a.insert([("a", i) for i in range(1230)])
+    b.insert([("b", i) for i in range(1250)])
+    union = a.union(b)
+    for step in range(301):
+        left = 301 - step
+        assert union.query([("a", i) for i in range(1230 - left, 1230)]).all()
+        assert union.query([("b", i) for i in range(1250 - left, 1250)]).all()
+        union.add(("later", step))
+
+
+def test_counts_in_different_generations_are_refused():
+    a, b = counted("plain"), counted("plain")
+    a.insert(np.arange(60))
+    b.insert(np.arange(61))
+    before = a.to_bytes()
+    with pytest.raises(ValueError, match="same generation, but inserted is 60 and 61: generations 0 and 1"):
+        a.union(b)
+    assert a.to_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "words"),
+    [
+        (timed("plain"), timed("plain", seed=5), "seed is 0 here and 5 there"),
+        (timed("plain"), timed("plain", capacity=401), r"window is 600 s \(.*capacity 400\) here"),
+        (timed("plain"), timed("plain", lateness="1s"), r"window is .* and 600 s \(lateness 1 s"),
+        (timed("plain"), counted("plain"), "window is 600 s .* here and 301 insertions there"),
+        (timed("plain"), timed("plain", k=4), "k is 3 here and 4 there"),
+        (timed("plain"), timed("plain", l=6), "l is 5 here and 6 there"),
+        (timed("plain"), timed("plain", slice_bits=4001), "slice_bits is 4000 here and 4001 there"),
+        (timed("lines"), timed("lines", parts=4), "parts is 8 here and 4 there"),
+        (timed("plain"), timed("lines"), "slice_bits is 4000 here and 0 there"),
+    ],
+)
+def test_what_differs_is_named(a, b, words):
+    with pytest.raises(ValueError, match=words):
+        a.union(b)
+
+
+def test_only_filters_are_united():
+    with pytest.raises(TypeError):
+        timed("plain").union([1, 2])
