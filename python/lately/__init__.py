@@ -14,14 +14,18 @@ from lately._core import (
     open,
 )
 from lately._duplicated import duplicated
+from lately._plan import Choice, Plan, plan
 
 __all__ = [
     "AgePartitionedBloomFilter",
+    "Choice",
     "Filter",
     "FormatError",
+    "Plan",
     "__version__",
     "duplicated",
     "from_bytes",
     "hash_keys",
     "open",
+    "plan",
 ]

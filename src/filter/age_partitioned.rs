@@ -15,7 +15,7 @@
 
 use std::ops::Range;
 
-use super::Filter;
+use super::{Filter, Lines};
 use crate::Error;
 use crate::batch::{Aged, Engine};
 use crate::bits::{Address, BitVector, has_run, ones};
@@ -257,6 +257,12 @@ impl Filter for AgePartitioned {
 
     fn expected_accesses(&self) -> Accesses {
         self.shape.expected_accesses(self.keys_per_generation())
+    }
+
+    /// One in each slice: queries look at all of them.
+    fn cache_lines(&self) -> Lines {
+        let (insert, all) = (f64::from(self.shape.k), f64::from(self.shape.k + self.shape.l));
+        Lines { insert, hit: all, miss: all }
     }
 
     fn false_positive_rate(&self) -> f64 {

@@ -9,6 +9,17 @@ use crate::Error;
 use crate::batch::Engine;
 use crate::sizing::runs::Accesses;
 
+/// Cache lines, in expectation where it depends on the key.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Lines {
+    /// Written by an insertion.
+    pub insert: f64,
+    /// Read by a query of a key that is reported.
+    pub hit: f64,
+    /// Read by a query of a key that is not.
+    pub miss: f64,
+}
+
 /// What every filter can say of itself; its batches run in its engine.
 pub trait Filter: Send + Sync {
     /// The cells, to read.
@@ -37,6 +48,9 @@ pub trait Filter: Send + Sync {
 
     /// Cells that Algorithm 1 of paper 1 would read per query, by outcome.
     fn expected_accesses(&self) -> Accesses;
+
+    /// Cache lines that the engine moves for one key, as long as the filter is larger than the cache.
+    fn cache_lines(&self) -> Lines;
 
     /// Chance that a key never inserted is reported now, from the bits as they are.
     fn false_positive_rate(&self) -> f64;

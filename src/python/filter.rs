@@ -4,7 +4,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyTuple};
 
 use super::errors::file_error;
 use super::keys::{hash_key, read_keys};
@@ -300,11 +300,17 @@ impl Filter {
     #[getter]
     fn expected_accesses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let accesses = py.detach(|| self.read().expected_accesses());
-        let dict = PyDict::new(py);
-        dict.set_item("window", accesses.in_window)?;
-        dict.set_item("false_positive", accesses.false_positive)?;
-        dict.set_item("absent", accesses.absent)?;
-        Ok(dict)
+        let named =
+            [("window", accesses.in_window), ("false_positive", accesses.false_positive), ("absent", accesses.absent)];
+        named.into_py_dict(py)
+    }
+
+    /// dict of str to float: cache lines that an insertion writes (``insert``), and that a query reads of a key that is
+    /// reported (``hit``) and of one that is not (``miss``), while the filter is larger than the cache.
+    #[getter]
+    fn cache_lines<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let lines = py.detach(|| self.read().cache_lines());
+        [("insert", lines.insert), ("hit", lines.hit), ("miss", lines.miss)].into_py_dict(py)
     }
 
     /// int: bytes of the cells, the whole of what grows with the window.
@@ -335,11 +341,7 @@ impl Filter {
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let parameters = py.detach(|| self.read().parameters());
-        let dict = PyDict::new(py);
-        for (name, value) in parameters.into_iter().filter(|(_, value)| *value != 0) {
-            dict.set_item(name, value)?;
-        }
-        Ok(dict)
+        parameters.into_iter().filter(|(_, value)| *value != 0).into_py_dict(py)
     }
 
     /// ndarray of float64: share of the bits set in each part that ages as one, the newest first.

@@ -121,7 +121,13 @@ impl Shape {
 
     /// Probability that a key never inserted is reported present, just before a shift: the worst phase.
     pub fn false_positive_rate(&self, keys_per_generation: u64) -> f64 {
-        runs::false_positive_rate(self.k, &self.worst_fills(keys_per_generation))
+        let same_hash = self.same_hash(keys_per_generation);
+        same_hash + (1.0 - same_hash) * runs::false_positive_rate(self.k, &self.worst_fills(keys_per_generation))
+    }
+
+    /// The floor under that: a key whose hash is that of another, of which some trace is left for k + l generations.
+    fn same_hash(&self, keys_per_generation: u64) -> f64 {
+        fill::same_hash(keys_per_generation.saturating_mul(u64::from(self.k + self.l))).min(1.0)
     }
 
     /// Keys beyond the window that are still reported, as a share of l generations, just before a shift:

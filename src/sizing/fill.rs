@@ -69,6 +69,12 @@ fn all_parts(part_fill: f64, parts: u32) -> f64 {
     (0..parts.trailing_zeros()).fold(part_fill, |power, _| power * power)
 }
 
+/// Chance that a fresh key has the same 64-bit hash as one of `keys` others, and so is reported whatever the cells are:
+/// the floor under every rate.
+pub fn same_hash(keys: u64) -> f64 {
+    keys as f64 / 18_446_744_073_709_551_616.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

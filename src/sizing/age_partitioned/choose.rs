@@ -5,9 +5,6 @@ use crate::Error;
 use crate::clock::Window;
 use crate::sizing::{fill, runs};
 
-/// Two keys share their 64-bit hash with this chance. A rate below it gains nothing, so no segments are spent on one.
-const HASH_COLLISION: f64 = 1.0 / 18_446_744_073_709_551_616.0;
-
 /// What the filter is held to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Budget {
@@ -28,8 +25,8 @@ pub enum Budget {
 /// slower. So a little of the budget is traded for fewer of them:
 /// - [`Budget::Rate`]: each (k, l) gets the smallest segment (whole words, or whole blocks) that holds the rate; of
 ///   those at most 1.25 times as large as the smallest filter the one with the fewest segments, then the fewest bytes.
-/// - [`Budget::Bytes`]: each (k, l) gets the largest segment that fits; of those with at most twice the least rate (or
-///   2^-63, if that is more) the one with the fewest segments, then the least rate.
+/// - [`Budget::Bytes`]: each (k, l) gets the largest segment that fits; of those with at most twice the least rate
+///   the one with the fewest segments, then the least rate.
 ///
 /// For a window of a million keys at 1 % and 0.1 % that gives k = 5, l = 10 at 23.5 bits per key and k = 8, l = 16 at
 /// 30.9; in blocks of 512 bits k = 1, l = 2 at 18.8 and 28.7.
@@ -48,6 +45,12 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Op
 fn fewest_segments_for_rate(candidates: &[Candidate], fpr: f64) -> Result<Shape, Error> {
     if !(fpr > 0.0 && fpr < 1.0) {
         return Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")));
+    }
+    let floor = candidates.iter().map(|c| c.shape(1).same_hash(c.keys)).fold(1.0, f64::min);
+    if fpr <= floor {
+        return Err(Error::value(format!(
+            "fpr must be above {floor:.1e} for this window, where 64-bit hashes of its keys are the same; got {fpr:e}"
+        )));
     }
     let mut least = MAX_BYTES;
     for candidate in most_segments_first(candidates) {
@@ -74,7 +77,7 @@ fn fewest_segments_for_bytes(candidates: &[Candidate], bytes: u64) -> Result<Sha
         Some((shape, candidate.rate_at_most(&shape, at_most)?))
     };
     let least = most_segments_first(candidates).fold(1.0, |least, c| rated(c, least).map_or(least, |(_, rate)| rate));
-    let within = 2.0 * least.max(HASH_COLLISION);
+    let within = 2.0 * least;
     let (shape, _) = by_segments(candidates)
         .find_map(|group| group.iter().filter_map(|c| rated(c, within)).min_by(|a, b| a.1.total_cmp(&b.1)))
         .expect("the shape with the least rate is among them");
@@ -272,7 +275,7 @@ mod tests {
                 .filter_map(|sizes| sizes.last().map(|shape| (*shape, shape.false_positive_rate(keys(window, shape)))))
                 .collect();
             let least = largest.iter().map(|rated| rated.1).fold(1.0, f64::min);
-            let best = largest.iter().filter(|rated| rated.1 <= 2.0 * least.max(HASH_COLLISION));
+            let best = largest.iter().filter(|rated| rated.1 <= 2.0 * least);
             let best = best.min_by(|a, b| (a.0.k + a.0.l).cmp(&(b.0.k + b.0.l)).then(a.1.total_cmp(&b.1))).unwrap();
             let chosen = choose(window, Budget::Bytes(bytes), Some(slack), block_bits).unwrap();
             assert_eq!(chosen, best.0, "{insertions} {slack} {block_bits:?} {bytes}");
@@ -324,7 +327,9 @@ mod tests {
         }
         refused(count(0), Budget::Rate(0.1), None, None, "window must be at least 1");
         refused(count(1000), Budget::Rate(0.1), None, Some(96), "block_bits must be 64 or 512, got 96");
-        refused(count(1 << 62), Budget::Rate(0.1), None, None, "more than 2**60 bytes");
+        refused(count(1 << 60), Budget::Rate(0.2), None, None, "more than 2**60 bytes");
+        refused(count(1 << 62), Budget::Rate(0.1), None, None, "fpr must be above 2.5e-1 for this window");
+        refused(count(1_000_000), Budget::Rate(5e-14), None, None, "fpr must be above 5.5e-14 for this window");
         refused(count(1000), Budget::Bytes(u64::MAX), None, None, "nbytes must be at most 2**60");
 
         // The least that is named is enough.
