@@ -3,6 +3,7 @@
 mod choose;
 
 pub use choose::{Budget, choose};
+pub(super) use choose::{HASH_COLLISION, allowed_slack, too_little_slack};
 
 use super::{fill, runs};
 use crate::Error;
@@ -76,13 +77,7 @@ impl Shape {
         }
         match segment {
             Segment::Slice { bits: 0 } => return Err(Error::value("slice_bits must be at least 1, got 0")),
-            Segment::Blocks { blocks: 0, .. } => return Err(Error::value("blocks must be at least 1, got 0")),
-            Segment::Blocks { block_bits, parts, .. } => {
-                check_block_bits(block_bits)?;
-                if ![1, 2, 4, 8].contains(&parts) {
-                    return Err(Error::value(format!("parts must be 1, 2, 4 or 8, got {parts}")));
-                }
-            }
+            Segment::Blocks { blocks, block_bits, parts } => check_blocks(blocks, block_bits, parts)?,
             Segment::Slice { .. } => {}
         }
         let shape = Self { k, l, segment };
@@ -144,7 +139,18 @@ impl Shape {
     }
 }
 
-fn check_block_bits(block_bits: u32) -> Result<(), Error> {
+/// Refuses blocks that a ring cannot have.
+pub(super) fn check_blocks(blocks: u64, block_bits: u32, parts: u32) -> Result<(), Error> {
+    if blocks == 0 {
+        return Err(Error::value("blocks must be at least 1, got 0"));
+    }
+    if ![1, 2, 4, 8].contains(&parts) {
+        return Err(Error::value(format!("parts must be 1, 2, 4 or 8, got {parts}")));
+    }
+    check_block_bits(block_bits)
+}
+
+pub(super) fn check_block_bits(block_bits: u32) -> Result<(), Error> {
     if [64, 512].contains(&block_bits) {
         Ok(())
     } else {

@@ -6,7 +6,7 @@ use crate::clock::Window;
 use crate::sizing::{fill, runs};
 
 /// Two keys share their 64-bit hash with this chance. A rate below it gains nothing, so no segments are spent on one.
-const HASH_COLLISION: f64 = 1.0 / 18_446_744_073_709_551_616.0;
+pub(in crate::sizing) const HASH_COLLISION: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 
 /// What the filter is held to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,6 +15,21 @@ pub enum Budget {
     Rate(f64),
     /// The filter may have at most so many bytes.
     Bytes(u64),
+}
+
+impl Budget {
+    /// Refuses what no filter can have, whatever its window.
+    pub(in crate::sizing) fn check(self) -> Result<(), Error> {
+        match self {
+            Self::Rate(fpr) if !(fpr > 0.0 && fpr < 1.0) => {
+                Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")))
+            }
+            Self::Bytes(bytes) if bytes > MAX_BYTES => {
+                Err(Error::value(format!("nbytes must be at most 2**60, got {bytes}")))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The shape for a window and a budget.
@@ -35,6 +50,7 @@ pub enum Budget {
 /// 30.9; in blocks of 512 bits k = 1, l = 2 at 18.8 and 28.7.
 pub fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Option<u32>) -> Result<Shape, Error> {
     let window = window.check()?;
+    budget.check()?;
     if let Some(block_bits) = block_bits {
         check_block_bits(block_bits)?;
     }
@@ -46,9 +62,6 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Op
 }
 
 fn fewest_segments_for_rate(candidates: &[Candidate], fpr: f64) -> Result<Shape, Error> {
-    if !(fpr > 0.0 && fpr < 1.0) {
-        return Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")));
-    }
     let mut least = MAX_BYTES;
     for candidate in most_segments_first(candidates) {
         if let Some(shape) = candidate.smallest(fpr, least) {
@@ -62,9 +75,6 @@ fn fewest_segments_for_rate(candidates: &[Candidate], fpr: f64) -> Result<Shape,
 }
 
 fn fewest_segments_for_bytes(candidates: &[Candidate], bytes: u64) -> Result<Shape, Error> {
-    if bytes > MAX_BYTES {
-        return Err(Error::value(format!("nbytes must be at most 2**60, got {bytes}")));
-    }
     let needed = candidates.iter().map(|c| c.bytes_per_unit()).min().expect("a candidate has the least slack");
     if bytes < needed {
         return Err(Error::value(format!("nbytes must be at least {needed} for this window and slack, got {bytes}")));
@@ -94,7 +104,7 @@ fn most_segments_first(candidates: &[Candidate]) -> impl Iterator<Item = &Candid
 
 /// Every (k, l, parts) whose slack is allowed, by k + l, then k, then parts.
 fn candidates(window: Window, slack: Option<u64>, block_bits: Option<u32>) -> Result<Vec<Candidate>, Error> {
-    let bound = slack.unwrap_or_else(|| default_slack(window));
+    let bound = allowed_slack(window, slack);
     let grains: Vec<Grain> = match block_bits {
         None => vec![Grain::Word],
         Some(block_bits) => [1, 2, 4, 8].map(|parts| Grain::Block { block_bits, parts }).to_vec(),
@@ -112,22 +122,28 @@ fn candidates(window: Window, slack: Option<u64>, block_bits: Option<u32>) -> Re
         }
     }
     if found.is_empty() {
-        let in_units = |slack: u64| match window {
-            Window::Count { .. } => format!("{slack} insertions"),
-            Window::Time { .. } => format!("{} s", slack as f64 / 1e9),
-        };
-        let (least, bound) = (in_units(least), in_units(bound));
-        return Err(Error::value(format!("slack must be at least {least} for this window, got {bound}")));
+        return Err(too_little_slack(window, least, bound));
     }
     Ok(found)
 }
 
-fn default_slack(window: Window) -> u64 {
+/// The error for a slack that no candidate keeps; `least` is what the best of them has.
+pub(in crate::sizing) fn too_little_slack(window: Window, least: u64, bound: u64) -> Error {
+    let in_units = |slack: u64| match window {
+        Window::Count { .. } => format!("{slack} insertions"),
+        Window::Time { .. } => format!("{} s", slack as f64 / 1e9),
+    };
+    let (least, bound) = (in_units(least), in_units(bound));
+    Error::value(format!("slack must be at least {least} for this window, got {bound}"))
+}
+
+/// The slack asked for, or the default: see [`choose`].
+pub(in crate::sizing) fn allowed_slack(window: Window, slack: Option<u64>) -> u64 {
     let half = match window {
         Window::Count { insertions } => insertions / 2,
         Window::Time { span, lateness, .. } => lateness + (span + lateness) / 2,
     };
-    half.max(64)
+    slack.unwrap_or(half.max(64))
 }
 
 /// What a segment's size is a whole number of.
@@ -301,7 +317,7 @@ mod tests {
             windows.chain([(1, 0), (129, 0), (1_000_000_007, 0), (1000, 5000), (1, 99)].map(|(s, l)| time(s, l)))
         {
             let shape = choose(window, Budget::Rate(0.01), None, None).unwrap();
-            assert!(window.slack(shape.l, shape.k) <= default_slack(window), "{window:?}");
+            assert!(window.slack(shape.l, shape.k) <= allowed_slack(window, None), "{window:?}");
         }
     }
 
