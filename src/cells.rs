@@ -106,12 +106,17 @@ impl Parts {
         Self { bits, parts, part_bits: bits / u64::from(parts) }
     }
 
-    /// The key's bit in each part, counted from the slice's first.
+    /// The key's bit in a part, counted from the slice's first; `hash` is the slice's own.
+    #[inline(always)]
+    fn bit(&self, hash: u64, part: u32) -> u64 {
+        u64::from(part) * self.part_bits + scale(hash.wrapping_mul(PATTERN[part as usize]), self.part_bits)
+    }
+
+    /// The key's bit in each part.
     #[inline(always)]
     fn bits_of(&self, slice: usize, hash: u64) -> impl Iterator<Item = u64> {
-        let (hash, part_bits) = (hash.wrapping_mul(PLACE[slice]), self.part_bits);
-        (0..self.parts)
-            .map(move |part| u64::from(part) * part_bits + scale(hash.wrapping_mul(PATTERN[part as usize]), part_bits))
+        let hash = hash.wrapping_mul(PLACE[slice]);
+        (0..self.parts).map(move |part| self.bit(hash, part))
     }
 }
 
@@ -122,7 +127,7 @@ impl Cells for Parts {
 
     #[inline(always)]
     fn word(&self, slice: usize, hash: u64) -> usize {
-        self.bits_of(slice, hash).next().map_or(0, |bit| (bit / 64) as usize)
+        (self.bit(hash.wrapping_mul(PLACE[slice]), 0) / 64) as usize
     }
 
     #[inline(always)]
@@ -139,11 +144,23 @@ impl Cells for Parts {
         }
     }
 
-    /// Stops at the first zero: two of the parts on average, where half of the bits are set. Each lies in a line of its
-    /// own, so what is not read saves more than a mispredicted branch costs.
+    /// Four parts at a time without a branch: where half of the bits are set, one segment in 16 needs more. Stopping at
+    /// the first zero reads two bits instead of 4.3 but mispredicts, and queries take 1.7 times as long.
     #[inline(always)]
     fn all_set(&self, words: &[u64], start: usize, slice: usize, hash: u64) -> bool {
-        self.bits_of(slice, hash).all(|bit| words[start + (bit / 64) as usize] >> (bit % 64) & 1 == 1)
+        let hash = hash.wrapping_mul(PLACE[slice]);
+        let set = |part| {
+            let bit = self.bit(hash, part);
+            words[start + (bit / 64) as usize] >> (bit % 64)
+        };
+        let mut part = 0;
+        while part + 4 <= self.parts {
+            if set(part) & set(part + 1) & set(part + 2) & set(part + 3) & 1 == 0 {
+                return false;
+            }
+            part += 4;
+        }
+        (part..self.parts).fold(1, |all, part| all & set(part)) == 1
     }
 
     fn bits(&self) -> u64 {

@@ -26,8 +26,8 @@
 //! | 4 | insertions so far |
 //! | 5, 6 | 1 and the latest moment seen, in nanoseconds since the epoch (time), or zeros |
 //!
-//! The age-partitioned filter goes on with k, l, slice bits, blocks, block bits and parts, zero where they do not apply;
-//! the guarded-epoch filter with r, k, segment bits, blocks, block bits and parts, likewise.
+//! The age-partitioned filter goes on with k, l, slice bits, blocks, block bits and parts, the guarded-epoch
+//! filter with r, k, segment bits, blocks, block bits and parts: zero where they do not apply.
 //!
 //! Reading trusts nothing: lengths are compared with what is there before anything is allocated, sums before anything
 //! is believed, parameters as if a user had passed them. Any pattern of cells is a legal filter.

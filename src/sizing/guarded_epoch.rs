@@ -115,7 +115,7 @@ impl Shape {
     }
 
     /// Segments that a query reads when it asks the oldest first and stops at a match, at the end of an epoch:
-    /// Algorithm 1 of paper 1 for k = 1. Of a plain segment it reads about two bits unless it matches.
+    /// Algorithm 1 of paper 1 for k = 1.
     pub fn expected_accesses(&self, keys_per_epoch: u64) -> runs::Accesses {
         runs::expected_accesses(1, self.r, &vec![self.segment.match_rate(keys_per_epoch); self.r as usize + 1])
     }
