@@ -1,16 +1,18 @@
-//! What one slice of a ring holds, and which bits of it are a key's: one bit, or a few in one block.
+//! What one slice of a ring holds, and which bits of it are a key's: one bit, a few anywhere, or a few in one block.
 //!
 //! Positions come from one 64-bit hash, multiplied for each slice of the ring by an odd constant of its own; the high
 //! bits choose. Double hashing would give only m^2 different patterns, an error floor near 1 / m for slices of m bits:
 //! 0.1 % for a window of 1000 keys. Here a pattern repeats only with the whole hash: for n keys the floor is n / 2^64,
 //! 5e-12 for 1e8 keys.
 
-use crate::bits::{odd_constants, scale};
+use std::ops::Range;
+
+use crate::bits::{Address, odd_constants, scale};
 use crate::sizing::age_partitioned::MAX_SLICES;
 
 /// Which bit, or which block, a key takes in each slice of the ring.
 static PLACE: [u64; MAX_SLICES as usize] = odd_constants(0);
-/// Which bits a key takes in the block it has in each slice of the ring.
+/// Which bits a key takes in the block it has in each slice of the ring, or in each part of a slice.
 static PATTERN: [u64; MAX_SLICES as usize] = odd_constants(MAX_SLICES as u64);
 
 /// The cells of one slice of the ring, which begin at word `start`; `slice` is its place in the ring, which its hash
@@ -20,9 +22,14 @@ pub trait Cells: Copy + Send + Sync + 'static {
     fn words(&self) -> usize;
     /// The word, counted from the slice's first, where a key's bits begin.
     fn word(&self, slice: usize, hash: u64) -> usize;
+    /// Starts fetching what [`set`](Self::set) writes: the line of [`word`](Self::word), unless the bits lie apart.
+    #[inline(always)]
+    fn fetch(&self, words: Address, start: usize, slice: usize, hash: u64) {
+        words.fetch(start + self.word(slice, hash));
+    }
     /// Sets the key's bits.
     fn set(&self, words: &mut [u64], start: usize, slice: usize, hash: u64);
-    /// Whether all of the key's bits are set, without a branch.
+    /// Whether all of the key's bits are set.
     fn all_set(&self, words: &[u64], start: usize, slice: usize, hash: u64) -> bool;
     /// Bits of one slice that keys can set.
     fn bits(&self) -> u64;
@@ -76,6 +83,97 @@ impl Cells for Slice {
 
     fn match_rate(&self, words: &[u64]) -> f64 {
         share_of_ones(words, self.bits)
+    }
+}
+
+/// `parts` bits a key, one in each part of the slice: a partitioned Bloom filter (paper 2, section 2).
+///
+/// Paper 2 lets all bits of a key fall anywhere in the segment. There the chance of a match is E(fill^k), which lies
+/// above (E(fill))^k since all k share one random fill. Parts are filled by hashes of their own, so the mean of their
+/// product is the product of their means, and the rate is exact in closed form. It costs next to nothing: a part's
+/// expected fill is 1 - (1 - k/m)^n beside 1 - (1 - 1/m)^(kn), at k = 10 and m = 1e6 higher by 3e-6 of it.
+#[derive(Clone, Copy)]
+pub struct Parts {
+    bits: u64,
+    parts: u32,
+    part_bits: u64,
+}
+
+impl Parts {
+    /// A slice of `bits` bits in `parts` equal parts of at least 1 bit, at most
+    /// [`MAX_PARTS`](crate::sizing::guarded_epoch::MAX_PARTS) of them; the rest of the bits stays unused.
+    pub fn new(bits: u64, parts: u32) -> Self {
+        Self { bits, parts, part_bits: bits / u64::from(parts) }
+    }
+
+    /// The key's bit in a part, counted from the slice's first; `hash` is the slice's own.
+    #[inline(always)]
+    fn bit(&self, hash: u64, part: u32) -> u64 {
+        u64::from(part) * self.part_bits + scale(hash.wrapping_mul(PATTERN[part as usize]), self.part_bits)
+    }
+
+    /// The key's bit in each part.
+    #[inline(always)]
+    fn bits_of(&self, slice: usize, hash: u64) -> impl Iterator<Item = u64> {
+        let hash = hash.wrapping_mul(PLACE[slice]);
+        (0..self.parts).map(move |part| self.bit(hash, part))
+    }
+}
+
+impl Cells for Parts {
+    fn words(&self) -> usize {
+        self.bits.div_ceil(64) as usize
+    }
+
+    #[inline(always)]
+    fn word(&self, slice: usize, hash: u64) -> usize {
+        (self.bit(hash.wrapping_mul(PLACE[slice]), 0) / 64) as usize
+    }
+
+    #[inline(always)]
+    fn fetch(&self, words: Address, start: usize, slice: usize, hash: u64) {
+        for bit in self.bits_of(slice, hash) {
+            words.fetch(start + (bit / 64) as usize);
+        }
+    }
+
+    #[inline(always)]
+    fn set(&self, words: &mut [u64], start: usize, slice: usize, hash: u64) {
+        for bit in self.bits_of(slice, hash) {
+            words[start + (bit / 64) as usize] |= 1 << (bit % 64);
+        }
+    }
+
+    /// Four parts at a time without a branch: where half of the bits are set, one segment in 16 needs more. Stopping at
+    /// the first zero reads two bits instead of 4.3 but mispredicts, and queries take 1.7 times as long.
+    #[inline(always)]
+    fn all_set(&self, words: &[u64], start: usize, slice: usize, hash: u64) -> bool {
+        let hash = hash.wrapping_mul(PLACE[slice]);
+        let set = |part| {
+            let bit = self.bit(hash, part);
+            words[start + (bit / 64) as usize] >> (bit % 64)
+        };
+        let mut part = 0;
+        while part + 4 <= self.parts {
+            if set(part) & set(part + 1) & set(part + 2) & set(part + 3) & 1 == 0 {
+                return false;
+            }
+            part += 4;
+        }
+        (part..self.parts).fold(1, |all, part| all & set(part)) == 1
+    }
+
+    fn bits(&self) -> u64 {
+        u64::from(self.parts) * self.part_bits
+    }
+
+    /// A fresh key's bits fall into the parts independently of each other.
+    fn match_rate(&self, words: &[u64]) -> f64 {
+        let part_rate = |part: u64| {
+            let start = part * self.part_bits;
+            count_ones_within(words, start..start + self.part_bits) as f64 / self.part_bits as f64
+        };
+        (0..self.parts.into()).map(part_rate).product()
     }
 }
 
@@ -160,4 +258,26 @@ pub fn share_of_ones(words: &[u64], bits: u64) -> f64 {
 
 fn count_ones(words: &[u64]) -> u64 {
     words.iter().map(|word| u64::from(word.count_ones())).sum()
+}
+
+fn count_ones_within(words: &[u64], bits: Range<u64>) -> u64 {
+    let (first, last) = ((bits.start / 64) as usize, (bits.end / 64) as usize);
+    let below = |end: u64| words.get((end / 64) as usize).map_or(0, |word| word & !(!0 << (end % 64))).count_ones();
+    count_ones(&words[first..last]) + u64::from(below(bits.end)) - u64::from(below(bits.start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ones_within_any_range_are_those_counted_bit_by_bit() {
+        let words = [0x9e37_79b9_7f4a_7c15, !0, 0, 0x94d0_49bb_1331_11eb];
+        let bit = |i: u64| words[(i / 64) as usize] >> (i % 64) & 1;
+        for start in 0..=256 {
+            for end in start..=256 {
+                assert_eq!(count_ones_within(&words, start..end), (start..end).map(bit).sum::<u64>(), "{start}..{end}");
+            }
+        }
+    }
 }

@@ -8,7 +8,7 @@ use lately::filter::Filter;
 use lately::format::{self, SaveError};
 use xxhash_rust::xxh3::xxh3_64;
 
-const GOLDEN: [&str; 5] = ["plain", "lines", "words", "timed", "fresh"];
+const GOLDEN: [&str; 8] = ["plain", "lines", "words", "timed", "fresh", "epochs", "epochs_in_lines", "epochs_timed"];
 const HEADER: usize = 64;
 
 fn golden(name: &str) -> Vec<u8> {
@@ -259,10 +259,16 @@ fn filters_of_any_parameters_are_refused_or_legal() {
         let slices = if random.below(8) == 0 { 129 } else { 2 + random.below(127) as u64 };
         let k = 1 + random.below(slices as usize - 1) as u64;
         let units = 1 + random.below(3) as u64;
-        let (shape, words) = match random.below(3) {
-            0 => ([64 * units - random.below(64) as u64, 0, 0, 0], units),
-            1 => ([0, units, 64, 1 << random.below(4)], units),
-            _ => ([0, units, 512, 1 << random.below(4)], 8 * units),
+        let epochs = random.below(2) == 1;
+        let (bits, in_blocks, words) = match random.below(3) {
+            0 => (64 * units - random.below(64) as u64, [0, 0, 0], units),
+            1 => (0, [units, 64, 1 << random.below(4)], units),
+            _ => (0, [units, 512, 1 << random.below(4)], 8 * units),
+        };
+        let shape = match (epochs, bits) {
+            (false, bits) => [k, slices - k, bits],
+            (true, 0) => [slices - 1, 0, 0],
+            (true, bits) => [slices - 1, 1 + random.below(bits.min(66) as usize) as u64, bits],
         };
         let timed = random.below(2) as u64;
         let parameters = [
@@ -273,13 +279,11 @@ fn filters_of_any_parameters_are_refused_or_legal() {
             random.number(),
             if timed == 1 { random.below(2) as u64 } else { 0 },
             random.number(),
-            k,
-            slices - k,
         ];
-        let mut bytes = golden("plain")[..HEADER].to_vec();
+        let mut bytes = golden(if epochs { "epochs" } else { "plain" })[..HEADER].to_vec();
         set_word(&mut bytes, 24, 128);
         set_word(&mut bytes, 32, 8 * words * slices);
-        bytes.extend(parameters.into_iter().chain(shape).flat_map(u64::to_le_bytes));
+        bytes.extend(parameters.into_iter().chain(shape).chain(in_blocks).flat_map(u64::to_le_bytes));
         bytes.resize(HEADER + 128, 0);
         let dense = random.below(3);
         for _ in 0..words * slices {

@@ -17,15 +17,33 @@ from hypothesis import strategies as st
 import lately
 
 plan = lately.AgePartitionedBloomFilter.from_parameters
+plan_epochs = lately.GuardedEpochBloomFilter.from_parameters
+FAMILIES = [lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter]
 LAYOUTS = {
     "plain": {"slice_bits": 1500},
     "blocks of 512": {"blocks": 5, "block_bits": 512, "parts": 4},
     "blocks of 64": {"blocks": 25, "block_bits": 64, "parts": 2},
 }
+EPOCHS = {
+    "epochs": {"k": 7, "segment_bits": 1500},
+    "epochs in blocks of 512": {"blocks": 5, "block_bits": 512, "parts": 4},
+    "epochs in blocks of 64": {"blocks": 25, "block_bits": 64, "parts": 2},
+}
 COUNTED = {name: lambda layout=layout: plan(300, k=4, l=6, **layout) for name, layout in LAYOUTS.items()}
+COUNTED |= {name: lambda layout=layout: plan_epochs(300, r=6, **layout) for name, layout in EPOCHS.items()}
 TIMED = {
     name: lambda layout=layout: plan("60s", k=3, l=5, capacity=300, lateness="7s", **layout)
     for name, layout in LAYOUTS.items()
+}
+TIMED |= {
+    name: lambda layout=layout: plan_epochs("60s", r=5, capacity=300, lateness="7s", **layout)
+    for name, layout in EPOCHS.items()
+}
+# From a window, with k and l or r from a pair of small numbers.
+ANY_SHAPE = {name: lambda *a, layout=layout, **how: plan(*a, **layout, **how) for name, layout in LAYOUTS.items()}
+ANY_SHAPE |= {
+    name: lambda window, _, r, layout=layout, **how: plan_epochs(window, r, **layout, **how)
+    for name, layout in EPOCHS.items()
 }
 
 
@@ -58,7 +76,7 @@ SIZES = [1, 2, 3, 15, 16, 17, 4095, 4096, 4097, N]
 
 
 @pytest.mark.parametrize("refresh", [True, False])
-@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("name", COUNTED)
 def test_a_batch_is_its_keys_one_by_one(name, refresh):
     keys = stream(N)
     one_by_one = COUNTED[name]()
@@ -82,7 +100,7 @@ def test_a_batch_is_its_keys_one_by_one(name, refresh):
 
 
 @pytest.mark.parametrize("refresh", [True, False])
-@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("name", COUNTED)
 def test_a_batch_is_its_keys_one_by_one_in_time(name, refresh):
     keys, at = stream(N), times(N)
     one_by_one = TIMED[name]()
@@ -108,7 +126,7 @@ def test_a_batch_is_its_keys_one_by_one_in_time(name, refresh):
             assert inserting.to_bytes() == f.to_bytes(), size
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("name", COUNTED)
 def test_a_batch_of_queries_is_its_keys_one_by_one_at_any_times(name):
     f = TIMED[name]()
     at = np.arange(400) / 5
@@ -131,12 +149,12 @@ def test_a_batch_of_queries_is_its_keys_one_by_one_at_any_times(name):
 @given(
     window=st.integers(1, 40),
     shape=st.tuples(st.integers(1, 5), st.integers(1, 8)),
-    layout=st.sampled_from(list(LAYOUTS.values())),
+    make=st.sampled_from(list(ANY_SHAPE.values())),
     refresh=st.booleans(),
     batches=st.lists(st.lists(st.integers(0, 60), max_size=60), max_size=12),
 )
-def test_no_key_of_the_last_insertions_is_missed(window, shape, layout, refresh, batches):
-    f = plan(window, *shape, **layout)
+def test_no_key_of_the_last_insertions_is_missed(window, shape, make, refresh, batches):
+    f = make(window, *shape)
     last, inserted = {}, 0
     for batch in batches:
         for key, seen in zip(batch, f.duplicated(batch, refresh=refresh), strict=True):
@@ -154,13 +172,13 @@ def test_no_key_of_the_last_insertions_is_missed(window, shape, layout, refresh,
     window=st.integers(1, 40),
     lateness=st.integers(0, 30),
     shape=st.tuples(st.integers(1, 5), st.integers(1, 8)),
-    layout=st.sampled_from(list(LAYOUTS.values())),
+    make=st.sampled_from(list(ANY_SHAPE.values())),
     refresh=st.booleans(),
     start=st.sampled_from([-9_000_000_000, -17, 0, 1_700_000_000, 9_000_000_000]),
     data=st.data(),
 )
-def test_no_key_of_the_last_while_is_missed(window, lateness, shape, layout, refresh, start, data):
-    f = plan(timedelta(seconds=window), *shape, capacity=50, lateness=timedelta(seconds=lateness), **layout)
+def test_no_key_of_the_last_while_is_missed(window, lateness, shape, make, refresh, start, data):
+    f = make(timedelta(seconds=window), *shape, capacity=50, lateness=timedelta(seconds=lateness))
     last, latest = {}, start
     event = st.tuples(st.integers(0, 60), st.sampled_from([0, 1, 1, 2, 5, 20, 41, 300]), st.integers(0, lateness))
     for batch in data.draw(st.lists(st.lists(event, max_size=60), max_size=8)):
@@ -179,10 +197,11 @@ def test_no_key_of_the_last_while_is_missed(window, lateness, shape, layout, ref
                 assert f.query(kept, at=asked).all()
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("block_bits", [None, 64, 512])
-def test_keys_beyond_window_and_slack_are_reported_at_most_at_the_rate(block_bits):
+def test_keys_beyond_window_and_slack_are_reported_at_most_at_the_rate(family, block_bits):
     for window, fpr in [(1000, 0.05), (20_000, 0.01)]:
-        f = lately.AgePartitionedBloomFilter(window, fpr, block_bits=block_bits)
+        f = family(window, fpr, block_bits=block_bits)
         n = 10 * window
         for start in range(0, n, window // 3):
             f.insert(np.arange(start, min(start + window // 3, n)))
@@ -212,7 +231,7 @@ def test_the_window_and_the_slack_are_exact(layout):
 # ------------------------------------------------------------------------------------------------ time
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("name", COUNTED)
 def test_keys_expire_while_nothing_is_inserted(name):
     f = TIMED[name]()
     keys = np.arange(50)
@@ -376,15 +395,17 @@ COUNT, TIME = {"window": 1000, "fpr": 0.01}, {"window": "1min", "fpr": 0.01, "ca
         (TIME, {"capacity": 2**50}, MemoryError, "bytes"),
     ],
 )
-def test_a_parameter_that_cannot_be_is_named(base, change, kind, name):
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_parameter_that_cannot_be_is_named(family, base, change, kind, name):
     with pytest.raises(kind) as caught:
-        lately.AgePartitionedBloomFilter(**base | change)
+        family(**base | change)
     said = " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
     assert caught.type is kind
     assert any(word in said for word in name.split("|")), said
 
 
 GIVEN = {"window": 100, "k": 3, "l": 5, "slice_bits": 500}
+GIVEN_EPOCHS = {"window": 100, "r": 5, "k": 3, "segment_bits": 500}
 
 
 @pytest.mark.parametrize(
@@ -413,6 +434,33 @@ def test_a_parameter_of_the_paper_that_cannot_be_is_named(change, kind, name):
     assert any(word in said for word in name.split("|")), said
 
 
+@pytest.mark.parametrize(
+    ("change", "kind", "name"),
+    [
+        *(({name: x}, ValueError, name) for name in ("r", "k", "segment_bits") for x in (0, -1, 2**64, 2**100)),
+        *(({name: x}, TypeError, name) for name in ("r", "k", "segment_bits") for x in (1.0, "1")),
+        ({"r": 128}, ValueError, "r must lie in 1..=127"),
+        ({"k": 65}, ValueError, "k must lie in 1..=64"),
+        ({"segment_bits": 2}, ValueError, "segment_bits must be at least k=3"),
+        ({"k": None}, ValueError, "k and segment_bits, or blocks"),
+        ({"segment_bits": None}, ValueError, "k and segment_bits, or blocks"),
+        ({"blocks": 5}, ValueError, "k and segment_bits, or blocks"),
+        ({"k": None, "segment_bits": None, "blocks": 0}, ValueError, "blocks"),
+        ({"k": None, "segment_bits": None, "blocks": 5, "block_bits": 100}, ValueError, "block_bits"),
+        ({"k": None, "segment_bits": None, "blocks": 5, "parts": 3}, ValueError, "parts"),
+        ({"segment_bits": 2**63}, ValueError, "2**60 bytes"),
+        ({"segment_bits": 2**50}, MemoryError, "bytes"),
+        ({"window": 0}, ValueError, "window"),
+        ({"seed": -1}, ValueError, "seed"),
+    ],
+)
+def test_a_parameter_of_paper_2_that_cannot_be_is_named(change, kind, name):
+    with pytest.raises(kind) as caught:
+        plan_epochs(**GIVEN_EPOCHS | change)
+    said = " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+    assert name in said, said
+
+
 def test_the_base_class_is_not_constructed():
     with pytest.raises(TypeError):
         lately.Filter()
@@ -432,14 +480,16 @@ BUILT = [
 ]
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("given_", BUILT, ids=lambda d: " ".join(f"{k}={v}" for k, v in d.items()))
-def test_what_a_filter_says_of_itself_holds_together(given_):
-    f = lately.AgePartitionedBloomFilter(**given_)
+def test_what_a_filter_says_of_itself_holds_together(family, given_):
+    f = family(**given_)
     p = f.parameters
+    written, full = (p["k"], p["l"]) if "l" in p else (1, p["r"])
     timed = f.lateness is not None
     generation = f.slack + f.window
     kept = f.window + f.lateness if timed else f.window - 1
-    assert generation / (p["k"] + p["l"]) >= kept / p["l"] * (1 - 1e-12)
+    assert generation / (written + full) >= kept / full * (1 - 1e-12)
     assert f.window == (600 if timed else given_["window"])
     assert f.capacity == given_.get("capacity", f.window)
     assert f.lateness == ({None: 0, "90s": 90, "1h": 3600}[given_.get("lateness")] if timed else None)
@@ -456,13 +506,13 @@ def test_what_a_filter_says_of_itself_holds_together(given_):
     assert set(f.expected_accesses) == {"window", "false_positive", "absent"}
     preamble, cells = f.__reduce_ex__(5)[1]
     assert f.nbytes == memoryview(cells).nbytes == len(f.to_bytes()) - len(preamble)
-    assert f.fill.tolist() == [0.0] * (p["k"] + p["l"])
+    assert f.fill.tolist() == [0.0] * (written + full)
     assert (f.inserted, f.false_positive_rate()) == (0, 0.0)
-    assert repr(f).startswith(f"<AgePartitionedBloomFilter window={f.window}")
+    assert repr(f).startswith(f"<{family.__name__} window={f.window}")
     assert f"nbytes={f.nbytes} inserted=0>" in repr(f)
 
     how = {k: v for k, v in given_.items() if k in ("window", "capacity", "lateness", "seed")}
-    again = plan(**how, **p)
+    again = family.from_parameters(**how, **p)
     assert again.to_bytes() == f.to_bytes()
     assert (again.fpr, again.slack, repr(again)) == (f.fpr, f.slack, repr(f))
 
@@ -470,12 +520,13 @@ def test_what_a_filter_says_of_itself_holds_together(given_):
     f.insert(np.arange(3), **at)
     assert f.inserted == 3
     assert f.fill[0] > 0
-    assert (f.fill[p["k"] :] == 0).all() or f.window <= 3
+    assert (f.fill[written:] == 0).all() or f.window <= 3
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("block_bits", [None, 64, 512])
-def test_the_rate_by_the_bits_is_the_rate_that_is_measured(block_bits):
-    f = lately.AgePartitionedBloomFilter(5000, 0.02, block_bits=block_bits)
+def test_the_rate_by_the_bits_is_the_rate_that_is_measured(family, block_bits):
+    f = family(5000, 0.02, block_bits=block_bits)
     for n in (100, 6000, 40_000):
         f.insert(np.arange(f.inserted, n))
         rate, trials = f.false_positive_rate(), 200_000

@@ -32,17 +32,18 @@ def test_a_choice_is_what_it_says(request_, choice):
     assert choice.slack <= request_.get("slack", math.inf)
     # Planned load for longer than anything is remembered, then the end of a generation: the worst phase.
     timed = isinstance(f.window, float)
-    generations = f.parameters["k"] + f.parameters["l"] + 1
+    full = f.parameters.get("l") or f.parameters["r"]
+    generations = 2 * full + 20
     if timed:
-        span = math.ceil((f.window + f.lateness) * 1e9 / f.parameters["l"])
+        span = math.ceil((f.window + f.lateness) * 1e9 / full)
         each = math.ceil(f.capacity * span / (f.window * 1e9))
         at = (np.arange(generations * each) // each * span).astype("M8[ns]")
     else:
-        each = max(1, math.ceil((f.window - 1) / f.parameters["l"]))
+        each = max(1, math.ceil((f.window - 1) / full))
     keys = np.arange(generations * each)
     f.insert(keys, **({"at": at} if timed else {}))
     now = {"at": at[-1]} if timed else {}
-    kept = f.parameters["l"] * each
+    kept = full * each
     assert f.query(keys[-kept:], **now).all()
     # What this one filter reports varies as a coin with the rate of its bits. Their rate scatters about the planned one
     # from seed to seed, which tests/promise.rs holds to its expectation; here twice that is enough to see a plan for

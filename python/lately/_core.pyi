@@ -10,6 +10,7 @@ __all__ = [
     "AgePartitionedBloomFilter",
     "Filter",
     "FormatError",
+    "GuardedEpochBloomFilter",
     "__version__",
     "_from_parts",
     "from_bytes",
@@ -91,6 +92,36 @@ class AgePartitionedBloomFilter(Filter):
         l: int,
         *,
         slice_bits: int | None = None,
+        blocks: int | None = None,
+        block_bits: Literal[64, 512] = 512,
+        parts: Literal[1, 2, 4, 8] = 8,
+        capacity: int | None = None,
+        lateness: _Span | None = None,
+        seed: int = 0,
+    ) -> Self: ...
+
+@final
+class GuardedEpochBloomFilter(Filter):
+    def __new__(
+        cls,
+        window: int | _Span,
+        fpr: float | None = None,
+        *,
+        nbytes: int | None = None,
+        slack: int | _Span | None = None,
+        block_bits: Literal[64, 512] | None = None,
+        capacity: int | None = None,
+        lateness: _Span | None = None,
+        seed: int = 0,
+    ) -> Self: ...
+    @classmethod
+    def from_parameters(
+        cls,
+        window: int | _Span,
+        r: int,
+        *,
+        k: int | None = None,
+        segment_bits: int | None = None,
         blocks: int | None = None,
         block_bits: Literal[64, 512] = 512,
         parts: Literal[1, 2, 4, 8] = 8,

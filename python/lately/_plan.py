@@ -3,21 +3,19 @@
 import html
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from importlib import import_module
+from typing import Any
 
-from lately._core import AgePartitionedBloomFilter, Filter
-
-if TYPE_CHECKING:
-    import pandas as pd
+from lately._core import AgePartitionedBloomFilter, Filter, GuardedEpochBloomFilter
 
 _FAMILIES: dict[str, Callable[..., Filter]] = {
     "age-partitioned": AgePartitionedBloomFilter,
-    "age-partitioned, blocks of a word": lambda *args, **kwargs: AgePartitionedBloomFilter(
-        *args, block_bits=64, **kwargs
-    ),
-    "age-partitioned, blocks of a line": lambda *args, **kwargs: AgePartitionedBloomFilter(
-        *args, block_bits=512, **kwargs
-    ),
+    "age-partitioned, blocks of a word": partial(AgePartitionedBloomFilter, block_bits=64),
+    "age-partitioned, blocks of a line": partial(AgePartitionedBloomFilter, block_bits=512),
+    "guarded epochs": GuardedEpochBloomFilter,
+    "guarded epochs, blocks of a word": partial(GuardedEpochBloomFilter, block_bits=64),
+    "guarded epochs, blocks of a line": partial(GuardedEpochBloomFilter, block_bits=512),
 }
 
 # What a filter may cost in memory, over the smallest, to be taken because it is faster.
@@ -110,11 +108,11 @@ class Plan:
         """
         return self.best.build()
 
-    def to_pandas(self) -> "pd.DataFrame":
-        """Give the table as a DataFrame, a row a choice."""
-        import pandas as pd
-
-        return pd.DataFrame([dict(zip(_COLUMNS, _row(choice), strict=True)) for choice in self.choices])
+    def to_pandas(self) -> Any:
+        """Give the table as a pandas DataFrame, a row a choice."""
+        return import_module("pandas").DataFrame(
+            [dict(zip(_COLUMNS, _row(choice), strict=True)) for choice in self.choices]
+        )
 
     def __repr__(self) -> str:
         rows = [_COLUMNS, *([_text(cell) for cell in _row(choice)] for choice in self.choices)]
@@ -147,7 +145,7 @@ def _row(choice: Choice) -> list[Any]:
 
 def _text(cell: object) -> str:
     if isinstance(cell, float):
-        return f"{cell:.3g}"
+        return f"{cell:,.0f}" if cell >= 1000 else f"{cell:.3g}"
     return f"{cell:,}" if isinstance(cell, int) else str(cell)
 
 

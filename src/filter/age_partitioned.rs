@@ -37,6 +37,12 @@ pub struct Ring<C> {
 }
 
 impl<C: Cells> Ring<C> {
+    /// A ring of `slices` slices, of which an insertion writes the `k` newest; with what ages it.
+    pub(super) fn aged(cells: C, k: u32, slices: u32, clock: Clock, words: Words) -> Box<dyn Engine> {
+        let layout = Self { cells, stride: cells.words(), k, slices };
+        Box::new(Aged { layout, words, clock })
+    }
+
     /// Where in the ring the slice of an age is.
     #[inline(always)]
     fn slice(&self, newest: u32, age: u32) -> usize {
@@ -88,7 +94,7 @@ impl<C: Cells> Layout for Ring<C> {
     fn fetch_newest(&self, words: Address, Phase { newest, .. }: Phase, hash: u64) {
         for age in 0..self.k {
             let slice = self.slice(newest, age);
-            words.fetch(slice * self.stride + self.cells.word(slice, hash));
+            self.cells.fetch(words, slice * self.stride, slice, hash);
         }
     }
 
@@ -137,6 +143,29 @@ impl<C: Cells> Layout for Ring<C> {
     }
 }
 
+/// [`Ring::aged`] of slices of `blocks` blocks, whose size and number of parts a shape has checked.
+pub(super) fn blocked(
+    blocks: u64,
+    block_bits: u32,
+    parts: u32,
+    k: u32,
+    slices: u32,
+    clock: Clock,
+    words: Words,
+) -> Box<dyn Engine> {
+    match (block_bits, parts) {
+        (64, 1) => Ring::aged(Blocks::<1, 1>::new(blocks), k, slices, clock, words),
+        (64, 2) => Ring::aged(Blocks::<1, 2>::new(blocks), k, slices, clock, words),
+        (64, 4) => Ring::aged(Blocks::<1, 4>::new(blocks), k, slices, clock, words),
+        (64, 8) => Ring::aged(Blocks::<1, 8>::new(blocks), k, slices, clock, words),
+        (512, 1) => Ring::aged(Blocks::<8, 1>::new(blocks), k, slices, clock, words),
+        (512, 2) => Ring::aged(Blocks::<8, 2>::new(blocks), k, slices, clock, words),
+        (512, 4) => Ring::aged(Blocks::<8, 4>::new(blocks), k, slices, clock, words),
+        (512, 8) => Ring::aged(Blocks::<8, 8>::new(blocks), k, slices, clock, words),
+        _ => unreachable!("a shape has no other blocks"),
+    }
+}
+
 /// An age-partitioned Bloom filter: has a key been inserted within the last `window` insertions, or span of time?
 #[derive(Clone)]
 pub struct AgePartitioned {
@@ -180,23 +209,12 @@ impl AgePartitioned {
     }
 
     fn assemble(shape: Shape, clock: Clock, seed: u64, words: Words) -> Self {
-        fn aged<C: Cells>(cells: C, shape: Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
-            let layout = Ring { cells, stride: cells.words(), k: shape.k, slices: shape.k + shape.l };
-            Box::new(Aged { layout, words, clock })
-        }
+        let slices = shape.k + shape.l;
         let ring = match shape.segment {
-            Segment::Slice { bits } => aged(Slice::new(bits), shape, clock, words),
-            Segment::Blocks { blocks, block_bits, parts } => match (block_bits, parts) {
-                (64, 1) => aged(Blocks::<1, 1>::new(blocks), shape, clock, words),
-                (64, 2) => aged(Blocks::<1, 2>::new(blocks), shape, clock, words),
-                (64, 4) => aged(Blocks::<1, 4>::new(blocks), shape, clock, words),
-                (64, 8) => aged(Blocks::<1, 8>::new(blocks), shape, clock, words),
-                (512, 1) => aged(Blocks::<8, 1>::new(blocks), shape, clock, words),
-                (512, 2) => aged(Blocks::<8, 2>::new(blocks), shape, clock, words),
-                (512, 4) => aged(Blocks::<8, 4>::new(blocks), shape, clock, words),
-                (512, 8) => aged(Blocks::<8, 8>::new(blocks), shape, clock, words),
-                _ => unreachable!("Shape::new allows no other blocks"),
-            },
+            Segment::Slice { bits } => Ring::aged(Slice::new(bits), shape.k, slices, clock, words),
+            Segment::Blocks { blocks, block_bits, parts } => {
+                blocked(blocks, block_bits, parts, shape.k, slices, clock, words)
+            }
         };
         Self { shape, seed, ring }
     }

@@ -2,8 +2,10 @@
 //! lets age.
 
 mod age_partitioned;
+mod guarded_epoch;
 
 pub use age_partitioned::AgePartitioned;
+pub use guarded_epoch::GuardedEpoch;
 
 use crate::Error;
 use crate::batch::Engine;

@@ -3,6 +3,7 @@
 mod age_partitioned;
 mod errors;
 mod filter;
+mod guarded_epoch;
 mod keys;
 mod saving;
 mod times;
@@ -10,10 +11,17 @@ mod whole;
 
 use pyo3::prelude::*;
 
+use crate::filter::{AgePartitioned, GuardedEpoch};
+
 /// The Python object of a filter, of its own class.
 fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<PyAny>> {
+    let kind = filter.kind();
     let base = PyClassInitializer::from(filter::Filter::new(filter));
-    Ok(Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any())
+    Ok(match kind {
+        GuardedEpoch::KIND => Py::new(py, base.add_subclass(guarded_epoch::GuardedEpochBloomFilter))?.into_any(),
+        AgePartitioned::KIND => Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any(),
+        kind => unreachable!("filters of kind {kind} have no class"),
+    })
 }
 
 /// Sliding-window filters; import them from `lately`.
@@ -25,6 +33,8 @@ mod _core {
     use super::errors::FormatError;
     #[pymodule_export]
     use super::filter::Filter;
+    #[pymodule_export]
+    use super::guarded_epoch::GuardedEpochBloomFilter;
     #[pymodule_export]
     use super::keys::hash_keys;
     #[pymodule_export]

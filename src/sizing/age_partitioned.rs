@@ -3,6 +3,7 @@
 mod choose;
 
 pub use choose::{Budget, choose};
+pub(super) use choose::{allowed_slack, refuse_below, too_little_slack};
 
 use super::{fill, runs};
 use crate::Error;
@@ -76,13 +77,7 @@ impl Shape {
         }
         match segment {
             Segment::Slice { bits: 0 } => return Err(Error::value("slice_bits must be at least 1, got 0")),
-            Segment::Blocks { blocks: 0, .. } => return Err(Error::value("blocks must be at least 1, got 0")),
-            Segment::Blocks { block_bits, parts, .. } => {
-                check_block_bits(block_bits)?;
-                if ![1, 2, 4, 8].contains(&parts) {
-                    return Err(Error::value(format!("parts must be 1, 2, 4 or 8, got {parts}")));
-                }
-            }
+            Segment::Blocks { blocks, block_bits, parts } => check_blocks(blocks, block_bits, parts)?,
             Segment::Slice { .. } => {}
         }
         let shape = Self { k, l, segment };
@@ -121,13 +116,13 @@ impl Shape {
 
     /// Probability that a key never inserted is reported present, just before a shift: the worst phase.
     pub fn false_positive_rate(&self, keys_per_generation: u64) -> f64 {
-        let same_hash = self.same_hash(keys_per_generation);
-        same_hash + (1.0 - same_hash) * runs::false_positive_rate(self.k, &self.worst_fills(keys_per_generation))
+        let rate = runs::false_positive_rate(self.k, &self.worst_fills(keys_per_generation));
+        fill::or_same_hash(rate, self.keys_remembered(keys_per_generation))
     }
 
-    /// The floor under that: a key whose hash is that of another, of which some trace is left for k + l generations.
-    fn same_hash(&self, keys_per_generation: u64) -> f64 {
-        fill::same_hash(keys_per_generation.saturating_mul(u64::from(self.k + self.l))).min(1.0)
+    /// Keys that have left some trace, at the most.
+    fn keys_remembered(&self, keys_per_generation: u64) -> u64 {
+        keys_per_generation.saturating_mul(u64::from(self.k + self.l))
     }
 
     /// Keys beyond the window that are still reported, as a share of l generations, just before a shift:
@@ -150,7 +145,18 @@ impl Shape {
     }
 }
 
-fn check_block_bits(block_bits: u32) -> Result<(), Error> {
+/// Refuses blocks that a ring cannot have.
+pub(super) fn check_blocks(blocks: u64, block_bits: u32, parts: u32) -> Result<(), Error> {
+    if blocks == 0 {
+        return Err(Error::value("blocks must be at least 1, got 0"));
+    }
+    if ![1, 2, 4, 8].contains(&parts) {
+        return Err(Error::value(format!("parts must be 1, 2, 4 or 8, got {parts}")));
+    }
+    check_block_bits(block_bits)
+}
+
+pub(super) fn check_block_bits(block_bits: u32) -> Result<(), Error> {
     if [64, 512].contains(&block_bits) {
         Ok(())
     } else {

@@ -75,6 +75,12 @@ pub fn same_hash(keys: u64) -> f64 {
     keys as f64 / 18_446_744_073_709_551_616.0
 }
 
+/// Chance that a fresh key is reported for its cells, with `rate`, or for a hash that is that of one of `keys` others.
+pub fn or_same_hash(rate: f64, keys: u64) -> f64 {
+    let same = same_hash(keys);
+    same + (1.0 - same) * rate
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

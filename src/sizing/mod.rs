@@ -10,4 +10,5 @@
 
 pub mod age_partitioned;
 pub mod fill;
+pub mod guarded_epoch;
 pub mod runs;

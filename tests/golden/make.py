@@ -17,6 +17,7 @@ HERE = Path(__file__).parent
 ANSWERS = HERE / "answers.json"
 
 plan = lately.AgePartitionedBloomFilter.from_parameters
+epochs_plan = lately.GuardedEpochBloomFilter.from_parameters
 
 
 def plain() -> lately.Filter:
@@ -49,7 +50,29 @@ def fresh() -> lately.Filter:
     return plan("1s", k=1, l=2, blocks=1, parts=1, capacity=1)
 
 
-FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in (plain, lines, words, timed, fresh)}
+def epochs() -> lately.Filter:
+    f = epochs_plan(300, r=4, k=7, segment_bits=1001, seed=5)
+    f.insert(np.arange(1234))
+    f.insert([f"key {i}" for i in range(77)])
+    return f
+
+
+def epochs_in_lines() -> lately.Filter:
+    f = epochs_plan(500, r=3, blocks=7, block_bits=512, parts=8, seed=2**63)
+    f.duplicated(np.arange(3000) % 701)
+    return f
+
+
+def epochs_timed() -> lately.Filter:
+    f = epochs_plan("10min", r=5, blocks=60, block_bits=64, parts=4, capacity=200, lateness="30s", seed=1)
+    i = np.arange(700)
+    f.insert(i, at=np.datetime64(1_700_000_000_123_456_789, "ns") + (4 * i - 29 * (i % 2)) * np.timedelta64(1, "s"))
+    return f
+
+
+FILTERS: dict[str, Callable[[], lately.Filter]] = {
+    f.__name__: f for f in (plain, lines, words, timed, fresh, epochs, epochs_in_lines, epochs_timed)
+}
 
 
 def answers(f: lately.Filter) -> str:

@@ -14,6 +14,21 @@ pub enum Budget {
     Bytes(u64),
 }
 
+impl Budget {
+    /// Refuses what no filter can have, whatever its window.
+    pub(in crate::sizing) fn check(self) -> Result<(), Error> {
+        match self {
+            Self::Rate(fpr) if !(fpr > 0.0 && fpr < 1.0) => {
+                Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")))
+            }
+            Self::Bytes(bytes) if bytes > MAX_BYTES => {
+                Err(Error::value(format!("nbytes must be at most 2**60, got {bytes}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// The shape for a window and a budget.
 ///
 /// Considered are all k + l <= [`MAX_SLICES`] (with `block_bits`: blocks of so many bits, in 1, 2, 4 or 8 parts) whose
@@ -32,6 +47,7 @@ pub enum Budget {
 /// 30.9; in blocks of 512 bits k = 1, l = 2 at 18.8 and 28.7.
 pub fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Option<u32>) -> Result<Shape, Error> {
     let window = window.check()?;
+    budget.check()?;
     if let Some(block_bits) = block_bits {
         check_block_bits(block_bits)?;
     }
@@ -43,15 +59,7 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Op
 }
 
 fn fewest_segments_for_rate(candidates: &[Candidate], fpr: f64) -> Result<Shape, Error> {
-    if !(fpr > 0.0 && fpr < 1.0) {
-        return Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")));
-    }
-    let floor = candidates.iter().map(|c| c.shape(1).same_hash(c.keys)).fold(1.0, f64::min);
-    if fpr <= floor {
-        return Err(Error::value(format!(
-            "fpr must be above {floor:.1e} for this window, where 64-bit hashes of its keys are the same; got {fpr:e}"
-        )));
-    }
+    refuse_below(candidates.iter().map(|c| c.shape(1).keys_remembered(c.keys)), fpr)?;
     let mut least = MAX_BYTES;
     for candidate in most_segments_first(candidates) {
         if let Some(shape) = candidate.smallest(fpr, least) {
@@ -65,9 +73,6 @@ fn fewest_segments_for_rate(candidates: &[Candidate], fpr: f64) -> Result<Shape,
 }
 
 fn fewest_segments_for_bytes(candidates: &[Candidate], bytes: u64) -> Result<Shape, Error> {
-    if bytes > MAX_BYTES {
-        return Err(Error::value(format!("nbytes must be at most 2**60, got {bytes}")));
-    }
     let needed = candidates.iter().map(|c| c.bytes_per_unit()).min().expect("a candidate has the least slack");
     if bytes < needed {
         return Err(Error::value(format!("nbytes must be at least {needed} for this window and slack, got {bytes}")));
@@ -84,6 +89,17 @@ fn fewest_segments_for_bytes(candidates: &[Candidate], bytes: u64) -> Result<Sha
     Ok(shape)
 }
 
+/// Refuses a rate below the floor that equal hashes lay, of any choice of the keys it remembers.
+pub(in crate::sizing) fn refuse_below(remembered: impl Iterator<Item = u64>, fpr: f64) -> Result<(), Error> {
+    let floor = fill::same_hash(remembered.min().unwrap_or(0));
+    if fpr > floor {
+        return Ok(());
+    }
+    Err(Error::value(format!(
+        "fpr must be above {floor:.1e} for this window, where 64-bit hashes of its keys are the same; got {fpr:e}"
+    )))
+}
+
 /// Runs of candidates with the same number of segments, the fewest first.
 fn by_segments(candidates: &[Candidate]) -> impl DoubleEndedIterator<Item = &[Candidate]> {
     candidates.chunk_by(|a, b| a.k + a.l == b.k + b.l)
@@ -97,7 +113,7 @@ fn most_segments_first(candidates: &[Candidate]) -> impl Iterator<Item = &Candid
 
 /// Every (k, l, parts) whose slack is allowed, by k + l, then k, then parts.
 fn candidates(window: Window, slack: Option<u64>, block_bits: Option<u32>) -> Result<Vec<Candidate>, Error> {
-    let bound = slack.unwrap_or_else(|| default_slack(window));
+    let bound = allowed_slack(window, slack);
     let grains: Vec<Grain> = match block_bits {
         None => vec![Grain::Word],
         Some(block_bits) => [1, 2, 4, 8].map(|parts| Grain::Block { block_bits, parts }).to_vec(),
@@ -115,22 +131,28 @@ fn candidates(window: Window, slack: Option<u64>, block_bits: Option<u32>) -> Re
         }
     }
     if found.is_empty() {
-        let in_units = |slack: u64| match window {
-            Window::Count { .. } => format!("{slack} insertions"),
-            Window::Time { .. } => format!("{} s", slack as f64 / 1e9),
-        };
-        let (least, bound) = (in_units(least), in_units(bound));
-        return Err(Error::value(format!("slack must be at least {least} for this window, got {bound}")));
+        return Err(too_little_slack(window, least, bound));
     }
     Ok(found)
 }
 
-fn default_slack(window: Window) -> u64 {
+/// The error for a slack that no candidate keeps; `least` is what the best of them has.
+pub(in crate::sizing) fn too_little_slack(window: Window, least: u64, bound: u64) -> Error {
+    let in_units = |slack: u64| match window {
+        Window::Count { .. } => format!("{slack} insertions"),
+        Window::Time { .. } => format!("{} s", slack as f64 / 1e9),
+    };
+    let (least, bound) = (in_units(least), in_units(bound));
+    Error::value(format!("slack must be at least {least} for this window, got {bound}"))
+}
+
+/// The slack asked for, or the default: see [`choose`].
+pub(in crate::sizing) fn allowed_slack(window: Window, slack: Option<u64>) -> u64 {
     let half = match window {
         Window::Count { insertions } => insertions / 2,
         Window::Time { span, lateness, .. } => lateness + (span + lateness) / 2,
     };
-    half.max(64)
+    slack.unwrap_or(half.max(64))
 }
 
 /// What a segment's size is a whole number of.
@@ -304,7 +326,7 @@ mod tests {
             windows.chain([(1, 0), (129, 0), (1_000_000_007, 0), (1000, 5000), (1, 99)].map(|(s, l)| time(s, l)))
         {
             let shape = choose(window, Budget::Rate(0.01), None, None).unwrap();
-            assert!(window.slack(shape.l, shape.k) <= default_slack(window), "{window:?}");
+            assert!(window.slack(shape.l, shape.k) <= allowed_slack(window, None), "{window:?}");
         }
     }
 

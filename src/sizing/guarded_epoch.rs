@@ -1,0 +1,230 @@
+//! The shape of a guarded-epoch Bloom filter (paper 2, plain and blocked): what it costs and what it promises.
+
+mod choose;
+
+pub use choose::choose;
+
+use super::age_partitioned::{MAX_BYTES, MAX_SLICES, check_block_bits, check_blocks};
+use super::{fill, runs};
+use crate::Error;
+
+/// Most bits a key may set in a plain segment. Rates that need more lie below the collisions of 64-bit hashes.
+pub const MAX_PARTS: u32 = 64;
+
+/// One of the r + 1 parts of the filter, each of which holds the keys of one epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Segment {
+    /// A partitioned Bloom filter; a key sets one bit in each part.
+    Bloom {
+        /// s, the bits it has; what is left of them after division into k equal parts stays unused.
+        bits: u64,
+        /// k: parts, and bits set by a key.
+        k: u32,
+    },
+    /// A blocked Bloom filter; a key sets one bit in each part of one block (paper 2, section 2, last paragraph).
+    Blocks {
+        /// Number of blocks.
+        blocks: u64,
+        /// Bits of a block, 64 (a word) or 512 (a cache line).
+        block_bits: u32,
+        /// Parts of a block, and bits set by a key: 1, 2, 4 or 8.
+        parts: u32,
+    },
+}
+
+impl Segment {
+    /// Whole 64-bit words.
+    fn words(self) -> u64 {
+        match self {
+            Self::Bloom { bits, .. } => bits.div_ceil(64),
+            Self::Blocks { blocks, block_bits, .. } => blocks.saturating_mul(u64::from(block_bits / 64)),
+        }
+    }
+
+    /// Chance that a fresh key matches after `keys` distinct keys.
+    ///
+    /// Paper 2, proposition 2, has (1 - e^(-kn/s))^k. A power of the mean is not the mean of the power; but the parts
+    /// of a plain segment are filled independently, and so the power is exact here ([`fill::slice`] for e). Blocks are
+    /// filled unequally: [`fill::blocks`].
+    pub fn match_rate(self, keys: u64) -> f64 {
+        match self {
+            Self::Bloom { bits, k } => fill::slice(bits / u64::from(k), keys).powi(k as i32),
+            Self::Blocks { blocks, block_bits, parts } => fill::blocks(blocks, block_bits, parts, keys),
+        }
+    }
+}
+
+/// Everything that determines the size and the error of a guarded-epoch filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Full epochs kept: the window is r epochs. The filter has r + 1 segments, one of them the guard.
+    pub r: u32,
+    /// Each of the r + 1 segments.
+    pub segment: Segment,
+}
+
+impl Shape {
+    /// A shape whose parameters are in range: r at least 1, at most [`MAX_SLICES`] segments, at most [`MAX_BYTES`]
+    /// bytes.
+    pub fn new(r: u32, segment: Segment) -> Result<Self, Error> {
+        if !(1..MAX_SLICES).contains(&r) {
+            return Err(Error::value(format!("r must lie in 1..={}, got {r}", MAX_SLICES - 1)));
+        }
+        match segment {
+            Segment::Bloom { bits, k } => {
+                if !(1..=MAX_PARTS).contains(&k) {
+                    return Err(Error::value(format!("k must lie in 1..={MAX_PARTS}, got {k}")));
+                }
+                if bits < k.into() {
+                    return Err(Error::value(format!("segment_bits must be at least k={k}, got {bits}")));
+                }
+            }
+            Segment::Blocks { blocks, block_bits, parts } => check_blocks(blocks, block_bits, parts)?,
+        }
+        let shape = Self { r, segment };
+        if shape.nbytes() > MAX_BYTES {
+            return Err(Error::value(format!("{} segments of {segment:?} are more than 2**60 bytes", r + 1)));
+        }
+        Ok(shape)
+    }
+
+    /// Bytes of all r + 1 segments, each of whole words.
+    pub fn nbytes(&self) -> u64 {
+        self.segment.words().saturating_mul(8 * u64::from(self.r + 1))
+    }
+
+    /// Bits of memory per key of a window of `keys` keys.
+    pub fn bits_per_key(&self, keys: u64) -> f64 {
+        8.0 * self.nbytes() as f64 / keys as f64
+    }
+
+    /// Probability that a key never inserted is reported present at the end of an epoch, when all r + 1 segments hold
+    /// `keys_per_epoch` distinct keys: the worst phase. Averaged over the phase it is about a tenth lower at r = 8 and
+    /// k = 8 (erratum GEBF-3).
+    ///
+    /// 1 - (1 - p)^(r + 1) with p of [`Segment::match_rate`] (paper 2, proposition 2). Segments hold different keys,
+    /// so for a fresh key they match independently, and the product is exact whether they share positions or not.
+    pub fn false_positive_rate(&self, keys_per_epoch: u64) -> f64 {
+        let rate = -(f64::from(self.r + 1) * (-self.segment.match_rate(keys_per_epoch)).ln_1p()).exp_m1();
+        fill::or_same_hash(rate, self.keys_remembered(keys_per_epoch))
+    }
+
+    /// Keys that have left some trace, at the most.
+    fn keys_remembered(&self, keys_per_epoch: u64) -> u64 {
+        keys_per_epoch.saturating_mul(u64::from(self.r + 1))
+    }
+
+    /// Keys beyond the window that are still reported, as a share of r epochs, at the end of an epoch: those of the
+    /// guard, 1/r (paper 1, definition 2, for the k = 1 that a ring of epochs has).
+    pub fn npws(&self) -> f64 {
+        1.0 / f64::from(self.r)
+    }
+
+    /// Segments that a query reads when it asks the oldest first and stops at a match, at the end of an epoch:
+    /// Algorithm 1 of paper 1 for k = 1.
+    pub fn expected_accesses(&self, keys_per_epoch: u64) -> runs::Accesses {
+        runs::expected_accesses(1, self.r, &vec![self.segment.match_rate(keys_per_epoch); self.r as usize + 1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bloom(bits: u64, k: u32) -> Segment {
+        Segment::Bloom { bits, k }
+    }
+
+    fn blocks(blocks: u64, block_bits: u32, parts: u32) -> Segment {
+        Segment::Blocks { blocks, block_bits, parts }
+    }
+
+    #[test]
+    fn sizes_are_whole_words() {
+        let bytes = |segment| Shape::new(3, segment).unwrap().nbytes();
+        assert_eq!([bytes(bloom(3, 3)), bytes(bloom(64, 3)), bytes(bloom(65, 3))], [4 * 8, 4 * 8, 4 * 16]);
+        assert_eq!(bytes(blocks(5, 512, 4)), 4 * 5 * 64);
+        assert_eq!(Shape::new(3, bloom(128, 2)).unwrap().bits_per_key(100), 4.0 * 128.0 / 100.0);
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_named() {
+        for (r, segment, words) in [
+            (0, bloom(64, 4), "r must lie in 1..=127, got 0"),
+            (128, bloom(64, 4), "r must lie in 1..=127, got 128"),
+            (u32::MAX, bloom(64, 4), "r must lie in 1..=127"),
+            (3, bloom(64, 0), "k must lie in 1..=64, got 0"),
+            (3, bloom(1000, 65), "k must lie in 1..=64, got 65"),
+            (3, bloom(3, 4), "segment_bits must be at least k=4, got 3"),
+            (3, blocks(0, 64, 4), "blocks must be at least 1, got 0"),
+            (3, blocks(1, 96, 4), "block_bits must be 64 or 512, got 96"),
+            (3, blocks(1, 64, 3), "parts must be 1, 2, 4 or 8, got 3"),
+            (3, bloom(u64::MAX, 4), "2**60"),
+            (3, blocks(u64::MAX, 512, 8), "2**60"),
+        ] {
+            let error = Shape::new(r, segment).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        assert!(Shape::new(127, blocks(1 << 47, 512, 8)).is_ok());
+    }
+
+    /// Every way that `keys` keys of `parts` parts can fall into a segment, all equally likely, and of them those in
+    /// which bit 0 of every part is set; any other bits a fresh key may have are as likely.
+    fn matching_share(part_bits: u64, parts: u32, keys: u64) -> f64 {
+        let bits = parts as usize * keys as usize;
+        let (mut all, mut matching) = (0_u64, 0_u64);
+        for mut falls in 0..part_bits.pow(bits as u32) {
+            let mut zero_set = vec![false; parts as usize];
+            for bit in 0..bits {
+                zero_set[bit % parts as usize] |= falls % part_bits == 0;
+                falls /= part_bits;
+            }
+            all += 1;
+            matching += u64::from(zero_set.into_iter().all(|set| set));
+        }
+        matching as f64 / all as f64
+    }
+
+    #[test]
+    fn a_plain_segment_matches_as_often_as_enumeration_says() {
+        for (part_bits, parts, keys) in [(2, 1, 3), (2, 3, 4), (3, 2, 4), (4, 2, 3), (5, 3, 2), (7, 1, 5), (3, 3, 3)] {
+            let exact = matching_share(part_bits, parts, keys);
+            let rate = bloom(part_bits * u64::from(parts), parts).match_rate(keys);
+            assert!((rate / exact - 1.0).abs() < 1e-12, "{part_bits} {parts} {keys}: {rate} is not {exact}");
+        }
+        // What a remainder of bits adds to the memory it does not add to the parts.
+        assert_eq!(bloom(11, 4).match_rate(3), bloom(8, 4).match_rate(3));
+    }
+
+    /// The rings of the age-partitioned filter with k = 1 are the same thing, by formulas of their own.
+    #[test]
+    fn rate_and_slack_are_those_of_a_ring_with_one_slice_written() {
+        for segment in [bloom(5000, 4), bloom(700, 1), blocks(40, 64, 4), blocks(9, 512, 8)] {
+            for r in [1, 4, 127] {
+                let shape = Shape::new(r, segment).unwrap();
+                let full = vec![segment.match_rate(200); r as usize + 1];
+                let ring = runs::false_positive_rate(1, &full);
+                assert!((shape.false_positive_rate(200) / ring - 1.0).abs() < 1e-12);
+                assert!((shape.npws() / runs::npws(1, r, &full) - 1.0).abs() < 1e-12);
+            }
+        }
+        let certain = Shape::new(3, bloom(1, 1)).unwrap();
+        assert_eq!([certain.false_positive_rate(0), certain.false_positive_rate(1)], [0.0, 1.0]);
+    }
+
+    /// The figures of errata GEBF-3 and GEBF-4 for paper 2's Table 1, which are for classical segments with e: parts of
+    /// whole bits are 0.1 to 0.3 % above. The last column is how much lower the average phase lies.
+    #[test]
+    fn the_figures_of_table_1() {
+        for (r, k, classical, lower) in [(4, 8, 0.022837, 0.169), (8, 8, 0.022782, 0.094), (8, 9, 0.022629, 0.096)] {
+            let shape = Shape::new(r, bloom(280_000 / u64::from(r + 1), k)).unwrap();
+            let keys = 20_000 / u64::from(r);
+            let peak = shape.false_positive_rate(keys);
+            assert!((1.0003..1.003).contains(&(peak / classical)), "{peak}");
+            let spared = |keys| 1.0 - shape.segment.match_rate(keys);
+            let at = |in_current| 1.0 - spared(in_current) * spared(keys).powi(r as i32);
+            let average = (1..=keys).map(at).sum::<f64>() / keys as f64;
+            assert!((1.0 - average / peak - lower).abs() < 0.001, "{average} at r = {r}");
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! The promise of the guarded-epoch filter, plain and blocked: no key of the window missing through three turns of the
+//! ring, exactly r * epoch + 1 to (r + 1) * epoch insertions retained, and at the end of an epoch neither more nor
+//! fewer false positives than the sizing says. At the end the synthetic rows of paper 2's Table 1, measured beside theory:
+//! `cargo test --test guarded_epoch synthetic -- --nocapture` prints them.
+//!
+//! Each check is a function that says what is wrong, so that it can be shown to fail.
+
+mod common;
+
+use std::collections::HashSet;
+
+use common::{insert, key, present};
+use lately::clock::{Moments, Window};
+use lately::filter::{Filter, GuardedEpoch};
+use lately::sizing::age_partitioned::Budget;
+use lately::sizing::fill;
+use lately::sizing::guarded_epoch::{Segment, Shape, choose};
+
+const WINDOWS: [u64; 4] = [1, 7, 1000, 100_003];
+const RATES: [f64; 4] = [0.1, 0.01, 0.001, 1e-5];
+const BLOCK_BITS: [Option<u32>; 3] = [None, Some(64), Some(512)];
+
+const fn count(insertions: u64) -> Window {
+    Window::Count { insertions }
+}
+
+/// Calls `check` for every window, rate and layout that the promise is held to.
+fn for_all(check: impl Fn(Shape, u64, f64) + Sync) {
+    std::thread::scope(|scope| {
+        for block_bits in BLOCK_BITS {
+            let check = &check;
+            scope.spawn(move || {
+                for window in WINDOWS {
+                    for rate in RATES {
+                        let shape = choose(count(window), Budget::Rate(rate), None, block_bits).unwrap();
+                        check(shape, window, rate);
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// The last `window` keys, through three full turns of the ring of a filter made for `promised`.
+fn check_window(shape: Shape, promised: u64, window: u64) -> Result<(), String> {
+    let mut filter = GuardedEpoch::new(shape, count(promised), 0).unwrap();
+    let epoch = count(promised).generation(shape.r);
+    let turns = 3 * u64::from(shape.r + 1) * epoch;
+    common::check_window(&mut filter, window, epoch, turns + 1).map_err(|error| format!("{shape:?}: {error}"))
+}
+
+#[test]
+fn no_key_of_the_window_is_ever_missing() {
+    for_all(|shape, window, _| check_window(shape, window, window).unwrap());
+}
+
+#[test]
+fn the_check_of_the_window_fails_without_a_guard() {
+    for window in [1000, 100_003] {
+        let shape = choose(count(window), Budget::Rate(0.01), None, None).unwrap();
+        // As if all r + 1 segments covered the window: the epochs are then too short by a share of 1 / (r + 1).
+        let short = window.div_ceil(u64::from(shape.r) + 1);
+        check_window(shape, short * u64::from(shape.r) + 1, window).unwrap_err();
+    }
+}
+
+/// With hardly a bit set nothing is reported by chance: what is reported is what is retained.
+#[test]
+fn the_retained_insertions_are_those_stated() {
+    for segment in
+        [Segment::Bloom { bits: 1 << 20, k: 7 }, Segment::Blocks { blocks: 1 << 14, block_bits: 64, parts: 8 }]
+    {
+        // r divides W - 1, W, neither; r above W.
+        for (window, r) in [(101, 4), (100, 4), (100, 3), (103, 4), (1, 1), (5, 9)] {
+            let epoch = (window - 1_u64).div_ceil(r.into()).max(1);
+            let mut filter = GuardedEpoch::new(Shape::new(r, segment).unwrap(), count(window), 0).unwrap();
+            let full = epoch * u64::from(r + 1);
+            let mut retained = Vec::new();
+            for n in 0..4 * full {
+                insert(&mut filter, &[key(0, n)]);
+                let newest_first: Vec<_> = (0..=n).rev().map(|i| key(0, i)).collect();
+                let count = present(&filter, &newest_first);
+                assert_eq!(present(&filter, &newest_first[..count]), count, "the newest, without a gap");
+                if n + 1 >= full {
+                    retained.push(count as u64);
+                }
+            }
+            let range = (*retained.iter().min().unwrap(), *retained.iter().max().unwrap());
+            assert_eq!(range, (epoch * u64::from(r) + 1, full), "window {window}, r {r}");
+            assert!(range.0 >= window);
+            assert_eq!(filter.slack(), full - window);
+        }
+    }
+}
+
+#[test]
+fn a_window_of_time_retains_r_to_r_plus_1_epochs() {
+    let (span, lateness, r) = (1000_u64, 130, 4_u32);
+    let epoch = (span + lateness).div_ceil(r.into()) as i64;
+    let shape = Shape::new(r, Segment::Bloom { bits: 1 << 20, k: 7 }).unwrap();
+    let last_reported = |inserted: i64| {
+        let window = Window::Time { span, lateness, capacity: 10 };
+        let mut filter = GuardedEpoch::new(shape, window, 0).unwrap();
+        assert_eq!(filter.slack() as i64, epoch * i64::from(r + 1) - span as i64);
+        filter.engine_mut().insert(&[key(0, 0)], Moments::At(inserted)).unwrap();
+        let reported = |age: i64| {
+            let mut present = [false];
+            filter.engine().query(&[key(0, 0)], Moments::At(inserted + age), &mut present).unwrap();
+            present[0]
+        };
+        let last = (0..3 * span as i64).take_while(|&age| reported(age)).count() as i64 - 1;
+        assert!((last + 1..3 * span as i64).all(|age| !reported(age)), "gone for good");
+        last
+    };
+    let ages: Vec<i64> = (0..epoch).map(|phase| last_reported(7 * epoch + phase)).collect();
+    // The last moment of an epoch is the shortest-lived; late keys may be `lateness` older than their epoch says.
+    assert_eq!(*ages.iter().min().unwrap(), epoch * i64::from(r));
+    assert_eq!(*ages.iter().max().unwrap(), epoch * i64::from(r + 1) - 1);
+}
+
+/// How much the chance of a match varies from segment to segment of `keys` distinct keys, at most.
+///
+/// A plain segment's is the product of k independent fills f of m bits, whose squares have a mean of at most
+/// f^2 + f (1 - f) / m, since occupied bits are negatively associated; the other is the mean of so many blocks.
+fn variance_of_segment(segment: Segment, keys: u64) -> f64 {
+    match segment {
+        Segment::Bloom { bits, k } => {
+            let m = bits / u64::from(k);
+            let f = fill::slice(m, keys);
+            (f * f + f * (1.0 - f) / m as f64).powi(k as i32) - f.powi(2 * k as i32)
+        }
+        Segment::Blocks { blocks, .. } => {
+            let p = segment.match_rate(keys);
+            p * (1.0 - p) / blocks as f64
+        }
+    }
+}
+
+/// At the end of an epoch of filters that have turned once: the share of fresh keys reported, and five standard
+/// deviations of it.
+///
+/// A trial's outcome varies as a coin with the exact rate. Beside it the rate varies from filter to filter: it rises by
+/// at most the rise of each segment's chance of a match, so it varies by at most the sum of their variances.
+fn measure(shape: Shape, window: u64, filters: u64, trials: u64) -> (f64, f64) {
+    let epoch = count(window).generation(shape.r);
+    let inserted = u64::from(shape.r + 2) * epoch;
+    let mut reported = 0;
+    for stream in 0..filters {
+        let mut filter = GuardedEpoch::new(shape, count(window), 0).unwrap();
+        insert(&mut filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
+        let fresh: Vec<_> = (0..trials).map(|i| key(stream, inserted + i)).collect();
+        reported += present(&filter, &fresh);
+    }
+    let between = f64::from(shape.r + 1) * variance_of_segment(shape.segment, epoch) / filters as f64;
+    let (rate, all) = (shape.false_positive_rate(epoch), (filters * trials) as f64);
+    (reported as f64 / all, 5.0 * (rate * (1.0 - rate) / all + between).sqrt())
+}
+
+/// What was measured is `rate`, neither more nor less.
+fn check_rate((measured, tolerance): (f64, f64), rate: f64) -> Result<(), String> {
+    if (measured - rate).abs() <= tolerance { Ok(()) } else { Err(format!("{measured} is not {rate} +- {tolerance}")) }
+}
+
+fn exact_rate(shape: Shape, window: u64) -> f64 {
+    shape.false_positive_rate(count(window).generation(shape.r))
+}
+
+#[test]
+fn fresh_keys_are_reported_as_often_as_the_sizing_says_and_no_more_than_asked_for() {
+    for_all(|shape, window, rate| {
+        // Small filters differ much from each other, large ones little.
+        let (filters, trials) = match window {
+            100_003 => (100, 20_000),
+            1000 => (2000, 1000),
+            _ => (20_000, 100),
+        };
+        assert!(exact_rate(shape, window) <= rate);
+        check_rate(measure(shape, window, filters, trials), exact_rate(shape, window))
+            .unwrap_or_else(|error| panic!("{shape:?}: {error}"));
+    });
+}
+
+#[test]
+fn the_check_of_the_rate_fails_on_what_a_shorter_formula_gives() {
+    let window = 20_000;
+    let blocks = Segment::Blocks { blocks: 60, block_bits: 512, parts: 8 };
+    for (segment, filters) in [(Segment::Bloom { bits: 31_111, k: 8 }, 1000), (blocks, 4000)] {
+        let shape = Shape::new(8, segment).unwrap();
+        let epoch = count(window).generation(shape.r);
+        let measured = measure(shape, window, filters, 1000);
+        check_rate(measured, exact_rate(shape, window)).unwrap();
+        // The guard left out; and the mean over the phase, a tenth lower (erratum GEBF-3).
+        let guardless = 1.0 - (1.0 - segment.match_rate(epoch)).powi(8);
+        check_rate(measured, guardless).unwrap_err();
+        let others = 1.0 - guardless;
+        let mean = (1..=epoch).map(|keys| 1.0 - others * (1.0 - segment.match_rate(keys))).sum::<f64>() / epoch as f64;
+        check_rate(measured, mean).unwrap_err();
+        if segment == blocks {
+            // Blocks taken as evenly loaded, as proposition 2 has it for a whole segment.
+            let part_fill = 1.0 - (-(8.0 / 512.0) * epoch as f64 / 60.0).exp();
+            check_rate(measured, 1.0 - (1.0 - part_fill.powi(8)).powi(9)).unwrap_err();
+        }
+    }
+}
+
+/// The rate by the bits, which a user can ask for at any time, is that of the very bits.
+#[test]
+fn the_rate_by_the_bits_is_the_one_measured() {
+    for segment in [Segment::Bloom { bits: 1000, k: 5 }, Segment::Blocks { blocks: 20, block_bits: 64, parts: 4 }] {
+        let mut filter = GuardedEpoch::new(Shape::new(4, segment).unwrap(), count(600), 0).unwrap();
+        for inserted in [60, 700, 2000] {
+            let so_far = filter.engine().clock().inserted();
+            insert(&mut filter, &(so_far..inserted).map(|i| key(0, i)).collect::<Vec<_>>());
+            let (rate, trials) = (filter.false_positive_rate(), 1_000_000_u64);
+            let fresh: Vec<_> = (0..trials).map(|i| key(1, i)).collect();
+            let measured = present(&filter, &fresh) as f64 / trials as f64;
+            assert!((measured - rate).abs() <= 5.0 * (rate / trials as f64).sqrt(), "{measured} is not {rate}");
+            assert!(rate > 0.0 && rate < 2.0 * filter.fpr());
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------- paper 2, Table 1
+//
+// Its synthetic rows at 14 bits per key: 120,000 insertions, 20,000 queries of each kind, three seeds of a uniform, a
+// Zipf-like and a bursty stream. The paper leaves open k, the block size and the streams (erratum GEBF-4). Here k = 8,
+// which gives .0228 for distinct keys at r = 4 and r = 8 where the table has .0227 and .0222; and both sizes of block.
+// Zipf-like are ranks by 1 / rank of a million keys; bursty is a stream of new keys in which every
+// fifth event repeats one of the last fifty. 120,000 insertions are 24 epochs of 5000 and 48 of 2500, so all is measured
+// at the worst phase (GEBF-3). Theory is that of the distinct keys of each epoch, counted.
+
+const WINDOW: u64 = 20_000;
+const INSERTED: u64 = 120_000;
+const QUERIES: u64 = 20_000;
+const SEEDS: u64 = 3;
+const STREAMS: [&str; 3] = ["uniform", "Zipf-like", "bursty"];
+
+/// Event numbers become keys; a number that was there before repeats its key.
+fn stream(name: &str, seed: u64) -> Vec<u64> {
+    let random = |i: u64| key(100 + seed, i) as f64 / 2.0_f64.powi(64);
+    let mut events: Vec<u64> = Vec::new();
+    for i in 0..INSERTED {
+        events.push(match name {
+            "uniform" => i,
+            "Zipf-like" => 1e6_f64.powf(random(i)) as u64,
+            _ if i >= 50 && random(2 * i) < 0.2 => events[(i - 1 - (50.0 * random(2 * i + 1)) as u64) as usize],
+            _ => i,
+        });
+    }
+    events.into_iter().map(|event| key(seed, event)).collect()
+}
+
+fn distinct(keys: &[u64]) -> HashSet<u64> {
+    keys.iter().copied().collect()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Medians over the seeds of one stream: the rate, its theory, the share of expired keys reported. Each seed is held to
+/// its own theory on the way.
+fn medians(shape: Shape, name: &str) -> [f64; 3] {
+    let epoch = count(WINDOW).generation(shape.r);
+    let (mut rates, mut theories, mut expired_shares) = (Vec::new(), Vec::new(), Vec::new());
+    for seed in 0..SEEDS {
+        let keys = stream(name, seed);
+        let mut filter = GuardedEpoch::new(shape, count(WINDOW), seed).unwrap();
+        insert(&mut filter, &keys);
+        let (before, live) = keys.split_at((INSERTED - WINDOW) as usize);
+        assert_eq!(present(&filter, live), live.len(), "live false negatives");
+
+        let retained = keys[(INSERTED - epoch * u64::from(shape.r + 1)) as usize..].chunks(epoch as usize);
+        let epochs: Vec<u64> = retained.map(|keys| distinct(keys).len() as u64).collect();
+        let theory = 1.0 - epochs.iter().map(|&keys| 1.0 - shape.segment.match_rate(keys)).product::<f64>();
+        let between: f64 = epochs.iter().map(|&keys| variance_of_segment(shape.segment, keys)).sum();
+        let fresh: Vec<u64> = (0..QUERIES).map(|i| key(50 + seed, i)).collect();
+        let rate = present(&filter, &fresh) as f64 / QUERIES as f64;
+        let deviation = (theory / QUERIES as f64 + between).sqrt();
+        assert!((rate - theory).abs() <= 5.0 * deviation, "{name} {seed}: {rate} is not {theory}");
+
+        let previous = distinct(&before[before.len() - WINDOW as usize..]);
+        let live = distinct(live);
+        let expired: Vec<u64> = previous.into_iter().filter(|key| !live.contains(key)).collect();
+        let share = present(&filter, &expired) as f64 / expired.len() as f64;
+        if name == "uniform" {
+            // The guard holds the youngest 1 / r of them; the others are as good as fresh.
+            let guard = 1.0 / f64::from(shape.r);
+            let expected = guard + (1.0 - guard) * theory;
+            assert!((share - expected).abs() <= 5.0 * deviation, "{share} is not {expected}");
+        }
+        rates.push(rate);
+        theories.push(theory);
+        expired_shares.push(share);
+    }
+    [rates, theories, expired_shares].map(median)
+}
+
+#[test]
+fn the_synthetic_rows() {
+    let bits = |r: u32| 14 * WINDOW / u64::from(r + 1);
+    let plain = |r| Segment::Bloom { bits: bits(r), k: 8 };
+    let blocked = |r, block_bits, parts| Segment::Blocks { blocks: bits(r) / u64::from(block_bits), block_bits, parts };
+    println!("structure        stream      FPR measured  theory  printed   expired measured  printed");
+    for (structure, r, segment, printed, printed_expired) in [
+        ("plain, r = 4", 4, plain(4), 0.0227, 0.2680),
+        ("plain, r = 8", 8, plain(8), 0.0222, 0.1469),
+        ("64 bits, r = 8", 8, blocked(8, 64, 4), 0.0708, 0.1858),
+        ("512 bits, r = 8", 8, blocked(8, 512, 8), 0.0708, 0.1858),
+    ] {
+        for stream in STREAMS {
+            let [rate, theory, expired] = medians(Shape::new(r, segment).unwrap(), stream);
+            println!(
+                "{structure:15}  {stream:9}   {rate:.4}        {theory:.4}  {printed:.4}    {expired:.4}            {printed_expired:.4}"
+            );
+            if stream == "uniform" {
+                // The paper's medians are those of distinct keys.
+                let ratio = theory / printed;
+                match segment {
+                    Segment::Bloom { .. } => {
+                        assert!((ratio - 1.0).abs() < 0.03, "{structure}: {theory} beside {printed}");
+                        assert!((expired / printed_expired - 1.0).abs() < 0.03, "{expired} beside {printed_expired}");
+                    }
+                    // Its blocks are between these two: 64 and 128 bits, says the erratum.
+                    Segment::Blocks { block_bits: 64, .. } => assert!(ratio > 1.0, "{theory}"),
+                    Segment::Blocks { .. } => assert!(ratio < 1.0, "{theory}"),
+                }
+            }
+        }
+    }
+}
