@@ -47,6 +47,7 @@ pub mod error;
 pub mod filter;
 pub mod format;
 pub mod key;
+pub mod lanes;
 pub mod layout;
 #[cfg(feature = "python")]
 mod python;

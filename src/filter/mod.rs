@@ -2,8 +2,10 @@
 //! lets age.
 
 mod age_partitioned;
+mod timing;
 
 pub use age_partitioned::AgePartitioned;
+pub use timing::Timing;
 
 use crate::batch::Engine;
 use crate::sizing::runs::Accesses;

@@ -3,6 +3,7 @@
 mod choose;
 
 pub use choose::{Budget, choose};
+pub(super) use choose::{HASH_COLLISION, default_slack, slack_too_short};
 
 use super::{fill, runs};
 use crate::Error;

@@ -6,7 +6,7 @@ use crate::clock::Window;
 use crate::sizing::{fill, runs};
 
 /// Two keys share their 64-bit hash with this chance. A rate below it gains nothing, so no segments are spent on one.
-const HASH_COLLISION: f64 = 1.0 / 18_446_744_073_709_551_616.0;
+pub(in crate::sizing) const HASH_COLLISION: f64 = 1.0 / 18_446_744_073_709_551_616.0;
 
 /// What the filter is held to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,6 +15,21 @@ pub enum Budget {
     Rate(f64),
     /// The filter may have at most so many bytes.
     Bytes(u64),
+}
+
+impl Budget {
+    /// Refuses a rate that is none, and more bytes than any machine has.
+    pub(in crate::sizing) fn check(self) -> Result<Self, Error> {
+        match self {
+            Self::Rate(fpr) if !(fpr > 0.0 && fpr < 1.0) => {
+                Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")))
+            }
+            Self::Bytes(bytes) if bytes > MAX_BYTES => {
+                Err(Error::value(format!("nbytes must be at most 2**60, got {bytes}")))
+            }
+            budget => Ok(budget),
+        }
+    }
 }
 
 /// The shape for a window and a budget.
@@ -39,16 +54,13 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Op
         check_block_bits(block_bits)?;
     }
     let candidates = candidates(window, slack, block_bits)?;
-    match budget {
+    match budget.check()? {
         Budget::Rate(fpr) => fewest_segments_for_rate(&candidates, fpr),
         Budget::Bytes(bytes) => fewest_segments_for_bytes(&candidates, bytes),
     }
 }
 
 fn fewest_segments_for_rate(candidates: &[Candidate], fpr: f64) -> Result<Shape, Error> {
-    if !(fpr > 0.0 && fpr < 1.0) {
-        return Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")));
-    }
     let mut least = MAX_BYTES;
     for candidate in most_segments_first(candidates) {
         if let Some(shape) = candidate.smallest(fpr, least) {
@@ -62,9 +74,6 @@ fn fewest_segments_for_rate(candidates: &[Candidate], fpr: f64) -> Result<Shape,
 }
 
 fn fewest_segments_for_bytes(candidates: &[Candidate], bytes: u64) -> Result<Shape, Error> {
-    if bytes > MAX_BYTES {
-        return Err(Error::value(format!("nbytes must be at most 2**60, got {bytes}")));
-    }
     let needed = candidates.iter().map(|c| c.bytes_per_unit()).min().expect("a candidate has the least slack");
     if bytes < needed {
         return Err(Error::value(format!("nbytes must be at least {needed} for this window and slack, got {bytes}")));
@@ -112,17 +121,23 @@ fn candidates(window: Window, slack: Option<u64>, block_bits: Option<u32>) -> Re
         }
     }
     if found.is_empty() {
-        let in_units = |slack: u64| match window {
-            Window::Count { .. } => format!("{slack} insertions"),
-            Window::Time { .. } => format!("{} s", slack as f64 / 1e9),
-        };
-        let (least, bound) = (in_units(least), in_units(bound));
-        return Err(Error::value(format!("slack must be at least {least} for this window, got {bound}")));
+        return Err(slack_too_short(window, least, bound));
     }
     Ok(found)
 }
 
-fn default_slack(window: Window) -> u64 {
+/// The error for a slack of which `least` is the shortest to be had.
+pub(in crate::sizing) fn slack_too_short(window: Window, least: u64, bound: u64) -> Error {
+    let in_units = |slack: u64| match window {
+        Window::Count { .. } => format!("{slack} insertions"),
+        Window::Time { .. } => format!("{} s", slack as f64 / 1e9),
+    };
+    let (least, bound) = (in_units(least), in_units(bound));
+    Error::value(format!("slack must be at least {least} for this window, got {bound}"))
+}
+
+/// The slack allowed when nobody says: half the window, see [`choose`].
+pub(in crate::sizing) fn default_slack(window: Window) -> u64 {
     let half = match window {
         Window::Count { insertions } => insertions / 2,
         Window::Time { span, lateness, .. } => lateness + (span + lateness) / 2,
