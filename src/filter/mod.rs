@@ -42,6 +42,11 @@ pub trait Filter: Send + Sync {
     /// Chance that a key never inserted is reported now, from the bits as they are.
     fn false_positive_rate(&self) -> f64;
 
+    /// Chance that a key is missed so many generations after its own, the newest first; empty where none ever is.
+    fn false_negative_rates(&self) -> Vec<f64> {
+        Vec::new()
+    }
+
     /// A copy that shares the cells until either writes.
     fn clone_box(&self) -> Box<dyn Filter>;
 }

@@ -282,6 +282,10 @@ impl Filter for Timing {
         self.timers.match_rates().into_iter().product()
     }
 
+    fn false_negative_rates(&self) -> Vec<f64> {
+        self.shape.false_negative_rates(self.window())
+    }
+
     fn clone_box(&self) -> Box<dyn Filter> {
         Box::new(self.clone())
     }

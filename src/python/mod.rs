@@ -6,14 +6,19 @@ mod filter;
 mod keys;
 mod saving;
 mod times;
+mod timing;
 mod whole;
 
 use pyo3::prelude::*;
 
 /// The Python object of a filter, of its own class.
 fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<PyAny>> {
+    let kind = filter.kind();
     let base = PyClassInitializer::from(filter::Filter::new(filter));
-    Ok(Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any())
+    match kind {
+        crate::filter::Timing::KIND => Ok(Py::new(py, base.add_subclass(timing::TimingBloomFilter))?.into_any()),
+        _ => Ok(Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any()),
+    }
 }
 
 /// Sliding-window filters; import them from `lately`.
@@ -29,6 +34,8 @@ mod _core {
     use super::keys::hash_keys;
     #[pymodule_export]
     use super::saving::{from_bytes, from_parts, open};
+    #[pymodule_export]
+    use super::timing::TimingBloomFilter;
 
     use super::*;
 

@@ -34,7 +34,7 @@ pub fn rates(k: u32, equal: u32, timers: u64, generations: u32, keys: f64) -> Ra
     for age in 0..generations {
         let untouched = (f64::from(age) * log_missed).exp();
         let missed = |own: usize| unequal[k - own] * untouched.powi(own as i32);
-        false_negative.push((0..equal).map(missed).sum());
+        false_negative.push((0..equal).map(missed).sum::<f64>().min(1.0)); // near 1 the sum may round beyond it
         let share = untouched * set;
         for met in (0..=k).rev() {
             let (mut all_unequal, mut some_equal, mut power) = (0.0, 0.0, 1.0);
@@ -47,7 +47,7 @@ pub fn rates(k: u32, equal: u32, timers: u64, generations: u32, keys: f64) -> Ra
             (unequal[met], found[met]) = (all_unequal, some_equal);
         }
     }
-    Rates { false_positive: found[k], false_negative }
+    Rates { false_positive: found[k].min(1.0), false_negative }
 }
 
 /// Pascal's triangle up to row `n`.
