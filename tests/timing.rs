@@ -30,6 +30,15 @@ fn three_turns(shape: Shape) -> u64 {
     3 * (u64::from(shape.timestamps()) + u64::from(shape.sweeps())) + 2
 }
 
+/// No slice has more live timers than `keys` distinct keys set: an old timer that looks young again is one more, which a
+/// query hardly ever shows, since all timers of a key would have to come back.
+fn check_timers(filter: &Timing, keys: u64) {
+    for fill in filter.engine().fill() {
+        let live = (fill * filter.shape().slice_timers() as f64).round() as u64;
+        assert!(live <= keys, "{:?}: {live} live timers of {keys} keys", filter.shape());
+    }
+}
+
 /// After every insertion, from the first on, just the keys that should be there are: one that came back when its
 /// timestamp came round would show as well as one that went too soon.
 #[test]
@@ -48,6 +57,7 @@ fn no_key_of_the_window_is_missing_and_none_comes_back() {
             let there: Vec<u64> = (0..=n).filter(|&i| present(&filter, &[key(0, i)]) == 1).collect();
             let expected: Vec<u64> = ((n + 1).saturating_sub(kept)..=n).collect();
             assert_eq!(there, expected, "{shape:?} {window:?} after {n}");
+            check_timers(&filter, there.len() as u64);
             longest = longest.max(there.len() as u64);
             assert!(there.len() as u64 >= insertions.min(n + 1));
         }
@@ -73,6 +83,7 @@ fn gaps_of_every_length_at_every_phase() {
                     let at = Moments::At(generation * length);
                     filter.engine_mut().insert(&[key(1, generations.len() as u64)], at).unwrap();
                     generations.push(generation);
+                    check_timers(&filter, generations.iter().filter(|&&g| generation - g < kept).count() as u64);
                     for ahead in [0, 1, kept - 1, kept, codes - 1, codes, codes + 1, 1 << 40] {
                         let keys: Vec<u64> = (0..generations.len() as u64).map(|i| key(1, i)).collect();
                         let mut there = vec![false; keys.len()];
