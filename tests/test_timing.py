@@ -53,7 +53,7 @@ GIVEN = {"window": 100, "k": 3, "bpt": 4, "blocks": 9, "slice_timers": 500}
         ({"bpt": 33}, ValueError, "bpt"),
         ({"blocks": 15}, ValueError, "blocks"),
         ({"bpt": 32, "blocks": 2**24 + 1}, ValueError, "blocks"),
-        ({"bpt": 32, "blocks": 2**16 + 1, "equal_timers": 2}, ValueError, "blocks"),
+        ({"bpt": 32, "blocks": 2**14 + 1, "equal_timers": 2}, ValueError, "blocks"),
         *(({"equal_timers": x}, ValueError, "equal_timers") for x in (0, 4, -1)),
         ({"slice_timers": 2**63}, ValueError, "slice_timers"),
         ({"slice_timers": 2**53}, MemoryError, "bytes"),

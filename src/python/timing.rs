@@ -105,7 +105,7 @@ impl TimingBloomFilter {
     /// bpt : int
     ///     Bits per timer, 2 to 32; a 64-bit word holds 64 // bpt timers.
     /// blocks : int
-    ///     Full blocks kept, at most 2**bpt - 2 and 2**24. A block is B = ceil((window - 1) / blocks) insertions, or
+    ///     Full blocks kept, at most 2**bpt - 2 and 2**24 (2**14 with equal timers). A block is B = ceil((window - 1) / blocks) insertions, or
     ///     the like of time; ``window - 1`` blocks make B = 1, the plain timing Bloom filter. What 2**bpt - 1 has
     ///     beyond it is padding, which spreads the sweep of expired timers over so many blocks.
     /// slice_timers : int

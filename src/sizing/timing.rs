@@ -9,12 +9,12 @@ use crate::clock::Window;
 /// Most timers a key sets. 2^-64 is the error floor of the hash, which 64 half-filled slices reach.
 pub const MAX_HASHES: u32 = 64;
 
-/// Most blocks a window may have: a gap of time opens each of them, in some 20 ms at this number, and a finer division
+/// Most blocks a window may have: a gap of time opens each of them, in some 0.15 s at this number, and a finer division
 /// than a sixteen-millionth of the window is of no use.
 pub const MAX_BLOCKS: u32 = 1 << 24;
 
-/// Most blocks with equal timers, whose rates take blocks * k^2 steps: 0.2 s at this number and k = 64.
-pub const MAX_BLOCKS_EQUAL: u32 = 1 << 16;
+/// Most blocks with equal timers, whose rates take blocks * k^2 steps: 0.5 s at this number and k = 64.
+pub const MAX_BLOCKS_EQUAL: u32 = 1 << 14;
 
 /// Everything that determines the size and the errors of a timing Bloom filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,8 +214,9 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<Shap
 
 /// The blocks of the least slack that leave an eighth of the timestamps for padding.
 ///
-/// A block length takes just so many blocks, so only one number of blocks per length is looked at, from the shortest
-/// on; longer blocks than (1 + 1/N) windows allow cannot win.
+/// Several numbers of blocks may come to one block length, of which the fewest reach least far; so one is looked at for
+/// each length, from the shortest on. N blocks reach at least 1 + 1/N times as far as has to be kept: where that is
+/// beyond the best, fewer cannot win.
 fn blocks_of_least_slack(window: Window, bpt: u32) -> u32 {
     let codes = timestamps(bpt);
     let mut blocks = (codes - codes.div_ceil(8)).min(MAX_BLOCKS);
@@ -283,7 +284,7 @@ mod tests {
             ((3, 4, 3, 0, 1), "slice_timers must be at least 1, got 0"),
             ((3, 4, 3, 10, 0), "equal_timers must lie in 1..=k, here 3, got 0"),
             ((3, 4, 3, 10, 4), "equal_timers must lie in 1..=k, here 3, got 4"),
-            ((3, 32, 1 << 17, 10, 2), "blocks must be at most 65536 with equal_timers, got 131072"),
+            ((3, 32, 1 << 17, 10, 2), "blocks must be at most 16384 with equal_timers, got 131072"),
             ((3, 4, 3, u64::MAX, 1), "2**60"),
         ] {
             let error = Shape::new(k, bpt, blocks, timers, equal).unwrap_err().to_string();
