@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch |
+//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing |
 //! | 12..14 | scheme its keys are hashed by ([`key::SCHEME`](crate::key::SCHEME)) |
 //! | 14..16 | zero |
 //! | 16..24 | seed |
@@ -29,6 +29,9 @@
 //! The age-partitioned filter goes on with k, l, slice bits, blocks, block bits and parts, the guarded-epoch
 //! filter with r, k, segment bits, blocks, block bits and parts: zero where they do not apply.
 //!
+//! The timing filter goes on with k, bits per timer, blocks, timers of a slice (of whole words) and equal timers. A word
+//! holds as many timers as fit, from its lowest bit on.
+//!
 //! Reading trusts nothing: lengths are compared with what is there before anything is allocated, sums before anything
 //! is believed, parameters as if a user had passed them. Any pattern of cells is a legal filter.
 //! The sums guard against damage, not against an adversary.
@@ -42,7 +45,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::Error;
 use crate::clock::{Clock, Window};
-use crate::filter::{AgePartitioned, Filter, GuardedEpoch};
+use crate::filter::{AgePartitioned, Filter, GuardedEpoch, Timing};
 use crate::key::SCHEME;
 use crate::words::{Lender, Words};
 
@@ -234,6 +237,7 @@ impl Preamble {
         match self.kind {
             AgePartitioned::KIND => Ok(Box::new(AgePartitioned::from_saved(own, resume, self.seed, words)?)),
             GuardedEpoch::KIND => Ok(Box::new(GuardedEpoch::from_saved(own, resume, self.seed, words)?)),
+            Timing::KIND => Ok(Box::new(Timing::from_saved(own, resume, self.seed, words)?)),
             kind => Err(Error::format(format!("filters of kind {kind} are not known to this version"))),
         }
     }

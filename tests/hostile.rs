@@ -8,7 +8,19 @@ use lately::filter::Filter;
 use lately::format::{self, SaveError};
 use xxhash_rust::xxh3::xxh3_64;
 
-const GOLDEN: [&str; 8] = ["plain", "lines", "words", "timed", "fresh", "epochs", "epochs_in_lines", "epochs_timed"];
+const GOLDEN: [&str; 11] = [
+    "plain",
+    "lines",
+    "words",
+    "timed",
+    "fresh",
+    "epochs",
+    "epochs_in_lines",
+    "epochs_timed",
+    "blocks_of_keys",
+    "single_keys",
+    "timed_blocks",
+];
 const HEADER: usize = 64;
 
 fn golden(name: &str) -> Vec<u8> {
@@ -87,6 +99,7 @@ fn use_all(mut filter: Box<dyn Filter>, bytes: &[u8]) {
     assert!(copy.engine().fill().into_iter().all(share), "{:?}", copy.engine().fill());
     assert!(share(copy.false_positive_rate()) && share(copy.fpr()), "{} {}", copy.false_positive_rate(), copy.fpr());
     assert!(copy.npws() >= 0.0 && copy.expected_accesses().in_window >= 1.0);
+    assert!(copy.false_negative_rates().into_iter().all(share));
     let _ = (copy.slack(), copy.seed(), copy.kind(), copy.parameters());
     if inserted < 1 << 61 {
         assert_eq!(saved(&*reread(&saved(&*copy))), saved(&*copy));
@@ -296,6 +309,52 @@ fn filters_of_any_parameters_are_refused_or_legal() {
         legal += usize::from(read);
     }
     assert!(legal > 1_000, "{legal} of 5,000 were filters");
+}
+
+/// The same for timers of any width.
+#[test]
+fn timing_filters_of_any_parameters_are_refused_or_legal() {
+    let mut random = Random(4);
+    let mut legal = 0;
+    for round in 0..3_000 {
+        let k = 1 + random.below(8) as u64;
+        let bpt = 1 + random.below(33) as u64;
+        let words = 1 + random.below(3) as u64;
+        // Mostly within what the width allows, else anything.
+        let blocks = match random.below(4) {
+            0 => random.number(),
+            _ => 1 + random.number() % (1 << bpt.min(12)),
+        };
+        let timed = random.below(2) as u64;
+        let time = |number: u64| if timed == 1 { number } else { 0 };
+        let parameters = [
+            timed,
+            random.number(),
+            time(random.number() >> random.below(2)),
+            time(random.number()),
+            random.number(),
+            time(random.below(2) as u64),
+            random.number(),
+            k,
+            bpt,
+            blocks,
+            words * (64 / bpt) - random.below(2) as u64,
+            random.below(k as usize + 2) as u64,
+        ];
+        let mut bytes = golden("blocks_of_keys")[..HEADER].to_vec();
+        set_word(&mut bytes, 24, 128);
+        set_word(&mut bytes, 32, 8 * words * k);
+        bytes.extend(parameters.into_iter().flat_map(u64::to_le_bytes));
+        bytes.resize(HEADER + 128, 0);
+        for _ in 0..words * k {
+            bytes.extend((random.next() | random.next() & random.next()).to_le_bytes());
+        }
+        seal(&mut bytes);
+        let read = try_all(&bytes);
+        assert!(!read || (2..=32).contains(&bpt), "round {round}: {parameters:?}");
+        legal += usize::from(read);
+    }
+    assert!(legal > 500, "{legal} of 3,000 were filters");
 }
 
 /// Through files, mapped and read, and with cells that lie off a word boundary.

@@ -8,6 +8,7 @@ import textwrap
 import threading
 import time
 from datetime import timedelta
+from functools import partial
 
 import numpy as np
 import pytest
@@ -29,22 +30,26 @@ EPOCHS = {
     "epochs in blocks of 512": {"blocks": 5, "block_bits": 512, "parts": 4},
     "epochs in blocks of 64": {"blocks": 25, "block_bits": 64, "parts": 2},
 }
-COUNTED = {name: lambda layout=layout: plan(300, k=4, l=6, **layout) for name, layout in LAYOUTS.items()}
-COUNTED |= {name: lambda layout=layout: plan_epochs(300, r=6, **layout) for name, layout in EPOCHS.items()}
-TIMED = {
-    name: lambda layout=layout: plan("60s", k=3, l=5, capacity=300, lateness="7s", **layout)
-    for name, layout in LAYOUTS.items()
-}
-TIMED |= {
-    name: lambda layout=layout: plan_epochs("60s", r=5, capacity=300, lateness="7s", **layout)
-    for name, layout in EPOCHS.items()
-}
-# From a window, with k and l or r from a pair of small numbers.
-ANY_SHAPE = {name: lambda *a, layout=layout, **how: plan(*a, **layout, **how) for name, layout in LAYOUTS.items()}
-ANY_SHAPE |= {
-    name: lambda window, _, r, layout=layout, **how: plan_epochs(window, r, **layout, **how)
-    for name, layout in EPOCHS.items()
-}
+
+
+def epochs(window, _, r, layout, **others):
+    """A guarded-epoch filter of r epochs."""
+    return plan_epochs(window, r, **layout, **others)
+
+
+def timers(window, k, l, **others):  # noqa: E741
+    """A timing filter of l blocks, with timers as narrow as these allow."""
+    bpt = (l + 1).bit_length()
+    return lately.TimingBloomFilter.from_parameters(window, k, bpt, blocks=l, slice_timers=1500, **others)
+
+
+# From a window, with k and l (or r, or blocks) from a pair of small numbers.
+PLANS = {name: partial(plan, **layout) for name, layout in LAYOUTS.items()}
+PLANS |= {name: partial(epochs, layout=layout) for name, layout in EPOCHS.items()}
+PLANS |= {"timers": timers}
+COUNTED = {name: lambda make=make: make(300, 4, 6) for name, make in PLANS.items()}
+COUNTED["timers of one insertion"] = lambda: timers(300, 4, 299)
+TIMED = {name: lambda make=make: make("60s", 3, 5, capacity=300, lateness="7s") for name, make in PLANS.items()}
 
 
 def stream(n):
@@ -100,7 +105,7 @@ def test_a_batch_is_its_keys_one_by_one(name, refresh):
 
 
 @pytest.mark.parametrize("refresh", [True, False])
-@pytest.mark.parametrize("name", COUNTED)
+@pytest.mark.parametrize("name", TIMED)
 def test_a_batch_is_its_keys_one_by_one_in_time(name, refresh):
     keys, at = stream(N), times(N)
     one_by_one = TIMED[name]()
@@ -126,7 +131,7 @@ def test_a_batch_is_its_keys_one_by_one_in_time(name, refresh):
             assert inserting.to_bytes() == f.to_bytes(), size
 
 
-@pytest.mark.parametrize("name", COUNTED)
+@pytest.mark.parametrize("name", TIMED)
 def test_a_batch_of_queries_is_its_keys_one_by_one_at_any_times(name):
     f = TIMED[name]()
     at = np.arange(400) / 5
@@ -149,7 +154,7 @@ def test_a_batch_of_queries_is_its_keys_one_by_one_at_any_times(name):
 @given(
     window=st.integers(1, 40),
     shape=st.tuples(st.integers(1, 5), st.integers(1, 8)),
-    make=st.sampled_from(list(ANY_SHAPE.values())),
+    make=st.sampled_from(list(PLANS.values())),
     refresh=st.booleans(),
     batches=st.lists(st.lists(st.integers(0, 60), max_size=60), max_size=12),
 )
@@ -172,7 +177,7 @@ def test_no_key_of_the_last_insertions_is_missed(window, shape, make, refresh, b
     window=st.integers(1, 40),
     lateness=st.integers(0, 30),
     shape=st.tuples(st.integers(1, 5), st.integers(1, 8)),
-    make=st.sampled_from(list(ANY_SHAPE.values())),
+    make=st.sampled_from(list(PLANS.values())),
     refresh=st.booleans(),
     start=st.sampled_from([-9_000_000_000, -17, 0, 1_700_000_000, 9_000_000_000]),
     data=st.data(),
@@ -231,7 +236,7 @@ def test_the_window_and_the_slack_are_exact(layout):
 # ------------------------------------------------------------------------------------------------ time
 
 
-@pytest.mark.parametrize("name", COUNTED)
+@pytest.mark.parametrize("name", TIMED)
 def test_keys_expire_while_nothing_is_inserted(name):
     f = TIMED[name]()
     keys = np.arange(50)

@@ -32,7 +32,7 @@ def test_a_choice_is_what_it_says(request_, choice):
     assert choice.slack <= request_.get("slack", math.inf)
     # Planned load for longer than anything is remembered, then the end of a generation: the worst phase.
     timed = isinstance(f.window, float)
-    full = f.parameters.get("l") or f.parameters["r"]
+    full = next(f.parameters[name] for name in ("l", "r", "blocks") if name in f.parameters)
     generations = 2 * full + 20
     if timed:
         span = math.ceil((f.window + f.lateness) * 1e9 / full)

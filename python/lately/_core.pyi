@@ -11,6 +11,7 @@ __all__ = [
     "Filter",
     "FormatError",
     "GuardedEpochBloomFilter",
+    "TimingBloomFilter",
     "__version__",
     "_from_parts",
     "from_bytes",
@@ -129,6 +130,36 @@ class GuardedEpochBloomFilter(Filter):
         lateness: _Span | None = None,
         seed: int = 0,
     ) -> Self: ...
+
+@final
+class TimingBloomFilter(Filter):
+    def __new__(
+        cls,
+        window: int | _Span,
+        fpr: float | None = None,
+        *,
+        nbytes: int | None = None,
+        slack: int | _Span | None = None,
+        capacity: int | None = None,
+        lateness: _Span | None = None,
+        seed: int = 0,
+    ) -> Self: ...
+    @classmethod
+    def from_parameters(
+        cls,
+        window: int | _Span,
+        k: int,
+        bpt: int,
+        blocks: int,
+        slice_timers: int,
+        *,
+        equal_timers: int = 1,
+        capacity: int | None = None,
+        lateness: _Span | None = None,
+        seed: int = 0,
+    ) -> Self: ...
+    @property
+    def false_negative_rates(self) -> NDArray[np.float64]: ...
 
 def hash_keys(keys: Any, *, seed: int = 0) -> NDArray[np.uint64]: ...
 def open(path: str | PathLike[str], *, mmap: bool = False) -> Filter: ...

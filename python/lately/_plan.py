@@ -7,7 +7,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from lately._core import AgePartitionedBloomFilter, Filter, GuardedEpochBloomFilter
+from lately._core import AgePartitionedBloomFilter, Filter, GuardedEpochBloomFilter, TimingBloomFilter
 
 _FAMILIES: dict[str, Callable[..., Filter]] = {
     "age-partitioned": AgePartitionedBloomFilter,
@@ -16,6 +16,7 @@ _FAMILIES: dict[str, Callable[..., Filter]] = {
     "guarded epochs": GuardedEpochBloomFilter,
     "guarded epochs, blocks of a word": partial(GuardedEpochBloomFilter, block_bits=64),
     "guarded epochs, blocks of a line": partial(GuardedEpochBloomFilter, block_bits=512),
+    "timers": TimingBloomFilter,
 }
 
 # What a filter may cost in memory, over the smallest, to be taken because it is faster.

@@ -6,6 +6,9 @@ mod guarded_epoch;
 
 pub use age_partitioned::AgePartitioned;
 pub use guarded_epoch::GuardedEpoch;
+mod timing;
+
+pub use timing::Timing;
 
 use crate::Error;
 use crate::batch::Engine;
@@ -74,6 +77,11 @@ pub trait Filter: Send + Sync {
             agree(name, ours.to_string(), theirs.to_string())?;
         }
         self.engine_mut().unite(other.engine())
+    }
+
+    /// Chance that a key is missed so many generations after its own, the newest first; empty where none ever is.
+    fn false_negative_rates(&self) -> Vec<f64> {
+        Vec::new()
     }
 
     /// A copy that shares the cells until either writes.

@@ -41,7 +41,7 @@ impl Filter {
 
     /// To read. Called detached from the interpreter only, so that no thread waits for it holding the GIL. A panic
     /// while somebody wrote leaves legal cells, whatever it left undone.
-    fn read(&self) -> RwLockReadGuard<'_, Box<dyn filter::Filter>> {
+    pub fn read(&self) -> RwLockReadGuard<'_, Box<dyn filter::Filter>> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -9,6 +9,8 @@
 //! filter: its parameters are saved with it, never derived again.
 
 pub mod age_partitioned;
+pub mod equal_timers;
 pub mod fill;
 pub mod guarded_epoch;
 pub mod runs;
+pub mod timing;

@@ -18,6 +18,7 @@ ANSWERS = HERE / "answers.json"
 
 plan = lately.AgePartitionedBloomFilter.from_parameters
 epochs_plan = lately.GuardedEpochBloomFilter.from_parameters
+timers = lately.TimingBloomFilter.from_parameters
 
 
 def plain() -> lately.Filter:
@@ -70,9 +71,30 @@ def epochs_timed() -> lately.Filter:
     return f
 
 
-FILTERS: dict[str, Callable[[], lately.Filter]] = {
-    f.__name__: f for f in (plain, lines, words, timed, fresh, epochs, epochs_in_lines, epochs_timed)
-}
+def blocks_of_keys() -> lately.Filter:
+    f = timers(300, k=5, bpt=3, blocks=6, slice_timers=700, seed=11)
+    f.insert(np.arange(1234))
+    f.duplicated([f"key {i % 50}" for i in range(177)])
+    return f
+
+
+def single_keys() -> lately.Filter:
+    f = timers(200, k=4, bpt=9, blocks=199, slice_timers=420, equal_timers=2)
+    f.insert([(i, str(i)) for i in range(1100)])
+    return f
+
+
+def timed_blocks() -> lately.Filter:
+    f = timers("10min", k=6, bpt=5, blocks=20, slice_timers=500, capacity=200, lateness="30s", seed=2**64 - 1)
+    i = np.arange(700)
+    f.insert(i, at=np.datetime64(1_700_000_000_123_456_789, "ns") + (4 * i - 29 * (i % 2)) * np.timedelta64(1, "s"))
+    return f
+
+
+AGE_PARTITIONED = (plain, lines, words, timed, fresh)
+EPOCHS = (epochs, epochs_in_lines, epochs_timed)
+TIMING = (blocks_of_keys, single_keys, timed_blocks)
+FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in AGE_PARTITIONED + EPOCHS + TIMING}
 
 
 def answers(f: lately.Filter) -> str:

@@ -1,0 +1,410 @@
+//! The shape of a timing Bloom filter (papers 4 and 5): what it costs and what it promises.
+
+use super::age_partitioned::{Budget, MAX_BYTES, allowed_slack, refuse_below, too_little_slack};
+use super::runs::Accesses;
+use super::{equal_timers, fill};
+use crate::Error;
+use crate::clock::Window;
+
+/// Most timers a key sets. 2^-64 is the error floor of the hash, which 64 half-filled slices reach.
+pub const MAX_HASHES: u32 = 64;
+
+/// Most blocks a window may have: a gap of time opens each of them, in some 0.15 s at this number, and a finer division
+/// than a sixteen-millionth of the window is of no use.
+pub const MAX_BLOCKS: u32 = 1 << 24;
+
+/// Most blocks with equal timers, whose rates take blocks * k^2 steps: 0.5 s at this number and k = 64.
+pub const MAX_BLOCKS_EQUAL: u32 = 1 << 14;
+
+/// Everything that determines the size and the errors of a timing Bloom filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Timers a key sets, one in each of k slices.
+    pub k: u32,
+    /// Bits per timer, 2 to 32.
+    pub bpt: u32,
+    /// Full generations kept: the window is so many blocks of B insertions, or spans of time. With a block for every
+    /// insertion but one, B = 1, this is the plain timing Bloom filter.
+    pub blocks: u32,
+    /// 64-bit words of each slice; timers do not straddle them.
+    pub words: u64,
+    /// k': timers of a key that must be equal for it to be reported; 1, which always are, keeps the promise.
+    pub equal_timers: u32,
+}
+
+impl Shape {
+    /// A shape whose parameters are in range: `slice_timers`, the timers of each of the k slices, are rounded up to
+    /// whole words.
+    pub fn new(k: u32, bpt: u32, blocks: u32, slice_timers: u64, equal_timers: u32) -> Result<Self, Error> {
+        if !(1..=MAX_HASHES).contains(&k) {
+            return Err(Error::value(format!("k must lie in 1..={MAX_HASHES}, got {k}")));
+        }
+        if !(2..=32).contains(&bpt) {
+            return Err(Error::value(format!("bpt must lie in 2..=32, got {bpt}")));
+        }
+        let most = MAX_BLOCKS.min(timestamps(bpt) - 1);
+        if !(1..=most).contains(&blocks) {
+            return Err(Error::value(format!("blocks must lie in 1..={most} at bpt={bpt}, got {blocks}")));
+        }
+        if slice_timers == 0 {
+            return Err(Error::value("slice_timers must be at least 1, got 0"));
+        }
+        if !(1..=k).contains(&equal_timers) {
+            return Err(Error::value(format!("equal_timers must lie in 1..=k, here {k}, got {equal_timers}")));
+        }
+        if equal_timers > 1 && blocks > MAX_BLOCKS_EQUAL {
+            return Err(Error::value(format!(
+                "blocks must be at most {MAX_BLOCKS_EQUAL} with equal_timers, got {blocks}"
+            )));
+        }
+        let shape = Self { k, bpt, blocks, words: slice_timers.div_ceil(u64::from(64 / bpt)), equal_timers };
+        if shape.nbytes() > MAX_BYTES {
+            return Err(Error::value(format!("{k} slices of slice_timers={slice_timers} are more than 2**60 bytes")));
+        }
+        Ok(shape)
+    }
+
+    /// m / k: timers of each slice.
+    pub fn slice_timers(&self) -> u64 {
+        self.words * u64::from(64 / self.bpt)
+    }
+
+    /// Bytes of all k slices.
+    pub fn nbytes(&self) -> u64 {
+        self.words.saturating_mul(8 * u64::from(self.k))
+    }
+
+    /// Bits of memory per key of a window of `keys` keys.
+    pub fn bits_per_key(&self, keys: u64) -> f64 {
+        8.0 * self.nbytes() as f64 / keys as f64
+    }
+
+    /// Distinct timestamps: 2^bpt - 1, since 0 is the empty timer. (T_Omega + 1 in paper 5.)
+    pub fn timestamps(&self) -> u32 {
+        timestamps(self.bpt)
+    }
+
+    /// Parts of a slice, one of which is swept of expired timers whenever a block begins: P - N for P timestamps and N
+    /// blocks, less one to spare where there is one to spare.
+    ///
+    /// Why that is often enough: a timer set in generation g counts until generation g + N ends. At the opening of
+    /// g + N + 1 it is expired and still known to be, and so on until that of g + P, where its timestamp is the one
+    /// that begins: nothing has been set in that generation yet, so it is still known to be old. That makes P - N
+    /// openings, at which the sweep, which goes through its parts in turn, comes by at least once when there are no
+    /// more than P - N parts. So no timer older than P - 1 generations is ever there to be misread. (Paper 5, section
+    /// 3.2.3, asks for one timestamp more, T_Omega >= ceil(w/B) + 1 with T_Omega + 1 of them: its sweep may come
+    /// after the block's first insertion.)
+    pub fn sweeps(&self) -> u32 {
+        (self.timestamps() - self.blocks - 1).max(1)
+    }
+
+    /// Chance that a fresh key finds a live timer in a slice when the last `live` keys still count, exactly.
+    fn fill(&self, live: u64) -> f64 {
+        fill::slice(self.slice_timers(), live)
+    }
+
+    /// Probability that a key never inserted is reported, just before a shift, the worst phase.
+    ///
+    /// Each slice has timers and a hash function of its own, so they match independently, and the k-th power of the
+    /// expected fill is exact. Over one common array of m timers, as in the papers, the k timers of a key may coincide
+    /// (erratum INF-7) and the power is only an approximation, too low for small m.
+    pub fn false_positive_rate(&self, window: Window) -> f64 {
+        match self.equal_timers {
+            1 => {
+                let live = live_keys(window, self.blocks);
+                fill::or_same_hash(self.fill(live).powi(self.k as i32), live)
+            }
+            _ => self.equal_timer_rates(window).false_positive,
+        }
+    }
+
+    /// Chance that a key is missed so many generations after its own, the newest first: zero but with equal timers.
+    pub fn false_negative_rates(&self, window: Window) -> Vec<f64> {
+        match self.equal_timers {
+            1 => vec![0.0; self.blocks as usize + 1],
+            _ => self.equal_timer_rates(window).false_negative,
+        }
+    }
+
+    fn equal_timer_rates(&self, window: Window) -> equal_timers::Rates {
+        let generations = self.blocks + 1;
+        let keys = live_keys(window, self.blocks) as f64 / f64::from(generations);
+        equal_timers::rates(self.k, self.equal_timers, self.slice_timers(), generations, keys)
+    }
+
+    /// Keys beyond the window that are still reported, as a share of the window, just before a shift: the whole of the
+    /// oldest block, (B - 1) / W where B divides W - 1 (paper 5, section 3.2.2: "B/2 on average", which erratum INF-20
+    /// makes (B - 1) / 2). With equal timers at most that.
+    pub fn npws(&self, window: Window) -> f64 {
+        let length = match window {
+            Window::Count { insertions: length } | Window::Time { span: length, .. } => length,
+        };
+        window.slack(self.blocks, 1) as f64 / length as f64
+    }
+
+    /// Timers read by a query that stops at the first one that is not live, just before a shift.
+    pub fn expected_accesses(&self, window: Window) -> Accesses {
+        let (fill, k) = (self.fill(live_keys(window, self.blocks)), f64::from(self.k));
+        let (mut reached, mut accesses) = (1.0, 0.0); // slice i is read, and is not live
+        for i in 1..=self.k {
+            accesses += f64::from(i) * reached * (1.0 - fill);
+            reached *= fill;
+        }
+        Accesses { in_window: k, false_positive: k, absent: accesses / (1.0 - reached) }
+    }
+}
+
+/// 2^bpt - 1: all values of a timer but 0.
+fn timestamps(bpt: u32) -> u32 {
+    u32::MAX >> (32 - bpt)
+}
+
+/// Keys that count just before a shift: those of `blocks` + 1 generations.
+fn live_keys(window: Window, blocks: u32) -> u64 {
+    let reach = reach(window, blocks);
+    match window {
+        Window::Count { .. } => u64::try_from(reach).unwrap_or(u64::MAX),
+        Window::Time { span, capacity, .. } => {
+            u64::try_from((u128::from(capacity) * reach).div_ceil(u128::from(span))).unwrap_or(u64::MAX)
+        }
+    }
+}
+
+/// How far back a timer can lie that counts: `blocks` + 1 generations, in insertions or nanoseconds.
+fn reach(window: Window, blocks: u32) -> u128 {
+    u128::from(window.generation(blocks)) * u128::from(blocks + 1)
+}
+
+/// The widths of a timer worth having: the widest of which as many fit into a word.
+const WIDTHS: [u32; 13] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 21, 32];
+
+/// The shape for a window and a budget, in the fewest bytes or at the least rate.
+///
+/// Considered are all k and the `WIDTHS`; a width gives as many blocks as leave an eighth of its timestamps for
+/// padding, of those the number with the least slack, which is the one with the fewest keys to hold. (So the sweep
+/// goes over some 0.16 * bpt words per timer set, 0.3 * bpt at 4 bits.) The slack is at most `slack`, by default half the window
+/// as for the age-partitioned filter.
+///
+/// For a window of a million keys at 1 % and 0.1 % that gives timers of 2 bits, two blocks: 28.8 and 43.1 bits per key.
+/// A slack of 7 % takes 5 bits (27 blocks), 53.1 and 79.5; none at all, B = 1, takes 21 bits, 204.6 and 306.7.
+pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<Shape, Error> {
+    let window = window.check()?;
+    budget.check()?;
+    let bound = allowed_slack(window, slack);
+    let blocks = WIDTHS.map(|bpt| (bpt, blocks_of_least_slack(window, bpt)));
+    let allowed: Vec<_> = blocks.into_iter().filter(|&(_, blocks)| window.slack(blocks, 1) <= bound).collect();
+    if allowed.is_empty() {
+        let least = blocks.iter().map(|&(_, blocks)| window.slack(blocks, 1)).min();
+        return Err(too_little_slack(window, least.unwrap_or(0), bound));
+    }
+    let shapes = allowed
+        .into_iter()
+        .flat_map(|(bpt, blocks)| (1..=MAX_HASHES).map(move |k| Shape { k, bpt, blocks, words: 0, equal_timers: 1 }));
+    let chosen = match budget {
+        Budget::Rate(fpr) => {
+            refuse_below(blocks.iter().map(|&(_, blocks)| live_keys(window, blocks)), fpr)?;
+            shapes
+                .filter_map(|shape| smallest(shape, window, fpr))
+                .min_by_key(|shape| (shape.nbytes(), shape.k))
+                .ok_or_else(|| Error::value(format!("fpr={fpr} for this window takes more than 2**60 bytes")))
+        }
+        Budget::Bytes(bytes) => shapes
+            .map(|shape| Shape { words: bytes / (8 * u64::from(shape.k)), ..shape })
+            .filter(|shape| shape.words > 0)
+            .map(|shape| (shape.false_positive_rate(window), shape))
+            .min_by(|(a, x), (b, y)| a.total_cmp(b).then(x.k.cmp(&y.k)))
+            .map(|(_, shape)| shape)
+            .ok_or_else(|| Error::value(format!("nbytes must be at least 8, got {bytes}"))),
+    }?;
+    Ok(chosen)
+}
+
+/// The blocks of the least slack that leave an eighth of the timestamps for padding.
+///
+/// Several numbers of blocks may come to one block length, of which the fewest reach least far; so one is looked at for
+/// each length, from the shortest on. N blocks reach at least 1 + 1/N times as far as has to be kept: where that is
+/// beyond the best, fewer cannot win.
+fn blocks_of_least_slack(window: Window, bpt: u32) -> u32 {
+    let codes = timestamps(bpt);
+    let mut blocks = (codes - codes.div_ceil(8)).min(MAX_BLOCKS);
+    let kept = match window {
+        Window::Count { insertions } => insertions - 1,
+        Window::Time { span, lateness, .. } => span + lateness,
+    };
+    let mut best = blocks;
+    while blocks > 0 && u128::from(kept) * u128::from(blocks + 1) <= reach(window, best) * u128::from(blocks) {
+        blocks = (kept.div_ceil(window.generation(blocks)) as u32).max(1); // the fewest for this length
+        if reach(window, blocks) <= reach(window, best) {
+            best = blocks;
+        }
+        blocks -= 1;
+    }
+    best
+}
+
+/// The shape with the fewest words that holds the rate, by bisection: larger slices are emptier.
+fn smallest(shape: Shape, window: Window, fpr: f64) -> Option<Shape> {
+    let holds = |words| Shape { words, ..shape }.false_positive_rate(window) <= fpr;
+    let (mut too_small, mut enough) = (0, MAX_BYTES / (8 * u64::from(shape.k)));
+    if !holds(enough) {
+        return None;
+    }
+    while enough - too_small > 1 {
+        let middle = too_small + (enough - too_small) / 2;
+        *(if holds(middle) { &mut enough } else { &mut too_small }) = middle;
+    }
+    Some(Shape { words: enough, ..shape })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn count(insertions: u64) -> Window {
+        Window::Count { insertions }
+    }
+
+    fn every_window() -> impl Iterator<Item = Window> {
+        let time = |span, lateness| Window::Time { span, lateness, capacity: 100 };
+        let counts = [1, 2, 3, 4, 5, 7, 8, 13, 50, 127, 128, 129, 300, 1000, 4097].map(count);
+        counts.into_iter().chain([(1, 0), (7, 0), (129, 0), (1000, 5000), (1, 99), (4001, 3)].map(|(s, l)| time(s, l)))
+    }
+
+    #[test]
+    fn sizes_are_whole_words() {
+        let shape = |bpt, timers| Shape::new(3, bpt, 1, timers, 1).unwrap();
+        assert_eq!((shape(3, 21).nbytes(), shape(3, 22).nbytes()), (3 * 8, 3 * 16));
+        assert_eq!((shape(3, 22).slice_timers(), shape(32, 1).slice_timers()), (42, 2));
+        assert_eq!(shape(2, 100).bits_per_key(50), 3.0 * 4.0 * 64.0 / 50.0);
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_named() {
+        for ((k, bpt, blocks, timers, equal), words) in [
+            ((0, 4, 3, 10, 1), "k must lie in 1..=64, got 0"),
+            ((65, 4, 3, 10, 1), "k must lie in 1..=64, got 65"),
+            ((3, 1, 3, 10, 1), "bpt must lie in 2..=32, got 1"),
+            ((3, 33, 3, 10, 1), "bpt must lie in 2..=32, got 33"),
+            ((3, 4, 0, 10, 1), "blocks must lie in 1..=14 at bpt=4, got 0"),
+            ((3, 4, 15, 10, 1), "blocks must lie in 1..=14 at bpt=4, got 15"),
+            ((3, 32, (1 << 24) + 1, 10, 1), "1..=16777216 at bpt=32, got 16777217"),
+            ((3, 4, 3, 0, 1), "slice_timers must be at least 1, got 0"),
+            ((3, 4, 3, 10, 0), "equal_timers must lie in 1..=k, here 3, got 0"),
+            ((3, 4, 3, 10, 4), "equal_timers must lie in 1..=k, here 3, got 4"),
+            ((3, 32, 1 << 17, 10, 2), "blocks must be at most 16384 with equal_timers, got 131072"),
+            ((3, 4, 3, u64::MAX, 1), "2**60"),
+        ] {
+            let error = Shape::new(k, bpt, blocks, timers, equal).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    /// Every timer is swept while it is expired and known to be, whatever the parts and its place: brute force over
+    /// the numbers of generations.
+    #[test]
+    fn no_timer_outlives_its_timestamp() {
+        for bpt in 2..=6 {
+            for blocks in 1..timestamps(bpt) {
+                let shape = Shape::new(1, bpt, blocks, 100, 1).unwrap();
+                let (sweeps, codes) = (u64::from(shape.sweeps()), u64::from(shape.timestamps()));
+                for (set, part) in (0..3 * codes).flat_map(|set| (0..sweeps).map(move |part| (set, part))) {
+                    let known_expired = set + u64::from(blocks) + 1..=set + codes;
+                    assert!(known_expired.clone().any(|opened| opened % sweeps == part), "{shape:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_blocks_are_those_of_least_slack() {
+        for window in every_window() {
+            for bpt in [2, 3, 4, 5, 6, 8, 10, 12] {
+                let most = timestamps(bpt) - timestamps(bpt).div_ceil(8);
+                let least = (1..=most).map(|blocks| window.slack(blocks, 1)).min().unwrap();
+                let chosen = blocks_of_least_slack(window, bpt);
+                assert!(chosen <= most && window.slack(chosen, 1) == least, "{window:?} {bpt}: {chosen}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_rate_gives_what_trying_everything_gives() {
+        for (window, fpr, slack) in [(count(20), 0.1, 64), (count(300), 0.01, 150), (count(100), 0.05, 3)] {
+            let mut least = u64::MAX;
+            for (bpt, k) in (2..=32).flat_map(|bpt| (1..=20).map(move |k| (bpt, k))) {
+                for blocks in 1..=(timestamps(bpt) - timestamps(bpt).div_ceil(8)).min(300) {
+                    if window.slack(blocks, 1) <= slack {
+                        let shape = |words| Shape { k, bpt, blocks, words, equal_timers: 1 };
+                        let held = (1..).find(|&words| {
+                            shape(words).nbytes() >= least || shape(words).false_positive_rate(window) <= fpr
+                        });
+                        least = least.min(shape(held.unwrap()).nbytes());
+                    }
+                }
+            }
+            let chosen = choose(window, Budget::Rate(fpr), Some(slack)).unwrap();
+            assert!(chosen.false_positive_rate(window) <= fpr && window.slack(chosen.blocks, 1) <= slack);
+            assert_eq!(chosen.nbytes(), least, "{chosen:?}");
+            let same = choose(window, Budget::Bytes(least), Some(slack)).unwrap();
+            assert!(same.nbytes() <= least && same.false_positive_rate(window) <= chosen.false_positive_rate(window));
+        }
+    }
+
+    #[test]
+    fn the_documented_choices() {
+        for (slack, fpr, bpt, blocks, bits_per_key) in [
+            (None, 0.01, 2, 2, 28.78),
+            (None, 0.001, 2, 2, 43.13),
+            (Some(70_000), 0.01, 5, 27, 53.06),
+            (Some(70_000), 0.001, 5, 27, 79.52),
+            (Some(0), 0.01, 21, 999_999, 204.65),
+            (Some(0), 0.001, 21, 999_999, 306.72),
+        ] {
+            let shape = choose(count(1_000_000), Budget::Rate(fpr), slack).unwrap();
+            let bits = shape.bits_per_key(1_000_000);
+            assert_eq!((shape.bpt, shape.blocks), (bpt, blocks), "{shape:?} {bits}");
+            assert!((bits - bits_per_key).abs() < 0.006, "{shape:?} {bits}");
+        }
+    }
+
+    #[test]
+    fn the_default_slack_can_be_had_and_is_kept() {
+        for window in every_window() {
+            let shape = choose(window, Budget::Rate(0.01), None).unwrap();
+            assert!(window.slack(shape.blocks, 1) <= allowed_slack(window, None), "{window:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_filter_reads_and_keeps() {
+        let window = count(101);
+        let shape = Shape::new(3, 4, 10, 160, 1).unwrap();
+        assert_eq!((window.slack(10, 1), live_keys(window, 10)), (9, 110));
+        assert_eq!(shape.npws(window), 9.0 / 101.0);
+        let fill = 1.0 - (1.0 - 1.0 / 160.0_f64).powi(110);
+        assert!((shape.false_positive_rate(window) - fill.powi(3)).abs() < 1e-12);
+        let absent = (1.0 - fill + 2.0 * fill * (1.0 - fill) + 3.0 * fill * fill * (1.0 - fill)) / (1.0 - fill.powi(3));
+        let accesses = shape.expected_accesses(window);
+        assert!((accesses.absent - absent).abs() < 1e-12 && accesses.in_window == 3.0);
+        assert_eq!(shape.false_negative_rates(window), vec![0.0; 11]);
+        // Half a minute late on a window of a minute, at 100 keys a minute: 11 tenths of 90 s, so 165 keys.
+        let time = Window::Time { span: 60_000_000_000, lateness: 30_000_000_000, capacity: 100 };
+        assert_eq!(live_keys(time, 10), 165);
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_said() {
+        let refused = |window, budget, slack, words: &str| {
+            let error = choose(window, budget, slack).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        };
+        refused(count(1000), Budget::Rate(0.0), None, "fpr must lie between 0 and 1, both excluded, got 0");
+        refused(count(1000), Budget::Bytes(u64::MAX), None, "nbytes must be at most 2**60");
+        refused(count(1000), Budget::Bytes(7), None, "nbytes must be at least 8, got 7");
+        assert!(choose(count(1000), Budget::Bytes(8), None).is_ok());
+        refused(count(1 << 60), Budget::Rate(0.1), None, "more than 2**60 bytes");
+        refused(count(1 << 40), Budget::Rate(0.1), Some(7), "slack must be at least 65536 insertions");
+        let late = Window::Time { span: 1_000_000_000, lateness: 5, capacity: 100 };
+        refused(late, Budget::Rate(0.1), Some(4), "slack must be at least");
+    }
+}

@@ -1,0 +1,167 @@
+"""The timing filter as a user meets it: its constructors, what it says of itself, an exact window, equal timers."""
+
+import math
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from test_filter import bound
+
+import lately
+
+timers = lately.TimingBloomFilter.from_parameters
+COUNT, TIME = {"window": 1000, "fpr": 0.01}, {"window": "1min", "fpr": 0.01, "capacity": 100}
+
+
+@pytest.mark.parametrize(
+    ("base", "change", "kind", "name"),
+    [
+        *((COUNT, {"window": w}, ValueError, "window") for w in (0, -1, 2**62 + 1, 2**200, "x", "-1s")),
+        *((COUNT, {"window": w}, TypeError, "window") for w in (1e3, True, None, [5], 1j)),
+        *((COUNT, {"fpr": p}, ValueError, "fpr") for p in (0, 1, -0.1, math.nan, math.inf)),
+        *((COUNT, {"fpr": p}, TypeError, "fpr") for p in ("0.1", None)),
+        (COUNT, {"nbytes": 10_000}, TypeError, "nbytes"),
+        *(({"window": 1000}, {"nbytes": b}, ValueError, "nbytes") for b in (-1, 0, 7, 2**60 + 1, 2**100)),
+        *((COUNT, {"slack": s}, ValueError, "slack") for s in (-1, 2**64)),
+        (COUNT, {"window": 2**40, "slack": 5}, ValueError, "slack"),
+        (TIME, {"slack": "1ns"}, ValueError, "slack"),
+        (TIME, {"slack": 100}, TypeError, "slack"),
+        *((COUNT, {"seed": s}, ValueError, "seed") for s in (-1, 2**64)),
+        (COUNT, {"capacity": 5}, ValueError, "capacity"),
+        (TIME, {"capacity": None}, TypeError, "capacity"),
+        *((TIME, {"lateness": x}, ValueError, "lateness") for x in ("x", "-1s", "60000d")),
+        (COUNT, {"window": 2**50}, MemoryError, "bytes"),
+        (COUNT, {"window": 2**62}, ValueError, "fpr"),
+    ],
+)
+def test_a_parameter_that_cannot_be_is_named(base, change, kind, name):
+    with pytest.raises(kind, match=name) as caught:
+        lately.TimingBloomFilter(**base | change)
+    assert caught.type is kind
+
+
+GIVEN = {"window": 100, "k": 3, "bpt": 4, "blocks": 9, "slice_timers": 500}
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "name"),
+    [
+        *(({name: x}, ValueError, name) for name in list(GIVEN)[1:] for x in (0, -1, 2**64, 2**100)),
+        *(({name: x}, TypeError, name) for name in GIVEN for x in (1.0, None)),
+        ({"k": 65}, ValueError, "k must"),
+        ({"bpt": 1}, ValueError, "bpt"),
+        ({"bpt": 33}, ValueError, "bpt"),
+        ({"blocks": 15}, ValueError, "blocks"),
+        ({"bpt": 32, "blocks": 2**24 + 1}, ValueError, "blocks"),
+        ({"bpt": 32, "blocks": 2**14 + 1, "equal_timers": 2}, ValueError, "blocks"),
+        *(({"equal_timers": x}, ValueError, "equal_timers") for x in (0, 4, -1)),
+        ({"slice_timers": 2**63}, ValueError, "slice_timers"),
+        ({"slice_timers": 2**53}, MemoryError, "bytes"),
+    ],
+)
+def test_a_parameter_of_the_papers_that_cannot_be_is_named(change, kind, name):
+    with pytest.raises(kind) as caught:
+        timers(**GIVEN | change)
+    said = " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+    assert name in said
+
+
+BUILT = [
+    {"window": 1, "fpr": 0.1},
+    {"window": 1000, "fpr": 0.001},
+    {"window": 1000, "fpr": 0.001, "slack": 0},
+    {"window": 5000, "fpr": 1e-6, "slack": 300, "seed": 5},
+    {"window": np.int32(5000), "fpr": np.float32(0.01), "seed": 2**64 - 1},
+    {"window": 5000, "nbytes": 10_001},
+    {"window": 5000, "nbytes": 60_000, "slack": 7},
+    {"window": "10min", "fpr": 0.01, "capacity": 3000},
+    {"window": timedelta(minutes=10), "fpr": 0.01, "capacity": 3000, "lateness": "90s", "slack": "2min"},
+    {"window": np.timedelta64(10, "m"), "nbytes": 5000, "capacity": 3000, "lateness": "1h"},
+]
+
+
+@pytest.mark.parametrize("given_", BUILT, ids=lambda d: " ".join(f"{k}={v}" for k, v in d.items()))
+def test_what_a_filter_says_of_itself_holds_together(given_):
+    f = lately.TimingBloomFilter(**given_)
+    p = f.parameters
+    timed = f.lateness is not None
+    block = (f.window + f.slack) / (p["blocks"] + 1)
+    assert block * p["blocks"] >= (f.window + f.lateness if timed else f.window - 1) * (1 - 1e-12)
+    assert p["blocks"] <= 2 ** p["bpt"] - 2
+    assert f.capacity == given_.get("capacity", f.window)
+    assert f.fpr <= given_.get("fpr", 1)
+    if timed:
+        allowed = {None: f.lateness + (600 + f.lateness) / 2, "2min": 120}[given_.get("slack")]
+    else:
+        allowed = given_.get("slack", max(64, f.window / 2))
+    assert f.slack <= allowed
+    assert f.npws == f.slack / f.window
+    accesses = f.expected_accesses
+    assert 1 <= accesses["absent"] <= accesses["window"] == accesses["false_positive"] == p["k"]
+    words = p["slice_timers"] // (64 // p["bpt"])
+    assert f.nbytes == 8 * p["k"] * words <= given_.get("nbytes", 2**60)
+    preamble, cells = f.__reduce_ex__(5)[1]
+    assert f.nbytes == memoryview(cells).nbytes == len(f.to_bytes()) - len(preamble)
+    assert f.false_negative_rates.tolist() == [0.0] * (p["blocks"] + 1)
+    assert (f.inserted, f.false_positive_rate(), f.fill.tolist()) == (0, 0.0, [0.0] * p["k"])
+    assert repr(f).startswith(f"<TimingBloomFilter window={f.window}")
+
+    how = {k: v for k, v in given_.items() if k in ("window", "capacity", "lateness", "seed")}
+    again = timers(**how, **p)
+    assert again.to_bytes() == f.to_bytes()
+    assert (again.fpr, again.slack, repr(again)) == (f.fpr, f.slack, repr(f))
+
+    f.insert(np.arange(1), **({"at": 5.0} if timed else {}))
+    assert f.fill.tolist() == [1 / p["slice_timers"]] * p["k"]
+
+
+@pytest.mark.parametrize("slack", [None, 100, 0])
+def test_keys_beyond_window_and_slack_are_reported_at_most_at_the_rate(slack):
+    window, fpr = 2000, 0.02
+    f = lately.TimingBloomFilter(window, fpr, slack=slack)
+    n = 10 * window
+    for start in range(0, n, window // 3):
+        f.insert(np.arange(start, min(start + window // 3, n)))
+    assert f.query(np.arange(n - window, n)).all()
+    gone = np.arange(n - window - f.slack)
+    assert f.query(gone).sum() <= bound(len(gone), fpr)
+    assert f.query(np.arange(n, 4 * n)).sum() <= bound(3 * n, fpr)
+
+
+def test_without_slack_the_window_is_exact():
+    """With hardly a timer set nothing is reported by chance: what is reported is what the filter holds."""
+    f = lately.TimingBloomFilter(100, 1e-9, slack=0)
+    assert (f.slack, f.npws, f.parameters["blocks"]) == (0, 0.0, 99)
+    for n in range(1000):
+        f.add(n)
+        assert f.query(np.arange(n + 1)).nonzero()[0].tolist() == list(range(max(0, n - 99), n + 1))
+
+
+@pytest.mark.parametrize("slack", [None, 300, 0])
+def test_the_rate_by_the_timers_is_the_rate_that_is_measured(slack):
+    f = lately.TimingBloomFilter(5000, 0.02, slack=slack)
+    for n in (100, 6000, 40_000):
+        f.insert(np.arange(f.inserted, n))
+        rate, trials = f.false_positive_rate(), 200_000
+        measured = int(f.query(np.arange(10**6, 10**6 + trials)).sum())
+        assert abs(measured - rate * trials) <= 5 * math.sqrt(rate * trials) + 5
+        assert rate <= 1.2 * f.fpr
+
+
+def test_equal_timers_miss_keys_and_report_fewer_fresh_ones():
+    given = {"window": 1001, "k": 8, "bpt": 10, "blocks": 1000, "slice_timers": 1600}
+    plain, equal = timers(**given), timers(**given, equal_timers=3)
+    assert equal.fpr < plain.fpr / 50
+    for f in (plain, equal):
+        f.insert(np.arange(20_000))
+    window = np.arange(20_000 - 1001, 20_000)
+    assert plain.query(window).all()
+    present = equal.query(window)
+    expected = equal.false_negative_rates.sum()
+    assert equal.false_negative_rates.shape == (1001,)
+    assert abs((~present).sum() - expected) <= 5 * math.sqrt(expected) + 1
+    assert (~present).any()
+    assert present[-100:].all()
+    fresh = np.arange(10**6, 10**6 + 300_000)
+    assert equal.query(fresh).sum() <= bound(len(fresh), equal.fpr)
+    assert equal.false_positive_rate() == plain.false_positive_rate(), "documented as an upper bound"

@@ -1,0 +1,221 @@
+//! The promise of the timing filter through every wrap of its timestamps, on either clock, and its rates at the worst
+//! phase, with equal timers too.
+
+mod common;
+
+use common::{insert, key, present};
+use lately::clock::{Moments, Window};
+use lately::filter::{Filter, Timing};
+use lately::sizing::age_partitioned::Budget;
+use lately::sizing::timing::{Shape, choose};
+
+const fn count(insertions: u64) -> Window {
+    Window::Count { insertions }
+}
+
+/// Plain timers, as good as free of chance: slices so empty that what is reported is what the filter holds.
+fn sparse(bpt: u32, blocks: u32) -> Shape {
+    Shape::new(12, bpt, blocks, 2048, 1).unwrap()
+}
+
+/// Widths, blocks and windows: the least of each, no padding and all of it, B = 1 and B > 1.
+fn shapes() -> impl Iterator<Item = (Shape, Window)> {
+    let divided = [(2, 1), (2, 2), (3, 1), (3, 4), (3, 6), (4, 9), (4, 14), (5, 29), (5, 30), (6, 3)];
+    let windows = [1, 2, 3, 7, 31].map(count);
+    divided.into_iter().flat_map(move |(bpt, blocks)| windows.map(|window| (sparse(bpt, blocks), window)))
+}
+
+/// Generations through which timestamps wrap three times, and every part of a slice is swept that often.
+fn three_turns(shape: Shape) -> u64 {
+    3 * (u64::from(shape.timestamps()) + u64::from(shape.sweeps())) + 2
+}
+
+/// No slice has more live timers than `keys` distinct keys set: an old timer that looks young again is one more, which a
+/// query hardly ever shows, since all timers of a key would have to come back.
+fn check_timers(filter: &Timing, keys: u64) {
+    for fill in filter.engine().fill() {
+        let live = (fill * filter.shape().slice_timers() as f64).round() as u64;
+        assert!(live <= keys, "{:?}: {live} live timers of {keys} keys", filter.shape());
+    }
+}
+
+/// After every insertion, from the first on, just the keys that should be there are: one that came back when its
+/// timestamp came round would show as well as one that went too soon.
+#[test]
+fn no_key_of_the_window_is_missing_and_none_comes_back() {
+    for (shape, window) in shapes() {
+        let Window::Count { insertions } = window else { unreachable!() };
+        let block = window.generation(shape.blocks);
+        let reach = block * (u64::from(shape.blocks) + 1);
+        let mut filter = Timing::new(shape, window, 0).unwrap();
+        assert_eq!(filter.slack(), reach - insertions);
+        let mut longest = 0;
+        for n in 0..three_turns(shape) * block {
+            insert(&mut filter, &[key(0, n)]);
+            // Exactly the open block and the full ones before it.
+            let kept = n % block + 1 + (reach - block);
+            let there: Vec<u64> = (0..=n).filter(|&i| present(&filter, &[key(0, i)]) == 1).collect();
+            let expected: Vec<u64> = ((n + 1).saturating_sub(kept)..=n).collect();
+            assert_eq!(there, expected, "{shape:?} {window:?} after {n}");
+            check_timers(&filter, there.len() as u64);
+            longest = longest.max(there.len() as u64);
+            assert!(there.len() as u64 >= insertions.min(n + 1));
+        }
+        assert_eq!(longest, insertions + filter.slack(), "{shape:?} {window:?}: the slack is reached");
+    }
+}
+
+/// On the time clock, keys come in any generation, none, or several: whatever is asked, just the kept ones are there.
+#[test]
+fn gaps_of_every_length_at_every_phase() {
+    let window = Window::Time { span: 1000, lateness: 0, capacity: 10 };
+    for shape in [(2, 1), (2, 2), (3, 4), (3, 6), (4, 3), (4, 14)].map(|(bpt, blocks)| sparse(bpt, blocks)) {
+        let length = window.generation(shape.blocks) as i64;
+        let (codes, kept) = (i64::from(shape.timestamps()), i64::from(shape.blocks) + 1);
+        for gap in (0..=2 * codes + 3).chain([1000 * codes, 1000 * codes + 1]) {
+            for start in -codes..=codes {
+                let mut filter = Timing::new(shape, window, 0).unwrap();
+                let mut generations = Vec::new();
+                let mut generation = start;
+                // A key in every other generation through two turns, so that timers of all ages are about; the gap.
+                for step in (0..codes).map(|_| 2).chain([gap, 1, gap]) {
+                    generation += step;
+                    let at = Moments::At(generation * length);
+                    filter.engine_mut().insert(&[key(1, generations.len() as u64)], at).unwrap();
+                    generations.push(generation);
+                    check_timers(&filter, generations.iter().filter(|&&g| generation - g < kept).count() as u64);
+                    for ahead in [0, 1, kept - 1, kept, codes - 1, codes, codes + 1, 1 << 40] {
+                        let keys: Vec<u64> = (0..generations.len() as u64).map(|i| key(1, i)).collect();
+                        let mut there = vec![false; keys.len()];
+                        let asked = Moments::At((generation + ahead) * length);
+                        filter.engine().query(&keys, asked, &mut there).unwrap();
+                        let expected: Vec<bool> = generations.iter().map(|g| generation + ahead - g < kept).collect();
+                        assert_eq!(there, expected, "{shape:?} gap {gap} from {start}, {ahead} ahead");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_chosen_keeps_its_promise() {
+    for insertions in [1, 7, 1000, 100_003] {
+        for (rate, slack) in [(0.1, None), (0.001, None), (0.01, Some(0)), (0.01, Some(insertions / 20))] {
+            let slack = if insertions == 1 { None } else { slack };
+            let window = count(insertions);
+            let shape = choose(window, Budget::Rate(rate), slack).unwrap();
+            let block = window.generation(shape.blocks);
+            // Three windows, and of short timestamps three turns.
+            let turns = if shape.timestamps() < 1000 { three_turns(shape) * block } else { 0 };
+            let mut filter = Timing::new(shape, window, 0).unwrap();
+            let insertions_checked = turns.max(3 * insertions).min(600_000);
+            let every = block.max(insertions / 10);
+            common::check_window(&mut filter, insertions, every, insertions_checked).unwrap();
+        }
+    }
+}
+
+/// As if one block more fitted into the window: the blocks are then too short.
+#[test]
+fn the_check_of_the_window_fails_when_one_block_too_many_is_promised() {
+    let shape = sparse(4, 9);
+    let mut filter = Timing::new(shape, count(9 * 10 + 1), 0).unwrap();
+    common::check_window(&mut filter, 91, 10, 1000).unwrap();
+    let mut filter = Timing::new(shape, count(9 * 10 + 1), 0).unwrap();
+    common::check_window(&mut filter, 92, 10, 1000).unwrap_err();
+}
+
+/// Shares of fresh keys reported, and of the keys of each generation missed (the newest first), just before a shift of
+/// filters whose timestamps have wrapped.
+fn measure(shape: Shape, window: Window, filters: u64, trials: u64) -> (f64, Vec<f64>) {
+    let block = window.generation(shape.blocks);
+    let generations = u64::from(shape.blocks) + 1;
+    let inserted = (u64::from(shape.timestamps()) + generations + 1) * block;
+    let mut reported = 0;
+    let mut missed = vec![0; generations as usize];
+    for stream in 0..filters {
+        let mut filter = Timing::new(shape, window, 0).unwrap();
+        insert(&mut filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
+        reported += present(&filter, &(0..trials).map(|i| key(stream, inserted + i)).collect::<Vec<_>>());
+        for (age, missed) in (1..).zip(missed.iter_mut()) {
+            let first = inserted - age * block;
+            let keys: Vec<_> = (first..first + block).map(|i| key(stream, i)).collect();
+            *missed += keys.len() - present(&filter, &keys);
+        }
+    }
+    let missed = missed.into_iter().map(|missed| missed as f64 / (filters * block) as f64).collect();
+    (reported as f64 / (filters * trials) as f64, missed)
+}
+
+/// The measured share of reported fresh keys lies within five standard deviations of `rate`.
+///
+/// A trial varies as a coin does; beside it the fill p of each of the k slices varies from filter to filter by at most
+/// p (1 - p) / s, and carries over by the slope of p^k in it.
+fn check_rate(shape: Shape, window: Window, rate: f64, filters: u64, trials: u64) -> Result<(), String> {
+    let (measured, _) = measure(shape, window, filters, trials);
+    let (k, p) = (f64::from(shape.k), rate.powf(1.0 / f64::from(shape.k)));
+    let between = k * (rate / p).powi(2) * p * (1.0 - p) / shape.slice_timers() as f64;
+    let sigma = (rate * (1.0 - rate) / (filters * trials) as f64 + between / filters as f64).sqrt();
+    if (measured - rate).abs() <= 5.0 * sigma { Ok(()) } else { Err(format!("{shape:?}: {measured} {rate} {sigma}")) }
+}
+
+#[test]
+fn fresh_keys_are_reported_as_often_as_computed() {
+    for (insertions, filters, trials) in [(7, 20_000, 100), (1000, 500, 2000), (100_003, 10, 50_000)] {
+        for (rate, slack) in [(0.1, None), (0.01, None), (0.001, None), (0.01, Some(insertions / 20)), (0.01, Some(0))]
+        {
+            // A turn of the timestamps that B = 1 takes for the longest window is 80 times it.
+            if slack == Some(0) && insertions > 1000 {
+                continue;
+            }
+            let window = count(insertions);
+            let shape = choose(window, Budget::Rate(rate), slack).unwrap();
+            let computed = shape.false_positive_rate(window);
+            assert!(computed <= rate);
+            check_rate(shape, window, computed, filters, trials).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_check_of_the_rate_fails_on_the_keys_of_the_window_alone() {
+    let window = count(1000);
+    for shape in [(7, 2, 2), (7, 5, 23)].map(|(k, bpt, blocks)| Shape::new(k, bpt, blocks, 1500, 1).unwrap()) {
+        // The paper's (1 - e^(-kn/m))^k with n = W: the slack is forgotten.
+        let printed = (1.0 - (-1000.0 / shape.slice_timers() as f64).exp()).powi(7);
+        check_rate(shape, window, printed, 500, 20_000).unwrap_err();
+        check_rate(shape, window, shape.false_positive_rate(window), 500, 20_000).unwrap();
+    }
+}
+
+#[test]
+fn equal_timers_err_as_often_as_computed() {
+    for (k, equal, bpt, blocks, timers, insertions) in
+        [(8, 2, 8, 100, 160, 101), (8, 3, 8, 100, 160, 101), (6, 4, 5, 23, 640, 500), (4, 4, 7, 99, 99, 100)]
+    {
+        let shape = Shape::new(k, bpt, blocks, timers, equal).unwrap();
+        let plain = Shape { equal_timers: 1, ..shape };
+        let window = count(insertions);
+        let (filters, trials) = (3000, 2000);
+        let (reported, missed) = measure(shape, window, filters, trials);
+        let rate = shape.false_positive_rate(window);
+        assert!(rate < plain.false_positive_rate(window));
+        // The fills carry over with at most the slope of the plain rate, where all slices vary alike.
+        let p = plain.false_positive_rate(window).powf(1.0 / f64::from(k));
+        let slope = f64::from(k) * p.powi(k as i32 - 1);
+        let between = slope.powi(2) * p * (1.0 - p) / shape.slice_timers() as f64;
+        let sigma = (rate / (filters * trials) as f64 + between / filters as f64).sqrt();
+        assert!((reported - rate).abs() <= 5.0 * sigma, "{shape:?}: {reported} {rate} {sigma}");
+        let computed = shape.false_negative_rates(window);
+        assert_eq!(missed.len(), computed.len());
+        assert!(*computed.last().unwrap() > 0.0);
+        // Keys of one filter share their generation's fate at worst entirely: each filter is one trial.
+        for (age, (missed, computed)) in missed.iter().zip(&computed).enumerate() {
+            let sigma = (computed * (1.0 - computed) / filters as f64).sqrt();
+            assert!((missed - computed).abs() <= 5.0 * sigma + 1e-9, "{shape:?} {age}: {missed} {computed} {sigma}");
+        }
+        let (_, missed) = measure(plain, window, 10, 1);
+        assert!(missed.iter().all(|&missed| missed == 0.0), "without the heuristic none is missed");
+    }
+}
