@@ -88,8 +88,8 @@ impl Cells for Slice {
 
 /// `parts` bits a key, one in each part of the slice: a partitioned Bloom filter (paper 2, section 2).
 ///
-/// Paper 2 lets all bits of a key fall anywhere in the segment. There the chance of a match is E(fill^k), which lies
-/// above (E(fill))^k since all k share one random fill. Parts are filled by hashes of their own, so the mean of their
+/// Paper 2 lets all bits of a key fall anywhere in the segment. There the chance of a match is `E[fill^k]`, which lies
+/// above `E[fill]^k` since all k share one random fill. Parts are filled by hashes of their own, so the mean of their
 /// product is the product of their means, and the rate is exact in closed form. It costs next to nothing: a part's
 /// expected fill is 1 - (1 - k/m)^n beside 1 - (1 - 1/m)^(kn), at k = 10 and m = 1e6 higher by 3e-6 of it.
 #[derive(Clone, Copy)]

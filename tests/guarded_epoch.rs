@@ -1,7 +1,7 @@
 //! The promise of the guarded-epoch filter, plain and blocked: no key of the window missing through three turns of the
 //! ring, exactly r * epoch + 1 to (r + 1) * epoch insertions retained, and at the end of an epoch neither more nor
-//! fewer false positives than the sizing says. At the end the synthetic rows of paper 2's Table 1, measured beside theory:
-//! `cargo test --test guarded_epoch synthetic -- --nocapture` prints them.
+//! fewer false positives than the sizing says. At the end the synthetic rows of paper 2's Table 1, measured beside
+//! theory: `cargo test --test guarded_epoch synthetic -- --nocapture` prints them.
 //!
 //! Each check is a function that says what is wrong, so that it can be shown to fail.
 
@@ -312,7 +312,8 @@ fn the_synthetic_rows() {
         for stream in STREAMS {
             let [rate, theory, expired] = medians(Shape::new(r, segment).unwrap(), stream);
             println!(
-                "{structure:15}  {stream:9}   {rate:.4}        {theory:.4}  {printed:.4}    {expired:.4}            {printed_expired:.4}"
+                "{structure:15}  {stream:9}   {rate:.4}        {theory:.4}  {printed:.4}    {expired:.4}            \
+                 {printed_expired:.4}"
             );
             if stream == "uniform" {
                 // The paper's medians are those of distinct keys.
