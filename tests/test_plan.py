@@ -85,8 +85,8 @@ def test_tables_say_the_same():
 
 
 def test_what_no_filter_meets_is_refused_with_every_reason():
-    with pytest.raises(ValueError, match="slack must be at least 8 insertions"):
-        lately.plan(window=1000, fpr=0.01, slack=0)
+    with pytest.raises(ValueError, match="nbytes must be at least 16 .*; nbytes must be at least"):
+        lately.plan(window=1000, nbytes=1)
     with pytest.raises(ValueError, match="fpr must lie between 0 and 1"):
         lately.plan(window=1000, fpr=2)
 
