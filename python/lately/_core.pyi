@@ -10,6 +10,7 @@ __all__ = [
     "AgePartitionedBloomFilter",
     "Filter",
     "FormatError",
+    "TimeLimitedBloomFilter",
     "__version__",
     "_from_parts",
     "from_bytes",
@@ -91,6 +92,31 @@ class AgePartitionedBloomFilter(Filter):
         blocks: int | None = None,
         block_bits: Literal[64, 512] = 512,
         parts: Literal[1, 2, 4, 8] = 8,
+        capacity: int | None = None,
+        lateness: _Span | None = None,
+        seed: int = 0,
+    ) -> Self: ...
+
+@final
+class TimeLimitedBloomFilter(Filter):
+    def __new__(
+        cls,
+        window: _Span,
+        fpr: float,
+        *,
+        capacity: int | None = None,
+        slack: _Span | None = None,
+        lateness: _Span | None = None,
+        seed: int = 0,
+    ) -> Self: ...
+    @classmethod
+    def from_parameters(
+        cls,
+        window: _Span,
+        k: int,
+        l: int,
+        *,
+        slice_bits: int,
         capacity: int | None = None,
         lateness: _Span | None = None,
         seed: int = 0,

@@ -2,8 +2,10 @@
 //! lets age.
 
 mod age_partitioned;
+mod time_limited;
 
 pub use age_partitioned::AgePartitioned;
+pub use time_limited::TimeLimited;
 
 use crate::batch::Engine;
 use crate::sizing::runs::Accesses;

@@ -5,6 +5,7 @@ mod errors;
 mod filter;
 mod keys;
 mod saving;
+mod time_limited;
 mod times;
 mod whole;
 
@@ -12,8 +13,14 @@ use pyo3::prelude::*;
 
 /// The Python object of a filter, of its own class.
 fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<PyAny>> {
+    let kind = filter.kind();
     let base = PyClassInitializer::from(filter::Filter::new(filter));
-    Ok(Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any())
+    Ok(match kind {
+        crate::filter::TimeLimited::KIND => {
+            Py::new(py, base.add_subclass(time_limited::TimeLimitedBloomFilter))?.into_any()
+        }
+        _ => Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any(),
+    })
 }
 
 /// Sliding-window filters; import them from `lately`.
@@ -29,6 +36,8 @@ mod _core {
     use super::keys::hash_keys;
     #[pymodule_export]
     use super::saving::{from_bytes, from_parts, open};
+    #[pymodule_export]
+    use super::time_limited::TimeLimitedBloomFilter;
 
     use super::*;
 

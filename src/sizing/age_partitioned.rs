@@ -2,6 +2,7 @@
 
 mod choose;
 
+pub(crate) use choose::within_slack;
 pub use choose::{Budget, choose};
 
 use super::{fill, runs};

@@ -11,3 +11,4 @@
 pub mod age_partitioned;
 pub mod fill;
 pub mod runs;
+pub mod time_limited;

@@ -1,0 +1,148 @@
+//! The slices of a time-limited Bloom filter (paper 3): how large, how long each is filled, and what they promise.
+//!
+//! Symbols are those of paper 3, Table 1: slice i, 0 the newest, has m_i bits, capacity c_i and count n_i. The equations
+//! lost theirs in print; erratum TLBF-1 has them, TLBF-2 says how they round.
+
+use std::f64::consts::LN_2;
+
+use super::age_partitioned::{MAX_SLICES, within_slack};
+use super::runs;
+use crate::Error;
+use crate::clock::Window;
+
+/// Bits of the smallest slice, a cache line: smaller ones save nothing and lose accuracy to rounding.
+pub const LEAST_BITS: u64 = 512;
+
+/// Most bits of one slice, so that no size can overflow.
+pub const MOST_BITS: u64 = 1 << 60;
+
+/// Consecutive slices that must match, and full generations kept at a steady rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Slices a key is inserted into.
+    pub k: u32,
+    /// A generation lasts at most the l-th part of the window.
+    pub l: u32,
+}
+
+impl Shape {
+    /// A shape in range: k and l at least 1, k + l at most [`MAX_SLICES`].
+    pub fn new(k: u32, l: u32) -> Result<Self, Error> {
+        if k == 0 {
+            return Err(Error::value("k must be at least 1, got 0"));
+        }
+        if l == 0 {
+            return Err(Error::value("l must be at least 1, got 0"));
+        }
+        if k.saturating_add(l) > MAX_SLICES {
+            return Err(Error::value(format!("k + l must be at most {MAX_SLICES}, got k={k}, l={l}")));
+        }
+        Ok(Self { k, l })
+    }
+
+    /// The most that the k + l slices of a steady rate are filled, the newest first, just before a shift.
+    ///
+    /// A shift comes when a slice has taken its share of the generations it has left, rounded up (equation 4). So of its
+    /// capacity c slice i < k has taken at most (i + 1)(c + k - 1) / k, by induction over i, whatever the rate does and
+    /// whatever the sizes of the others; and n keys fill it to at most 1 - 2^(-n/c). Rounding counts most in the
+    /// smallest slice.
+    pub fn fills(self) -> Vec<f64> {
+        let (k, c) = (f64::from(self.k), capacity(LEAST_BITS) as f64);
+        let taken = |i: u32| (f64::from(i + 1) * (c + k - 1.0) / (k * c)).min(1.0);
+        (0..self.k + self.l).map(|i| -(-LN_2 * taken(i.min(self.k - 1))).exp_m1()).collect()
+    }
+
+    /// Chance that a key never inserted is reported, at most, while no more than k + l slices are live.
+    pub fn false_positive_rate(self) -> f64 {
+        runs::false_positive_rate(self.k, &self.fills())
+    }
+
+    /// Bits per key of the window just after and just before a shift, when l and l + 1 generations of `g` keys are
+    /// there in k + l slices of k g / ln 2 bits (paper 3, Table 2; erratum TLBF-5).
+    pub fn bits_per_key(self) -> [f64; 2] {
+        let bits = f64::from(self.k) * f64::from(self.k + self.l) / LN_2;
+        [bits / f64::from(self.l), bits / f64::from(self.l + 1)]
+    }
+
+    /// Bits of the first slices, for a steady rate of as many keys per window as the window's capacity says.
+    pub fn first_bits(self, window: Window) -> u64 {
+        bits(window.keys_per_generation(self.l).saturating_mul(self.k.into()))
+    }
+}
+
+/// The shape for a window of time, a rate and a slack, which by default is half the window (beyond lateness).
+///
+/// As for the age-partitioned filter, of the shapes whose bits per key are at most 1.25 times the least the one with the
+/// fewest slices is taken, then the fewest bits.
+pub fn choose(window: Window, fpr: f64, slack: Option<u64>) -> Result<Shape, Error> {
+    if !(fpr > 0.0 && fpr < 1.0) {
+        return Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")));
+    }
+    let bits = |shape: &Shape| shape.bits_per_key()[0];
+    let allowed = within_slack(window.check()?, slack)?.into_iter().map(|(k, l)| Shape { k, l });
+    let holding: Vec<Shape> = allowed.filter(|shape| shape.false_positive_rate() <= fpr).collect();
+    let least = holding.iter().map(bits).fold(f64::INFINITY, f64::min);
+    let good = holding.into_iter().filter(|shape| bits(shape) <= 1.25 * least);
+    good.min_by(|a, b| (a.k + a.l).cmp(&(b.k + b.l)).then(bits(a).total_cmp(&bits(b))))
+        .ok_or_else(|| Error::value(format!("fpr={fpr} takes more than {MAX_SLICES} slices for this window and slack")))
+}
+
+/// c: the most keys that fill a slice of `bits` bits to at most one half, in expectation.
+pub fn capacity(bits: u64) -> u64 {
+    (-LN_2 / (-1.0 / bits as f64).ln_1p()) as u64
+}
+
+/// m: the fewest bits, in whole words, that hold so many keys (equation 8: c / ln 2, which is half a bit too few).
+pub fn bits(capacity: u64) -> u64 {
+    let exact = -1.0 / (-LN_2 / capacity as f64).exp_m1();
+    ((exact as u64).saturating_add(1).clamp(LEAST_BITS, MOST_BITS)).next_multiple_of(64)
+}
+
+/// Capacity and count of a slice that is still being filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// c: keys it can take.
+    pub capacity: u64,
+    /// n: keys it has taken.
+    pub count: u64,
+}
+
+impl Load {
+    fn left(self) -> u64 {
+        self.capacity.saturating_sub(self.count)
+    }
+}
+
+/// g: keys that may come before the next shift, with the k slices that take them as a shift has left them (equations
+/// 4 and 5). Rounded up: a slice of which k - i generations are to come never has less room than k - i (TLBF-2).
+pub fn generation(filling: &[Load]) -> u64 {
+    let shares = filling.iter().rev().zip(1..).map(|(load, to_come)| load.left().div_ceil(to_come));
+    shares.min().unwrap_or(1).max(1)
+}
+
+/// g*: keys to plan for per generation, from `made` keys in the last `elapsed` nanoseconds (equation 6), where a
+/// generation shall last `length`. Not more than the filter holds: at one and the same moment any rate is infinite.
+pub fn target(made: u64, elapsed: u64, length: u64, held: u64) -> u64 {
+    let keys = (u128::from(made) * u128::from(length)).div_ceil(u128::from(elapsed.max(1)));
+    u64::try_from(keys).unwrap_or(u64::MAX).min(held).max(1)
+}
+
+/// c_0: what the new slice will have taken when it leaves position k - 1 (equation 7); `older` are the k - 1 slices that
+/// go on being filled, the newest first.
+///
+/// Generations are as long as the tightest of the older slices allows, until it is full and leaves, then the next, until
+/// none allows less than the target.
+pub fn new_capacity(older: &[Load], target: u64) -> u64 {
+    let k = older.len() as u64 + 1;
+    let (mut count, mut shifts) = (0, k);
+    let limit = |count: u64, shifts: u64| {
+        let share = |(j, load): (u64, &Load)| (load.left().saturating_sub(count).div_ceil(shifts - j), j, load.left());
+        (1..shifts).zip(older).map(share).min()
+    };
+    while let Some((share, j, left)) = limit(count, shifts)
+        && share < target
+    {
+        (count, shifts) = (count.max(left), j);
+    }
+    count.saturating_add(target.saturating_mul(shifts)).max(k)
+}
