@@ -297,6 +297,35 @@ fn filters_of_any_parameters_are_refused_or_legal() {
     assert!(legal > 1_000, "{legal} of 5,000 were filters");
 }
 
+/// Tables of slices that agree with the cells, with numbers of any size beside the lengths.
+#[test]
+fn any_table_of_slices_is_refused_or_legal() {
+    let mut random = Random(4);
+    let file = golden("limited");
+    let cells = HEADER + word(&file, 24) as usize;
+    let slices = word(&file, cells) as usize;
+    let mut legal = 0;
+    for _ in 0..20_000 {
+        let mut bytes = file.clone();
+        for _ in 0..=random.below(6) {
+            let place = random.below(3 + 4 * slices);
+            let (at, old) = (cells + 8 * place, word(&bytes, cells + 8 * place));
+            match random.below(3) {
+                0 => set_word(&mut bytes, at, random.number()),
+                1 => set_word(&mut bytes, at, old.wrapping_add(random.below(9) as u64).wrapping_sub(4)),
+                _ => set_word(&mut bytes, at, old.wrapping_sub(random.number())),
+            }
+        }
+        // The word that says whether a moment was seen.
+        if random.below(10) == 0 {
+            set_word(&mut bytes, HEADER + 40, 0);
+        }
+        seal(&mut bytes);
+        legal += usize::from(try_all(&bytes));
+    }
+    assert!((1_000..15_000).contains(&legal), "{legal} of 20,000 were filters");
+}
+
 /// Through files, mapped and read, and with cells that lie off a word boundary.
 #[test]
 fn files_and_parts_are_judged_as_bytes_are() {

@@ -27,6 +27,8 @@ TIMED = {
     name: lambda layout=layout: plan("60s", k=3, l=5, capacity=300, lateness="7s", **layout)
     for name, layout in LAYOUTS.items()
 }
+limited = lately.TimeLimitedBloomFilter.from_parameters
+TIMED["time-limited"] = lambda: limited("60s", k=3, l=5, slice_bits=512, lateness="7s")
 
 
 def stream(n):
@@ -82,7 +84,7 @@ def test_a_batch_is_its_keys_one_by_one(name, refresh):
 
 
 @pytest.mark.parametrize("refresh", [True, False])
-@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("name", TIMED)
 def test_a_batch_is_its_keys_one_by_one_in_time(name, refresh):
     keys, at = stream(N), times(N)
     one_by_one = TIMED[name]()
@@ -108,7 +110,7 @@ def test_a_batch_is_its_keys_one_by_one_in_time(name, refresh):
             assert inserting.to_bytes() == f.to_bytes(), size
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("name", TIMED)
 def test_a_batch_of_queries_is_its_keys_one_by_one_at_any_times(name):
     f = TIMED[name]()
     at = np.arange(400) / 5
@@ -154,13 +156,14 @@ def test_no_key_of_the_last_insertions_is_missed(window, shape, layout, refresh,
     window=st.integers(1, 40),
     lateness=st.integers(0, 30),
     shape=st.tuples(st.integers(1, 5), st.integers(1, 8)),
-    layout=st.sampled_from(list(LAYOUTS.values())),
+    layout=st.sampled_from([*LAYOUTS.values(), None]),
     refresh=st.booleans(),
     start=st.sampled_from([-9_000_000_000, -17, 0, 1_700_000_000, 9_000_000_000]),
     data=st.data(),
 )
 def test_no_key_of_the_last_while_is_missed(window, lateness, shape, layout, refresh, start, data):
-    f = plan(timedelta(seconds=window), *shape, capacity=50, lateness=timedelta(seconds=lateness), **layout)
+    make, cells = (limited, {"slice_bits": 512}) if layout is None else (plan, layout)
+    f = make(timedelta(seconds=window), *shape, capacity=50, lateness=timedelta(seconds=lateness), **cells)
     last, latest = {}, start
     event = st.tuples(st.integers(0, 60), st.sampled_from([0, 1, 1, 2, 5, 20, 41, 300]), st.integers(0, lateness))
     for batch in data.draw(st.lists(st.lists(event, max_size=60), max_size=8)):
@@ -212,7 +215,7 @@ def test_the_window_and_the_slack_are_exact(layout):
 # ------------------------------------------------------------------------------------------------ time
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("name", TIMED)
 def test_keys_expire_while_nothing_is_inserted(name):
     f = TIMED[name]()
     keys = np.arange(50)
