@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | [`AgePartitioned`](filter::AgePartitioned), blocked | speed counts | 18.8 bits per key at 1 %, 28.7 at 0.1 %; 1 cache line per insertion, 3 per query |
 //! | [`AgePartitioned`](filter::AgePartitioned), plain | old keys should fade smoothly | 23.5 and 31.0 bits; 5 and 15 lines at 1 % |
-//! | [`TimeLimited`](filter::TimeLimited) | nobody knows how many keys a span of time will hold | KPLACE |
+//! | [`TimeLimited`](filter::TimeLimited) | nobody knows how many keys a span of time will hold | 21.7 bits per key that came at 1 %, 30.0 at 0.1 %; 10 and 14 lines per insertion, more of all while the rate rises |
 //!
 //! (Windows of a million keys, which are forgotten half a window later at the latest.)
 //!

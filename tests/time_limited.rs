@@ -173,6 +173,24 @@ fn the_slack_holds_at_any_rate() {
     }
 }
 
+/// The slices of a burst are not kept live by the few keys that follow, however rarely these come.
+#[test]
+fn the_slices_of_a_key_are_stale_after_window_and_slack() {
+    for shape in [Shape { k: 1, l: 3 }, Shape { k: 5, l: 10 }, Shape { k: 24, l: 6 }] {
+        for step in [SPAN / 1000, SPAN / 7, SPAN / 2, SPAN - 1] {
+            let mut filter = made(shape, 1 << 16, 0);
+            let keys: Vec<u64> = (0..1000).map(|i| key(0, i)).collect();
+            filter.engine_mut().insert(&keys, Moments::At(START)).unwrap();
+            for at in (START..=START + SPAN + filter.slack() as i64 + step).step_by(step as usize) {
+                filter.engine_mut().insert(&[key(1, at as u64)], Moments::At(at)).unwrap();
+            }
+            let live = filter.engine().fill().len();
+            assert!(live <= (shape.k + shape.l) as usize, "{live} slices are live");
+            assert!(!filter.slice_bits()[..live].contains(&(1 << 16)), "{shape:?} {step}");
+        }
+    }
+}
+
 #[test]
 fn memory_follows_the_rate_and_comes_back() {
     let shape = choose(window(SPAN, 0), 0.01, None).unwrap();

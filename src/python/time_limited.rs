@@ -77,8 +77,7 @@ impl TimeLimitedBloomFilter {
         lateness: Option<&Bound<'_, PyAny>>,
         seed: Whole,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let capacity = capacity.unwrap_or(Whole::new(FIRST_GUESS));
-        let window = times::span_window(window, capacity, lateness)?.check()?;
+        let window = times::span_window(window, capacity.or(Some(Whole::new(FIRST_GUESS))), lateness)?.check()?;
         let slack = slack.map(|slack| times::length("slack", slack, window)).transpose()?;
         let seed = seed.within("seed")?;
         let filter = py.detach(|| {
@@ -130,7 +129,7 @@ impl TimeLimitedBloomFilter {
         seed: Whole,
     ) -> PyResult<Py<PyAny>> {
         let py = class.py();
-        let window = times::span_window(window, capacity.unwrap_or(Whole::new(FIRST_GUESS)), lateness)?;
+        let window = times::span_window(window, capacity.or(Some(Whole::new(FIRST_GUESS))), lateness)?;
         let (k, l, slice_bits, seed) =
             (k.within("k")?, l.within("l")?, slice_bits.within("slice_bits")?, seed.within("seed")?);
         let filter = py.detach(|| TimeLimited::new(Shape::new(k, l)?, slice_bits, window, seed))?;

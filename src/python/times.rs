@@ -26,23 +26,21 @@ pub fn window(
         let insertions = Whole::of("window", window)?.within("window")?;
         return Ok(Window::Count { insertions });
     }
-    let Some(capacity) = capacity else {
-        return Err(PyTypeError::new_err("a window of time needs capacity: the number of keys expected within it"));
-    };
     span_window(window, capacity, lateness)
 }
 
 /// The window of time a user asked for.
 pub fn span_window(
     window: &Bound<'_, PyAny>,
-    capacity: Whole,
+    capacity: Option<Whole>,
     lateness: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Window> {
-    Ok(Window::Time {
-        span: span("window", window)?,
-        lateness: lateness.map_or(Ok(0), |lateness| span("lateness", lateness))?,
-        capacity: capacity.within("capacity")?,
-    })
+    let span_of_window = span("window", window)?;
+    let Some(capacity) = capacity else {
+        return Err(PyTypeError::new_err("a window of time needs capacity: the number of keys expected within it"));
+    };
+    let lateness = lateness.map_or(Ok(0), |lateness| span("lateness", lateness))?;
+    Ok(Window::Time { span: span_of_window, lateness, capacity: capacity.within("capacity")? })
 }
 
 /// A length in the unit of the window: insertions, or nanoseconds.
