@@ -75,7 +75,7 @@ fn steady(phases: &[(f64, f64)]) -> Vec<i64> {
 
 /// splitmix64, as a number below `n`.
 fn below(round: u64, n: u64) -> u64 {
-    (u128::from(key(9, round)) * u128::from(n) >> 64) as u64
+    ((u128::from(key(9, round)) * u128::from(n)) >> 64) as u64
 }
 
 const SHAPES: [Shape; 5] =
