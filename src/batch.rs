@@ -183,7 +183,7 @@ impl<L: Layout> Engine for Aged<L> {
 
 /// Calls `act` on every key in order, with the cells of the keys to come on their way.
 #[inline(always)]
-fn in_flight(hashes: &[u64], fetch: impl Fn(u64), mut act: impl FnMut(usize, u64)) {
+pub(crate) fn in_flight(hashes: &[u64], fetch: impl Fn(u64), mut act: impl FnMut(usize, u64)) {
     for &hash in hashes.iter().take(AHEAD) {
         fetch(hash);
     }

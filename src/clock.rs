@@ -115,8 +115,22 @@ impl<'a> Moments<'a> {
         }
     }
 
+    /// The moment of key `i`, in a window of time.
+    pub(crate) fn moment(self, i: usize) -> i64 {
+        self.latest(i..i + 1)
+    }
+
+    /// The latest moment of the keys in `range`, in a window of time.
+    pub(crate) fn latest(self, range: Range<usize>) -> i64 {
+        match self {
+            Self::Untimed => i64::MIN,
+            Self::At(moment) | Self::Now(moment) => moment,
+            Self::Each(all) => all[range].iter().copied().max().unwrap_or(i64::MIN),
+        }
+    }
+
     /// The moment of key `i`, and how many keys from `i` on, of `len`, lie in the same span as `span` gives for it.
-    fn run(self, i: usize, len: usize, span: impl Fn(i64) -> Range<i64>) -> Option<(i64, usize)> {
+    pub(crate) fn run(self, i: usize, len: usize, span: impl Fn(i64) -> Range<i64>) -> Option<(i64, usize)> {
         match self {
             Self::Untimed => None,
             Self::At(moment) | Self::Now(moment) => Some((moment, len - i)),
@@ -235,6 +249,12 @@ impl Clock {
             self.latest = self.latest.max(all[i..i + run].iter().copied().max());
         }
         (if first { 0 } else { self.generation.abs_diff(before) }, run)
+    }
+
+    /// Time clock: moves to `moment`, unless a later one has been seen.
+    pub(crate) fn reach(&mut self, moment: i64) {
+        let latest = self.latest.map_or(moment, |latest| latest.max(moment));
+        (self.latest, self.generation) = (Some(latest), self.generation_at(latest));
     }
 
     /// Count clock: opens the next generation, for the insertion that no longer fits into the open one.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing |
+//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited |
 //! | 12..14 | scheme its keys are hashed by ([`key::SCHEME`](crate::key::SCHEME)) |
 //! | 14..16 | zero |
 //! | 16..24 | seed |
@@ -32,8 +32,18 @@
 //! The timing filter goes on with k, bits per timer, blocks, timers of a slice (of whole words) and equal timers. A word
 //! holds as many timers as fit, from its lowest bit on.
 //!
+//! The time-limited filter goes on with k, l and the bits of its first slices. Its cells begin with a table:
+//!
+//! | word | what |
+//! |---|---|
+//! | 0 | number of slices, at least k |
+//! | 1 | begin of the open generation, in nanoseconds since the epoch |
+//! | 2 | number of the newest slice's hash function, below k; the next older one's is one less, modulo k |
+//! | 3.. | for each slice, the newest first: words of bits, capacity, count, last update in nanoseconds since the epoch |
+//! | .. | the bits of each slice, in the same order |
+//!
 //! Reading trusts nothing: lengths are compared with what is there before anything is allocated, sums before anything
-//! is believed, parameters as if a user had passed them. Any pattern of cells is a legal filter.
+//! is believed, parameters as if a user had passed them. Any pattern of bits is a legal filter.
 //! The sums guard against damage, not against an adversary.
 
 use std::fs::File;
@@ -45,7 +55,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::Error;
 use crate::clock::{Clock, Window};
-use crate::filter::{AgePartitioned, Filter, GuardedEpoch, Timing};
+use crate::filter::{AgePartitioned, Filter, GuardedEpoch, TimeLimited, Timing};
 use crate::key::SCHEME;
 use crate::words::{Lender, Words};
 
@@ -238,6 +248,7 @@ impl Preamble {
             AgePartitioned::KIND => Ok(Box::new(AgePartitioned::from_saved(own, resume, self.seed, words)?)),
             GuardedEpoch::KIND => Ok(Box::new(GuardedEpoch::from_saved(own, resume, self.seed, words)?)),
             Timing::KIND => Ok(Box::new(Timing::from_saved(own, resume, self.seed, words)?)),
+            TimeLimited::KIND => Ok(Box::new(TimeLimited::from_saved(own, resume, self.seed, words)?)),
             kind => Err(Error::format(format!("filters of kind {kind} are not known to this version"))),
         }
     }

@@ -50,6 +50,8 @@ PLANS |= {"timers": timers}
 COUNTED = {name: lambda make=make: make(300, 4, 6) for name, make in PLANS.items()}
 COUNTED["timers of one insertion"] = lambda: timers(300, 4, 299)
 TIMED = {name: lambda make=make: make("60s", 3, 5, capacity=300, lateness="7s") for name, make in PLANS.items()}
+limited_plan = partial(lately.TimeLimitedBloomFilter.from_parameters, slice_bits=512)
+TIMED["time-limited"] = lambda: limited_plan("60s", 3, 5, lateness="7s")
 
 
 def stream(n):
@@ -177,7 +179,7 @@ def test_no_key_of_the_last_insertions_is_missed(window, shape, make, refresh, b
     window=st.integers(1, 40),
     lateness=st.integers(0, 30),
     shape=st.tuples(st.integers(1, 5), st.integers(1, 8)),
-    make=st.sampled_from(list(PLANS.values())),
+    make=st.sampled_from([*PLANS.values(), limited_plan]),
     refresh=st.booleans(),
     start=st.sampled_from([-9_000_000_000, -17, 0, 1_700_000_000, 9_000_000_000]),
     data=st.data(),

@@ -11,6 +11,7 @@ __all__ = [
     "Filter",
     "FormatError",
     "GuardedEpochBloomFilter",
+    "TimeLimitedBloomFilter",
     "TimingBloomFilter",
     "__version__",
     "_from_parts",
@@ -160,6 +161,31 @@ class TimingBloomFilter(Filter):
     ) -> Self: ...
     @property
     def false_negative_rates(self) -> NDArray[np.float64]: ...
+
+@final
+class TimeLimitedBloomFilter(Filter):
+    def __new__(
+        cls,
+        window: _Span,
+        fpr: float,
+        *,
+        capacity: int | None = None,
+        slack: _Span | None = None,
+        lateness: _Span | None = None,
+        seed: int = 0,
+    ) -> Self: ...
+    @classmethod
+    def from_parameters(
+        cls,
+        window: _Span,
+        k: int,
+        l: int,
+        *,
+        slice_bits: int,
+        capacity: int | None = None,
+        lateness: _Span | None = None,
+        seed: int = 0,
+    ) -> Self: ...
 
 def hash_keys(keys: Any, *, seed: int = 0) -> NDArray[np.uint64]: ...
 def open(path: str | PathLike[str], *, mmap: bool = False) -> Filter: ...

@@ -7,7 +7,13 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from lately._core import AgePartitionedBloomFilter, Filter, GuardedEpochBloomFilter, TimingBloomFilter
+from lately._core import (
+    AgePartitionedBloomFilter,
+    Filter,
+    GuardedEpochBloomFilter,
+    TimeLimitedBloomFilter,
+    TimingBloomFilter,
+)
 
 _FAMILIES: dict[str, Callable[..., Filter]] = {
     "age-partitioned": AgePartitionedBloomFilter,
@@ -18,6 +24,9 @@ _FAMILIES: dict[str, Callable[..., Filter]] = {
     "guarded epochs, blocks of a line": partial(GuardedEpochBloomFilter, block_bits=512),
     "timers": TimingBloomFilter,
 }
+
+# For windows of time of which nobody says how many keys they hold.
+_UNKNOWN_RATE: dict[str, Callable[..., Filter]] = {"time-limited": TimeLimitedBloomFilter}
 
 # What a filter may cost in memory, over the smallest, to be taken because it is faster.
 _DEARER = 1.5
@@ -79,8 +88,15 @@ class Plan:
         The others, and why they cannot.
     """
 
-    def __init__(self, choices: list[Choice], refused: dict[str, str], *, fixed_bytes: bool) -> None:
+    def __init__(self, choices: list[Choice], refused: dict[str, str], *, fixed_bytes: bool, unknown: bool) -> None:
         self.refused = refused
+        if unknown:
+            self.choices = tuple(choices)
+            self.best = self.choices[0]
+            self.reason = (
+                "its memory follows the rate, where nobody says how many keys a window holds (these are its first)"
+            )
+            return
         if fixed_bytes:
             self.choices = tuple(sorted(choices, key=lambda choice: choice.fpr))
             self.best = self.choices[0]
@@ -177,7 +193,8 @@ def plan(
     slack : int or span of time, optional
         Longest that a key may still be reported after leaving the window. The default is half the window.
     capacity : int, optional
-        Keys expected within a window of time, needed there.
+        Keys expected within a window of time. Without it only the time-limited filter will do, whose memory follows the
+        rate.
     lateness : span of time, optional
         For a window of time, how far times may step back.
 
@@ -204,7 +221,10 @@ def plan(
     given = {name: value for name, value in given.items() if value is not None}
     choices: list[Choice] = []
     refused: dict[str, str] = {}
-    for name, family in _FAMILIES.items():
+    unknown = not hasattr(window, "__index__") and capacity is None
+    if unknown and fpr is None:
+        raise ValueError("a window of time without capacity needs fpr: its memory follows the rate of keys")
+    for name, family in (_UNKNOWN_RATE if unknown else _FAMILIES).items():
 
         def make(family: Callable[..., Filter] = family) -> Filter:
             return family(window, fpr, **given)
@@ -230,4 +250,4 @@ def plan(
     if not choices:
         reasons = dict.fromkeys(refused.values())
         raise ValueError("; ".join(reasons))
-    return Plan(choices, refused, fixed_bytes=nbytes is not None)
+    return Plan(choices, refused, fixed_bytes=nbytes is not None, unknown=unknown)

@@ -3,10 +3,12 @@
 
 mod age_partitioned;
 mod guarded_epoch;
+mod time_limited;
+mod timing;
 
 pub use age_partitioned::AgePartitioned;
 pub use guarded_epoch::GuardedEpoch;
-mod timing;
+pub use time_limited::TimeLimited;
 
 pub use timing::Timing;
 

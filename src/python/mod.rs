@@ -6,13 +6,14 @@ mod filter;
 mod guarded_epoch;
 mod keys;
 mod saving;
+mod time_limited;
 mod times;
 mod timing;
 mod whole;
 
 use pyo3::prelude::*;
 
-use crate::filter::{AgePartitioned, GuardedEpoch, Timing};
+use crate::filter::{AgePartitioned, GuardedEpoch, TimeLimited, Timing};
 
 /// The Python object of a filter, of its own class.
 fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<PyAny>> {
@@ -20,6 +21,7 @@ fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<P
     let base = PyClassInitializer::from(filter::Filter::new(filter));
     Ok(match kind {
         GuardedEpoch::KIND => Py::new(py, base.add_subclass(guarded_epoch::GuardedEpochBloomFilter))?.into_any(),
+        TimeLimited::KIND => Py::new(py, base.add_subclass(time_limited::TimeLimitedBloomFilter))?.into_any(),
         Timing::KIND => Py::new(py, base.add_subclass(timing::TimingBloomFilter))?.into_any(),
         AgePartitioned::KIND => Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any(),
         kind => unreachable!("filters of kind {kind} have no class"),
@@ -41,6 +43,8 @@ mod _core {
     use super::keys::hash_keys;
     #[pymodule_export]
     use super::saving::{from_bytes, from_parts, open};
+    #[pymodule_export]
+    use super::time_limited::TimeLimitedBloomFilter;
     #[pymodule_export]
     use super::timing::TimingBloomFilter;
 

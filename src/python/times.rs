@@ -26,6 +26,15 @@ pub fn window(
         let insertions = Whole::of("window", window)?.within("window")?;
         return Ok(Window::Count { insertions });
     }
+    span_window(window, capacity, lateness)
+}
+
+/// The window of time a user asked for.
+pub fn span_window(
+    window: &Bound<'_, PyAny>,
+    capacity: Option<Whole>,
+    lateness: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Window> {
     let span_of_window = span("window", window)?;
     let Some(capacity) = capacity else {
         return Err(PyTypeError::new_err("a window of time needs capacity: the number of keys expected within it"));

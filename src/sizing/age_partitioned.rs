@@ -2,6 +2,7 @@
 
 mod choose;
 
+pub(crate) use choose::within_slack;
 pub use choose::{Budget, choose};
 pub(super) use choose::{allowed_slack, refuse_below, too_little_slack};
 

@@ -13,4 +13,5 @@ pub mod equal_timers;
 pub mod fill;
 pub mod guarded_epoch;
 pub mod runs;
+pub mod time_limited;
 pub mod timing;

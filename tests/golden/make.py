@@ -91,10 +91,22 @@ def timed_blocks() -> lately.Filter:
     return f
 
 
+def limited() -> lately.Filter:
+    """The rate rises 30 times and falls again; gaps of a third and of three times the window; some keys late."""
+    f = lately.TimeLimitedBloomFilter.from_parameters("10min", k=3, l=4, slice_bits=512, lateness="30s", seed=3)
+    steps = np.repeat([20, 18000, 30, 2000, 1, 50], [100, 1, 100, 1, 1500, 40])
+    tenths = np.cumsum(steps) - 290 * (np.arange(len(steps)) % 2)
+    at = np.datetime64(1_699_999_999_876_543_211, "ns") + tenths * np.timedelta64(100, "ms")
+    f.insert(np.arange(len(steps)), at=at)
+    return f
+
+
 AGE_PARTITIONED = (plain, lines, words, timed, fresh)
 EPOCHS = (epochs, epochs_in_lines, epochs_timed)
 TIMING = (blocks_of_keys, single_keys, timed_blocks)
-FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in AGE_PARTITIONED + EPOCHS + TIMING}
+TIME_LIMITED = (limited,)
+MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED
+FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in MADE}
 
 
 def answers(f: lately.Filter) -> str:

@@ -113,11 +113,20 @@ fn most_segments_first(candidates: &[Candidate]) -> impl Iterator<Item = &Candid
 
 /// Every (k, l, parts) whose slack is allowed, by k + l, then k, then parts.
 fn candidates(window: Window, slack: Option<u64>, block_bits: Option<u32>) -> Result<Vec<Candidate>, Error> {
-    let bound = allowed_slack(window, slack);
     let grains: Vec<Grain> = match block_bits {
         None => vec![Grain::Word],
         Some(block_bits) => [1, 2, 4, 8].map(|parts| Grain::Block { block_bits, parts }).to_vec(),
     };
+    let with_grains = |(k, l): (u32, u32)| {
+        let keys = window.keys_per_generation(l);
+        grains.iter().map(move |&grain| Candidate { k, l, grain, keys })
+    };
+    Ok(within_slack(window, slack)?.into_iter().flat_map(with_grains).collect())
+}
+
+/// Every (k, l) whose slack is allowed, by k + l, then k.
+pub(crate) fn within_slack(window: Window, slack: Option<u64>) -> Result<Vec<(u32, u32)>, Error> {
+    let bound = allowed_slack(window, slack);
     let (mut found, mut least) = (Vec::new(), u64::MAX);
     for segments in 2..=MAX_SLICES {
         for k in 1..segments {
@@ -125,8 +134,7 @@ fn candidates(window: Window, slack: Option<u64>, block_bits: Option<u32>) -> Re
             let slack = window.slack(l, k);
             least = least.min(slack);
             if slack <= bound {
-                let keys = window.keys_per_generation(l);
-                found.extend(grains.iter().map(|&grain| Candidate { k, l, grain, keys }));
+                found.push((k, l));
             }
         }
     }

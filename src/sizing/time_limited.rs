@@ -1,0 +1,294 @@
+//! The slices of a time-limited Bloom filter (paper 3): how large, how long each is filled, and what they promise.
+//!
+//! Symbols are those of paper 3, Table 1: slice i, 0 the newest, has m_i bits, capacity c_i and count n_i. The equations
+//! lost theirs in print; erratum TLBF-1 has them, TLBF-2 says how they round.
+
+use std::f64::consts::LN_2;
+
+use super::age_partitioned::{MAX_SLICES, within_slack};
+use super::runs;
+use crate::Error;
+use crate::clock::Window;
+
+/// Bits of the smallest slice, a cache line: smaller ones save nothing and lose accuracy to rounding.
+pub const LEAST_BITS: u64 = 512;
+
+/// Most bits of one slice, so that no size can overflow.
+pub const MOST_BITS: u64 = 1 << 60;
+
+/// Consecutive slices that must match, and full generations kept at a steady rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Slices a key is inserted into.
+    pub k: u32,
+    /// A generation lasts at most the l-th part of the window.
+    pub l: u32,
+}
+
+impl Shape {
+    /// A shape in range: k and l at least 1, k + l at most [`MAX_SLICES`].
+    pub fn new(k: u32, l: u32) -> Result<Self, Error> {
+        if k == 0 {
+            return Err(Error::value("k must be at least 1, got 0"));
+        }
+        if l == 0 {
+            return Err(Error::value("l must be at least 1, got 0"));
+        }
+        if k.saturating_add(l) > MAX_SLICES {
+            return Err(Error::value(format!("k + l must be at most {MAX_SLICES}, got k={k}, l={l}")));
+        }
+        Ok(Self { k, l })
+    }
+
+    /// The most that the k + l slices of a steady rate are filled, the newest first, just before a shift.
+    ///
+    /// A shift comes when a slice has taken its share of the generations it has left, rounded up (equation 4). So of its
+    /// capacity c slice i < k has taken at most (i + 1)(c + k - 1) / k, by induction over i, whatever the rate does and
+    /// whatever the sizes of the others; and n keys fill it to at most 1 - 2^(-n/c). Rounding counts most in the
+    /// smallest slice.
+    pub fn fills(self) -> Vec<f64> {
+        let (k, c) = (f64::from(self.k), capacity(LEAST_BITS) as f64);
+        let taken = |i: u32| (f64::from(i + 1) * (c + k - 1.0) / (k * c)).min(1.0);
+        (0..self.k + self.l).map(|i| -(-LN_2 * taken(i.min(self.k - 1))).exp_m1()).collect()
+    }
+
+    /// Chance that a key never inserted is reported, at most, while no more than k + l slices are live.
+    pub fn false_positive_rate(self) -> f64 {
+        runs::false_positive_rate(self.k, &self.fills())
+    }
+
+    /// Bits per key of the window just after and just before a shift, when l and l + 1 generations of `g` keys are
+    /// there in k + l slices of k g / ln 2 bits (paper 3, Table 2; erratum TLBF-5).
+    pub fn bits_per_key(self) -> [f64; 2] {
+        let bits = f64::from(self.k) * f64::from(self.k + self.l) / LN_2;
+        [bits / f64::from(self.l), bits / f64::from(self.l + 1)]
+    }
+
+    /// Bits of the first slices, for a steady rate of as many keys per window as the window's capacity says.
+    pub fn first_bits(self, window: Window) -> u64 {
+        bits(window.keys_per_generation(self.l).saturating_mul(self.k.into()))
+    }
+}
+
+/// The shape for a window of time, a rate and a slack, which by default is half the window (beyond lateness).
+///
+/// As for the age-partitioned filter, of the shapes whose bits per key are at most 1.25 times the least the one with the
+/// fewest slices is taken, then the fewest bits.
+pub fn choose(window: Window, fpr: f64, slack: Option<u64>) -> Result<Shape, Error> {
+    if !(fpr > 0.0 && fpr < 1.0) {
+        return Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")));
+    }
+    let bits = |shape: &Shape| shape.bits_per_key()[0];
+    let allowed = within_slack(window.check()?, slack)?.into_iter().map(|(k, l)| Shape { k, l });
+    let holding: Vec<Shape> = allowed.filter(|shape| shape.false_positive_rate() <= fpr).collect();
+    let least = holding.iter().map(bits).fold(f64::INFINITY, f64::min);
+    let good = holding.into_iter().filter(|shape| bits(shape) <= 1.25 * least);
+    good.min_by(|a, b| (a.k + a.l).cmp(&(b.k + b.l)).then(bits(a).total_cmp(&bits(b))))
+        .ok_or_else(|| Error::value(format!("fpr={fpr} takes more than {MAX_SLICES} slices for this window and slack")))
+}
+
+/// c: the most keys that fill a slice of `bits` bits to at most one half, in expectation.
+pub fn capacity(bits: u64) -> u64 {
+    (-LN_2 / (-1.0 / bits as f64).ln_1p()) as u64
+}
+
+/// m: the fewest bits, in whole words, that hold so many keys (equation 8: c / ln 2, which is half a bit too few).
+pub fn bits(capacity: u64) -> u64 {
+    let exact = -1.0 / (-LN_2 / capacity as f64).exp_m1();
+    ((exact as u64).saturating_add(1).clamp(LEAST_BITS, MOST_BITS)).next_multiple_of(64)
+}
+
+/// Capacity and count of a slice that is still being filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// c: keys it can take.
+    pub capacity: u64,
+    /// n: keys it has taken.
+    pub count: u64,
+}
+
+impl Load {
+    fn left(self) -> u64 {
+        self.capacity.saturating_sub(self.count)
+    }
+}
+
+/// g: keys that may come before the next shift, with the k slices that take them as a shift has left them (equations
+/// 4 and 5). Rounded up: a slice of which k - i generations are to come never has less room than k - i (TLBF-2).
+pub fn generation(filling: &[Load]) -> u64 {
+    let shares = filling.iter().rev().zip(1..).map(|(load, to_come)| load.left().div_ceil(to_come));
+    shares.min().unwrap_or(1).max(1)
+}
+
+/// g*: keys to plan for per generation, from `made` keys in the last `elapsed` nanoseconds (equation 6), where a
+/// generation shall last `length`. Not more than the filter holds: at one and the same moment any rate is infinite.
+pub fn target(made: u64, elapsed: u64, length: u64, held: u64) -> u64 {
+    let keys = (u128::from(made) * u128::from(length)).div_ceil(u128::from(elapsed.max(1)));
+    u64::try_from(keys).unwrap_or(u64::MAX).min(held).max(1)
+}
+
+/// c_0: what the new slice will have taken when it leaves position k - 1 (equation 7); `older` are the k - 1 slices that
+/// go on being filled, the newest first.
+///
+/// Generations are as long as the tightest of the older slices allows, until it is full and leaves, then the next, until
+/// none allows less than the target.
+pub fn new_capacity(older: &[Load], target: u64) -> u64 {
+    let k = older.len() as u64 + 1;
+    let (mut count, mut shifts) = (0, k);
+    let limit = |count: u64, shifts: u64| {
+        let share = |(j, load): (u64, &Load)| (load.left().saturating_sub(count).div_ceil(shifts - j), j, load.left());
+        (1..shifts).zip(older).map(share).min()
+    };
+    while let Some((share, j, left)) = limit(count, shifts)
+        && share < target
+    {
+        (count, shifts) = (count.max(left), j);
+    }
+    count.saturating_add(target.saturating_mul(shifts)).max(k)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fill;
+    use super::*;
+
+    fn minutes(span: u64, lateness: u64) -> Window {
+        Window::Time { span: 60_000_000_000 * span, lateness: 60_000_000_000 * lateness, capacity: 10_000 }
+    }
+
+    #[test]
+    fn a_slice_at_capacity_is_half_full_and_no_fuller() {
+        for bits in [512, 576, 1000, 1 << 20, 1 << 40] {
+            let c = capacity(bits);
+            assert!(fill::slice(bits, c) <= 0.5 + 1e-12 && fill::slice(bits, c + 1) > 0.5, "{bits} {c}");
+        }
+        for keys in [1, 354, 355, 356, 1000, 123_457, 1 << 40] {
+            let m = bits(keys);
+            assert!(capacity(m) >= keys && m.is_multiple_of(64) && m >= LEAST_BITS, "{keys} {m}");
+            // Of the next smaller size, but one bit less: the next word begins where that bit is needed.
+            assert!(m == LEAST_BITS || capacity(m - 65) < keys, "{keys} {m}");
+            // Equation 8 as printed is half a bit too few, before whole words.
+            assert!((m as f64 - keys as f64 / LN_2) < 65.5 || m == LEAST_BITS);
+        }
+        assert_eq!(bits(u64::MAX), MOST_BITS);
+    }
+
+    /// A number below `n`, from a linear congruential generator.
+    fn below(random: &mut u64, n: u64) -> u64 {
+        *random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        ((u128::from(*random) * u128::from(n)) >> 64) as u64
+    }
+
+    /// Slices of any size: lets every rate pass and looks at each slice before each shift.
+    #[test]
+    fn whatever_the_sizes_no_slice_takes_more_than_its_share() {
+        let mut random = 1;
+        for k in [1, 2, 5, 10, 40] {
+            let shape = Shape::new(k as u32, 5).unwrap();
+            let first = Load { capacity: capacity(LEAST_BITS), count: 0 };
+            let mut filling = vec![first; k];
+            for _ in 0..2000 {
+                let g = generation(&filling);
+                // Cut short by time, often.
+                let keys = if below(&mut random, 2) == 0 { g } else { 1 + below(&mut random, g) };
+                filling.iter_mut().for_each(|load| load.count += keys);
+                for (i, load) in filling.iter().enumerate() {
+                    assert!(load.count <= load.capacity, "{k} {i} {load:?}");
+                    let fill = -(-LN_2 * load.count as f64 / load.capacity as f64).exp_m1();
+                    assert!(fill <= shape.fills()[i] + 1e-12, "{k} {i} {load:?}");
+                    // TLBF-2: room for a key in each generation to come.
+                    assert!(load.left() >= (k - 1 - i) as u64, "{k} {i} {load:?}");
+                }
+                filling.pop();
+                let target = [10, 1000, 100_000][below(&mut random, 3) as usize];
+                let c = new_capacity(&filling, 1 + below(&mut random, target));
+                filling.insert(0, Load { capacity: capacity(bits(c)), count: 0 });
+            }
+        }
+    }
+
+    /// Equation 7 by letting the shifts happen: each generation as long as the older slices and the target allow.
+    #[test]
+    fn the_new_slice_is_as_large_as_what_it_will_take() {
+        let mut random = 7;
+        for round in 0..3000 {
+            let k = 1 + below(&mut random, 12);
+            let older: Vec<Load> = (1..k)
+                .map(|j| {
+                    let count = below(&mut random, 500);
+                    Load { capacity: count + (k - j) * (1 + below(&mut random, 60)) + below(&mut random, k), count }
+                })
+                .collect();
+            let target = 1 + below(&mut random, 100);
+            let mut taken = 0;
+            for shift in 0..k {
+                let still = older.iter().take((k - 1 - shift) as usize);
+                let share = still.zip(1..).map(|(load, j)| (load.left() - taken).div_ceil(k - shift - j));
+                taken += share.min().unwrap_or(u64::MAX).min(target);
+            }
+            // The walk plans whole shares where shares that do not divide are a key longer at first.
+            let planned = new_capacity(&older, target);
+            assert!(planned.abs_diff(taken) <= k, "{round}: {older:?} {target}: {planned} {taken}");
+        }
+        let full = |left| Load { capacity: left, count: 0 };
+        assert_eq!(new_capacity(&[], 9), 9);
+        assert_eq!(new_capacity(&[full(20), full(10)], 10), 30, "a steady rate");
+        assert_eq!(new_capacity(&[full(20), full(10)], 50), 70, "10 and 10 as the older allow, then 50");
+        assert_eq!(new_capacity(&[full(20), full(10)], 3), 9);
+        assert_eq!(new_capacity(&[full(u64::MAX)], u64::MAX), u64::MAX, "no overflow");
+    }
+
+    #[test]
+    fn the_target_is_the_rate_times_the_generation() {
+        assert_eq!(target(100, 50, 200, 1000), 400);
+        assert_eq!(target(100, 300, 200, 1000), 67);
+        assert_eq!(target(100, 0, 200, 1000), 1000, "no time has passed: what the filter holds");
+        assert_eq!([target(0, 5, 200, 1000), target(5, u64::MAX, 1, 1000)], [1, 1]);
+        assert_eq!(target(u64::MAX, 1, 1 << 62, u64::MAX), u64::MAX);
+    }
+
+    /// Table 2 of the paper, from the five (k, l) of paper 1, Table 2, for each rate; erratum TLBF-5.
+    #[test]
+    fn table_2() {
+        for (shapes, least, most) in [
+            ([(4, 3), (5, 7), (6, 14), (7, 28), (8, 56)], 10, 13),
+            ([(7, 5), (8, 8), (9, 14), (10, 25), (11, 46)], 19, 24),
+            ([(10, 7), (11, 9), (12, 14), (13, 23), (14, 40)], 26, 35),
+            ([(14, 11), (15, 15), (16, 22), (17, 36), (18, 63)], 32, 45),
+            ([(17, 13), (18, 16), (19, 22), (20, 33), (21, 54)], 41, 56),
+        ] {
+            let all = shapes.map(|(k, l)| Shape::new(k, l).unwrap().bits_per_key());
+            let ends = |pick: fn(f64, f64) -> f64, none| all.iter().flatten().copied().fold(none, pick).floor() as u32;
+            assert_eq!((ends(f64::min, f64::INFINITY), ends(f64::max, 0.0)), (least, most));
+        }
+    }
+
+    #[test]
+    fn the_choice_is_what_trying_everything_gives() {
+        for (window, fpr, slack) in [(minutes(10, 0), 0.01, None), (minutes(60, 5), 1e-4, Some(30 * 60_000_000_000))] {
+            let bound = slack.unwrap_or(5 * 60_000_000_000);
+            let all = (1..128).flat_map(|k| (1..=128 - k).map(move |l| Shape { k, l }));
+            let fits = |shape: &Shape| shape.false_positive_rate() <= fpr && window.slack(shape.l, shape.k) <= bound;
+            let fitting: Vec<Shape> = all.filter(fits).collect();
+            let bits = |shape: &Shape| f64::from(shape.k * (shape.k + shape.l)) / f64::from(shape.l);
+            let least = fitting.iter().map(bits).fold(f64::INFINITY, f64::min);
+            let best = fitting.iter().filter(|shape| bits(shape) <= 1.25 * least);
+            let best = best.min_by(|a, b| (a.k + a.l).cmp(&(b.k + b.l)).then(bits(a).total_cmp(&bits(b))));
+            assert_eq!(choose(window, fpr, slack).unwrap(), *best.unwrap());
+        }
+        let shape = |fpr| choose(minutes(10, 0), fpr, None).unwrap();
+        assert_eq!((shape(0.01), shape(0.001)), (Shape { k: 10, l: 20 }, Shape { k: 14, l: 29 }));
+        for fpr in [0.0, 1.0, -1.0, f64::NAN] {
+            assert!(
+                choose(minutes(10, 0), fpr, None).unwrap_err().to_string().contains("fpr must lie between 0 and 1")
+            );
+        }
+        assert!(
+            choose(minutes(10, 0), 1e-30, None)
+                .unwrap_err()
+                .to_string()
+                .contains("fpr=0.000000000000000000000000000001")
+        );
+        assert!(choose(minutes(10, 0), 0.01, Some(5)).unwrap_err().to_string().contains("slack must be at least"));
+    }
+}

@@ -1,0 +1,122 @@
+"""The time-limited filter as a user meets it: a rate that nobody knew, its constructors, and their errors.
+
+What it has in common with other filters is tested with them, in test_filter.py and test_saving.py.
+"""
+
+import math
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+import lately
+
+plan = lately.TimeLimitedBloomFilter.from_parameters
+
+
+def steady(start, seconds, rate):
+    return start + np.arange(round(seconds * rate)) / rate
+
+
+def test_a_hundred_times_the_rate_costs_memory_for_a_while_and_no_key():
+    f = lately.TimeLimitedBloomFilter("60s", 0.01, capacity=6000)
+    at = np.concatenate([steady(0, 180, 100), steady(180, 60, 10_000), steady(240, 180, 100)])
+    keys, sizes = np.arange(len(at)), []
+    for start in range(0, len(at), 1000):
+        part = slice(start, start + 1000)
+        f.insert(keys[part], at=at[part])
+        now = at[part][-1]
+        assert f.query(keys[(at >= now - 60) & (at <= now)], at=now).all()
+        sizes.append(f.nbytes)
+    before, most, after = sizes[17], max(sizes), sizes[-1]
+    assert before < 6000 * 30 / 8
+    assert 600_000 * 18 / 8 < most < 600_000 * 40 / 8
+    assert after < 1.5 * before
+    fresh = np.arange(10**7, 10**7 + 100_000)
+    assert f.query(fresh, at=at[-1]).sum() <= 1000 + 6 * math.sqrt(1000)
+
+
+@pytest.mark.parametrize("capacity", [10, 1000, 100_000])
+def test_a_wrong_first_guess_is_made_good(capacity):
+    f = lately.TimeLimitedBloomFilter("60s", 0.01, capacity=capacity)
+    at = steady(0, 240, 50)
+    f.insert(np.arange(len(at)), at=at)
+    assert f.query(np.arange(len(at) - 3000, len(at)), at=at[-1]).all()
+    assert f.nbytes < 3000 * 30 / 8
+    assert f.false_positive_rate() < 0.011
+
+
+def test_memory_is_what_is_saved():
+    f = lately.TimeLimitedBloomFilter("60s", 0.01)
+    for n in (0, 10, 1000, 100_000):
+        f.insert(np.arange(n), at=steady(100 + n, 10, n / 10))
+        preamble, cells = f.__reduce_ex__(5)[1]
+        assert f.nbytes == memoryview(cells).nbytes == len(f.to_bytes()) - len(preamble)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"window": "10min", "fpr": 0.01},
+        {"window": "1s", "fpr": 0.3, "capacity": 5, "seed": 2**64 - 1},
+        {"window": timedelta(hours=1), "fpr": 1e-6, "capacity": 10**6, "slack": "50min"},
+        {"window": np.timedelta64(60, "s"), "fpr": 0.001, "lateness": "5min"},
+    ],
+)
+def test_what_it_says_of_itself_holds_together(given):
+    f = lately.TimeLimitedBloomFilter(**given)
+    p = f.parameters
+    lateness = {None: 0, "5min": 300}[given.get("lateness")]
+    generation = (f.window + f.slack) / (p["k"] + p["l"])
+    assert generation == pytest.approx((f.window + lateness) / p["l"], rel=1e-8)
+    assert f.slack <= {None: lateness + (f.window + lateness) / 2, "50min": 3000}[given.get("slack")]
+    assert f.capacity == given.get("capacity", 10_000)
+    assert (f.lateness, f.seed, f.inserted) == (lateness, given.get("seed", 0), 0)
+    assert 0 < f.fpr <= given["fpr"]
+    assert f.npws > 0
+    assert f.nbytes == 8 * (3 + 4 * p["k"]) + p["k"] * p["slice_bits"] // 8
+    assert f.fill.shape == (0,), "nothing is live"
+    how = {k: v for k, v in given.items() if k in ("window", "lateness", "seed")}
+    again = plan(**how, **p, capacity=f.capacity)
+    assert (again.to_bytes(), repr(again)) == (f.to_bytes(), repr(f))
+    f.add("a", at=1000)
+    assert f.fill.shape == (p["k"],)
+    assert (f.fill > 0).all()
+
+
+GOOD, GIVEN = {"window": "1min", "fpr": 0.01}, {"window": "1min", "k": 3, "l": 5, "slice_bits": 512}
+
+
+@pytest.mark.parametrize(
+    ("make", "base", "change", "kind", "name"),
+    [
+        *((lately.TimeLimitedBloomFilter, GOOD, *case) for case in [
+            *(({"window": w}, TypeError, "window must be a span") for w in (1000, 1.5, None, True)),
+            *(({"window": w}, ValueError, "window") for w in ("0s", "x", "60000d", "-1s")),
+            *(({"fpr": p}, ValueError, "fpr") for p in (0, 1, -1, math.nan, 1e-30)),
+            *(({"fpr": p}, TypeError, "fpr") for p in (None, "0.1")),
+            *(({"capacity": c}, ValueError, "capacity") for c in (0, -1, 2**62 + 1, 2**64)),
+            *(({"capacity": c}, TypeError, "capacity") for c in (1e3, "many")),
+            *(({"slack": s}, ValueError, "slack") for s in ("0s", "1ns", "x")),
+            ({"slack": 5}, TypeError, "slack"),
+            ({"lateness": 5}, TypeError, "lateness"),
+            ({"lateness": "60000d"}, ValueError, "lateness"),
+            ({"seed": -1}, ValueError, "seed"),
+            ({"nbytes": 5}, TypeError, "nbytes"),
+            ({"capacity": 2**50}, MemoryError, "bytes"),
+        ]),
+        *((plan, GIVEN, *case) for case in [
+            *(({n: x}, ValueError, n) for n in ("k", "l", "slice_bits") for x in (0, -1, 2**64)),
+            *(({n: x}, TypeError, n) for n in ("k", "l", "slice_bits") for x in (1.0, "1", None)),
+            *(({"slice_bits": x}, ValueError, "slice_bits") for x in (448, 513, 2**61)),
+            ({"k": 100, "l": 29}, ValueError, "k + l"),
+            ({"window": 60}, TypeError, "window"),
+            ({"slice_bits": 2**52}, MemoryError, "bytes"),
+        ]),
+    ],
+)  # fmt: skip
+def test_a_parameter_that_cannot_be_is_named(make, base, change, kind, name):
+    with pytest.raises(kind) as caught:
+        make(**base | change)
+    said = " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+    assert name in said, said
