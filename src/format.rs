@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned |
+//! | 10..12 | kind of filter: 1 age-partitioned, 8 fingerprint buffer, 9 SWAMP |
 //! | 12..14 | scheme its keys are hashed by ([`key::SCHEME`](crate::key::SCHEME)) |
 //! | 14..16 | zero |
 //! | 16..24 | seed |
@@ -27,6 +27,8 @@
 //! | 5, 6 | 1 and the latest moment seen, in nanoseconds since the epoch (time), or zeros |
 //!
 //! The age-partitioned filter goes on with k, l, slice bits, blocks, block bits and parts, zero where they do not apply.
+//! The fingerprint buffer goes on with the bits of a fingerprint. SWAMP goes on with the slots of its table and the bits
+//! of a remainder.
 //!
 //! Reading trusts nothing: lengths are compared with what is there before anything is allocated, sums before anything
 //! is believed, parameters as if a user had passed them. Any pattern of cells is a legal filter.
@@ -41,7 +43,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::Error;
 use crate::clock::{Clock, Window};
-use crate::filter::{AgePartitioned, Filter};
+use crate::filter::{AgePartitioned, Filter, FingerprintBuffer, Swamp};
 use crate::key::SCHEME;
 use crate::words::{Lender, Words};
 
@@ -229,6 +231,8 @@ impl Preamble {
         let resume = |kept| Clock::new(window, kept).resumed(inserted, (timed == 1).then_some(latest as i64));
         match self.kind {
             AgePartitioned::KIND => Ok(Box::new(AgePartitioned::from_saved(own, resume, self.seed, words)?)),
+            FingerprintBuffer::KIND => Ok(Box::new(FingerprintBuffer::from_saved(own, resume, self.seed, words)?)),
+            Swamp::KIND => Ok(Box::new(Swamp::from_saved(own, resume, self.seed, words)?)),
             kind => Err(Error::format(format!("filters of kind {kind} are not known to this version"))),
         }
     }

@@ -2,14 +2,20 @@
 //! lets age.
 
 mod age_partitioned;
+mod fingerprint_buffer;
+mod swamp;
 
 pub use age_partitioned::AgePartitioned;
+pub use fingerprint_buffer::FingerprintBuffer;
+pub use swamp::Swamp;
+
+use std::any::Any;
 
 use crate::batch::Engine;
 use crate::sizing::runs::Accesses;
 
 /// What every filter can say of itself; its batches run in its engine.
-pub trait Filter: Send + Sync {
+pub trait Filter: Any + Send + Sync {
     /// The cells, to read.
     fn engine(&self) -> &dyn Engine;
 
