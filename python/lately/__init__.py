@@ -7,7 +7,9 @@ The shortest way in is `duplicated`, for a column that is all there. For a strea
 from lately._core import (
     AgePartitionedBloomFilter,
     Filter,
+    FingerprintBuffer,
     FormatError,
+    Swamp,
     __version__,
     from_bytes,
     hash_keys,
@@ -18,7 +20,9 @@ from lately._duplicated import duplicated
 __all__ = [
     "AgePartitionedBloomFilter",
     "Filter",
+    "FingerprintBuffer",
     "FormatError",
+    "Swamp",
     "__version__",
     "duplicated",
     "from_bytes",

@@ -3,17 +3,39 @@
 mod age_partitioned;
 mod errors;
 mod filter;
+mod fingerprint_buffer;
 mod keys;
 mod saving;
+mod swamp;
 mod times;
 mod whole;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+
+use crate::filter::{AgePartitioned, FingerprintBuffer, Swamp};
+use crate::sizing::age_partitioned::Budget;
+use whole::Whole;
 
 /// The Python object of a filter, of its own class.
 fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<PyAny>> {
+    let kind = filter.kind();
     let base = PyClassInitializer::from(filter::Filter::new(filter));
-    Ok(Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any())
+    Ok(match kind {
+        AgePartitioned::KIND => Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any(),
+        FingerprintBuffer::KIND => Py::new(py, base.add_subclass(fingerprint_buffer::FingerprintBuffer))?.into_any(),
+        Swamp::KIND => Py::new(py, base.add_subclass(swamp::Swamp))?.into_any(),
+        kind => unreachable!("kind {kind} has no class"),
+    })
+}
+
+/// What a constructor is held to: the one of the two that was given.
+fn budget(fpr: Option<f64>, nbytes: Option<Whole>) -> PyResult<Budget> {
+    match (fpr, nbytes) {
+        (Some(fpr), None) => Ok(Budget::Rate(fpr)),
+        (None, Some(nbytes)) => Ok(Budget::Bytes(nbytes.within("nbytes")?)),
+        _ => Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
+    }
 }
 
 /// Sliding-window filters; import them from `lately`.
@@ -26,9 +48,13 @@ mod _core {
     #[pymodule_export]
     use super::filter::Filter;
     #[pymodule_export]
+    use super::fingerprint_buffer::FingerprintBuffer;
+    #[pymodule_export]
     use super::keys::hash_keys;
     #[pymodule_export]
     use super::saving::{from_bytes, from_parts, open};
+    #[pymodule_export]
+    use super::swamp::Swamp;
 
     use super::*;
 
