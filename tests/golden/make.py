@@ -49,7 +49,21 @@ def fresh() -> lately.Filter:
     return plan("1s", k=1, l=2, blocks=1, parts=1, capacity=1)
 
 
-FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in (plain, lines, words, timed, fresh)}
+def fingerprints() -> lately.Filter:
+    f = lately.FingerprintBuffer.from_parameters(500, fingerprint_bits=21, seed=3)
+    f.duplicated(np.arange(3000) % 701)
+    f.insert([f"key {i}" for i in range(77)])
+    return f
+
+
+def swamp() -> lately.Filter:
+    f = lately.Swamp.from_parameters(500, slots=576, remainder_bits=9, seed=4)
+    f.insert(np.arange(2500) % 701)
+    f.insert([f"key {i % 19}" for i in range(300)])
+    return f
+
+
+FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in (plain, lines, words, timed, fresh, fingerprints, swamp)}
 
 
 def answers(f: lately.Filter) -> str:
