@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | [`AgePartitioned`](filter::AgePartitioned), blocked | speed counts | 18.8 bits per key at 1 %, 28.7 at 0.1 %; 1 cache line per insertion, 3 per query |
 //! | [`AgePartitioned`](filter::AgePartitioned), plain | old keys should fade smoothly | 23.5 and 31.0 bits; 5 and 15 lines at 1 % |
-//! | [`Swamp`](filter::Swamp) | keys must leave at once, or be counted | FIXME |
+//! | [`Swamp`](filter::Swamp) | keys must leave at once, or be counted | 41.8 and 48.5 bits; a cache line or two per call and one for the key that leaves |
 //! | [`FingerprintBuffer`](filter::FingerprintBuffer) | the same in the least memory, for a small window | 27 and 30 bits; a query searches the window |
 //!
 //! (Windows of a million keys, which are forgotten half a window later at the latest.)

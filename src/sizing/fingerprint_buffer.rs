@@ -68,8 +68,9 @@ impl Shape {
         // The sum of (1 - h)^g over g = 0 .. n - 1, and the mean over j = 1 .. n of the same sum up to j.
         let read = found / hit;
         Accesses {
-            in_window: (1.0 - (1.0 - hit) * read / groups) / hit,
-            false_positive: (read - groups * (1.0 - found)) / found,
+            // Rounded, either may come out a trifle below the one group that is read for certain.
+            in_window: ((1.0 - (1.0 - hit) * read / groups) / hit).max(1.0),
+            false_positive: ((read - groups * (1.0 - found)) / found).max(1.0),
             absent: groups,
         }
     }
