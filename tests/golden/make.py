@@ -63,7 +63,9 @@ def swamp() -> lately.Filter:
     return f
 
 
-FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in (plain, lines, words, timed, fresh, fingerprints, swamp)}
+FILTERS: dict[str, Callable[[], lately.Filter]] = {
+    f.__name__: f for f in (plain, lines, words, timed, fresh, fingerprints, swamp)
+}
 
 
 def answers(f: lately.Filter) -> str:
