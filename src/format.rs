@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited |
+//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 8 fingerprint buffer, 9 SWAMP |
 //! | 12..14 | scheme its keys are hashed by ([`key::SCHEME`](crate::key::SCHEME)) |
 //! | 14..16 | zero |
 //! | 16..24 | seed |
@@ -42,6 +42,9 @@
 //! | 3.. | for each slice, the newest first: words of bits, capacity, count, last update in nanoseconds since the epoch |
 //! | .. | the bits of each slice, in the same order |
 //!
+//! The fingerprint buffer goes on with the bits of a fingerprint. SWAMP goes on with the slots of its table and the bits
+//! of a remainder.
+//!
 //! Reading trusts nothing: lengths are compared with what is there before anything is allocated, sums before anything
 //! is believed, parameters as if a user had passed them. Any pattern of bits is a legal filter.
 //! The sums guard against damage, not against an adversary.
@@ -55,7 +58,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::Error;
 use crate::clock::{Clock, Window};
-use crate::filter::{AgePartitioned, Filter, GuardedEpoch, TimeLimited, Timing};
+use crate::filter::{AgePartitioned, Filter, FingerprintBuffer, GuardedEpoch, Swamp, TimeLimited, Timing};
 use crate::key::SCHEME;
 use crate::words::{Lender, Words};
 
@@ -249,6 +252,8 @@ impl Preamble {
             GuardedEpoch::KIND => Ok(Box::new(GuardedEpoch::from_saved(own, resume, self.seed, words)?)),
             Timing::KIND => Ok(Box::new(Timing::from_saved(own, resume, self.seed, words)?)),
             TimeLimited::KIND => Ok(Box::new(TimeLimited::from_saved(own, resume, self.seed, words)?)),
+            FingerprintBuffer::KIND => Ok(Box::new(FingerprintBuffer::from_saved(own, resume, self.seed, words)?)),
+            Swamp::KIND => Ok(Box::new(Swamp::from_saved(own, resume, self.seed, words)?)),
             kind => Err(Error::format(format!("filters of kind {kind} are not known to this version"))),
         }
     }

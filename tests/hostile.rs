@@ -2,13 +2,16 @@
 //!
 //! Overflow checks are on in tests, so arithmetic that hostile numbers could lead astray shows as a panic.
 
+use std::any::Any;
+
 use lately::Error;
 use lately::clock::{Moments, Window};
-use lately::filter::Filter;
+use lately::filter::{Filter, Swamp};
 use lately::format::{self, SaveError};
+use lately::sizing::swamp::Shape;
 use xxhash_rust::xxh3::xxh3_64;
 
-const GOLDEN: [&str; 12] = [
+const GOLDEN: [&str; 14] = [
     "plain",
     "lines",
     "words",
@@ -21,6 +24,8 @@ const GOLDEN: [&str; 12] = [
     "single_keys",
     "timed_blocks",
     "limited",
+    "fingerprints",
+    "swamp",
 ];
 const HEADER: usize = 64;
 
@@ -388,6 +393,44 @@ fn any_table_of_slices_is_refused_or_legal() {
         legal += usize::from(try_all(&bytes));
     }
     assert!((1_000..15_000).contains(&legal), "{legal} of 20,000 were filters");
+}
+
+/// Tables and buffers of any size and any cells, from hardly any bit set to all: no call fails, and nothing inserted is
+/// lost, for a table that cannot count what was inserted is made anew.
+#[test]
+fn exact_windows_of_any_cells_are_legal() {
+    let mut random = Random(4);
+    for round in 0..20_000 {
+        let bits = 1 + random.below(if round % 2 == 0 { 64 } else { 50 }) as u64;
+        let blocks = 1 + random.below(3) as u64;
+        let (kind, own, window, words) = if round % 2 == 0 {
+            let window = 1 + random.below(200) as u64;
+            (8, [bits, 0], window, bits * window.div_ceil(64))
+        } else {
+            let shape = Shape::new(64 * blocks, bits as u32).unwrap();
+            let window = 1 + random.below(64 * blocks as usize - 1) as u64;
+            (9, [64 * blocks, bits], window, shape.nbytes(window) / 8)
+        };
+        let mut bytes = golden("plain")[..HEADER].to_vec();
+        bytes[10] = kind;
+        set_word(&mut bytes, 24, 128);
+        set_word(&mut bytes, 32, 8 * words);
+        let inserted = random.number() >> 2;
+        bytes.extend([0, window, 0, 0, inserted, 0, 0].into_iter().chain(own).flat_map(u64::to_le_bytes));
+        bytes.resize(HEADER + 128, 0);
+        let dense = random.below(4);
+        for _ in 0..words {
+            let cells = [random.next(), random.next() & random.next() & random.next(), !0, !(1 << random.below(64))];
+            bytes.extend(cells[dense].to_le_bytes());
+        }
+        seal(&mut bytes);
+        assert!(try_all(&bytes), "round {round}: {own:?}, window {window}, inserted {inserted}");
+        let filter = reread(&bytes);
+        if let Some(swamp) = (&*filter as &dyn Any).downcast_ref::<Swamp>() {
+            swamp.count(&[0, u64::MAX], &mut [0; 2]);
+            assert!((0.0..=window as f64).contains(&swamp.distinct()));
+        }
+    }
 }
 
 /// Through files, mapped and read, and with cells that lie off a word boundary.

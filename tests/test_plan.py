@@ -32,8 +32,9 @@ def test_a_choice_is_what_it_says(request_, choice):
     assert choice.slack <= request_.get("slack", math.inf)
     # Planned load for longer than anything is remembered, then the end of a generation: the worst phase.
     timed = isinstance(f.window, float)
-    full = next(f.parameters[name] for name in ("l", "r", "blocks") if name in f.parameters)
-    generations = 2 * full + 20
+    # An exact window is one generation after the other, each an insertion.
+    full = next((f.parameters[name] for name in ("l", "r", "blocks") if name in f.parameters), f.window)
+    generations = 2 * full + 20 if full < f.window else full + 20
     if timed:
         span = math.ceil((f.window + f.lateness) * 1e9 / full)
         each = math.ceil(f.capacity * span / (f.window * 1e9))

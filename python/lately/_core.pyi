@@ -9,8 +9,10 @@ from typing_extensions import Buffer, disjoint_base
 __all__ = [
     "AgePartitionedBloomFilter",
     "Filter",
+    "FingerprintBuffer",
     "FormatError",
     "GuardedEpochBloomFilter",
+    "Swamp",
     "TimeLimitedBloomFilter",
     "TimingBloomFilter",
     "__version__",
@@ -186,6 +188,20 @@ class TimeLimitedBloomFilter(Filter):
         lateness: _Span | None = None,
         seed: int = 0,
     ) -> Self: ...
+
+@final
+class FingerprintBuffer(Filter):
+    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self: ...
+    @classmethod
+    def from_parameters(cls, window: int, fingerprint_bits: int, *, seed: int = 0) -> Self: ...
+
+@final
+class Swamp(Filter):
+    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self: ...
+    @classmethod
+    def from_parameters(cls, window: int, slots: int, remainder_bits: int, *, seed: int = 0) -> Self: ...
+    def count(self, keys: Any) -> NDArray[np.uint64]: ...
+    def distinct(self) -> float: ...
 
 def hash_keys(keys: Any, *, seed: int = 0) -> NDArray[np.uint64]: ...
 def open(path: str | PathLike[str], *, mmap: bool = False) -> Filter: ...

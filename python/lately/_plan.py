@@ -11,6 +11,7 @@ from lately._core import (
     AgePartitionedBloomFilter,
     Filter,
     GuardedEpochBloomFilter,
+    Swamp,
     TimeLimitedBloomFilter,
     TimingBloomFilter,
 )
@@ -24,6 +25,9 @@ _FAMILIES: dict[str, Callable[..., Filter]] = {
     "guarded epochs, blocks of a line": partial(GuardedEpochBloomFilter, block_bits=512),
     "timers": TimingBloomFilter,
 }
+
+# Exact windows of insertions, which have no slack to bound.
+_EXACT: dict[str, Callable[..., Filter]] = {"SWAMP": Swamp}
 
 # For windows of time of which nobody says how many keys they hold.
 _UNKNOWN_RATE: dict[str, Callable[..., Filter]] = {"time-limited": TimeLimitedBloomFilter}
@@ -171,6 +175,11 @@ def _lines(choice: Choice) -> float:
     return choice.miss + choice.insert
 
 
+def _without_slack(family: Callable[..., Filter], window: Any, fpr: float | None, **given: Any) -> Filter:
+    given.pop("slack", None)
+    return family(window, fpr, **given)
+
+
 def plan(
     window: Any,
     fpr: float | None = None,
@@ -221,10 +230,14 @@ def plan(
     given = {name: value for name, value in given.items() if value is not None}
     choices: list[Choice] = []
     refused: dict[str, str] = {}
-    unknown = not hasattr(window, "__index__") and capacity is None
+    timed = not hasattr(window, "__index__")
+    unknown = timed and capacity is None
     if unknown and fpr is None:
         raise ValueError("a window of time without capacity needs fpr: its memory follows the rate of keys")
-    for name, family in (_UNKNOWN_RATE if unknown else _FAMILIES).items():
+    families = _UNKNOWN_RATE if unknown else dict(_FAMILIES)
+    if not timed:
+        families |= {name: partial(_without_slack, family) for name, family in _EXACT.items()}
+    for name, family in families.items():
 
         def make(family: Callable[..., Filter] = family) -> Filter:
             return family(window, fpr, **given)

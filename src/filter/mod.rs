@@ -2,15 +2,21 @@
 //! lets age.
 
 mod age_partitioned;
+mod fingerprint_buffer;
 mod guarded_epoch;
+mod swamp;
 mod time_limited;
 mod timing;
 
 pub use age_partitioned::AgePartitioned;
+pub use fingerprint_buffer::FingerprintBuffer;
 pub use guarded_epoch::GuardedEpoch;
+pub use swamp::Swamp;
 pub use time_limited::TimeLimited;
 
 pub use timing::Timing;
+
+use std::any::Any;
 
 use crate::Error;
 use crate::batch::Engine;
@@ -28,7 +34,7 @@ pub struct Lines {
 }
 
 /// What every filter can say of itself; its batches run in its engine.
-pub trait Filter: Send + Sync {
+pub trait Filter: Any + Send + Sync {
     /// The cells, to read.
     fn engine(&self) -> &dyn Engine;
 

@@ -1,15 +1,14 @@
 //! `AgePartitionedBloomFilter`: its constructors.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use super::filter::Filter;
-use super::times;
 use super::whole::Whole;
-use super::wrap;
+use super::{budget, times, wrap};
 use crate::filter::AgePartitioned;
-use crate::sizing::age_partitioned::{Budget, Segment, Shape, choose};
+use crate::sizing::age_partitioned::{Segment, Shape, choose};
 
 /// Age-partitioned Bloom filter: no key of the window is missed, and old ones fade slice by slice.
 ///
@@ -80,11 +79,7 @@ impl AgePartitionedBloomFilter {
     ) -> PyResult<PyClassInitializer<Self>> {
         let window = times::window(window, capacity, lateness)?.check()?;
         let slack = slack.map(|slack| times::length("slack", slack, window)).transpose()?;
-        let budget = match (fpr, nbytes) {
-            (Some(fpr), None) => Budget::Rate(fpr),
-            (None, Some(nbytes)) => Budget::Bytes(nbytes.within("nbytes")?),
-            _ => return Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
-        };
+        let budget = budget(fpr, nbytes)?;
         let block_bits = block_bits.map(|bits| bits.within("block_bits")).transpose()?;
         let seed = seed.within("seed")?;
         let filter = py.detach(|| AgePartitioned::new(choose(window, budget, slack, block_bits)?, window, seed))?;

@@ -50,6 +50,11 @@ impl Filter {
         self.inner.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What a subclass alone can ask of its filter; called detached, as [`read`](Self::read).
+    pub(super) fn with<T>(&self, ask: impl FnOnce(&dyn filter::Filter) -> T) -> T {
+        ask(&**self.read())
+    }
+
     /// Its preamble and, shared, its cells, both of one moment.
     fn snapshot(&self) -> (Vec<u8>, Words) {
         let filter = self.read();
@@ -62,7 +67,7 @@ impl Filter {
 
     /// Hashes a batch block by block and hands each to `act` with its moments and its place. The lock is taken by
     /// `act`, and not held while signals are looked at: their handlers may use the filter.
-    fn batch(
+    pub(super) fn batch(
         &self,
         py: Python<'_>,
         keys: &Bound<'_, PyAny>,

@@ -3,17 +3,22 @@
 mod age_partitioned;
 mod errors;
 mod filter;
+mod fingerprint_buffer;
 mod guarded_epoch;
 mod keys;
 mod saving;
+mod swamp;
 mod time_limited;
 mod times;
 mod timing;
 mod whole;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::filter::{AgePartitioned, GuardedEpoch, TimeLimited, Timing};
+use crate::filter::{AgePartitioned, FingerprintBuffer, GuardedEpoch, Swamp, TimeLimited, Timing};
+use crate::sizing::age_partitioned::Budget;
+use whole::Whole;
 
 /// The Python object of a filter, of its own class.
 fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<PyAny>> {
@@ -24,8 +29,19 @@ fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<P
         TimeLimited::KIND => Py::new(py, base.add_subclass(time_limited::TimeLimitedBloomFilter))?.into_any(),
         Timing::KIND => Py::new(py, base.add_subclass(timing::TimingBloomFilter))?.into_any(),
         AgePartitioned::KIND => Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any(),
+        FingerprintBuffer::KIND => Py::new(py, base.add_subclass(fingerprint_buffer::FingerprintBuffer))?.into_any(),
+        Swamp::KIND => Py::new(py, base.add_subclass(swamp::Swamp))?.into_any(),
         kind => unreachable!("filters of kind {kind} have no class"),
     })
+}
+
+/// What a constructor is held to: the one of the two that was given.
+fn budget(fpr: Option<f64>, nbytes: Option<Whole>) -> PyResult<Budget> {
+    match (fpr, nbytes) {
+        (Some(fpr), None) => Ok(Budget::Rate(fpr)),
+        (None, Some(nbytes)) => Ok(Budget::Bytes(nbytes.within("nbytes")?)),
+        _ => Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
+    }
 }
 
 /// Sliding-window filters; import them from `lately`.
@@ -38,11 +54,15 @@ mod _core {
     #[pymodule_export]
     use super::filter::Filter;
     #[pymodule_export]
+    use super::fingerprint_buffer::FingerprintBuffer;
+    #[pymodule_export]
     use super::guarded_epoch::GuardedEpochBloomFilter;
     #[pymodule_export]
     use super::keys::hash_keys;
     #[pymodule_export]
     use super::saving::{from_bytes, from_parts, open};
+    #[pymodule_export]
+    use super::swamp::Swamp;
     #[pymodule_export]
     use super::time_limited::TimeLimitedBloomFilter;
     #[pymodule_export]

@@ -16,8 +16,7 @@ pub fn window(
     capacity: Option<Whole>,
     lateness: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Window> {
-    let counts = window.is_instance_of::<PyInt>() || window.hasattr("__index__")?;
-    if counts && !window.is_instance_of::<PyBool>() {
+    if counts(window)? {
         if capacity.is_some() || lateness.is_some() {
             return Err(PyValueError::new_err(
                 "capacity and lateness are for windows of time; this one counts insertions",
@@ -41,6 +40,18 @@ pub fn span_window(
     };
     let lateness = lateness.map_or(Ok(0), |lateness| span("lateness", lateness))?;
     Ok(Window::Time { span: span_of_window, lateness, capacity: capacity.within("capacity")? })
+}
+
+/// The window of a filter that only counts insertions. A span of time is passed on, for the filter to refuse.
+pub fn insertions(asked: &Bound<'_, PyAny>) -> PyResult<Window> {
+    let capacity = if counts(asked)? { None } else { Some(Whole::new(1)) };
+    window(asked, capacity, None)
+}
+
+/// Whether a window is a whole number.
+fn counts(window: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let whole = window.is_instance_of::<PyInt>() || window.hasattr("__index__")?;
+    Ok(whole && !window.is_instance_of::<PyBool>())
 }
 
 /// A length in the unit of the window: insertions, or nanoseconds.

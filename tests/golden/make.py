@@ -101,11 +101,26 @@ def limited() -> lately.Filter:
     return f
 
 
+def fingerprints() -> lately.Filter:
+    f = lately.FingerprintBuffer.from_parameters(500, fingerprint_bits=21, seed=3)
+    f.duplicated(np.arange(3000) % 701)
+    f.insert([f"key {i}" for i in range(77)])
+    return f
+
+
+def swamp() -> lately.Filter:
+    f = lately.Swamp.from_parameters(500, slots=576, remainder_bits=9, seed=4)
+    f.insert(np.arange(2500) % 701)
+    f.insert([f"key {i % 19}" for i in range(300)])
+    return f
+
+
 AGE_PARTITIONED = (plain, lines, words, timed, fresh)
 EPOCHS = (epochs, epochs_in_lines, epochs_timed)
 TIMING = (blocks_of_keys, single_keys, timed_blocks)
 TIME_LIMITED = (limited,)
-MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED
+EXACT = (fingerprints, swamp)
+MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED + EXACT
 FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in MADE}
 
 

@@ -1,0 +1,244 @@
+//! The shape of a SWAMP (Assaf, Ben Basat, Einziger, Friedman, INFOCOM 2018): what it costs and what it promises.
+
+use super::age_partitioned::{Budget, MAX_BYTES};
+use super::{exact_window, fill};
+use crate::Error;
+use crate::clock::Window;
+
+/// Most slots in use of those there are, when the fingerprints of a window are all different. An insertion pushes, and
+/// an expiry pulls back, about as many slots as an unsuccessful search with linear probing takes: (1 + 1 / (1 - load)^2) / 2
+/// (Knuth, *The Art of Computer Programming* 3, section 6.4). That is 13 at 4/5 and 33 at 7/8, where insertions were
+/// measured half as fast for one bit per key less.
+const MOST_LOADED: (u64, u64) = (4, 5);
+
+/// Everything but the window that determines the size and the error of a SWAMP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// S: slots of the table, a multiple of 64 and more than the window has insertions.
+    pub slots: u64,
+    /// r: bits of a fingerprint that a slot keeps; its place tells the others.
+    pub remainder_bits: u32,
+}
+
+impl Shape {
+    /// A shape whose parameters are in range: at most 2^63 fingerprints and [`MAX_BYTES`] bytes.
+    pub fn new(slots: u64, remainder_bits: u32) -> Result<Self, Error> {
+        if slots == 0 || !slots.is_multiple_of(64) {
+            return Err(Error::value(format!("slots must be a multiple of 64, at least 64, got {slots}")));
+        }
+        if remainder_bits == 0 || remainder_bits > 57 || slots > 1 << (63 - remainder_bits) {
+            return Err(Error::value(format!(
+                "remainder_bits must be at least 1, and slots * 2**remainder_bits at most 2**63, \
+                 got slots={slots}, remainder_bits={remainder_bits}"
+            )));
+        }
+        let shape = Self { slots, remainder_bits };
+        if shape.table_words() > MAX_BYTES / 16 {
+            return Err(Error::value(format!("{slots} slots of {remainder_bits} bits are more than 2**59 bytes")));
+        }
+        Ok(shape)
+    }
+
+    /// The insertions of a window that this table has room for: fewer than its slots, since as many occurrences take at
+    /// most as many slots, and a search ends at an empty one.
+    pub fn check_window(&self, window: Window) -> Result<u64, Error> {
+        let insertions = exact_window(window, "Swamp")?;
+        if insertions >= self.slots {
+            return Err(Error::value(format!(
+                "slots must be more than the window's {insertions} insertions, got {}",
+                self.slots
+            )));
+        }
+        Ok(insertions)
+    }
+
+    /// R: different fingerprints, S * 2^r.
+    pub fn fingerprints(&self) -> u64 {
+        self.slots << self.remainder_bits
+    }
+
+    /// Bits of a fingerprint in the buffer.
+    pub fn fingerprint_bits(&self) -> u32 {
+        u64::BITS - (self.fingerprints() - 1).leading_zeros()
+    }
+
+    /// 64-bit words of the cyclic buffer.
+    pub fn buffer_words(&self, window: u64) -> u64 {
+        (window * u64::from(self.fingerprint_bits())).div_ceil(64)
+    }
+
+    /// 64-bit words of the table: in a slot the remainder, a digit of one bit, and three bits that tell whose it is.
+    fn table_words(&self) -> u64 {
+        self.slots / 64 * u64::from(self.remainder_bits + 4)
+    }
+
+    /// Bytes of buffer and table, each of whole words.
+    pub fn nbytes(&self, window: u64) -> u64 {
+        8 * (self.buffer_words(window) + self.table_words())
+    }
+
+    /// Bits of memory per key of a window of `window` insertions.
+    pub fn bits_per_key(&self, window: u64) -> f64 {
+        8.0 * self.nbytes(window) as f64 / window as f64
+    }
+
+    /// Probability that a key never inserted is reported once the window is full of different keys: that one of them
+    /// has its fingerprint, 1 - (1 - 1/R)^W. The same at every phase, since the window always has W insertions.
+    pub fn false_positive_rate(&self, window: u64) -> f64 {
+        fill::slice(self.fingerprints(), window)
+    }
+
+    /// Estimate of the number of different keys among `window` insertions that have `fingerprints` different ones:
+    /// ln(1 - D/R) / ln(1 - 1/R), with which n keys are expected to have D = R (1 - (1 - 1/R)^n) fingerprints (the
+    /// maximum likelihood estimate of the SWAMP paper, section IV).
+    pub fn distinct(&self, fingerprints: u64, window: u64) -> f64 {
+        let all = self.fingerprints() as f64;
+        ((-(fingerprints as f64) / all).ln_1p() / (-1.0 / all).ln_1p()).min(window as f64)
+    }
+}
+
+/// The shape for a window and a budget: the fewest bytes with the rate, or the least rate with the bytes.
+///
+/// Every bit of the remainder is tried, each with the fewest (or most) slots that do.
+pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
+    let insertions = exact_window(window, "Swamp")?;
+    let least_slots = (insertions * MOST_LOADED.1).div_ceil(MOST_LOADED.0).max(insertions + 1).next_multiple_of(64);
+    let shapes = |slots: &dyn Fn(u32) -> Option<u64>| -> Vec<Shape> {
+        (1..=57).filter_map(|bits| Shape::new(slots(bits)?, bits).ok()).collect()
+    };
+    match budget {
+        Budget::Rate(fpr) => {
+            let fingerprints = fingerprints(insertions, fpr)?;
+            let slots = |bits| Some(fingerprints.div_ceil(1u64 << bits).max(least_slots).next_multiple_of(64));
+            shapes(&slots).into_iter().min_by_key(|shape| shape.nbytes(insertions)).ok_or_else(|| {
+                Error::value(format!("fpr={fpr} for this window takes more than the 2**63 fingerprints there may be"))
+            })
+        }
+        Budget::Bytes(bytes) => {
+            let fits = |slots, bits| Shape::new(slots, bits).is_ok_and(|shape| shape.nbytes(insertions) <= bytes);
+            let slots = |bits| {
+                let (mut most, mut step) = (least_slots, 1 << 57);
+                while step >= 64 {
+                    most += if fits(most + step, bits) { step } else { 0 };
+                    step /= 2;
+                }
+                fits(most, bits).then_some(most)
+            };
+            shapes(&slots).into_iter().max_by_key(Shape::fingerprints).ok_or_else(|| {
+                let needed = Shape { slots: least_slots, remainder_bits: 1 }.nbytes(insertions);
+                Error::value(format!("nbytes must be at least {needed} for this window, got {bytes}"))
+            })
+        }
+    }
+}
+
+/// Least number of fingerprints with which `window` different keys have at most the rate: 1 / R <= 1 - (1 - fpr)^(1/W).
+pub(super) fn fingerprints(window: u64, fpr: f64) -> Result<u64, Error> {
+    if !(fpr > 0.0 && fpr < 1.0) {
+        return Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")));
+    }
+    // At 2^64 and more the conversion stops at u64::MAX, which then has too high a rate.
+    let mut fingerprints = (-1.0 / ((-fpr).ln_1p() / window as f64).exp_m1()).ceil() as u64;
+    // The quotient may be off by its last digits.
+    while fill::slice(fingerprints, window) > fpr {
+        let more = fingerprints.saturating_add((fingerprints >> 50).max(1));
+        if more == fingerprints {
+            return Err(Error::value(format!("fpr={fpr} for this window takes more than the 2**64 hashes there are")));
+        }
+        fingerprints = more;
+    }
+    Ok(fingerprints)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(insertions: u64) -> Window {
+        Window::Count { insertions }
+    }
+
+    /// All ways in which `window` different keys and a fresh one can get their fingerprints.
+    #[test]
+    fn the_rate_equals_the_share_of_all_assignments() {
+        for (fingerprints, window) in [(2u64, 1u32), (2, 5), (3, 4), (5, 5), (7, 3)] {
+            let all = fingerprints.pow(window);
+            let missed =
+                |assignment: u64| (0..window).all(|i| !(assignment / fingerprints.pow(i)).is_multiple_of(fingerprints));
+            let share = 1.0 - (0..all).filter(|&assignment| missed(assignment)).count() as f64 / all as f64;
+            assert!((fill::slice(fingerprints, window.into()) - share).abs() < 1e-14);
+        }
+        let shape = Shape::new(128, 3).unwrap();
+        assert_eq!(shape.false_positive_rate(100), fill::slice(1024, 100));
+    }
+
+    #[test]
+    fn fingerprints_are_the_fewest_that_hold_the_rate() {
+        for window in [1, 2, 1000, 1 << 32] {
+            for fpr in [0.9, 0.5, 0.01, 1e-6] {
+                let least = fingerprints(window, fpr).unwrap();
+                assert!(fill::slice(least, window) <= fpr);
+                let fewer = least - 1 - (least >> 40);
+                assert!(fewer == 0 || fill::slice(fewer, window) > fpr, "{window} {fpr} {least}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_other_shape_holds_the_rate_in_fewer_bytes() {
+        for window in [1, 63, 64, 1000, 100_000] {
+            for fpr in [0.5, 0.01, 1e-5] {
+                let best = choose(count(window), Budget::Rate(fpr)).unwrap();
+                assert!(best.false_positive_rate(window) <= fpr);
+                assert!(best.slots * 4 >= window * 5 && best.slots > window);
+                for bits in 1..=30 {
+                    let fewest = (window * 5).div_ceil(4).max(window + 1).next_multiple_of(64);
+                    for slots in (fewest..fewest + 40 * 64).step_by(64) {
+                        let shape = Shape::new(slots, bits).unwrap();
+                        let better = shape.nbytes(window) < best.nbytes(window);
+                        assert!(!better || shape.false_positive_rate(window) > fpr, "{shape:?} instead of {best:?}");
+                    }
+                }
+                let again = choose(count(window), Budget::Bytes(best.nbytes(window))).unwrap();
+                assert!(again.nbytes(window) <= best.nbytes(window) && again.fingerprints() >= best.fingerprints());
+            }
+        }
+    }
+
+    #[test]
+    fn distinct_inverts_the_expected_number_of_fingerprints() {
+        let shape = Shape::new(1024, 2).unwrap();
+        for keys in [1u64, 10, 900] {
+            let expected = shape.fingerprints() as f64 * fill::slice(shape.fingerprints(), keys);
+            let (low, high) = (shape.distinct(expected as u64, 1000), shape.distinct(expected as u64 + 1, 1000));
+            assert!(low <= keys as f64 + 1e-9 && keys as f64 <= high, "{low} {keys} {high}");
+        }
+        assert_eq!(shape.distinct(0, 1000), 0.0);
+        assert_eq!(shape.distinct(1023, 1000), 1000.0, "no more than there are insertions");
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_named() {
+        let message = |result: Result<Shape, Error>| result.unwrap_err().to_string();
+        for (slots, bits) in [(0, 5), (63, 5), (65, 5)] {
+            assert!(message(Shape::new(slots, bits)).starts_with("slots must be a multiple of 64"));
+        }
+        for (slots, bits) in [(64, 0), (64, 58), (128, 57), (1 << 62, 2), (64, u32::MAX)] {
+            assert!(message(Shape::new(slots, bits)).starts_with("remainder_bits must"));
+        }
+        assert!(message(Shape::new(1 << 61, 1)).contains("2**59 bytes"));
+        assert!(Shape::new(64, 57).is_ok());
+        let shape = Shape::new(64, 5).unwrap();
+        assert_eq!(shape.check_window(count(63)), Ok(63));
+        assert!(shape.check_window(count(64)).unwrap_err().to_string().starts_with("slots must be more than"));
+        assert!(message(choose(count(0), Budget::Rate(0.1))).starts_with("window"));
+        assert!(message(choose(count((1 << 32) + 1), Budget::Rate(0.1))).contains("2**32"));
+        let timed = Window::Time { span: 1, lateness: 0, capacity: 1 };
+        assert!(message(choose(timed, Budget::Rate(0.1))).contains("span of time"));
+        for fpr in [0.0, 1.0, -1.0, f64::NAN, 1e-30] {
+            assert!(message(choose(count(1000), Budget::Rate(fpr))).starts_with("fpr"));
+        }
+        assert!(message(choose(count(1000), Budget::Bytes(2000))).starts_with("nbytes must be at least 2"));
+        assert!(choose(count(1000), Budget::Bytes(u64::MAX)).unwrap().fingerprints() > 1 << 62);
+    }
+}

@@ -1,0 +1,154 @@
+"""SWAMP and the fingerprint buffer as a user meets them: an exact window, counts, and parameters that cannot be."""
+
+import math
+from collections import Counter, deque
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lately
+
+BOTH = [lately.FingerprintBuffer, lately.Swamp]
+# So many fingerprints that none of a few hundred keys meet, in tables that are as full as they may be.
+EXACT = [
+    lambda window: lately.FingerprintBuffer.from_parameters(window, fingerprint_bits=50),
+    lambda window: lately.Swamp.from_parameters(window, slots=-(-(window + 1) // 64) * 64, remainder_bits=45),
+]
+
+
+def stream(n):
+    """Keys of which a few are frequent, some repeat near and many never."""
+    rng = np.random.default_rng(n)
+    return np.where(rng.random(n) < 0.3, rng.integers(0, 5, n), rng.geometric(0.002, n))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    make=st.sampled_from(EXACT),
+    window=st.integers(1, 140),
+    refresh=st.booleans(),
+    batches=st.lists(st.lists(st.integers(0, 60), max_size=90), max_size=12),
+)
+def test_the_window_is_exact(make, window, refresh, batches):
+    f = make(window)
+    last = deque(maxlen=window)
+    for batch in batches:
+        for key, seen in zip(batch, f.duplicated(batch, refresh=refresh), strict=True):
+            assert seen == (key in last)
+            if refresh or not seen:
+                last.append(key)
+        assert f.query(np.arange(61)).tolist() == [key in last for key in range(61)]
+
+
+@pytest.mark.parametrize("size", [1, 7, 4095, 4096, 4097, 30_000])
+def test_counts_are_those_of_the_window(size):
+    keys = stream(30_000)
+    f = lately.Swamp(10_000, 1e-9)
+    for start in range(0, len(keys), size):
+        f.insert(keys[start : start + size])
+    exact = Counter(keys[-10_000:].tolist())
+    asked = np.arange(-4000, 6000)
+    counts = f.count(asked)
+    assert counts.dtype == np.uint64
+    assert counts.tolist() == [exact[key] for key in asked.tolist()]
+    assert max(exact.values()) > 500
+    assert f.distinct() == pytest.approx(len(exact), rel=1e-9)
+    assert lately.from_bytes(f.to_bytes()).count(asked).tolist() == counts.tolist()
+    assert f.count([]).shape == (0,)
+    with pytest.raises(TypeError, match="complex"):
+        f.count([1j])
+
+
+def test_counts_where_fingerprints_meet_are_never_too_low():
+    keys = stream(5000)
+    f = lately.Swamp(1000, 0.3)
+    f.insert(keys)
+    exact = Counter(keys[-1000:].tolist())
+    counts = f.count(np.arange(20_000))
+    assert all(count >= exact[key] for key, count in enumerate(counts.tolist()))
+    wrong = sum(count != exact[key] for key, count in enumerate(counts.tolist()))
+    assert 0 < wrong <= 20_000 * 0.3 + 6 * math.sqrt(20_000 * 0.3)
+
+
+def test_one_key_fills_a_whole_window():
+    f = lately.Swamp(100_000, 0.001)
+    f.insert(np.broadcast_to(np.int64(7), 250_000))
+    assert f.count([7, 8]).tolist() == [100_000, 0]
+    f.insert(np.arange(1000, 1000 + 99_999))
+    assert f.count([7])[0] == 1
+    f.add("the last")
+    assert 7 not in f or f.false_positive_rate() > 0
+
+
+@pytest.mark.parametrize("cls", BOTH)
+@pytest.mark.parametrize(
+    ("change", "kind", "name"),
+    [
+        *(({"window": w}, ValueError, "window") for w in (0, -1, 2**32 + 1, 2**64, 2**200)),
+        *(({"window": w}, ValueError, "window") for w in ("10min", timedelta(1), "x")),
+        *(({"window": w}, TypeError, "window") for w in (1e3, math.nan, True, None)),
+        *(({"fpr": p}, ValueError, "fpr") for p in (0, 1, -0.1, 1.5, math.nan, math.inf, 1e-30)),
+        *(({"fpr": p}, TypeError, "fpr") for p in ("0.1", None)),
+        ({"nbytes": 10_000}, TypeError, "nbytes"),
+        *(({"fpr": None, "nbytes": b}, ValueError, "nbytes") for b in (-1, 0, 127, 2**64)),
+        *(({"seed": s}, ValueError, "seed") for s in (-1, 2**64)),
+        *(({name: 1}, TypeError, name) for name in ("slack", "capacity", "lateness")),
+    ],
+)
+def test_a_parameter_that_cannot_be_is_named(cls, change, kind, name):
+    with pytest.raises(kind) as caught:
+        cls(**{"window": 1000, "fpr": 0.01} | change)
+    said = " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+    assert caught.type is kind
+    assert name in said, said
+
+
+@pytest.mark.parametrize("cls", BOTH)
+def test_a_span_of_time_is_refused_with_the_way_out(cls):
+    with pytest.raises(ValueError, match=f"{cls.__name__} has room.* take AgePartitionedBloomFilter"):
+        cls("10min", 0.01)
+
+
+@pytest.mark.parametrize(
+    ("cls", "change", "words"),
+    [
+        *((lately.FingerprintBuffer, {"fingerprint_bits": b}, "fingerprint_bits") for b in (0, -1, 65, 2**64)),
+        *((lately.Swamp, {"slots": s, "remainder_bits": 5}, "slots must") for s in (0, -64, 100, 64, 2**64)),
+        *((lately.Swamp, {"slots": 128, "remainder_bits": b}, "remainder_bits must") for b in (0, -1, 57, 2**64)),
+    ],
+)
+def test_a_parameter_of_the_paper_that_cannot_be_is_named(cls, change, words):
+    with pytest.raises(ValueError, match=words):
+        cls.from_parameters(100, **change)
+
+
+@pytest.mark.parametrize("cls", BOTH)
+@pytest.mark.parametrize(
+    "given_",
+    [
+        {"window": 1, "fpr": 0.1},
+        {"window": np.int32(5000), "fpr": 0.001, "seed": 2**64 - 1},
+        {"window": 100_000, "fpr": 1e-9},
+        {"window": 1000, "nbytes": 5003},
+    ],
+    ids=str,
+)
+def test_what_a_filter_says_of_itself_holds_together(cls, given_):
+    f = cls(**given_)
+    assert (f.window, f.capacity, f.slack, f.lateness, f.npws) == (given_["window"], given_["window"], 0, None, 0.0)
+    assert f.fpr <= given_.get("fpr", 0.1)
+    assert f.nbytes <= given_.get("nbytes", 2**60)
+    preamble, cells = f.__reduce_ex__(5)[1]
+    assert f.nbytes == memoryview(cells).nbytes == len(f.to_bytes()) - len(preamble)
+    assert f.bits_per_key == 8 * f.nbytes / f.window
+    assert all(accesses >= 1 for accesses in f.expected_accesses.values())
+    assert (f.fill.tolist(), f.false_positive_rate(), f.inserted) == ([0.0], 0.0, 0)
+    assert repr(f).startswith(f"<{cls.__name__} window={f.window} fpr=")
+    again = cls.from_parameters(f.window, **f.parameters, seed=f.seed)
+    assert again.to_bytes() == f.to_bytes()
+    f.add("a")
+    assert f.fill[0] > 0
+    assert f.false_positive_rate() > 0
