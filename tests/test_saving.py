@@ -44,9 +44,8 @@ def out_of_band(f):
 
 def go_on(f, turns=1):
     """Every call that writes, for `turns` full turns of the ring."""
-    p = f.parameters
     if f.lateness is None:
-        n = -(-(f.window - 1) // p["l"]) * (p["k"] + p["l"]) * turns
+        n = (f.window + f.slack) * turns
         f.insert(np.arange(10**6, 10**6 + n))
         f.duplicated(np.arange(10**6, 10**6 + n) // 3)
         f.duplicated(np.arange(10**6, 10**6 + n) // 5, refresh=False)

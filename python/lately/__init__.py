@@ -6,6 +6,7 @@ The shortest way in is `duplicated`, for a column that is all there. For a strea
 
 from lately._core import (
     AgePartitionedBloomFilter,
+    CountingBloomFilter,
     Filter,
     FormatError,
     __version__,
@@ -17,6 +18,7 @@ from lately._duplicated import duplicated
 
 __all__ = [
     "AgePartitionedBloomFilter",
+    "CountingBloomFilter",
     "Filter",
     "FormatError",
     "__version__",

@@ -8,6 +8,7 @@ from typing_extensions import Buffer, disjoint_base
 
 __all__ = [
     "AgePartitionedBloomFilter",
+    "CountingBloomFilter",
     "Filter",
     "FormatError",
     "__version__",
@@ -95,6 +96,12 @@ class AgePartitionedBloomFilter(Filter):
         lateness: _Span | None = None,
         seed: int = 0,
     ) -> Self: ...
+
+@final
+class CountingBloomFilter(Filter):
+    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self: ...
+    @classmethod
+    def from_parameters(cls, window: int, k: int, slice_cells: int, *, seed: int = 0) -> Self: ...
 
 def hash_keys(keys: Any, *, seed: int = 0) -> NDArray[np.uint64]: ...
 def open(path: str | PathLike[str], *, mmap: bool = False) -> Filter: ...

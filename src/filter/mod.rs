@@ -2,8 +2,10 @@
 //! lets age.
 
 mod age_partitioned;
+mod counting;
 
 pub use age_partitioned::AgePartitioned;
+pub use counting::Counting;
 
 use crate::batch::Engine;
 use crate::sizing::runs::Accesses;

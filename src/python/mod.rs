@@ -1,6 +1,7 @@
 //! The Python module `lately._core`: thin, since everything it offers is done elsewhere.
 
 mod age_partitioned;
+mod counting;
 mod errors;
 mod filter;
 mod keys;
@@ -10,10 +11,16 @@ mod whole;
 
 use pyo3::prelude::*;
 
+use crate::filter::Counting;
+
 /// The Python object of a filter, of its own class.
 fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<PyAny>> {
+    let kind = filter.kind();
     let base = PyClassInitializer::from(filter::Filter::new(filter));
-    Ok(Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any())
+    Ok(match kind {
+        Counting::KIND => Py::new(py, base.add_subclass(counting::CountingBloomFilter))?.into_any(),
+        _ => Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any(),
+    })
 }
 
 /// Sliding-window filters; import them from `lately`.
@@ -21,6 +28,8 @@ fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<P
 mod _core {
     #[pymodule_export]
     use super::age_partitioned::AgePartitionedBloomFilter;
+    #[pymodule_export]
+    use super::counting::CountingBloomFilter;
     #[pymodule_export]
     use super::errors::FormatError;
     #[pymodule_export]

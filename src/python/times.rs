@@ -16,8 +16,7 @@ pub fn window(
     capacity: Option<Whole>,
     lateness: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Window> {
-    let counts = window.is_instance_of::<PyInt>() || window.hasattr("__index__")?;
-    if counts && !window.is_instance_of::<PyBool>() {
+    if counts(window)? {
         if capacity.is_some() || lateness.is_some() {
             return Err(PyValueError::new_err(
                 "capacity and lateness are for windows of time; this one counts insertions",
@@ -32,6 +31,24 @@ pub fn window(
     };
     let lateness = lateness.map_or(Ok(0), |lateness| span("lateness", lateness))?;
     Ok(Window::Time { span: span_of_window, lateness, capacity: capacity.within("capacity")? })
+}
+
+/// The window of a filter that counts insertions and cannot age by time.
+pub fn insertions(window: &Bound<'_, PyAny>) -> PyResult<Window> {
+    if counts(window)? {
+        return self::window(window, None, None);
+    }
+    span("window", window)?;
+    Err(PyValueError::new_err(format!(
+        "window must be a number of insertions for this filter, got {window}; \
+         for a span of time take AgePartitionedBloomFilter"
+    )))
+}
+
+/// Whether a window is given as a number, not as a span of time.
+fn counts(window: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let whole = window.is_instance_of::<PyInt>() || window.hasattr("__index__")?;
+    Ok(whole && !window.is_instance_of::<PyBool>())
 }
 
 /// A length in the unit of the window: insertions, or nanoseconds.

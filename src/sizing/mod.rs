@@ -9,5 +9,7 @@
 //! filter: its parameters are saved with it, never derived again.
 
 pub mod age_partitioned;
+pub mod counting;
 pub mod fill;
 pub mod runs;
+pub mod slices;

@@ -49,7 +49,15 @@ def fresh() -> lately.Filter:
     return plan("1s", k=1, l=2, blocks=1, parts=1, capacity=1)
 
 
-FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in (plain, lines, words, timed, fresh)}
+def counting() -> lately.Filter:
+    f = lately.CountingBloomFilter.from_parameters(150, k=3, slice_cells=501, seed=3)
+    f.insert(np.arange(300) % 8)  # counters that stick
+    f.insert(np.arange(333))
+    f.insert([f"key {i}" for i in range(70)])
+    return f
+
+
+FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in (plain, lines, words, timed, fresh, counting)}
 
 
 def answers(f: lately.Filter) -> str:
