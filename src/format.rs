@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned, 6 counting |
+//! | 10..12 | kind of filter: 1 age-partitioned, 6 counting, 7 stable |
 //! | 12..14 | scheme its keys are hashed by ([`key::SCHEME`](crate::key::SCHEME)) |
 //! | 14..16 | zero |
 //! | 16..24 | seed |
@@ -29,6 +29,7 @@
 //! The age-partitioned filter goes on with k, l, slice bits, blocks, block bits and parts, zero where they do not apply.
 //! The counting filter goes on with k and slice cells; its cells are 4-bit counters, low bits first, slice after slice up
 //! to a whole word, and a word for each place of the queue.
+//! The stable filter goes on with k, slice cells, bits and decrements; its cells are packed like these.
 //!
 //! Reading trusts nothing: lengths are compared with what is there before anything is allocated, sums before anything
 //! is believed, parameters as if a user had passed them. Any pattern of cells is a legal filter.
@@ -43,7 +44,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::Error;
 use crate::clock::{Clock, Window};
-use crate::filter::{AgePartitioned, Counting, Filter};
+use crate::filter::{AgePartitioned, Counting, Filter, Stable};
 use crate::key::SCHEME;
 use crate::words::{Lender, Words};
 
@@ -235,6 +236,7 @@ impl Preamble {
         match self.kind {
             AgePartitioned::KIND => Ok(Box::new(AgePartitioned::from_saved(own, resume, self.seed, words)?)),
             Counting::KIND => Ok(Box::new(Counting::from_saved(own, resume, self.seed, words)?)),
+            Stable::KIND => Ok(Box::new(Stable::from_saved(own, resume, self.seed, words)?)),
             kind => Err(Error::format(format!("filters of kind {kind} are not known to this version"))),
         }
     }

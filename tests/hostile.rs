@@ -8,7 +8,7 @@ use lately::filter::Filter;
 use lately::format::{self, SaveError};
 use xxhash_rust::xxh3::xxh3_64;
 
-const GOLDEN: [&str; 6] = ["plain", "lines", "words", "timed", "fresh", "counting"];
+const GOLDEN: [&str; 7] = ["plain", "lines", "words", "timed", "fresh", "counting", "stable"];
 const HEADER: usize = 64;
 
 fn golden(name: &str) -> Vec<u8> {

@@ -24,6 +24,7 @@ LAYOUTS = {
 }
 COUNTED = {name: lambda layout=layout: plan(300, k=4, l=6, **layout) for name, layout in LAYOUTS.items()}
 COUNTED["counting"] = lambda: lately.CountingBloomFilter.from_parameters(300, k=3, slice_cells=700)
+COUNTED["stable"] = lambda: lately.StableBloomFilter.from_parameters(300, k=2, slice_cells=1500, bits=2, decrements=20)
 TIMED = {
     name: lambda layout=layout: plan("60s", k=3, l=5, capacity=300, lateness="7s", **layout)
     for name, layout in LAYOUTS.items()

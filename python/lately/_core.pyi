@@ -11,6 +11,7 @@ __all__ = [
     "CountingBloomFilter",
     "Filter",
     "FormatError",
+    "StableBloomFilter",
     "__version__",
     "_from_parts",
     "from_bytes",
@@ -102,6 +103,14 @@ class CountingBloomFilter(Filter):
     def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self: ...
     @classmethod
     def from_parameters(cls, window: int, k: int, slice_cells: int, *, seed: int = 0) -> Self: ...
+
+@final
+class StableBloomFilter(Filter):
+    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self: ...
+    @classmethod
+    def from_parameters(
+        cls, window: int, k: int, slice_cells: int, *, bits: Literal[1, 2, 4, 8], decrements: int, seed: int = 0
+    ) -> Self: ...
 
 def hash_keys(keys: Any, *, seed: int = 0) -> NDArray[np.uint64]: ...
 def open(path: str | PathLike[str], *, mmap: bool = False) -> Filter: ...

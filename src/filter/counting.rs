@@ -20,10 +20,10 @@ use super::Filter;
 use crate::Error;
 use crate::batch::{Aged, Engine};
 use crate::bits::Address;
-use crate::cells::place;
-use crate::clock::{Clock, Window};
+use crate::clock::{BY_INSERTION, Clock, Window};
 use crate::layout::Layout;
-use crate::sizing::counting::{MAX_WINDOW, PER_WORD, STUCK, counter_words, insertions};
+use crate::packed::Packed;
+use crate::sizing::counting::{BITS, STUCK};
 use crate::sizing::runs::Accesses;
 use crate::sizing::slices::Slices;
 use crate::words::Words;
@@ -31,13 +31,10 @@ use crate::words::Words;
 /// Deletions whose counters are fetched ahead: the queue knows them long before they are due.
 const AHEAD: u64 = 16;
 
-/// Generations kept, as the clock counts them: enough of them that each is one insertion, for any window there is.
-const KEPT: u32 = MAX_WINDOW as u32;
-
 /// Counters, and behind them the queue.
 #[derive(Clone, Copy)]
 struct Counters {
-    slices: Slices,
+    counters: Packed<BITS>,
     /// The word where the queue begins.
     queue: usize,
     /// W: places in the queue.
@@ -45,42 +42,20 @@ struct Counters {
 }
 
 impl Counters {
-    /// The counters of a key, by number.
-    #[inline(always)]
-    fn of(&self, hash: u64) -> impl Iterator<Item = u64> {
-        let Slices { k, cells } = self.slices;
-        (0..k as usize).map(move |slice| slice as u64 * cells + place(slice, hash, cells))
-    }
-
     /// The place in the queue of insertion number `generation`.
     fn place_in_queue(&self, generation: i64) -> usize {
         self.queue + (generation as u64 % self.window) as usize
     }
 
-    fn fetch(&self, words: Address, hash: u64) {
-        self.of(hash).for_each(|counter| words.fetch((counter / PER_WORD) as usize));
-    }
-
     /// Takes a key away that leaves the window. Only damaged cells have a zero here; it stays one.
     fn delete(&self, words: &mut [u64], hash: u64) {
-        for counter in self.of(hash) {
-            let value = value(words, counter);
+        for counter in self.counters.of(hash) {
+            let value = Packed::<BITS>::value(words, counter);
             if value != 0 && value != STUCK {
-                words[(counter / PER_WORD) as usize] -= unit(counter);
+                words[Packed::<BITS>::word(counter)] -= Packed::<BITS>::unit(counter);
             }
         }
     }
-}
-
-/// One in the place of a counter in its word.
-#[inline(always)]
-fn unit(counter: u64) -> u64 {
-    1 << (counter % PER_WORD * 4)
-}
-
-#[inline(always)]
-fn value(words: &[u64], counter: u64) -> u64 {
-    words[(counter / PER_WORD) as usize] >> (counter % PER_WORD * 4) & STUCK
 }
 
 impl Layout for Counters {
@@ -99,47 +74,44 @@ impl Layout for Counters {
 
     #[inline(always)]
     fn fetch_newest(&self, words: Address, _place: usize, hash: u64) {
-        self.fetch(words, hash);
+        self.counters.fetch(words, hash);
     }
 
     #[inline(always)]
     fn fetch_all(&self, words: Address, hash: u64) {
-        self.fetch(words, hash);
+        self.counters.fetch(words, hash);
     }
 
     #[inline(always)]
     fn insert(&self, words: &mut [u64], place: usize, hash: u64) {
         words[place] = hash;
-        for counter in self.of(hash) {
-            if value(words, counter) != STUCK {
-                words[(counter / PER_WORD) as usize] += unit(counter);
+        for counter in self.counters.of(hash) {
+            if Packed::<BITS>::value(words, counter) != STUCK {
+                words[Packed::<BITS>::word(counter)] += Packed::<BITS>::unit(counter);
             }
         }
     }
 
     #[inline(always)]
     fn contains(&self, words: &[u64], _place: usize, hash: u64) -> bool {
-        self.of(hash).all(|counter| value(words, counter) != 0)
+        self.counters.holds(words, hash)
     }
 
     /// Deletes the insertion whose place in the queue the new one takes, once the queue has come round.
     fn open(&self, words: &mut [u64], generation: i64) {
         if generation as u64 >= self.window {
             let coming = words[self.place_in_queue(generation + AHEAD as i64)];
-            self.fetch(Address::of(words), coming);
+            self.counters.fetch(Address::of(words), coming);
             self.delete(words, words[self.place_in_queue(generation)]);
         }
     }
 
     fn fill(&self, words: &[u64], _place: usize) -> Vec<f64> {
-        let taken = (0..self.slices.total()).filter(|&counter| value(words, counter) != 0).count();
-        vec![taken as f64 / self.slices.total() as f64]
+        vec![self.counters.fill(words)]
     }
 
     fn match_rates(&self, words: &[u64], _place: usize) -> Vec<f64> {
-        let Slices { k, cells } = self.slices;
-        let taken = |slice| (slice * cells..(slice + 1) * cells).filter(|&counter| value(words, counter) != 0).count();
-        vec![(0..u64::from(k)).map(|slice| taken(slice) as f64 / cells as f64).product()]
+        vec![self.counters.match_rate(words)]
     }
 }
 
@@ -156,9 +128,9 @@ impl Counting {
 
     /// An empty filter; the window counts insertions.
     pub fn new(slices: Slices, window: Window, seed: u64) -> Result<Self, Error> {
-        let keys = insertions(window)?;
-        let words = usize::try_from(counter_words(&slices) + keys).unwrap_or(usize::MAX);
-        let clock = Clock::new(window, KEPT);
+        let keys = window.check()?.by_insertion()?;
+        let words = usize::try_from(slices.words(BITS) + keys).unwrap_or(usize::MAX);
+        let clock = Clock::new(window, BY_INSERTION);
         Ok(Self::with_words(slices, keys, clock, Words::zeroed(words)?, seed))
     }
 
@@ -175,23 +147,27 @@ impl Counting {
         };
         let k = u32::try_from(k).unwrap_or(u32::MAX);
         let slices = Slices::new(k, cells).map_err(damaged)?;
-        let clock = resume(KEPT);
-        let keys = insertions(clock.window()).map_err(damaged)?;
-        if words.as_slice().len() as u64 != counter_words(&slices) + keys {
+        let clock = resume(BY_INSERTION);
+        let keys = clock.window().by_insertion().map_err(damaged)?;
+        if words.as_slice().len() as u64 != slices.words(BITS) + keys {
             return Err(Error::format("the cells are not as many as the parameters say"));
         }
         Ok(Self::with_words(slices, keys, clock, words, seed))
     }
 
     fn with_words(slices: Slices, window: u64, clock: Clock, words: Words, seed: u64) -> Self {
-        let layout = Counters { slices, queue: counter_words(&slices) as usize, window };
+        let layout = Counters { counters: Packed { slices }, queue: slices.words(BITS) as usize, window };
         Self { counters: Aged { layout, words, clock }, seed }
+    }
+
+    fn slices(&self) -> Slices {
+        self.counters.layout.counters.slices
     }
 
     /// Share of the counters that are stuck at 15, which no deletion lowers.
     pub fn stuck(&self) -> f64 {
-        let (total, words) = (self.counters.layout.slices.total(), self.counters.words.as_slice());
-        (0..total).filter(|&counter| value(words, counter) == STUCK).count() as f64 / total as f64
+        let (total, words) = (self.slices().total(), self.counters.words.as_slice());
+        (0..total).filter(|&counter| Packed::<BITS>::value(words, counter) == STUCK).count() as f64 / total as f64
     }
 }
 
@@ -213,12 +189,12 @@ impl Filter for Counting {
     }
 
     fn parameters(&self) -> Vec<(&'static str, u64)> {
-        let Slices { k, cells } = self.counters.layout.slices;
+        let Slices { k, cells } = self.slices();
         vec![("k", k.into()), ("slice_cells", cells)]
     }
 
     fn fpr(&self) -> f64 {
-        self.counters.layout.slices.false_positive_rate(self.counters.layout.window)
+        self.slices().false_positive_rate(self.counters.layout.window)
     }
 
     fn slack(&self) -> u64 {
@@ -230,7 +206,7 @@ impl Filter for Counting {
     }
 
     fn expected_accesses(&self) -> Accesses {
-        self.counters.layout.slices.expected_accesses(self.counters.layout.window)
+        self.slices().expected_accesses(self.counters.layout.window)
     }
 
     fn false_positive_rate(&self) -> f64 {

@@ -3,9 +3,11 @@
 
 mod age_partitioned;
 mod counting;
+mod stable;
 
 pub use age_partitioned::AgePartitioned;
 pub use counting::Counting;
+pub use stable::Stable;
 
 use crate::batch::Engine;
 use crate::sizing::runs::Accesses;

@@ -6,12 +6,13 @@ mod errors;
 mod filter;
 mod keys;
 mod saving;
+mod stable;
 mod times;
 mod whole;
 
 use pyo3::prelude::*;
 
-use crate::filter::Counting;
+use crate::filter::{Counting, Stable};
 
 /// The Python object of a filter, of its own class.
 fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<PyAny>> {
@@ -19,6 +20,7 @@ fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<P
     let base = PyClassInitializer::from(filter::Filter::new(filter));
     Ok(match kind {
         Counting::KIND => Py::new(py, base.add_subclass(counting::CountingBloomFilter))?.into_any(),
+        Stable::KIND => Py::new(py, base.add_subclass(stable::StableBloomFilter))?.into_any(),
         _ => Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any(),
     })
 }
@@ -38,6 +40,8 @@ mod _core {
     use super::keys::hash_keys;
     #[pymodule_export]
     use super::saving::{from_bytes, from_parts, open};
+    #[pymodule_export]
+    use super::stable::StableBloomFilter;
 
     use super::*;
 

@@ -8,34 +8,15 @@ use crate::clock::Window;
 /// A counter that has reached this is never decremented again: all that its 4 bits can say is "at least 15".
 pub const STUCK: u64 = 15;
 
-/// Counters in a 64-bit word.
-pub const PER_WORD: u64 = 16;
-
-/// Most keys of the window, each of which takes a word of the queue: 32 GiB.
-pub const MAX_WINDOW: u64 = u32::MAX as u64;
-
-/// The insertions of a window that a queue can keep.
-pub fn insertions(window: Window) -> Result<u64, Error> {
-    match window.check()? {
-        Window::Count { insertions } if insertions <= MAX_WINDOW => Ok(insertions),
-        Window::Count { insertions } => Err(Error::value(format!(
-            "window must be at most {MAX_WINDOW} insertions for a queue of all of them, got {insertions}"
-        ))),
-        Window::Time { .. } => Err(Error::value("window must be a number of insertions: the queue counts keys")),
-    }
-}
-
-/// 64-bit words of the counters; the queue takes another `window`.
-pub fn counter_words(slices: &Slices) -> u64 {
-    slices.total().div_ceil(PER_WORD)
-}
+/// Bits of a counter.
+pub const BITS: u32 = 4;
 
 /// The slices of counters for a window of so many insertions and a budget, by the rules of [`Slices::for_rate`] and
 /// [`Slices::for_cells`]. A number of bytes is for counters and queue together.
 ///
 /// For a window of a million keys at 1 % that gives k = 4: 42 bits of counters per key beside 64 of the queue.
 pub fn choose(window: Window, budget: Budget) -> Result<Slices, Error> {
-    let window = insertions(window)?;
+    let window = window.check()?.by_insertion()?;
     match budget {
         Budget::Rate(fpr) => Slices::for_rate(window, fpr),
         Budget::Bytes(bytes) => {
@@ -47,7 +28,7 @@ pub fn choose(window: Window, budget: Budget) -> Result<Slices, Error> {
             if bytes > MAX_BYTES {
                 return Err(Error::value(format!("nbytes must be at most 2**60, got {bytes}")));
             }
-            let cells = (bytes / 8 - window).saturating_mul(PER_WORD);
+            let cells = (bytes / 8 - window).saturating_mul(64 / u64::from(BITS));
             Ok(Slices::for_cells(window, cells.min(1 << 60)))
         }
     }
@@ -91,7 +72,7 @@ mod tests {
         let slices = choose(count(1_000_000), Budget::Rate(0.01)).unwrap();
         let bits = |words: u64| 64.0 * words as f64 / 1e6;
         assert_eq!(slices.k, 4);
-        assert!((bits(counter_words(&slices)) - 42.1).abs() < 0.1, "{}", bits(counter_words(&slices)));
+        assert!((bits(slices.words(BITS)) - 42.1).abs() < 0.1, "{}", bits(slices.words(BITS)));
         for (hot, rate) in [(100_000, 2e-6), (500_000, 9e-4), (1_000_000, 1e-2)] {
             assert!((floor(&slices, hot) / rate - 1.0).abs() < 0.15, "{hot} {}", floor(&slices, hot));
         }
@@ -102,7 +83,7 @@ mod tests {
     fn a_number_of_bytes_is_for_queue_and_counters() {
         for bytes in [808, 900, 5000] {
             let slices = choose(count(100), Budget::Bytes(bytes)).unwrap();
-            assert!((counter_words(&slices) + 100) * 8 <= bytes && slices.total() + 128 > 16 * (bytes / 8 - 100));
+            assert!((slices.words(BITS) + 100) * 8 <= bytes && slices.total() + 128 > 16 * (bytes / 8 - 100));
         }
         assert!(choose(count(100), Budget::Bytes(807)).unwrap_err().to_string().contains("at least 808"));
         assert!(choose(count(100), Budget::Bytes(u64::MAX)).unwrap_err().to_string().contains("at most 2**60"));

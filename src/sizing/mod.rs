@@ -13,3 +13,4 @@ pub mod counting;
 pub mod fill;
 pub mod runs;
 pub mod slices;
+pub mod stable;

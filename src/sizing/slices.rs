@@ -44,6 +44,11 @@ impl Slices {
         u64::from(self.k) * self.cells
     }
 
+    /// 64-bit words of all cells, of so many bits each.
+    pub fn words(&self, bits: u32) -> u64 {
+        (self.total() * u64::from(bits)).div_ceil(64)
+    }
+
     /// Chance that a fresh key is reported when `keys` distinct keys are held: (1 - (1 - 1/m)^n)^k (paper 1, section
     /// 4.1, for slices of m cells).
     pub fn false_positive_rate(&self, keys: u64) -> f64 {
@@ -52,7 +57,11 @@ impl Slices {
 
     /// Cells read by a query that stops at the first that is free, when `keys` distinct keys are held.
     pub fn expected_accesses(&self, keys: u64) -> Accesses {
-        let fill = fill::slice(self.cells, keys);
+        self.accesses_at(fill::slice(self.cells, keys))
+    }
+
+    /// The same with slices filled to `fill`.
+    pub fn accesses_at(&self, fill: f64) -> Accesses {
         let (mut reached, mut read) = (1.0, 0.0); // the chance of reading the next cell; the reads that find a free one
         for cell in 1..=self.k {
             read += f64::from(cell) * reached * (1.0 - fill);

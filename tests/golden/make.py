@@ -57,7 +57,16 @@ def counting() -> lately.Filter:
     return f
 
 
-FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in (plain, lines, words, timed, fresh, counting)}
+def stable() -> lately.Filter:
+    f = lately.StableBloomFilter.from_parameters(200, k=3, slice_cells=601, bits=2, decrements=17, seed=11)
+    f.insert(np.arange(900))
+    f.duplicated([f"key {i}" for i in range(60)])
+    return f
+
+
+FILTERS: dict[str, Callable[[], lately.Filter]] = {
+    f.__name__: f for f in (plain, lines, words, timed, fresh, counting, stable)
+}
 
 
 def answers(f: lately.Filter) -> str:
