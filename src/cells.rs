@@ -15,6 +15,12 @@ static PLACE: [u64; MAX_SLICES as usize] = odd_constants(0);
 /// Which bits a key takes in the block it has in each slice of the ring, or in each part of a slice.
 static PATTERN: [u64; MAX_SLICES as usize] = odd_constants(MAX_SLICES as u64);
 
+/// Which of the `cells` of a slice is a key's.
+#[inline(always)]
+pub fn place(slice: usize, hash: u64, cells: u64) -> u64 {
+    scale(hash.wrapping_mul(PLACE[slice]), cells)
+}
+
 /// The cells of one slice of the ring, which begin at word `start`; `slice` is its place in the ring, which its hash
 /// function goes with.
 pub trait Cells: Copy + Send + Sync + 'static {
@@ -51,7 +57,7 @@ impl Slice {
 
     #[inline(always)]
     fn bit(&self, slice: usize, hash: u64) -> u64 {
-        scale(hash.wrapping_mul(PLACE[slice]), self.bits)
+        place(slice, hash, self.bits)
     }
 }
 
@@ -211,7 +217,7 @@ impl<const WORDS: usize, const PARTS: u32> Cells for Blocks<WORDS, PARTS> {
 
     #[inline(always)]
     fn word(&self, slice: usize, hash: u64) -> usize {
-        scale(hash.wrapping_mul(PLACE[slice]), self.blocks) as usize * WORDS
+        place(slice, hash, self.blocks) as usize * WORDS
     }
 
     #[inline(always)]

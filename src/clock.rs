@@ -57,6 +57,19 @@ impl Window {
         }
     }
 
+    /// The insertions of a window that ages one insertion at a time: at most 2^32 - 1 of them.
+    pub fn by_insertion(self) -> Result<u64, Error> {
+        match self {
+            Self::Count { insertions } if insertions <= BY_INSERTION.into() => Ok(insertions),
+            Self::Count { insertions } => Err(Error::value(format!(
+                "window must be at most 2**32 - 1 insertions for this filter, got {insertions}"
+            ))),
+            Self::Time { .. } => Err(Error::value(
+                "window must be a number of insertions for this filter; for a span of time take AgePartitionedBloomFilter",
+            )),
+        }
+    }
+
     /// Length of one generation when the last `kept` full generations are retained: insertions, or nanoseconds.
     ///
     /// A generation is closed only by the insertion that needs the next one, so just after a shift
@@ -91,6 +104,9 @@ impl Window {
         u64::try_from(last - u128::from(window).min(last)).unwrap_or(u64::MAX)
     }
 }
+
+/// Full generations to keep so that each is a single insertion: as many as the longest window that can age like this.
+pub const BY_INSERTION: u32 = u32::MAX;
 
 /// When the keys of one batch were seen.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 8 fingerprint buffer, 9 SWAMP |
+//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 6 counting, 7 stable, 8 fingerprint buffer, 9 SWAMP |
 //! | 12..14 | scheme its keys are hashed by ([`key::SCHEME`](crate::key::SCHEME)) |
 //! | 14..16 | zero |
 //! | 16..24 | seed |
@@ -42,6 +42,9 @@
 //! | 3.. | for each slice, the newest first: words of bits, capacity, count, last update in nanoseconds since the epoch |
 //! | .. | the bits of each slice, in the same order |
 //!
+//! The counting filter goes on with k and slice cells; its cells are 4-bit counters, low bits first, slice after slice up
+//! to a whole word, and a word for each place of the queue.
+//! The stable filter goes on with k, slice cells, bits and decrements; its cells are packed like these.
 //! The fingerprint buffer goes on with the bits of a fingerprint. SWAMP goes on with the slots of its table and the bits
 //! of a remainder.
 //!
@@ -58,7 +61,9 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::Error;
 use crate::clock::{Clock, Window};
-use crate::filter::{AgePartitioned, Filter, FingerprintBuffer, GuardedEpoch, Swamp, TimeLimited, Timing};
+use crate::filter::{
+    AgePartitioned, Counting, Filter, FingerprintBuffer, GuardedEpoch, Stable, Swamp, TimeLimited, Timing,
+};
 use crate::key::SCHEME;
 use crate::words::{Lender, Words};
 
@@ -253,6 +258,8 @@ impl Preamble {
             Timing::KIND => Ok(Box::new(Timing::from_saved(own, resume, self.seed, words)?)),
             TimeLimited::KIND => Ok(Box::new(TimeLimited::from_saved(own, resume, self.seed, words)?)),
             FingerprintBuffer::KIND => Ok(Box::new(FingerprintBuffer::from_saved(own, resume, self.seed, words)?)),
+            Counting::KIND => Ok(Box::new(Counting::from_saved(own, resume, self.seed, words)?)),
+            Stable::KIND => Ok(Box::new(Stable::from_saved(own, resume, self.seed, words)?)),
             Swamp::KIND => Ok(Box::new(Swamp::from_saved(own, resume, self.seed, words)?)),
             kind => Err(Error::format(format!("filters of kind {kind} are not known to this version"))),
         }

@@ -11,7 +11,7 @@ use lately::format::{self, SaveError};
 use lately::sizing::swamp::Shape;
 use xxhash_rust::xxh3::xxh3_64;
 
-const GOLDEN: [&str; 14] = [
+const GOLDEN: [&str; 16] = [
     "plain",
     "lines",
     "words",
@@ -26,6 +26,8 @@ const GOLDEN: [&str; 14] = [
     "limited",
     "fingerprints",
     "swamp",
+    "counting",
+    "stable",
 ];
 const HEADER: usize = 64;
 

@@ -6,10 +6,12 @@ The shortest way in is `duplicated`, for a column that is all there. For a strea
 
 from lately._core import (
     AgePartitionedBloomFilter,
+    CountingBloomFilter,
     Filter,
     FingerprintBuffer,
     FormatError,
     GuardedEpochBloomFilter,
+    StableBloomFilter,
     Swamp,
     TimeLimitedBloomFilter,
     TimingBloomFilter,
@@ -24,11 +26,13 @@ from lately._plan import Choice, Plan, plan
 __all__ = [
     "AgePartitionedBloomFilter",
     "Choice",
+    "CountingBloomFilter",
     "Filter",
     "FingerprintBuffer",
     "FormatError",
     "GuardedEpochBloomFilter",
     "Plan",
+    "StableBloomFilter",
     "Swamp",
     "TimeLimitedBloomFilter",
     "TimingBloomFilter",

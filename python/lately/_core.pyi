@@ -8,10 +8,12 @@ from typing_extensions import Buffer, disjoint_base
 
 __all__ = [
     "AgePartitionedBloomFilter",
+    "CountingBloomFilter",
     "Filter",
     "FingerprintBuffer",
     "FormatError",
     "GuardedEpochBloomFilter",
+    "StableBloomFilter",
     "Swamp",
     "TimeLimitedBloomFilter",
     "TimingBloomFilter",
@@ -202,6 +204,20 @@ class Swamp(Filter):
     def from_parameters(cls, window: int, slots: int, remainder_bits: int, *, seed: int = 0) -> Self: ...
     def count(self, keys: Any) -> NDArray[np.uint64]: ...
     def distinct(self) -> float: ...
+
+@final
+class CountingBloomFilter(Filter):
+    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self: ...
+    @classmethod
+    def from_parameters(cls, window: int, k: int, slice_cells: int, *, seed: int = 0) -> Self: ...
+
+@final
+class StableBloomFilter(Filter):
+    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self: ...
+    @classmethod
+    def from_parameters(
+        cls, window: int, k: int, slice_cells: int, *, bits: Literal[1, 2, 4, 8], decrements: int, seed: int = 0
+    ) -> Self: ...
 
 def hash_keys(keys: Any, *, seed: int = 0) -> NDArray[np.uint64]: ...
 def open(path: str | PathLike[str], *, mmap: bool = False) -> Filter: ...

@@ -2,15 +2,19 @@
 //! lets age.
 
 mod age_partitioned;
+mod counting;
 mod fingerprint_buffer;
 mod guarded_epoch;
+mod stable;
 mod swamp;
 mod time_limited;
 mod timing;
 
 pub use age_partitioned::AgePartitioned;
+pub use counting::Counting;
 pub use fingerprint_buffer::FingerprintBuffer;
 pub use guarded_epoch::GuardedEpoch;
+pub use stable::Stable;
 pub use swamp::Swamp;
 pub use time_limited::TimeLimited;
 

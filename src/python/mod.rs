@@ -1,12 +1,14 @@
 //! The Python module `lately._core`: thin, since everything it offers is done elsewhere.
 
 mod age_partitioned;
+mod counting;
 mod errors;
 mod filter;
 mod fingerprint_buffer;
 mod guarded_epoch;
 mod keys;
 mod saving;
+mod stable;
 mod swamp;
 mod time_limited;
 mod times;
@@ -16,7 +18,7 @@ mod whole;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::filter::{AgePartitioned, FingerprintBuffer, GuardedEpoch, Swamp, TimeLimited, Timing};
+use crate::filter::{AgePartitioned, Counting, FingerprintBuffer, GuardedEpoch, Stable, Swamp, TimeLimited, Timing};
 use crate::sizing::age_partitioned::Budget;
 use whole::Whole;
 
@@ -30,6 +32,8 @@ fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<P
         Timing::KIND => Py::new(py, base.add_subclass(timing::TimingBloomFilter))?.into_any(),
         AgePartitioned::KIND => Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any(),
         FingerprintBuffer::KIND => Py::new(py, base.add_subclass(fingerprint_buffer::FingerprintBuffer))?.into_any(),
+        Counting::KIND => Py::new(py, base.add_subclass(counting::CountingBloomFilter))?.into_any(),
+        Stable::KIND => Py::new(py, base.add_subclass(stable::StableBloomFilter))?.into_any(),
         Swamp::KIND => Py::new(py, base.add_subclass(swamp::Swamp))?.into_any(),
         kind => unreachable!("filters of kind {kind} have no class"),
     })
@@ -50,6 +54,8 @@ mod _core {
     #[pymodule_export]
     use super::age_partitioned::AgePartitionedBloomFilter;
     #[pymodule_export]
+    use super::counting::CountingBloomFilter;
+    #[pymodule_export]
     use super::errors::FormatError;
     #[pymodule_export]
     use super::filter::Filter;
@@ -61,6 +67,8 @@ mod _core {
     use super::keys::hash_keys;
     #[pymodule_export]
     use super::saving::{from_bytes, from_parts, open};
+    #[pymodule_export]
+    use super::stable::StableBloomFilter;
     #[pymodule_export]
     use super::swamp::Swamp;
     #[pymodule_export]

@@ -9,11 +9,14 @@
 //! filter: its parameters are saved with it, never derived again.
 
 pub mod age_partitioned;
+pub mod counting;
 pub mod equal_timers;
 pub mod fill;
 pub mod fingerprint_buffer;
 pub mod guarded_epoch;
 pub mod runs;
+pub mod slices;
+pub mod stable;
 pub mod swamp;
 pub mod time_limited;
 pub mod timing;

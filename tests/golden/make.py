@@ -115,12 +115,28 @@ def swamp() -> lately.Filter:
     return f
 
 
+def counting() -> lately.Filter:
+    f = lately.CountingBloomFilter.from_parameters(150, k=3, slice_cells=501, seed=3)
+    f.insert(np.arange(300) % 8)  # counters that stick
+    f.insert(np.arange(333))
+    f.insert([f"key {i}" for i in range(70)])
+    return f
+
+
+def stable() -> lately.Filter:
+    f = lately.StableBloomFilter.from_parameters(200, k=3, slice_cells=601, bits=2, decrements=17, seed=11)
+    f.insert(np.arange(900))
+    f.duplicated([f"key {i}" for i in range(60)])
+    return f
+
+
 AGE_PARTITIONED = (plain, lines, words, timed, fresh)
 EPOCHS = (epochs, epochs_in_lines, epochs_timed)
 TIMING = (blocks_of_keys, single_keys, timed_blocks)
 TIME_LIMITED = (limited,)
-EXACT = (fingerprints, swamp)
-MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED + EXACT
+EXACT = (fingerprints, swamp, counting)
+DECAYING = (stable,)
+MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED + EXACT + DECAYING
 FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in MADE}
 
 

@@ -1,0 +1,102 @@
+//! The counting Bloom filter with a deletion queue: what it costs, and what its sticky counters cost.
+
+use super::age_partitioned::{Budget, MAX_BYTES};
+use super::slices::Slices;
+use crate::Error;
+use crate::clock::Window;
+
+/// A counter that has reached this is never decremented again: all that its 4 bits can say is "at least 15".
+pub const STUCK: u64 = 15;
+
+/// Bits of a counter.
+pub const BITS: u32 = 4;
+
+/// The slices of counters for a window of so many insertions and a budget, by the rules of [`Slices::for_rate`] and
+/// [`Slices::for_cells`]. A number of bytes is for counters and queue together.
+///
+/// For a window of a million keys at 1 % that gives k = 4: 42 bits of counters per key beside 64 of the queue.
+pub fn choose(window: Window, budget: Budget) -> Result<Slices, Error> {
+    let window = window.check()?.by_insertion()?;
+    match budget {
+        Budget::Rate(fpr) => Slices::for_rate(window, fpr),
+        Budget::Bytes(bytes) => {
+            let needed = 8 * (window + 1);
+            if bytes < needed {
+                let what = "a queue of 8 bytes per key, and counters";
+                return Err(Error::value(format!("nbytes must be at least {needed} ({what}), got {bytes}")));
+            }
+            if bytes > MAX_BYTES {
+                return Err(Error::value(format!("nbytes must be at most 2**60, got {bytes}")));
+            }
+            let cells = (bytes / 8 - window).saturating_mul(64 / u64::from(BITS));
+            Ok(Slices::for_cells(window, cells.min(1 << 60)))
+        }
+    }
+}
+
+/// Most that the share of stuck counters can grow per window on a stream of distinct keys, in expectation.
+///
+/// A counter sticks when an insertion meets it at 14: at each of the W insertions of a window with chance
+/// 1/m * P(Bin(W - 1, 1/m) = 14). Counters that are stuck already make it less. At the loads a filter is planned for
+/// that is nothing: 2e-14 at W/m = ln 2. What counts is repetition: see [`floor`].
+pub fn sticking_rate(slice_cells: u64, window: u64) -> f64 {
+    let (share, before) = (1.0 / slice_cells as f64, window.saturating_sub(1));
+    if before < STUCK - 1 {
+        return 0.0;
+    }
+    let ways: f64 = (0..STUCK - 1).map(|i| (before - i) as f64 * share / (i + 1) as f64).product();
+    let rest = before - (STUCK - 1);
+    let missed = if rest == 0 { 1.0 } else { (rest as f64 * (-share).ln_1p()).exp() };
+    window as f64 * share * ways * missed
+}
+
+/// Rate below which the false positives never fall again once `hot` distinct keys have each been inserted 15 times
+/// within a window: their counters stick, and are a Bloom filter of these keys that never forgets.
+///
+/// It is small as long as they are few beside the window: planned at 1 % (k = 4), a tenth of the window's keys leaves a
+/// floor of 2e-6, half of it 9e-4, and as many as the window 1 % on top of what the window itself makes.
+pub fn floor(slices: &Slices, hot: u64) -> f64 {
+    slices.false_positive_rate(hot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn count(insertions: u64) -> Window {
+        Window::Count { insertions }
+    }
+
+    #[test]
+    fn the_documented_figures() {
+        let slices = choose(count(1_000_000), Budget::Rate(0.01)).unwrap();
+        let bits = |words: u64| 64.0 * words as f64 / 1e6;
+        assert_eq!(slices.k, 4);
+        assert!((bits(slices.words(BITS)) - 42.1).abs() < 0.1, "{}", bits(slices.words(BITS)));
+        for (hot, rate) in [(100_000, 2e-6), (500_000, 9e-4), (1_000_000, 1e-2)] {
+            assert!((floor(&slices, hot) / rate - 1.0).abs() < 0.15, "{hot} {}", floor(&slices, hot));
+        }
+        assert!((sticking_rate(1_442_695, 1_000_000) / 2.3e-14 - 1.0).abs() < 0.05);
+    }
+
+    #[test]
+    fn a_number_of_bytes_is_for_queue_and_counters() {
+        for bytes in [808, 900, 5000] {
+            let slices = choose(count(100), Budget::Bytes(bytes)).unwrap();
+            assert!((slices.words(BITS) + 100) * 8 <= bytes && slices.total() + 128 > 16 * (bytes / 8 - 100));
+        }
+        assert!(choose(count(100), Budget::Bytes(807)).unwrap_err().to_string().contains("at least 808"));
+        assert!(choose(count(100), Budget::Bytes(u64::MAX)).unwrap_err().to_string().contains("at most 2**60"));
+    }
+
+    /// Every way that keys can fall: those in which the 15th key of the window is the 15th in cell 0.
+    #[test]
+    fn counters_stick_as_often_as_ways_say() {
+        assert_eq!(sticking_rate(3, 14), 0.0);
+        assert!((sticking_rate(2, 15) - 15.0 * 0.5_f64.powi(15)).abs() < 1e-15);
+        // 14 of the 16 before it, and the last itself.
+        let hit = (0u32..1 << 17).filter(|ways| ways & 1 == 1 && (ways >> 1).count_ones() == 14).count();
+        assert!((sticking_rate(2, 17) - 17.0 * hit as f64 / f64::from(1 << 17)).abs() < 1e-15);
+        assert_eq!(sticking_rate(1, 100), 0.0, "one cell meets 14 only on its way up");
+    }
+}

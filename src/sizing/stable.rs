@@ -1,0 +1,277 @@
+//! The stable Bloom filter (Deng, Rafiei, *Approximately Detecting Duplicates for Streaming Data using Stable Bloom
+//! Filters*, SIGMOD 2006): how full it stays, and how soon it forgets. All exact in expectation, for distinct keys.
+//!
+//! One insertion first takes one from a cell with chance d = P/m, then sets it to Max with chance p = 1/m, in every one
+//! of the k slices of m cells alike. What a cell holds is told by the last events it met, of which there is one per
+//! insertion with chance q = p + (1 - p) d: it is zero when the last Max of them were decrements.
+
+use super::age_partitioned::{Budget, MAX_BYTES};
+use super::runs::Accesses;
+use super::slices::Slices;
+use crate::Error;
+use crate::clock::Window;
+
+/// Share of the keys exactly as old as the window that [`choose`] lets the filter forget; of younger keys it is less.
+pub const FORGOTTEN: f64 = 0.1;
+
+/// Widths of a cell.
+const WIDTHS: [u32; 4] = [1, 2, 4, 8];
+
+/// Most slices that [`choose`] looks at: 32 at 2^-32 would be half full.
+const MOST_SLICES: u32 = 32;
+
+/// Everything that determines the size and the errors of a stable filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// The cells.
+    pub slices: Slices,
+    /// Bits of a cell, 1, 2, 4 or 8; an insertion sets it to Max = 2^bits - 1.
+    pub bits: u32,
+    /// P: cells decremented in each slice per insertion, at least 1 and at most all.
+    pub decrements: u64,
+}
+
+impl Shape {
+    /// A shape whose parameters are in range.
+    pub fn new(slices: Slices, bits: u32, decrements: u64) -> Result<Self, Error> {
+        if !WIDTHS.contains(&bits) {
+            return Err(Error::value(format!("bits must be 1, 2, 4 or 8, got {bits}")));
+        }
+        if !(1..=slices.cells).contains(&decrements) {
+            return Err(Error::value(format!(
+                "decrements must lie in 1 .. slice_cells = {}, got {decrements}",
+                slices.cells
+            )));
+        }
+        Ok(Self { slices, bits, decrements })
+    }
+
+    /// Bytes of the cells, in whole words.
+    pub fn nbytes(&self) -> u64 {
+        8 * self.slices.words(self.bits)
+    }
+
+    fn max(&self) -> u32 {
+        (1 << self.bits) - 1
+    }
+
+    /// (1 - p) d and p: the chances that an insertion's last word on a cell is a decrement, or Max.
+    fn events(&self) -> (f64, f64) {
+        let cells = self.slices.cells as f64;
+        ((1.0 - 1.0 / cells) * self.decrements as f64 / cells, 1.0 / cells)
+    }
+
+    /// Expected share of zeros at the stable point, to which it falls: (1 / (1 + 1 / (P (1 - 1/m))))^Max (Theorem 2
+    /// there, 1/K - 1/m for slices).
+    pub fn zeros(&self) -> f64 {
+        let (decremented, set) = self.events();
+        (decremented / (decremented + set)).powi(self.max() as i32)
+    }
+
+    /// Chance that a fresh key is reported at the stable point; less before.
+    pub fn false_positive_rate(&self) -> f64 {
+        (1.0 - self.zeros()).powi(self.slices.k as i32)
+    }
+
+    /// Chance that a key inserted `age` insertions ago is not reported, when all keys since were others:
+    /// 1 - (1 - zeros * P(Bin(age, q) >= Max))^k. A cell that was set to Max is zero when it met at least Max events
+    /// since, and the last Max of them were decrements.
+    pub fn false_negative_rate(&self, age: f64) -> f64 {
+        let (decremented, set) = self.events();
+        let forgotten = self.zeros() * at_least(self.max(), age, decremented + set);
+        1.0 - (1.0 - forgotten).powi(self.slices.k as i32)
+    }
+
+    /// Keys older than the window that are still reported for their own sake, over the window: the sum over all ages
+    /// beyond it of what false negatives and false positives leave, in steps of 1/64 of a cell's time between events,
+    /// which is good to 1e-3.
+    pub fn npws(&self, window: u64) -> f64 {
+        let (decremented, set) = self.events();
+        let (step, window) = ((1.0 / (64.0 * (decremented + set))).floor().max(1.0), window as f64);
+        let (mut age, mut sum) = (window, 0.0);
+        loop {
+            let reported = 1.0 - self.false_negative_rate(age + (step - 1.0) / 2.0) - self.false_positive_rate();
+            sum += reported * step;
+            age += step;
+            if reported < 1e-9 {
+                return sum.max(0.0) / window;
+            }
+        }
+    }
+
+    /// Cells read by a query that stops at the first zero, at the stable point.
+    pub fn expected_accesses(&self) -> Accesses {
+        self.slices.accesses_at(1.0 - self.zeros())
+    }
+
+    /// The fewest decrements that keep these cells as empty as a rate needs, as far as there are so many cells.
+    fn for_rate(slices: Slices, bits: u32, fpr: f64) -> Option<Self> {
+        let zeros = 1.0 - fpr.powf(1.0 / f64::from(slices.k));
+        let decremented = zeros.powf(1.0 / f64::from((1u32 << bits) - 1));
+        let cells = slices.cells as f64;
+        // Upwards by more than the last digits: what is asked for is kept.
+        let needed = decremented / (1.0 - decremented) * cells / (cells - 1.0) * (1.0 + 1e-12);
+        (needed < cells).then(|| Self { slices, bits, decrements: needed.ceil().max(1.0) as u64 })
+    }
+
+    /// The fewest cells that keep the rate and do not forget too soon, by bisection.
+    fn smallest(k: u32, bits: u32, window: u64, fpr: f64) -> Option<Self> {
+        let made = |cells| {
+            let shape = Self::for_rate(Slices { k, cells }, bits, fpr)?;
+            (shape.false_negative_rate(window as f64) <= FORGOTTEN).then_some(shape)
+        };
+        let (mut too_few, mut enough) = (1, (1 << 56) / u64::from(k));
+        let mut best = made(enough)?;
+        while enough - too_few > 1 {
+            let middle = too_few + (enough - too_few) / 2;
+            match made(middle) {
+                Some(shape) => (enough, best) = (middle, shape),
+                None => too_few = middle,
+            }
+        }
+        Some(best)
+    }
+
+    /// The most decrements that do not forget too soon, by bisection.
+    fn emptiest(slices: Slices, bits: u32, window: u64) -> Option<Self> {
+        let made = |decrements| Self { slices, bits, decrements };
+        let keeps = |decrements| made(decrements).false_negative_rate(window as f64) <= FORGOTTEN;
+        if !keeps(1) {
+            return None;
+        }
+        let (mut enough, mut too_many) = (1, slices.cells + 1);
+        while too_many - enough > 1 {
+            let middle = enough + (too_many - enough) / 2;
+            *(if keeps(middle) { &mut enough } else { &mut too_many }) = middle;
+        }
+        Some(made(enough))
+    }
+}
+
+/// The shape for a window and a budget: of all k up to 32 and all widths of a cell, those that forget at most
+/// [`FORGOTTEN`] of the keys as old as the window.
+///
+/// - [`Budget::Rate`]: each gets the fewest cells; of those at most 1.25 times as large as the smallest filter the one
+///   with the fewest slices, then the one that touches the fewest bits per insertion.
+/// - [`Budget::Bytes`]: each gets all bytes and the most decrements; of those with at most twice the least rate the
+///   same.
+pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
+    let window = window.check()?.by_insertion()?;
+    let kinds = (1..=MOST_SLICES).flat_map(|k| WIDTHS.map(|bits| (k, bits)));
+    let touched = |shape: &Shape| (shape.slices.k, shape.decrements * u64::from(shape.bits));
+    match budget {
+        Budget::Rate(fpr) => {
+            if !(fpr > 0.0 && fpr < 1.0) {
+                return Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")));
+            }
+            let each: Vec<Shape> = kinds.filter_map(|(k, bits)| Shape::smallest(k, bits, window, fpr)).collect();
+            let least = each.iter().map(Shape::nbytes).min().unwrap_or(0);
+            let good = each.into_iter().filter(|shape| shape.nbytes() <= least + least / 4).min_by_key(touched);
+            good.ok_or_else(|| Error::value(format!("fpr={fpr} for this window takes more than 2**56 cells")))
+        }
+        Budget::Bytes(bytes) => {
+            if bytes > MAX_BYTES >> 4 {
+                return Err(Error::value(format!("nbytes must be at most 2**56, got {bytes}")));
+            }
+            let cells = |k: u32, bits: u32| bytes / 8 * u64::from(64 / bits) / u64::from(k);
+            let each: Vec<Shape> = kinds
+                .filter(|&(k, bits)| cells(k, bits) > 0)
+                .filter_map(|(k, bits)| Shape::emptiest(Slices { k, cells: cells(k, bits) }, bits, window))
+                .collect();
+            let least = each.iter().map(Shape::false_positive_rate).fold(1.0, f64::min);
+            let good = each.into_iter().filter(|shape| shape.false_positive_rate() <= 2.0 * least).min_by_key(touched);
+            good.ok_or_else(|| Error::value(format!("nbytes={bytes} is too little to remember this window by")))
+        }
+    }
+}
+
+/// P(Bin(n, q) >= least), as one less the few terms below.
+fn at_least(least: u32, n: f64, q: f64) -> f64 {
+    if q >= 1.0 {
+        return f64::from(u8::from(n >= f64::from(least)));
+    }
+    let mut term = (n * (-q).ln_1p()).exp();
+    let mut below = 0.0;
+    for i in 0..least {
+        below += term;
+        term *= (n - f64::from(i)).max(0.0) / f64::from(i + 1) * q / (1.0 - q);
+    }
+    (1.0 - below).clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn count(insertions: u64) -> Window {
+        Window::Count { insertions }
+    }
+
+    fn shape(k: u32, cells: u64, bits: u32, decrements: u64) -> Shape {
+        Shape::new(Slices::new(k, cells).unwrap(), bits, decrements).unwrap()
+    }
+
+    /// The chain of one cell, step by step: a decrement, then perhaps Max.
+    fn step(values: &mut [f64], shape: &Shape) {
+        let cells = shape.slices.cells as f64;
+        let (d, p) = (shape.decrements as f64 / cells, 1.0 / cells);
+        for i in 0..values.len() {
+            let above = values.get(i + 1).copied().unwrap_or(0.0);
+            values[i] += d * above - if i > 0 { d * values[i] } else { 0.0 };
+        }
+        values.iter_mut().for_each(|value| *value *= 1.0 - p);
+        *values.last_mut().unwrap() += p;
+    }
+
+    #[test]
+    fn errors_are_those_of_the_chain_of_a_cell() {
+        for shape in
+            [shape(1, 7, 1, 3), shape(2, 50, 2, 9), shape(3, 200, 4, 150), shape(1, 90, 8, 90), shape(2, 2, 2, 1)]
+        {
+            let k = shape.slices.k as i32;
+            let mut of_key = vec![0.0_f64; shape.max() as usize + 1];
+            *of_key.last_mut().unwrap() = 1.0;
+            let mut beyond = 0.0;
+            for age in 0..40_000 {
+                let missed = 1.0 - (1.0 - of_key[0]).powi(k);
+                assert!((shape.false_negative_rate(f64::from(age)) - missed).abs() < 1e-11, "{shape:?} {age}");
+                if age >= 20 {
+                    beyond += 1.0 - missed - shape.false_positive_rate();
+                }
+                step(&mut of_key, &shape);
+            }
+            assert!((of_key[0] - shape.zeros()).abs() < 1e-11);
+            let npws = shape.npws(20);
+            assert!((npws - beyond / 20.0).abs() <= 1e-3 * npws + 1e-6, "{shape:?} {npws} {}", beyond / 20.0);
+        }
+    }
+
+    #[test]
+    fn a_choice_keeps_rate_and_memory_of_the_window_and_bytes() {
+        for window in [1, 100, 1_000_000] {
+            for fpr in [0.5, 0.01, 1e-5] {
+                let chosen = choose(count(window), Budget::Rate(fpr)).unwrap();
+                assert!(chosen.false_positive_rate() <= fpr, "{chosen:?}");
+                assert!(chosen.false_negative_rate(window as f64) <= FORGOTTEN, "{chosen:?}");
+                let with_bytes = choose(count(window), Budget::Bytes(chosen.nbytes())).unwrap();
+                assert!(with_bytes.nbytes() <= chosen.nbytes());
+                assert!(with_bytes.false_positive_rate() <= 2.0 * fpr, "{with_bytes:?} {chosen:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_named() {
+        let slices = Slices::new(2, 10).unwrap();
+        for (bits, decrements, words) in
+            [(3, 1, "bits must be"), (4, 0, "decrements must lie in 1 .. slice_cells = 10, got 0"), (1, 11, "got 11")]
+        {
+            assert!(Shape::new(slices, bits, decrements).unwrap_err().to_string().contains(words));
+        }
+        for (budget, words) in
+            [(Budget::Rate(0.0), "fpr"), (Budget::Bytes(0), "nbytes=0"), (Budget::Bytes(u64::MAX), "nbytes must")]
+        {
+            assert!(choose(count(1000), budget).unwrap_err().to_string().contains(words));
+        }
+    }
+}

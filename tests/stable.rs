@@ -1,0 +1,104 @@
+//! The stable filter: no promise, but both of its errors are the ones the sizing states.
+
+mod common;
+
+use common::{check_window, insert, key, present};
+use lately::clock::Window;
+use lately::filter::{Filter, Stable};
+use lately::sizing::age_partitioned::Budget;
+use lately::sizing::slices::Slices;
+use lately::sizing::stable::{Shape, choose};
+
+const SHAPES: [(u32, u64, u32, u64); 5] =
+    [(1, 500, 1, 3), (2, 3500, 4, 30), (3, 2000, 2, 25), (2, 300, 8, 300), (4, 64, 1, 5)];
+
+fn shape((k, cells, bits, decrements): (u32, u64, u32, u64)) -> Shape {
+    Shape::new(Slices::new(k, cells).unwrap(), bits, decrements).unwrap()
+}
+
+fn filled(shape: Shape, seed: u64, keys: u64) -> Stable {
+    let mut filter = Stable::new(shape, Window::Count { insertions: 100 }, seed).unwrap();
+    insert(&mut filter, &(0..keys).map(|i| key(seed, i)).collect::<Vec<_>>());
+    filter
+}
+
+/// Mean of one share per filter, with five standard errors of that mean as the filters themselves show it.
+fn mean(shares: &[f64]) -> (f64, f64) {
+    let n = shares.len() as f64;
+    let mean = shares.iter().sum::<f64>() / n;
+    let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean, 5.0 * (variance / n).sqrt() + 1e-9)
+}
+
+#[test]
+fn at_the_stable_point_fill_and_rate_are_the_exact_ones() {
+    for parameters in SHAPES {
+        let shape = shape(parameters);
+        let (mut fills, mut reported) = (Vec::new(), Vec::new());
+        for seed in 0..200 {
+            let filter = filled(shape, seed, 20_000);
+            fills.push(filter.engine().fill()[0]);
+            let fresh: Vec<_> = (0..2000).map(|i| key(1000 + seed, i)).collect();
+            reported.push(present(&filter, &fresh) as f64 / 2000.0);
+        }
+        let (fill, deviation) = mean(&fills);
+        assert!((fill - (1.0 - shape.zeros())).abs() < deviation, "{shape:?} {fill} {}", 1.0 - shape.zeros());
+        let (rate, deviation) = mean(&reported);
+        assert!((rate - shape.false_positive_rate()).abs() < deviation, "{shape:?} {rate}");
+        assert_eq!(filled(shape, 0, 0).fpr(), shape.false_positive_rate());
+        // With one decrement more or less the rate is another, where there are few.
+        if parameters.3 <= 5 {
+            let other = Shape { decrements: parameters.3 + 1, ..shape };
+            assert!((rate - other.false_positive_rate()).abs() > deviation);
+        }
+    }
+}
+
+#[test]
+fn keys_are_forgotten_by_age_as_stated() {
+    for parameters in SHAPES {
+        let shape = shape(parameters);
+        let turnover = parameters.1 / parameters.3.min(parameters.1 / 2);
+        for age in [0, turnover / 2, 3 * turnover, 20 * turnover] {
+            let missing: Vec<f64> = (0..100)
+                .map(|seed| {
+                    // Every age is reached by another key at another moment, 200 of them in each filter.
+                    let mut filter = filled(shape, seed, 1000);
+                    let mut missing = 0;
+                    let last = 1000 + 200 + age;
+                    for i in 1000..last {
+                        insert(&mut filter, &[key(seed, i)]);
+                        if i >= 1000 + age {
+                            missing += 1 - present(&filter, &[key(seed, i - age)]);
+                        }
+                    }
+                    missing as f64 / 200.0
+                })
+                .collect();
+            let (measured, deviation) = mean(&missing);
+            let exact = shape.false_negative_rate(age as f64);
+            // So rare that no filter shows any: as 20,000 coins.
+            let deviation = deviation.max(5.0 * (exact / 20_000.0).sqrt());
+            assert!((measured - exact).abs() < deviation, "{shape:?} {age}: {measured} is not {exact} +- {deviation}");
+        }
+    }
+}
+
+/// The check that the other filters pass.
+#[test]
+fn no_window_is_promised() {
+    let window = Window::Count { insertions: 1000 };
+    let mut filter = Stable::new(choose(window, Budget::Rate(0.01)).unwrap(), window, 0).unwrap();
+    check_window(&mut filter, 1000, 100, 5000).unwrap_err();
+}
+
+#[test]
+fn the_decay_follows_from_the_seed() {
+    let made = |seed| {
+        let mut filter = Stable::new(shape(SHAPES[2]), Window::Count { insertions: 100 }, seed).unwrap();
+        insert(&mut filter, &(0..3000).map(|i| key(0, i)).collect::<Vec<_>>());
+        filter.engine().words().as_slice().to_vec()
+    };
+    assert_eq!(made(1), made(1));
+    assert_ne!(made(1), made(2), "though the hashes are the same");
+}

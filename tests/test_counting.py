@@ -1,0 +1,97 @@
+"""The counting filter as a user meets it: an exact window, its size, and parameters that cannot be."""
+
+import math
+from collections import deque
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lately
+
+
+@settings(max_examples=100, deadline=None)
+@given(window=st.integers(1, 40), refresh=st.booleans(), batches=st.lists(st.lists(st.integers(0, 40)), max_size=10))
+def test_it_is_an_exact_window(window, refresh, batches):
+    """With hardly a counter taken, and no key that comes 15 times, nothing but the window is reported."""
+    f = lately.CountingBloomFilter.from_parameters(window, k=4, slice_cells=10**5)
+    last, total = deque(maxlen=window), {}
+    for batch in batches:
+        kept = [key for key in batch if total.setdefault(key, 0) < 14 and not total.update({key: total[key] + 1})]
+        expected = []
+        for key in kept:
+            expected.append(key in last)
+            if refresh or not expected[-1]:
+                last.append(key)
+        assert f.duplicated(kept, refresh=refresh).tolist() == expected
+        assert f.query(np.arange(41)).tolist() == [key in last for key in range(41)]
+
+
+@pytest.mark.parametrize(
+    "given_",
+    [
+        {"window": 1, "fpr": 0.1},
+        {"window": 1000, "fpr": 0.001, "seed": 2**64 - 1},
+        {"window": np.int32(5000), "fpr": 1e-9},
+        {"window": 5000, "nbytes": 60_001},
+        {"window": 5000, "nbytes": 40_008},
+    ],
+)
+def test_what_a_filter_says_of_itself_holds_together(given_):
+    f = lately.CountingBloomFilter(**given_)
+    p = f.parameters
+    assert (f.window, f.capacity, f.slack, f.lateness, f.npws) == (given_["window"], given_["window"], 0, None, 0)
+    assert f.seed == given_.get("seed", 0)
+    assert f.fpr <= given_.get("fpr", 1)
+    assert f.nbytes == 8 * (-(-p["k"] * p["slice_cells"] // 16) + f.window) <= given_.get("nbytes", 2**60)
+    assert f.fpr == pytest.approx((1 - (1 - 1 / p["slice_cells"]) ** f.window) ** p["k"])
+    assert f.expected_accesses["window"] == p["k"]
+    again = lately.CountingBloomFilter.from_parameters(f.window, **p, seed=f.seed)
+    assert again.to_bytes() == f.to_bytes()
+    assert repr(f).startswith(f"<CountingBloomFilter window={f.window} fpr=")
+    f.insert(np.arange(f.window))
+    assert f.fill.shape == (1,)
+    assert 0 < f.false_positive_rate() <= f.fill[0] ** p["k"] * 1.5 + 1e-12
+
+
+COUNT = {"window": 1000, "fpr": 0.01}
+GIVEN = {"window": 1000, "k": 3, "slice_cells": 500}
+
+
+@pytest.mark.parametrize(
+    ("make", "base", "change", "kind", "name"),
+    [
+        *((0, COUNT, {"window": w}, ValueError, "window") for w in (0, -1, 2**32, 2**64, 2**200, "x", "-1s")),
+        *((0, COUNT, {"window": w}, TypeError, "window") for w in (1e3, True, None, [5], b"10")),
+        *(
+            (0, COUNT, {"window": w}, ValueError, "AgePartitioned")
+            for w in ("10min", timedelta(1), np.timedelta64(5, "s"))
+        ),
+        *((0, COUNT, {"fpr": p}, ValueError, "fpr") for p in (0, 1, -0.1, math.nan, math.inf)),
+        (0, COUNT, {"fpr": None}, TypeError, "fpr or nbytes"),
+        (0, COUNT, {"nbytes": 10**6}, TypeError, "fpr or nbytes"),
+        *((0, {"window": 1000}, {"nbytes": b}, ValueError, "nbytes") for b in (-1, 0, 8007, 2**60 + 1, 2**64)),
+        *((0, COUNT, {"seed": s}, ValueError, "seed") for s in (-1, 2**64)),
+        (0, COUNT, {"slack": 5}, TypeError, "slack"),
+        *((1, GIVEN, {"k": k}, ValueError, "k") for k in (0, -1, 129, 2**32, 2**64)),
+        *((1, GIVEN, {"slice_cells": m}, ValueError, "slice_cells") for m in (0, -1, 2**60, 2**64)),
+        (1, GIVEN, {"slice_cells": 2**52}, MemoryError, "bytes"),
+        (1, GIVEN, {"window": "1h"}, ValueError, "AgePartitioned"),
+        (1, GIVEN, {"seed": -1}, ValueError, "seed"),
+    ],
+)
+def test_a_parameter_that_cannot_be_is_named(make, base, change, kind, name):
+    makers = lately.CountingBloomFilter, lately.CountingBloomFilter.from_parameters
+    with pytest.raises(kind) as caught:
+        makers[make](**base | change)
+    assert caught.type is kind
+    assert name in " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+
+
+def test_at_is_for_windows_of_time():
+    f = lately.CountingBloomFilter(**COUNT)
+    with pytest.raises(ValueError, match="at is for windows of time"):
+        f.insert([1], at=5)
+    assert f.inserted == 0
