@@ -18,6 +18,9 @@ import lately
 HERE = Path(__file__).parent
 WINDOW = 10_000
 FPR = 0.01
+# One colour per filter in all plots.
+NAMES = sorted(choice.name for choice in lately.plan(WINDOW, FPR).choices)
+COLOURS = {name: f"C{i}" for i, name in enumerate(NAMES)}
 
 
 def decay(figure: Figure) -> None:
@@ -33,10 +36,10 @@ def decay(figure: Figure) -> None:
         for _ in range(phases):
             f.insert(f.inserted + np.arange(37))
             reported += f.query(f.inserted - ages)
-        axes.plot(ages / WINDOW, reported / phases, label=choice.name)
+        axes.plot(ages / WINDOW, reported / phases, color=COLOURS[choice.name], label=choice.name)
     axes.axvline(1, color="gray", lw=0.8, ls=":")
     axes.set(xlabel="age of the key, in windows", ylabel="share reported", title=f"How keys are forgotten, fpr {FPR:g}")
-    axes.legend(frameon=False, fontsize="small")
+    axes.legend(frameon=False, fontsize="x-small", ncols=2)
 
 
 def memory(axes: Axes, requests: list[tuple[float, dict[str, float]]]) -> None:
@@ -46,9 +49,9 @@ def memory(axes: Axes, requests: list[tuple[float, dict[str, float]]]) -> None:
         for choice in lately.plan(WINDOW * 100, **request).choices:
             curves.setdefault(choice.name, []).append((x, choice.bits_per_key))
     for name, points in curves.items():
-        axes.plot(*zip(*points, strict=True), marker=".", label=name)
-    axes.set(ylabel="bits per key of the window", xscale="log")
-    axes.legend(frameon=False, fontsize="small")
+        axes.plot(*zip(*points, strict=True), marker=".", color=COLOURS[name], label=name)
+    axes.set(ylabel="bits per key of the window", xscale="log", ylim=(0, 100))
+    axes.legend(frameon=False, fontsize="x-small", ncols=2)
 
 
 def by_rate(figure: Figure) -> None:
@@ -64,7 +67,7 @@ def by_slack(figure: Figure) -> None:
     axes = figure.subplots()
     shares = np.logspace(-1.7, 0, 12)
     memory(axes, [(share, {"fpr": FPR, "slack": int(share * WINDOW * 100)}) for share in shares])
-    axes.set(xlabel="longest slack, in windows", title=f"Memory by slack, fpr {FPR:g}", ylim=(0, 80))
+    axes.set(xlabel="longest slack, in windows", title=f"Memory by slack, fpr {FPR:g}")
 
 
 if __name__ == "__main__":
