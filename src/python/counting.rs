@@ -1,15 +1,14 @@
 //! `CountingBloomFilter`: its constructors.
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use super::budget;
 use super::filter::Filter;
 use super::times;
 use super::whole::Whole;
 use super::wrap;
 use crate::filter::Counting;
-use crate::sizing::age_partitioned::Budget;
 use crate::sizing::counting::choose;
 use crate::sizing::slices::Slices;
 
@@ -74,11 +73,7 @@ impl CountingBloomFilter {
         seed: Whole,
     ) -> PyResult<PyClassInitializer<Self>> {
         let window = times::insertions(window)?;
-        let budget = match (fpr, nbytes) {
-            (Some(fpr), None) => Budget::Rate(fpr),
-            (None, Some(nbytes)) => Budget::Bytes(nbytes.within("nbytes")?),
-            _ => return Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
-        };
+        let budget = budget(fpr, nbytes)?;
         let seed = seed.within("seed")?;
         let filter = py.detach(|| Counting::new(choose(window, budget)?, window, seed))?;
         Ok(PyClassInitializer::from(Filter::new(Box::new(filter))).add_subclass(Self))

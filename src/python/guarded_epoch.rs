@@ -1,15 +1,15 @@
 //! `GuardedEpochBloomFilter`: its constructors.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use super::budget;
 use super::filter::Filter;
 use super::times;
 use super::whole::Whole;
 use super::wrap;
 use crate::filter::GuardedEpoch;
-use crate::sizing::age_partitioned::Budget;
 use crate::sizing::guarded_epoch::{Segment, Shape, choose};
 
 /// Guarded-epoch Bloom filter: fewest bits; no key of the window is missed, and old ones go an epoch at a time.
@@ -87,11 +87,7 @@ impl GuardedEpochBloomFilter {
     ) -> PyResult<PyClassInitializer<Self>> {
         let window = times::window(window, capacity, lateness)?.check()?;
         let slack = slack.map(|slack| times::length("slack", slack, window)).transpose()?;
-        let budget = match (fpr, nbytes) {
-            (Some(fpr), None) => Budget::Rate(fpr),
-            (None, Some(nbytes)) => Budget::Bytes(nbytes.within("nbytes")?),
-            _ => return Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
-        };
+        let budget = budget(fpr, nbytes)?;
         let block_bits = block_bits.map(|bits| bits.within("block_bits")).transpose()?;
         let seed = seed.within("seed")?;
         let filter = py.detach(|| GuardedEpoch::new(choose(window, budget, slack, block_bits)?, window, seed))?;

@@ -1,16 +1,15 @@
 //! `TimingBloomFilter`: its constructors.
 
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use super::budget;
 use super::filter::Filter;
 use super::times;
 use super::whole::Whole;
 use super::wrap;
 use crate::filter::Timing;
-use crate::sizing::age_partitioned::Budget;
 use crate::sizing::timing::{Shape, choose};
 
 /// Timing Bloom filter: cells that remember when they were set, so that keys go one block at a time.
@@ -84,11 +83,7 @@ impl TimingBloomFilter {
     ) -> PyResult<PyClassInitializer<Self>> {
         let window = times::window(window, capacity, lateness)?.check()?;
         let slack = slack.map(|slack| times::length("slack", slack, window)).transpose()?;
-        let budget = match (fpr, nbytes) {
-            (Some(fpr), None) => Budget::Rate(fpr),
-            (None, Some(nbytes)) => Budget::Bytes(nbytes.within("nbytes")?),
-            _ => return Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
-        };
+        let budget = budget(fpr, nbytes)?;
         let seed = seed.within("seed")?;
         let filter = py.detach(|| Timing::new(choose(window, budget, slack)?, window, seed))?;
         Ok(PyClassInitializer::from(Filter::new(Box::new(filter))).add_subclass(Self))
