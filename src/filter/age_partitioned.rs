@@ -15,6 +15,7 @@
 
 use std::ops::Range;
 
+use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
 use crate::batch::{Aged, Engine};
@@ -192,19 +193,15 @@ impl AgePartitioned {
         seed: u64,
         words: Words,
     ) -> Result<Self, Error> {
-        let damaged = || Error::format("the parameters are damaged");
         let &[k, l, slice_bits, blocks, block_bits, parts, ..] = parameters else {
             return Err(damaged());
         };
-        let narrow = |value: u64| u32::try_from(value).map_err(|_| damaged());
         let segment = match slice_bits {
             0 => Segment::Blocks { blocks, block_bits: narrow(block_bits)?, parts: narrow(parts)? },
             bits => Segment::Slice { bits },
         };
-        let shape = Shape::new(narrow(k)?, narrow(l)?, segment).map_err(|error| Error::format(error.to_string()))?;
-        if words.as_slice().len() as u64 != shape.nbytes() / 8 {
-            return Err(Error::format("the cells are not as many as the parameters say"));
-        }
+        let shape = Shape::new(narrow(k)?, narrow(l)?, segment).map_err(as_damage)?;
+        check_cells(&words, shape.nbytes() / 8)?;
         Ok(Self::assemble(shape, resume(shape.l), seed, words))
     }
 

@@ -16,6 +16,7 @@
 //!
 //! A generation of the clock is one insertion; the place in the queue follows from its number.
 
+use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
 use crate::batch::{Aged, Engine};
@@ -141,17 +142,13 @@ impl Counting {
         seed: u64,
         words: Words,
     ) -> Result<Self, Error> {
-        let damaged = |error: Error| Error::format(error.to_string());
         let [k, cells, ..] = *parameters else {
-            return Err(Error::format("the parameters are damaged"));
+            return Err(damaged());
         };
-        let k = u32::try_from(k).unwrap_or(u32::MAX);
-        let slices = Slices::new(k, cells).map_err(damaged)?;
+        let slices = Slices::new(narrow(k)?, cells).map_err(as_damage)?;
         let clock = resume(BY_INSERTION);
-        let keys = clock.window().by_insertion().map_err(damaged)?;
-        if words.as_slice().len() as u64 != slices.words(BITS) + keys {
-            return Err(Error::format("the cells are not as many as the parameters say"));
-        }
+        let keys = clock.window().by_insertion().map_err(as_damage)?;
+        check_cells(&words, slices.words(BITS) + keys)?;
         Ok(Self::with_words(slices, keys, clock, words, seed))
     }
 

@@ -12,6 +12,7 @@
 //! - The fingerprint 0 is an empty place, so that a filter that is not yet full reports nothing by it.
 //! - The window is full: its last floor(w * bpi / bph) insertions are kept only when that is all of them.
 
+use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
 use crate::batch::{Aged, Engine};
@@ -138,15 +139,11 @@ impl FingerprintBuffer {
         seed: u64,
         words: Words,
     ) -> Result<Self, Error> {
-        let damaged = || Error::format("the parameters are damaged");
         let bits = *parameters.first().ok_or_else(damaged)?;
         let clock = resume(u32::MAX);
-        let as_damage = |error: Error| Error::format(error.to_string());
-        let shape = Shape::new(u32::try_from(bits).map_err(|_| damaged())?).map_err(as_damage)?;
+        let shape = Shape::new(narrow(bits)?).map_err(as_damage)?;
         let insertions = shape.check_window(clock.window()).map_err(as_damage)?;
-        if words.as_slice().len() as u64 != shape.nbytes(insertions) / 8 {
-            return Err(Error::format("the cells are not as many as the parameters say"));
-        }
+        check_cells(&words, shape.nbytes(insertions) / 8)?;
         Ok(Self::assemble(shape, insertions, clock, seed, words))
     }
 

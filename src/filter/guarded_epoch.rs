@@ -23,6 +23,7 @@
 //! - No double hashing, whose floor of errors lies too high: see [`cells`](crate::cells).
 
 use super::age_partitioned::{Ring, blocked};
+use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
 use crate::batch::Engine;
@@ -58,19 +59,15 @@ impl GuardedEpoch {
         seed: u64,
         words: Words,
     ) -> Result<Self, Error> {
-        let damaged = || Error::format("the parameters are damaged");
         let &[r, k, segment_bits, blocks, block_bits, parts, ..] = parameters else {
             return Err(damaged());
         };
-        let narrow = |value: u64| u32::try_from(value).map_err(|_| damaged());
         let segment = match k {
             0 => Segment::Blocks { blocks, block_bits: narrow(block_bits)?, parts: narrow(parts)? },
             k => Segment::Bloom { bits: segment_bits, k: narrow(k)? },
         };
-        let shape = Shape::new(narrow(r)?, segment).map_err(|error| Error::format(error.to_string()))?;
-        if words.as_slice().len() as u64 != shape.nbytes() / 8 {
-            return Err(Error::format("the cells are not as many as the parameters say"));
-        }
+        let shape = Shape::new(narrow(r)?, segment).map_err(as_damage)?;
+        check_cells(&words, shape.nbytes() / 8)?;
         Ok(Self::assemble(shape, resume(shape.r), seed, words))
     }
 

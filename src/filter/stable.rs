@@ -12,6 +12,7 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
 use crate::batch::{Aged, Engine};
@@ -113,18 +114,14 @@ impl Stable {
         seed: u64,
         words: Words,
     ) -> Result<Self, Error> {
-        let damaged = |error: Error| Error::format(error.to_string());
         let &[k, cells, bits, decrements, ..] = parameters else {
-            return Err(Error::format("the parameters are damaged"));
+            return Err(damaged());
         };
-        let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-        let slices = Slices::new(narrow(k), cells).map_err(damaged)?;
-        let shape = Shape::new(slices, narrow(bits), decrements).map_err(damaged)?;
+        let slices = Slices::new(narrow(k)?, cells).map_err(as_damage)?;
+        let shape = Shape::new(slices, narrow(bits)?, decrements).map_err(as_damage)?;
         let clock = resume(BY_INSERTION);
-        clock.window().by_insertion().map_err(damaged)?;
-        if words.as_slice().len() as u64 != shape.nbytes() / 8 {
-            return Err(Error::format("the cells are not as many as the parameters say"));
-        }
+        clock.window().by_insertion().map_err(as_damage)?;
+        check_cells(&words, shape.nbytes() / 8)?;
         Ok(Self::assemble(shape, clock, seed, words))
     }
 

@@ -11,6 +11,7 @@
 
 mod table;
 
+use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
 use crate::batch::{Aged, Engine};
@@ -169,17 +170,13 @@ impl Swamp {
         seed: u64,
         words: Words,
     ) -> Result<Self, Error> {
-        let damaged = || Error::format("the parameters are damaged");
         let &[slots, remainder_bits, ..] = parameters else {
             return Err(damaged());
         };
         let clock = resume(u32::MAX);
-        let as_damage = |error: Error| Error::format(error.to_string());
-        let shape = Shape::new(slots, u32::try_from(remainder_bits).map_err(|_| damaged())?).map_err(as_damage)?;
+        let shape = Shape::new(slots, narrow(remainder_bits)?).map_err(as_damage)?;
         let insertions = shape.check_window(clock.window()).map_err(as_damage)?;
-        if words.as_slice().len() as u64 != shape.nbytes(insertions) / 8 {
-            return Err(Error::format("the cells are not as many as the parameters say"));
-        }
+        check_cells(&words, shape.nbytes(insertions) / 8)?;
         Ok(Self::assemble(shape, insertions, clock, seed, words))
     }
 

@@ -21,6 +21,7 @@
 //! rate the filter is copied once per generation: at 1 %, where l = 20, that is 54 bytes per insertion. A shift that
 //! cannot have its memory is an error that leaves the filter as it was before the key; the keys before it are inserted.
 
+use super::saved::{as_damage, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
 use crate::batch::{Engine, in_flight};
@@ -419,15 +420,12 @@ impl TimeLimited {
         seed: u64,
         words: Words,
     ) -> Result<Self, Error> {
-        let damaged = || Error::format("the parameters are damaged");
         let &[k, l, first_bits, ..] = parameters else {
             return Err(damaged());
         };
-        let narrow = |value: u64| u32::try_from(value).map_err(|_| damaged());
-        let as_format = |error: Error| Error::format(error.to_string());
-        let shape = Shape::new(narrow(k)?, narrow(l)?).map_err(as_format)?;
+        let shape = Shape::new(narrow(k)?, narrow(l)?).map_err(as_damage)?;
         let clock = resume(shape.l);
-        Self::check(shape, first_bits, clock.window()).map_err(as_format)?;
+        Self::check(shape, first_bits, clock.window()).map_err(as_damage)?;
         Ok(Self { seed, slices: Slices::read(shape, first_bits, clock, words)? })
     }
 

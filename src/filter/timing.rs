@@ -15,6 +15,7 @@
 //! - Paper 4's timers count down; here they hold timestamps as in paper 5, and nothing is written as time passes but
 //!   by the sweep, which does its share at the beginning of each block, not after each insertion.
 
+use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
 use crate::batch::{Aged, Engine};
@@ -207,16 +208,12 @@ impl Timing {
         seed: u64,
         words: Words,
     ) -> Result<Self, Error> {
-        let damaged = || Error::format("the parameters are damaged");
         let &[k, bpt, blocks, slice_timers, equal_timers, ..] = parameters else {
             return Err(damaged());
         };
-        let narrow = |value: u64| u32::try_from(value).map_err(|_| damaged());
         let shape = Shape::new(narrow(k)?, narrow(bpt)?, narrow(blocks)?, slice_timers, narrow(equal_timers)?)
-            .map_err(|error| Error::format(error.to_string()))?;
-        if words.as_slice().len() as u64 != shape.nbytes() / 8 {
-            return Err(Error::format("the cells are not as many as the parameters say"));
-        }
+            .map_err(as_damage)?;
+        check_cells(&words, shape.nbytes() / 8)?;
         Ok(Self::assemble(shape, resume(shape.blocks), seed, words))
     }
 
