@@ -1,0 +1,148 @@
+"""What each filter should report, from the papers' formulas as corrected, written a second time.
+
+The core has these formulas too, in `src/sizing/`, for the worst phase and planned loads. Here they take the keys that
+are there, at any phase, and are written by other roads where there is one; what both say is compared by `theory.py`.
+
+Every function takes the filter (only its parameters are looked at), `counts`, the distinct keys of each generation from
+the open one back, and `ago`, for the keys to be asked for how many generations ago each was inserted. It gives the
+chance that a fresh key is reported, and that of each of these keys.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lately
+
+Chances = NDArray[np.float64]
+Generations = NDArray[np.int64]
+Expect = Callable[[lately.Filter, Generations, Generations], tuple[float, Chances]]
+
+
+def slice_fill(cells: int, keys: float) -> float:
+    """1 - (1 - 1/m)^n: share of the cells that n keys set."""
+    return -math.expm1(keys * math.log1p(-1 / cells))
+
+
+def block_fill(blocks: int, block_bits: int, parts: int, keys: int) -> float:
+    """Chance that all parts match: the mean over the keys of one block, which are binomial (erratum APBBF-1)."""
+    mean = keys / blocks
+    loads = range(min(keys, int(mean + 12 * math.sqrt(mean) + 40)) + 1)
+    log_chosen, log_spared = -math.log(blocks), math.log1p(-1 / blocks)
+    log_weights = np.array(
+        [
+            math.lgamma(keys + 1)
+            - math.lgamma(j + 1)
+            - math.lgamma(keys - j + 1)
+            + j * log_chosen
+            + (keys - j) * log_spared
+            for j in loads
+        ]
+    )
+    part_fill = 1 - (1 - parts / block_bits) ** np.arange(len(loads))
+    return float(np.exp(log_weights) @ part_fill**parts)
+
+
+def segment_match(parameters: dict[str, int], keys: int) -> float:
+    """Chance that a fresh key matches a segment with so many keys."""
+    if "blocks" in parameters:
+        return block_fill(parameters["blocks"], parameters["block_bits"], parameters["parts"], keys)
+    if "slice_bits" in parameters:
+        return slice_fill(parameters["slice_bits"], keys)
+    return slice_fill(parameters["segment_bits"] // parameters["k"], keys) ** parameters["k"]
+
+
+def run_chance(k: int, matches: Chances) -> float:
+    """Chance that k consecutive slices match, from the length of the run so far, carried from slice to slice."""
+    running = np.zeros(k + 1)
+    running[0] = 1
+    for match in matches:
+        unfinished = running[:k].sum()
+        complete = running[k] + running[k - 1] * match
+        running[1:k] = running[: k - 1] * match
+        running[0] = unfinished * (1 - match)
+        running[k] = complete
+    return float(running[k])
+
+
+def known_until(fresh: float, own: Chances, ago: Generations) -> tuple[float, Chances]:
+    """Give the keys of each generation the chance of their own, and beyond these that of a fresh key."""
+    return fresh, np.append(own, fresh)[np.minimum(ago, len(own))]
+
+
+def age_partitioned(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
+    """Paper 1: slice i holds generations i - k + 1 to i, and a key of generation j lies in slices j to j + k - 1."""
+    k, slices = f.parameters["k"], f.parameters["k"] + f.parameters["l"]
+    matches = np.array(
+        [segment_match(f.parameters, int(counts[max(0, i - k + 1) : i + 1].sum())) for i in range(slices)]
+    )
+    own = np.tile(matches, (slices, 1))
+    for j in range(slices):
+        own[j, j : j + k] = 1
+    return known_until(run_chance(k, matches), np.array([run_chance(k, seen) for seen in own]), ago)
+
+
+def guarded_epoch(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
+    """Paper 2, proposition 2, with the keys that each of the r + 1 segments holds (erratum GEBF-3)."""
+    segments = f.parameters["r"] + 1
+    spared = math.prod(1 - segment_match(f.parameters, int(keys)) for keys in counts[:segments])
+    return known_until(1 - spared, np.ones(segments), ago)
+
+
+def timing(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
+    """Papers 4 and 5: the timers of N + 1 blocks count; with equal timers, k' of the k must be of one block."""
+    p = f.parameters
+    k, equal, live = p["k"], p["equal_timers"], counts[: p["blocks"] + 1]
+    if equal == 1:
+        return known_until(slice_fill(p["slice_timers"], live.sum()) ** k, np.ones(len(live)), ago)
+    # unequal[t]: t timers chosen from blocks so far, no k' of one block, as the coefficient of x^t / t!.
+    factorials = np.array([math.factorial(i) for i in range(k + 1)], dtype=float)
+    unequal = np.zeros(k + 1)
+    unequal[0] = 1
+    own, untouched = [], 1.0  # by all keys since
+    for keys in live:
+        # i < k' timers untouched since are of its own block, all others younger and no k' alike.
+        missed = [math.comb(k, i) * untouched**i * unequal[k - i] * factorials[k - i] for i in range(equal)]
+        own.append(1 - sum(missed))
+        before = untouched
+        untouched *= (1 - 1 / p["slice_timers"]) ** int(keys)
+        share = np.where(np.arange(k + 1) < equal, (before - untouched) ** np.arange(k + 1), 0) / factorials
+        unequal = np.convolve(unequal, share)[: k + 1]
+    all_live = (1 - untouched) ** k
+    return known_until(all_live - unequal[k] * factorials[k], np.array(own), ago)
+
+
+def fingerprints(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
+    """SWAMP and the fingerprint buffer: one of the W fingerprints kept is the key's."""
+    p, kept = f.parameters, int(f.window)
+    different = p["slots"] << p["remainder_bits"] if "slots" in p else 2 ** p["fingerprint_bits"] - 1
+    return known_until(slice_fill(different, kept), np.ones(kept), ago)
+
+
+def counting(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
+    """The Bloom filter of the last W keys; that a counter of 4 bits sticks is too rare to be seen."""
+    kept = int(f.window)
+    return known_until(slice_fill(f.parameters["slice_cells"], kept) ** f.parameters["k"], np.ones(kept), ago)
+
+
+def stable(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
+    """Deng and Rafiei: a cell is empty when the last Max of its events were decrements and, if set, it met as many."""
+    p = f.parameters
+    top, set_, taken = 2 ** p["bits"] - 1, 1 / p["slice_cells"], p["decrements"] / p["slice_cells"]
+    event = set_ + (1 - set_) * taken
+    empty = ((1 - set_) * taken / event) ** top
+    # P(Bin(age, event) >= Max), by the age at which the Max-th event comes.
+    ages = np.arange(int(ago.max()) + 1)
+    log_choose = np.array(
+        [math.lgamma(a) - math.lgamma(top) - math.lgamma(a - top + 1) if a >= top else -np.inf for a in ages]
+    )
+    comes = np.exp(log_choose + top * math.log(event) + np.maximum(ages - top, 0) * math.log1p(-event))
+    return (1 - empty) ** p["k"], ((1 - empty * np.cumsum(comes)) ** p["k"])[ago]
+
+
+def time_limited(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
+    """Paper 3: slices go by the rate, so fresh keys have the chance its bits give; the slack is not foretold."""
+    fresh, kept = f.false_positive_rate(), f.parameters["l"]
+    return fresh, np.select([ago < kept, ago >= kept + f.parameters["k"]], [1.0, fresh], np.nan)

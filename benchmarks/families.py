@@ -1,0 +1,75 @@
+"""The filters that theory is held against, a line each: how one is made, and what it should do."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+import expected
+import lately
+
+FPR = 0.01
+TICK = 1_000_000  # nanoseconds from key to key in a window of time, which is as many ticks as it has keys
+
+
+@dataclass(frozen=True)
+class Case:
+    """A filter for a window of so many keys, and what it should do."""
+
+    make: Callable[..., lately.Filter]
+    expect: expected.Expect
+    timed: bool = False
+    promised: bool = True
+    bounds: bool = False  # what the filter says of rate and slack are bounds, not expectations
+
+    def new(self, window: int, seed: int) -> lately.Filter:
+        if self.timed:
+            return self.make(np.timedelta64(window * TICK, "ns"), capacity=window, seed=seed)
+        return self.make(window, seed=seed)
+
+
+def half_filled_slices(window: int, k: int, l: int, seed: int) -> lately.Filter:  # noqa: E741
+    """Paper 1's own sizes: slices that are half full after k generations."""
+    bits = math.ceil(k * math.ceil((window - 1) / l) / math.log(2))
+    return lately.AgePartitionedBloomFilter.from_parameters(window, k, l, slice_bits=bits, seed=seed)
+
+
+def equal_timers(window: int, seed: int) -> lately.Filter:
+    """Timers so few that 7 % of fresh keys find all six set, and 2 % two of them alike; for that 5 % are missed."""
+    return lately.TimingBloomFilter.from_parameters(
+        window, k=6, bpt=6, blocks=50, slice_timers=window, equal_timers=2, seed=seed
+    )
+
+
+def half_a_buffer(window: int, seed: int) -> lately.Filter:
+    return lately.FingerprintBuffer(window // 2, FPR, seed=seed)
+
+
+AGED = partial(lately.AgePartitionedBloomFilter, fpr=FPR)
+EPOCHS = partial(lately.GuardedEpochBloomFilter, fpr=FPR)
+TIMERS = partial(lately.TimingBloomFilter, fpr=FPR)
+CASES = {
+    "age-partitioned": Case(AGED, expected.age_partitioned),
+    "age-partitioned (10, 7)": Case(partial(half_filled_slices, k=10, l=7), expected.age_partitioned),
+    "age-partitioned, blocks of 64": Case(partial(AGED, block_bits=64), expected.age_partitioned),
+    "age-partitioned, blocks of 512": Case(partial(AGED, block_bits=512), expected.age_partitioned),
+    "age-partitioned, time": Case(AGED, expected.age_partitioned, timed=True),
+    "guarded epochs": Case(EPOCHS, expected.guarded_epoch),
+    "guarded epochs, blocks of 64": Case(partial(EPOCHS, block_bits=64), expected.guarded_epoch),
+    "guarded epochs, blocks of 512": Case(partial(EPOCHS, block_bits=512), expected.guarded_epoch),
+    "guarded epochs, time": Case(EPOCHS, expected.guarded_epoch, timed=True),
+    "timing, B = 1": Case(partial(TIMERS, slack=0), expected.timing),
+    "timing, B > 1": Case(TIMERS, expected.timing),
+    "timing, time": Case(TIMERS, expected.timing, timed=True),
+    "equal timers": Case(equal_timers, expected.timing, promised=False),
+    "time-limited": Case(
+        partial(lately.TimeLimitedBloomFilter, fpr=FPR), expected.time_limited, timed=True, bounds=True
+    ),
+    "SWAMP": Case(partial(lately.Swamp, fpr=FPR), expected.fingerprints),
+    "fingerprint buffer": Case(partial(lately.FingerprintBuffer, fpr=FPR), expected.fingerprints),
+    "fingerprint buffer, W/2": Case(half_a_buffer, expected.fingerprints, promised=False),
+    "counting": Case(partial(lately.CountingBloomFilter, fpr=FPR), expected.counting),
+    "stable": Case(partial(lately.StableBloomFilter, fpr=FPR), expected.stable, promised=False),
+}

@@ -1,0 +1,108 @@
+"""Every filter does what its theory says, measured as in `benchmarks/theory.py`, at a smaller size."""
+
+import dataclasses
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+
+import expected
+import theory
+from families import CASES
+
+WINDOW = 2000
+measure = partial(theory.measure, window=WINDOW, fresh=5000)
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case_and_found(request):
+    return CASES[request.param], measure(CASES[request.param])
+
+
+def test_no_live_key_is_missed_where_that_is_promised(case_and_found):
+    case, found = case_and_found
+    turns = found.asked - theory.FILTERS * theory.PHASES * WINDOW
+    if case.promised:
+        assert found.missed == 0
+        assert turns >= 8 * WINDOW
+    else:
+        assert found.missed > 0
+
+
+def test_keys_are_reported_as_often_as_theory_says(case_and_found):
+    _, found = case_and_found
+    off = {name: figure.z for name, figure in found.figures() if abs(figure.z) > theory.BOUND}
+    assert not off
+    assert {"fresh, worst phase", "fresh, average", "beyond"} <= dict(found.figures()).keys()
+
+
+def test_the_filter_says_the_same_of_itself(case_and_found):
+    case, found = case_and_found
+    f = found.filter
+    if case.bounds:
+        assert found.worst.expected <= f.fpr
+    elif case.timed:  # planned for a key more per generation than there may be, of at least 200
+        assert 0.97 * f.fpr <= found.worst.expected <= f.fpr * (1 + 1e-9)
+    else:
+        assert found.worst.expected == pytest.approx(f.fpr, rel=1e-9)
+    if f.parameters.get("equal_timers", 1) > 1:
+        assert found.npws <= f.npws
+    else:  # which is over l generations of whole keys, up to l more than the window: 20 of 2000
+        chance = theory.BOUND * found.peak.deviation * found.slack / WINDOW if found.slack else 0
+        assert found.npws == pytest.approx(f.npws, abs=0.01 + chance)
+    assert f.nbytes == found.saved
+
+
+def test_equal_timers_miss_keys_of_each_age_as_often_as_the_filter_says():
+    f = CASES["equal timers"].new(WINDOW, 0)
+    blocks = f.parameters["blocks"]
+    generation = math.ceil((WINDOW - 1) / blocks)
+    _, reported = expected.timing(f, np.full(blocks + 1, generation), np.arange(blocks + 1))
+    np.testing.assert_allclose(f.false_negative_rates, 1 - reported, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.promised])
+def test_a_plan_for_a_shorter_window_is_seen(name):
+    """A tenth too short: the slack of a filter of two generations still hides that at most phases, not at all."""
+    f = CASES[name].new(WINDOW * 9 // 10, 0)
+    found = theory.Found(f, window=WINDOW)
+    theory.ask_the_oldest(CASES[name], theory.Stream(CASES[name], f, WINDOW), f, found)
+    assert found.missed > found.asked / 100
+
+
+def printed_age_partitioned(f, counts, ago):
+    """Paper 1, section 5.3: fills that rise in a straight line (erratum APBF-1)."""
+    k, slices = f.parameters["k"], f.parameters["k"] + f.parameters["l"]
+    fills = np.minimum(np.arange(1, slices + 1), k) / (2 * k)
+    return expected.known_until(expected.run_chance(k, fills), np.ones(slices), ago)
+
+
+def all_k_of_the_window(f, counts, ago):
+    """Guarded epochs as if they held the window and nothing of the guard."""
+    return expected.guarded_epoch(f, np.append(counts[: f.parameters["r"]], 0), ago)
+
+
+@pytest.mark.parametrize(
+    ("name", "expect", "figures"),
+    [
+        ("age-partitioned (10, 7)", printed_age_partitioned, {"slack 1/4"}),
+        ("guarded epochs", all_k_of_the_window, {"fresh, average"}),
+        ("stable", expected.counting, {"fresh, average"}),
+    ],
+)
+def test_a_wrong_formula_is_seen(name, expect, figures):
+    found = measure(dataclasses.replace(CASES[name], expect=expect))
+    assert figures <= {name for name, figure in found.figures() if abs(figure.z) > theory.BOUND}
+
+
+def test_deviation_is_that_of_independent_filters():
+    figure = theory.Figure()
+    rng = np.random.default_rng(1)
+    chances = np.full(1000, 0.3)
+    for _ in range(4000):
+        # Keys of one filter share its mood, which is what a count of all keys as coins would miss.
+        figure.add(rng.random(1000) < rng.choice([0.2, 0.4]), chances)
+    exact = math.sqrt((0.1**2 + (0.2 * 0.8 + 0.4 * 0.6) / 2 / 1000) / 4000)
+    assert figure.deviation == pytest.approx(exact, rel=0.05)
+    assert abs(figure.z) < 5
