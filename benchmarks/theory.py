@@ -109,12 +109,12 @@ class Stream:
         self.timed = case.timed
         p = f.parameters
         keys = window if case.timed else int(f.window)
-        kept = next((p[name] for name in ("l", "r", "blocks") if name in p), keys)
+        self.kept = next((p[name] for name in ("l", "r", "blocks") if name in p), keys)  # full generations
         ticks = window * TICK if case.timed else keys - 1
-        self.length = max(1, -(-ticks // kept))
+        self.length = max(1, -(-ticks // self.kept))
         per_generation = -(-self.length // TICK) if case.timed else self.length
         # Slices and timestamps have come round after so many generations; epochs after even fewer.
-        self.turn = per_generation * (2 ** p["bpt"] - 1 if "bpt" in p else kept + p.get("k", 1))
+        self.turn = per_generation * (2 ** p["bpt"] - 1 if "bpt" in p else self.kept + p.get("k", 1))
         # What has no generations, like the stable filter, has settled after eight windows.
         self.least = max(3 * self.turn, 8 * window)
         stamps = np.arange(self.least + 2 * per_generation + 2)
