@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-import expected
+import formulas
 import lately
 
 FPR = 0.01
@@ -19,7 +19,7 @@ class Case:
     """A filter for a window of so many keys, and what it should do."""
 
     make: Callable[..., lately.Filter]
-    expect: expected.Expect
+    expect: formulas.Expect
     timed: bool = False
     promised: bool = True
     bounds: bool = False  # what the filter says of rate and slack are bounds, not expectations
@@ -51,25 +51,25 @@ AGED = partial(lately.AgePartitionedBloomFilter, fpr=FPR)
 EPOCHS = partial(lately.GuardedEpochBloomFilter, fpr=FPR)
 TIMERS = partial(lately.TimingBloomFilter, fpr=FPR)
 CASES = {
-    "age-partitioned": Case(AGED, expected.age_partitioned),
-    "age-partitioned (10, 7)": Case(partial(half_filled_slices, k=10, l=7), expected.age_partitioned),
-    "age-partitioned, blocks of 64": Case(partial(AGED, block_bits=64), expected.age_partitioned),
-    "age-partitioned, blocks of 512": Case(partial(AGED, block_bits=512), expected.age_partitioned),
-    "age-partitioned, time": Case(AGED, expected.age_partitioned, timed=True),
-    "guarded epochs": Case(EPOCHS, expected.guarded_epoch),
-    "guarded epochs, blocks of 64": Case(partial(EPOCHS, block_bits=64), expected.guarded_epoch),
-    "guarded epochs, blocks of 512": Case(partial(EPOCHS, block_bits=512), expected.guarded_epoch),
-    "guarded epochs, time": Case(EPOCHS, expected.guarded_epoch, timed=True),
-    "timing, B = 1": Case(partial(TIMERS, slack=0), expected.timing),
-    "timing, B > 1": Case(TIMERS, expected.timing),
-    "timing, time": Case(TIMERS, expected.timing, timed=True),
-    "equal timers": Case(equal_timers, expected.timing, promised=False),
+    "age-partitioned": Case(AGED, formulas.age_partitioned),
+    "age-partitioned (10, 7)": Case(partial(half_filled_slices, k=10, l=7), formulas.age_partitioned),
+    "age-partitioned, blocks of 64": Case(partial(AGED, block_bits=64), formulas.age_partitioned),
+    "age-partitioned, blocks of 512": Case(partial(AGED, block_bits=512), formulas.age_partitioned),
+    "age-partitioned, time": Case(AGED, formulas.age_partitioned, timed=True),
+    "guarded epochs": Case(EPOCHS, formulas.guarded_epoch),
+    "guarded epochs, blocks of 64": Case(partial(EPOCHS, block_bits=64), formulas.guarded_epoch),
+    "guarded epochs, blocks of 512": Case(partial(EPOCHS, block_bits=512), formulas.guarded_epoch),
+    "guarded epochs, time": Case(EPOCHS, formulas.guarded_epoch, timed=True),
+    "timing, B = 1": Case(partial(TIMERS, slack=0), formulas.timing),
+    "timing, B > 1": Case(TIMERS, formulas.timing),
+    "timing, time": Case(TIMERS, formulas.timing, timed=True),
+    "equal timers": Case(equal_timers, formulas.timing, promised=False),
     "time-limited": Case(
-        partial(lately.TimeLimitedBloomFilter, fpr=FPR), expected.time_limited, timed=True, bounds=True
+        partial(lately.TimeLimitedBloomFilter, fpr=FPR), formulas.time_limited, timed=True, bounds=True
     ),
-    "SWAMP": Case(partial(lately.Swamp, fpr=FPR), expected.fingerprints),
-    "fingerprint buffer": Case(partial(lately.FingerprintBuffer, fpr=FPR), expected.fingerprints),
-    "fingerprint buffer, W/2": Case(half_a_buffer, expected.fingerprints, promised=False),
-    "counting": Case(partial(lately.CountingBloomFilter, fpr=FPR), expected.counting),
-    "stable": Case(partial(lately.StableBloomFilter, fpr=FPR), expected.stable, promised=False),
+    "SWAMP": Case(partial(lately.Swamp, fpr=FPR), formulas.fingerprints),
+    "fingerprint buffer": Case(partial(lately.FingerprintBuffer, fpr=FPR), formulas.fingerprints),
+    "fingerprint buffer, W/2": Case(half_a_buffer, formulas.fingerprints, promised=False),
+    "counting": Case(partial(lately.CountingBloomFilter, fpr=FPR), formulas.counting),
+    "stable": Case(partial(lately.StableBloomFilter, fpr=FPR), formulas.stable, promised=False),
 }

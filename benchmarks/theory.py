@@ -2,7 +2,7 @@
 
     uv run benchmarks/theory.py
 
-prints tables in Markdown and writes them to `benchmarks/results/theory.md`. What should come out is in `expected.py`.
+prints tables in Markdown and writes them to `benchmarks/results/theory.md`. What should come out is in `formulas.py`.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-import expected
+import formulas
 import lately
 from families import CASES, FPR, TICK, Case
 
@@ -39,7 +39,7 @@ class Figure:
     shares: list[tuple[float, float]] = field(default_factory=list)  # measured, expected; of each filter
     coins: float = 0.0  # sum of their variances
 
-    def add(self, reported: NDArray[np.bool_], chances: expected.Chances) -> None:
+    def add(self, reported: NDArray[np.bool_], chances: formulas.Chances) -> None:
         if reported.size:
             self.shares.append((float(reported.mean()), float(chances.mean())))
             self.coins += float((chances * (1 - chances)).sum()) / reported.size**2
@@ -58,8 +58,8 @@ class Figure:
         n = len(self.shares)
         if n < 2:
             return math.nan
-        measured, expected_ = np.transpose(self.shares)
-        scatter = np.std(measured - np.nan_to_num(expected_), ddof=1) / math.sqrt(n)
+        measured, expected = np.transpose(self.shares)
+        scatter = np.std(measured - np.nan_to_num(expected), ddof=1) / math.sqrt(n)
         return float(np.fmax(math.sqrt(self.coins) / n, scatter))
 
     @property
@@ -133,7 +133,7 @@ class Stream:
         """Give the moment of the n-th key."""
         return {"at": self.at(n - 1, n)["at"][0]} if self.timed else {}
 
-    def ago(self, n: int, ages: int) -> tuple[expected.Generations, expected.Generations]:
+    def ago(self, n: int, ages: int) -> tuple[formulas.Generations, formulas.Generations]:
         """Give the keys of each generation, and the generation of so many keys, both back from the n-th key."""
         ago = self.generations[n - 1] - self.generations[n - 1 :: -1]
         return np.bincount(ago), ago[:ages]
@@ -153,7 +153,7 @@ def measure(case: Case, window: int, filters: int = FILTERS, fresh: int = 20_000
     found.ages = {name: Figure() for name in bands}
 
     ask_the_oldest(case, stream, f, found)
-    foretold: dict[int, tuple[float, expected.Chances]] = {}
+    foretold: dict[int, tuple[float, formulas.Chances]] = {}
     for seed in range(filters):
         f = case.new(window, seed)
         shares, chances, fresh_shares, fresh_chances = [], [], [], []
@@ -161,7 +161,7 @@ def measure(case: Case, window: int, filters: int = FILTERS, fresh: int = 20_000
         for n in stream.phases:
             f.insert(np.arange(done, n), **stream.at(done, n))
             now, done = stream.now(n), n
-            if n not in foretold or case.expect is expected.time_limited:  # the one that looks at the bits
+            if n not in foretold or case.expect is formulas.time_limited:  # the one that looks at the bits
                 counts, ago = stream.ago(n, bands["beyond"].stop)
                 foretold[n] = case.expect(f, counts, ago)
             chance, by_age = foretold[n]

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-import expected
+import formulas
 import theory
 from families import CASES
 
@@ -58,7 +58,7 @@ def test_equal_timers_miss_keys_of_each_age_as_often_as_the_filter_says():
     f = CASES["equal timers"].new(WINDOW, 0)
     blocks = f.parameters["blocks"]
     generation = math.ceil((WINDOW - 1) / blocks)
-    _, reported = expected.timing(f, np.full(blocks + 1, generation), np.arange(blocks + 1))
+    _, reported = formulas.timing(f, np.full(blocks + 1, generation), np.arange(blocks + 1))
     np.testing.assert_allclose(f.false_negative_rates, 1 - reported, atol=1e-12)
 
 
@@ -76,12 +76,12 @@ def printed_age_partitioned(f, counts, ago):
     """Paper 1, section 5.3: fills that rise in a straight line (erratum APBF-1)."""
     k, slices = f.parameters["k"], f.parameters["k"] + f.parameters["l"]
     fills = np.minimum(np.arange(1, slices + 1), k) / (2 * k)
-    return expected.known_until(expected.run_chance(k, fills), np.ones(slices), ago)
+    return formulas.known_until(formulas.run_chance(k, fills), np.ones(slices), ago)
 
 
 def all_k_of_the_window(f, counts, ago):
     """Guarded epochs as if they held the window and nothing of the guard."""
-    return expected.guarded_epoch(f, np.append(counts[: f.parameters["r"]], 0), ago)
+    return formulas.guarded_epoch(f, np.append(counts[: f.parameters["r"]], 0), ago)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def all_k_of_the_window(f, counts, ago):
     [
         ("age-partitioned (10, 7)", printed_age_partitioned, {"slack 1/4"}),
         ("guarded epochs", all_k_of_the_window, {"fresh, average"}),
-        ("stable", expected.counting, {"fresh, average"}),
+        ("stable", formulas.counting, {"fresh, average"}),
     ],
 )
 def test_a_wrong_formula_is_seen(name, expect, figures):

@@ -3,9 +3,9 @@
 The core has these formulas too, in `src/sizing/`, for the worst phase and planned loads. Here they take the keys that
 are there, at any phase, and are written by other roads where there is one; what both say is compared by `theory.py`.
 
-Every function takes the filter (only its parameters are looked at), `counts`, the distinct keys of each generation from
-the open one back, and `ago`, for the keys to be asked for how many generations ago each was inserted. It gives the
-chance that a fresh key is reported, and that of each of these keys.
+Each function named after a filter takes one for its parameters; `counts`, the distinct keys of each generation from the
+open one back; and `ago`, how many generations ago each of the keys to be asked for was inserted. It gives the chance
+that a fresh key is reported, and that of each of these keys.
 """
 
 import math
