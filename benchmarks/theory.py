@@ -64,8 +64,11 @@ class Figure:
 
     @property
     def z(self) -> float:
-        off = self.measured - self.expected
-        return 0.0 if off == 0 else math.copysign(math.inf, off) if self.deviation == 0 else off / self.deviation
+        """Deviations between the two; infinite where what is certain did not come."""
+        off, deviation = self.measured - self.expected, self.deviation
+        if off == 0:
+            return 0.0
+        return off / deviation if deviation else math.copysign(math.inf, off)
 
 
 @dataclass
