@@ -64,7 +64,7 @@ def run_chance(k: int, matches: Chances) -> float:
         running[1:k] = running[: k - 1] * match
         running[0] = unfinished * (1 - match)
         running[k] = complete
-    return float(running[k])
+    return min(1.0, float(running[k]))  # a certain run may round beyond it
 
 
 def known_until(fresh: float, own: Chances, ago: Generations) -> tuple[float, Chances]:
