@@ -1,8 +1,11 @@
 //! The engine: whatever a filter's cells look like, this is how a batch of keys meets them.
 //!
-//! A batch is cut into runs of keys that belong to one generation, so that no key pays for the clock. Within a run the
-//! cells of the key `AHEAD` places on are fetched while the present one is worked on, so that the latencies of
-//! memory overlap. Keys still act one after the other: a batch gives what its keys give one by one, repeats included.
+//! A batch is cut into runs of keys that belong to one generation, so that no key pays for the clock. The cells of the
+//! key `AHEAD` places on are fetched while the present one is worked on, so that the latencies of memory overlap: across
+//! runs too, since where every insertion is a generation a run is a single key. Keys still act one after the other: a
+//! batch gives what its keys give one by one, repeats included.
+
+use std::ops::Range;
 
 use crate::Error;
 use crate::bits::Address;
@@ -78,7 +81,8 @@ impl<L: Layout> Engine for Aged<L> {
             }
             let phase = layout.phase(clock.generation(), 0);
             in_flight(
-                &hashes[i..i + run],
+                hashes,
+                i..i + run,
                 |hash| layout.fetch_newest(address, phase, hash),
                 |_, hash| layout.insert(words, phase, hash),
             );
@@ -96,9 +100,9 @@ impl<L: Layout> Engine for Aged<L> {
         while i < hashes.len() {
             let (pending, run) = self.clock.pending(at, i, hashes.len());
             let phase = layout.phase(self.clock.generation(), pending);
-            let present = &mut present[i..i + run];
             in_flight(
-                &hashes[i..i + run],
+                hashes,
+                i..i + run,
                 |hash| layout.fetch_all(address, hash),
                 |j, hash| present[j] = layout.contains(words, phase, hash),
             );
@@ -115,27 +119,22 @@ impl<L: Layout> Engine for Aged<L> {
         while i < hashes.len() {
             let (begun, run) = clock.run(at, i, hashes.len());
             age(layout, words, clock.generation(), begun);
-            let phase = layout.phase(clock.generation(), 0);
-            if run == 0 {
-                // Looked up while the old generation is still open; only an insertion opens the next.
-                seen[i] = layout.contains(words, phase, hashes[i]);
-                if refresh || !seen[i] {
-                    clock.turn();
-                    age(layout, words, clock.generation(), 1);
-                    layout.insert(words, layout.phase(clock.generation(), 0), hashes[i]);
-                    clock.count(1);
-                }
-                i += 1;
-                continue;
-            }
-            let seen = &mut seen[i..i + run];
+            let mut phase = layout.phase(clock.generation(), 0);
+            let (full, run) = (run == 0, run.max(1));
             let mut inserted = 0;
             in_flight(
-                &hashes[i..i + run],
+                hashes,
+                i..i + run,
                 |hash| layout.fetch_all(address, hash),
                 |j, hash| {
                     seen[j] = layout.contains(words, phase, hash);
                     if refresh || !seen[j] {
+                        if full {
+                            // Looked up while the old generation was still open; only an insertion opens the next.
+                            clock.turn();
+                            age(layout, words, clock.generation(), 1);
+                            phase = layout.phase(clock.generation(), 0);
+                        }
                         layout.insert(words, phase, hash);
                         inserted += 1;
                     }
@@ -181,17 +180,19 @@ impl<L: Layout> Engine for Aged<L> {
     }
 }
 
-/// Calls `act` on every key in order, with the cells of the keys to come on their way.
+/// Calls `act` on the keys of a run of the batch `hashes`, in order and with their places, with the cells of the keys to
+/// come on their way. Those of later runs are fetched as this one sees them: only a hint, and after a long run a wrong
+/// one for no more than `AHEAD` keys.
 #[inline(always)]
-pub(crate) fn in_flight(hashes: &[u64], fetch: impl Fn(u64), mut act: impl FnMut(usize, u64)) {
-    for &hash in hashes.iter().take(AHEAD) {
-        fetch(hash);
+pub(crate) fn in_flight(hashes: &[u64], run: Range<usize>, fetch: impl Fn(u64), mut act: impl FnMut(usize, u64)) {
+    if run.start == 0 {
+        hashes.iter().take(AHEAD).for_each(|&hash| fetch(hash));
     }
-    for (i, &hash) in hashes.iter().enumerate() {
+    for i in run {
         if let Some(&coming) = hashes.get(i + AHEAD) {
             fetch(coming);
         }
-        act(i, hash);
+        act(i, hashes[i]);
     }
 }
 

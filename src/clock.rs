@@ -57,15 +57,17 @@ impl Window {
         }
     }
 
-    /// The insertions of a window that ages one insertion at a time: at most 2^32 - 1 of them.
+    /// The insertions of a window for a filter that ages by each of them: 1 to 2^32, and no span of time. A filter of
+    /// bounded memory would have to write over keys of the span in a burst.
     pub fn by_insertion(self) -> Result<u64, Error> {
-        match self {
-            Self::Count { insertions } if insertions <= BY_INSERTION.into() => Ok(insertions),
-            Self::Count { insertions } => Err(Error::value(format!(
-                "window must be at most 2**32 - 1 insertions for this filter, got {insertions}"
-            ))),
+        match self.check()? {
+            Self::Count { insertions } if insertions <= 1 << 32 => Ok(insertions),
+            Self::Count { insertions } => {
+                Err(Error::value(format!("window must be at most 2**32 insertions for this filter, got {insertions}")))
+            }
             Self::Time { .. } => Err(Error::value(
-                "window must be a number of insertions for this filter; for a span of time take AgePartitionedBloomFilter",
+                "window must be a number of insertions: this filter has room for so many keys, and in a span of time \
+                 there may be more; for a span of time take AgePartitionedBloomFilter",
             )),
         }
     }
@@ -105,7 +107,8 @@ impl Window {
     }
 }
 
-/// Full generations to keep so that each is a single insertion: as many as the longest window that can age like this.
+/// Full generations to keep so that each is a single insertion: as many as can be, and one less than the longest window
+/// that [can age like this](Window::by_insertion), since the open generation is one more.
 pub const BY_INSERTION: u32 = u32::MAX;
 
 /// When the keys of one batch were seen.
@@ -330,5 +333,20 @@ impl Clock {
 
     fn generation_at(&self, moment: i64) -> i64 {
         moment.div_euclid(self.length as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_window_by_insertion_still_ages_by_each() {
+        let longest = Window::Count { insertions: 1 << 32 };
+        assert_eq!(longest.by_insertion().unwrap(), 1 << 32);
+        assert_eq!(longest.generation(BY_INSERTION), 1);
+        let longer = Window::Count { insertions: (1 << 32) + 1 };
+        assert_eq!(longer.generation(BY_INSERTION), 2);
+        assert!(longer.by_insertion().is_err());
     }
 }

@@ -17,7 +17,7 @@ pub trait Layout: Copy + Send + Sync + 'static {
     /// The phase of cells whose open generation is `generation`, as they will be once `pending` more have begun.
     fn phase(&self, generation: i64, pending: u64) -> Self::Phase;
 
-    /// Starts fetching the cells that an insertion writes.
+    /// Starts fetching the cells that an insertion writes; a few generations on, it may write others.
     fn fetch_newest(&self, words: Address, phase: Self::Phase, hash: u64);
 
     /// Starts fetching the cells that a query reads, among them those that an insertion writes.

@@ -614,8 +614,39 @@ def test_threads_lose_no_key(timed):
     assert f.query(np.arange(4 * each)).all()
 
 
+@pytest.mark.parametrize("n", [0, 1, 4096, 4097, 10 * 4096 + 1, (1 << 20) + 5000])
+def test_threads_share_a_batch_and_answer_as_one(n):
+    f = lately.AgePartitionedBloomFilter(100_000, 0.01)
+    keys = np.random.default_rng(0).integers(0, 250_000, n)
+    f.insert(np.arange(150_000))
+    alone = f.query(keys)
+    assert (n < 4096) or 0.3 < alone.mean() < 0.7, "an answer in the wrong place would be wrong"
+    for threads in (1, 2, 3, 2**40):
+        np.testing.assert_array_equal(f.query(keys, threads=threads), alone)
+    with pytest.raises(TypeError, match="complex"):
+        f.query([*range(n), 1j], threads=2)
+
+
+def test_threads_share_moments_too():
+    f = lately.AgePartitionedBloomFilter("1h", 0.01, capacity=1000)
+    f.insert(range(1000), at=np.arange(1000))
+    ask = np.random.default_rng(1).integers(0, 20_000, 50_001)
+    alone = f.query(ask % 1000, at=ask + 1000)
+    assert 0.1 < alone.mean() < 0.9
+    np.testing.assert_array_equal(f.query(ask % 1000, at=ask + 1000, threads=2), alone)
+
+
+@pytest.mark.parametrize(
+    ("threads", "kind"),
+    [(0, ValueError), (-1, ValueError), (2**64, ValueError), (2**200, ValueError), (1.5, TypeError), ("2", TypeError)],
+)
+def test_threads_that_cannot_be_are_refused(threads, kind):
+    with pytest.raises(kind, match="threads"):
+        lately.AgePartitionedBloomFilter(1000, 0.01).query([1], threads=threads)
+
+
 def run(code):
-    code = "import lately, numpy as np, os, signal, sys, threading, time\n" + textwrap.dedent(code)
+    code = "import functools, lately, numpy as np, os, signal, sys, threading, time\n" + textwrap.dedent(code)
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
 
 
@@ -633,7 +664,7 @@ def test_a_signal_handler_may_use_the_filter_in_the_middle_of_its_batch():
         signal.signal(signal.SIGALRM, handle)
         signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
         many = np.broadcast_to(np.int64(7), 1 << 23)
-        for call in (f.insert, f.query, f.duplicated):
+        for call in (f.insert, f.query, functools.partial(f.query, threads=2), f.duplicated):
             before = called
             call(many)
             assert called - before >= 3, "once may be after the call"

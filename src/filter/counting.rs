@@ -129,7 +129,7 @@ impl Counting {
 
     /// An empty filter; the window counts insertions.
     pub fn new(slices: Slices, window: Window, seed: u64) -> Result<Self, Error> {
-        let keys = window.check()?.by_insertion()?;
+        let keys = window.by_insertion()?;
         let words = usize::try_from(slices.words(BITS) + keys).unwrap_or(usize::MAX);
         let clock = Clock::new(window, BY_INSERTION);
         Ok(Self::with_words(slices, keys, clock, Words::zeroed(words)?, seed))

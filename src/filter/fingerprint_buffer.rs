@@ -18,7 +18,7 @@ use crate::Error;
 use crate::batch::{Aged, Engine};
 use crate::bits::{Address, scale};
 use crate::cells::share_of_ones;
-use crate::clock::{Clock, Window};
+use crate::clock::{BY_INSERTION, Clock, Window};
 use crate::layout::Layout;
 use crate::sizing::fingerprint_buffer::{GROUP, Shape};
 use crate::sizing::runs::Accesses;
@@ -128,7 +128,7 @@ impl FingerprintBuffer {
         let insertions = shape.check_window(window)?;
         let bytes = shape.nbytes(insertions);
         let len = usize::try_from(bytes / 8).map_err(|_| Error::Memory { bytes })?;
-        Ok(Self::assemble(shape, insertions, Clock::new(window, u32::MAX), seed, Words::zeroed(len)?))
+        Ok(Self::assemble(shape, insertions, Clock::new(window, BY_INSERTION), seed, Words::zeroed(len)?))
     }
 
     /// The filter that [`parameters`](Filter::parameters) gave these values for, with these cells, its clock as
@@ -140,7 +140,7 @@ impl FingerprintBuffer {
         words: Words,
     ) -> Result<Self, Error> {
         let bits = *parameters.first().ok_or_else(damaged)?;
-        let clock = resume(u32::MAX);
+        let clock = resume(BY_INSERTION);
         let shape = Shape::new(narrow(bits)?).map_err(as_damage)?;
         let insertions = shape.check_window(clock.window()).map_err(as_damage)?;
         check_cells(&words, shape.nbytes(insertions) / 8)?;

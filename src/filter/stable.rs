@@ -102,7 +102,7 @@ impl Stable {
 
     /// An empty filter; the window counts insertions, and is only what the shape was chosen for.
     pub fn new(shape: Shape, window: Window, seed: u64) -> Result<Self, Error> {
-        window.check()?.by_insertion()?;
+        window.by_insertion()?;
         let words = usize::try_from(shape.nbytes() / 8).unwrap_or(usize::MAX);
         Ok(Self::assemble(shape, Clock::new(window, BY_INSERTION), seed, Words::zeroed(words)?))
     }

@@ -16,7 +16,7 @@ use super::{Filter, Lines};
 use crate::Error;
 use crate::batch::{Aged, Engine};
 use crate::bits::{Address, scale};
-use crate::clock::{Clock, Window};
+use crate::clock::{BY_INSERTION, Clock, Window};
 use crate::layout::Layout;
 use crate::packed;
 use crate::sizing::runs::Accesses;
@@ -155,11 +155,10 @@ impl Swamp {
 
     /// An empty filter for windows of insertions.
     pub fn new(shape: Shape, window: Window, seed: u64) -> Result<Self, Error> {
-        let window = window.check()?;
         let insertions = shape.check_window(window)?;
         let bytes = shape.nbytes(insertions);
         let len = usize::try_from(bytes / 8).map_err(|_| Error::Memory { bytes })?;
-        Ok(Self::assemble(shape, insertions, Clock::new(window, u32::MAX), seed, Words::zeroed(len)?))
+        Ok(Self::assemble(shape, insertions, Clock::new(window, BY_INSERTION), seed, Words::zeroed(len)?))
     }
 
     /// The filter that [`parameters`](Filter::parameters) gave these values for, with these cells, its clock as
@@ -173,7 +172,7 @@ impl Swamp {
         let &[slots, remainder_bits, ..] = parameters else {
             return Err(damaged());
         };
-        let clock = resume(u32::MAX);
+        let clock = resume(BY_INSERTION);
         let shape = Shape::new(slots, narrow(remainder_bits)?).map_err(as_damage)?;
         let insertions = shape.check_window(clock.window()).map_err(as_damage)?;
         check_cells(&words, shape.nbytes(insertions) / 8)?;

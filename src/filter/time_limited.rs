@@ -285,7 +285,8 @@ impl Engine for Slices {
             let (newest, words) = (&self.table[..self.shape.k as usize], self.words.to_mut()?);
             let address = Address::of(words);
             in_flight(
-                &hashes[i..i + run],
+                hashes,
+                i..i + run,
                 |hash| Self::fetch(newest, address, hash),
                 |_, hash| Self::set(newest, words, hash),
             );
@@ -307,9 +308,10 @@ impl Engine for Slices {
             let start = if Some(now) == self.clock.latest() { i64::MIN } else { now };
             let alike = |_| start..self.last_moment(live).saturating_add(1);
             let run = at.run(i, hashes.len(), alike).map_or(hashes.len() - i, |(_, run)| run);
-            let (live, present) = (&self.table[..live], &mut present[i..i + run]);
+            let live = &self.table[..live];
             in_flight(
-                &hashes[i..i + run],
+                hashes,
+                i..i + run,
                 |hash| Self::fetch(live, address, hash),
                 |j, hash| present[j] = Self::contains(live, self.k(), words, hash),
             );
@@ -341,10 +343,10 @@ impl Engine for Slices {
             }
             let (live, newest, words) = (&self.table[..live], &self.table[..k], self.words.to_mut()?);
             let address = Address::of(words);
-            let seen = &mut seen[i..i + run];
-            let (mut inserted, mut last) = (0, 0);
+            let (mut inserted, mut last) = (0, i);
             in_flight(
-                &hashes[i..i + run],
+                hashes,
+                i..i + run,
                 |hash| Self::fetch(live, address, hash),
                 |j, hash| {
                     seen[j] = Self::contains(live, k, words, hash);
@@ -355,7 +357,7 @@ impl Engine for Slices {
                 },
             );
             if inserted > 0 {
-                self.clock.reach(at.latest(i..i + last + 1));
+                self.clock.reach(at.latest(i..last + 1));
                 self.count(inserted, self.now(i64::MIN))?;
             }
             self.clock.reach(at.latest(i..i + run));

@@ -21,7 +21,7 @@ use crate::sizing::slices::Slices;
 /// Parameters
 /// ----------
 /// window : int
-///     The last so many insertions, at most 2**32 - 1. Spans of time are not counted: `AgePartitionedBloomFilter` takes
+///     The last so many insertions, at most 2**32. Spans of time are not counted: `AgePartitionedBloomFilter` takes
 ///     them.
 /// fpr : float
 ///     Most that the chance of reporting a key never inserted may be, with a window of distinct keys and none before

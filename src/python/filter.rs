@@ -3,24 +3,22 @@
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyTuple};
 
+use super::batch::Batch;
 use super::errors::file_error;
 use super::keys::{hash_key, read_keys};
 use super::saving::Cells;
 use super::times::OwnedMoments;
+use super::whole::Whole;
 use super::wrap;
 use crate::clock::{Clock, Moments, Window};
+use crate::filter;
 use crate::format;
-use crate::key::{KeyHasher, Keys};
+use crate::key::KeyHasher;
 use crate::words::Words;
-use crate::{Error, filter};
-
-/// Keys hashed at a time: their hashes take 32 KiB, two thirds of a first-level cache.
-const BLOCK: usize = 4096;
-/// Keys between two looks at signals, so that Ctrl-C works: some 20 ms.
-const PATIENCE: usize = 1 << 20;
 
 /// What every filter does. Not constructed itself: take one of its subclasses.
 ///
@@ -65,33 +63,19 @@ impl Filter {
         py.detach(|| *self.read().engine().clock())
     }
 
-    /// Hashes a batch block by block and hands each to `act` with its moments and its place. The lock is taken by
-    /// `act`, and not held while signals are looked at: their handlers may use the filter.
+    /// Reads keys and moments, which are refused here or not at all.
     pub(super) fn batch(
         &self,
         py: Python<'_>,
         keys: &Bound<'_, PyAny>,
         at: Option<&Bound<'_, PyAny>>,
         in_order: bool,
-        mut act: impl FnMut(&[u64], Moments<'_>, usize) -> Result<(), Error> + Send,
-    ) -> PyResult<usize> {
-        let keys: Keys = read_keys(keys, self.hasher)?;
+    ) -> PyResult<Batch> {
+        let keys = read_keys(keys, self.hasher)?;
         let clock = self.clock(py);
         let moments = OwnedMoments::read(at, &clock, keys.len())?;
-        py.detach(|| {
-            clock.check(moments.borrow(), in_order)?;
-            let mut hashes = [0; BLOCK];
-            for start in (0..keys.len()).step_by(BLOCK) {
-                let end = keys.len().min(start + BLOCK);
-                let hashes = &mut hashes[..end - start];
-                keys.fill(start, hashes);
-                act(hashes, moments.borrow().slice(start..end), start)?;
-                if end / PATIENCE != start / PATIENCE {
-                    Python::attach(|py| py.check_signals())?;
-                }
-            }
-            Ok(keys.len())
-        })
+        py.detach(|| clock.check(moments.borrow(), in_order))?;
+        Ok(Batch { keys, moments })
     }
 
     /// Insertions as they are, nanoseconds as seconds.
@@ -134,7 +118,8 @@ impl Filter {
     /// 2
     #[pyo3(signature = (keys, *, at=None))]
     fn insert(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        self.batch(py, keys, at, true, |hashes, at, _| self.write().engine_mut().insert(hashes, at))?;
+        let insert = |hashes: &[u64], at: Moments<'_>, _: &mut [()]| self.write().engine_mut().insert(hashes, at);
+        self.batch(py, keys, at, true)?.run(py, 1, insert)?;
         Ok(())
     }
 
@@ -147,6 +132,9 @@ impl Filter {
     /// at : time or n times, optional
     ///     When to ask for, for a window of time: numbers are Unix seconds, or datetimes. The default is now. The
     ///     filter stays as it is.
+    /// threads : int, default 1
+    ///     How many threads share the batch, in blocks of 4096 keys; the answers are the same. Keys that are Python
+    ///     objects are hashed by one of them.
     ///
     /// Returns
     /// -------
@@ -157,7 +145,7 @@ impl Filter {
     /// Raises
     /// ------
     /// TypeError, ValueError
-    ///     As `insert`.
+    ///     As `insert`, or if `threads` is less than 1.
     ///
     /// Examples
     /// --------
@@ -165,19 +153,22 @@ impl Filter {
     /// >>> f.insert(["a", "b"])
     /// >>> f.query(["a", "b", "c"])
     /// array([ True,  True, False])
-    #[pyo3(signature = (keys, *, at=None))]
+    #[pyo3(signature = (keys, *, at=None, threads=Whole::new(1)),
+        text_signature = "($self, keys, *, at=None, threads=1)")]
     fn query<'py>(
         &self,
         py: Python<'py>,
         keys: &Bound<'_, PyAny>,
         at: Option<&Bound<'_, PyAny>>,
+        threads: Whole,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let mut present = Vec::new();
-        self.batch(py, keys, at, false, |hashes, at, start| {
-            present.resize(start + hashes.len(), false);
-            self.read().engine().query(hashes, at, &mut present[start..])
-        })?;
-        Ok(present.into_pyarray(py))
+        let threads = match threads.within("threads")? {
+            0 => return Err(PyValueError::new_err("threads must be at least 1, got 0")),
+            threads => threads,
+        };
+        let query =
+            |hashes: &[u64], at: Moments<'_>, present: &mut [bool]| self.read().engine().query(hashes, at, present);
+        Ok(self.batch(py, keys, at, false)?.run(py, threads, query)?.into_pyarray(py))
     }
 
     /// Tell for each key in order whether it was there, then insert it.
@@ -217,12 +208,10 @@ impl Filter {
         at: Option<&Bound<'_, PyAny>>,
         refresh: bool,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let mut seen = Vec::new();
-        self.batch(py, keys, at, true, |hashes, at, start| {
-            seen.resize(start + hashes.len(), false);
-            self.write().engine_mut().duplicated(hashes, at, refresh, &mut seen[start..])
-        })?;
-        Ok(seen.into_pyarray(py))
+        let duplicated = |hashes: &[u64], at: Moments<'_>, seen: &mut [bool]| {
+            self.write().engine_mut().duplicated(hashes, at, refresh, seen)
+        };
+        Ok(self.batch(py, keys, at, true)?.run(py, 1, duplicated)?.into_pyarray(py))
     }
 
     /// Insert one key.

@@ -1,6 +1,7 @@
 //! The Python module `lately._core`: thin, since everything it offers is done elsewhere.
 
 mod age_partitioned;
+mod batch;
 mod counting;
 mod errors;
 mod filter;

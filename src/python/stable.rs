@@ -20,7 +20,7 @@ use crate::sizing::stable::{Shape, choose};
 /// Parameters
 /// ----------
 /// window : int
-///     Nominal, at most 2**32 - 1: of the keys inserted exactly so many insertions ago, a tenth at most is forgotten, in
+///     Nominal, at most 2**32: of the keys inserted exactly so many insertions ago, a tenth at most is forgotten, in
 ///     expectation; of younger ones less, of older ones more. Some keys are remembered much longer: `slack` has no bound
 ///     here, and is 2**64 - 1.
 /// fpr : float

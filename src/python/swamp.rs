@@ -9,6 +9,7 @@ use pyo3::types::PyType;
 use super::filter::Filter;
 use super::whole::Whole;
 use super::{budget, times, wrap};
+use crate::clock::Moments;
 use crate::filter;
 use crate::sizing::swamp::{Shape, choose};
 
@@ -147,13 +148,11 @@ impl Swamp {
         keys: &Bound<'_, PyAny>,
     ) -> PyResult<Bound<'py, PyArray1<u64>>> {
         let base = slf.as_super().get();
-        let mut counts = Vec::new();
-        base.batch(py, keys, None, false, |hashes, _, start| {
-            counts.resize(start + hashes.len(), 0);
-            base.with(|filter| swamp(filter).count(hashes, &mut counts[start..]));
+        let count = |hashes: &[u64], _: Moments<'_>, counts: &mut [u64]| {
+            base.with(|filter| swamp(filter).count(hashes, counts));
             Ok(())
-        })?;
-        Ok(counts.into_pyarray(py))
+        };
+        Ok(base.batch(py, keys, None, false)?.run(py, 1, count)?.into_pyarray(py))
     }
 
     /// Estimate how many different keys were inserted within the window.

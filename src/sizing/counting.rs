@@ -16,7 +16,7 @@ pub const BITS: u32 = 4;
 ///
 /// For a window of a million keys at 1 % that gives k = 4: 42 bits of counters per key beside 64 of the queue.
 pub fn choose(window: Window, budget: Budget) -> Result<Slices, Error> {
-    let window = window.check()?.by_insertion()?;
+    let window = window.by_insertion()?;
     match budget {
         Budget::Rate(fpr) => Slices::for_rate(window, fpr),
         Budget::Bytes(bytes) => {

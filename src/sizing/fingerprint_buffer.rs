@@ -1,9 +1,9 @@
 //! The shape of a fingerprint buffer (paper 5, section 6.2): what it costs and what it promises.
 
 use super::age_partitioned::Budget;
+use super::fill;
 use super::runs::Accesses;
 use super::swamp::fingerprints;
-use super::{exact_window, fill};
 use crate::Error;
 use crate::clock::Window;
 
@@ -28,7 +28,7 @@ impl Shape {
 
     /// The insertions of a window that can be kept.
     pub fn check_window(&self, window: Window) -> Result<u64, Error> {
-        exact_window(window, "FingerprintBuffer")
+        window.by_insertion()
     }
 
     /// R: different fingerprints, 2^bph - 1, since 0 is an empty place.
@@ -78,7 +78,7 @@ impl Shape {
 
 /// The shape for a window and a budget: the fewest bits with the rate, or the most in the bytes.
 pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
-    let insertions = exact_window(window, "FingerprintBuffer")?;
+    let insertions = window.by_insertion()?;
     match budget {
         Budget::Rate(fpr) => {
             // R = 2^bits - 1 is at least as many as needed.

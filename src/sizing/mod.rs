@@ -20,21 +20,3 @@ pub mod stable;
 pub mod swamp;
 pub mod time_limited;
 pub mod timing;
-
-use crate::Error;
-use crate::clock::Window;
-
-/// The insertions of a window for a filter that keeps each by itself: 1 to 2^32, and no span of time. A filter of
-/// bounded memory would have to write over keys of the span in a burst.
-fn exact_window(window: Window, filter: &str) -> Result<u64, Error> {
-    match window.check()? {
-        Window::Count { insertions } if insertions <= 1 << 32 => Ok(insertions),
-        Window::Count { insertions } => {
-            Err(Error::value(format!("window must be at most 2**32 insertions, got {insertions}")))
-        }
-        Window::Time { .. } => Err(Error::value(format!(
-            "window must be a number of insertions: {filter} has room for so many keys, and in a span of time there \
-             may be more; for a span of time take AgePartitionedBloomFilter"
-        ))),
-    }
-}

@@ -156,7 +156,7 @@ impl Shape {
 /// - [`Budget::Bytes`]: each gets all bytes and the most decrements; of those with at most twice the least rate the
 ///   same.
 pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
-    let window = window.check()?.by_insertion()?;
+    let window = window.by_insertion()?;
     let kinds = (1..=MOST_SLICES).flat_map(|k| WIDTHS.map(|bits| (k, bits)));
     let touched = |shape: &Shape| (shape.slices.k, shape.decrements * u64::from(shape.bits));
     match budget {

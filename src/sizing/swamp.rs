@@ -1,7 +1,7 @@
 //! The shape of a SWAMP (Assaf, Ben Basat, Einziger, Friedman, INFOCOM 2018): what it costs and what it promises.
 
 use super::age_partitioned::{Budget, MAX_BYTES};
-use super::{exact_window, fill};
+use super::fill;
 use crate::Error;
 use crate::clock::Window;
 
@@ -42,7 +42,7 @@ impl Shape {
     /// The insertions of a window that this table has room for: fewer than its slots, since as many occurrences take at
     /// most as many slots, and a search ends at an empty one.
     pub fn check_window(&self, window: Window) -> Result<u64, Error> {
-        let insertions = exact_window(window, "Swamp")?;
+        let insertions = window.by_insertion()?;
         if insertions >= self.slots {
             return Err(Error::value(format!(
                 "slots must be more than the window's {insertions} insertions, got {}",
@@ -101,7 +101,7 @@ impl Shape {
 ///
 /// Every bit of the remainder is tried, each with the fewest (or most) slots that do.
 pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
-    let insertions = exact_window(window, "Swamp")?;
+    let insertions = window.by_insertion()?;
     let least_slots = (insertions * MOST_LOADED.1).div_ceil(MOST_LOADED.0).max(insertions + 1).next_multiple_of(64);
     let shapes = |slots: &dyn Fn(u32) -> Option<u64>| -> Vec<Shape> {
         (1..=57).filter_map(|bits| Shape::new(slots(bits)?, bits).ok()).collect()

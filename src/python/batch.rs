@@ -1,0 +1,81 @@
+//! A batch of keys on its way through a filter: hashed block by block where it is used, with an eye on signals.
+
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use pyo3::prelude::*;
+
+use super::times::OwnedMoments;
+use crate::Error;
+use crate::clock::Moments;
+use crate::key::Keys;
+
+/// Keys hashed at a time: their hashes take 32 KiB, two thirds of a first-level cache.
+const BLOCK: usize = 4096;
+/// Keys between two looks at signals, so that Ctrl-C works: some 20 ms.
+const PATIENCE: usize = 1 << 20;
+
+/// Keys that have been read, and their moments, which fit them.
+pub struct Batch {
+    pub keys: Keys,
+    pub moments: OwnedMoments,
+}
+
+impl Batch {
+    /// What `act` answers to each key. It is called with a block of hashes, their moments and the place for the answers;
+    /// block after block, or on several threads, which take the blocks in turn. An error or a signal ends it.
+    ///
+    /// `act` takes the lock of the filter, which is not held while signals are looked at: their handlers may use it.
+    pub fn run<T: Clone + Default + Send>(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        act: impl Fn(&[u64], Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
+    ) -> PyResult<Vec<T>> {
+        py.detach(|| {
+            let len = self.keys.len();
+            let mut answers = Vec::new();
+            for start in (0..len).step_by(PATIENCE) {
+                if start > 0 {
+                    Python::attach(|py| py.check_signals())?;
+                }
+                answers.resize(len.min(start + PATIENCE), T::default());
+                self.stretch(start, &mut answers[start..], threads, &act)?;
+            }
+            Ok(answers)
+        })
+    }
+
+    /// [`run`](Self::run) for as many keys from `start` on as there are answers.
+    fn stretch<T: Send>(
+        &self,
+        start: usize,
+        answers: &mut [T],
+        threads: usize,
+        act: &(impl Fn(&[u64], Moments<'_>, &mut [T]) -> Result<(), Error> + Sync),
+    ) -> Result<(), Error> {
+        let threads = threads.min(answers.len().div_ceil(BLOCK));
+        let blocks = Mutex::new((start..).step_by(BLOCK).zip(answers.chunks_mut(BLOCK)));
+        let next = || blocks.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let work = || {
+            let mut hashes = [0; BLOCK];
+            while let Some((start, answers)) = next() {
+                let hashes = &mut hashes[..answers.len()];
+                self.keys.fill(start, hashes);
+                act(hashes, self.moments.borrow().slice(start..start + answers.len()), answers)?;
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            // Where a thread cannot be had, the others do its work.
+            let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+            let helpers: Vec<_> = (1..threads).map_while(spawn).collect();
+            let done = work();
+            helpers
+                .into_iter()
+                .map(|helper| helper.join().unwrap_or_else(|panic| resume_unwind(panic)))
+                .fold(done, Result::and)
+        })
+    }
+}
