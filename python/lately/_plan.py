@@ -243,7 +243,7 @@ def plan(
             continue
         try:
             choices.append(_choice(name, family, window, slack, request))
-        except ValueError as error:
+        except (ValueError, MemoryError) as error:
             refused[name] = str(error)
             errors.append(str(error))
     if not choices:
