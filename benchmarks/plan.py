@@ -25,7 +25,7 @@ REQUESTS = {
 # Keys in an hour that nobody told the planner of.
 UNTOLD = 1_000_000
 HEADER = """\
-| request | filter | misses | fpr | fresh keys reported | bytes | bytes held | slack | gone keys reported | NPWS | measured |
+| request | filter | misses | fpr | fresh reported | bytes | held | slack | gone reported | NPWS | measured |
 |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"""
 
 

@@ -18,7 +18,6 @@ REQUESTS = {
     "an hour, late": {"window": "1h", "fpr": 0.01, "capacity": 20_000, "lateness": "5min"},
     "an hour, unknown": {"window": "1h", "fpr": 0.001},
     "16 KiB": {"window": 20_000, "nbytes": 1 << 14},
-    "64 KiB": {"window": 20_000, "nbytes": 1 << 16},
 }
 CASES = [
     pytest.param(request, choice, id=f"{name}: {choice.name}")
