@@ -14,59 +14,81 @@ from matplotlib.figure import Figure
 from tqdm import tqdm
 
 import lately
+from lately._families import FAMILIES
 
 HERE = Path(__file__).parent
 WINDOW = 10_000
 FPR = 0.01
-# One colour per filter in all plots.
-NAMES = sorted(choice.name for choice in lately.plan(WINDOW, FPR).choices)
-COLOURS = {name: f"C{i}" for i, name in enumerate(NAMES)}
+# One colour for a class in all plots, and one kind of line for a size of blocks.
+KINDS = list(dict.fromkeys(family.kind for family in FAMILIES.values()))
+LINES = {None: "-", 64: ":", 512: "--"}
+
+
+def look(name: str) -> dict[str, str]:
+    """Colour, line and label of a family."""
+    family = FAMILIES[name]
+    return {"color": f"C{KINDS.index(family.kind)}", "ls": LINES[family.layout.get("block_bits")], "label": name}
+
+
+def legend(figure: Figure, axes: Axes) -> None:
+    """Names in the order of the list of families, beside the plot."""
+    shown = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    names = [name for name in FAMILIES if name in shown]
+    figure.legend([shown[name] for name in names], names, loc="outside right upper", frameon=False, fontsize="small")
 
 
 def decay(figure: Figure) -> None:
     """Share of keys reported by age, over all phases of a generation."""
     axes = figure.subplots()
-    ages = np.linspace(1, 2.2 * WINDOW, 221).astype(int)
-    for choice in tqdm(lately.plan(WINDOW, FPR).choices, desc="decay"):
+    ages = np.linspace(0.6 * WINDOW, 2.2 * WINDOW, 161).astype(int)
+    # A key a millisecond, for the filter that keeps windows of time alone.
+    choices = [*lately.plan(WINDOW, FPR).choices, *lately.plan(f"{WINDOW}ms", FPR).choices]
+    for choice in tqdm(choices, desc="decay"):
         f = choice.build()
-        f.insert(np.arange(4 * WINDOW))
+        timed = isinstance(f.window, float)
+        keys = np.arange(10 * WINDOW)
         reported = np.zeros(len(ages))
         # A step that divides no generation meets every phase alike.
-        phases = 401
+        phases = 1601
         for _ in range(phases):
-            f.insert(f.inserted + np.arange(37))
-            reported += f.query(f.inserted - ages)
-        axes.plot(ages / WINDOW, reported / phases, color=COLOURS[choice.name], label=choice.name)
+            f.insert(keys, **({"at": keys.astype("M8[ms]")} if timed else {}))
+            reported += f.query(keys[-1] + 1 - ages, **({"at": keys[-1].astype("M8[ms]")} if timed else {}))
+            keys = keys[-1] + 1 + np.arange(37)
+        axes.plot(ages / WINDOW, reported / phases, **look(choice.name))
     axes.axvline(1, color="gray", lw=0.8, ls=":")
     axes.set(xlabel="age of the key, in windows", ylabel="share reported", title=f"How keys are forgotten, fpr {FPR:g}")
-    axes.legend(frameon=False, fontsize="x-small", ncols=2)
+    legend(figure, axes)
 
 
-def memory(axes: Axes, requests: list[tuple[float, dict[str, float]]]) -> None:
+def memory(figure: Figure, requests: list[tuple[float, dict[str, float]]]) -> Axes:
     """Bits per key of each filter over what is asked for."""
+    axes = figure.subplots()
     curves: dict[str, list[tuple[float, float]]] = {}
     for x, request in tqdm(requests, desc="memory"):
         for choice in lately.plan(WINDOW * 100, **request).choices:
             curves.setdefault(choice.name, []).append((x, choice.bits_per_key))
     for name, points in curves.items():
-        axes.plot(*zip(*points, strict=True), marker=".", color=COLOURS[name], label=name)
-    axes.set(ylabel="bits per key of the window", xscale="log", ylim=(0, 100))
-    axes.legend(frameon=False, fontsize="x-small", ncols=2)
+        axes.plot(*zip(*points, strict=True), **look(name))
+    ticks = [10, 20, 50, 100, 200]
+    axes.set(ylabel="bits per key of the window", xscale="log", yscale="log", ylim=(ticks[0], ticks[-1]))
+    axes.set_yticks(ticks, [str(tick) for tick in ticks])
+    axes.set_yticks([], minor=True)
+    axes.grid(axis="y", lw=0.4)
+    legend(figure, axes)
+    return axes
 
 
 def by_rate(figure: Figure) -> None:
     """What a lower rate of false positives costs."""
-    axes = figure.subplots()
-    memory(axes, [(fpr, {"fpr": fpr}) for fpr in np.logspace(-6, -1, 16)])
-    axes.set(xlabel="highest chance of a false positive", title="Memory by rate, slack of half a window")
+    axes = memory(figure, [(fpr, {"fpr": fpr}) for fpr in np.logspace(-6, -1, 26)])
+    axes.set(xlabel="highest chance of a false positive", title="Memory by rate, slack left to its default")
     axes.invert_xaxis()
 
 
 def by_slack(figure: Figure) -> None:
     """What a sharper edge of the window costs."""
-    axes = figure.subplots()
-    shares = np.logspace(-1.7, 0, 12)
-    memory(axes, [(share, {"fpr": FPR, "slack": int(share * WINDOW * 100)}) for share in shares])
+    shares = np.logspace(-2, 0, 41)
+    axes = memory(figure, [(share, {"fpr": FPR, "slack": int(share * WINDOW * 100)}) for share in shares])
     axes.set(xlabel="longest slack, in windows", title=f"Memory by slack, fpr {FPR:g}")
 
 

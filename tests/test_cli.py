@@ -23,7 +23,9 @@ import pytest
 import zstandard
 
 import lately
+from lately._families import DEFAULT, FAMILIES
 from lately.cli import main
+from lately.cli.report import Mistakes
 
 # In a process of its own, Ctrl-C works even where the tests themselves run in the background, deaf to it.
 COMMAND = """
@@ -797,6 +799,79 @@ def test_a_closed_pipe(tmp_path, count):
     assert not state.exists()
 
 
+# The filter
+
+
+def times(source):
+    """The same lines as CSV, ten to a second."""
+    return b"t,k\n" + b"".join(b"%d,%b" % (i // 10, line) for i, line in enumerate(source))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_filter_passes_on_what_is_new(tmp_path, dedupe, name):
+    family = FAMILIES[name]
+    # A line comes again after 30 in the mean, and never after 500; for 30 lines a rate of 10^-6 is none.
+    lines = some_lines(3000, 30)
+    (tmp_path / "a.txt").write_bytes(b"".join(lines))
+    (tmp_path / "a.csv").write_bytes(times(lines))
+    counted = (tmp_path / "a.txt", "--window", 500)
+    timed = (tmp_path / "a.csv", "--window", "50s", "--capacity", 500, "--key", "k", "--time", "t")
+    arguments = timed if family.windows == "unknown rate" else counted
+    ended = dedupe(*arguments, "--fpr", 1e-6, "--filter", name)
+    assert ended.status == 0, ended.err
+    kept = [line.split(b",")[-1] for line in ended.out.splitlines(keepends=True) if line != b"t,k\n"]
+    if family.promise:
+        assert kept == unique(lines)
+    else:
+        assert set(kept) == set(lines)
+    report = ended.err.splitlines()
+    assert report[5].startswith(f"filter     {name}, ")
+    assert ("may miss" in report[4]) is not family.promise
+    assert ("no repeat after that" in report[4]) == (family.windows == "insertions" and family.promise)
+    ended = dedupe(*(counted if arguments is timed else timed), "--fpr", 1e-6, "--filter", name)
+    assert ended.status == (0 if family.windows == "any" else 1)
+    if family.windows != "any":
+        why = ["--capacity is for windows of time", "has no windows of time", "window must be a span of time"]
+        assert any(words in ended.err for words in why)
+
+
+def test_a_rate_that_nobody_knows(tmp_path, dedupe):
+    (tmp_path / "a.csv").write_bytes(times(some_lines(40_000, 10**9)))
+    options = (tmp_path / "a.csv", "--key", "k", "--time", "t", "--window", "1000s", "--fpr", 0.01)
+    ended = dedupe(*options)
+    assert "--filter time-limited" in ended.err
+    ended = dedupe(*options, "--filter", "time-limited", "--state", tmp_path / "s", "--quiet")
+    assert (ended.status, ended.err) == (0, "")
+    assert dedupe(*options, "--filter", "time-limited", "--state", tmp_path / "s").err.startswith("lately: error")
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_state_of_another_family(tmp_path, dedupe, name):
+    (tmp_path / "a.txt").write_bytes(b"t,k\n1,2\n")
+    window = ("--window", "1s") if FAMILIES[name].windows == "unknown rate" else ("--window", 1000)
+    options = (tmp_path / "a.txt", "--format", "csv", *(("--time", "t") if window[1] == "1s" else ()))
+    options = (*options, "--state", tmp_path / "s", "--fpr", 0.01)
+    assert dedupe(*options, *window, "--filter", name).status == 0
+    assert f"filter     {name}, " in dedupe(*options).err  # which the state knows
+    assert dedupe(*options, "--filter", name).status == 0
+    before = (tmp_path / "s").read_bytes()
+    other = "swamp" if name == "counting" else "counting"
+    ended = dedupe(*options, "--filter", other)
+    assert ended.status == 1
+    assert f"--filter {other} contradicts the state in {tmp_path}/s, whose filter is {name}" in ended.err
+    assert (tmp_path / "s").read_bytes() == before
+
+
+def test_memory_that_grows_is_looked_at_less_often():
+    """To ask for the rate reads all of it; per record that must not grow."""
+    f = lately.TimeLimitedBloomFilter("1h", 0.001)
+    mistakes = Mistakes(f)
+    before = f.nbytes, mistakes.every
+    f.insert(range(10**6), at=0)
+    assert f.nbytes > 50 * before[0]
+    assert mistakes.every / f.nbytes > 0.2 * before[1] / before[0]
+
+
 # The report
 
 
@@ -809,7 +884,9 @@ def test_report(tmp_path, dedupe):
     assert re.fullmatch(r"dropped    2 as repeats; \d\S* of them by mistake, in expectation", lines[2])
     assert lines[3] == "malformed  1, passed over"
     assert lines[4].startswith("window     1,000 records (a repeat up to 1,500 later ")
-    assert lines[5].startswith(f"filter     {made.nbytes:,} bytes; rate of mistakes: planned for {made.fpr:.3g}, ")
+    assert lines[5].startswith(
+        f"filter     age-partitioned-512, {made.nbytes:,} bytes; rate of mistakes: planned for {made.fpr:.3g}, "
+    )
     assert dedupe(tmp_path / "a.txt", "--window", 1000, "--skip-bad", "--quiet").err == ""
 
 
@@ -877,7 +954,10 @@ def test_version_and_help(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["dedupe", "--help"])
     assert ended.value.code == 0
-    assert "default: 0.001" in " ".join(capsys.readouterr().out.split())
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "default: 0.001" in shown
+    assert all(f" {name} " in shown for name in FAMILIES)
+    assert f" {DEFAULT} (default)" in shown
 
 
 @pytest.mark.parametrize(
@@ -885,6 +965,7 @@ def test_version_and_help(capsys):
     [
         ([], "COMMAND"),
         (["dedupe", "--window", "ten"], "must be a span of time such as '10min'"),
+        (["dedupe", "--filter", "sieve"], "'guarded-epoch-512'"),
         (["dedupe", "--lateness", "10"], "must be a span of time"),
         (["dedupe", "--key", "a,,b"], "names of fields between commas"),
         (["dedupe", "--delimiter", "ab"], "one character is needed"),

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lately
+from lately._families import FAMILIES, Family
 
 
 def check(keys, answers, clock, window, slack, refresh, fpr):
@@ -76,6 +77,61 @@ def test_times(window, late, refresh):
     slack = lateness + (window + lateness) / 2 + 1e-5
     fresh = check(keys.tolist(), answers, latest.tolist(), window, slack, refresh, fpr)
     assert fresh > 5000
+
+
+COUNTED = {name: family for name, family in FAMILIES.items() if family.windows != "unknown rate"}
+TIMED = {name: family for name, family in FAMILIES.items() if family.windows != "insertions"}
+
+
+def choice(name):
+    """The planner's row of a family; its own window and rate are of no account."""
+    return next(row for row in lately.plan(77, 0.3).choices if row.name == name)
+
+
+@pytest.mark.parametrize("refresh", [True, False])
+@pytest.mark.parametrize("name", COUNTED)
+def test_insertions_in_every_family(name, refresh):
+    keys, window, fpr = stream(8000), 500, 0.01
+    answers = lately.duplicated(keys, window, fpr=fpr, refresh=refresh, filter=choice(name))
+    made = COUNTED[name].make(window, fpr=fpr)
+    assert answers.tolist() == made.duplicated(keys, refresh=refresh).tolist()
+    if not COUNTED[name].layout:
+        assert (
+            answers.tolist()
+            == lately.duplicated(keys, window, fpr=fpr, refresh=refresh, filter=COUNTED[name].kind).tolist()
+        )
+    if COUNTED[name].promise:
+        assert check(keys.tolist(), answers, None, window, made.slack, refresh, fpr) > 2000
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_times_in_every_family(name):
+    n, window, fpr = 20_000, 60, 0.01
+    keys, rng = stream(n), np.random.default_rng(1)
+    at = 1_700_000_000 + np.round(np.cumsum(rng.exponential(0.1, n)) - 30 * rng.random(n), 6)
+    filter = FAMILIES[name].kind if name == "time-limited" else choice(name)
+    answers = lately.duplicated(keys, "1min", fpr=fpr, at=at, filter=filter)
+    latest = np.maximum.accumulate(at)
+    lateness = float((latest - at).max())
+    slack = lateness + (window + lateness) / 2 + 1e-5
+    assert check(keys.tolist(), answers, latest.tolist(), window, slack, True, fpr) > 3000
+
+
+@pytest.mark.parametrize("name", [name for name in TIMED if name != "time-limited"])
+def test_a_burst_keeps_the_rate_in_every_family(name):
+    n, fpr = 40_000, 0.01
+    at = np.append(1e9 + np.arange(100) * 36, 1e9 + 3600 + np.linspace(0, 1, n - 100))
+    marked = int(lately.duplicated(np.arange(n), "1h", fpr=fpr, at=at, filter=choice(name)).sum())
+    assert marked <= n * fpr + 6 * math.sqrt(n * fpr)
+
+
+def test_a_family_that_cannot_be_planned_so_is_named():
+    class Without(lately.Filter):
+        def __new__(cls, window, seed=0):
+            raise AssertionError
+
+    with pytest.raises(ValueError, match="Without has no parameter fpr"):
+        Family(Without).make(5, fpr=0.1, seed=0)
 
 
 @settings(max_examples=100, deadline=None)
@@ -180,6 +236,13 @@ def test_seeds_choose_the_mistakes():
         ({"window": 5, "fpr": 1}, ValueError, "fpr"),
         ({"window": 5, "fpr": math.nan}, ValueError, "fpr"),
         ({"window": 5, "seed": -1}, ValueError, "seed"),
+        ({"window": "1s", "at": [1, 2, 3], "filter": lately.Swamp}, ValueError, "Swamp has no windows of time"),
+        ({"window": 5, "filter": lately.TimeLimitedBloomFilter}, TypeError, "window must be a span of time"),
+        ({"window": 5, "filter": lately.Swamp(5, 0.1)}, TypeError, "one that is made has a duplicated of its own"),
+        ({"window": 5, "filter": "swamp"}, TypeError, "a choice of lately.plan; got str"),
+        ({"window": 5, "filter": lately.plan(5, 0.1)}, TypeError, "a choice of lately.plan; got Plan"),
+        ({"window": 5, "filter": lately.Filter}, TypeError, "filter must be a class"),
+        ({"window": 5, "filter": lately.Swamp, "fpr": 2}, ValueError, "fpr"),
         ({"window": 5, "keys": [1, 2j, 3]}, TypeError, "complex"),
         ({"window": 5, "keys": "abc"}, TypeError, "keys must be"),
         ({"window": 5, "keys": {"a": 1}}, TypeError, "keys must be"),

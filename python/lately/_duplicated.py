@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately import _time
-from lately._core import AgePartitionedBloomFilter
+from lately._core import Filter
+from lately._families import DEFAULT, FAMILIES, Family, generations
+from lately._plan import Choice
 
 
 def duplicated(
@@ -17,6 +19,7 @@ def duplicated(
     at: Any = None,
     refresh: bool = True,
     seed: int = 0,
+    filter: type[Filter] | Choice | None = None,
 ) -> NDArray[np.bool_]:
     """Tell for each key in order whether it was seen lately.
 
@@ -30,7 +33,7 @@ def duplicated(
     fpr : float, default 0.001
         Most that the chance may be of marking a key that was never seen, or longer ago than window and slack, in
         (0, 1). In the slack, up to half a window (or 64 keys, or what late times add) after leaving the window, a key
-        may be marked for its own sake; a filter of your own can have less.
+        may be marked for its own sake; `Swamp` has none, and a filter of your own as much as you like.
     at : n times, optional
         When each key was seen, for a window of time: numbers are Unix seconds, or datetimes. They may step back: a key
         is marked if it was seen within `window` before the latest time so far.
@@ -39,22 +42,31 @@ def duplicated(
         through again once it was last let through longer ago than the window.
     seed : int, default 0
         Seed of the key hashes.
+    filter : type of Filter or Choice, optional
+        The family to use: a class such as `GuardedEpochBloomFilter`, or a row of `plan`, of which only the family and
+        the size of blocks count. The filter itself is planned here, for `window`, `fpr` and the times of these keys;
+        one that is made has a `duplicated` of its own. The default is `AgePartitionedBloomFilter` in blocks of a cache
+        line, the fastest. Of the families, `StableBloomFilter` may miss keys, and `FingerprintBuffer` takes a time per
+        key that grows with the window. In `TimeLimitedBloomFilter` `fpr` holds for a steady rate of keys.
 
     Returns
     -------
     ndarray of bool, shape (n,)
-        True where the key was seen lately. With `refresh`, no such key is ever missed.
+        True where the key was seen lately. With `refresh`, no such key is ever missed (but by `StableBloomFilter`).
 
     Raises
     ------
     TypeError
-        If a key is of a type that has no canonical form, or a window of time comes without `at`.
+        If a key is of a type that has no canonical form, a window of time comes without `at`, or one of insertions is
+        asked of a filter that has none, or `filter` is neither a class of filters nor a `Choice`.
     ValueError
-        If a parameter is out of range, or `at` is missing a time or does not fit `keys`.
+        If a parameter is out of range, `at` is missing a time or does not fit `keys`, or the filter has no windows of
+        time or no `fpr`.
 
     See Also
     --------
     AgePartitionedBloomFilter : The filter behind this, for streams that come in batches.
+    plan : The families side by side.
 
     Examples
     --------
@@ -62,36 +74,54 @@ def duplicated(
     array([False, False,  True, False, False])
     >>> lately.duplicated(["a", "a", "a"], window="10min", at=[0, 599, 2000])
     array([False,  True, False])
+    >>> lately.duplicated(["a", "b", "a", "c", "b"], window=2, filter=lately.Swamp)
+    array([False, False,  True, False, False])
     """
+    family = _family(filter)
     if not hasattr(keys, "__len__"):
         keys = list(keys)
-    plan: dict[str, Any] = {"fpr": fpr, "block_bits": 512, "seed": seed}
     if at is None:
         if not hasattr(window, "__index__"):
             raise TypeError("a window of time needs at: when each key was seen")
         # More than the whole column need not be remembered.
-        return AgePartitionedBloomFilter(min(window, max(len(keys), 1)), **plan).duplicated(keys, refresh=refresh)
+        made = family.make(min(window, max(len(keys), 1)), fpr=fpr, seed=seed)
+        return made.duplicated(keys, refresh=refresh)
     moments = np.asarray(_time.moments(at))
     if moments.ndim == 0:
         moments = np.repeat(moments, len(keys))
-    return _filter_for(_time.span(window, "window"), moments, plan).duplicated(keys, at=at, refresh=refresh)
+    made = _planned_for(moments, family, _time.span(window, "window"), fpr=fpr, seed=seed)
+    return made.duplicated(keys, at=at, refresh=refresh)
 
 
-def _filter_for(span: int, moments: NDArray[np.int64], plan: dict[str, Any]) -> AgePartitionedBloomFilter:
+def _family(filter: object) -> Family:
+    if filter is None:
+        return FAMILIES[DEFAULT]
+    if isinstance(filter, Choice):
+        return FAMILIES[filter.name]
+    if isinstance(filter, type) and issubclass(filter, Filter) and filter is not Filter:
+        return Family(filter)
+    if isinstance(filter, Filter):
+        raise TypeError("filter must be a class, such as lately.Swamp; one that is made has a duplicated of its own")
+    raise TypeError(
+        f"filter must be a class, such as lately.Swamp, or a choice of lately.plan; got {type(filter).__name__}"
+    )
+
+
+def _planned_for(moments: NDArray[np.int64], family: Family, span: int, **request: Any) -> Filter:
     """Plan a filter for times that are all known: late by as much as they are, and as full as it gets at the peak."""
     latest = np.maximum.accumulate(moments)
     lateness = int((latest - moments).max(initial=0))
     kept = span + lateness
     capacity = 1
     while True:
-        made = AgePartitionedBloomFilter(
-            np.timedelta64(span, "ns"), capacity=capacity, lateness=np.timedelta64(lateness, "ns"), **plan
+        made = family.make(
+            np.timedelta64(span, "ns"), capacity=capacity, lateness=np.timedelta64(lateness, "ns"), **request
         )
-        generations = made.parameters["l"]
-        _, keys = np.unique(latest // -(-kept // generations), return_counts=True)
+        full = generations(made)
+        _, keys = np.unique(latest // -(-kept // full), return_counts=True)
         peak = int(keys.max(initial=1))
-        # The filter plans for capacity * kept / (span * generations) keys in each generation, rounded up.
-        needed = -(-peak * generations * span // kept)
+        # The filter plans for capacity * kept / (span * full) keys in each generation, rounded up.
+        needed = -(-peak * full * span // kept)
         if needed <= capacity:
             return made
         capacity = needed

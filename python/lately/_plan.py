@@ -3,34 +3,11 @@
 import html
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import import_module
 from typing import Any
 
-from lately._core import (
-    AgePartitionedBloomFilter,
-    Filter,
-    GuardedEpochBloomFilter,
-    Swamp,
-    TimeLimitedBloomFilter,
-    TimingBloomFilter,
-)
-
-_FAMILIES: dict[str, Callable[..., Filter]] = {
-    "age-partitioned": AgePartitionedBloomFilter,
-    "age-partitioned, blocks of a word": partial(AgePartitionedBloomFilter, block_bits=64),
-    "age-partitioned, blocks of a line": partial(AgePartitionedBloomFilter, block_bits=512),
-    "guarded epochs": GuardedEpochBloomFilter,
-    "guarded epochs, blocks of a word": partial(GuardedEpochBloomFilter, block_bits=64),
-    "guarded epochs, blocks of a line": partial(GuardedEpochBloomFilter, block_bits=512),
-    "timers": TimingBloomFilter,
-}
-
-# Exact windows of insertions, which have no slack to bound.
-_EXACT: dict[str, Callable[..., Filter]] = {"SWAMP": Swamp}
-
-# For windows of time of which nobody says how many keys they hold.
-_UNKNOWN_RATE: dict[str, Callable[..., Filter]] = {"time-limited": TimeLimitedBloomFilter}
+from lately._core import Filter
+from lately._families import FAMILIES, UNBOUNDED, Family
 
 # What a filter may cost in memory, over the smallest, to be taken because it is faster.
 _DEARER = 1.5
@@ -43,7 +20,7 @@ class Choice:
     Attributes
     ----------
     name : str
-        Its family and layout.
+        Its family, and the bits of a block where it has blocks.
     parameters : dict of str to int
         Those of its paper.
     bits_per_key : float
@@ -53,11 +30,13 @@ class Choice:
     fpr : float
         Chance that a key never inserted is reported, at the worst phase; exact in expectation.
     slack : int or float
-        How long after leaving the window a key may still be reported, in insertions or seconds.
+        How long after leaving the window a key may still be reported, in insertions or seconds; 2**64 - 1 if for ever.
     npws : float
         Keys reported in the slack, over the window, at the peak (paper 1, definition 2).
     insert, hit, miss : float
         Cache lines that an insertion writes, and that a query reads of a key that is reported and of one that is not.
+    guarantees : str
+        Whether a key of the window may be missed, whether the window is exact, and what else to know.
     """
 
     name: str
@@ -70,6 +49,7 @@ class Choice:
     insert: float
     hit: float
     miss: float
+    guarantees: str
     _make: Callable[[], Filter] = field(repr=False, compare=False)
 
     def build(self) -> Filter:
@@ -92,30 +72,30 @@ class Plan:
         The others, and why they cannot.
     """
 
-    def __init__(self, choices: list[Choice], refused: dict[str, str], *, fixed_bytes: bool, unknown: bool) -> None:
+    def __init__(self, choices: list[Choice], refused: dict[str, str], *, fixed_bytes: bool) -> None:
         self.refused = refused
-        if unknown:
-            self.choices = tuple(choices)
-            self.best = self.choices[0]
+        self.choices = tuple(sorted(choices, key=lambda choice: choice.fpr if fixed_bytes else choice.nbytes))
+        # A baseline is taken only where nothing else is left.
+        real = [choice for choice in self.choices if not FAMILIES[choice.name].baseline] or self.choices
+        first = real[0]
+        if FAMILIES[first.name].windows == "unknown rate":
+            self.best = first
             self.reason = (
                 "its memory follows the rate, where nobody says how many keys a window holds (these are its first)"
             )
             return
         if fixed_bytes:
-            self.choices = tuple(sorted(choices, key=lambda choice: choice.fpr))
-            self.best = self.choices[0]
+            self.best = first
             self.reason = "it has the least rate of false positives in so many bytes"
             return
-        self.choices = tuple(sorted(choices, key=lambda choice: choice.nbytes))
-        smallest = self.choices[0]
-        near = [choice for choice in self.choices if choice.nbytes <= _DEARER * smallest.nbytes]
+        near = [choice for choice in real if choice.nbytes <= _DEARER * first.nbytes]
         self.best = min(near, key=_lines)
-        if self.best is smallest:
-            self.reason = "it is the smallest, and none that is up to half as large again reads fewer cache lines"
+        if self.best is first:
+            self.reason = "it is the smallest, and none that is up to half as large again moves fewer cache lines"
         else:
             self.reason = (
-                f"it moves {_lines(self.best):.1f} cache lines for a new key where the smallest, {smallest.name}, "
-                f"moves {_lines(smallest):.1f}, at {self.best.nbytes / smallest.nbytes:.2f} times its memory"
+                f"it moves {_lines(self.best):.1f} cache lines for a new key where the smallest, {first.name}, "
+                f"moves {_lines(first):.1f}, at {self.best.nbytes / first.nbytes:.2f} times its memory"
             )
 
     def build(self) -> Filter:
@@ -139,10 +119,16 @@ class Plan:
         rows = [_COLUMNS, *([_text(cell) for cell in _row(choice)] for choice in self.choices)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
-            "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
+            "  ".join(
+                cell.ljust(w) if column in _WORDS else cell.rjust(w)
+                for column, cell, w in zip(_COLUMNS, row, widths, strict=True)
+            ).rstrip()
             for row in rows
         ]
-        lines += [f"not: {name}: {why}" for name, why in self.refused.items()]
+        reasons: dict[str, list[str]] = {}
+        for name, why in self.refused.items():
+            reasons.setdefault(why, []).append(name)
+        lines += [f"not {', '.join(names)}: {why}" for why, names in reasons.items()]
         return "\n".join([*lines, f"take: {self.best.name}, since {self.reason}"])
 
     def _repr_html_(self) -> str:
@@ -155,16 +141,31 @@ class Plan:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{taken}</p>"
 
 
-_COLUMNS = ["filter", "parameters", "bits per key", "bytes", "fpr", "slack", "NPWS", "insert", "hit", "miss"]
+_COLUMNS = [
+    "filter",
+    "parameters",
+    "bits per key",
+    "bytes",
+    "fpr",
+    "slack",
+    "NPWS",
+    "insert",
+    "hit",
+    "miss",
+    "guarantees",
+]
+_WORDS = {"filter", "guarantees"}
 
 
 def _row(choice: Choice) -> list[Any]:
     parameters = " ".join(f"{name}={value}" for name, value in choice.parameters.items())
     figures = [choice.bits_per_key, choice.nbytes, choice.fpr, choice.slack, choice.npws]
-    return [choice.name, parameters, *figures, choice.insert, choice.hit, choice.miss]
+    return [choice.name, parameters, *figures, choice.insert, choice.hit, choice.miss, choice.guarantees]
 
 
 def _text(cell: object) -> str:
+    if cell == UNBOUNDED:
+        return "no bound"
     if isinstance(cell, float):
         return f"{cell:,.0f}" if cell >= 1000 else f"{cell:.3g}"
     return f"{cell:,}" if isinstance(cell, int) else str(cell)
@@ -173,11 +174,6 @@ def _text(cell: object) -> str:
 def _lines(choice: Choice) -> float:
     """Cache lines moved for a new key: looked up, then inserted."""
     return choice.miss + choice.insert
-
-
-def _without_slack(family: Callable[..., Filter], window: Any, fpr: float | None, **given: Any) -> Filter:
-    given.pop("slack", None)
-    return family(window, fpr, **given)
 
 
 def plan(
@@ -194,13 +190,15 @@ def plan(
     Parameters
     ----------
     window : int or span of time
-        What "lately" means: the last so many insertions, or a span such as ``"10min"``.
+        What "lately" means: the last so many insertions, or a span such as ``"10min"``. A span says by itself that time
+        is meant.
     fpr : float
         Most that the chance of reporting a key never inserted may be. Give this or `nbytes`.
     nbytes : int
         Most bytes to use: every filter then has the least rate that fits.
     slack : int or span of time, optional
-        Longest that a key may still be reported after leaving the window. The default is half the window.
+        Longest that a key may still be reported after leaving the window. The default is half the window, and of no
+        account to the stable filter, which forgets nothing for sure.
     capacity : int, optional
         Keys expected within a window of time. Without it only the time-limited filter will do, whose memory follows the
         rate.
@@ -212,6 +210,8 @@ def plan(
     Plan
         A table, with the one to take and the reason; `build` makes it. With `nbytes` it is the one of the least rate,
         with `fpr` the one which moves the fewest cache lines among those at most half as large again as the smallest.
+        Filters that may miss a key of the window, or search all of their memory, are listed to compare with, and not
+        taken.
 
     Raises
     ------
@@ -222,45 +222,67 @@ def plan(
     --------
     >>> plan = lately.plan(window=1_000_000, fpr=0.01)
     >>> plan.best.name
-    'age-partitioned, blocks of a line'
+    'age-partitioned-512'
     >>> plan.build()
     <AgePartitionedBloomFilter window=1000000 fpr=1.00e-2 ...>
     """
-    given = {"nbytes": nbytes, "slack": slack, "capacity": capacity, "lateness": lateness}
-    given = {name: value for name, value in given.items() if value is not None}
-    choices: list[Choice] = []
-    refused: dict[str, str] = {}
     timed = not hasattr(window, "__index__")
     unknown = timed and capacity is None
-    if unknown and fpr is None:
-        raise ValueError("a window of time without capacity needs fpr: its memory follows the rate of keys")
-    families = _UNKNOWN_RATE if unknown else dict(_FAMILIES)
-    if not timed:
-        families |= {name: partial(_without_slack, family) for name, family in _EXACT.items()}
-    for name, family in families.items():
-
-        def make(family: Callable[..., Filter] = family) -> Filter:
-            return family(window, fpr, **given)
-
-        try:
-            made = make()
-        except ValueError as error:
-            refused[name] = str(error)
-            continue
-        choices.append(
-            Choice(
-                name=name,
-                parameters=made.parameters,
-                bits_per_key=made.bits_per_key,
-                nbytes=made.nbytes,
-                fpr=made.fpr,
-                slack=made.slack,
-                npws=made.npws,
-                **made.cache_lines,
-                _make=make,
-            )
+    if unknown and (fpr is None or nbytes is not None):
+        raise ValueError(
+            "a window of time without capacity needs fpr, and no nbytes: its memory follows the rate of keys"
         )
+    given = {"fpr": fpr, "nbytes": nbytes, "capacity": capacity, "lateness": lateness}
+    request = {name: value for name, value in given.items() if value is not None}
+    choices: list[Choice] = []
+    refused: dict[str, str] = {}
+    errors: list[str] = []
+    for name, family in FAMILIES.items():
+        if why := _unsuited(family, timed=timed, unknown=unknown):
+            refused[name] = why
+            continue
+        try:
+            choices.append(_choice(name, family, window, slack, request))
+        except (ValueError, MemoryError) as error:
+            refused[name] = str(error)
+            errors.append(str(error))
     if not choices:
-        reasons = dict.fromkeys(refused.values())
-        raise ValueError("; ".join(reasons))
-    return Plan(choices, refused, fixed_bytes=nbytes is not None, unknown=unknown)
+        raise ValueError("; ".join(dict.fromkeys(errors)))
+    return Plan(choices, refused, fixed_bytes=nbytes is not None)
+
+
+def _unsuited(family: Family, *, timed: bool, unknown: bool) -> str:
+    """Say why a family has no such windows, or nothing if it has."""
+    if timed and family.windows == "insertions":
+        return "windows of insertions only"
+    if unknown and family.windows == "any":
+        return "capacity is needed, the number of keys expected within the window"
+    if family.windows == "unknown rate" and not unknown:
+        return "windows of time without a capacity, which its memory would not keep to"
+    return ""
+
+
+def _choice(name: str, family: Family, window: Any, slack: Any, request: dict[str, Any]) -> Choice:
+    """Plan a filter, and take down its figures."""
+    bounded = slack is not None and family.takes("slack")
+
+    def make() -> Filter:
+        return family.make(window, **request, **({"slack": slack} if bounded else {}))
+
+    made = make()
+    if slack is not None and not bounded and made.slack > slack:
+        raise ValueError("its slack cannot be bounded")
+    no_miss = "no miss, exact" if made.slack == 0 else "no miss"
+    kept = no_miss if family.promise else "may miss"
+    return Choice(
+        name=name,
+        parameters=made.parameters,
+        bits_per_key=made.bits_per_key,
+        nbytes=made.nbytes,
+        fpr=made.fpr,
+        slack=made.slack,
+        npws=made.npws,
+        **made.cache_lines,
+        guarantees=f"{kept}; {family.note}" if family.note else kept,
+        _make=make,
+    )

@@ -9,6 +9,7 @@ from contextlib import suppress
 from types import FrameType
 
 from lately import __version__, _time
+from lately._families import DEFAULT, FAMILIES
 from lately.cli.dedupe import dedupe
 from lately.cli.errors import CliError
 from lately.cli.filters import FPR
@@ -19,6 +20,8 @@ Pass on every record whose key was not seen lately, as it came, byte for byte; d
 
 No repeat within the window is missed. A new record is dropped by mistake with a chance of at most --fpr; the report at
 the end, on standard error, says how many that are in expectation. Memory does not grow with the input.
+
+So it is with every --filter but two: stable misses some repeats, and the memory of time-limited follows the rate.
 """
 
 _EXAMPLES = """\
@@ -31,6 +34,9 @@ examples:
         read a pipe: say what it holds (gzip and zstd are recognised here, too)
   lately dedupe monday.csv --key id --window 1000000 --state seen.lately --output new.csv
         carry on, the next time, with what was seen up to now
+
+filters (a number: in blocks of so many bits; lately.plan in Python puts them side by side):
+{filters}
 
 exit status:
   0 done; 1 an error, files are as they were; 2 wrong usage; 130 interrupted; 143 told to end; 141 the reader of
@@ -88,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
         "dedupe",
         help="drop records seen lately from a file or stream",
         description=_DESCRIPTION,
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES.format(filters=_filters()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument(
@@ -141,6 +147,12 @@ def _parser() -> argparse.ArgumentParser:
     lately.add_argument(
         "--fpr", type=float, metavar="P", help=f"highest chance that a new record is dropped; default: {FPR}"
     )
+    lately.add_argument(
+        "--filter",
+        choices=list(FAMILIES),
+        metavar="NAME",
+        help="one of those below",
+    )
     lately.add_argument("--seed", type=int, metavar="N", help="of the hashes; default: 0")
 
     where = command.add_argument_group("where it goes")
@@ -158,6 +170,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     where.add_argument("--quiet", "-q", action="store_true", help="no progress bar and no report")
     return parser
+
+
+def _filters() -> str:
+    """List the names for --filter; the formatter would break them at their hyphens."""
+    kinds = {
+        "any": "",
+        "insertions": "not for windows of time",
+        "unknown rate": "for windows of time, without --capacity",
+    }
+    lines = []
+    for name, family in FAMILIES.items():
+        default = "(default)" if name == DEFAULT else ""
+        words = "; ".join(filter(None, (default, kinds[family.windows], family.note)))
+        lines.append(f"  {name:<21}{words}".rstrip())
+    return "\n".join(lines)
 
 
 def _fields(text: str) -> list[str]:

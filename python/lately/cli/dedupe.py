@@ -69,13 +69,12 @@ def dedupe(options: Namespace) -> None:
             say(f"warning: no record has the key field {', '.join(sorted(reader.absent))}")
 
 
-def _new(
-    seen: lately.AgePartitionedBloomFilter, batch: Batch, mistakes: Mistakes, *, refresh: bool
-) -> NDArray[np.bool_]:
+def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes, *, refresh: bool) -> NDArray[np.bool_]:
     """Which records of a batch are new; the filter then knows them all."""
     new = np.empty(len(batch.numbers), np.bool_)
-    for start in range(0, len(new), mistakes.every):
-        part = slice(start, min(start + mistakes.every, len(new)))
+    every = mistakes.every
+    for start in range(0, len(new), every):
+        part = slice(start, min(start + every, len(new)))
         at = None if batch.times is None else batch.times[part].view("datetime64[ns]")
         try:
             np.logical_not(seen.duplicated(batch.keys[part], at=at, refresh=refresh), out=new[part])
@@ -92,7 +91,7 @@ def _new(
     return new
 
 
-def _save(seen: lately.AgePartitionedBloomFilter, path: str) -> None:
+def _save(seen: lately.Filter, path: str) -> None:
     """Save the state, once the output is in place.
 
     A crash between the two leaves the older state: the next run over the same records gives them out again, where the

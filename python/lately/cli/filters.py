@@ -8,13 +8,14 @@ import numpy as np
 
 import lately
 from lately import _time
+from lately._families import DEFAULT, FAMILIES, Family, name_of
 from lately.cli.errors import CliError
 
 FPR = 0.001
 """Rate of false positives where neither the options nor a state say otherwise."""
 
 
-def open_filter(options: Namespace) -> lately.AgePartitionedBloomFilter:
+def open_filter(options: Namespace) -> lately.Filter:
     """Load the filter in ``--state``, if that file exists and nothing contradicts it, or else make a new one."""
     if options.state and Path(options.state).exists():
         found = _load(options.state)
@@ -29,32 +30,32 @@ def open_filter(options: Namespace) -> lately.AgePartitionedBloomFilter:
     return found
 
 
-def _create(options: Namespace) -> lately.AgePartitionedBloomFilter:
+def _create(options: Namespace) -> lately.Filter:
     window = options.window
     if window is None:
         raise CliError("--window is needed: a number of records, such as 1000000, or a span of time, such as 10min")
+    family = FAMILIES[options.filter or DEFAULT]
+    limits: dict[str, Any] = {}
     if isinstance(window, int):
         for option in ("capacity", "lateness"):
             if getattr(options, option) is not None:
                 raise CliError(f"--{option} is for windows of time, such as --window 10min; this window counts records")
-    elif options.capacity is None:
+    elif options.capacity is None and family.windows == "any":
         raise CliError(
             f"--window {window} needs --capacity: how many records come within {window} when traffic is highest, "
             "repeated ones included. With more than that no repeat within the window is missed, but more new records "
-            "are dropped by mistake; with far fewer, memory is wasted"
+            "are dropped by mistake; with far fewer, memory is wasted. With --filter time-limited none is needed"
         )
-    return _make(
-        window=window,
-        fpr=FPR if options.fpr is None else options.fpr,
-        capacity=options.capacity,
-        lateness=options.lateness,
-        seed=options.seed or 0,
-    )
+    else:
+        limits = {"lateness": options.lateness or "0s"}
+        if options.capacity is not None:
+            limits["capacity"] = options.capacity
+    return _make(family, window, fpr=FPR if options.fpr is None else options.fpr, seed=options.seed or 0, **limits)
 
 
-def _make(**parameters: Any) -> lately.AgePartitionedBloomFilter:
+def _make(family: Family, window: Any, **request: Any) -> lately.Filter:
     try:
-        return lately.AgePartitionedBloomFilter(block_bits=512, **parameters)
+        return family.make(window, **request)
     except (ValueError, TypeError, OverflowError) as error:
         raise CliError(str(error)) from None
     except MemoryError:
@@ -63,22 +64,25 @@ def _make(**parameters: Any) -> lately.AgePartitionedBloomFilter:
         ) from None
 
 
-def _load(path: str) -> lately.AgePartitionedBloomFilter:
+def _load(path: str) -> lately.Filter:
     try:
         found = lately.open(path)
     except lately.FormatError as error:
         raise CliError(f"--state {error}") from None
     except OSError as error:
         raise CliError(f"--state {path}: {error.strerror or error}") from None
-    if not isinstance(found, lately.AgePartitionedBloomFilter):
-        raise CliError(
-            f"--state {path}: it holds a {type(found).__name__}, and only AgePartitionedBloomFilter is used here"
-        )
+    try:
+        name_of(found)
+    except ValueError as error:
+        raise CliError(f"--state {path}: {error}") from None
     return found
 
 
-def _compare(found: lately.AgePartitionedBloomFilter, options: Namespace) -> None:
+def _compare(found: lately.Filter, options: Namespace) -> None:
     """Refuse options that the state contradicts."""
+    name = name_of(found)
+    if options.filter not in (None, name):
+        _refuse(options, "filter", name)
     given = {
         "window": options.window if isinstance(options.window, int) else _seconds(options.window),
         "lateness": _seconds(options.lateness),
@@ -97,7 +101,8 @@ def _compare(found: lately.AgePartitionedBloomFilter, options: Namespace) -> Non
         if isinstance(window, float):
             window = _timedelta(window)
             limits = {"capacity": found.capacity, "lateness": _timedelta(found.lateness or 0.0)}
-        if _make(window=window, fpr=options.fpr, seed=found.seed, **limits).parameters != found.parameters:
+        again = _make(FAMILIES[name], window, fpr=options.fpr, seed=found.seed, **limits)
+        if again.parameters != found.parameters:
             _refuse(options, "fpr", f"{found.fpr:.3g}")
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 import lately
+from lately._families import FAMILIES, generations, name_of
 
 
 def say(text: str) -> None:
@@ -43,17 +44,22 @@ class Mistakes:
     counts. A quarter generation is window / 4l records, and the memory some 2 to 5 bytes per record of the window, so
     that asking reads 8l to 20l bytes per record: nanoseconds, where parsing a record takes a microsecond. Where
     generations are short, 251 records lie between two answers instead; that number is prime, so that the answers come
-    from all phases of the generation in turn and not from one.
+    from all phases of the generation in turn and not from one. Where memory grows with the rate, so does the step.
     """
 
-    def __init__(self, filter: lately.AgePartitionedBloomFilter) -> None:
+    def __init__(self, filter: lately.Filter) -> None:
         self._filter = filter
-        self.every = max(filter.capacity // (4 * filter.parameters["l"]), 251)
+        self._step = filter.capacity / (4 * generations(filter) * filter.nbytes)
         self._rate = filter.false_positive_rate()
         self._seen = 0
         self._kept = 0
         self.highest = self._rate
         self.expected = 0.0
+
+    @property
+    def every(self) -> int:
+        """Most records to count at a time."""
+        return max(int(self._step * self._filter.nbytes), 251)
 
     def count(self, seen: int, kept: int) -> None:
         """Take account of records just seen, at most `every` of them, and those of them that were kept."""
@@ -87,20 +93,26 @@ class Counts:
         return self.kept + self.dropped + self.malformed
 
 
-def summary(counts: Counts, mistakes: Mistakes, filter: lately.AgePartitionedBloomFilter) -> str:
+def summary(counts: Counts, mistakes: Mistakes, filter: lately.Filter) -> str:
     """Put a run in figures."""
-    if isinstance(filter.window, float):
-        window = f"{filter.window:g} s (a repeat up to {filter.window + filter.slack:g} s later may be dropped too)"
+    name = name_of(filter)
+    timed = isinstance(filter.window, float)
+    window = f"{filter.window:g} s" if timed else f"{filter.window:,} records"
+    last = filter.window + filter.slack
+    if not FAMILIES[name].promise:
+        edge = "of which this filter may miss some repeats, and drop others at any time later"
+    elif not filter.slack:
+        edge = "no repeat after that is dropped but by mistake"
     else:
-        window = f"{filter.window:,} records (a repeat up to {filter.window + filter.slack:,} later may be dropped too)"
+        edge = f"a repeat up to {f'{last:g} s' if timed else f'{last:,}'} later may be dropped too"
     return "\n".join(
         [
             f"read       {counts.read:,} records",
             f"kept       {counts.kept:,}",
             f"dropped    {counts.dropped:,} as repeats; {mistakes.expected:.3g} of them by mistake, in expectation",
             f"malformed  {counts.malformed:,}, passed over",
-            f"window     {window}",
-            f"filter     {filter.nbytes:,} bytes; rate of mistakes: planned for {filter.fpr:.3g}, "
+            f"window     {window} ({edge})",
+            f"filter     {name}, {filter.nbytes:,} bytes; rate of mistakes: planned for {filter.fpr:.3g}, "
             f"highest here {mistakes.highest:.3g}",
         ]
     )

@@ -1,0 +1,121 @@
+"""The families of filters by name: what the planner compares and the command takes.
+
+A new family is a line of `FAMILIES`.
+"""
+
+from dataclasses import dataclass, field
+from inspect import signature
+from typing import Any, Literal
+
+from lately._core import (
+    AgePartitionedBloomFilter,
+    CountingBloomFilter,
+    Filter,
+    FingerprintBuffer,
+    GuardedEpochBloomFilter,
+    StableBloomFilter,
+    Swamp,
+    TimeLimitedBloomFilter,
+    TimingBloomFilter,
+)
+
+UNBOUNDED = 2**64 - 1
+"""The slack of a filter that never forgets for sure."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """A class of filters, in one layout of its cells.
+
+    Attributes
+    ----------
+    kind : type of Filter
+    layout : dict of str to int
+        What its constructor is told beside the request.
+    windows : {"any", "insertions", "unknown rate"}
+        What it is planned for: windows of either kind; of insertions; or of time, whatever number of keys they hold.
+    promise : bool
+        No key of the window is missed.
+    baseline : bool
+        There to be compared with, and never the one to take.
+    note : str
+        What its users should know before they take it.
+    """
+
+    kind: type[Filter]
+    layout: dict[str, int] = field(default_factory=dict)
+    windows: Literal["any", "insertions", "unknown rate"] = "any"
+    promise: bool = True
+    baseline: bool = False
+    note: str = ""
+
+    def takes(self, parameter: str) -> bool:
+        """Whether the constructor has such a parameter."""
+        return parameter in signature(self.kind).parameters
+
+    def make(self, window: Any, **request: Any) -> Filter:
+        """Make a filter that meets a request.
+
+        Parameters
+        ----------
+        window : int or span of time
+        **request
+            Parameters of the constructor. For a window of time `lateness` is among them.
+
+        Raises
+        ------
+        ValueError
+            If the family lacks one of them, or what the constructor raises.
+        """
+        lacks = [name for name in ("window", *request) if not self.takes(name)]
+        if "lateness" in lacks:
+            raise ValueError(f"{self.kind.__name__} has no windows of time")
+        if lacks:
+            raise ValueError(f"{self.kind.__name__} has no parameter {', '.join(lacks)}")
+        kind: Any = self.kind
+        made: Filter = kind(window, **self.layout, **request)
+        return made
+
+
+_WORDS = {"block_bits": 64}
+_LINES = {"block_bits": 512}
+
+FAMILIES = {
+    "age-partitioned": Family(AgePartitionedBloomFilter),
+    "age-partitioned-64": Family(AgePartitionedBloomFilter, _WORDS),
+    "age-partitioned-512": Family(AgePartitionedBloomFilter, _LINES),
+    "guarded-epoch": Family(GuardedEpochBloomFilter),
+    "guarded-epoch-64": Family(GuardedEpochBloomFilter, _WORDS),
+    "guarded-epoch-512": Family(GuardedEpochBloomFilter, _LINES),
+    "timing": Family(TimingBloomFilter),
+    "time-limited": Family(TimeLimitedBloomFilter, windows="unknown rate", note="bytes follow the rate"),
+    "swamp": Family(Swamp, windows="insertions"),
+    "counting": Family(CountingBloomFilter, windows="insertions", note="fpr grows with keys that come 15 times"),
+    "fingerprint-buffer": Family(FingerprintBuffer, windows="insertions", baseline=True, note="searches all of it"),
+    "stable": Family(StableBloomFilter, windows="insertions", promise=False, baseline=True, note="forgets at random"),
+}
+"""By the class's field name, and the bits of a block where it has blocks."""
+
+DEFAULT = "age-partitioned-512"
+"""The fastest with windows of either kind."""
+
+
+def name_of(made: Filter) -> str:
+    """Name of a filter's family.
+
+    Raises
+    ------
+    ValueError
+        If it is of none of them.
+    """
+    layout = {name: bits for name, bits in made.parameters.items() if name == "block_bits"}
+    for name, family in FAMILIES.items():
+        if type(made) is family.kind and family.layout == layout:
+            return name
+    raise ValueError(f"a {type(made).__name__} is of none of the families {', '.join(FAMILIES)}")
+
+
+def generations(made: Filter) -> int:
+    """Count the full generations that a window is kept in; 1 where keys go one by one."""
+    parameters = made.parameters
+    return next((parameters[name] for name in ("l", "r", "blocks") if name in parameters), 1)
