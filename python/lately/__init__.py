@@ -6,6 +6,7 @@ The shortest way in is `duplicated`, for a column that is all there. For a strea
 
 from lately._core import (
     AgePartitionedBloomFilter,
+    BloomFilter,
     CountingBloomFilter,
     Filter,
     FingerprintBuffer,
@@ -25,6 +26,7 @@ from lately._plan import Choice, Plan, plan
 
 __all__ = [
     "AgePartitionedBloomFilter",
+    "BloomFilter",
     "Choice",
     "CountingBloomFilter",
     "Filter",

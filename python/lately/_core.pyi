@@ -8,6 +8,7 @@ from typing_extensions import Buffer, disjoint_base
 
 __all__ = [
     "AgePartitionedBloomFilter",
+    "BloomFilter",
     "CountingBloomFilter",
     "Filter",
     "FingerprintBuffer",
@@ -29,13 +30,15 @@ __version__: Final[str]
 _Span: TypeAlias = str | timedelta | np.timedelta64
 # One time, or a column of them.
 _Moments: TypeAlias = float | datetime | np.datetime64 | Any
+# None, of a Bloom filter alone: who made another has not to ask.
+_MaybeNone: TypeAlias = Any
 
 class FormatError(ValueError): ...
 
 @disjoint_base
 class Filter:
     @property
-    def window(self) -> int | float: ...
+    def window(self) -> int | float | _MaybeNone: ...
     @property
     def slack(self) -> int | float: ...
     @property
@@ -217,6 +220,22 @@ class StableBloomFilter(Filter):
     @classmethod
     def from_parameters(
         cls, window: int, k: int, slice_cells: int, *, bits: Literal[1, 2, 4, 8], decrements: int, seed: int = 0
+    ) -> Self: ...
+
+@final
+class BloomFilter(Filter):
+    def __new__(
+        cls,
+        capacity: int,
+        fpr: float | None = None,
+        *,
+        nbytes: int | None = None,
+        partitioned: bool = False,
+        seed: int = 0,
+    ) -> Self: ...
+    @classmethod
+    def from_parameters(
+        cls, capacity: int, k: int, *, bits: int | None = None, slice_bits: int | None = None, seed: int = 0
     ) -> Self: ...
 
 def hash_keys(keys: Any, *, seed: int = 0) -> NDArray[np.uint64]: ...

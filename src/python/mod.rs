@@ -1,6 +1,7 @@
 //! The Python module `lately._core`: thin, since everything it offers is done elsewhere.
 
 mod age_partitioned;
+mod bloom;
 mod counting;
 mod errors;
 mod filter;
@@ -18,7 +19,9 @@ mod whole;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::filter::{AgePartitioned, Counting, FingerprintBuffer, GuardedEpoch, Stable, Swamp, TimeLimited, Timing};
+use crate::filter::{
+    AgePartitioned, Bloom, Counting, FingerprintBuffer, GuardedEpoch, Stable, Swamp, TimeLimited, Timing,
+};
 use crate::sizing::age_partitioned::Budget;
 use whole::Whole;
 
@@ -31,6 +34,7 @@ fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<P
         TimeLimited::KIND => Py::new(py, base.add_subclass(time_limited::TimeLimitedBloomFilter))?.into_any(),
         Timing::KIND => Py::new(py, base.add_subclass(timing::TimingBloomFilter))?.into_any(),
         AgePartitioned::KIND => Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any(),
+        Bloom::KIND => Py::new(py, base.add_subclass(bloom::BloomFilter))?.into_any(),
         FingerprintBuffer::KIND => Py::new(py, base.add_subclass(fingerprint_buffer::FingerprintBuffer))?.into_any(),
         Counting::KIND => Py::new(py, base.add_subclass(counting::CountingBloomFilter))?.into_any(),
         Stable::KIND => Py::new(py, base.add_subclass(stable::StableBloomFilter))?.into_any(),
@@ -53,6 +57,8 @@ fn budget(fpr: Option<f64>, nbytes: Option<Whole>) -> PyResult<Budget> {
 mod _core {
     #[pymodule_export]
     use super::age_partitioned::AgePartitionedBloomFilter;
+    #[pymodule_export]
+    use super::bloom::BloomFilter;
     #[pymodule_export]
     use super::counting::CountingBloomFilter;
     #[pymodule_export]

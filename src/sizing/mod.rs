@@ -9,6 +9,7 @@
 //! filter: its parameters are saved with it, never derived again.
 
 pub mod age_partitioned;
+pub mod bloom;
 pub mod counting;
 pub mod equal_timers;
 pub mod fill;
