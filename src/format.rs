@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 9 SWAMP |
+//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 9 SWAMP, 10 generalized |
 //! | 12..14 | scheme its keys are hashed by ([`key::SCHEME`](crate::key::SCHEME)) |
 //! | 14..16 | zero |
 //! | 16..24 | seed |
@@ -49,6 +49,7 @@
 //! The stable filter goes on with k, slice cells, bits and decrements; its cells are packed like these.
 //! The fingerprint buffer goes on with the bits of a fingerprint. SWAMP goes on with the slots of its table and the bits
 //! of a remainder.
+//! The generalized filter goes on with bits, k1 and k0; its cells are bits, low ones first.
 //!
 //! Reading trusts nothing: lengths are compared with what is there before anything is allocated, sums before anything
 //! is believed, parameters as if a user had passed them. Any pattern of bits is a legal filter.
@@ -64,7 +65,8 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use crate::Error;
 use crate::clock::{Clock, Window};
 use crate::filter::{
-    AgePartitioned, Bloom, Counting, Filter, FingerprintBuffer, GuardedEpoch, Stable, Swamp, TimeLimited, Timing,
+    AgePartitioned, Bloom, Counting, Filter, FingerprintBuffer, Generalized, GuardedEpoch, Stable, Swamp, TimeLimited,
+    Timing,
 };
 use crate::key::SCHEME;
 use crate::words::{Lender, Words};
@@ -264,6 +266,7 @@ impl Preamble {
             Counting::KIND => Ok(Box::new(Counting::from_saved(own, resume, self.seed, words)?)),
             Stable::KIND => Ok(Box::new(Stable::from_saved(own, resume, self.seed, words)?)),
             Swamp::KIND => Ok(Box::new(Swamp::from_saved(own, resume, self.seed, words)?)),
+            Generalized::KIND => Ok(Box::new(Generalized::from_saved(own, resume, self.seed, words)?)),
             kind => Err(Error::format(format!("filters of kind {kind} are not known to this version"))),
         }
     }

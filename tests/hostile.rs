@@ -11,7 +11,7 @@ use lately::format::{self, SaveError};
 use lately::sizing::swamp::Shape;
 use xxhash_rust::xxh3::xxh3_64;
 
-const GOLDEN: [&str; 18] = [
+const GOLDEN: [&str; 19] = [
     "plain",
     "lines",
     "words",
@@ -30,6 +30,7 @@ const GOLDEN: [&str; 18] = [
     "stable",
     "bloom",
     "bloom_in_slices",
+    "generalized",
 ];
 const HEADER: usize = 64;
 

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from typing import Any, Final, Literal, Self, SupportsIndex, TypeAlias, final
@@ -13,6 +14,7 @@ __all__ = [
     "Filter",
     "FingerprintBuffer",
     "FormatError",
+    "GeneralizedBloomFilter",
     "GuardedEpochBloomFilter",
     "StableBloomFilter",
     "Swamp",
@@ -237,6 +239,13 @@ class BloomFilter(Filter):
     def from_parameters(
         cls, capacity: int, k: int, *, bits: int | None = None, slice_bits: int | None = None, seed: int = 0
     ) -> Self: ...
+
+@final
+class GeneralizedBloomFilter(Filter):
+    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self: ...
+    @classmethod
+    def from_parameters(cls, window: int, bits: int, *, k1: int, k0: int, seed: int = 0) -> Self: ...
+    def false_negative_rates(self, ages: Sequence[int] | NDArray[np.integer[Any]]) -> NDArray[np.float64]: ...
 
 def hash_keys(keys: Any, *, seed: int = 0) -> NDArray[np.uint64]: ...
 def open(path: str | PathLike[str], *, mmap: bool = False) -> Filter: ...

@@ -6,6 +6,7 @@ mod counting;
 mod errors;
 mod filter;
 mod fingerprint_buffer;
+mod generalized;
 mod guarded_epoch;
 mod keys;
 mod saving;
@@ -20,7 +21,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::filter::{
-    AgePartitioned, Bloom, Counting, FingerprintBuffer, GuardedEpoch, Stable, Swamp, TimeLimited, Timing,
+    AgePartitioned, Bloom, Counting, FingerprintBuffer, Generalized, GuardedEpoch, Stable, Swamp, TimeLimited, Timing,
 };
 use crate::sizing::age_partitioned::Budget;
 use whole::Whole;
@@ -39,6 +40,7 @@ fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<P
         Counting::KIND => Py::new(py, base.add_subclass(counting::CountingBloomFilter))?.into_any(),
         Stable::KIND => Py::new(py, base.add_subclass(stable::StableBloomFilter))?.into_any(),
         Swamp::KIND => Py::new(py, base.add_subclass(swamp::Swamp))?.into_any(),
+        Generalized::KIND => Py::new(py, base.add_subclass(generalized::GeneralizedBloomFilter))?.into_any(),
         kind => unreachable!("filters of kind {kind} have no class"),
     })
 }
@@ -67,6 +69,8 @@ mod _core {
     use super::filter::Filter;
     #[pymodule_export]
     use super::fingerprint_buffer::FingerprintBuffer;
+    #[pymodule_export]
+    use super::generalized::GeneralizedBloomFilter;
     #[pymodule_export]
     use super::guarded_epoch::GuardedEpochBloomFilter;
     #[pymodule_export]

@@ -163,8 +163,8 @@ pub fn array_rate(k: u32, bits: u64, keys: u64) -> f64 {
     let mut none_free = vec![0.0; size];
     none_free[0] = 1.0;
     while left > 0 {
-        for free in 0..size {
-            step[free][free] = if free == 0 { 1.0 } else { (throws * (-(free as f64) / m).ln_1p()).exp() };
+        for (free, to) in step.iter_mut().enumerate() {
+            to[free] = (throws * (-(free as f64) / m).ln_1p()).exp();
         }
         let through = |from: usize, to: &dyn Fn(usize) -> f64, lowest| -> f64 {
             (lowest..=from).map(|middle| step[from][middle] * to(middle)).sum()

@@ -14,6 +14,7 @@ pub mod counting;
 pub mod equal_timers;
 pub mod fill;
 pub mod fingerprint_buffer;
+pub mod generalized;
 pub mod guarded_epoch;
 pub mod runs;
 pub mod slices;

@@ -144,12 +144,19 @@ def bloom_in_slices() -> lately.Filter:
     return f
 
 
+def generalized() -> lately.Filter:
+    f = lately.GeneralizedBloomFilter.from_parameters(300, bits=9001, k1=4, k0=3, seed=14)
+    f.insert(np.arange(1500))
+    f.duplicated([f"key {i}" for i in range(60)])
+    return f
+
+
 AGE_PARTITIONED = (plain, lines, words, timed, fresh)
 EPOCHS = (epochs, epochs_in_lines, epochs_timed)
 TIMING = (blocks_of_keys, single_keys, timed_blocks)
 TIME_LIMITED = (limited,)
 EXACT = (fingerprints, swamp, counting)
-DECAYING = (stable,)
+DECAYING = (stable, generalized)
 ENDLESS = (bloom, bloom_in_slices)
 MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED + EXACT + DECAYING + ENDLESS
 FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in MADE}
