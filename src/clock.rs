@@ -234,6 +234,7 @@ impl Clock {
         let Window::Time { lateness, .. } = self.window else {
             return match moments {
                 Moments::Untimed => Ok(()),
+                _ if self.endless() => Err(Error::value("at is for windows of time; this filter has no window")),
                 _ => Err(Error::value("at is for windows of time; this filter's window counts insertions")),
             };
         };

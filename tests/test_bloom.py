@@ -63,7 +63,7 @@ def test_a_union_is_the_filter_that_took_all_keys(size):
 
 
 def test_there_is_no_time():
-    with pytest.raises(ValueError, match="at is for windows of time"):
+    with pytest.raises(ValueError, match="at is for windows of time; this filter has no window"):
         lately.BloomFilter(100, 0.1).add("a", at=5)
 
 
