@@ -105,6 +105,8 @@ fn no_window_is_promised_and_nine_tenths_of_its_end_are_kept() {
     insert(&mut filter, &(0..8000).map(|i| key(0, i)).collect::<Vec<_>>());
     let rates = filter.false_negative_rates();
     assert!(rates.len() == 2 && rates[0] == 0.0 && rates[1] > 0.09 && rates[1] <= 0.1, "{rates:?}");
+    let beyond = filter.shape().memory().remembered_from(2000.0);
+    assert!((filter.npws() - beyond / 2000.0).abs() < 1e-12, "{}", filter.npws());
     let kept = present(&filter, &(6000..8000).map(|i| key(0, i)).collect::<Vec<_>>());
     assert!((1700..2000).contains(&kept), "{kept}");
 }

@@ -166,6 +166,11 @@ impl Generalized {
         self.bits.layout.0
     }
 
+    /// The insertions that its shape was chosen for.
+    fn window(&self) -> u64 {
+        insertions(self.bits.clock.window()).expect("refused when it was made")
+    }
+
     /// What its bits say of a key.
     pub fn evidence(&self, hash: u64) -> Evidence {
         self.bits.layout.evidence(self.bits.words.as_slice(), hash)
@@ -204,7 +209,7 @@ impl Filter for Generalized {
     }
 
     fn npws(&self) -> f64 {
-        let window = self.bits.clock.window().generation(KEPT) as f64;
+        let window = self.window() as f64;
         self.shape().memory().remembered_from(window) / window
     }
 
@@ -222,10 +227,10 @@ impl Filter for Generalized {
         self.bits.match_rates()[0]
     }
 
-    /// Of the key just inserted, and of one as old as a generation of the clock, the oldest of the window.
+    /// Of the key just inserted and of the oldest of the window, a generation of the clock before it; of all ages between
+    /// and beyond [`Memory`](crate::sizing::generalized::Memory) tells.
     fn false_negative_rates(&self) -> Vec<f64> {
-        let oldest = self.bits.clock.window().generation(KEPT);
-        vec![0.0, self.shape().memory().missed(oldest as f64)]
+        vec![0.0, self.shape().memory().missed((self.window() - 1) as f64)]
     }
 
     fn clone_box(&self) -> Box<dyn Filter> {
