@@ -77,7 +77,12 @@ impl Window {
     /// A generation is closed only by the insertion that needs the next one, so just after a shift
     /// `kept * g` older insertions and the new one are there: `g = ceil((W - 1) / kept)` is enough. On the time
     /// clock a key and a query at most `kept * d` apart lie at most `kept` generations apart.
+    ///
+    /// With [`ENDLESS`] it is one that no stream fills.
     pub fn generation(self, kept: u32) -> u64 {
+        if kept == ENDLESS {
+            return NEVER;
+        }
         match self {
             Self::Count { insertions } => (insertions - 1).div_ceil(u64::from(kept)).max(1),
             Self::Time { span, lateness, .. } => (span + lateness).div_ceil(u64::from(kept)).max(1),
@@ -110,6 +115,13 @@ impl Window {
 /// Full generations to keep so that each is a single insertion: as many as can be, and one less than the longest window
 /// that [can age like this](Window::by_insertion), since the open generation is one more.
 pub const BY_INSERTION: u32 = u32::MAX;
+
+/// Full generations to keep of a filter of insertions that forgets nothing: its first generation never ends, and its
+/// window is the number of keys it is planned for.
+pub const ENDLESS: u32 = 0;
+
+/// Length of a generation that never ends.
+const NEVER: u64 = 1 << 63;
 
 /// When the keys of one batch were seen.
 #[derive(Debug, Clone, Copy)]
@@ -199,6 +211,11 @@ impl Clock {
         self.window
     }
 
+    /// Whether its generation never ends, so that nothing is forgotten.
+    pub fn endless(&self) -> bool {
+        self.length == NEVER
+    }
+
     /// Insertions so far.
     pub fn inserted(&self) -> u64 {
         self.inserted
@@ -220,6 +237,7 @@ impl Clock {
         let Window::Time { lateness, .. } = self.window else {
             return match moments {
                 Moments::Untimed => Ok(()),
+                _ if self.endless() => Err(Error::value("at is for windows of time; this filter has no window")),
                 _ => Err(Error::value("at is for windows of time; this filter's window counts insertions")),
             };
         };
@@ -290,9 +308,13 @@ impl Clock {
     ///
     /// Moments are the same for everybody, so on the time clock the later one counts. Insertions are not: generations
     /// of two counts name the same slices only when their numbers are equal, and then the lesser count keeps the promise
-    /// of both, since the greater would end the generation too early for the keys of the other.
+    /// of both, since the greater would end the generation too early for the keys of the other. A generation that never
+    /// ends takes all insertions.
     pub(crate) fn united(&self, other: &Self) -> Result<(Self, u64, u64), Error> {
         match self.window {
+            Window::Count { .. } if self.endless() => {
+                Ok((Self { inserted: self.inserted.saturating_add(other.inserted), ..*self }, 0, 0))
+            }
             Window::Count { .. } if self.generation == other.generation => {
                 Ok((Self { inserted: self.inserted.min(other.inserted), ..*self }, 0, 0))
             }

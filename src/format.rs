@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 6 counting, 7 stable, 8 fingerprint buffer, 9 SWAMP |
+//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 9 SWAMP, 10 generalized |
 //! | 12..14 | scheme its keys are hashed by ([`key::SCHEME`](crate::key::SCHEME)) |
 //! | 14..16 | zero |
 //! | 16..24 | seed |
@@ -21,7 +21,7 @@
 //! | word | what |
 //! |---|---|
 //! | 0 | 0: insertions, 1: time |
-//! | 1 | window: insertions, or nanoseconds |
+//! | 1 | window: insertions (of a Bloom filter the keys it is planned for), or nanoseconds |
 //! | 2, 3 | lateness in nanoseconds, capacity in keys (time), or zero |
 //! | 4 | insertions so far |
 //! | 5, 6 | 1 and the latest moment seen, in nanoseconds since the epoch (time), or zeros |
@@ -44,9 +44,12 @@
 //!
 //! The counting filter goes on with k and slice cells; its cells are 4-bit counters, low bits first, slice after slice up
 //! to a whole word, and a word for each place of the queue.
+//! The Bloom filter goes on with k, the bits of its one array and the bits of a slice, of which one is zero; its cells are
+//! bits, low ones first, slice after slice without a gap.
 //! The stable filter goes on with k, slice cells, bits and decrements; its cells are packed like these.
 //! The fingerprint buffer goes on with the bits of a fingerprint. SWAMP goes on with the slots of its table and the bits
 //! of a remainder.
+//! The generalized filter goes on with bits, k1 and k0; its cells are bits, low ones first.
 //!
 //! Reading trusts nothing: lengths are compared with what is there before anything is allocated, sums before anything
 //! is believed, parameters as if a user had passed them. Any pattern of bits is a legal filter.
@@ -62,7 +65,8 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use crate::Error;
 use crate::clock::{Clock, Window};
 use crate::filter::{
-    AgePartitioned, Counting, Filter, FingerprintBuffer, GuardedEpoch, Stable, Swamp, TimeLimited, Timing,
+    AgePartitioned, Bloom, Counting, Filter, FingerprintBuffer, Generalized, GuardedEpoch, Stable, Swamp, TimeLimited,
+    Timing,
 };
 use crate::key::SCHEME;
 use crate::words::{Lender, Words};
@@ -257,10 +261,12 @@ impl Preamble {
             GuardedEpoch::KIND => Ok(Box::new(GuardedEpoch::from_saved(own, resume, self.seed, words)?)),
             Timing::KIND => Ok(Box::new(Timing::from_saved(own, resume, self.seed, words)?)),
             TimeLimited::KIND => Ok(Box::new(TimeLimited::from_saved(own, resume, self.seed, words)?)),
+            Bloom::KIND => Ok(Box::new(Bloom::from_saved(own, resume, self.seed, words)?)),
             FingerprintBuffer::KIND => Ok(Box::new(FingerprintBuffer::from_saved(own, resume, self.seed, words)?)),
             Counting::KIND => Ok(Box::new(Counting::from_saved(own, resume, self.seed, words)?)),
             Stable::KIND => Ok(Box::new(Stable::from_saved(own, resume, self.seed, words)?)),
             Swamp::KIND => Ok(Box::new(Swamp::from_saved(own, resume, self.seed, words)?)),
+            Generalized::KIND => Ok(Box::new(Generalized::from_saved(own, resume, self.seed, words)?)),
             kind => Err(Error::format(format!("filters of kind {kind} are not known to this version"))),
         }
     }

@@ -17,6 +17,8 @@
 //! | [`FingerprintBuffer`](filter::FingerprintBuffer) | the same in the least memory, for a small window | 27 and 30 bits; a query searches the window |
 //! | [`Counting`](filter::Counting) | the window has to be exact to one insertion | 106 bits at 1 %, 64 of them for a queue of all keys; false positives that stay where keys come 15 times |
 //! | [`Stable`](filter::Stable) | to compare with | no promise: keys of the window are forgotten at random |
+//! | [`Bloom`](filter::Bloom) | the stream ends: nothing is ever forgotten | 10.5 and 17.3 bits per key of all; 4 and 5 lines |
+//! | [`Generalized`](filter::Generalized) | the window is asked for by the query | 226 and 472 bits for one key in ten of the oldest missed, no promise; 7 and 10 lines |
 //!
 //! (Windows of a million keys, which are forgotten half a window later at the latest, by guarded epochs a
 //! fifth or less.)

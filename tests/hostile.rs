@@ -11,7 +11,7 @@ use lately::format::{self, SaveError};
 use lately::sizing::swamp::Shape;
 use xxhash_rust::xxh3::xxh3_64;
 
-const GOLDEN: [&str; 16] = [
+const GOLDEN: [&str; 19] = [
     "plain",
     "lines",
     "words",
@@ -28,6 +28,9 @@ const GOLDEN: [&str; 16] = [
     "swamp",
     "counting",
     "stable",
+    "bloom",
+    "bloom_in_slices",
+    "generalized",
 ];
 const HEADER: usize = 64;
 

@@ -45,7 +45,7 @@ def out_of_band(f):
 def go_on(f, turns=1):
     """Every call that writes, for `turns` full turns of the ring."""
     if f.lateness is None:
-        n = (f.window + min(f.slack, f.window)) * turns  # a stable filter has no bound
+        n = (f.capacity + min(f.slack, f.capacity)) * turns  # a stable filter has no bound
         f.insert(np.arange(10**6, 10**6 + n))
         f.duplicated(np.arange(10**6, 10**6 + n) // 3)
         f.duplicated(np.arange(10**6, 10**6 + n) // 5, refresh=False)

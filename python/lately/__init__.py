@@ -6,10 +6,12 @@ The shortest way in is `duplicated`, for a column that is all there. For a strea
 
 from lately._core import (
     AgePartitionedBloomFilter,
+    BloomFilter,
     CountingBloomFilter,
     Filter,
     FingerprintBuffer,
     FormatError,
+    GeneralizedBloomFilter,
     GuardedEpochBloomFilter,
     StableBloomFilter,
     Swamp,
@@ -25,11 +27,13 @@ from lately._plan import Choice, Plan, plan
 
 __all__ = [
     "AgePartitionedBloomFilter",
+    "BloomFilter",
     "Choice",
     "CountingBloomFilter",
     "Filter",
     "FingerprintBuffer",
     "FormatError",
+    "GeneralizedBloomFilter",
     "GuardedEpochBloomFilter",
     "Plan",
     "StableBloomFilter",

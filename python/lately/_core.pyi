@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from typing import Any, Final, Literal, Self, SupportsIndex, TypeAlias, final
@@ -8,10 +9,12 @@ from typing_extensions import Buffer, disjoint_base
 
 __all__ = [
     "AgePartitionedBloomFilter",
+    "BloomFilter",
     "CountingBloomFilter",
     "Filter",
     "FingerprintBuffer",
     "FormatError",
+    "GeneralizedBloomFilter",
     "GuardedEpochBloomFilter",
     "StableBloomFilter",
     "Swamp",
@@ -29,13 +32,15 @@ __version__: Final[str]
 _Span: TypeAlias = str | timedelta | np.timedelta64
 # One time, or a column of them.
 _Moments: TypeAlias = float | datetime | np.datetime64 | Any
+# None, of a Bloom filter alone: who made another has not to ask.
+_MaybeNone: TypeAlias = Any
 
 class FormatError(ValueError): ...
 
 @disjoint_base
 class Filter:
     @property
-    def window(self) -> int | float: ...
+    def window(self) -> int | float | _MaybeNone: ...
     @property
     def slack(self) -> int | float: ...
     @property
@@ -218,6 +223,29 @@ class StableBloomFilter(Filter):
     def from_parameters(
         cls, window: int, k: int, slice_cells: int, *, bits: Literal[1, 2, 4, 8], decrements: int, seed: int = 0
     ) -> Self: ...
+
+@final
+class BloomFilter(Filter):
+    def __new__(
+        cls,
+        capacity: int,
+        fpr: float | None = None,
+        *,
+        nbytes: int | None = None,
+        partitioned: bool = False,
+        seed: int = 0,
+    ) -> Self: ...
+    @classmethod
+    def from_parameters(
+        cls, capacity: int, k: int, *, bits: int | None = None, slice_bits: int | None = None, seed: int = 0
+    ) -> Self: ...
+
+@final
+class GeneralizedBloomFilter(Filter):
+    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self: ...
+    @classmethod
+    def from_parameters(cls, window: int, bits: int, *, k1: int, k0: int, seed: int = 0) -> Self: ...
+    def false_negative_rates(self, ages: Sequence[int] | NDArray[np.integer[Any]]) -> NDArray[np.float64]: ...
 
 def hash_keys(keys: Any, *, seed: int = 0) -> NDArray[np.uint64]: ...
 def open(path: str | PathLike[str], *, mmap: bool = False) -> Filter: ...

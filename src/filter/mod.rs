@@ -2,8 +2,10 @@
 //! lets age.
 
 mod age_partitioned;
+mod bloom;
 mod counting;
 mod fingerprint_buffer;
+mod generalized;
 mod guarded_epoch;
 mod saved;
 mod stable;
@@ -12,8 +14,10 @@ mod time_limited;
 mod timing;
 
 pub use age_partitioned::AgePartitioned;
+pub use bloom::Bloom;
 pub use counting::Counting;
 pub use fingerprint_buffer::FingerprintBuffer;
+pub use generalized::{Evidence, Generalized};
 pub use guarded_epoch::GuardedEpoch;
 pub use stable::Stable;
 pub use swamp::Swamp;
@@ -84,7 +88,8 @@ pub trait Filter: Any + Send + Sync {
         };
         agree("the kind", self.kind().to_string(), other.kind().to_string())?;
         let (ours, theirs) = (self.engine().clock().window(), other.engine().clock().window());
-        agree("window", ours.to_string(), theirs.to_string())?;
+        let name = if self.engine().clock().endless() { "capacity" } else { "window" };
+        agree(name, ours.to_string(), theirs.to_string())?;
         agree("seed", self.seed().to_string(), other.seed().to_string())?;
         for ((name, ours), (_, theirs)) in self.parameters().into_iter().zip(other.parameters()) {
             agree(name, ours.to_string(), theirs.to_string())?;

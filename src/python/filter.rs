@@ -245,11 +245,15 @@ impl Filter {
         Ok(present[0])
     }
 
-    /// int or float: the window in insertions, or in seconds.
+    /// int, float or None: the window in insertions, or in seconds; None of a filter that forgets nothing.
     #[getter]
-    fn window<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match self.clock(py).window() {
-            Window::Count { insertions: window } | Window::Time { span: window, .. } => self.in_units(py, window),
+    fn window<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let clock = self.clock(py);
+        match clock.window() {
+            _ if clock.endless() => Ok(None),
+            Window::Count { insertions: window } | Window::Time { span: window, .. } => {
+                self.in_units(py, window).map(Some)
+            }
         }
     }
 
@@ -269,7 +273,7 @@ impl Filter {
         }
     }
 
-    /// int: keys the filter is planned for within one window; more of them cost accuracy, never the window.
+    /// int: keys the filter is planned for within one window, or in all; more cost accuracy, and none is lost for it.
     #[getter]
     fn capacity(&self, py: Python<'_>) -> u64 {
         match self.clock(py).window() {
@@ -465,9 +469,10 @@ impl Filter {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let (py, filter) = (slf.py(), slf.get());
         let name = slf.get_type().name()?;
-        let unit = match filter.clock(py).window() {
-            Window::Count { .. } => "",
-            Window::Time { .. } => " s",
+        let window = match (filter.window(py)?, filter.clock(py).window()) {
+            (None, _) => format!("capacity={}", filter.capacity(py)),
+            (Some(window), Window::Count { .. }) => format!("window={window}"),
+            (Some(window), Window::Time { .. }) => format!("window={window} s"),
         };
         let parameters = py.detach(|| filter.read().parameters());
         let parameters: Vec<String> = parameters
@@ -476,8 +481,7 @@ impl Filter {
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
         Ok(format!(
-            "<{name} window={}{unit} fpr={:.2e} {} nbytes={} inserted={}>",
-            filter.window(py)?,
+            "<{name} {window} fpr={:.2e} {} nbytes={} inserted={}>",
             filter.fpr(py),
             parameters.join(" "),
             filter.nbytes(py),

@@ -2,10 +2,12 @@
 
 mod age_partitioned;
 mod batch;
+mod bloom;
 mod counting;
 mod errors;
 mod filter;
 mod fingerprint_buffer;
+mod generalized;
 mod guarded_epoch;
 mod keys;
 mod saving;
@@ -19,7 +21,9 @@ mod whole;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::filter::{AgePartitioned, Counting, FingerprintBuffer, GuardedEpoch, Stable, Swamp, TimeLimited, Timing};
+use crate::filter::{
+    AgePartitioned, Bloom, Counting, FingerprintBuffer, Generalized, GuardedEpoch, Stable, Swamp, TimeLimited, Timing,
+};
 use crate::sizing::age_partitioned::Budget;
 use whole::Whole;
 
@@ -32,10 +36,12 @@ fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<P
         TimeLimited::KIND => Py::new(py, base.add_subclass(time_limited::TimeLimitedBloomFilter))?.into_any(),
         Timing::KIND => Py::new(py, base.add_subclass(timing::TimingBloomFilter))?.into_any(),
         AgePartitioned::KIND => Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any(),
+        Bloom::KIND => Py::new(py, base.add_subclass(bloom::BloomFilter))?.into_any(),
         FingerprintBuffer::KIND => Py::new(py, base.add_subclass(fingerprint_buffer::FingerprintBuffer))?.into_any(),
         Counting::KIND => Py::new(py, base.add_subclass(counting::CountingBloomFilter))?.into_any(),
         Stable::KIND => Py::new(py, base.add_subclass(stable::StableBloomFilter))?.into_any(),
         Swamp::KIND => Py::new(py, base.add_subclass(swamp::Swamp))?.into_any(),
+        Generalized::KIND => Py::new(py, base.add_subclass(generalized::GeneralizedBloomFilter))?.into_any(),
         kind => unreachable!("filters of kind {kind} have no class"),
     })
 }
@@ -55,6 +61,8 @@ mod _core {
     #[pymodule_export]
     use super::age_partitioned::AgePartitionedBloomFilter;
     #[pymodule_export]
+    use super::bloom::BloomFilter;
+    #[pymodule_export]
     use super::counting::CountingBloomFilter;
     #[pymodule_export]
     use super::errors::FormatError;
@@ -62,6 +70,8 @@ mod _core {
     use super::filter::Filter;
     #[pymodule_export]
     use super::fingerprint_buffer::FingerprintBuffer;
+    #[pymodule_export]
+    use super::generalized::GeneralizedBloomFilter;
     #[pymodule_export]
     use super::guarded_epoch::GuardedEpochBloomFilter;
     #[pymodule_export]

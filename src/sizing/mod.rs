@@ -9,10 +9,12 @@
 //! filter: its parameters are saved with it, never derived again.
 
 pub mod age_partitioned;
+pub mod bloom;
 pub mod counting;
 pub mod equal_timers;
 pub mod fill;
 pub mod fingerprint_buffer;
+pub mod generalized;
 pub mod guarded_epoch;
 pub mod runs;
 pub mod slices;

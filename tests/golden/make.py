@@ -130,13 +130,35 @@ def stable() -> lately.Filter:
     return f
 
 
+def bloom() -> lately.Filter:
+    f = lately.BloomFilter.from_parameters(700, k=5, bits=7001, seed=12)
+    f.insert(np.arange(650))
+    f.duplicated([f"key {i}" for i in range(60)])
+    return f
+
+
+def bloom_in_slices() -> lately.Filter:
+    f = lately.BloomFilter.from_parameters(500, k=7, slice_bits=777, seed=13)
+    f.insert([(i, str(i)) for i in range(300)])
+    f.duplicated(np.arange(900) % 401)
+    return f
+
+
+def generalized() -> lately.Filter:
+    f = lately.GeneralizedBloomFilter.from_parameters(300, bits=9001, k1=4, k0=3, seed=14)
+    f.insert(np.arange(1500))
+    f.duplicated([f"key {i}" for i in range(60)])
+    return f
+
+
 AGE_PARTITIONED = (plain, lines, words, timed, fresh)
 EPOCHS = (epochs, epochs_in_lines, epochs_timed)
 TIMING = (blocks_of_keys, single_keys, timed_blocks)
 TIME_LIMITED = (limited,)
 EXACT = (fingerprints, swamp, counting)
-DECAYING = (stable,)
-MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED + EXACT + DECAYING
+DECAYING = (stable, generalized)
+ENDLESS = (bloom, bloom_in_slices)
+MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED + EXACT + DECAYING + ENDLESS
 FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in MADE}
 
 

@@ -1,0 +1,300 @@
+//! The Bloom filter, classical and partitioned: how likely a fresh key is reported when it holds so many keys.
+//!
+//! Partitioned, the k slices are filled independently, and the expectation of the product of their fills is the product
+//! of the expected ones: [`Slices::false_positive_rate`]. Classical, all k positions share one array, whose fill varies
+//! from filter to filter, and the rate is the mean of its k-th power, which lies above the k-th power of its mean: by
+//! 2e-3 of it for 100 keys at 1 %, by 2e-6 for 100,000. [`array_rate`] is that mean, exactly.
+
+use super::age_partitioned::{Budget, MAX_SLICES};
+use super::fill;
+use super::runs::Accesses;
+use super::slices::Slices;
+use crate::Error;
+use crate::clock::Window;
+
+/// Most bits: far above any machine, far enough below 2^64 that no size can overflow.
+const MAX_BITS: u64 = 1 << 60;
+
+/// Where the k bits of a key may lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Anywhere in one array (Bloom, 1970).
+    Classical {
+        /// Positions of a key, some of which may be the same.
+        k: u32,
+        /// m: bits of the array.
+        bits: u64,
+    },
+    /// One in each of k slices (paper 1, section 4).
+    Partitioned(Slices),
+}
+
+impl Shape {
+    /// One array of at least 1 bit and at most 2^60, k at most [`MAX_SLICES`].
+    pub fn classical(k: u32, bits: u64) -> Result<Self, Error> {
+        check("bits", k, bits, MAX_BITS)?;
+        Ok(Self::Classical { k, bits })
+    }
+
+    /// k slices of `slice_bits` bits each, together as above.
+    pub fn partitioned(k: u32, slice_bits: u64) -> Result<Self, Error> {
+        check("slice_bits", k, slice_bits, MAX_BITS / u64::from(k.max(1)))?;
+        Ok(Self::Partitioned(Slices { k, cells: slice_bits }))
+    }
+
+    /// k: bits of a key.
+    pub fn k(&self) -> u32 {
+        match *self {
+            Self::Classical { k, .. } | Self::Partitioned(Slices { k, .. }) => k,
+        }
+    }
+
+    /// Bytes of all bits, in whole words.
+    pub fn nbytes(&self) -> u64 {
+        8 * match self {
+            Self::Classical { bits, .. } => bits.div_ceil(64),
+            Self::Partitioned(slices) => slices.words(1),
+        }
+    }
+
+    /// Chance that a fresh key is reported when `keys` distinct keys are held, exactly in expectation.
+    pub fn false_positive_rate(&self, keys: u64) -> f64 {
+        let rate = match *self {
+            Self::Classical { k, bits } => array_rate(k, bits, keys),
+            Self::Partitioned(slices) => slices.false_positive_rate(keys),
+        };
+        fill::or_same_hash(rate, keys)
+    }
+
+    /// Bits read by a query that stops at the first zero, when `keys` distinct keys are held (paper 1, section 4.2); in
+    /// one array at its expected fill, 1 - (1 - 1/m)^(kn).
+    pub fn expected_accesses(&self, keys: u64) -> Accesses {
+        match *self {
+            Self::Classical { k, bits } => {
+                let fill = fill::slice(bits, keys.saturating_mul(k.into()));
+                Slices { k, cells: bits }.accesses_at(fill)
+            }
+            Self::Partitioned(slices) => slices.expected_accesses(keys),
+        }
+    }
+}
+
+fn check(name: &str, k: u32, bits: u64, most: u64) -> Result<(), Error> {
+    if !(1..=MAX_SLICES).contains(&k) {
+        return Err(Error::value(format!("k must lie in 1 .. {MAX_SLICES}, got {k}")));
+    }
+    if !(1..=most).contains(&bits) {
+        return Err(Error::value(format!("{name} must lie in 1 .. {most} (2**60 bits in all), got {bits}")));
+    }
+    Ok(())
+}
+
+/// Refuses a capacity that is none, or longer than any stream: the bounds of a window of insertions, by its own name.
+pub fn check_capacity(capacity: u64) -> Result<(), Error> {
+    match (Window::Count { insertions: capacity }).check() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Error::value(format!("capacity must lie in 1 .. 2**62 keys, got {capacity}"))),
+    }
+}
+
+/// The shape that holds `capacity` keys within a budget. k is that of [`Slices::for_rate`] and [`Slices::for_cells`],
+/// which trade up to a quarter more memory than the least for fewer bits of a key, each of which costs a line of memory:
+/// 10.5 bits per key with k = 4 at 1 %, where k = 7 would take 9.6. Of one array it is then the fewest bits that keep the
+/// rate, or all bits there are.
+pub fn choose(capacity: u64, budget: Budget, partitioned: bool) -> Result<Shape, Error> {
+    check_capacity(capacity)?;
+    budget.check()?;
+    match budget {
+        Budget::Rate(fpr) => {
+            // What equal hashes leave, less the last digits that rounding may take.
+            let cells = (fpr - fill::same_hash(capacity)) * (1.0 - 4.0 * f64::EPSILON);
+            if cells <= 0.0 {
+                return Err(Error::value(format!(
+                    "fpr={fpr} is below the chance that one of {capacity} keys has the hash of another"
+                )));
+            }
+            let slices = Slices::for_rate(capacity, cells)?;
+            if partitioned { Ok(Shape::Partitioned(slices)) } else { smallest_array(slices.k, capacity, fpr) }
+        }
+        Budget::Bytes(bytes) if bytes < 8 => Err(Error::value(format!("nbytes must be at least 8, got {bytes}"))),
+        Budget::Bytes(bytes) => {
+            let bits = (bytes / 8).saturating_mul(64).min(MAX_BITS);
+            let slices = Slices::for_cells(capacity, bits);
+            Ok(if partitioned { Shape::Partitioned(slices) } else { Shape::Classical { k: slices.k, bits } })
+        }
+    }
+}
+
+/// The fewest bits of one array that hold `keys` at a rate of at most `fpr`, by bisection.
+fn smallest_array(k: u32, keys: u64, fpr: f64) -> Result<Shape, Error> {
+    let made = |bits| Shape::Classical { k, bits };
+    let holds = |bits| made(bits).false_positive_rate(keys) <= fpr;
+    let (mut too_few, mut enough) = (0, 1);
+    while !holds(enough) {
+        if enough == MAX_BITS {
+            return Err(Error::value(format!("fpr={fpr} for this capacity takes more than 2**60 bits")));
+        }
+        (too_few, enough) = (enough, enough * 2);
+    }
+    while enough - too_few > 1 {
+        let middle = too_few + (enough - too_few) / 2;
+        *(if holds(middle) { &mut enough } else { &mut too_few }) = middle;
+    }
+    Ok(made(enough))
+}
+
+/// Expectation of (X/m)^k, where X of `bits` = m bits are set after `keys` distinct keys with k positions each, all
+/// independent: the chance that a fresh key finds its own k positions set.
+///
+/// The fresh key has u different positions; each of the n = k `keys` positions thrown hits one that was free with chance
+/// u/m, and then one fewer is free. The chain is advanced by powers of two, t(2n) = t(n)^2, in k^3 log n steps. All terms
+/// are positive, so small rates keep their digits, where inclusion and exclusion over the u positions loses all below
+/// 1e-16 times its largest binomial. The diagonal, (1 - u/m)^n, is computed anew each time, since squaring would double
+/// its relative error with every step.
+pub fn array_rate(k: u32, bits: u64, keys: u64) -> f64 {
+    let different = different_positions(k, bits);
+    let (size, m) = (different.len(), bits as f64);
+    let mut left = keys.saturating_mul(k.into());
+    let mut throws = 1.0;
+    let mut step = vec![vec![0.0; size]; size]; // [free before][free after `throws` throws]
+    for free in 1..size {
+        step[free][free - 1] = free as f64 / m;
+    }
+    let mut none_free = vec![0.0; size];
+    none_free[0] = 1.0;
+    while left > 0 {
+        for (free, to) in step.iter_mut().enumerate() {
+            to[free] = (throws * (-(free as f64) / m).ln_1p()).exp();
+        }
+        let through = |from: usize, to: &dyn Fn(usize) -> f64, lowest| -> f64 {
+            (lowest..=from).map(|middle| step[from][middle] * to(middle)).sum()
+        };
+        if left % 2 == 1 {
+            none_free = (0..size).map(|from| through(from, &|middle| none_free[middle], 0)).collect();
+        }
+        step =
+            (0..size).map(|from| (0..size).map(|to| through(from, &|middle| step[middle][to], to)).collect()).collect();
+        (left, throws) = (left / 2, throws * 2.0);
+    }
+    different.iter().zip(&none_free).map(|(chance, set)| chance * set).sum::<f64>().min(1.0)
+}
+
+/// The chances that k independent positions among `bits` are 0, 1, 2, ... different ones.
+fn different_positions(k: u32, bits: u64) -> Vec<f64> {
+    let mut chances = vec![1.0];
+    for _ in 0..k {
+        let mut next = vec![0.0; chances.len() + 1];
+        for (different, chance) in chances.into_iter().enumerate() {
+            let again = different as f64 / bits as f64;
+            next[different] += chance * again;
+            next[different + 1] += chance * (1.0 - again);
+        }
+        chances = next;
+    }
+    chances.truncate(usize::try_from(bits).unwrap_or(usize::MAX).saturating_add(1));
+    chances
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every way that the positions of the keys and of a fresh one can fall, each equally likely.
+    fn by_enumeration(k: u32, bits: u64, keys: u64) -> f64 {
+        let throws = keys as u32 * k;
+        let share = |way: u64| {
+            let hit = (0..throws).fold(0u64, |hit, i| hit | 1 << (way / bits.pow(i) % bits));
+            u64::from(hit.count_ones()).pow(k)
+        };
+        let ways = bits.pow(throws);
+        (0..ways).map(share).sum::<u64>() as f64 / (ways * bits.pow(k)) as f64
+    }
+
+    #[test]
+    fn the_rate_of_one_array_is_that_of_all_ways_to_fall() {
+        for (k, bits, keys) in [(1, 5, 6), (2, 2, 3), (2, 7, 3), (3, 4, 3), (4, 3, 2), (5, 6, 1), (3, 1, 1), (2, 9, 0)]
+        {
+            let (rate, exact) = (array_rate(k, bits, keys), by_enumeration(k, bits, keys));
+            assert!((rate - exact).abs() <= 1e-13 * exact, "{k} {bits} {keys}: {rate} {exact}");
+        }
+    }
+
+    /// Inclusion and exclusion over the different positions of a fresh key, where few enough terms cancel.
+    fn by_exclusion(k: u32, bits: u64, keys: u64) -> f64 {
+        let throws = (keys * u64::from(k)) as f64;
+        let all_set = |positions: u32| {
+            let (mut ways, mut sum) = (1.0, 0.0);
+            for free in 0..=positions {
+                sum += ways * (throws * (-f64::from(free) / bits as f64).ln_1p()).exp();
+                ways *= -f64::from(positions - free) / f64::from(free + 1);
+            }
+            sum
+        };
+        different_positions(k, bits).into_iter().zip(0..).map(|(chance, positions)| chance * all_set(positions)).sum()
+    }
+
+    #[test]
+    fn the_rate_of_large_arrays_is_exact_too() {
+        for (k, bits, keys) in [(1, 1000, 700), (4, 1130, 100), (7, 1_000_000, 100_000), (10, 1 << 40, 80_000_000_000)]
+        {
+            let (rate, exact) = (array_rate(k, bits, keys), by_exclusion(k, bits, keys));
+            assert!((rate / exact - 1.0).abs() < 1e-9, "{k} {bits} {keys}: {rate} {exact}");
+            let of_mean = fill::slice(bits, keys * u64::from(k)).powi(k as i32);
+            assert!(k == 1 || rate > of_mean * (1.0 + 1e-13), "{rate} {of_mean}");
+        }
+    }
+
+    #[test]
+    fn the_documented_figures() {
+        let above = |keys| {
+            let Shape::Classical { k, bits } = choose(keys, Budget::Rate(0.01), false).unwrap() else { unreachable!() };
+            let of_mean = fill::slice(bits, keys * u64::from(k)).powi(k as i32);
+            (k, bits as f64 / keys as f64, array_rate(k, bits, keys) / of_mean - 1.0)
+        };
+        let (k, bits_per_key, _) = above(1_000_000);
+        assert_eq!((k, (10.0 * bits_per_key).round()), (4, 105.0));
+        assert!((above(100).2 / 2e-3 - 1.0).abs() < 0.2, "{:?}", above(100));
+        assert!((above(100_000).2 / 2e-6 - 1.0).abs() < 0.2, "{:?}", above(100_000));
+        let Shape::Classical { bits, .. } = smallest_array(7, 1_000_000, 0.01).unwrap() else { unreachable!() };
+        assert_eq!((bits as f64 / 1e5).round(), 96.0);
+    }
+
+    #[test]
+    fn a_choice_keeps_rate_and_bytes_and_one_bit_fewer_would_not() {
+        for capacity in [1, 2, 100, 1_000_000, 1 << 40] {
+            for fpr in [0.5, 0.01, 1e-6] {
+                let arrays = choose(capacity, Budget::Rate(fpr), false).unwrap();
+                let Shape::Classical { k, bits } = arrays else { unreachable!() };
+                assert!(arrays.false_positive_rate(capacity) <= fpr);
+                assert!(bits == 1 || Shape::Classical { k, bits: bits - 1 }.false_positive_rate(capacity) > fpr);
+                let slices = choose(capacity, Budget::Rate(fpr), true).unwrap();
+                assert!(slices.false_positive_rate(capacity) <= fpr && slices.k() == k, "{slices:?}");
+                for partitioned in [false, true] {
+                    let of_bytes = choose(capacity, Budget::Bytes(slices.nbytes() + 8), partitioned).unwrap();
+                    assert!(of_bytes.nbytes() <= slices.nbytes() + 8);
+                    assert!(of_bytes.false_positive_rate(capacity) <= 2.01 * fpr, "{of_bytes:?} {fpr}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_said() {
+        let said = |made: Result<Shape, Error>, words: &str| {
+            let error = made.unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        };
+        said(Shape::classical(0, 5), "k must lie in 1 .. 128, got 0");
+        said(Shape::partitioned(129, 5), "k must lie in 1 .. 128, got 129");
+        said(Shape::classical(2, 0), "bits must lie in");
+        said(Shape::partitioned(4, (1 << 58) + 1), "slice_bits must lie in");
+        assert!(Shape::partitioned(4, 1 << 58).is_ok() && Shape::classical(4, 1 << 60).is_ok());
+        said(choose(10, Budget::Rate(1.0), true), "fpr must lie between 0 and 1");
+        said(choose(1 << 50, Budget::Rate(1e-6), false), "has the hash of another");
+        said(choose(1 << 58, Budget::Rate(0.1), false), "more than 2**60");
+        said(choose(0, Budget::Rate(0.1), false), "capacity must lie in 1 .. 2**62 keys, got 0");
+        said(choose(u64::MAX, Budget::Bytes(800), false), "capacity must lie in");
+        said(choose(10, Budget::Bytes(7), false), "nbytes must be at least 8");
+        said(choose(10, Budget::Bytes(u64::MAX), false), "nbytes must be at most");
+    }
+}

@@ -1,0 +1,352 @@
+//! The generalized Bloom filter (Laufer, Velloso, Duarte, 2011; paper 5, section 5): how full it stays, how soon it
+//! forgets, and how often it reports a fresh key.
+//!
+//! An insertion leaves a cell untouched with chance q = (1 - 1/m)^(k0 + k1) (paper 5, equation 30). After i insertions
+//! of other keys a cell still holds what its key wrote with chance q^i, and else what any cell holds: a one with chance
+//! p = q1 / (q0 + q1), which is also the fill that the filter tends to (equation 31). So a zero of the key matches with
+//! chance 1 - p + p q^i and a one with p + (1 - p) q^i, and the product over its cells (equation 32) is a polynomial in
+//! q^i with positive coefficients: [`Memory`]. Its constant is the chance that a fresh key matches.
+//!
+//! Cells are a set: a key has as many as its hashes hit different ones, less than k0 + k1 at times (erratum INF-7). The
+//! coefficients are means over that number. What remains of an approximation is the product itself, since the cells of a
+//! key share the insertions between: it is off by less than (k0 + k1)^2 / m of the probability, as the tests show by the
+//! exact chain of all cells. Ages count insertions of different other keys: on a stream with repeats i insertions are
+//! D(i) < i of them, and less is forgotten (erratum INF-10).
+
+use super::age_partitioned::Budget;
+use super::runs::Accesses;
+use super::stable::FORGOTTEN;
+use crate::Error;
+use crate::clock::Window;
+
+/// Most hashes of each kind: with 64 and 64 a fresh key matches with chance 2^-128.
+const MAX_HASHES: u32 = 64;
+
+/// Most hashes of each kind that [`choose`] looks at: 32 and 32 reach the chance that two of 2^64 hashes are equal.
+const MOST_CHOSEN: u32 = 32;
+
+/// Most bits: far above any machine, far enough below 2^64 that no size can overflow.
+const MAX_BITS: u64 = 1 << 60;
+
+/// Everything that determines the size and the errors of a generalized filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// m: cells, of one bit each.
+    pub bits: u64,
+    /// Hashes that set a cell.
+    pub k1: u32,
+    /// Hashes that reset a cell, which wins where both hit.
+    pub k0: u32,
+}
+
+impl Shape {
+    /// A shape whose parameters are in range: 2 to 2^60 bits, and 1 to 64 hashes of each kind.
+    pub fn new(bits: u64, k1: u32, k0: u32) -> Result<Self, Error> {
+        if !(2..=MAX_BITS).contains(&bits) {
+            return Err(Error::value(format!("bits must lie in 2 .. 2**60, got {bits}")));
+        }
+        for (name, hashes) in [("k1", k1), ("k0", k0)] {
+            if !(1..=MAX_HASHES).contains(&hashes) {
+                return Err(Error::value(format!("{name} must lie in 1 .. {MAX_HASHES}, got {hashes}")));
+            }
+        }
+        Ok(Self { bits, k1, k0 })
+    }
+
+    /// Bytes of the cells, in whole words.
+    pub fn nbytes(&self) -> u64 {
+        8 * self.bits.div_ceil(64)
+    }
+
+    /// ln (1 - 1/m)^hashes: that of the chance that so many hashes all miss a cell.
+    fn log_missed(&self, hashes: u32) -> f64 {
+        f64::from(hashes) * (-1.0 / self.bits as f64).ln_1p()
+    }
+
+    /// Expected share of ones that the filter tends to, q1 / (q0 + q1), from none (paper 5, equations 28 to 31).
+    ///
+    /// It is a little less than k1 / (k0 + k1), up to which the more ones there are, the more often a fresh key matches:
+    /// so the rate is worst in the end, not on the way.
+    pub fn steady_fill(&self) -> f64 {
+        let reset = -self.log_missed(self.k0).exp_m1();
+        let set = -self.log_missed(self.k1).exp_m1() * self.log_missed(self.k0).exp();
+        set / (reset + set)
+    }
+
+    /// What the filter remembers once its fill is steady.
+    pub fn memory(&self) -> Memory {
+        let coefficients = self.match_coefficients(self.steady_fill());
+        Memory { coefficients, log_untouched: self.log_missed(self.k0 + self.k1) }
+    }
+
+    /// Chance that a fresh key matches where a share `ones` of the cells is set.
+    pub fn match_rate(&self, ones: f64) -> f64 {
+        self.match_coefficients(ones)[0]
+    }
+
+    /// Chance that a fresh key is reported, in expectation, once the fill is steady; less before.
+    pub fn false_positive_rate(&self) -> f64 {
+        self.match_rate(self.steady_fill())
+    }
+
+    /// Cells read by a query that stops at the first that does not match, at the steady fill, zeros before ones.
+    pub fn expected_accesses(&self) -> Accesses {
+        let (ones, all) = (self.steady_fill(), f64::from(self.k0 + self.k1));
+        let (mut reached, mut read) = (1.0, 0.0);
+        for cell in 1..=self.k0 + self.k1 {
+            let matches = if cell <= self.k0 { 1.0 - ones } else { ones };
+            read += f64::from(cell) * reached * (1.0 - matches);
+            reached *= matches;
+        }
+        Accesses { in_window: all, false_positive: all, absent: read / (1.0 - reached) }
+    }
+
+    /// Coefficients of the chance that a key matches, in the chance that a cell of it is untouched since, where any
+    /// other cell is set with chance `ones`.
+    ///
+    /// The hashes of a key are taken one by one, those that reset first, with the number of different cells so far: a
+    /// new cell matches when it is untouched, or else by chance; one that was hit before adds nothing.
+    fn match_coefficients(&self, ones: f64) -> Vec<f64> {
+        let hashes = (self.k0 + self.k1) as usize;
+        let mut by_cells = vec![vec![0.0; hashes + 1]; hashes + 1]; // [different cells][power of the untouched]
+        by_cells[0][0] = 1.0;
+        for hash in 0..hashes {
+            let chance = if hash < self.k0 as usize { 1.0 - ones } else { ones };
+            for cells in (0..=hash).rev() {
+                let again = (cells as f64 / self.bits as f64).min(1.0);
+                for power in 0..=cells {
+                    let before = by_cells[cells][power];
+                    by_cells[cells][power] = before * again;
+                    by_cells[cells + 1][power] += before * (1.0 - again) * chance;
+                    by_cells[cells + 1][power + 1] += before * (1.0 - again) * (1.0 - chance);
+                }
+            }
+        }
+        (0..=hashes).map(|power| by_cells.iter().map(|of_cells| of_cells[power]).sum()).collect()
+    }
+
+    /// Whether it forgets few enough keys as old as a window.
+    fn keeps(&self, window: u64) -> bool {
+        self.memory().missed((window - 1) as f64) <= FORGOTTEN
+    }
+
+    /// The fewest bits, fewer than those of `best` if there is one, that keep the rate and a window, by bisection.
+    fn smallest(k1: u32, k0: u32, window: u64, fpr: f64, best: Option<Self>) -> Option<Self> {
+        let made = |bits| Self { bits, k1, k0 };
+        let holds = |bits| made(bits).keeps(window) && made(bits).false_positive_rate() <= fpr;
+        let (mut too_few, mut enough) = (1, best.map_or(MAX_BITS, |best| best.bits - 1));
+        if enough < 2 || !holds(enough) {
+            return None;
+        }
+        while enough - too_few > 1 {
+            let middle = too_few + (enough - too_few) / 2;
+            *(if holds(middle) { &mut enough } else { &mut too_few }) = middle;
+        }
+        Some(made(enough))
+    }
+}
+
+/// What a filter remembers of a key by its age: the number of other keys inserted since.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Memory {
+    /// Of the powers of q^age, all positive; they add up to 1, since a key just inserted matches.
+    pub coefficients: Vec<f64>,
+    /// ln q: of the chance that an insertion leaves a cell untouched.
+    pub log_untouched: f64,
+}
+
+impl Memory {
+    /// Chance that a key of this age matches.
+    pub fn matches(&self, age: f64) -> f64 {
+        self.sum(|power| (power * age * self.log_untouched).exp()).min(1.0)
+    }
+
+    /// Chance that a key of this age does not match: a false negative, if it is asked for within a window.
+    pub fn missed(&self, age: f64) -> f64 {
+        self.sum(|power| -(power * age * self.log_untouched).exp_m1()).min(1.0)
+    }
+
+    /// Expected number of keys of age `from` and more that match for their own sake: beyond the rate of fresh keys.
+    pub fn remembered_from(&self, from: f64) -> f64 {
+        self.sum(|power| {
+            let log = power * self.log_untouched;
+            if power == 0.0 { 0.0 } else { (from * log).exp() / -log.exp_m1() }
+        })
+    }
+
+    fn sum(&self, term: impl Fn(f64) -> f64) -> f64 {
+        self.coefficients.iter().zip(0..).map(|(share, power)| share * term(f64::from(power))).sum()
+    }
+}
+
+/// The shape for a window and a budget, of all k1 and k0 up to 32.
+///
+/// - [`Budget::Rate`]: the fewest bits in which some shape keeps the rate and forgets at most [`FORGOTTEN`] of the keys
+///   as old as the window. In so many bits it is the shape that forgets fewest of those that keep the rate.
+/// - [`Budget::Bytes`]: of the shapes of all bits that forget at most so many, the one of the least rate.
+///
+/// Both kinds of error fall with the number of bits, and trade through the number of hashes.
+pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
+    budget.check()?;
+    let window = insertions(window)?;
+    let kinds = (1..=MOST_CHOSEN).flat_map(|k1| (1..=MOST_CHOSEN).map(move |k0| (k1, k0)));
+    match budget {
+        Budget::Rate(fpr) => {
+            let better = |best, (k1, k0)| Shape::smallest(k1, k0, window, fpr, best).or(best);
+            let best = kinds.fold(None, better);
+            best.ok_or_else(|| Error::value(format!("fpr={fpr} takes more than {MOST_CHOSEN} hashes or 2**60 bits")))
+        }
+        Budget::Bytes(bytes) => {
+            let bits = (bytes / 8).saturating_mul(64).min(MAX_BITS);
+            let made = kinds.map(|(k1, k0)| Shape { bits, k1, k0 }).filter(|shape| bits > 0 && shape.keeps(window));
+            let best = made.min_by(|a, b| a.false_positive_rate().total_cmp(&b.false_positive_rate()));
+            best.ok_or_else(|| Error::value(format!("nbytes={bytes} is too little to remember this window by")))
+        }
+    }
+}
+
+/// The insertions of a window: the filter forgets by insertions alone.
+pub fn insertions(window: Window) -> Result<u64, Error> {
+    match window.check()? {
+        Window::Count { insertions } => Ok(insertions),
+        Window::Time { .. } => Err(Error::value(
+            "window must be a number of insertions for this filter; for a span of time take AgePartitionedBloomFilter",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn count(insertions: u64) -> Window {
+        Window::Count { insertions }
+    }
+
+    /// The chance that all cells of a key match after each age, by the exact chain, and of a fresh key in the end. It
+    /// goes back in time, hash by hash: the last hash that hit a cell tells what it holds. States are how many of the
+    /// key's zeros and ones no later hash has hit; a hash of the wrong kind ends it.
+    fn by_chain(shape: Shape, ages: u32) -> (Vec<f64>, f64) {
+        let (k1, k0, m) = (shape.k1 as usize, shape.k0 as usize, shape.bits as f64);
+        let mut open = vec![vec![0.0; k1 + 1]; k0 + 1];
+        // The key's own cells: different ones, zeros first.
+        let mut cells = vec![1.0];
+        let mut different = |hashes: usize| {
+            for _ in 0..hashes {
+                let mut next = vec![0.0; cells.len() + 1];
+                for (d, chance) in cells.iter().enumerate() {
+                    next[d] += chance * d as f64 / m;
+                    next[d + 1] += chance * (1.0 - d as f64 / m);
+                }
+                cells = next;
+            }
+            cells.clone()
+        };
+        for (zeros, chance) in different(k0).into_iter().enumerate() {
+            let mut ones = vec![0.0; k1 + 1];
+            ones[0] = chance;
+            for _ in 0..k1 {
+                for d in (0..k1).rev() {
+                    let moved = ones[d] * (1.0 - (zeros + d) as f64 / m);
+                    ones[d] -= moved;
+                    ones[d + 1] += moved;
+                }
+            }
+            open[zeros] = ones;
+        }
+        let step = |open: &mut Vec<Vec<f64>>, resets: bool| {
+            for zeros in 0..=k0 {
+                for ones in 0..=k1 {
+                    let (right, here) = (if resets { zeros } else { ones }, open[zeros][ones]);
+                    open[zeros][ones] -= here * (zeros + ones) as f64 / m;
+                    if right > 0 {
+                        *(if resets { &mut open[zeros - 1][ones] } else { &mut open[zeros][ones - 1] }) +=
+                            here * right as f64 / m;
+                    }
+                }
+            }
+        };
+        let total = |open: &Vec<Vec<f64>>| open.iter().flatten().sum::<f64>();
+        let mut matching = vec![total(&open)];
+        for age in 1..400 * shape.bits as u32 {
+            (0..k0).for_each(|_| step(&mut open, true));
+            (0..k1).for_each(|_| step(&mut open, false));
+            if age <= ages {
+                matching.push(total(&open));
+            }
+            if total(&open) - open[0][0] < 1e-15 {
+                break;
+            }
+        }
+        (matching, open[0][0])
+    }
+
+    #[test]
+    fn errors_are_those_of_the_chain_of_all_cells() {
+        for (bits, k1, k0) in [(50, 1, 1), (2000, 3, 4), (300, 2, 1), (1000, 6, 3), (4000, 8, 8)] {
+            let shape = Shape::new(bits, k1, k0).unwrap();
+            let (matching, fresh) = by_chain(shape, 2 * bits as u32);
+            let near = f64::from((k0 + k1).pow(2)) / bits as f64;
+            let memory = shape.memory();
+            for (age, exact) in matching.iter().enumerate() {
+                let computed = memory.matches(age as f64);
+                assert!((computed / exact - 1.0).abs() < near, "{shape:?} {age}: {computed} {exact}");
+                assert!((computed + memory.missed(age as f64) - 1.0).abs() < 1e-12);
+            }
+            let rate = shape.false_positive_rate();
+            assert!((rate / fresh - 1.0).abs() < near, "{shape:?}: {rate} {fresh}");
+            let beyond: f64 = (5..1_000_000).map(|age| memory.matches(f64::from(age)) - rate).sum();
+            assert!((memory.remembered_from(5.0) / beyond - 1.0).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn single_cells_are_exact() {
+        // One insertion of one set and one reset into two cells, for a key of different cells.
+        let shape = Shape::new(2, 1, 1).unwrap();
+        assert!((shape.log_missed(2).exp() - 0.25).abs() < 1e-15);
+        assert!((shape.steady_fill() - 1.0 / 3.0).abs() < 1e-15, "q1 = 1/4, q0 = 1/2");
+        let memory = shape.memory();
+        assert!((memory.matches(0.0) - 1.0).abs() < 1e-15);
+        // One cell in half of the cases, a zero; two in the other.
+        let fresh = 0.5 * (2.0 / 3.0) + 0.5 * (2.0 / 3.0 * 1.0 / 3.0);
+        assert!((shape.false_positive_rate() - fresh).abs() < 1e-15);
+    }
+
+    #[test]
+    fn a_choice_keeps_rate_and_window_and_no_other_shape_takes_less() {
+        for window in [1, 100, 1_000_000] {
+            for fpr in [0.3, 0.01, 1e-6] {
+                let chosen = choose(count(window), Budget::Rate(fpr)).unwrap();
+                let memory = chosen.memory();
+                assert!(chosen.false_positive_rate() <= fpr && memory.missed((window - 1) as f64) <= FORGOTTEN);
+                let with_bytes = choose(count(window), Budget::Bytes(chosen.nbytes())).unwrap();
+                assert!(with_bytes.nbytes() == chosen.nbytes() && with_bytes.false_positive_rate() <= fpr);
+                for (k1, k0) in (1..12).flat_map(|k1| (1..12).map(move |k0| (k1, k0))) {
+                    let other = Shape { bits: chosen.bits - 1, k1, k0 };
+                    let holds = other.bits > 1 && other.keeps(window) && other.false_positive_rate() <= fpr;
+                    assert!(!holds, "{other:?} {chosen:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_named() {
+        for (bits, k1, k0, words) in [
+            (1, 1, 1, "bits must lie in 2 .. 2**60, got 1"),
+            (1 << 61, 1, 1, "bits must"),
+            (9, 0, 1, "k1 must lie in 1 .. 64, got 0"),
+            (9, 1, 65, "k0 must lie in 1 .. 64, got 65"),
+        ] {
+            assert!(Shape::new(bits, k1, k0).unwrap_err().to_string().contains(words));
+        }
+        for (budget, words) in
+            [(Budget::Rate(0.0), "fpr"), (Budget::Rate(1e-30), "32 hashes"), (Budget::Bytes(0), "nbytes=0")]
+        {
+            assert!(choose(count(1000), budget).unwrap_err().to_string().contains(words));
+        }
+        let time = Window::Time { span: 5, lateness: 0, capacity: 5 };
+        assert!(choose(time, Budget::Rate(0.1)).unwrap_err().to_string().contains("number of insertions"));
+    }
+}

@@ -1,0 +1,150 @@
+//! The generalized filter: no promise, but its fill, its rate of false positives and its false negatives by age are the
+//! ones the sizing states; and what it says as evidence is what a plain count gives.
+
+mod common;
+
+use common::{check_window, insert, key, present};
+use lately::clock::{Clock, Window};
+use lately::filter::{Evidence, Filter, Generalized};
+use lately::sizing::age_partitioned::Budget;
+use lately::sizing::generalized::{Shape, choose};
+use lately::words::Words;
+
+const WINDOW: Window = Window::Count { insertions: 100 };
+
+/// Bits, k1, k0. Large enough that the joint chance of a key's cells is the product: to less than (k1 + k0)^2 / bits.
+const SHAPES: [(u64, u32, u32); 4] = [(3000, 1, 1), (20_000, 3, 4), (20_001, 2, 1), (30_000, 6, 2)];
+
+fn shape((bits, k1, k0): (u64, u32, u32)) -> Shape {
+    Shape::new(bits, k1, k0).unwrap()
+}
+
+fn filled(shape: Shape, stream: u64, keys: u64) -> Generalized {
+    let mut filter = Generalized::new(shape, WINDOW, 0).unwrap();
+    insert(&mut filter, &(0..keys).map(|i| key(stream, i)).collect::<Vec<_>>());
+    filter
+}
+
+/// Mean of one share per filter, with five standard errors of that mean as the filters themselves show it.
+fn mean(shares: &[f64]) -> (f64, f64) {
+    let n = shares.len() as f64;
+    let mean = shares.iter().sum::<f64>() / n;
+    let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean, 5.0 * (variance / n).sqrt() + 1e-9)
+}
+
+#[test]
+fn in_the_end_fill_and_rate_are_those_stated() {
+    for parameters in SHAPES {
+        let shape = shape(parameters);
+        let untouched = -shape.memory().log_untouched;
+        let (mut fills, mut reported, mut by_bits) = (Vec::new(), Vec::new(), Vec::new());
+        for stream in 0..40 {
+            // Until 1e-6 of the cells are as they were in the beginning.
+            let filter = filled(shape, stream, (14.0 / untouched) as u64);
+            fills.push(filter.engine().fill()[0]);
+            by_bits.push(filter.false_positive_rate());
+            let fresh: Vec<_> = (0..20_000).map(|i| key(100 + stream, i)).collect();
+            reported.push(present(&filter, &fresh) as f64 / 20_000.0);
+        }
+        let (fill, deviation) = mean(&fills);
+        assert!((fill - shape.steady_fill()).abs() < deviation, "{shape:?} {fill} {}", shape.steady_fill());
+        let near = f64::from((shape.k1 + shape.k0).pow(2)) / shape.bits as f64 * shape.false_positive_rate();
+        for (rate, deviation) in [mean(&reported), mean(&by_bits)] {
+            assert!((rate - shape.false_positive_rate()).abs() < deviation + near, "{shape:?} {rate}");
+            let other = Shape { k0: shape.k0 + 1, ..shape };
+            assert!((rate - other.false_positive_rate()).abs() > deviation + near, "another k0 would show");
+        }
+        assert_eq!(filled(shape, 0, 0).fpr(), shape.false_positive_rate());
+    }
+}
+
+#[test]
+fn keys_are_forgotten_by_age_as_stated() {
+    for parameters in SHAPES {
+        let shape = shape(parameters);
+        let memory = shape.memory();
+        let tenth = (0.1 / -memory.log_untouched) as u64;
+        for age in [0, tenth / 10, tenth, 5 * tenth, 30 * tenth] {
+            let (keys, start) = (tenth.max(50), 60 * tenth);
+            let missing: Vec<f64> = (0..60)
+                .map(|stream| {
+                    // Every age is reached by another key at another moment.
+                    let mut filter = filled(shape, stream, start);
+                    let mut missing = 0;
+                    for i in start..start + keys + age {
+                        insert(&mut filter, &[key(stream, i)]);
+                        if i >= start + age {
+                            missing += 1 - present(&filter, &[key(stream, i - age)]);
+                        }
+                    }
+                    missing as f64 / keys as f64
+                })
+                .collect();
+            let (measured, deviation) = mean(&missing);
+            let exact = memory.missed(age as f64);
+            // So rare that hardly a filter shows any: as so many coins.
+            let coins = 5.0 * (exact / (60 * keys) as f64).sqrt();
+            let near = f64::from((shape.k1 + shape.k0).pow(2)) / shape.bits as f64 * (1.0 - exact);
+            assert!(
+                (measured - exact).abs() < deviation.max(coins) + near,
+                "{shape:?} {age}: {measured} is not {exact} +- {deviation}"
+            );
+            assert!(age != 0 || missing.iter().all(|&missing| missing == 0.0), "the key just inserted is there");
+        }
+    }
+}
+
+/// The check that the other filters pass; and how many of a window are there.
+#[test]
+fn no_window_is_promised_and_nine_tenths_of_its_end_are_kept() {
+    let window = Window::Count { insertions: 2000 };
+    let made = || Generalized::new(choose(window, Budget::Rate(0.01)).unwrap(), window, 0).unwrap();
+    check_window(&mut made(), 2000, 100, 8000).unwrap_err();
+    let mut filter = made();
+    insert(&mut filter, &(0..8000).map(|i| key(0, i)).collect::<Vec<_>>());
+    let rates = filter.false_negative_rates();
+    assert!(rates.len() == 2 && rates[0] == 0.0 && rates[1] > 0.09 && rates[1] <= 0.1, "{rates:?}");
+    let beyond = filter.shape().memory().remembered_from(2000.0);
+    assert!((filter.npws() - beyond / 2000.0).abs() < 1e-12, "{}", filter.npws());
+    let kept = present(&filter, &(6000..8000).map(|i| key(0, i)).collect::<Vec<_>>());
+    assert!((1700..2000).contains(&kept), "{kept}");
+}
+
+/// In so few bits hashes of one key often hit one bit: of zeros and ones, zeros win, and each bit counts once.
+#[test]
+fn zeros_win_and_evidence_counts_bits_once() {
+    let shape = Shape::new(13, 5, 4).unwrap();
+    let mut fewer = 0;
+    for i in 0..2000 {
+        // What one insertion does to no bits and to all: the ones of the key, and its zeros.
+        let touched = |cells: u64| {
+            let mut filter = with_words(shape, cells);
+            insert(&mut filter, &[key(0, i)]);
+            filter.engine().words().as_slice()[0]
+        };
+        let (from_none, from_all) = (touched(0), touched((1 << 13) - 1));
+        let (ones, zeros) = (from_none, !from_all & ((1 << 13) - 1));
+        assert_eq!(ones & zeros, 0);
+        fewer += u32::from(ones.count_ones() + zeros.count_ones() < 9);
+        let state = key(1, i) & ((1 << 13) - 1);
+        let filter = with_words(shape, state);
+        let expected = Evidence {
+            zeros: zeros.count_ones(),
+            zeros_matching: (zeros & !state).count_ones(),
+            ones: ones.count_ones(),
+            ones_matching: (ones & state).count_ones(),
+        };
+        assert_eq!(filter.evidence(key(0, i)), expected);
+        let matches = zeros & state == 0 && ones & !state == 0;
+        assert_eq!(present(&filter, &[key(0, i)]) == 1, matches);
+    }
+    assert!(fewer > 1000, "{fewer} keys of 2000 have hashes that hit one bit");
+}
+
+/// A filter of this shape with these cells.
+fn with_words(shape: Shape, cells: u64) -> Generalized {
+    let parameters = [shape.bits, shape.k1.into(), shape.k0.into()];
+    let words = Words::copied(&cells.to_le_bytes()).unwrap();
+    Generalized::from_saved(&parameters, |kept| Clock::new(WINDOW, kept), 0, words).unwrap()
+}

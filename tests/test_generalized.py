@@ -1,0 +1,95 @@
+"""The generalized filter as a user meets it: what it says of itself, how it fades, and parameters that cannot be."""
+
+import math
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+import lately
+
+
+@pytest.mark.parametrize(
+    "given_",
+    [
+        {"window": 1, "fpr": 0.1},
+        {"window": 3000, "fpr": 0.001, "seed": 2**64 - 1},
+        {"window": np.int32(5000), "fpr": 1e-6},
+        {"window": 500, "nbytes": 10_001},
+        {"window": 500, "nbytes": 40_008},
+    ],
+)
+def test_what_a_filter_says_of_itself_holds_together(given_):
+    f = lately.GeneralizedBloomFilter(**given_)
+    p = f.parameters
+    assert (f.window, f.capacity, f.slack, f.lateness) == (given_["window"], given_["window"], 2**64 - 1, None)
+    assert f.fpr <= given_.get("fpr", 1)
+    assert f.nbytes == 8 * -(-p["bits"] // 64) <= given_.get("nbytes", 2**60)
+    assert f.expected_accesses["window"] == f.cache_lines["insert"] == p["k0"] + p["k1"]
+    assert f.npws > 0
+    again = lately.GeneralizedBloomFilter.from_parameters(f.window, **p, seed=f.seed)
+    assert again.to_bytes() == f.to_bytes()
+    assert repr(f).startswith(f"<GeneralizedBloomFilter window={f.window} fpr=")
+    missed = f.false_negative_rates([f.window - 1])[0]
+    assert missed <= 0.1
+    n = 20 * f.window + 1000
+    f.insert(np.arange(n))
+    assert n - 1 in f
+    found = int(f.query(np.arange(n - f.window, n)).sum())
+    expected = f.window - f.false_negative_rates(np.arange(f.window)).sum()
+    # A bit that a later key changes belongs to hardly more than one key of the window, so misses are nearly coins.
+    assert abs(found - expected) <= 8 * math.sqrt(f.window - expected) + 8
+    rate = f.false_positive_rate()
+    assert f.query(np.arange(n, 2 * n)).sum() <= rate * n + 6 * math.sqrt(rate * n) + 6
+    assert rate <= 1.2 * f.fpr
+
+
+def test_false_negatives_rise_with_age_to_what_chance_leaves():
+    f = lately.GeneralizedBloomFilter(1000, 0.01)
+    ages = [0, 1, 10, 999, 10**4, 10**9, 2**64 - 1]
+    rates = f.false_negative_rates(ages)
+    assert rates.dtype == np.float64
+    assert rates[0] == 0
+    assert (np.diff(rates) >= 0).all()
+    assert rates[3] == pytest.approx(0.1, abs=1e-4)
+    assert rates[-1] == pytest.approx(1 - f.fpr)
+    assert (f.false_negative_rates(np.array(ages[:4])) == rates[:4]).all()
+    assert f.false_negative_rates([]).shape == (0,)
+    for ages, kind in (([-1], ValueError), ([2**64], ValueError), ([0.5], TypeError), (5, TypeError)):
+        with pytest.raises(kind, match="ages"):
+            f.false_negative_rates(ages)
+
+
+def test_generalized_filters_are_not_united():
+    f = lately.GeneralizedBloomFilter(1000, 0.01)
+    with pytest.raises(ValueError, match="cannot be united"):
+        f.union(f)
+
+
+COUNT = {"window": 1000, "fpr": 0.01}
+GIVEN = {"window": 1000, "bits": 5000, "k1": 3, "k0": 4}
+
+
+@pytest.mark.parametrize(
+    ("make", "base", "change", "kind", "name"),
+    [
+        *((0, COUNT, {"window": w}, ValueError, "window") for w in (0, -1, 2**62 + 1, 2**64, 2**200, "x")),
+        *((0, COUNT, {"window": w}, TypeError, "window") for w in (1e3, True, None, [5])),
+        *((0, COUNT, {"window": w}, ValueError, "AgePartitioned") for w in ("10min", timedelta(1))),
+        *((0, COUNT, {"fpr": p}, ValueError, "fpr") for p in (0, 1, -0.1, math.nan, math.inf, 1e-30)),
+        (0, COUNT, {"fpr": None}, TypeError, "fpr or nbytes"),
+        *((0, {"window": 1000}, {"nbytes": b}, ValueError, "nbytes") for b in (-1, 0, 7, 2**60 + 1, 2**64)),
+        (0, COUNT, {"seed": -1}, ValueError, "seed"),
+        *((1, GIVEN, {"bits": m}, ValueError, "bits") for m in (0, 1, -1, 2**60 + 1, 2**64)),
+        *((1, GIVEN, {"k1": k}, ValueError, "k1") for k in (0, -1, 65, 2**64)),
+        *((1, GIVEN, {"k0": k}, ValueError, "k0") for k in (0, -1, 65, 2**64)),
+        (1, GIVEN, {"bits": 2**58}, MemoryError, "bytes"),
+        (1, GIVEN, {"window": "1h"}, ValueError, "AgePartitioned"),
+    ],
+)
+def test_a_parameter_that_cannot_be_is_named(make, base, change, kind, name):
+    makers = lately.GeneralizedBloomFilter, lately.GeneralizedBloomFilter.from_parameters
+    with pytest.raises(kind) as caught:
+        makers[make](**base | change)
+    assert caught.type is kind
+    assert name in " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
