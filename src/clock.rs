@@ -329,10 +329,11 @@ impl Clock {
                 let before = (self.generation as u64).saturating_sub(back) * self.length;
                 (self.inserted - before.min(self.inserted)) as f64
             }
-            // Moments are whole nanoseconds, so a generation that has just begun is one long.
-            (Window::Time { .. }, Some(latest)) => {
-                let open = i128::from(latest) - i128::from(self.span_of(self.generation).start) + 1;
-                (open as f64 + back as f64 * self.length as f64) / 1e9
+            // The latest insertion stands for the time that one takes at the planned rate: a generation that it has
+            // just opened holds it, though no time has passed.
+            (Window::Time { span, capacity, .. }, Some(latest)) => {
+                let open = i128::from(latest) - i128::from(self.span_of(self.generation).start);
+                (open as f64 + span as f64 / capacity as f64 + back as f64 * self.length as f64) / 1e9
             }
             (Window::Time { .. }, None) => 0.0,
         }

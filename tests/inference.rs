@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use common::{insert, key};
 use lately::clock::{Moments, Window};
 use lately::filter::{AgePartitioned, Filter, GuardedEpoch};
-use lately::inference::ring::Ring;
-use lately::inference::{Hazard, Inference, Likelihood, PerKey, Posterior, Span};
+use lately::inference::ring::{Ring, not_ruled_out};
+use lately::inference::{Hazard, Inference, Likelihood, Memo, PerKey, Posterior, Span};
 use lately::sizing::{age_partitioned, guarded_epoch};
 
 const WINDOW: Window = Window::Count { insertions: 41 };
@@ -79,7 +79,9 @@ fn check_against_streams(
         let mut evidence = [0];
         filter.engine().evidence(&[asked], &mut evidence);
         let inference = Inference::new(filter.engine()).unwrap();
-        inference.posterior(&[asked], Moments::Untimed, PerKey::All(told), window as f64, &mut posterior).unwrap();
+        inference
+            .posterior(&[asked], Moments::Untimed, PerKey::All(told), window as f64, &mut Memo::new(), &mut posterior)
+            .unwrap();
         tallies.entry((evidence[0], 0, "window")).or_default().note(posterior[0], age < window);
         inference
             .each(&[asked], Moments::Untimed, PerKey::All(told), length as f64, |_, posterior| {
@@ -163,7 +165,7 @@ fn a_rings_posterior_is_the_sum_over_all_its_pasts() {
             let matches = (0..slices).fold(0, |matches, j| matches | u128::from(uniform() < 0.8) << j);
             let expected = enumerated(k, &lengths, &rates, matches, p);
             let mut spans = Vec::new();
-            ring.last_inserted(matches, Hazard::per_insertion(p), &mut spans);
+            ring.last_inserted(not_ruled_out(matches, k as u32, slices as u32), Hazard::per_insertion(p), &mut spans);
             let mut got = vec![0.0; slices + 1];
             for span in &spans {
                 got[begins.iter().position(|&begin| begin == span.to).unwrap_or(slices)] = span.probability;
@@ -213,7 +215,7 @@ fn no_state_and_no_prior_breaks_the_laws() {
                 let random = (0..slices).fold(0, |matches, j| matches | u128::from(uniform() < 0.9) << j);
                 for matches in [0, u128::MAX >> (128 - slices), random] {
                     let mut spans = Vec::new();
-                    ring.last_inserted(matches, hazard, &mut spans);
+                    ring.last_inserted(not_ruled_out(matches, k as u32, slices as u32), hazard, &mut spans);
                     for (gap, end) in [(0.0, f64::INFINITY), (3.0, f64::INFINITY), (0.0, begin), (0.0, 1.0)] {
                         check_laws(&spans, hazard, gap, end).unwrap();
                     }
@@ -230,10 +232,39 @@ fn a_key_that_never_comes_has_not_come() {
         insert(&mut *filter, &keys);
         let inference = Inference::new(filter.engine()).unwrap();
         let mut posteriors = vec![1.0; keys.len()];
-        inference.posterior(&keys, Moments::Untimed, PerKey::All(0.0), 41.0, &mut posteriors).unwrap();
+        inference
+            .posterior(&keys, Moments::Untimed, PerKey::All(0.0), 41.0, &mut Memo::new(), &mut posteriors)
+            .unwrap();
         assert!(posteriors.iter().all(|&posterior| posterior == 0.0), "{name}");
         // And one that is all that comes was the last one.
-        inference.posterior(&keys[299..], Moments::Untimed, PerKey::All(1.0), 1.0, &mut posteriors[..1]).unwrap();
+        inference
+            .posterior(&keys[299..], Moments::Untimed, PerKey::All(1.0), 1.0, &mut Memo::new(), &mut posteriors[..1])
+            .unwrap();
         assert_eq!(posteriors[0], 1.0, "{name}");
+    }
+}
+
+#[test]
+fn a_posterior_from_the_memo_is_right_to_a_hundred_thousandth() {
+    for (name, mut filter) in small_filters() {
+        insert(&mut *filter, &(0..150).map(|i| key(0, i)).collect::<Vec<_>>());
+        let inference = Inference::new(filter.engine()).unwrap();
+        let keys: Vec<u64> = (60..160).map(|i| key(0, i)).collect();
+        let mut uniform = uniform(1);
+        for window in [5.0, 41.0] {
+            let mut memo = Memo::new();
+            for _ in 0..50 {
+                let priors: Vec<f64> = keys.iter().map(|_| 10f64.powf(-6.0 * uniform())).collect();
+                let mut posteriors = vec![f64::NAN; keys.len()];
+                let prior = PerKey::Each(&priors);
+                inference.posterior(&keys, Moments::Untimed, prior, window, &mut memo, &mut posteriors).unwrap();
+                inference
+                    .each(&keys, Moments::Untimed, prior, 150.0, |key, exact| {
+                        let (exact, got) = (exact.within(window), posteriors[key]);
+                        assert!((exact - got).abs() < 1e-5, "{name}: {got} for {exact} at p {}", priors[key]);
+                    })
+                    .unwrap();
+            }
+        }
     }
 }

@@ -17,18 +17,23 @@
 
 mod ages;
 mod decision;
+mod memo;
 mod per_key;
 mod posterior;
 pub mod ring;
 
 pub use ages::Hazard;
 pub use decision::decide;
+pub use memo::Memo;
 pub use per_key::PerKey;
 pub use posterior::{Posterior, Span};
 
 use crate::Error;
 use crate::batch::Engine;
 use crate::clock::{Clock, Moments, Window};
+
+/// Keys whose evidence is taken at a time: 8 KiB of it.
+const BLOCK: usize = 512;
 
 /// What the cells of one state of a filter say about the age of a key.
 pub trait Likelihood: Send + Sync {
@@ -64,31 +69,71 @@ impl<'a> Inference<'a> {
         ages_end: f64,
         mut answer: impl FnMut(usize, &Posterior<'_>),
     ) -> Result<(), Error> {
-        self.clock.check(at, false)?;
-        prior.check_prior(self.clock.window())?;
-        prior.check_len("prior", hashes.len())?;
-        let mut evidence = vec![0; hashes.len()];
-        self.engine.evidence(hashes, &mut evidence);
         let mut spans = Vec::new();
-        for (key, &evidence) in evidence.iter().enumerate() {
-            let hazard = self.hazard(prior.of(key));
-            spans.clear();
-            self.likelihood.last_inserted(evidence, hazard, &mut spans);
-            answer(key, &Posterior::new(&spans, hazard, self.clock.since_latest(at, key), ages_end));
-        }
-        Ok(())
+        self.evidence(hashes, at, prior, |key, evidence, gap, p| {
+            answer(key, &self.of(evidence, self.hazard(p), gap, ages_end, &mut spans));
+        })
     }
 
-    /// Writes the probability that each key was inserted within the last `window` insertions, or seconds.
+    /// Writes the probability that each key was inserted within the last `window` insertions, or seconds. Posteriors
+    /// are kept in `memo`, which belongs to this state of the filter, and are right to 1e-5 for a prior per key.
     pub fn posterior(
         &self,
         hashes: &[u64],
         at: Moments<'_>,
         prior: PerKey<'_>,
         window: f64,
-        out: &mut [f64],
+        memo: &mut Memo,
+        posteriors: &mut [f64],
     ) -> Result<(), Error> {
-        self.each(hashes, at, prior, self.began(), |key, posterior| out[key] = posterior.within(window))
+        let (most, ages_end) = match self.clock.window() {
+            Window::Count { .. } => (1.0, self.began()),
+            Window::Time { .. } => (f64::MAX, f64::INFINITY),
+        };
+        let mut spans = Vec::new();
+        let mut exact = |evidence, age, p| self.of(evidence, self.hazard(p), 0.0, ages_end, &mut spans).within(age);
+        self.evidence(hashes, at, prior, |key, evidence, gap, p| {
+            let age = window - gap;
+            posteriors[key] = match prior {
+                PerKey::All(_) => memo.shared(evidence, age, p, |p| exact(evidence, age, p)),
+                PerKey::Each(_) => memo.own(evidence, age, p, most, |p| exact(evidence, age, p)),
+            };
+        })
+    }
+
+    /// Calls `act` with the number, the evidence, the seconds since the latest insertion and the prior of every key.
+    fn evidence(
+        &self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        prior: PerKey<'_>,
+        mut act: impl FnMut(usize, u128, f64, f64),
+    ) -> Result<(), Error> {
+        self.clock.check(at, false)?;
+        prior.check_prior(self.clock.window())?;
+        prior.check_len("prior", hashes.len())?;
+        let mut evidence = [0; BLOCK];
+        for (block, hashes) in hashes.chunks(BLOCK).enumerate() {
+            let evidence = &mut evidence[..hashes.len()];
+            self.engine.evidence(hashes, evidence);
+            for (key, &evidence) in (block * BLOCK..).zip(&*evidence) {
+                act(key, evidence, self.clock.since_latest(at, key), prior.of(key));
+            }
+        }
+        Ok(())
+    }
+
+    fn of<'s>(
+        &self,
+        evidence: u128,
+        hazard: Hazard,
+        gap: f64,
+        ages_end: f64,
+        spans: &'s mut Vec<Span>,
+    ) -> Posterior<'s> {
+        spans.clear();
+        self.likelihood.last_inserted(evidence, hazard, spans);
+        Posterior::new(spans, hazard, gap, ages_end)
     }
 
     /// The age of the filter's first insertion, plus one: infinite on a time clock, which has not noted it.
