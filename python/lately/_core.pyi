@@ -4,7 +4,7 @@ from os import PathLike
 from typing import Any, Final, Literal, Self, SupportsIndex, TypeAlias, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from typing_extensions import Buffer, disjoint_base
 
 __all__ = [
@@ -34,6 +34,9 @@ _Span: TypeAlias = str | timedelta | np.timedelta64
 _Moments: TypeAlias = float | datetime | np.datetime64 | Any
 # None, of a Bloom filter alone: who made another has not to ask.
 _MaybeNone: TypeAlias = Any
+
+# A number, one per key, or an object with `probability(keys)` or `rate(keys)`.
+_Prior: TypeAlias = ArrayLike | Any
 
 class FormatError(ValueError): ...
 
@@ -73,6 +76,31 @@ class Filter:
     def add(self, key: Any, *, at: _Moments = None) -> None: ...
     def __contains__(self, key: Any, /) -> bool: ...
     def false_positive_rate(self) -> float: ...
+    def posterior(
+        self, keys: Any, prior: _Prior, window: int | _Span | None = None, *, at: _Moments = None
+    ) -> NDArray[np.float64]: ...
+    def decide(
+        self,
+        keys: Any,
+        prior: _Prior,
+        false_positive: ArrayLike = 1.0,
+        false_negative: ArrayLike = 1.0,
+        *,
+        window: int | _Span | None = None,
+        at: _Moments = None,
+    ) -> NDArray[np.bool_]: ...
+    def age(
+        self,
+        keys: Any,
+        prior: _Prior,
+        kind: Literal["most_likely", "expected"] = "most_likely",
+        *,
+        finite: bool = False,
+        at: _Moments = None,
+    ) -> NDArray[np.float64]: ...
+    def age_probability(
+        self, keys: Any, prior: _Prior, edges: ArrayLike, *, finite: bool = False, at: _Moments = None
+    ) -> NDArray[np.float64]: ...
     def save(self, path: str | PathLike[str]) -> None: ...
     def to_bytes(self) -> bytes: ...
     def union(self, other: Filter) -> Self: ...

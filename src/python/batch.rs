@@ -1,5 +1,6 @@
 //! A batch of keys on its way through a filter: hashed block by block where it is used, with an eye on signals.
 
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -33,6 +34,22 @@ impl Batch {
         threads: usize,
         act: impl Fn(&[u64], Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
     ) -> PyResult<Vec<T>> {
+        let begin = || ();
+        self.run_with(py, threads, 1, begin, |(), hashes, keys, answers| {
+            act(hashes, self.moments.borrow().slice(keys), answers)
+        })
+    }
+
+    /// [`run`](Self::run) with `width` answers a key, and for each thread something of its own that `begin` makes. `act`
+    /// is told which keys of the batch a block has.
+    pub fn run_with<T: Clone + Default + Send, S>(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        width: usize,
+        begin: impl Fn() -> S + Sync,
+        act: impl Fn(&mut S, &[u64], Range<usize>, &mut [T]) -> Result<(), Error> + Sync,
+    ) -> PyResult<Vec<T>> {
         py.detach(|| {
             let len = self.keys.len();
             let mut answers = Vec::new();
@@ -40,30 +57,32 @@ impl Batch {
                 if start > 0 {
                     Python::attach(|py| py.check_signals())?;
                 }
-                answers.resize(len.min(start + PATIENCE), T::default());
-                self.stretch(start, &mut answers[start..], threads, &act)?;
+                answers.resize(len.min(start + PATIENCE) * width, T::default());
+                self.stretch(start, width, &mut answers[start * width..], threads, &begin, &act)?;
             }
             Ok(answers)
         })
     }
 
-    /// [`run`](Self::run) for as many keys from `start` on as there are answers.
-    fn stretch<T: Send>(
+    /// [`run_with`](Self::run_with) for as many keys from `start` on as there are answers.
+    fn stretch<T: Send, S>(
         &self,
         start: usize,
+        width: usize,
         answers: &mut [T],
         threads: usize,
-        act: &(impl Fn(&[u64], Moments<'_>, &mut [T]) -> Result<(), Error> + Sync),
+        begin: &(impl Fn() -> S + Sync),
+        act: &(impl Fn(&mut S, &[u64], Range<usize>, &mut [T]) -> Result<(), Error> + Sync),
     ) -> Result<(), Error> {
-        let threads = threads.min(answers.len().div_ceil(BLOCK));
-        let blocks = Mutex::new((start..).step_by(BLOCK).zip(answers.chunks_mut(BLOCK)));
+        let threads = threads.min(answers.len().div_ceil(BLOCK * width));
+        let blocks = Mutex::new((start..).step_by(BLOCK).zip(answers.chunks_mut(BLOCK * width)));
         let next = || blocks.lock().unwrap_or_else(PoisonError::into_inner).next();
         let work = || {
-            let mut hashes = [0; BLOCK];
+            let (mut own, mut hashes) = (begin(), [0; BLOCK]);
             while let Some((start, answers)) = next() {
-                let hashes = &mut hashes[..answers.len()];
+                let hashes = &mut hashes[..answers.len() / width];
                 self.keys.fill(start, hashes);
-                act(hashes, self.moments.borrow().slice(start..start + answers.len()), answers)?;
+                act(&mut own, hashes, start..start + hashes.len(), answers)?;
             }
             Ok(())
         };

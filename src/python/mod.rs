@@ -9,6 +9,7 @@ mod filter;
 mod fingerprint_buffer;
 mod generalized;
 mod guarded_epoch;
+mod inference;
 mod keys;
 mod saving;
 mod stable;
