@@ -56,6 +56,7 @@ pub mod counters;
 pub mod error;
 pub mod filter;
 pub mod format;
+pub mod inference;
 pub mod key;
 pub mod lanes;
 pub mod layout;

@@ -1,0 +1,3 @@
+//! From what a filter remembers to a probability.
+
+pub mod learned;
