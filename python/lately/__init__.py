@@ -11,6 +11,7 @@ from lately._core import (
     FingerprintBuffer,
     FormatError,
     GuardedEpochBloomFilter,
+    Learned,
     StableBloomFilter,
     Swamp,
     TimeLimitedBloomFilter,
@@ -22,20 +23,26 @@ from lately._core import (
 )
 from lately._duplicated import duplicated
 from lately._plan import Choice, Plan, plan
+from lately.priors import DistinctCurve, Probabilities, Uniform, Zipf
 
 __all__ = [
     "AgePartitionedBloomFilter",
     "Choice",
     "CountingBloomFilter",
+    "DistinctCurve",
     "Filter",
     "FingerprintBuffer",
     "FormatError",
     "GuardedEpochBloomFilter",
+    "Learned",
     "Plan",
+    "Probabilities",
     "StableBloomFilter",
     "Swamp",
     "TimeLimitedBloomFilter",
     "TimingBloomFilter",
+    "Uniform",
+    "Zipf",
     "__version__",
     "duplicated",
     "from_bytes",

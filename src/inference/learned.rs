@@ -105,7 +105,7 @@ impl Learned {
         let nbytes = nbytes & !63;
         let header = Header { scheme: SCHEME.into(), nbytes, half_life, seed, ..Header::default() };
         // A quarter remembers when, since it takes 16 bytes for each key it follows; the rest counts all of them.
-        let sample = nbytes / 4 & !63;
+        let sample = (nbytes / 4) & !63;
         let sketch = nbytes - sample - Recency::BYTES;
         let refused = |_| Error::Memory { bytes: nbytes };
         Ok(Self {
@@ -247,7 +247,7 @@ impl Learned {
         let mut header = Header::default();
         let (saved, mut rest) = rest.split_at(size_of::<Header>());
         bytes_of_mut(&mut header).copy_from_slice(saved);
-        if header.scheme != SCHEME.into() {
+        if header.scheme != u64::from(SCHEME) {
             return Err(Error::format(format!("keys were hashed by scheme {}, not {SCHEME}", header.scheme)));
         }
         // Before anything of that size is allocated.

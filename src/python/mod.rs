@@ -7,6 +7,7 @@ mod filter;
 mod fingerprint_buffer;
 mod guarded_epoch;
 mod keys;
+mod learned;
 mod saving;
 mod stable;
 mod swamp;
@@ -65,6 +66,8 @@ mod _core {
     use super::guarded_epoch::GuardedEpochBloomFilter;
     #[pymodule_export]
     use super::keys::hash_keys;
+    #[pymodule_export]
+    use super::learned::Learned;
     #[pymodule_export]
     use super::saving::{from_bytes, from_parts, open};
     #[pymodule_export]

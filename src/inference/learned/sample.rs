@@ -71,7 +71,8 @@ impl Sample {
         if self.kept < self.most() {
             return level;
         }
-        let mut kept: Vec<[u64; 2]> = self.slots.iter().copied().filter(|&[_, last]| last > 0 && last >= oldest).collect();
+        let mut kept: Vec<[u64; 2]> =
+            self.slots.iter().copied().filter(|&[_, last]| last > 0 && last >= oldest).collect();
         while kept.len() > self.slots.len() / 2 && level < 63 {
             level += 1;
             kept.retain(|[hash, _]| u64::from(hash.leading_zeros()) >= level);
