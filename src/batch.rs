@@ -7,6 +7,7 @@
 use crate::Error;
 use crate::bits::Address;
 use crate::clock::{Clock, Moments};
+use crate::inference::Likelihood;
 use crate::layout::Layout;
 use crate::words::Words;
 
@@ -51,6 +52,12 @@ pub trait Engine: Send + Sync {
 
     /// Chance that a fresh key matches in each part that ages as one, the newest first.
     fn match_rates(&self) -> Vec<f64>;
+
+    /// Writes what the cells say about each key, for the [likelihood](Self::likelihood) to read.
+    fn evidence(&self, hashes: &[u64], evidence: &mut [u128]);
+
+    /// What evidence tells about ages while the cells are as they are, if that has been worked out.
+    fn likelihood(&self) -> Option<Box<dyn Likelihood>>;
 
     /// A copy that shares the words until either writes.
     fn clone_box(&self) -> Box<dyn Engine>;
@@ -174,6 +181,20 @@ impl<L: Layout> Engine for Aged<L> {
 
     fn match_rates(&self) -> Vec<f64> {
         self.layout.match_rates(self.words.as_slice(), self.layout.phase(self.clock.generation(), 0))
+    }
+
+    fn evidence(&self, hashes: &[u64], evidence: &mut [u128]) {
+        let (layout, words) = (self.layout, self.words.as_slice());
+        let (address, phase) = (Address::of(words), layout.phase(self.clock.generation(), 0));
+        in_flight(
+            hashes,
+            |hash| layout.fetch_all(address, hash),
+            |i, hash| evidence[i] = layout.evidence(words, phase, hash),
+        );
+    }
+
+    fn likelihood(&self) -> Option<Box<dyn Likelihood>> {
+        self.layout.likelihood(self.words.as_slice(), &self.clock)
     }
 
     fn clone_box(&self) -> Box<dyn Engine> {

@@ -15,6 +15,9 @@ static PLACE: [u64; MAX_SLICES as usize] = odd_constants(0);
 /// Which bits a key takes in the block it has in each slice of the ring, or in each part of a slice.
 static PATTERN: [u64; MAX_SLICES as usize] = odd_constants(MAX_SLICES as u64);
 
+/// Bits of a slice that are looked at where its match rate need not be exact: half full, so many give it to 0.14 %.
+pub const SAMPLE: u64 = 1 << 19;
+
 /// Which of the `cells` of a slice is a key's.
 #[inline(always)]
 pub fn place(slice: usize, hash: u64, cells: u64) -> u64 {
@@ -41,6 +44,9 @@ pub trait Cells: Copy + Send + Sync + 'static {
     fn bits(&self) -> u64;
     /// Chance that a fresh key finds all of its bits set in the words of one slice.
     fn match_rate(&self, words: &[u64]) -> f64;
+    /// The same from the first [`SAMPLE`] bits, where there are more: places are hashed, so the first are as good a
+    /// sample as any.
+    fn sampled_match_rate(&self, words: &[u64]) -> f64;
 }
 
 /// One bit a key (paper 1, section 5.1).
@@ -90,6 +96,11 @@ impl Cells for Slice {
     fn match_rate(&self, words: &[u64]) -> f64 {
         share_of_ones(words, self.bits)
     }
+
+    fn sampled_match_rate(&self, words: &[u64]) -> f64 {
+        let bits = self.bits.min(SAMPLE);
+        share_of_ones(&words[..bits.div_ceil(64) as usize], bits)
+    }
 }
 
 /// `parts` bits a key, one in each part of the slice: a partitioned Bloom filter (paper 2, section 2).
@@ -123,6 +134,17 @@ impl Parts {
     fn bits_of(&self, slice: usize, hash: u64) -> impl Iterator<Item = u64> {
         let hash = hash.wrapping_mul(PLACE[slice]);
         (0..self.parts).map(move |part| self.bit(hash, part))
+    }
+}
+
+impl Parts {
+    /// The match rate from the first `bits` bits of every part. A fresh key's bits fall into the parts independently.
+    fn rate_of_first(&self, words: &[u64], bits: u64) -> f64 {
+        let part_rate = |part: u64| {
+            let start = part * self.part_bits;
+            count_ones_within(words, start..start + bits) as f64 / bits as f64
+        };
+        (0..self.parts.into()).map(part_rate).product()
     }
 }
 
@@ -173,13 +195,12 @@ impl Cells for Parts {
         u64::from(self.parts) * self.part_bits
     }
 
-    /// A fresh key's bits fall into the parts independently of each other.
     fn match_rate(&self, words: &[u64]) -> f64 {
-        let part_rate = |part: u64| {
-            let start = part * self.part_bits;
-            count_ones_within(words, start..start + self.part_bits) as f64 / self.part_bits as f64
-        };
-        (0..self.parts.into()).map(part_rate).product()
+        self.rate_of_first(words, self.part_bits)
+    }
+
+    fn sampled_match_rate(&self, words: &[u64]) -> f64 {
+        self.rate_of_first(words, (SAMPLE / u64::from(self.parts)).min(self.part_bits))
     }
 }
 
@@ -253,7 +274,11 @@ impl<const WORDS: usize, const PARTS: u32> Cells for Blocks<WORDS, PARTS> {
         };
         let block_rate =
             |block: &[u64]| (0..WORDS * 64).step_by(bits).map(|start| part_rate(block, start)).product::<f64>();
-        words.chunks_exact(WORDS).map(block_rate).sum::<f64>() / self.blocks as f64
+        words.chunks_exact(WORDS).map(block_rate).sum::<f64>() / (words.len() / WORDS) as f64
+    }
+
+    fn sampled_match_rate(&self, words: &[u64]) -> f64 {
+        self.match_rate(&words[..words.len().min((SAMPLE / 64) as usize)])
     }
 }
 

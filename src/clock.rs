@@ -321,6 +321,31 @@ impl Clock {
         }
     }
 
+    /// How long ago, as of the latest moment seen, the generation `back` before the open one began: insertions, or
+    /// seconds. Nothing began before the first insertion.
+    pub(crate) fn began(&self, back: u64) -> f64 {
+        match (self.window, self.latest) {
+            (Window::Count { .. }, _) => {
+                let before = (self.generation as u64).saturating_sub(back) * self.length;
+                (self.inserted - before.min(self.inserted)) as f64
+            }
+            // Moments are whole nanoseconds, so a generation that has just begun is one long.
+            (Window::Time { .. }, Some(latest)) => {
+                let open = i128::from(latest) - i128::from(self.span_of(self.generation).start) + 1;
+                (open as f64 + back as f64 * self.length as f64) / 1e9
+            }
+            (Window::Time { .. }, None) => 0.0,
+        }
+    }
+
+    /// Seconds from the latest moment seen to that of key `i`, if it lies behind; none on a clock of insertions.
+    pub(crate) fn since_latest(&self, moments: Moments<'_>, i: usize) -> f64 {
+        match (moments, self.latest) {
+            (Moments::Untimed, _) | (_, None) => 0.0,
+            (_, Some(latest)) => (i128::from(moments.moment(i)) - i128::from(latest)).max(0) as f64 / 1e9,
+        }
+    }
+
     /// The moments of a generation, as far as moments go.
     fn span_of(&self, generation: i64) -> Range<i64> {
         let start =

@@ -2,6 +2,8 @@
 
 use crate::Error;
 use crate::bits::Address;
+use crate::clock::Clock;
+use crate::inference::Likelihood;
 
 /// Where the bits of a key lie in the words of a filter, and what a new generation does to them.
 ///
@@ -28,6 +30,19 @@ pub trait Layout: Copy + Send + Sync + 'static {
 
     /// Whether the cells hold a key.
     fn contains(&self, words: &[u64], phase: Self::Phase, hash: u64) -> bool;
+
+    /// What the cells say about a key, for the [likelihood](Self::likelihood) to read: all that is there, expired or not.
+    #[inline(always)]
+    fn evidence(&self, words: &[u64], phase: Self::Phase, hash: u64) -> u128 {
+        self.contains(words, phase, hash).into()
+    }
+
+    /// What evidence tells about ages while the cells are as they are, if that has been worked out. It may rest on a
+    /// sample of the cells, but is the same for the same cells.
+    fn likelihood(&self, words: &[u64], clock: &Clock) -> Option<Box<dyn Likelihood>> {
+        let _ = (words, clock);
+        None
+    }
 
     /// Clears the cells that `generation` will write first, just before it opens.
     fn open(&self, words: &mut [u64], generation: i64);

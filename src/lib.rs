@@ -46,7 +46,7 @@
 //!
 //! Data runs in one direction: a key becomes a 64-bit hash ([`key`]), the engine ([`batch`]) takes hashes through a
 //! filter's cells ([`filter`], in [`words`], by the [`layout`] of its family), and the [`clock`] tells which generation of cells is open. [`sizing`]
-//! knows what a filter promises before a bit is allocated; [`mod@format`] is how one is saved.
+//! knows what a filter promises before a bit is allocated; [`inference`] what its cells tell of a key's age; [`mod@format`] is how one is saved.
 
 pub mod batch;
 pub mod bits;

@@ -31,6 +31,9 @@ _Span: TypeAlias = str | timedelta | np.timedelta64
 # One time, or a column of them.
 _Moments: TypeAlias = float | datetime | np.datetime64 | Any
 
+# A number, one per key, or an object with `probability(keys)` or `rate(keys)`.
+_Prior: TypeAlias = ArrayLike | Any
+
 class FormatError(ValueError): ...
 
 @disjoint_base
@@ -69,6 +72,31 @@ class Filter:
     def add(self, key: Any, *, at: _Moments = None) -> None: ...
     def __contains__(self, key: Any, /) -> bool: ...
     def false_positive_rate(self) -> float: ...
+    def posterior(
+        self, keys: Any, prior: _Prior, window: int | _Span | None = None, *, at: _Moments = None
+    ) -> NDArray[np.float64]: ...
+    def decide(
+        self,
+        keys: Any,
+        prior: _Prior,
+        false_positive: ArrayLike = 1.0,
+        false_negative: ArrayLike = 1.0,
+        *,
+        window: int | _Span | None = None,
+        at: _Moments = None,
+    ) -> NDArray[np.bool_]: ...
+    def age(
+        self,
+        keys: Any,
+        prior: _Prior,
+        kind: Literal["most_likely", "expected"] = "most_likely",
+        *,
+        finite: bool = False,
+        at: _Moments = None,
+    ) -> NDArray[np.float64]: ...
+    def age_probability(
+        self, keys: Any, prior: _Prior, edges: ArrayLike, *, finite: bool = False, at: _Moments = None
+    ) -> NDArray[np.float64]: ...
     def save(self, path: str | PathLike[str]) -> None: ...
     def to_bytes(self) -> bytes: ...
     def union(self, other: Filter) -> Self: ...

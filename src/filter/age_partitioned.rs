@@ -22,6 +22,7 @@ use crate::batch::{Aged, Engine};
 use crate::bits::{Address, BitVector, has_run, ones};
 use crate::cells::{Blocks, Cells, Slice, share_of_ones};
 use crate::clock::{Clock, Window};
+use crate::inference::{self, Likelihood};
 use crate::layout::Layout;
 use crate::sizing::age_partitioned::{Segment, Shape};
 use crate::sizing::runs::{self, Accesses};
@@ -121,6 +122,24 @@ impl<C: Cells> Layout for Ring<C> {
         } else {
             has_run(self.matches::<u128>(words, newest, hash) & kept, self.k)
         }
+    }
+
+    /// The match vector, with the slices that have expired.
+    #[inline(always)]
+    fn evidence(&self, words: &[u64], Phase { newest, kept }: Phase, hash: u64) -> u128 {
+        if self.slices <= 64 {
+            u128::from(self.matches::<u64>(words, newest, hash)) & kept
+        } else {
+            self.matches::<u128>(words, newest, hash) & kept
+        }
+    }
+
+    fn likelihood(&self, words: &[u64], clock: &Clock) -> Option<Box<dyn Likelihood>> {
+        let Phase { newest, .. } = self.phase(clock.generation(), 0);
+        let begins = (0..self.slices.into()).map(|back| clock.began(back)).collect();
+        let rate = |age| self.cells.sampled_match_rate(&words[self.words_of(newest, age)]);
+        let rates: Vec<f64> = (0..self.slices).map(rate).collect();
+        Some(Box::new(inference::ring::Ring::new(self.k, begins, &rates)))
     }
 
     fn open(&self, words: &mut [u64], generation: i64) {

@@ -28,6 +28,7 @@ use crate::batch::{Engine, in_flight};
 use crate::bits::Address;
 use crate::cells::{Cells, Slice as Bits, share_of_ones};
 use crate::clock::{Clock, Moments, Window};
+use crate::inference::Likelihood;
 use crate::sizing::runs::{self, Accesses};
 use crate::sizing::time_limited::{
     LEAST_BITS, Load, MOST_BITS, Shape, bits, capacity, generation, new_capacity, target,
@@ -388,6 +389,12 @@ impl Engine for Slices {
 
     fn match_rates(&self) -> Vec<f64> {
         self.fill()
+    }
+
+    fn evidence(&self, _: &[u64], _: &mut [u128]) {}
+
+    fn likelihood(&self) -> Option<Box<dyn Likelihood>> {
+        None
     }
 
     fn clone_box(&self) -> Box<dyn Engine> {

@@ -1,3 +1,109 @@
-//! From what a filter remembers to a probability.
+//! From what the cells say about a key to when it was last inserted (paper 5: J. L. Dautrich, C. V. Ravishankar,
+//! *Inferring Insertion Times and Optimizing Error Penalties in Time-Decaying Bloom Filters*, 2019, sections 2 to 6).
+//!
+//! Four steps, in one direction:
+//!
+//! 1. *Evidence*: what the cells say about one key, a `u128` that a [`Layout`](crate::layout::Layout) reads in one
+//!    sweep like a query. All bits that are physically there count, also those that a query would pass over as expired.
+//! 2. *Likelihood by age*: a [`Likelihood`] per family turns evidence and a prior into [`Span`]s of ages, within each of
+//!    which the cells cannot tell one age from another.
+//! 3. *Posterior*: every question about the age is a closed sum over the spans ([`Posterior`]).
+//! 4. *Decision*: the answer of least expected penalty ([`decide`]).
+//!
+//! There are no bits here, and no formulas of inference elsewhere.
+//!
+//! Ages are counted as of the latest insertion, in insertions or seconds. On a time clock a question may come later; the
+//! filter knows that nothing was inserted in between, so that gap is added to every age and excluded from the prior.
 
+mod ages;
+mod decision;
 pub mod learned;
+mod per_key;
+mod posterior;
+pub mod ring;
+
+pub use ages::Hazard;
+pub use decision::decide;
+pub use per_key::PerKey;
+pub use posterior::{Posterior, Span};
+
+use crate::Error;
+use crate::batch::Engine;
+use crate::clock::{Clock, Moments, Window};
+
+/// What the cells of one state of a filter say about the age of a key.
+pub trait Likelihood: Send + Sync {
+    /// Writes the spans of ages that the evidence leaves possible, the youngest first and their probabilities in sum 1,
+    /// into `spans`, which is empty. The last one has no end: it holds the keys that are gone without trace.
+    fn last_inserted(&self, evidence: u128, hazard: Hazard, spans: &mut Vec<Span>);
+}
+
+/// A filter's cells, their clock and what they tell, ready for questions.
+pub struct Inference<'a> {
+    engine: &'a dyn Engine,
+    clock: Clock,
+    likelihood: Box<dyn Likelihood>,
+}
+
+impl<'a> Inference<'a> {
+    /// Reads from the cells what is the same for all keys; an error if nobody has worked out what these cells tell.
+    pub fn new(engine: &'a dyn Engine) -> Result<Self, Error> {
+        let likelihood =
+            engine.likelihood().ok_or_else(|| Error::value("this filter cannot tell probabilities yet"))?;
+        Ok(Self { engine, clock: *engine.clock(), likelihood })
+    }
+
+    /// Calls `answer` with the number and the posterior of every key in order.
+    ///
+    /// `ages_end` is where the stream began, as an age: beyond it lies only "never". It is infinite for the paper's
+    /// continuous stream.
+    pub fn each(
+        &self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        prior: PerKey<'_>,
+        ages_end: f64,
+        mut answer: impl FnMut(usize, &Posterior<'_>),
+    ) -> Result<(), Error> {
+        self.clock.check(at, false)?;
+        prior.check_prior(self.clock.window())?;
+        prior.check_len("prior", hashes.len())?;
+        let mut evidence = vec![0; hashes.len()];
+        self.engine.evidence(hashes, &mut evidence);
+        let mut spans = Vec::new();
+        for (key, &evidence) in evidence.iter().enumerate() {
+            let hazard = self.hazard(prior.of(key));
+            spans.clear();
+            self.likelihood.last_inserted(evidence, hazard, &mut spans);
+            answer(key, &Posterior::new(&spans, hazard, self.clock.since_latest(at, key), ages_end));
+        }
+        Ok(())
+    }
+
+    /// Writes the probability that each key was inserted within the last `window` insertions, or seconds.
+    pub fn posterior(
+        &self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        prior: PerKey<'_>,
+        window: f64,
+        out: &mut [f64],
+    ) -> Result<(), Error> {
+        self.each(hashes, at, prior, self.began(), |key, posterior| out[key] = posterior.within(window))
+    }
+
+    /// The age of the filter's first insertion, plus one: infinite on a time clock, which has not noted it.
+    pub fn began(&self) -> f64 {
+        match self.clock.window() {
+            Window::Count { .. } => self.clock.inserted() as f64,
+            Window::Time { .. } => f64::INFINITY,
+        }
+    }
+
+    fn hazard(&self, p: f64) -> Hazard {
+        match self.clock.window() {
+            Window::Count { .. } => Hazard::per_insertion(p),
+            Window::Time { .. } => Hazard::per_second(p),
+        }
+    }
+}

@@ -6,6 +6,7 @@ mod errors;
 mod filter;
 mod fingerprint_buffer;
 mod guarded_epoch;
+mod inference;
 mod keys;
 mod learned;
 mod saving;

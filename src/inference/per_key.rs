@@ -1,0 +1,69 @@
+//! Numbers that go with the keys of a batch: priors and penalties.
+
+use std::ops::Range;
+
+use crate::Error;
+use crate::clock::Window;
+
+/// One number for all keys of a batch, or one for each.
+#[derive(Debug, Clone, Copy)]
+pub enum PerKey<'a> {
+    /// The same for all.
+    All(f64),
+    /// One per key.
+    Each(&'a [f64]),
+}
+
+impl PerKey<'_> {
+    /// Refuses a prior that is no probability, or on a clock of time no rate.
+    pub fn check_prior(self, window: Window) -> Result<(), Error> {
+        match window {
+            Window::Count { .. } => self.check("prior", 1.0, "a probability, in 0 ..= 1"),
+            Window::Time { .. } => self.check("prior", f64::MAX, "a rate per second, finite and not negative"),
+        }
+    }
+
+    /// Refuses a penalty, the parameter `name`, that is negative or not finite.
+    pub fn check_penalty(self, name: &str) -> Result<(), Error> {
+        self.check(name, f64::MAX, "a penalty, finite and not negative")
+    }
+
+    fn check(self, name: &str, most: f64, what: &str) -> Result<(), Error> {
+        let (all, single) = match &self {
+            Self::All(number) => (std::slice::from_ref(number), true),
+            Self::Each(all) => (*all, false),
+        };
+        let Some(place) = all.iter().position(|number| !(0.0..=most).contains(number)) else {
+            return Ok(());
+        };
+        let index = if single { String::new() } else { format!("[{place}]") };
+        Err(Error::value(format!("{name}{index} must be {what}, got {}", all[place])))
+    }
+
+    /// Refuses any other number of them, in the parameter `name`, than of keys.
+    pub fn check_len(self, name: &str, keys: usize) -> Result<(), Error> {
+        match self {
+            Self::Each(all) if all.len() != keys => {
+                let given = all.len();
+                Err(Error::value(format!("{name} has {given} values for {keys} keys: one each, or a single one")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// That of one key.
+    pub fn of(self, key: usize) -> f64 {
+        match self {
+            Self::All(number) => number,
+            Self::Each(all) => all[key],
+        }
+    }
+
+    /// Those of a range of keys, if there are so many.
+    pub fn slice(self, keys: Range<usize>) -> Option<Self> {
+        match self {
+            Self::All(_) => Some(self),
+            Self::Each(all) => all.get(keys).map(PerKey::Each),
+        }
+    }
+}

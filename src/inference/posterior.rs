@@ -1,0 +1,82 @@
+//! What spans of ages answer: every question is a closed sum over them.
+
+use super::Hazard;
+
+/// Ages that the cells cannot tell apart: within a span they are distributed as the prior has them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Span {
+    /// The youngest age.
+    pub from: f64,
+    /// The first age beyond.
+    pub to: f64,
+    /// Chance that the key was last inserted at one of these ages.
+    pub probability: f64,
+}
+
+impl Span {
+    /// Chance of the ages of the span below `age`.
+    fn below(&self, age: f64, hazard: Hazard) -> f64 {
+        self.probability * hazard.share(age - self.from, self.to - self.from)
+    }
+}
+
+/// When a key was last inserted, given what the filter's cells say.
+#[derive(Debug, Clone, Copy)]
+pub struct Posterior<'a> {
+    spans: &'a [Span],
+    hazard: Hazard,
+    /// Seconds since the latest insertion, as of which the spans are.
+    gap: f64,
+    /// Where the stream began, as an age in the spans.
+    end: f64,
+}
+
+impl<'a> Posterior<'a> {
+    /// The posterior that [`last_inserted`](super::Likelihood::last_inserted) wrote for a key of this hazard, asked for
+    /// `gap` seconds after the latest insertion. From the age `end` on lies only "never".
+    pub fn new(spans: &'a [Span], hazard: Hazard, gap: f64, end: f64) -> Self {
+        Self { spans, hazard, gap, end }
+    }
+
+    /// Chance that the key was inserted less than `age` ago.
+    pub fn within(&self, age: f64) -> f64 {
+        let age = (age - self.gap).min(self.end);
+        let reached = self.spans.iter().take_while(|span| span.from < age);
+        reached.map(|span| span.below(age, self.hazard)).sum::<f64>().min(1.0)
+    }
+
+    /// Chance that the key was inserted at all.
+    pub fn ever(&self) -> f64 {
+        self.within(f64::INFINITY)
+    }
+
+    /// The most probable age of a key that was inserted, the youngest of equals: on a clock of time the age of greatest
+    /// density. Infinite for a key that is never inserted.
+    pub fn most_likely(&self) -> f64 {
+        if self.hazard.is_zero() {
+            return f64::INFINITY;
+        }
+        let (mut most_likely, mut greatest) = (f64::INFINITY, 0.0);
+        for span in self.spans.iter().filter(|span| span.from < self.end) {
+            // Within a span the youngest age is the most probable.
+            let peak = span.probability * self.hazard.peak(span.to - span.from);
+            if peak > greatest {
+                (most_likely, greatest) = (span.from + self.gap, peak);
+            }
+        }
+        most_likely
+    }
+
+    /// The mean age of a key that was inserted; infinite for one that is never inserted.
+    pub fn expected(&self) -> f64 {
+        let (mut mass, mut sum) = (0.0, 0.0);
+        for span in self.spans.iter().filter(|span| span.from < self.end) {
+            let part = span.below(self.end, self.hazard);
+            if part > 0.0 {
+                mass += part;
+                sum += part * (span.from + self.hazard.mean(span.to.min(self.end) - span.from));
+            }
+        }
+        if mass > 0.0 { sum / mass + self.gap } else { f64::INFINITY }
+    }
+}

@@ -1,0 +1,96 @@
+//! What the match vector of a ring of slices tells: the age-partitioned filter, and with k = 1 the guarded-epoch filter.
+//!
+//! The generation of age j set the key's bits in the slices of age j to j + k - 1, if it held the key; older ones than
+//! k + l set bits that have been cleared by now. A slice without the key's bits rules out every generation that would
+//! have set them. The others hold the key or do not, independently beforehand, with the odds of the prior for their
+//! length; a slice that some held generation covers matches for certain, and any other by chance, at its real rate.
+//!
+//! Summed over all sets of generations that hold the key, that is a chain from the oldest slice to the newest, in which
+//! only the odds that generation j holds it are kept, given that none younger does: with g(s) the inverse of the match
+//! rate of slice s, which is what covering it explains,
+//!
+//! ```text
+//! odds(j)    = prior odds(j) * explains(j)
+//! explains(j) = sum over t in j+1..j+k of   g(j)..g(t-1) * (1 - held(j+1))..(1 - held(t-1)) * held(t)
+//!             +                             g(j)..g(j+k-1) * (1 - held(j+1))..(1 - held(j+k-1))
+//! held(j)    = odds(j) / (1 + odds(j))
+//! ```
+//!
+//! where t is the next older generation that holds the key while slices of j are still covered. The key was then last
+//! inserted in generation j with probability held(j) * (1 - held(0))..(1 - held(j-1)). Nothing here underflows or
+//! divides by zero, from empty slices to full ones and p from 0 to 1, and it costs k steps per generation that is not
+//! ruled out: none for most keys that are not there. Earlier insertions of the key count, as do the slices that a
+//! generation beyond l has left.
+
+use super::{Hazard, Likelihood, Span};
+use crate::bits::ones;
+use crate::sizing::age_partitioned::MAX_SLICES;
+
+/// Match rates below this explain all that can be explained. They come from samples in which hardly a bit was set.
+const LEAST_RATE: f64 = 1e-30;
+/// As much as a run of slices can explain, so that products stay finite.
+const MOST: f64 = 1e300;
+
+/// A ring of slices in one state.
+#[derive(Debug, Clone)]
+pub struct Ring {
+    k: u32,
+    /// The ages at which generations begin, the newest first; the open one ends at age 0.
+    begins: Vec<f64>,
+    /// What covering a slice explains: the inverse of its match rate.
+    explains: Vec<f64>,
+}
+
+impl Ring {
+    /// A ring of which every insertion writes the `k` newest slices: for each slice, the newest first, how long ago the
+    /// generation began whose newest slice it is, and the chance that a fresh key matches.
+    pub fn new(k: u32, begins: Vec<f64>, match_rates: &[f64]) -> Self {
+        Self { k, begins, explains: match_rates.iter().map(|rate| 1.0 / rate.max(LEAST_RATE)).collect() }
+    }
+
+    fn from(&self, generation: usize) -> f64 {
+        if generation == 0 { 0.0 } else { self.begins[generation - 1] }
+    }
+
+    /// Bit j says that every slice that generation j has written, and that is still there, matches.
+    fn not_ruled_out(&self, matches: u128) -> u128 {
+        let there = ones(self.begins.len() as u32);
+        let mut ruled_out = !matches & there;
+        let mut covered = 1;
+        while covered < self.k {
+            let step = covered.min(self.k - covered);
+            ruled_out |= ruled_out >> step;
+            covered += step;
+        }
+        !ruled_out & there
+    }
+}
+
+impl Likelihood for Ring {
+    fn last_inserted(&self, matches: u128, hazard: Hazard, spans: &mut Vec<Span>) {
+        let slices = self.begins.len();
+        let possible = self.not_ruled_out(matches);
+        let (mut held, mut not_held) = ([0.0; MAX_SLICES as usize], [1.0; MAX_SLICES as usize]);
+        let mut older_first = possible;
+        while older_first != 0 {
+            let j = older_first.ilog2() as usize;
+            older_first &= !(1 << j);
+            let (mut explains, mut run) = (0.0, self.explains[j]);
+            for t in j + 1..(j + self.k as usize).min(slices) {
+                explains += run * held[t];
+                run = (run * self.explains[t] * not_held[t]).min(MOST);
+            }
+            let odds = hazard.odds(self.begins[j] - self.from(j)) * (explains + run);
+            not_held[j] = 1.0 / (1.0 + odds);
+            held[j] = if odds > 1.0 { 1.0 - not_held[j] } else { odds * not_held[j] };
+        }
+        let (mut none_younger, mut younger_first) = (1.0, possible);
+        while younger_first != 0 {
+            let j = younger_first.trailing_zeros() as usize;
+            younger_first &= younger_first - 1;
+            spans.push(Span { from: self.from(j), to: self.begins[j], probability: none_younger * held[j] });
+            none_younger *= not_held[j];
+        }
+        spans.push(Span { from: self.begins[slices - 1], to: f64::INFINITY, probability: none_younger });
+    }
+}

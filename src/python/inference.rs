@@ -1,0 +1,355 @@
+//! How probable, how long ago, and which answer costs least: the base class asks the core's inference.
+
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use super::filter::Filter;
+use super::times;
+use crate::Error;
+use crate::clock::Window;
+use crate::inference::{Inference, PerKey, Posterior, decide};
+
+/// Numbers that go with the keys of a batch, held for as long as it takes.
+struct Numbers<'py> {
+    name: &'static str,
+    numbers: Held<'py>,
+}
+
+enum Held<'py> {
+    All(f64),
+    Each(PyReadonlyArray1<'py, f64>),
+}
+
+impl<'py> Numbers<'py> {
+    /// Reads a number, or an array of one per key.
+    fn read(name: &'static str, value: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if let Ok(number) = value.extract() {
+            return Ok(Self { name, numbers: Held::All(number) });
+        }
+        let array = value.py().import("numpy")?.call_method1("ascontiguousarray", (value, "float64"));
+        let numbers = array.ok().and_then(|array| array.extract().ok()).filter(|_| value.len().is_ok());
+        let refused =
+            || PyTypeError::new_err(format!("{name} must be a number or an array of one per key, got {value}"));
+        Ok(Self { name, numbers: Held::Each(numbers.ok_or_else(refused)?) })
+    }
+
+    /// Reads a prior: numbers, or what an object that knows them says of the keys.
+    fn of_keys(prior: &Bound<'py, PyAny>, keys: &Bound<'py, PyAny>, window: Window) -> PyResult<Self> {
+        let method = match window {
+            Window::Count { .. } => "probability",
+            Window::Time { .. } => "rate",
+        };
+        let numbers = match prior.hasattr(method)? {
+            true => Self::read("prior", &prior.call_method1(method, (keys,))?)?,
+            false => Self::read("prior", prior)?,
+        };
+        numbers.borrow()?.check_prior(window)?;
+        Ok(numbers)
+    }
+
+    fn penalty(name: &'static str, value: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let numbers = Self::read(name, value)?;
+        numbers.borrow()?.check_penalty(name)?;
+        Ok(numbers)
+    }
+
+    fn borrow(&self) -> PyResult<PerKey<'_>> {
+        Ok(match &self.numbers {
+            Held::All(number) => PerKey::All(*number),
+            Held::Each(array) => PerKey::Each(array.as_slice()?),
+        })
+    }
+
+    fn check_len(&self, keys: usize) -> PyResult<()> {
+        Ok(self.borrow()?.check_len(self.name, keys)?)
+    }
+}
+
+/// Where the ages of a stream end: at the first insertion, or never.
+fn ages_end(finite: bool, inference: &Inference<'_>, window: Window) -> Result<f64, Error> {
+    match (finite, window) {
+        (false, _) => Ok(f64::INFINITY),
+        (true, Window::Count { .. }) => Ok(inference.began()),
+        (true, Window::Time { .. }) => {
+            Err(Error::value("finite is for windows of insertions: a window of time does not note when it began"))
+        }
+    }
+}
+
+/// The edges between bins of ages, as the clock takes them: ages in insertions are whole numbers.
+fn read_edges(edges: &Bound<'_, PyAny>, window: Window) -> PyResult<Vec<f64>> {
+    let Held::Each(edges) = Numbers::read("edges", edges)?.numbers else {
+        return Err(PyTypeError::new_err("edges must be an array of at least 2 ages"));
+    };
+    let edges = edges.as_slice()?;
+    if edges.len() < 2 || !(edges[0] >= 0.0) || edges.windows(2).any(|pair| !(pair[0] < pair[1])) {
+        return Err(PyValueError::new_err("edges must be at least 2 ages, from 0 on and increasing"));
+    }
+    let age = |edge: &f64| match window {
+        Window::Count { .. } => edge.ceil(),
+        Window::Time { .. } => *edge,
+    };
+    Ok(edges.iter().map(age).collect())
+}
+
+impl Filter {
+    /// Asks each key's posterior for `width` values, in a state of the filter that holds for the whole batch.
+    fn ask<T: Copy + Default + Send>(
+        &self,
+        (keys, at): (&Bound<'_, PyAny>, Option<&Bound<'_, PyAny>>),
+        prior: &Bound<'_, PyAny>,
+        width: usize,
+        ages_end: impl FnOnce(&Inference<'_>, Window) -> Result<f64, Error> + Send,
+        answer: impl Fn(&Posterior<'_>, &mut [T]) + Send + Sync,
+    ) -> PyResult<Vec<T>> {
+        let py = keys.py();
+        let state = py.detach(|| self.with(|filter| filter.clone_box()));
+        let window = state.engine().clock().window();
+        let prior = Numbers::of_keys(prior, keys, window)?;
+        let numbers = prior.borrow()?;
+        let inference = py.detach(|| Inference::new(state.engine()))?;
+        let ages_end = ages_end(&inference, window)?;
+        let mut answers = Vec::new();
+        let keys = self.batch(py, keys, at, false, |hashes, at, start| {
+            let Some(prior) = numbers.slice(start..start + hashes.len()) else {
+                return Ok(());
+            };
+            answers.resize((start + hashes.len()) * width, T::default());
+            inference.each(hashes, at, prior, ages_end, |key, posterior| {
+                answer(posterior, &mut answers[(start + key) * width..][..width]);
+            })
+        })?;
+        prior.check_len(keys)?;
+        Ok(answers)
+    }
+
+    /// A window asked for, or the filter's own, in insertions or seconds.
+    fn asked_window(&self, window: Option<&Bound<'_, PyAny>>, own: Window) -> PyResult<f64> {
+        let length = match (window, own) {
+            (Some(window), own) => times::length("window", window, own)?,
+            (None, Window::Count { insertions: window } | Window::Time { span: window, .. }) => window,
+        };
+        Ok(match own {
+            Window::Count { .. } => length as f64,
+            Window::Time { .. } => length as f64 / 1e9,
+        })
+    }
+
+    fn own_window(&self, py: Python<'_>) -> Window {
+        py.detach(|| self.with(|filter| filter.engine().clock().window()))
+    }
+}
+
+#[pymethods]
+impl Filter {
+    /// How probable it is that each key was inserted within the window, given all that the filter's cells say.
+    ///
+    /// Parameters
+    /// ----------
+    /// keys : array-like, Series, column or frame
+    ///     A batch of n keys, as in `query`.
+    /// prior : float, ndarray of float64, shape (n,), or object
+    ///     How often each key comes. For a window of insertions the chance that the next insertion is the key; for a
+    ///     window of time its insertions per second. One for all keys, one per key, or an object whose
+    ///     ``probability(keys)``, for a window of time ``rate(keys)``, gives them.
+    /// window : int or span, optional
+    ///     Any other window to ask for, in insertions or a span of time; the default is the filter's own.
+    /// at : time or n times, optional
+    ///     When to ask for, for a window of time. The default is now.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of float64, shape (n,)
+    ///     P(inserted within `window`). Calibrated when keys come independently, as often as the prior says: of the keys
+    ///     with a posterior of 0.3 three in ten were inserted.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     If the prior is no probability or rate, or does not fit `keys`; the message names the place. If this filter's
+    ///     cells have no inference.
+    /// TypeError
+    ///     As `query`, and for a prior that is no number.
+    ///
+    /// Notes
+    /// -----
+    /// Paper 5's framework (J. L. Dautrich, C. V. Ravishankar, 2019, section 2), with the likelihood of the cells as they
+    /// are in place of expected ones. Match rates are measured on at most 64 KiB per slice.
+    ///
+    /// Examples
+    /// --------
+    /// >>> f = lately.GuardedEpochBloomFilter(window=1000, fpr=0.01)
+    /// >>> f.insert(range(5000))
+    /// >>> f.posterior([4999, 4500, 7, -1], prior=1e-5, window=500).round(2)
+    /// array([...])
+    #[pyo3(signature = (keys, prior, window=None, *, at=None))]
+    fn posterior<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+        prior: &Bound<'py, PyAny>,
+        window: Option<&Bound<'py, PyAny>>,
+        at: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let window = self.asked_window(window, self.own_window(py))?;
+        let began = |inference: &Inference<'_>, _| Ok(inference.began());
+        let posteriors =
+            self.ask((keys, at), prior, 1, began, |posterior, answer| answer[0] = posterior.within(window))?;
+        Ok(posteriors.into_pyarray(py))
+    }
+
+    /// Report the keys for which that costs least in expectation.
+    ///
+    /// Parameters
+    /// ----------
+    /// keys, prior, window, at
+    ///     As in `posterior`.
+    /// false_positive, false_negative : float or ndarray of float64, shape (n,), default 1.0
+    ///     What it costs to report a key that was not inserted within the window, and to miss one that was.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of bool, shape (n,)
+    ///     True where the expected cost of reporting is at most that of not reporting (paper 5, section 2.6).
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     As `posterior`, and for a penalty that is negative or not finite, or does not fit `keys`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> f = lately.GuardedEpochBloomFilter(window=1000, fpr=0.01)
+    /// >>> f.insert(range(5000))
+    /// >>> f.decide([4999, -1], prior=1e-5, false_positive=5.0)
+    /// array([ True, False])
+    #[pyo3(signature = (keys, prior, false_positive=None, false_negative=None, *, window=None, at=None),
+           text_signature = "($self, keys, prior, false_positive=1.0, false_negative=1.0, *, window=None, at=None)")]
+    #[expect(clippy::too_many_arguments, reason = "the parameters of a Python method")]
+    fn decide<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+        prior: &Bound<'py, PyAny>,
+        false_positive: Option<&Bound<'py, PyAny>>,
+        false_negative: Option<&Bound<'py, PyAny>>,
+        window: Option<&Bound<'py, PyAny>>,
+        at: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let penalty = |name, value: Option<&Bound<'py, PyAny>>| match value {
+            Some(value) => Numbers::penalty(name, value),
+            None => Ok(Numbers { name, numbers: Held::All(1.0) }),
+        };
+        let costs = [penalty("false_positive", false_positive)?, penalty("false_negative", false_negative)?];
+        let posteriors = self.posterior(py, keys, prior, window, at)?.readonly();
+        let posteriors = posteriors.as_slice()?;
+        costs.iter().try_for_each(|cost| cost.check_len(posteriors.len()))?;
+        let [false_positive, false_negative] = [costs[0].borrow()?, costs[1].borrow()?];
+        let decided = |(key, &posterior)| decide(posterior, false_positive.of(key), false_negative.of(key));
+        let decisions: Vec<bool> = py.detach(|| posteriors.iter().enumerate().map(decided).collect());
+        Ok(decisions.into_pyarray(py))
+    }
+
+    /// How long ago each key was last inserted.
+    ///
+    /// Parameters
+    /// ----------
+    /// keys, prior, at
+    ///     As in `posterior`.
+    /// kind : {"most_likely", "expected"}
+    ///     The age of greatest probability, on a clock of time of greatest density; or the mean age. Both of a key that
+    ///     was inserted, however improbable that is.
+    /// finite : bool, default False
+    ///     False: the stream has no beginning, as in the paper's limit (equation 4). True: it began with the filter's
+    ///     first insertion, and no age is greater (equation 3). For windows of insertions.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of float64, shape (n,)
+    ///     Ages in insertions, 0 for the latest one, or in seconds; infinite where the prior is 0.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     As `posterior`, and for another `kind`, and for `finite` with a window of time.
+    ///
+    /// Examples
+    /// --------
+    /// >>> f = lately.GuardedEpochBloomFilter(window=1000, fpr=0.01)
+    /// >>> f.insert(range(5000))
+    /// >>> f.age([4999, 4400, -1], prior=1e-5)
+    /// array([...])
+    #[pyo3(signature = (keys, prior, kind="most_likely", *, finite=false, at=None))]
+    fn age<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+        prior: &Bound<'py, PyAny>,
+        kind: &str,
+        finite: bool,
+        at: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let age: fn(&Posterior<'_>) -> f64 = match kind {
+            "most_likely" => |posterior| posterior.most_likely(),
+            "expected" => |posterior| posterior.expected(),
+            _ => return Err(PyValueError::new_err(format!("kind must be 'most_likely' or 'expected', got '{kind}'"))),
+        };
+        let end = |inference: &Inference<'_>, window| ages_end(finite, inference, window);
+        let ages = self.ask((keys, at), prior, 1, end, |posterior, answer| answer[0] = age(posterior))?;
+        Ok(ages.into_pyarray(py))
+    }
+
+    /// How probable each range of ages is.
+    ///
+    /// Parameters
+    /// ----------
+    /// keys, prior, at
+    ///     As in `posterior`.
+    /// edges : array-like of float, shape (m + 1,)
+    ///     Increasing ages, in insertions or seconds: bin j holds the ages in [edges[j], edges[j + 1]). The last may be
+    ///     infinite.
+    /// finite : bool, default False
+    ///     As in `age`. With True and edges from 0 to infinity a row sums to the probability that the key was inserted
+    ///     at all, with False to 1 where the prior is not 0.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of float64, shape (n, m)
+    ///     P(age in bin j) for every key.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     As `posterior`, for edges that do not increase from 0 or above, and for `finite` with a window of time.
+    ///
+    /// Examples
+    /// --------
+    /// >>> f = lately.GuardedEpochBloomFilter(window=1000, fpr=0.01)
+    /// >>> f.insert(range(5000))
+    /// >>> f.age_probability([4999, 4400], prior=1e-5, edges=[0, 500, 1000, np.inf]).round(2)
+    /// array([...])
+    #[pyo3(signature = (keys, prior, edges, *, finite=false, at=None))]
+    fn age_probability<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+        prior: &Bound<'py, PyAny>,
+        edges: &Bound<'py, PyAny>,
+        finite: bool,
+        at: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let edges = read_edges(edges, self.own_window(py))?;
+        let bins = edges.len() - 1;
+        let end = |inference: &Inference<'_>, window| ages_end(finite, inference, window);
+        let shares = self.ask((keys, at), prior, bins, end, |posterior, answer| {
+            let mut below = posterior.within(edges[0]);
+            for (share, &edge) in answer.iter_mut().zip(&edges[1..]) {
+                let up_to = posterior.within(edge);
+                (*share, below) = ((up_to - below).max(0.0), up_to);
+            }
+        })?;
+        let keys = shares.len() / bins;
+        shares.into_pyarray(py).reshape([keys, bins])
+    }
+}

@@ -1,0 +1,239 @@
+//! Posteriors against streams drawn from the prior: among all filters whose cells say the same of a key, the share of
+//! those that hold it at an age is what the posterior says. And the laws that hold for any evidence: sums of 1, nothing
+//! outside [0, 1], from empty filters to saturated ones and priors from 0 to 1.
+
+#[allow(dead_code, reason = "the rest is for promises")]
+mod common;
+
+use std::collections::HashMap;
+
+use common::{insert, key};
+use lately::clock::{Moments, Window};
+use lately::filter::{AgePartitioned, Filter, GuardedEpoch};
+use lately::inference::ring::Ring;
+use lately::inference::{Hazard, Inference, Likelihood, PerKey, Posterior, Span};
+use lately::sizing::{age_partitioned, guarded_epoch};
+
+const WINDOW: Window = Window::Count { insertions: 41 };
+
+/// Small filters at some tens of percent of false positives, so that all evidence is ambiguous.
+fn small_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
+    let ring = |k, l, segment| {
+        let shape = age_partitioned::Shape::new(k, l, segment).unwrap();
+        Box::new(AgePartitioned::new(shape, WINDOW, 0).unwrap()) as Box<dyn Filter>
+    };
+    let epochs = |r, segment| {
+        let shape = guarded_epoch::Shape::new(r, segment).unwrap();
+        Box::new(GuardedEpoch::new(shape, WINDOW, 0).unwrap()) as Box<dyn Filter>
+    };
+    vec![
+        ("k = 3 of 7 slices", ring(3, 4, age_partitioned::Segment::Slice { bits: 61 })),
+        ("k = 1 of 3 slices", ring(1, 2, age_partitioned::Segment::Slice { bits: 90 })),
+        ("k = 2 of 6 blocked", ring(2, 4, age_partitioned::Segment::Blocks { blocks: 2, block_bits: 64, parts: 2 })),
+        ("4 segments", epochs(3, guarded_epoch::Segment::Bloom { bits: 90, k: 2 })),
+        ("5 blocked segments", epochs(4, guarded_epoch::Segment::Blocks { blocks: 2, block_bits: 64, parts: 2 })),
+    ]
+}
+
+/// What was said of keys, and how often it came true.
+#[derive(Default, Clone, Copy)]
+struct Tally {
+    trials: f64,
+    said: f64,
+    happened: f64,
+}
+
+impl Tally {
+    fn note(&mut self, said: f64, happened: bool) {
+        self.trials += 1.0;
+        self.said += said;
+        self.happened += f64::from(u8::from(happened));
+    }
+
+    /// Whether what happened lies within five standard deviations of what was said, and a thousandth of a trial.
+    fn holds(&self) -> bool {
+        let variance = self.said * (1.0 - self.said / self.trials).max(0.0);
+        (self.happened - self.said).abs() <= 5.0 * variance.sqrt() + 5.0
+    }
+}
+
+/// Draws streams in which each insertion is the key with probability `p` and otherwise fresh, stops at every phase,
+/// and holds the posterior of the key, for a prior of `told`, against what was inserted, evidence by evidence.
+fn check_against_streams(
+    name: &str,
+    empty: &dyn Filter,
+    (p, told): (f64, f64),
+    streams: u64,
+    window: u64,
+) -> Result<(), String> {
+    let mut tallies: HashMap<(u128, u64, &str), Tally> = HashMap::new();
+    let asked = key(1 << 20, 0);
+    let mut posterior = [0.0];
+    for stream in 0..streams {
+        let mut filter = empty.clone_box();
+        let length = 100 + key(7, stream) % 40;
+        let drawn = |i: u64| (key(stream + 8, i) >> 11) as f64 / (1u64 << 53) as f64;
+        let keys: Vec<u64> = (0..length).map(|i| if drawn(i) < p { asked } else { key(stream, i) }).collect();
+        insert(&mut *filter, &keys);
+        let age = keys.iter().rev().position(|&key| key == asked).map_or(u64::MAX, |age| age as u64);
+        let mut evidence = [0];
+        filter.engine().evidence(&[asked], &mut evidence);
+        let inference = Inference::new(filter.engine()).unwrap();
+        inference.posterior(&[asked], Moments::Untimed, PerKey::All(told), window as f64, &mut posterior).unwrap();
+        tallies.entry((evidence[0], 0, "window")).or_default().note(posterior[0], age < window);
+        inference
+            .each(&[asked], Moments::Untimed, PerKey::All(told), length as f64, |_, posterior| {
+                for (from, to) in [(0, 5), (5, 20), (20, 41), (41, 70), (70, length)] {
+                    let said = posterior.within(to as f64) - posterior.within(from as f64);
+                    tallies.entry((u128::MAX, from, "age")).or_default().note(said, (from..to).contains(&age));
+                }
+                tallies.entry((u128::MAX, 0, "never")).or_default().note(1.0 - posterior.ever(), age == u64::MAX);
+            })
+            .unwrap();
+    }
+    let wrong: Vec<String> = tallies
+        .iter()
+        .filter(|(_, tally)| !tally.holds())
+        .map(|((evidence, from, what), Tally { trials, said, happened })| {
+            format!("{name}, p {p}, evidence {evidence:b}, {what} {from}: {happened} of {trials}, said {said:.1}")
+        })
+        .collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+#[test]
+fn posteriors_are_the_shares_of_streams() {
+    std::thread::scope(|scope| {
+        for (p, window) in [(0.003, 41), (0.003, 17), (0.03, 41), (0.03, 17)] {
+            scope.spawn(move || {
+                for (name, filter) in small_filters() {
+                    check_against_streams(name, &*filter, (p, p), 20_000, window).unwrap();
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn the_check_fails_for_a_prior_that_is_not_the_streams() {
+    for (name, filter) in small_filters() {
+        assert!(check_against_streams(name, &*filter, (0.01, 0.013), 20_000, 41).is_err(), "{name}");
+    }
+}
+
+/// Numbers in [0, 1), the same in every run.
+fn uniform(stream: u64) -> impl FnMut() -> f64 {
+    let mut i = 0;
+    move || {
+        i += 1;
+        (key(stream, i) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// The probability of each generation to be the youngest that holds the key, and of none, summed over all sets of
+/// generations that may hold it.
+fn enumerated(k: usize, lengths: &[f64], rates: &[f64], matches: u128, p: f64) -> Vec<f64> {
+    let slices = rates.len();
+    let mut youngest = vec![0.0; slices + 1];
+    for held in 0u32..1 << slices {
+        let mut weight = 1.0;
+        for j in 0..slices {
+            let never = (1.0 - p).powf(lengths[j]);
+            weight *= if held >> j & 1 == 1 { 1.0 - never } else { never };
+            let covered = (0..k.min(j + 1)).any(|back| held >> (j - back) & 1 == 1);
+            let matched = if covered { 1.0 } else { rates[j] };
+            weight *= if matches >> j & 1 == 1 { matched } else { 1.0 - matched };
+        }
+        youngest[(held.trailing_zeros() as usize).min(slices)] += weight;
+    }
+    let all: f64 = youngest.iter().sum();
+    youngest.iter().map(|weight| weight / all).collect()
+}
+
+#[test]
+fn a_rings_posterior_is_the_sum_over_all_its_pasts() {
+    for (round, k) in (0..400).zip([1, 2, 3, 5].into_iter().cycle()) {
+        let mut uniform = uniform(round);
+        let slices = k + 1 + (uniform() * 6.0) as usize;
+        let lengths: Vec<f64> = (0..slices).map(|_| (1.0 + uniform() * 9.0).floor()).collect();
+        let begins: Vec<f64> = (0..slices).map(|j| lengths[..=j].iter().sum()).collect();
+        let rates: Vec<f64> = (0..slices).map(|_| 0.001 + 0.998 * uniform()).collect();
+        let ring = Ring::new(k as u32, begins.clone(), &rates);
+        for p in [1e-4, 0.02, 0.3, 0.8] {
+            let matches = (0..slices).fold(0, |matches, j| matches | u128::from(uniform() < 0.8) << j);
+            let expected = enumerated(k, &lengths, &rates, matches, p);
+            let mut spans = Vec::new();
+            ring.last_inserted(matches, Hazard::per_insertion(p), &mut spans);
+            let mut got = vec![0.0; slices + 1];
+            for span in &spans {
+                got[begins.iter().position(|&begin| begin == span.to).unwrap_or(slices)] = span.probability;
+            }
+            let worst = got.iter().zip(&expected).map(|(got, expected)| (got - expected).abs()).fold(0.0, f64::max);
+            assert!(worst < 1e-12, "k {k}, {matches:b}, p {p}: {got:?} for {expected:?}");
+        }
+    }
+}
+
+/// What holds for any posterior.
+fn check_laws(spans: &[Span], hazard: Hazard, gap: f64, end: f64) -> Result<(), String> {
+    let sum: f64 = spans.iter().map(|span| span.probability).sum();
+    let posterior = Posterior::new(spans, hazard, gap, end);
+    let ages = [0.0, 0.5, 1.0, 7.0, 40.0, 1e3, 1e9, 1e300, f64::INFINITY];
+    let below = ages.map(|age| posterior.within(age));
+    let [likely, expected] = [posterior.most_likely(), posterior.expected()];
+    let end = end + gap;
+    let wrong = (sum - 1.0).abs() > 1e-12
+        || spans.windows(2).any(|pair| pair[0].to > pair[1].from)
+        || below.iter().any(|below| !(0.0..=1.0).contains(below))
+        || below.windows(2).any(|pair| pair[0] > pair[1] + 1e-15)
+        || !(likely >= gap && expected >= gap)
+        || (posterior.ever() > 0.0 && expected.is_finite() && expected > end);
+    if wrong { Err(format!("{spans:?} {hazard:?}: {below:?} {likely} {expected}")) } else { Ok(()) }
+}
+
+#[test]
+fn no_state_and_no_prior_breaks_the_laws() {
+    for (round, k) in (0..300).zip([1, 2, 7, 30].into_iter().cycle()) {
+        let mut uniform = uniform(round);
+        let slices = (k + 1 + (uniform() * 97.0) as usize).min(128);
+        // Generations of no length too: of a stream that has just begun.
+        let mut begin = 0.0;
+        let lengths = (0..slices).map(|_| if uniform() < 0.3 { 0.0 } else { 10f64.powf(uniform() * 12.0).floor() });
+        let begins: Vec<f64> = lengths
+            .map(|length| {
+                begin += length;
+                begin
+            })
+            .collect();
+        let fill = |uniform: &mut dyn FnMut() -> f64| [0.0, 1.0, uniform(), 1e-12][(uniform() * 4.0) as usize];
+        let rates: Vec<f64> = (0..slices).map(|_| fill(&mut uniform)).collect();
+        let ring = Ring::new(k as u32, begins.clone(), &rates);
+        for p in [0.0, 5e-324, 1e-300, 1e-12, 1e-3, 0.5, 1.0 - 1e-16, 1.0] {
+            for hazard in [Hazard::per_insertion(p), Hazard::per_second(p), Hazard::per_second(p * 1e300)] {
+                let random = (0..slices).fold(0, |matches, j| matches | u128::from(uniform() < 0.9) << j);
+                for matches in [0, u128::MAX >> (128 - slices), random] {
+                    let mut spans = Vec::new();
+                    ring.last_inserted(matches, hazard, &mut spans);
+                    for (gap, end) in [(0.0, f64::INFINITY), (3.0, f64::INFINITY), (0.0, begin), (0.0, 1.0)] {
+                        check_laws(&spans, hazard, gap, end).unwrap();
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_key_that_never_comes_has_not_come() {
+    for (name, mut filter) in small_filters() {
+        let keys: Vec<u64> = (0..300).map(|i| key(0, i)).collect();
+        insert(&mut *filter, &keys);
+        let inference = Inference::new(filter.engine()).unwrap();
+        let mut posteriors = vec![1.0; keys.len()];
+        inference.posterior(&keys, Moments::Untimed, PerKey::All(0.0), 41.0, &mut posteriors).unwrap();
+        assert!(posteriors.iter().all(|&posterior| posterior == 0.0), "{name}");
+        // And one that is all that comes was the last one.
+        inference.posterior(&keys[299..], Moments::Untimed, PerKey::All(1.0), 1.0, &mut posteriors[..1]).unwrap();
+        assert_eq!(posteriors[0], 1.0, "{name}");
+    }
+}
