@@ -13,6 +13,8 @@ from lately.priors import _checks
 _STEPS = 16
 # D is tabulated up to 2**63 insertions, which no stream has.
 _OCTAVES = 63
+# After so many insertions expected of it, a key has come: to 1e-27. All later ones add nothing.
+_ALL = 64
 # Probabilities closer than this are taken together, at their mean: an error of second order, below 1e-6.
 _ALIKE = 1e-3
 # Stretches of a sample stream, to a length: their mean is as good as it gets.
@@ -98,12 +100,14 @@ class DistinctCurve:
         if total > 1 + _checks.ROUNDING:
             raise ValueError(f"probability must sum to 1 at most, got {total}")
         p, many = _alike(p[p > 0], many[p > 0])
-        j = 2.0 ** (np.arange(_OCTAVES * _STEPS + 1) / _STEPS)
+        rest = max(0.0, 1 - total)
+        octaves = _OCTAVES if rest > _checks.ROUNDING else min(_OCTAVES, np.ceil(np.log2(_ALL / p.min())))
+        j = 2.0 ** (np.arange(octaves * _STEPS + 1) / _STEPS)
         # 1 - (1 - p)^j without cancellation; a p of 1 gives -inf, and 1 from the first insertion on.
         with np.errstate(divide="ignore"):
             survival = np.log1p(-p)
-        repeating = np.array([-(many @ np.expm1(length * survival)) for length in j])
-        d = np.minimum(repeating + max(0.0, 1 - total) * j, j)
+        repeating = np.array([-(many @ np.expm1(np.maximum(length * survival, -_ALL))) for length in j])
+        d = np.minimum(repeating + rest * j, j)
         return cls(j, np.maximum.accumulate(d))
 
     @classmethod
