@@ -191,7 +191,7 @@ impl Learned {
     /// For each key the chance that the next insertion is this key, in (0, 1).
     pub fn probability(&self, hashes: &[u64], out: &mut [f64]) {
         let half_life = self.half_life() as f64;
-        self.by_class(hashes, out, |survival| -(survival.ln() / half_life).exp_m1());
+        self.by_class(hashes, out, |hazard| -(-hazard / half_life).exp_m1());
     }
 
     /// For each key its insertions per second; `None` while no time has passed.
@@ -199,13 +199,13 @@ impl Learned {
         let per_second = self.header.timed / self.header.seconds;
         let half_life = self.half_life() as f64;
         (per_second.is_finite() && per_second > 0.0)
-            .then(|| self.by_class(hashes, out, |survival| -survival.ln() / half_life * per_second))
+            .then(|| self.by_class(hashes, out, |hazard| hazard / half_life * per_second))
     }
 
-    /// For each key what `answer` makes of the chance that a key of its class is older than one half-life.
+    /// For each key what `answer` makes of the hazard that its class adds up in one half-life.
     fn by_class(&self, hashes: &[u64], out: &mut [f64], answer: impl Fn(f64) -> f64) {
         let weight = (self.header.level as f64).exp2();
-        let classes = self.recency.survivals(weight).map(answer);
+        let classes = self.recency.hazards(weight).map(answer);
         let phase = phase(self.header.inserted, self.header.half_life);
         let cells = Address::of(self.sketch.words());
         for (i, out) in out.iter_mut().enumerate() {

@@ -48,7 +48,7 @@ const BLOCK: usize = 4096;
 /// key was here rather than how often it will come: the two differ where keys come in bursts. More collisions or fewer
 /// sampled keys make it less sharp, not less true, and a class with n of them is known to within about 1/(2 sqrt(n)).
 ///
-/// Counts fade by a half in each half-life, and the ages by class in each half-life or 65,536 insertions, whichever is
+/// Keys of more than 2048 sightings are not told apart: p is 1420 / half_life for all of them. Counts fade by a half in each half-life, and the ages by class in each half-life or 65,536 insertions, whichever is
 /// longer. A half-life shorter than the window asked about forgets keys that are in it, and is then worse than no prior.
 ///
 /// Being itself a memory of which keys came lately it can know more than a small filter beside it: compare at equal

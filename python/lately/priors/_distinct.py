@@ -101,7 +101,7 @@ class DistinctCurve:
             raise ValueError(f"probability must sum to 1 at most, got {total}")
         p, many = _alike(p[p > 0], many[p > 0])
         rest = max(0.0, 1 - total)
-        octaves = _OCTAVES if rest > _checks.ROUNDING else min(_OCTAVES, np.ceil(np.log2(_ALL / p.min())))
+        octaves = _OCTAVES if rest > _checks.ROUNDING else min(_OCTAVES, np.ceil(np.log2(_ALL) - np.log2(p.min())))
         j = 2.0 ** (np.arange(octaves * _STEPS + 1) / _STEPS)
         # 1 - (1 - p)^j without cancellation; a p of 1 gives -inf, and 1 from the first insertion on.
         with np.errstate(divide="ignore"):

@@ -1,5 +1,7 @@
 //! How old keys are when they come again: by the class they were found in, and over all of them.
 
+use std::f64::consts::LN_2;
+
 use super::sketch::{CLASSES, sightings};
 
 /// Ages below 8 each, then four to an octave, to 2^62.
@@ -57,18 +59,20 @@ impl Recency {
             && self.recent.iter().zip(&self.found).all(|(recent, found)| recent <= found)
     }
 
-    /// For each class the chance that a key found in it is older than one half-life, never 0.
+    /// For each class the cumulated hazard of one half-life: -ln of the chance that a key found in it is older.
     ///
     /// Each class begins with one insertion of the sample that follows the law of keys that come independently: a key
     /// seen c times in n insertions is older than the last a with chance (1 - a/n)^c, about exp(-c a / n), where n is the
-    /// mean memory half-life / ln 2 of the sketch and a the half-life, 2^-c. (That is c/n for p and not less, as Good and
-    /// Turing have it for the next insertion: the count says where the past sightings lie.) A greater count never makes a
-    /// key older: neighbours that say so are pooled.
-    pub fn survivals(&self, weight: f64) -> [f64; CLASSES] {
+    /// mean memory half-life / ln 2 of the sketch and a the half-life: 2^-c. (That is c/n for p and not less, as Good and
+    /// Turing have it for the next insertion: the count says where the past sightings lie.) It is also what counts where
+    /// so many insertions should have shown none older, and have. A greater count never makes a key older: neighbours
+    /// that say so are pooled.
+    pub fn hazards(&self, weight: f64) -> [f64; CLASSES] {
         let mut pools: Vec<(f64, f64, usize)> = Vec::with_capacity(CLASSES);
         for class in 0..CLASSES {
-            let older = self.found[class] - self.recent[class] + weight * (-sightings(class)).exp2();
-            let mut pool = (older, self.found[class] + weight, 1);
+            let (independent, all) = ((-sightings(class)).exp2(), self.found[class] + weight);
+            let older = self.found[class] - self.recent[class] + weight * independent;
+            let mut pool = (older.max(weight.min(independent * all)), all, 1);
             while let Some(&(older, all, classes)) = pools.last()
                 && older * pool.1 < pool.0 * all
             {
@@ -78,7 +82,11 @@ impl Recency {
             pools.push(pool);
         }
         let mut shares = pools.iter().flat_map(|&(older, all, classes)| std::iter::repeat_n(older / all, classes));
-        std::array::from_fn(|_| shares.next().unwrap_or(1.0).clamp(f64::MIN_POSITIVE, 1.0))
+        std::array::from_fn(|class| match shares.next() {
+            Some(older) if older >= f64::MIN_POSITIVE => -older.ln(),
+            // Less than a float can hold, hence the independent law.
+            _ => sightings(class) * LN_2,
+        })
     }
 
     /// The distinct-count curve.
@@ -161,10 +169,9 @@ mod tests {
 
     #[test]
     fn a_class_nothing_is_known_of_follows_the_independent_law() {
-        let survivals = Recency::default().survivals(1.0);
-        for (class, survival) in survivals.into_iter().enumerate() {
-            let expected = (-sightings(class)).exp2().max(f64::MIN_POSITIVE);
-            assert!((survival / expected - 1.0).abs() < 1e-12, "{class}: {survival} {expected}");
+        for (class, hazard) in Recency::default().hazards(1.0).into_iter().enumerate() {
+            let expected = sightings(class) * LN_2;
+            assert!((hazard / expected - 1.0).abs() < 1e-12, "{class}: {hazard} {expected}");
         }
     }
 
@@ -174,10 +181,10 @@ mod tests {
         for (class, found, recent) in [(3, 1e9, 0.0), (4, 2e9, 1e9), (5, 1e9, 0.0), (6, 1e9, 1e9)] {
             (recency.found[class], recency.recent[class]) = (found, recent);
         }
-        let survivals = recency.survivals(1.0);
+        let hazards = recency.hazards(1.0);
         for (class, expected) in [(3, 1.0), (4, 2.0 / 3.0), (5, 2.0 / 3.0), (6, 0.0)] {
-            assert!((survivals[class] - expected).abs() < 1e-6, "{class}: {survivals:?}");
+            assert!(((-hazards[class]).exp() - expected).abs() < 1e-6, "{class}: {hazards:?}");
         }
-        assert!(survivals.is_sorted_by(|a, b| a >= b));
+        assert!(hazards.is_sorted());
     }
 }
