@@ -13,6 +13,7 @@ from lately._core import (
     FormatError,
     GeneralizedBloomFilter,
     GuardedEpochBloomFilter,
+    Learned,
     StableBloomFilter,
     Swamp,
     TimeLimitedBloomFilter,
@@ -24,22 +25,28 @@ from lately._core import (
 )
 from lately._duplicated import duplicated
 from lately._plan import Choice, Plan, plan
+from lately.priors import DistinctCurve, Probabilities, Uniform, Zipf
 
 __all__ = [
     "AgePartitionedBloomFilter",
     "BloomFilter",
     "Choice",
     "CountingBloomFilter",
+    "DistinctCurve",
     "Filter",
     "FingerprintBuffer",
     "FormatError",
     "GeneralizedBloomFilter",
     "GuardedEpochBloomFilter",
+    "Learned",
     "Plan",
+    "Probabilities",
     "StableBloomFilter",
     "Swamp",
     "TimeLimitedBloomFilter",
     "TimingBloomFilter",
+    "Uniform",
+    "Zipf",
     "__version__",
     "duplicated",
     "from_bytes",

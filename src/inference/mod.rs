@@ -17,6 +17,7 @@
 
 mod ages;
 mod decision;
+pub mod learned;
 mod memo;
 mod per_key;
 mod posterior;

@@ -11,6 +11,7 @@ mod generalized;
 mod guarded_epoch;
 mod inference;
 mod keys;
+mod learned;
 mod saving;
 mod stable;
 mod swamp;
@@ -77,6 +78,8 @@ mod _core {
     use super::guarded_epoch::GuardedEpochBloomFilter;
     #[pymodule_export]
     use super::keys::hash_keys;
+    #[pymodule_export]
+    use super::learned::Learned;
     #[pymodule_export]
     use super::saving::{from_bytes, from_parts, open};
     #[pymodule_export]

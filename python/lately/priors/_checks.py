@@ -1,0 +1,62 @@
+"""What the priors refuse, each said once."""
+
+import operator
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# How far above 1 chances may sum: float32 is as coarse as that.
+ROUNDING = 1e-6
+
+
+def insertions(values: ArrayLike) -> NDArray[np.float64]:
+    """Numbers of insertions, of any shape; ValueError if one is negative or NaN."""
+    array = np.asarray(values, np.float64)
+    if not np.all(array >= 0):
+        raise ValueError(f"insertions must be 0 or more, got {array[~(array >= 0)][0]}")
+    return array
+
+
+def probabilities(values: Any, name: str) -> NDArray[np.float64]:
+    """One chance per key; ValueError if it has not one dimension, or one lies outside [0, 1]."""
+    array = np.asarray(values, np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, got {array.ndim}")
+    wrong = ~((array >= 0) & (array <= 1))
+    if wrong.any():
+        place = int(wrong.argmax())
+        raise ValueError(f"{name}[{place}] must lie in [0, 1], got {array[place]}")
+    return array
+
+
+def universe(value: SupportsIndex) -> int:
+    """Number of keys; ValueError below 1."""
+    try:
+        whole = operator.index(value)
+    except TypeError:
+        raise TypeError(f"universe must be a whole number of keys, got {value!r}") from None
+    if whole < 1:
+        raise ValueError(f"universe must be 1 key or more, got {whole}")
+    return whole
+
+
+def rate(value: float | None) -> float | None:
+    """Insertions per second of the whole stream; ValueError unless positive and finite, or None."""
+    if value is not None and not 0 < value < np.inf:
+        raise ValueError(f"rate must be a positive number of insertions per second, got {value}")
+    return None if value is None else float(value)
+
+
+def rate_text(rate: float | None) -> str:
+    """How a repr ends."""
+    return "" if rate is None else f", rate={rate}"
+
+
+def known(rate: float | None) -> float:
+    """Raise ValueError where the rate of the stream is needed and was not given."""
+    if rate is None:
+        raise ValueError(
+            "this prior knows no time: construct it with rate, the insertions per second of the whole stream"
+        )
+    return rate

@@ -1,0 +1,191 @@
+"""Streams of which somebody knows how likely each key is."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lately._core import hash_keys
+from lately.priors import _checks
+from lately.priors._distinct import DistinctCurve
+
+
+class Probabilities:
+    """The chance of each key is given: one by one, by a table, or by a function.
+
+    Parameters
+    ----------
+    p : array-like, mapping, Series or callable
+        The chance of each key that the next insertion is this key, in [0, 1]. An array has one for each key of the
+        batch that is asked for. A mapping, or a pandas Series by its index, has them by key, and keys are compared as
+        filters compare them: 5, 5.0 and np.int8(5) are one key. A callable is given the keys of a batch and returns an
+        array, or a number for all.
+    distinct : callable, optional
+        The distinct-count curve: given numbers of insertions it returns how many keys among them are different. A
+        `DistinctCurve`, measured from a sample stream, is one. The default for a mapping or a Series follows from its
+        chances; what they lack to 1 is then taken for keys of chance `default` each, or, if that is 0, for keys that
+        never repeat. An array and a callable have no default.
+    default : float, default 0
+        The chance of a key that is not in the mapping or Series.
+    rate : float, optional
+        Insertions per second of the whole stream; windows of time need it.
+
+    Raises
+    ------
+    ValueError
+        If a chance is negative, above 1 or NaN, those of a mapping sum to more than 1, two of its keys are one, or
+        `default` or `rate` is out of range.
+    TypeError
+        If a key of a mapping has no canonical form, `default` is given where no key can be missing, or `distinct`
+        cannot be called.
+
+    Examples
+    --------
+    >>> prior = lately.Probabilities({"often": 0.5, "rarely": 0.01}, default=1e-6)
+    >>> prior.probability(["often", "never heard of"])
+    array([5.e-01, 1.e-06])
+    """
+
+    def __init__(
+        self,
+        p: Any,
+        *,
+        distinct: Callable[[NDArray[np.float64]], ArrayLike] | None = None,
+        default: float = 0.0,
+        rate: float | None = None,
+    ) -> None:
+        if distinct is not None and not callable(distinct):
+            raise TypeError(f"distinct must be a callable, such as a DistinctCurve, got {type(distinct).__name__}")
+        if not 0 <= default <= 1:
+            raise ValueError(f"default must lie in [0, 1], got {default}")
+        self._rate, self._default, self._distinct = _checks.rate(rate), float(default), distinct
+        # By key: sorted hashes beside their chances. Else no hashes, and the array or callable itself.
+        self._hashes: NDArray[np.uint64] | None = None
+        self._p = p
+        if isinstance(p, Mapping) or (hasattr(p, "index") and hasattr(p, "to_numpy")):
+            self._read_table(p)
+        elif default:
+            raise TypeError("default is for a mapping or a Series, where keys can be missing")
+        elif not callable(p):
+            self._p = _checks.probabilities(p, "p")
+
+    def _read_table(self, table: Any) -> None:
+        """Sort chances by the hash of their key."""
+        named = isinstance(table, Mapping)
+        keys, values = (list(table), list(table.values())) if named else (list(table.index), table.to_numpy())
+        p, hashes = _checks.probabilities(values, "p"), hash_keys(keys)
+        order = np.argsort(hashes)
+        self._hashes, self._p = hashes[order], p[order]
+        if np.any(self._hashes[1:] == self._hashes[:-1]):
+            same = order[int(np.argmax(self._hashes[1:] == self._hashes[:-1]))]
+            raise ValueError(f"p has two chances for one key: {keys[same]!r}")
+        if p.sum() > 1 + _checks.ROUNDING:
+            raise ValueError(f"p must sum to 1 at most, got {p.sum()}")
+
+    def probability(self, keys: Any) -> float | NDArray[np.float64]:
+        """Give the chance that the next insertion is this key.
+
+        Parameters
+        ----------
+        keys : array-like, Series, column or frame
+            A batch of n keys.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,), or a float that holds for all
+            An array that the prior was constructed with is given as it is.
+
+        Raises
+        ------
+        ValueError
+            If a callable gave something that is no chance.
+        TypeError
+            If a key has no canonical form.
+        """
+        if self._hashes is not None:
+            hashes = hash_keys(keys)
+            if not len(self._hashes):
+                return np.full(len(hashes), self._default)
+            place = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
+            return np.where(self._hashes[place] == hashes, self._p[place], self._default)
+        if not callable(self._p):
+            return np.asarray(self._p)
+        given = np.asarray(self._p(keys), np.float64)
+        checked = _checks.probabilities(np.atleast_1d(given), "p(keys)")
+        return float(checked[0]) if given.ndim == 0 else checked
+
+    def rate(self, keys: Any) -> float | NDArray[np.float64]:
+        """Give the insertions of each key per second.
+
+        Parameters
+        ----------
+        keys : array-like, Series, column or frame
+            A batch of n keys.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,), or a float that holds for all
+
+        Raises
+        ------
+        ValueError
+            If the prior was constructed without `rate`, or as `probability`.
+        TypeError
+            As `probability`.
+        """
+        return self.probability(keys) * _checks.known(self._rate)
+
+    def distinct(self, insertions: ArrayLike) -> NDArray[np.float64]:
+        """Give the expected number of distinct keys among so many insertions, D(j).
+
+        Parameters
+        ----------
+        insertions : float or array-like of float
+            Any shape; 0 or more.
+
+        Returns
+        -------
+        ndarray of float64, of the same shape
+
+        Raises
+        ------
+        ValueError
+            If one is negative or NaN, or the prior does not know: it was given neither a mapping nor `distinct`.
+        """
+        if self._distinct is None:
+            self._distinct = self._curve()
+        return np.asarray(self._distinct(_checks.insertions(insertions)), np.float64)
+
+    def _curve(self) -> DistinctCurve:
+        """Eq. 15 over the table, and over as many keys of the default chance as are left."""
+        if self._hashes is None:
+            raise ValueError("this prior knows chances, but not how many keys there are: construct it with distinct")
+        p, many = np.append(self._p, self._default), np.ones(len(self._p) + 1)
+        many[-1] = max(0.0, 1 - self._p.sum()) / self._default if self._default else 0.0
+        return DistinctCurve.of_probabilities(p, many)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both were given the same; callables are the same where they are equal."""
+        if not isinstance(other, Probabilities):
+            return NotImplemented
+        mine, theirs = (
+            (prior._rate, prior._default, prior._hashes is None, callable(prior._p)) for prior in (self, other)
+        )
+        if mine != theirs:
+            return False
+        if callable(self._p):
+            return bool(self._p == other._p and self._distinct == other._distinct)
+        return np.array_equal(self._p, other._p) and (
+            self._hashes is None or other._hashes is None or np.array_equal(self._hashes, other._hashes)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        """What it was given, in short."""
+        if self._hashes is not None:
+            given = f"{len(self._p)} keys, default={self._default}"
+        else:
+            given = repr(self._p) if callable(self._p) else f"{len(self._p)} chances"
+        return f"Probabilities({given}{_checks.rate_text(self._rate)})"

@@ -1,0 +1,316 @@
+//! `Learned`: the prior nobody has to know.
+
+use std::sync::{PoisonError, RwLock};
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple, PyType};
+
+use super::keys::read_keys;
+use super::times::OwnedMoments;
+use super::whole::Whole;
+use crate::clock::{Clock, Window};
+use crate::inference::learned;
+use crate::key::KeyHasher;
+
+/// Keys hashed at a time, as a filter does.
+const BLOCK: usize = 4096;
+
+/// A prior that learns from the stream itself how likely each key is to come.
+///
+/// Insert what the filter is given, after it was asked, and hand this to `posterior` and the calls beside it. Nothing
+/// need be known of the stream; keys may come in bursts and change their habits.
+///
+/// Parameters
+/// ----------
+/// half_life : int
+///     Insertions after which a sighting counts half, 1 to 2**62. The prior is calibrated at this age: take the window of
+///     the filter, `f.capacity`, or the longest that will be asked for.
+/// nbytes : int, default 2**20
+///     Most bytes to use, 8192 or more.
+/// seed : int, default 0
+///     Seed of the key hashes, in [0, 2**64).
+///
+/// Raises
+/// ------
+/// ValueError
+///     If a parameter is out of range; the message names it.
+/// MemoryError
+///     If the memory cannot be had.
+///
+/// Notes
+/// -----
+/// A count-min sketch of decayed counts takes about three quarters of the memory, 64 cells of 16 bits for 128 bytes; with
+/// fewer than one key of the last five half-lives to a cell it hardly ever takes one key for another. A quarter
+/// remembers when keys were last inserted, of all keys or of a share that fits; 4480 bytes hold ages by class of count.
+/// `p` follows from the share of keys of the same class that were no older than one half-life, so it tells how lately a
+/// key was here rather than how often it will come: the two differ where keys come in bursts. More collisions or fewer
+/// sampled keys make it less sharp, not less true, and a class with n of them is known to within about 1/(2 sqrt(n)).
+///
+/// Keys of more than 2048 sightings are not told apart: p is 1420 / half_life for all of them. Counts fade by a half in each half-life, and the ages by class in each half-life or 65,536 insertions, whichever is
+/// longer. A half-life shorter than the window asked about forgets keys that are in it, and is then worse than no prior.
+///
+/// Being itself a memory of which keys came lately it can know more than a small filter beside it: compare at equal
+/// memory of both together.
+///
+/// Examples
+/// --------
+/// >>> prior = lately.Learned(half_life=1000)
+/// >>> prior.insert([7, 1, 7, 2, 7, 3] * 100)
+/// >>> p = prior.probability([7, "never seen"])
+/// >>> bool(p[0] > 100 * p[1] > 0)
+/// True
+#[pyclass(frozen, module = "lately")]
+pub struct Learned {
+    inner: RwLock<learned::Learned>,
+    hasher: KeyHasher,
+}
+
+impl Learned {
+    fn wrap(inner: learned::Learned) -> Self {
+        Self { hasher: KeyHasher::new(inner.seed()), inner: RwLock::new(inner) }
+    }
+
+    /// What `ask` makes of it, detached from the interpreter. A panic elsewhere leaves legal numbers.
+    fn with<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&learned::Learned) -> T + Send) -> T {
+        py.detach(|| ask(&self.inner.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Hashes a batch of keys, then answers for each.
+    fn answer<'py, T: Send>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'_, PyAny>,
+        ask: impl FnOnce(&learned::Learned, &[u64], &mut [f64]) -> T + Send,
+    ) -> PyResult<(T, Bound<'py, PyArray1<f64>>)> {
+        let keys = read_keys(keys, self.hasher)?;
+        let (told, answers) = self.with(py, |inner| {
+            let hashes = keys.into_vec();
+            let mut answers = vec![0.0; hashes.len()];
+            (ask(inner, &hashes, &mut answers), answers)
+        });
+        Ok((told, answers.into_pyarray(py)))
+    }
+}
+
+#[pymethods]
+impl Learned {
+    #[new]
+    #[pyo3(signature = (half_life, *, nbytes=Whole::new(1 << 20), seed=Whole::new(0)),
+        text_signature = "(half_life, *, nbytes=1048576, seed=0)")]
+    fn new(py: Python<'_>, half_life: Whole, nbytes: Whole, seed: Whole) -> PyResult<Self> {
+        let (half_life, nbytes, seed) =
+            (half_life.within("half_life")?, nbytes.within("nbytes")?, seed.within("seed")?);
+        Ok(Self::wrap(py.detach(|| learned::Learned::new(nbytes, half_life, seed))?))
+    }
+
+    /// Learn from keys, in the order in which they were inserted.
+    ///
+    /// Parameters
+    /// ----------
+    /// keys : array-like, Series, column or frame
+    ///     A batch of n keys; a row of a frame or of a 2-D array is one key. See `lately.hash_keys`.
+    /// at : time or n times, optional
+    ///     When they were seen: numbers are Unix seconds, or datetimes. Only `rate` needs it.
+    ///
+    /// Raises
+    /// ------
+    /// TypeError
+    ///     If a key is of a type that has no canonical form; the message names it. Nothing was learned then.
+    /// ValueError
+    ///     If `at` is missing a time or does not fit `keys`. Nothing was learned then.
+    ///
+    /// Examples
+    /// --------
+    /// >>> prior = lately.Learned(half_life=1000)
+    /// >>> prior.insert(["a", "b"])
+    /// >>> prior.inserted
+    /// 2
+    #[pyo3(signature = (keys, *, at=None))]
+    fn insert(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let keys = read_keys(keys, self.hasher)?;
+        // A clock of insertions: without `at` there is no time.
+        let moments = OwnedMoments::read(at, &Clock::new(Window::Count { insertions: 1 }, 1), keys.len())?;
+        py.detach(|| {
+            let mut hashes = [0; BLOCK];
+            for start in (0..keys.len()).step_by(BLOCK) {
+                let end = keys.len().min(start + BLOCK);
+                let hashes = &mut hashes[..end - start];
+                keys.fill(start, hashes);
+                let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
+                inner.insert(hashes, moments.borrow().slice(start..end));
+            }
+        });
+        Ok(())
+    }
+
+    /// The chance that the next insertion is this key.
+    ///
+    /// Parameters
+    /// ----------
+    /// keys : array-like, Series, column or frame
+    ///     As in `insert`.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of float64, shape (n,)
+    ///     The p of a geometric law of ages that is calibrated at the age `half_life`; in (0, 1], never 0.
+    ///
+    /// Raises
+    /// ------
+    /// TypeError
+    ///     As `insert`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> prior = lately.Learned(half_life=1000)
+    /// >>> prior.insert(["often", "often", "once"])
+    /// >>> often, once = prior.probability(["often", "once"])
+    /// >>> bool(often > once > 0)
+    /// True
+    fn probability<'py>(&self, py: Python<'py>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        Ok(self.answer(py, keys, learned::Learned::probability)?.1)
+    }
+
+    /// Insertions of each key per second.
+    ///
+    /// Parameters
+    /// ----------
+    /// keys : array-like, Series, column or frame
+    ///     As in `insert`.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of float64, shape (n,)
+    ///     The rate per insertion that `probability` follows from, times insertions per second of the whole stream: their
+    ///     mean, which fades as the ages by class do.
+    ///
+    /// Raises
+    /// ------
+    /// TypeError
+    ///     As `insert`.
+    /// ValueError
+    ///     If no time has passed between insertions: `insert` was not given `at`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> prior = lately.Learned(half_life=1000)
+    /// >>> prior.insert(["a", "b"] * 50, at=range(100))
+    /// >>> bool(prior.rate(["a"])[0] > 0)
+    /// True
+    fn rate<'py>(&self, py: Python<'py>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let (told, rates) = self.answer(py, keys, learned::Learned::rate)?;
+        told.ok_or_else(|| PyValueError::new_err("rate needs times that pass: give at to every insert"))?;
+        Ok(rates)
+    }
+
+    /// Expected number of distinct keys among so many successive insertions, D(j) of paper 5.
+    ///
+    /// Parameters
+    /// ----------
+    /// insertions : float or array of float
+    ///     Any shape; 0 or more.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of float64, of the same shape
+    ///     From the ages of the sampled keys when they came again, bursts included, by eq. 18 between; a straight line
+    ///     beyond the oldest age seen, at most 16 half-lives. Every insertion counts as distinct before any came again.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     If one is negative or NaN.
+    ///
+    /// Examples
+    /// --------
+    /// >>> prior = lately.Learned(half_life=1000)
+    /// >>> prior.insert(["a", "b", "c"] * 1000)
+    /// >>> prior.distinct([0, 1, 1000]).round(1)
+    /// array([0., 1., 3.])
+    fn distinct<'py>(&self, py: Python<'py>, insertions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let checked = py.import("lately.priors._checks")?.call_method1("insertions", (insertions,))?;
+        let flat: PyReadonlyArray1<'_, f64> = checked.call_method0("ravel")?.extract()?;
+        let flat = flat.as_slice()?.to_vec();
+        let mut distinct = vec![0.0; flat.len()];
+        self.with(py, |inner| inner.distinct(&flat, &mut distinct));
+        distinct.into_pyarray(py).call_method1("reshape", (checked.getattr("shape")?,))
+    }
+
+    /// int: insertions after which a sighting counts half, and the age at which the prior is calibrated.
+    #[getter]
+    fn half_life(&self, py: Python<'_>) -> u64 {
+        self.with(py, learned::Learned::half_life)
+    }
+
+    /// int: bytes of counts, sightings and ages together, the whole of what it takes.
+    #[getter]
+    fn nbytes(&self, py: Python<'_>) -> u64 {
+        self.with(py, learned::Learned::nbytes)
+    }
+
+    /// int: insertions so far.
+    #[getter]
+    fn inserted(&self, py: Python<'_>) -> u64 {
+        self.with(py, learned::Learned::inserted)
+    }
+
+    /// int: seed the keys are hashed with.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.hasher.seed()
+    }
+
+    /// All of it as bytes; `Learned.from_bytes` reads them.
+    ///
+    /// Returns
+    /// -------
+    /// bytes
+    ///
+    /// Examples
+    /// --------
+    /// >>> prior = lately.Learned(half_life=1000)
+    /// >>> lately.Learned.from_bytes(prior.to_bytes())
+    /// Learned(half_life=1000, nbytes=1048576, seed=0)
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.with(py, learned::Learned::to_bytes))
+    }
+
+    /// Read a prior from the bytes that `to_bytes` gave.
+    ///
+    /// Parameters
+    /// ----------
+    /// data : bytes
+    ///
+    /// Returns
+    /// -------
+    /// Learned
+    ///     It goes on exactly where it stopped.
+    ///
+    /// Raises
+    /// ------
+    /// FormatError
+    ///     If the bytes are no prior, are damaged, or were written by a version this one cannot read.
+    ///
+    /// Examples
+    /// --------
+    /// >>> lately.Learned.from_bytes(lately.Learned(half_life=1000).to_bytes()).inserted
+    /// 0
+    #[classmethod]
+    fn from_bytes(class: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
+        // Bytes never change, so they can be read while others run.
+        Ok(Self::wrap(class.py().detach(|| learned::Learned::from_bytes(data))?))
+    }
+
+    /// What pickle and copy call and with what.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let py = slf.py();
+        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(py),).into_pyobject(py)?))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let (half_life, nbytes, seed) = self.with(py, |inner| (inner.half_life(), inner.nbytes(), inner.seed()));
+        format!("Learned(half_life={half_life}, nbytes={nbytes}, seed={seed})")
+    }
+}
