@@ -21,6 +21,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator
 from numpy.typing import NDArray
 from tqdm import tqdm
 
@@ -119,6 +120,9 @@ def save(name: str, panels: list[Panel]) -> None:
         axis.set(title=panel.title, xlabel="windows since the first key", ylabel=panel.axis)
         if panel.log:
             axis.set(yscale="log")
+            axis.minorticks_off()
+            axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.yaxis.set_major_formatter("{x:g}")
         below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": len(panel.histories)}
         axis.legend(frameon=False, fontsize="x-small", columnspacing=1, handlelength=1, **below)
     figure.savefig(FIGURES / f"{name}.svg", metadata={"Date": None})
