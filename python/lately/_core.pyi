@@ -195,6 +195,8 @@ class TimeLimitedBloomFilter(Filter):
         lateness: _Span | None = None,
         seed: int = 0,
     ) -> Self: ...
+    @property
+    def slice_bits(self) -> NDArray[np.uint64]: ...
 
 @final
 class FingerprintBuffer(Filter):
