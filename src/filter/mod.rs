@@ -5,6 +5,7 @@ mod age_partitioned;
 mod counting;
 mod fingerprint_buffer;
 mod guarded_epoch;
+mod parts;
 mod saved;
 mod stable;
 mod swamp;

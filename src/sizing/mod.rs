@@ -13,6 +13,7 @@ pub mod counting;
 pub mod equal_timers;
 pub mod fill;
 pub mod fingerprint_buffer;
+pub mod growing;
 pub mod guarded_epoch;
 pub mod runs;
 pub mod slices;
