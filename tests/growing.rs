@@ -56,7 +56,7 @@ fn what_the_parts_hold_is_what_one_filter_would() {
         let length = window(0, 100).generation(shape.blocks) as i64;
         let (mut filter, mut generations, mut most) = (made(shape, limit, 0), Vec::<i64>::new(), 0);
         let mut at = START;
-        for n in 0..(60 * u64::from(shape.timestamps())).max(500) {
+        for n in 0..(40 * u64::from(shape.timestamps())).max(500) {
             at += [3 * length, length, length / 3, length / 9, length / 50][below(n, 64).min(4) as usize];
             generations.push(at.div_euclid(length));
             filter.engine_mut().insert(&[key(1, n)], Moments::At(at)).unwrap();
@@ -109,6 +109,26 @@ fn parts_come_with_the_keys_and_go_with_them() {
             assert!((parts[1] as f64) > 0.9 * 100.0 * SPAN as f64 / reach as f64, "{grow:?} {parts:?}");
             assert!((parts[1] as f64) < 1.05 * live / planned + 2.0, "{grow:?} {parts:?}");
         }
+    }
+}
+
+/// Below the planned rate timers that expire make room, so by density there is one part; by cardinality it is closed for
+/// good, and there are two in turn.
+#[test]
+fn below_the_planned_rate_density_needs_one_part() {
+    let window = window(0, 1000);
+    for (slack, grow) in [None, Some(SPAN as u64 / 10)]
+        .into_iter()
+        .flat_map(|slack| [(Grow::Cardinality, 2), (Grow::Density, 1)].map(|grow| (slack, grow)))
+    {
+        let shape = choose(window, Budget::Rate(0.01), slack).unwrap();
+        let mut filter = Timing::growing(shape, Limit::planned(grow.0, shape, window), window, 0).unwrap();
+        let mut most = 0;
+        for (n, at) in steady(&[(8.0, 700.0)]).into_iter().enumerate() {
+            filter.engine_mut().insert(&[key(6, n as u64)], Moments::At(at)).unwrap();
+            most = most.max(filter.parts());
+        }
+        assert_eq!(most, grow.1, "{slack:?} {grow:?}");
     }
 }
 
