@@ -400,7 +400,7 @@ fn any_table_of_parts_is_refused_or_legal() {
             seal(&mut bytes);
             legal += usize::from(try_all(&bytes));
         }
-        assert!((1_000..15_000).contains(&legal), "{name}: {legal} of 20,000 were filters");
+        assert!((500..15_000).contains(&legal), "{name}: {legal} of 20,000 were filters, so both outcomes were tried");
     }
 }
 
