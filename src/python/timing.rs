@@ -58,8 +58,8 @@ use crate::sizing::timing::{Shape, choose};
 /// With `grow` no key of the window is missed in a burst either, and memory comes back: `nbytes` is what is allocated
 /// now, and `parts` how many parts that is, F. Keys go to the newest part and queries ask all, so the chance of a false
 /// positive is at most 1 - (1 - fpr)**F: `fpr` is that of one part, and `false_positive_rate` says what it is now. At the
-/// planned rate the total stays at `fpr`. In a burst of 100 times the rate, though, there are some 100 parts, and a query
-/// is as much slower, for up to twice the window after it; `TimeLimitedBloomFilter` holds its rate there. By cardinality
+/// planned rate the total stays at `fpr`. In a burst of 100 times the rate, though, there are some 100 parts for a query
+/// to ask, until window and slack have passed after it; `TimeLimitedBloomFilter` holds its rate there. By cardinality
 /// there are one or two parts at the planned rate, by density mostly one (with timers of many bits the padding counts,
 /// and there may be two). A key seen again while an older part holds it goes to the newest as well. Opening and dropping
 /// copies the other parts, so for that moment there are two of each.
