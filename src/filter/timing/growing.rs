@@ -220,6 +220,7 @@ impl Growing {
         let mut inserted = 0;
         in_flight(
             hashes,
+            0..hashes.len(),
             |hash| addresses.iter().flatten().for_each(|&address| layout.fetch_all(address, hash)),
             |j, hash| {
                 if let Some(seen) = &mut seen {
@@ -263,9 +264,9 @@ impl Engine for Growing {
         while i < hashes.len() {
             let (pending, run) = self.clock.pending(at, i, hashes.len());
             let phase = layout.phase(self.clock.generation(), pending);
-            let present = &mut present[i..i + run];
             in_flight(
-                &hashes[i..i + run],
+                hashes,
+                i..i + run,
                 |hash| addresses.iter().flatten().for_each(|&address| layout.fetch_all(address, hash)),
                 |j, hash| present[j] = Self::contains(layout, parts, words, phase, hash),
             );
