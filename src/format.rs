@@ -30,7 +30,15 @@
 //! filter with r, k, segment bits, blocks, block bits and parts: zero where they do not apply.
 //!
 //! The timing filter goes on with k, bits per timer, blocks, timers of a slice (of whole words) and equal timers. A word
-//! holds as many timers as fit, from its lowest bit on.
+//! holds as many timers as fit, from its lowest bit on. Then come, where its size is dynamic, the keys or the timers that
+//! a part takes, and zero for the other. Its cells then begin with a table:
+//!
+//! | word | what |
+//! |---|---|
+//! | 0 | number of parts, at least 1 |
+//! | 1 | load of the newest part: the keys it has taken, or its timers that are set |
+//! | 2.. | for each part, the newest first: generation of its last insertion |
+//! | .. | the timers of each part, in the same order |
 //!
 //! The time-limited filter goes on with k, l and the bits of its first slices. Its cells begin with a table:
 //!

@@ -58,6 +58,8 @@ COUNTED["generalized"] = lambda: lately.GeneralizedBloomFilter.from_parameters(3
 COUNTED["swamp"] = lambda: lately.Swamp.from_parameters(300, slots=320, remainder_bits=4)
 TIMED = {name: lambda make=make: make("60s", 3, 5, capacity=300, lateness="7s") for name, make in PLANS.items()}
 limited_plan = partial(lately.TimeLimitedBloomFilter.from_parameters, slice_bits=512)
+TIMED["timers growing by keys"] = lambda: timers("60s", 3, 5, capacity=300, lateness="7s", part_keys=100)
+TIMED["timers growing by density"] = lambda: timers("60s", 3, 5, capacity=300, lateness="7s", part_timers=600)
 TIMED["time-limited"] = lambda: limited_plan("60s", 3, 5, lateness="7s")
 
 

@@ -32,6 +32,10 @@ COUNT, TIME = {"window": 1000, "fpr": 0.01}, {"window": "1min", "fpr": 0.01, "ca
         *((TIME, {"lateness": x}, ValueError, "lateness") for x in ("x", "-1s", "60000d")),
         (COUNT, {"window": 2**50}, MemoryError, "bytes"),
         (COUNT, {"window": 2**62}, ValueError, "fpr"),
+        (COUNT, {"grow": "density"}, ValueError, "grow is for windows of time"),
+        (TIME, {"grow": "size"}, ValueError, "grow must be 'cardinality' or 'density', got \"size\""),
+        (TIME, {"grow": True}, TypeError, "grow"),
+        (TIME, {"grow": "density", "fpr": None, "nbytes": 1000}, TypeError, "grow goes with fpr"),
     ],
 )
 def test_a_parameter_that_cannot_be_is_named(base, change, kind, name):
@@ -41,6 +45,7 @@ def test_a_parameter_that_cannot_be_is_named(base, change, kind, name):
 
 
 GIVEN = {"window": 100, "k": 3, "bpt": 4, "blocks": 9, "slice_timers": 500}
+SPAN = {"window": "1min", "capacity": 100}
 
 
 @pytest.mark.parametrize(
@@ -57,6 +62,12 @@ GIVEN = {"window": 100, "k": 3, "bpt": 4, "blocks": 9, "slice_timers": 500}
         *(({"equal_timers": x}, ValueError, "equal_timers") for x in (0, 4, -1)),
         ({"slice_timers": 2**63}, ValueError, "slice_timers"),
         ({"slice_timers": 2**53}, MemoryError, "bytes"),
+        ({"part_keys": 5}, ValueError, "grow is for windows of time"),
+        *(({**SPAN, "part_keys": x}, ValueError, "part_keys") for x in (0, -1, 2**62 + 1, 2**64)),
+        *(({**SPAN, "part_timers": x}, ValueError, "part_timers") for x in (0, 2, 3 * 512 + 1, 2**64)),
+        *(({**SPAN, name: 9.0}, TypeError, name) for name in ("part_keys", "part_timers")),
+        ({**SPAN, "part_keys": 9, "part_timers": 9}, TypeError, "part_keys or part_timers"),
+        ({**SPAN, "part_keys": 9, "equal_timers": 2}, ValueError, "equal_timers"),
     ],
 )
 def test_a_parameter_of_the_papers_that_cannot_be_is_named(change, kind, name):
@@ -165,3 +176,52 @@ def test_equal_timers_miss_keys_and_report_fewer_fresh_ones():
     fresh = np.arange(10**6, 10**6 + 300_000)
     assert equal.query(fresh).sum() <= bound(len(fresh), equal.fpr)
     assert equal.false_positive_rate() == plain.false_positive_rate(), "documented as an upper bound"
+
+
+GROWING = [
+    {"window": "10min", "fpr": 0.01, "capacity": 3000},
+    {"window": timedelta(minutes=10), "fpr": 1e-4, "capacity": 7, "lateness": "90s", "slack": "2min", "seed": 9},
+]
+
+
+@pytest.mark.parametrize("grow", ["cardinality", "density"])
+@pytest.mark.parametrize("given_", GROWING, ids=["plain", "late"])
+def test_what_a_growing_filter_says_of_itself_holds_together(given_, grow):
+    f, fixed = lately.TimingBloomFilter(**given_, grow=grow), lately.TimingBloomFilter(**given_)
+    p = f.parameters
+    limit = {"cardinality": "part_keys", "density": "part_timers"}[grow]
+    assert {name: value for name, value in p.items() if name != limit} == fixed.parameters
+    assert 0.8 * fixed.fpr < f.fpr <= fixed.fpr
+    assert (f.slack, f.npws, f.capacity, f.lateness) == (fixed.slack, fixed.npws, fixed.capacity, fixed.lateness)
+    assert (f.parts, fixed.parts, f.nbytes) == (1, 1, fixed.nbytes + 24)
+    again = timers(**{k: v for k, v in given_.items() if k not in ("fpr", "slack")}, **p)
+    assert (again.to_bytes(), repr(again), again.fpr) == (f.to_bytes(), repr(f), f.fpr)
+
+    n = 30 * f.capacity
+    f.insert(np.arange(n), at=5.0)
+    assert 15 < f.parts < 40
+    assert f.nbytes == 16 + f.parts * (fixed.nbytes + 8) == len(f.to_bytes()) - len(f.__reduce_ex__(5)[1][0])
+    assert f.fill.shape == (f.parts * p["k"],)
+    assert f.query(np.arange(n), at=605.0).all()
+    copy, big = f.copy(), f.parts
+    f.add("later", at=10_000.0)
+    assert (f.parts, f.nbytes, copy.parts) == (1, fixed.nbytes + 24, big)
+    assert copy.query(np.arange(n), at=605.0).all()
+    with pytest.raises(ValueError, match="cannot be united"):
+        copy.union(copy)
+
+
+@pytest.mark.parametrize("grow", ["cardinality", "density"])
+def test_a_hundred_times_the_plan_costs_memory_for_a_while_and_no_key(grow):
+    f = lately.TimingBloomFilter("60s", 0.01, capacity=600, grow=grow)
+    rates = np.repeat([10.0, 1000.0, 10.0], [3000, 60_000, 3000])
+    at, parts = np.cumsum(1 / rates), []
+    for start in range(0, len(at), 500):
+        now = at[start : start + 500][-1]
+        f.insert(np.arange(start, min(start + 500, len(at))), at=at[start : start + 500])
+        assert f.query(np.nonzero((at >= now - 60) & (at <= now))[0], at=now).all()
+        assert f.false_positive_rate() <= 1.3 * (1 - (1 - f.fpr) ** f.parts)
+        parts.append(f.parts)
+    assert max(parts[:6]) <= 2
+    assert 60 < max(parts) < 110
+    assert parts[-1] <= 2

@@ -2,6 +2,8 @@
 
 #[allow(dead_code, reason = "the rest is for windows of insertions")]
 mod common;
+#[path = "common/timed.rs"]
+mod timed;
 
 use std::collections::VecDeque;
 
@@ -10,10 +12,7 @@ use lately::clock::{Moments, Window};
 use lately::filter::{Filter, TimeLimited};
 use lately::sizing::runs;
 use lately::sizing::time_limited::{Shape, choose};
-
-const SECOND: i64 = 1_000_000_000;
-const SPAN: i64 = 600 * SECOND;
-const START: i64 = 1_700_000_000 * SECOND;
+use timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 
 fn window(span: i64, lateness: i64) -> Window {
     Window::Time { span: span as u64, lateness: lateness as u64, capacity: 1000 }
@@ -21,61 +20,6 @@ fn window(span: i64, lateness: i64) -> Window {
 
 fn made(shape: Shape, first_bits: u64, lateness: i64) -> TimeLimited {
     TimeLimited::new(shape, first_bits, window(SPAN, lateness), 0).unwrap()
-}
-
-fn reported(filter: &dyn Filter, keys: &[u64], at: i64) -> usize {
-    let mut present = vec![false; keys.len()];
-    filter.engine().query(keys, Moments::At(at), &mut present).unwrap();
-    present.into_iter().filter(|&present| present).count()
-}
-
-/// Inserts one key at each moment. At every one: the oldest keys of the window are there, and now and then all. Asked
-/// for at their last moment too, so whatever has been dropped since shows.
-fn check_promise(filter: &mut TimeLimited, moments: impl Iterator<Item = i64>) -> Result<(), String> {
-    let Window::Time { span, .. } = filter.engine().clock().window() else { unreachable!() };
-    let (mut kept, mut latest) = (VecDeque::new(), i64::MIN);
-    for (n, at) in moments.enumerate() {
-        latest = latest.max(at);
-        while kept.front().is_some_and(|&(_, seen)| seen < latest - span as i64) {
-            kept.pop_front();
-        }
-        let oldest: Vec<u64> = kept.iter().take(3).map(|&(key, _)| key).collect();
-        if reported(filter, &oldest, latest) < oldest.len() {
-            return Err(format!("an oldest key is missing just before insertion {n}"));
-        }
-        filter.engine_mut().insert(&[key(0, n as u64)], Moments::At(at)).unwrap();
-        kept.push_back((key(0, n as u64), at));
-        if reported(filter, &oldest, latest) < oldest.len() {
-            return Err(format!("an oldest key is missing just after insertion {n}"));
-        }
-        if n % 997 == 0 {
-            let all: Vec<u64> =
-                kept.iter().filter(|&&(_, at)| at >= latest - span as i64).map(|&(key, _)| key).collect();
-            let missing = all.len() - reported(filter, &all, latest);
-            if missing > 0 {
-                return Err(format!("{missing} of {} keys are missing after insertion {n}", all.len()));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A rate for every so many windows, in keys per window: at even steps.
-fn steady(phases: &[(f64, f64)]) -> Vec<i64> {
-    let (mut at, mut all) = (START as f64, Vec::new());
-    for &(windows, keys) in phases {
-        let end = at + windows * SPAN as f64;
-        while at < end {
-            all.push(at as i64);
-            at += SPAN as f64 / keys;
-        }
-    }
-    all
-}
-
-/// splitmix64, as a number below `n`.
-fn below(round: u64, n: u64) -> u64 {
-    ((u128::from(key(9, round)) * u128::from(n)) >> 64) as u64
 }
 
 const SHAPES: [Shape; 5] =

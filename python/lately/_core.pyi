@@ -181,6 +181,7 @@ class TimingBloomFilter(Filter):
         slack: int | _Span | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
+        grow: Literal["cardinality", "density"] | None = None,
         seed: int = 0,
     ) -> Self: ...
     @classmethod
@@ -193,12 +194,16 @@ class TimingBloomFilter(Filter):
         slice_timers: int,
         *,
         equal_timers: int = 1,
+        part_keys: int | None = None,
+        part_timers: int | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
         seed: int = 0,
     ) -> Self: ...
     @property
     def false_negative_rates(self) -> NDArray[np.float64]: ...
+    @property
+    def parts(self) -> int: ...
 
 @final
 class TimeLimitedBloomFilter(Filter):
@@ -224,6 +229,8 @@ class TimeLimitedBloomFilter(Filter):
         lateness: _Span | None = None,
         seed: int = 0,
     ) -> Self: ...
+    @property
+    def slice_bits(self) -> NDArray[np.uint64]: ...
 
 @final
 class FingerprintBuffer(Filter):

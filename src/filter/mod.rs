@@ -7,6 +7,7 @@ mod counting;
 mod fingerprint_buffer;
 mod generalized;
 mod guarded_epoch;
+mod parts;
 mod saved;
 mod stable;
 mod swamp;

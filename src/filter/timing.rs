@@ -14,180 +14,38 @@
 //!   divides W - 1 (there b, the insertions into the open block, is never 0 here).
 //! - Paper 4's timers count down; here they hold timestamps as in paper 5, and nothing is written as time passes but
 //!   by the sweep, which does its share at the beginning of each block, not after each insertion.
+//! - Of dynamic size (paper 4, section 5) a filter grows as a whole, not slice by slice, so that a part matches as one.
+
+mod growing;
+mod timers;
 
 use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
 use crate::batch::{Aged, Engine};
-use crate::bits::{Address, odd_constants};
 use crate::clock::{Clock, Window};
-use crate::lanes::Lanes;
-use crate::layout::Layout;
+use crate::sizing::growing::{Limit, any};
 use crate::sizing::runs::Accesses;
-use crate::sizing::timing::{MAX_HASHES, Shape};
+use crate::sizing::timing::Shape;
 use crate::words::Words;
-
-/// Which timer a key takes in each slice: positions are made as in [`cells`](crate::cells), with the same floor of
-/// errors, n / 2^64 for n keys.
-static PLACE: [u64; MAX_HASHES as usize] = odd_constants(0);
-
-/// k slices of timers.
-#[derive(Clone, Copy)]
-struct Timers {
-    lanes: Lanes,
-    /// Words of one slice.
-    stride: u64,
-    k: u32,
-    /// Generations kept beside the open one.
-    blocks: u32,
-    /// Distinct timestamps: 1 to so many.
-    timestamps: u32,
-    /// Parts in which the timers are swept.
-    sweeps: u32,
-    /// How many of a key's timers must be equal.
-    equal: u32,
-}
-
-/// The timestamp of the open generation, and how many generations, counted from it, still count.
-#[derive(Clone, Copy)]
-struct Phase {
-    newest: u64,
-    kept: u64,
-}
-
-impl Timers {
-    fn new(shape: Shape) -> Self {
-        Self {
-            lanes: Lanes::new(shape.bpt),
-            stride: shape.words,
-            k: shape.k,
-            blocks: shape.blocks,
-            timestamps: shape.timestamps(),
-            sweeps: shape.sweeps(),
-            equal: shape.equal_timers,
-        }
-    }
-
-    fn timestamp(&self, generation: i64) -> u64 {
-        generation.rem_euclid(self.timestamps.into()) as u64 + 1
-    }
-
-    /// The timestamp of the generation `age` before that of `newest`; `age` is below the number of timestamps.
-    fn before(&self, newest: u64, age: u64) -> u64 {
-        if newest > age { newest - age } else { newest + u64::from(self.timestamps) - age }
-    }
-
-    /// The word and the shift in it of a key's timer in one slice.
-    #[inline(always)]
-    fn place(&self, slice: u32, hash: u64) -> (usize, u32) {
-        let (word, shift) = self.lanes.place(hash.wrapping_mul(PLACE[slice as usize]), self.stride);
-        (slice as usize * self.stride as usize + word, shift)
-    }
-
-    /// What a key's timer in one slice holds.
-    #[inline(always)]
-    fn timer(&self, words: &[u64], slice: u32, hash: u64) -> u64 {
-        let (word, shift) = self.place(slice, hash);
-        self.lanes.get(words[word], shift)
-    }
-
-    /// Whether at least k' of a key's timers are equal (paper 4, "equal timers").
-    fn some_equal(&self, words: &[u64], hash: u64) -> bool {
-        let mut timers = [0; MAX_HASHES as usize];
-        let timers = &mut timers[..self.k as usize];
-        for (slice, timer) in (0..).zip(timers.iter_mut()) {
-            *timer = self.timer(words, slice, hash);
-        }
-        timers.sort_unstable();
-        timers.chunk_by(|a, b| a == b).any(|alike| alike.len() >= self.equal as usize)
-    }
-
-    /// Share of live timers in each slice.
-    fn live(&self, words: &[u64], Phase { newest, kept }: Phase) -> Vec<f64> {
-        if kept == 0 {
-            return vec![0.0; self.k as usize];
-        }
-        let oldest = self.before(newest, kept - 1);
-        let live = |slice: &[u64]| -> u64 {
-            slice.iter().map(|&word| u64::from(self.lanes.count_within(word, oldest, newest))).sum()
-        };
-        let timers = (self.stride * self.lanes.per_word()) as f64;
-        words.chunks_exact(self.stride as usize).map(|slice| live(slice) as f64 / timers).collect()
-    }
-}
-
-impl Layout for Timers {
-    type Phase = Phase;
-
-    fn generations(&self) -> u64 {
-        u64::from(self.blocks) + 1
-    }
-
-    fn phase(&self, generation: i64, pending: u64) -> Phase {
-        Phase { newest: self.timestamp(generation), kept: self.generations().saturating_sub(pending) }
-    }
-
-    #[inline(always)]
-    fn fetch_newest(&self, words: Address, _: Phase, hash: u64) {
-        self.fetch_all(words, hash);
-    }
-
-    #[inline(always)]
-    fn fetch_all(&self, words: Address, hash: u64) {
-        for slice in 0..self.k {
-            words.fetch(self.place(slice, hash).0);
-        }
-    }
-
-    #[inline(always)]
-    fn insert(&self, words: &mut [u64], Phase { newest, .. }: Phase, hash: u64) {
-        for slice in 0..self.k {
-            let (word, shift) = self.place(slice, hash);
-            words[word] = self.lanes.with(words[word], shift, newest);
-        }
-    }
-
-    #[inline(always)]
-    fn contains(&self, words: &[u64], Phase { newest, kept }: Phase, hash: u64) -> bool {
-        let timestamps = u64::from(self.timestamps);
-        let live = (0..self.k).fold(true, |live, slice| {
-            let timer = self.timer(words, slice, hash);
-            let age = if timer <= newest { newest - timer } else { newest + timestamps - timer };
-            live & (timer != 0) & (age < kept)
-        });
-        live && (self.equal == 1 || self.some_equal(words, hash))
-    }
-
-    /// Sweeps one part of the timers, of which the expired ones become empty. All that counts was set in the `blocks`
-    /// generations before this one; a timer with the timestamp of this one is as old as timestamps are many, since
-    /// nothing has been set in it yet. [`Shape::sweeps`] proves that no timer is ever older.
-    fn open(&self, words: &mut [u64], generation: i64) {
-        let newest = self.timestamp(generation);
-        let (first, last) = (self.before(newest, self.blocks.into()), self.before(newest, 1));
-        let part = words.len().div_ceil(self.sweeps as usize);
-        let start = (generation.rem_euclid(self.sweeps.into()) as usize * part).min(words.len());
-        let end = (start + part).min(words.len());
-        for word in &mut words[start..end] {
-            *word = self.lanes.keep(*word, first, last);
-        }
-    }
-
-    /// Of each slice: they age alike.
-    fn fill(&self, words: &[u64], phase: Phase) -> Vec<f64> {
-        self.live(words, phase)
-    }
-
-    fn match_rates(&self, words: &[u64], phase: Phase) -> Vec<f64> {
-        self.live(words, phase)
-    }
-}
+use growing::Growing;
+use timers::Timers;
 
 /// A timing Bloom filter: has a key been inserted within the last `window` insertions, or span of time?
 #[derive(Clone)]
 pub struct Timing {
     shape: Shape,
+    /// What a part takes, where parts come and go.
+    limit: Option<Limit>,
     seed: u64,
-    timers: Aged<Timers>,
+    timers: Size,
+}
+
+/// The timers, of one size or of many parts.
+#[derive(Clone)]
+enum Size {
+    Fixed(Aged<Timers>),
+    Dynamic(Growing),
 }
 
 impl Timing {
@@ -196,8 +54,15 @@ impl Timing {
 
     /// An empty filter.
     pub fn new(shape: Shape, window: Window, seed: u64) -> Result<Self, Error> {
-        let len = usize::try_from(shape.nbytes() / 8).map_err(|_| Error::Memory { bytes: shape.nbytes() })?;
-        Ok(Self::assemble(shape, Clock::new(window.check()?, shape.blocks), seed, Words::zeroed(len)?))
+        let clock = Clock::new(window.check()?, shape.blocks);
+        Ok(Self::fixed(shape, clock, seed, Words::zeroed(words(shape)?)?))
+    }
+
+    /// An empty filter of dynamic size: each of its parts has this shape, and takes so much.
+    pub fn growing(shape: Shape, limit: Limit, window: Window, seed: u64) -> Result<Self, Error> {
+        let (limit, clock) = (limit.check(shape, window.check()?)?, Clock::new(window, shape.blocks));
+        words(shape)?;
+        Ok(Self { shape, limit: Some(limit), seed, timers: Size::Dynamic(Growing::new(shape, limit, clock)?) })
     }
 
     /// The filter that [`parameters`](Filter::parameters) gave these values for, with these cells, its clock as
@@ -208,17 +73,28 @@ impl Timing {
         seed: u64,
         words: Words,
     ) -> Result<Self, Error> {
-        let &[k, bpt, blocks, slice_timers, equal_timers, ..] = parameters else {
+        let &[k, bpt, blocks, slice_timers, equal_timers, keys, timers, ..] = parameters else {
             return Err(damaged());
         };
         let shape = Shape::new(narrow(k)?, narrow(bpt)?, narrow(blocks)?, slice_timers, narrow(equal_timers)?)
             .map_err(as_damage)?;
-        check_cells(&words, shape.nbytes() / 8)?;
-        Ok(Self::assemble(shape, resume(shape.blocks), seed, words))
+        let clock = resume(shape.blocks);
+        let limit = match (keys, timers) {
+            (0, 0) => None,
+            (keys, 0) => Some(Limit::Keys(keys)),
+            (0, timers) => Some(Limit::Timers(timers)),
+            _ => return Err(damaged()),
+        };
+        let Some(limit) = limit else {
+            check_cells(&words, shape.nbytes() / 8)?;
+            return Ok(Self::fixed(shape, clock, seed, words));
+        };
+        limit.check(shape, clock.window()).map_err(as_damage)?;
+        Ok(Self { shape, limit: Some(limit), seed, timers: Size::Dynamic(Growing::read(shape, limit, clock, words)?) })
     }
 
-    fn assemble(shape: Shape, clock: Clock, seed: u64, words: Words) -> Self {
-        Self { shape, seed, timers: Aged { layout: Timers::new(shape), words, clock } }
+    fn fixed(shape: Shape, clock: Clock, seed: u64, words: Words) -> Self {
+        Self { shape, limit: None, seed, timers: Size::Fixed(Aged { layout: Timers::new(shape), words, clock }) }
     }
 
     /// Its parameters.
@@ -226,18 +102,37 @@ impl Timing {
         self.shape
     }
 
-    fn window(&self) -> Window {
-        self.timers.clock.window()
+    /// F: how many parts there are, 1 where the size is fixed.
+    pub fn parts(&self) -> usize {
+        match &self.timers {
+            Size::Fixed(_) => 1,
+            Size::Dynamic(growing) => growing.parts(),
+        }
     }
+
+    fn window(&self) -> Window {
+        self.engine().clock().window()
+    }
+}
+
+/// Words of the timers of this shape.
+fn words(shape: Shape) -> Result<usize, Error> {
+    usize::try_from(shape.nbytes() / 8).map_err(|_| Error::Memory { bytes: shape.nbytes() })
 }
 
 impl Filter for Timing {
     fn engine(&self) -> &dyn Engine {
-        &self.timers
+        match &self.timers {
+            Size::Fixed(timers) => timers,
+            Size::Dynamic(growing) => growing,
+        }
     }
 
     fn engine_mut(&mut self) -> &mut dyn Engine {
-        &mut self.timers
+        match &mut self.timers {
+            Size::Fixed(timers) => timers,
+            Size::Dynamic(growing) => growing,
+        }
     }
 
     fn seed(&self) -> u64 {
@@ -249,17 +144,28 @@ impl Filter for Timing {
     }
 
     fn parameters(&self) -> Vec<(&'static str, u64)> {
+        let (keys, timers) = match self.limit {
+            None => (0, 0),
+            Some(Limit::Keys(keys)) => (keys, 0),
+            Some(Limit::Timers(timers)) => (0, timers),
+        };
         vec![
             ("k", self.shape.k.into()),
             ("bpt", self.shape.bpt.into()),
             ("blocks", self.shape.blocks.into()),
             ("slice_timers", self.shape.slice_timers()),
             ("equal_timers", self.shape.equal_timers.into()),
+            ("part_keys", keys),
+            ("part_timers", timers),
         ]
     }
 
+    /// Of dynamic size, that of one full part.
     fn fpr(&self) -> f64 {
-        self.shape.false_positive_rate(self.window())
+        match self.limit {
+            None => self.shape.false_positive_rate(self.window()),
+            Some(limit) => limit.false_positive_rate(self.shape),
+        }
     }
 
     fn slack(&self) -> u64 {
@@ -274,15 +180,17 @@ impl Filter for Timing {
         self.shape.expected_accesses(self.window())
     }
 
-    /// One in each slice, all of which a query looks at.
+    /// One in each slice, all of which a query looks at; of dynamic size, in one part.
     fn cache_lines(&self) -> Lines {
         let k = f64::from(self.shape.k);
         Lines { insert: k, hit: k, miss: k }
     }
 
-    /// With equal timers an upper bound: that of the live timers, equal or not.
+    /// With equal timers an upper bound: that of the live timers, equal or not. Of dynamic size too, where keys have been
+    /// seen again in another part: the parts then match less independently.
     fn false_positive_rate(&self) -> f64 {
-        self.timers.match_rates().into_iter().product()
+        let rates = self.engine().match_rates();
+        any(rates.chunks(self.shape.k as usize).map(|part| part.iter().product()))
     }
 
     fn false_negative_rates(&self) -> Vec<f64> {

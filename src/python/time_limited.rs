@@ -1,5 +1,8 @@
-//! `TimeLimitedBloomFilter`: its constructors.
+//! `TimeLimitedBloomFilter`: its constructors, and the slices it has grown.
 
+use std::any::Any;
+
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
@@ -114,6 +117,8 @@ impl TimeLimitedBloomFilter {
     /// >>> f = lately.TimeLimitedBloomFilter.from_parameters("1h", k=10, l=7, slice_bits=2048)
     /// >>> len(f.fill), f.nbytes
     /// (0, 2904)
+    /// >>> f.slice_bits.tolist() == [2048] * 10
+    /// True
     #[classmethod]
     #[pyo3(signature = (window, k, l, *, slice_bits, capacity=None, lateness=None, seed=Whole::new(0)),
         text_signature = "($cls, window, k, l, *, slice_bits, capacity=None, lateness=None, seed=0)")]
@@ -134,5 +139,17 @@ impl TimeLimitedBloomFilter {
             (k.within("k")?, l.within("l")?, slice_bits.within("slice_bits")?, seed.within("seed")?);
         let filter = py.detach(|| TimeLimited::new(Shape::new(k, l)?, slice_bits, window, seed))?;
         wrap(py, Box::new(filter))
+    }
+
+    /// ndarray of uint64, shape (slices,): bits of each slice there is, the newest first. Slices that are stale stay until
+    /// an insertion makes room; `fill` has the live ones only.
+    #[getter]
+    fn slice_bits<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray1<u64>> {
+        let bits = slf.as_super().get().with(|filter| {
+            let filter: &dyn Any = filter;
+            let filter: &TimeLimited = filter.downcast_ref().expect("every object of the class is made around one");
+            filter.slice_bits()
+        });
+        bits.into_pyarray(slf.py())
     }
 }

@@ -1,6 +1,9 @@
 //! `TimingBloomFilter`: its constructors.
 
+use std::any::Any;
+
 use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
@@ -9,7 +12,9 @@ use super::filter::Filter;
 use super::times;
 use super::whole::Whole;
 use super::wrap;
-use crate::filter::Timing;
+use crate::filter::{self, Timing};
+use crate::sizing::age_partitioned::Budget;
+use crate::sizing::growing::{Grow, Limit};
 use crate::sizing::timing::{Shape, choose};
 
 /// Timing Bloom filter: cells that remember when they were set, so that keys go one block at a time.
@@ -32,6 +37,10 @@ use crate::sizing::timing::{Shape, choose};
 ///     Keys expected within a window of time, needed there. More of them cost accuracy, never the window.
 /// lateness : span of time, optional
 ///     For a window of time, how far `at` may step back; the window is kept for late keys too. The default is 0.
+/// grow : {"cardinality", "density"}, optional
+///     For a window of time with `fpr`: open another part, of the same size, when more keys come than planned; drop
+///     it when all of its keys have expired. "cardinality" opens one when a part has taken the keys that `capacity` plans
+///     to be live at once; "density" when so many timers are set as these would set. The default is one size.
 /// seed : int, default 0
 ///     Seed of the key hashes, in [0, 2**64).
 ///
@@ -42,15 +51,24 @@ use crate::sizing::timing::{Shape, choose};
 /// TypeError
 ///     If a parameter is of the wrong type.
 /// MemoryError
-///     If the memory cannot be had.
+///     If the memory cannot be had. A filter that cannot grow refuses keys with it, too: those before are inserted.
 ///
 /// Notes
 /// -----
-/// Paper 4: *One is Enough: Distributed Filtering for Duplicate Elimination*, section 4. Paper 5: J. L. Dautrich, C. V.
+/// With `grow` no key of the window is missed in a burst either, and memory comes back: `nbytes` is what is allocated
+/// now, and `parts` how many parts that is, F. Keys go to the newest part and queries ask all, so the chance of a false
+/// positive is at most 1 - (1 - fpr)**F: `fpr` is that of one part, and `false_positive_rate` says what it is now. At the
+/// planned rate the total stays at `fpr`. In a burst of 100 times the rate, though, there are some 100 parts for a query
+/// to ask, until window and slack have passed after it; `TimeLimitedBloomFilter` holds its rate there. By cardinality
+/// there are one or two parts at the planned rate, by density mostly one (with timers of many bits the padding counts,
+/// and there may be two). A key seen again while an older part holds it goes to the newest as well. Opening and dropping
+/// copies the other parts, so for that moment there are two of each.
+///
+/// Paper 4: *One is Enough: Distributed Filtering for Duplicate Elimination*, sections 4 and 5. Paper 5: J. L. Dautrich, C. V.
 /// Ravishankar, *Inferring Insertion Times and Optimizing Error Penalties in Time-Decaying Bloom Filters*, 2019,
 /// section 3, whose block variant this is.
 ///
-/// `fill` is the share of live timers in each of the k slices.
+/// `fill` is the share of live timers in each of the k slices, of every part, the newest first.
 ///
 /// Examples
 /// --------
@@ -62,14 +80,21 @@ use crate::sizing::timing::{Shape, choose};
 /// >>> f = lately.TimingBloomFilter("10min", 0.001, capacity=50_000)
 /// >>> f.duplicated(["a", "a", "a"], at=[0, 599, 2000])
 /// array([False,  True, False])
+/// >>> f = lately.TimingBloomFilter("10min", 0.001, capacity=5000, grow="density")
+/// >>> f.insert(range(50_000), at=0)
+/// >>> f.query(range(50_000), at=600).all(), f.parts
+/// (np.True_, 7)
+/// >>> f.add("a", at=3600)
+/// >>> f.parts
+/// 1
 #[pyclass(extends = Filter, frozen, module = "lately")]
 pub struct TimingBloomFilter;
 
 #[pymethods]
 impl TimingBloomFilter {
     #[new]
-    #[pyo3(signature = (window, fpr=None, *, nbytes=None, slack=None, capacity=None, lateness=None, seed=Whole::new(0)),
-        text_signature = "(window, fpr=None, *, nbytes=None, slack=None, capacity=None, lateness=None, seed=0)")]
+    #[pyo3(signature = (window, fpr=None, *, nbytes=None, slack=None, capacity=None, lateness=None, grow=None, seed=Whole::new(0)),
+        text_signature = "(window, fpr=None, *, nbytes=None, slack=None, capacity=None, lateness=None, grow=None, seed=0)")]
     #[allow(clippy::too_many_arguments, reason = "the constructor's keywords")]
     fn new(
         py: Python<'_>,
@@ -79,13 +104,21 @@ impl TimingBloomFilter {
         slack: Option<&Bound<'_, PyAny>>,
         capacity: Option<Whole>,
         lateness: Option<&Bound<'_, PyAny>>,
+        grow: Option<&str>,
         seed: Whole,
     ) -> PyResult<PyClassInitializer<Self>> {
         let window = times::window(window, capacity, lateness)?.check()?;
         let slack = slack.map(|slack| times::length("slack", slack, window)).transpose()?;
         let budget = budget(fpr, nbytes)?;
+        let grow = grow.map(|grow| growth(grow, budget)).transpose()?;
         let seed = seed.within("seed")?;
-        let filter = py.detach(|| Timing::new(choose(window, budget, slack)?, window, seed))?;
+        let filter = py.detach(|| {
+            let shape = choose(window, budget, slack)?;
+            match grow {
+                None => Timing::new(shape, window, seed),
+                Some(grow) => Timing::growing(shape, Limit::planned(grow, shape, window), window, seed),
+            }
+        })?;
         Ok(PyClassInitializer::from(Filter::new(Box::new(filter))).add_subclass(Self))
     }
 
@@ -109,6 +142,10 @@ impl TimingBloomFilter {
     ///     k': report a key only if so many of its timers are equal (paper 4). From 2 on this lowers the rate of false
     ///     positives, and the promise is off: keys of the window are missed when later ones have set too many of their
     ///     timers, as often as `false_negative_rates` says. `false_positive_rate()` is then an upper bound.
+    /// part_keys, part_timers : int, optional
+    ///     Grow, as the constructor does with ``grow="cardinality"`` or ``"density"``, by parts of the size given here:
+    ///     when so many keys have come to one that it did not hold, or when so many of its timers are set over all slices,
+    ///     at least k. `fpr` is that of a part which has taken so much.
     /// capacity, lateness, seed
     ///     As in the constructor.
     ///
@@ -129,9 +166,14 @@ impl TimingBloomFilter {
     /// >>> f = lately.TimingBloomFilter.from_parameters(101, k=8, bpt=8, blocks=100, slice_timers=160, equal_timers=3)
     /// >>> round(f.fpr, 7), round(float(f.false_negative_rates.mean()), 4)
     /// (1.36e-05, 0.022)
+    /// >>> given = {"k": 8, "bpt": 3, "blocks": 6, "slice_timers": 1008, "capacity": 500}
+    /// >>> f = lately.TimingBloomFilter.from_parameters("10min", **given, part_keys=500)
+    /// >>> f.insert(range(2000), at=0)
+    /// >>> f.parts, f.nbytes, round(f.fpr, 5), round(f.false_positive_rate(), 5)
+    /// (4, 12336, 0.00055, 0.0022)
     #[classmethod]
-    #[pyo3(signature = (window, k, bpt, blocks, slice_timers, *, equal_timers=Whole::new(1), capacity=None, lateness=None, seed=Whole::new(0)),
-        text_signature = "($cls, window, k, bpt, blocks, slice_timers, *, equal_timers=1, capacity=None, lateness=None, seed=0)")]
+    #[pyo3(signature = (window, k, bpt, blocks, slice_timers, *, equal_timers=Whole::new(1), part_keys=None, part_timers=None, capacity=None, lateness=None, seed=Whole::new(0)),
+        text_signature = "($cls, window, k, bpt, blocks, slice_timers, *, equal_timers=1, part_keys=None, part_timers=None, capacity=None, lateness=None, seed=0)")]
     #[allow(clippy::too_many_arguments, reason = "the constructor's keywords")]
     fn from_parameters(
         class: &Bound<'_, PyType>,
@@ -141,6 +183,8 @@ impl TimingBloomFilter {
         blocks: Whole,
         slice_timers: Whole,
         equal_timers: Whole,
+        part_keys: Option<Whole>,
+        part_timers: Option<Whole>,
         capacity: Option<Whole>,
         lateness: Option<&Bound<'_, PyAny>>,
         seed: Whole,
@@ -154,8 +198,17 @@ impl TimingBloomFilter {
             slice_timers.within("slice_timers")?,
             equal_timers.within("equal_timers")?,
         )?;
+        let limit = match (part_keys, part_timers) {
+            (None, None) => None,
+            (Some(keys), None) => Some(Limit::Keys(keys.within("part_keys")?)),
+            (None, Some(timers)) => Some(Limit::Timers(timers.within("part_timers")?)),
+            _ => return Err(PyTypeError::new_err("give part_keys or part_timers, and not both")),
+        };
         let seed = seed.within("seed")?;
-        let filter = py.detach(|| Timing::new(shape, window, seed))?;
+        let filter = py.detach(|| match limit {
+            None => Timing::new(shape, window, seed),
+            Some(limit) => Timing::growing(shape, limit, window, seed),
+        })?;
         wrap(py, Box::new(filter))
     }
 
@@ -166,5 +219,32 @@ impl TimingBloomFilter {
     fn false_negative_rates<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray1<f64>> {
         let (py, filter) = (slf.py(), slf.as_super().get());
         py.detach(|| filter.read().false_negative_rates()).into_pyarray(py)
+    }
+
+    /// int: parts there are now, 1 unless the filter grows; `nbytes` is in proportion.
+    #[getter]
+    fn parts(slf: &Bound<'_, Self>) -> usize {
+        let (py, filter) = (slf.py(), slf.as_super().get());
+        py.detach(|| filter.with(|filter| timing(filter).parts()))
+    }
+}
+
+/// The filter inside an object of this class.
+fn timing(filter: &dyn filter::Filter) -> &Timing {
+    let filter: &dyn Any = filter;
+    filter.downcast_ref().expect("every object of the class TimingBloomFilter is made around one")
+}
+
+/// What tells that a part is full, by its name; memory that follows the keys has no bound to be held to.
+fn growth(grow: &str, budget: Budget) -> PyResult<Grow> {
+    if let Budget::Bytes(_) = budget {
+        return Err(PyTypeError::new_err(
+            "grow goes with fpr: nbytes bounds the memory, which is then left to the keys",
+        ));
+    }
+    match grow {
+        "cardinality" => Ok(Grow::Cardinality),
+        "density" => Ok(Grow::Density),
+        _ => Err(PyValueError::new_err(format!("grow must be 'cardinality' or 'density', got {grow:?}"))),
     }
 }

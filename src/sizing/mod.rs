@@ -15,6 +15,7 @@ pub mod equal_timers;
 pub mod fill;
 pub mod fingerprint_buffer;
 pub mod generalized;
+pub mod growing;
 pub mod guarded_epoch;
 pub mod runs;
 pub mod slices;

@@ -99,7 +99,7 @@ impl Shape {
     }
 
     /// Chance that a fresh key finds a live timer in a slice when the last `live` keys still count, exactly.
-    fn fill(&self, live: u64) -> f64 {
+    pub(super) fn fill(&self, live: u64) -> f64 {
         fill::slice(self.slice_timers(), live)
     }
 
@@ -160,7 +160,7 @@ fn timestamps(bpt: u32) -> u32 {
 }
 
 /// Keys that count just before a shift: those of `blocks` + 1 generations.
-fn live_keys(window: Window, blocks: u32) -> u64 {
+pub(super) fn live_keys(window: Window, blocks: u32) -> u64 {
     let reach = reach(window, blocks);
     match window {
         Window::Count { .. } => u64::try_from(reach).unwrap_or(u64::MAX),

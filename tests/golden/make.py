@@ -91,6 +91,23 @@ def timed_blocks() -> lately.Filter:
     return f
 
 
+def grow(**limit: int) -> lately.Filter:
+    """A trickle; a burst that opens parts, during which the first are dropped; a trickle; some keys late."""
+    f = timers("10min", k=3, bpt=4, blocks=9, slice_timers=200, capacity=50, lateness="30s", seed=6, **limit)
+    tenths = np.cumsum(np.repeat([100, 1, 150], [200, 300, 35])) - 290 * (np.arange(535) % 2)
+    at = np.datetime64(1_700_000_000_123_456_789, "ns") + tenths * np.timedelta64(100, "ms")
+    f.insert(np.arange(535), at=at)
+    return f
+
+
+def grown() -> lately.Filter:
+    return grow(part_keys=60)
+
+
+def grown_dense() -> lately.Filter:
+    return grow(part_timers=160)
+
+
 def limited() -> lately.Filter:
     """The rate rises 30 times and falls again; gaps of a third and of three times the window; some keys late."""
     f = lately.TimeLimitedBloomFilter.from_parameters("10min", k=3, l=4, slice_bits=512, lateness="30s", seed=3)
@@ -153,7 +170,7 @@ def generalized() -> lately.Filter:
 
 AGE_PARTITIONED = (plain, lines, words, timed, fresh)
 EPOCHS = (epochs, epochs_in_lines, epochs_timed)
-TIMING = (blocks_of_keys, single_keys, timed_blocks)
+TIMING = (blocks_of_keys, single_keys, timed_blocks, grown, grown_dense)
 TIME_LIMITED = (limited,)
 EXACT = (fingerprints, swamp, counting)
 DECAYING = (stable, generalized)

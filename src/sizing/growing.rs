@@ -1,0 +1,157 @@
+//! When a timing filter that grows opens another part, and what the parts cost (paper 4, section 5, "dynamic size").
+//!
+//! A part is a whole timing filter. Keys go to the newest; once it is full another is opened, and queries ask all. Each
+//! reports a fresh key with probability P at most, so F of them do with 1 - (1 - P)^F at most, and with just that while
+//! all are full: the rate is kept per part, not in total, and erratum OIE-10 corrects the paper's "slightly worse". At
+//! P = 1 % that is 2 % for 2 parts, 9.6 % for 10, 63 % for 100.
+//!
+//! At the planned rate the total stays at P: what the newest part has, the older one has lost, and since x^k is convex
+//! the sum of both rates is greatest where one of the two is empty.
+
+use super::fill;
+use super::timing::{Shape, live_keys};
+use crate::Error;
+use crate::clock::Window;
+
+/// What tells that a part is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grow {
+    /// The keys that came: a part is closed for good when as many have come as are planned to be live at once.
+    Cardinality,
+    /// The timers set: those that expire make room, so below the planned rate there is hardly ever a second part.
+    Density,
+}
+
+/// What a part takes before another is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// n: so many keys that it did not hold when they came, live or not by now.
+    Keys(u64),
+    /// z: so many timers set over all slices, those among them that have expired and not been swept yet.
+    Timers(u64),
+}
+
+impl Limit {
+    /// The limit at which a part has the rate of the whole plan: the keys of `blocks` + 1 generations, or the timers that
+    /// these are expected to set.
+    pub fn planned(grow: Grow, shape: Shape, window: Window) -> Self {
+        let keys = live_keys(window, shape.blocks);
+        match grow {
+            Grow::Cardinality => Self::Keys(keys),
+            Grow::Density => Self::Timers((shape.fill(keys) * timers(shape)) as u64),
+        }
+    }
+
+    /// Refuses what cannot grow: windows of insertions, equal timers, a limit that one key goes beyond.
+    pub fn check(self, shape: Shape, window: Window) -> Result<Self, Error> {
+        const MOST_KEYS: u64 = 1 << 62;
+        if let Window::Count { .. } = window {
+            return Err(Error::value(
+                "grow is for windows of time: a window of insertions never holds more keys than it says",
+            ));
+        }
+        if shape.equal_timers > 1 {
+            return Err(Error::value(format!("grow takes equal_timers=1, got {}", shape.equal_timers)));
+        }
+        match self {
+            Self::Keys(keys) if !(1..=MOST_KEYS).contains(&keys) => {
+                Err(Error::value(format!("part_keys must lie in 1..=2**62, got {keys}")))
+            }
+            Self::Timers(set) if set < shape.k.into() || set as f64 > timers(shape) => Err(Error::value(format!(
+                "part_timers must lie in k..=k * slice_timers, here {}..={}, got {set}",
+                shape.k,
+                timers(shape)
+            ))),
+            limit => Ok(limit),
+        }
+    }
+
+    /// The limit as a number.
+    pub fn most(self) -> u64 {
+        match self {
+            Self::Keys(most) | Self::Timers(most) => most,
+        }
+    }
+
+    /// The most that one key adds.
+    pub fn step(self, shape: Shape) -> u64 {
+        match self {
+            Self::Keys(_) => 1,
+            Self::Timers(_) => shape.k.into(),
+        }
+    }
+
+    /// P: probability that a full part reports a key never inserted. By keys it is exact in expectation. By timers it is
+    /// an upper bound for the timers as they are: the product of the k fills is at most the k-th power of their mean.
+    pub fn false_positive_rate(self, shape: Shape) -> f64 {
+        let (fill, keys) = match self {
+            Self::Keys(keys) => (shape.fill(keys), keys),
+            Self::Timers(set) => {
+                let fill = set as f64 / timers(shape);
+                (fill, ((-fill).ln_1p() / (-1.0 / shape.slice_timers() as f64).ln_1p()) as u64)
+            }
+        };
+        fill::or_same_hash(fill.powi(shape.k as i32), keys)
+    }
+}
+
+/// Timers of all slices.
+fn timers(shape: Shape) -> f64 {
+    f64::from(shape.k) * shape.slice_timers() as f64
+}
+
+/// 1 - (1 - p)(1 - q)...: chance that one at least of several parts reports a key that none holds.
+pub fn any(rates: impl Iterator<Item = f64>) -> f64 {
+    -rates.map(|rate| (-rate).ln_1p()).sum::<f64>().exp_m1()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::age_partitioned::Budget;
+    use super::super::timing::choose;
+    use super::*;
+
+    const WINDOW: Window = Window::Time { span: 600, lateness: 0, capacity: 1000 };
+
+    #[test]
+    fn a_full_part_has_the_rate_of_the_plan() {
+        for (fpr, slack) in [(0.1, None), (0.01, None), (0.01, Some(60)), (1e-9, None)] {
+            let shape = choose(WINDOW, Budget::Rate(fpr), slack).unwrap();
+            let planned = shape.false_positive_rate(WINDOW);
+            let rate = |grow| Limit::planned(grow, shape, WINDOW).false_positive_rate(shape);
+            assert_eq!(rate(Grow::Cardinality), planned);
+            // Rounded down to a whole timer.
+            let below = 1.0 - f64::from(shape.k) / (shape.fill(1000) * timers(shape));
+            assert!(rate(Grow::Density) <= planned && rate(Grow::Density) >= below * planned, "{fpr}");
+        }
+    }
+
+    #[test]
+    fn parts_add_up_as_oie_10_says() {
+        for (parts, total) in [(1, 0.05), (2, 0.0975), (6, 0.264_908_109_375)] {
+            assert!((any(std::iter::repeat_n(0.05, parts)) - total).abs() < 1e-15);
+        }
+        assert_eq!((any([0.0, 0.0].into_iter()), any([1.0, 0.3].into_iter())), (0.0, 1.0));
+        assert!((any([1e-20].into_iter()) / 1e-20 - 1.0).abs() < 1e-15, "no digits are lost");
+        assert_eq!(any(std::iter::empty()), 0.0);
+    }
+
+    #[test]
+    fn what_cannot_grow_is_refused() {
+        let shape = Shape::new(3, 4, 5, 160, 1).unwrap();
+        let equal = Shape { equal_timers: 2, ..shape };
+        let keys = Limit::Keys(5);
+        for (limit, shape, window, words) in [
+            (keys, shape, Window::Count { insertions: 5 }, "grow is for windows of time"),
+            (keys, equal, WINDOW, "grow takes equal_timers=1, got 2"),
+            (Limit::Keys(0), shape, WINDOW, "part_keys must lie in 1..=2**62, got 0"),
+            (Limit::Keys(u64::MAX), shape, WINDOW, "part_keys"),
+            (Limit::Timers(2), shape, WINDOW, "part_timers must lie in k..=k * slice_timers, here 3..=480, got 2"),
+            (Limit::Timers(481), shape, WINDOW, "part_timers"),
+        ] {
+            let error = limit.check(shape, window).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        assert_eq!(Limit::Timers(480).check(shape, WINDOW).unwrap().most(), 480);
+    }
+}

@@ -1,0 +1,69 @@
+//! What the tests of filters that follow the rate share: streams in time, and the check of the promise.
+
+use std::collections::VecDeque;
+
+use lately::clock::{Moments, Window};
+use lately::filter::Filter;
+
+use super::common::key;
+
+/// A second, the span of every window, and the time at which streams begin, in nanoseconds.
+pub const SECOND: i64 = 1_000_000_000;
+pub const SPAN: i64 = 600 * SECOND;
+pub const START: i64 = 1_700_000_000 * SECOND;
+
+/// How many of the keys are reported when asked at `at`.
+pub fn reported(filter: &dyn Filter, keys: &[u64], at: i64) -> usize {
+    let mut present = vec![false; keys.len()];
+    filter.engine().query(keys, Moments::At(at), &mut present).unwrap();
+    present.into_iter().filter(|&present| present).count()
+}
+
+/// Inserts one key at each moment. At every one: the oldest keys of the window are there, and now and then all. Asked
+/// for at their last moment too, so whatever has been dropped since shows.
+pub fn check_promise(filter: &mut dyn Filter, moments: impl Iterator<Item = i64>) -> Result<(), String> {
+    let Window::Time { span, .. } = filter.engine().clock().window() else { unreachable!() };
+    let (mut kept, mut latest) = (VecDeque::new(), i64::MIN);
+    for (n, at) in moments.enumerate() {
+        latest = latest.max(at);
+        while kept.front().is_some_and(|&(_, seen)| seen < latest - span as i64) {
+            kept.pop_front();
+        }
+        let oldest: Vec<u64> = kept.iter().take(3).map(|&(key, _)| key).collect();
+        if reported(filter, &oldest, latest) < oldest.len() {
+            return Err(format!("an oldest key is missing just before insertion {n}"));
+        }
+        filter.engine_mut().insert(&[key(0, n as u64)], Moments::At(at)).unwrap();
+        kept.push_back((key(0, n as u64), at));
+        if reported(filter, &oldest, latest) < oldest.len() {
+            return Err(format!("an oldest key is missing just after insertion {n}"));
+        }
+        if n % 997 == 0 {
+            let all: Vec<u64> =
+                kept.iter().filter(|&&(_, at)| at >= latest - span as i64).map(|&(key, _)| key).collect();
+            let missing = all.len() - reported(filter, &all, latest);
+            if missing > 0 {
+                return Err(format!("{missing} of {} keys are missing after insertion {n}", all.len()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A rate for every so many windows, in keys per window: at even steps.
+pub fn steady(phases: &[(f64, f64)]) -> Vec<i64> {
+    let (mut at, mut all) = (START as f64, Vec::new());
+    for &(windows, keys) in phases {
+        let end = at + windows * SPAN as f64;
+        while at < end {
+            all.push(at as i64);
+            at += SPAN as f64 / keys;
+        }
+    }
+    all
+}
+
+/// splitmix64, as a number below `n`.
+pub fn below(round: u64, n: u64) -> u64 {
+    ((u128::from(key(9, round)) * u128::from(n)) >> 64) as u64
+}
