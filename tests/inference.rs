@@ -9,10 +9,10 @@ use std::collections::HashMap;
 
 use common::{insert, key};
 use lately::clock::{Moments, Window};
-use lately::filter::{AgePartitioned, Filter, GuardedEpoch};
+use lately::filter::{AgePartitioned, Filter, GuardedEpoch, Timing};
 use lately::inference::ring::{Ring, not_ruled_out};
 use lately::inference::{Hazard, Inference, Likelihood, Memo, PerKey, Posterior, Span};
-use lately::sizing::{age_partitioned, guarded_epoch};
+use lately::sizing::{age_partitioned, guarded_epoch, timing};
 
 const WINDOW: Window = Window::Count { insertions: 41 };
 
@@ -26,7 +26,13 @@ fn small_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
         let shape = guarded_epoch::Shape::new(r, segment).unwrap();
         Box::new(GuardedEpoch::new(shape, WINDOW, 0).unwrap()) as Box<dyn Filter>
     };
+    let timers = |k, bpt, blocks, slice| {
+        let shape = timing::Shape::new(k, bpt, blocks, slice, 1).unwrap();
+        Box::new(Timing::new(shape, WINDOW, 0).unwrap()) as Box<dyn Filter>
+    };
     vec![
+        ("timers of 4 blocks", timers(3, 3, 4, 105)),
+        ("timers of 40 blocks", timers(2, 6, 40, 200)),
         ("k = 3 of 7 slices", ring(3, 4, age_partitioned::Segment::Slice { bits: 61 })),
         ("k = 1 of 3 slices", ring(1, 2, age_partitioned::Segment::Slice { bits: 90 })),
         ("k = 2 of 6 blocked", ring(2, 4, age_partitioned::Segment::Blocks { blocks: 2, block_bits: 64, parts: 2 })),
@@ -68,7 +74,6 @@ fn check_against_streams(
 ) -> Result<(), String> {
     let mut tallies: HashMap<(u128, u64, &str), Tally> = HashMap::new();
     let asked = key(1 << 20, 0);
-    let mut posterior = [0.0];
     for stream in 0..streams {
         let mut filter = empty.clone_box();
         let length = 100 + key(7, stream) % 40;
@@ -79,19 +84,16 @@ fn check_against_streams(
         let mut evidence = [0];
         filter.engine().evidence(&[asked], &mut evidence);
         let inference = Inference::new(filter.engine()).unwrap();
-        inference
-            .posterior(&[asked], Moments::Untimed, PerKey::All(told), window as f64, &mut Memo::new(), &mut posterior)
-            .unwrap();
-        tallies.entry((evidence[0], 0, "window")).or_default().note(posterior[0], age < window);
-        inference
-            .each(&[asked], Moments::Untimed, PerKey::All(told), length as f64, |_, posterior| {
-                for (from, to) in [(0, 5), (5, 20), (20, 41), (41, 70), (70, length)] {
-                    let said = posterior.within(to as f64) - posterior.within(from as f64);
-                    tallies.entry((u128::MAX, from, "age")).or_default().note(said, (from..to).contains(&age));
-                }
-                tallies.entry((u128::MAX, 0, "never")).or_default().note(1.0 - posterior.ever(), age == u64::MAX);
-            })
-            .unwrap();
+        let each = |_, posterior: &Posterior<'_>| {
+            let said = posterior.within(window as f64);
+            tallies.entry((evidence[0], 0, "window")).or_default().note(said, age < window);
+            for (from, to) in [(0, 5), (5, 20), (20, 41), (41, 70), (70, length)] {
+                let said = posterior.within(to as f64) - posterior.within(from as f64);
+                tallies.entry((u128::MAX, from, "age")).or_default().note(said, (from..to).contains(&age));
+            }
+            tallies.entry((u128::MAX, 0, "never")).or_default().note(1.0 - posterior.ever(), age == u64::MAX);
+        };
+        inference.each(&[asked], Moments::Untimed, PerKey::All(told), length as f64, each).unwrap();
     }
     let wrong: Vec<String> = tallies
         .iter()

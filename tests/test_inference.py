@@ -10,6 +10,8 @@ FILTERS = {
     "guarded": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01),
     "guarded, blocked": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01, block_bits=512),
     "age-partitioned": lambda: lately.AgePartitionedBloomFilter(WINDOW, fpr=0.01),
+    "timing": lambda: lately.TimingBloomFilter(WINDOW, fpr=0.01),
+    "timing, B = 1": lambda: lately.TimingBloomFilter(WINDOW, fpr=0.01, slack=0),
     "age-partitioned, blocked": lambda: lately.AgePartitionedBloomFilter(WINDOW, fpr=0.01, block_bits=512),
 }
 KEYS = np.arange(3000)
@@ -91,7 +93,15 @@ def test_ages_are_near_the_truth(filled):
     assert np.isinf(filled.age(KEYS[:3], 0.0)).all()
 
 
-@pytest.mark.parametrize("make", [lately.GuardedEpochBloomFilter, lately.AgePartitionedBloomFilter])
+TIMED = [
+    lately.GuardedEpochBloomFilter,
+    lately.AgePartitionedBloomFilter,
+    lately.TimingBloomFilter,
+    lately.TimeLimitedBloomFilter,
+]
+
+
+@pytest.mark.parametrize("make", TIMED)
 def test_time(make):
     timed = make("1h", fpr=0.01, capacity=1000)
     timed.insert(KEYS, at=np.linspace(0, 10800, 3000))
@@ -104,7 +114,7 @@ def test_time(make):
     ages = [timed.age(KEYS, 0.5, at=at) for at in (10800, 11400)]
     np.testing.assert_allclose(ages[1], ages[0] + 600)
     # The latest key, at the very beginning of a generation.
-    assert timed.posterior([2999], 1e-3, "1s", at=10800) > 0.9
+    assert timed.posterior([2999], 1e-3, "10s", at=10800) > 0.9
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ mod memo;
 mod per_key;
 mod posterior;
 pub mod ring;
+pub mod time_limited;
+pub mod timing;
 
 pub use ages::Hazard;
 pub use decision::decide;
@@ -41,6 +43,12 @@ pub trait Likelihood: Send + Sync {
     /// Writes the spans of ages that the evidence leaves possible, the youngest first and their probabilities in sum 1,
     /// into `spans`, which is empty. The last one has no end: it holds the keys that are gone without trace.
     fn last_inserted(&self, evidence: u128, hazard: Hazard, spans: &mut Vec<Span>);
+}
+
+/// The chances of what has these odds, and of the contrary; either keeps its digits when it is small.
+fn chances(odds: f64) -> (f64, f64) {
+    let contrary = 1.0 / (1.0 + odds);
+    (if odds > 1.0 { 1.0 - contrary } else { odds * contrary }, contrary)
 }
 
 /// A filter's cells, their clock and what they tell, ready for questions.
@@ -87,10 +95,11 @@ impl<'a> Inference<'a> {
         memo: &mut Memo,
         posteriors: &mut [f64],
     ) -> Result<(), Error> {
-        let (most, ages_end) = match self.clock.window() {
-            Window::Count { .. } => (1.0, self.began()),
-            Window::Time { .. } => (f64::MAX, f64::INFINITY),
+        let most = match self.clock.window() {
+            Window::Count { .. } => 1.0,
+            Window::Time { .. } => f64::MAX,
         };
+        let ages_end = self.began();
         let mut spans = Vec::new();
         let mut exact = |evidence, age, p| self.of(evidence, self.hazard(p), 0.0, ages_end, &mut spans).within(age);
         self.evidence(hashes, at, prior, |key, evidence, gap, p| {
@@ -137,11 +146,11 @@ impl<'a> Inference<'a> {
         Posterior::new(spans, hazard, gap, ages_end)
     }
 
-    /// The age of the filter's first insertion, plus one: infinite on a time clock, which has not noted it.
+    /// The age of the filter's first insertion, plus one: infinite on a time clock, which does not note it.
     pub fn began(&self) -> f64 {
-        match self.clock.window() {
-            Window::Count { .. } => self.clock.inserted() as f64,
-            Window::Time { .. } => f64::INFINITY,
+        match (self.clock.window(), self.clock.inserted()) {
+            (Window::Time { .. }, 1..) => f64::INFINITY,
+            (_, inserted) => inserted as f64,
         }
     }
 

@@ -22,7 +22,7 @@
 //! ruled out: none for most keys that are not there, one step in all for most that are. Earlier insertions of the key count, as do the slices that a
 //! generation beyond l has left.
 
-use super::{Hazard, Likelihood, Span};
+use super::{Hazard, Likelihood, Span, chances};
 use crate::bits::ones;
 use crate::sizing::age_partitioned::MAX_SLICES;
 
@@ -103,12 +103,6 @@ impl Ring {
         }
         none_younger
     }
-}
-
-/// The chances of what has these odds, and of the contrary; either keeps its digits when it is small.
-fn chances(odds: f64) -> (f64, f64) {
-    let contrary = 1.0 / (1.0 + odds);
-    (if odds > 1.0 { 1.0 - contrary } else { odds * contrary }, contrary)
 }
 
 impl Likelihood for Ring {

@@ -5,6 +5,7 @@ use crate::bits::Address;
 use crate::cells::{Cells, Slice as Bits};
 use crate::clock::{Clock, Moments, Window};
 use crate::filter::parts::{self, Part};
+use crate::inference::time_limited::MOST_SLICES;
 use crate::sizing::time_limited::{LEAST_BITS, Load, Shape, bits, capacity, generation, new_capacity, target};
 use crate::words::Words;
 
@@ -17,11 +18,11 @@ pub(super) struct Slice {
     /// The word its bits begin at.
     pub(super) start: usize,
     pub(super) bits: Bits,
-    load: Load,
+    pub(super) load: Load,
     /// t: when it was last updated, in nanoseconds since the epoch.
-    updated: i64,
+    pub(super) updated: i64,
     /// Its hash function: slices k apart share one, since no run contains both (paper 3, section 6; erratum TLBF-6).
-    function: usize,
+    pub(super) function: usize,
 }
 
 impl Part for Slice {
@@ -53,7 +54,7 @@ pub(super) struct Slices {
     /// The table, as `words` has it.
     pub(super) table: Vec<Slice>,
     /// When the open generation began.
-    opened: i64,
+    pub(super) opened: i64,
 }
 
 impl Slices {
@@ -104,6 +105,11 @@ impl Slices {
         let words = parts::lay_out(&self.words, &head, &mut table)?;
         (self.words, self.table, self.opened) = (words, table, opened);
         Ok(())
+    }
+
+    /// The slices whose matches are evidence.
+    pub(super) fn telling(&self) -> &[Slice] {
+        &self.table[..self.table.len().min(MOST_SLICES)]
     }
 
     pub(super) fn k(&self) -> usize {

@@ -10,6 +10,7 @@ use crate::batch::{Engine, in_flight};
 use crate::bits::Address;
 use crate::clock::{Clock, Moments};
 use crate::filter::parts::{self, Part as _};
+use crate::inference::Likelihood;
 use crate::layout::Layout;
 use crate::sizing::growing::Limit;
 use crate::sizing::timing::Shape;
@@ -297,6 +298,14 @@ impl Engine for Growing {
 
     fn match_rates(&self) -> Vec<f64> {
         self.live()
+    }
+
+    fn evidence(&self, _: &[u64], evidence: &mut [u128]) {
+        evidence.fill(0);
+    }
+
+    fn likelihood(&self) -> Option<Box<dyn Likelihood>> {
+        None
     }
 
     fn clone_box(&self) -> Box<dyn Engine> {
