@@ -19,7 +19,8 @@ pub enum Window {
         span: u64,
         /// How far a timestamp may lie behind the latest one seen; the promise covers such late keys too.
         lateness: u64,
-        /// Keys expected within one span. More of them cost accuracy, never the window.
+        /// Keys expected within one span when they come fastest: generations are planned for that rate, and more keys in
+        /// one of them cost accuracy, never the window.
         capacity: u64,
     },
 }
@@ -98,6 +99,17 @@ impl Window {
                 u64::try_from(keys.div_ceil(u128::from(span))).unwrap_or(u64::MAX)
             }
         }
+    }
+
+    /// Keys beyond the window that are still reported just before a generation ends, over those of a window: with `kept`
+    /// full generations all of them are, and in expectation those of `fading` generations more. Rounding to whole
+    /// generations and lateness count as well.
+    pub fn npws(self, kept: u32, fading: f64) -> f64 {
+        let length = match self {
+            Self::Count { insertions: length } | Self::Time { span: length, .. } => length,
+        };
+        let reported = self.generation(kept) as f64 * (f64::from(kept) + fading);
+        (reported / length as f64 - 1.0).max(0.0)
     }
 
     /// How long after leaving the window a key may still be remembered, when it leaves its last trace

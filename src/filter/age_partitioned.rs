@@ -287,7 +287,8 @@ impl Filter for AgePartitioned {
     }
 
     fn npws(&self) -> f64 {
-        self.shape.npws(self.keys_per_generation())
+        let fading = f64::from(self.shape.l) * self.shape.npws(self.keys_per_generation());
+        self.ring.clock().window().npws(self.shape.l, fading)
     }
 
     fn expected_accesses(&self) -> Accesses {

@@ -283,7 +283,8 @@ impl Filter for TimeLimited {
     }
 
     fn npws(&self) -> f64 {
-        runs::npws(self.slices.shape.k, self.slices.shape.l, &self.slices.shape.fills())
+        let Shape { k, l, .. } = self.slices.shape;
+        self.slices.clock.window().npws(l, f64::from(l) * runs::npws(k, l, &self.slices.shape.fills()))
     }
 
     fn expected_accesses(&self) -> Accesses {
