@@ -83,7 +83,8 @@ impl Recency {
         }
         let mut shares = pools.iter().flat_map(|&(older, all, classes)| std::iter::repeat_n(older / all, classes));
         std::array::from_fn(|class| match shares.next() {
-            Some(older) if older >= f64::MIN_POSITIVE => -older.ln(),
+            // Saved ages may be such that the one insertion added to them is lost in rounding.
+            Some(older) if older >= f64::MIN_POSITIVE => (-older.ln()).max(f64::EPSILON),
             // Less than a float can hold, hence the independent law.
             _ => sightings(class) * LN_2,
         })
