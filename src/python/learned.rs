@@ -51,6 +51,8 @@ const BLOCK: usize = 4096;
 /// Keys of more than 2048 sightings are not told apart: p is 1420 / half_life for all of them. Counts fade by a half in each half-life, and the ages by class in each half-life or 65,536 insertions, whichever is
 /// longer. A half-life shorter than the window asked about forgets keys that are in it, and is then worse than no prior.
 ///
+/// A call costs as much as the filter's; but one pass over all cells ends each half-life, so give short ones little memory.
+///
 /// Being itself a memory of which keys came lately it can know more than a small filter beside it: compare at equal
 /// memory of both together.
 ///
