@@ -3,13 +3,15 @@
 import copy
 import pickle
 import threading
+from itertools import pairwise
 
-import inference_learned
-import lately
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+import inference_learned
+import lately
 
 
 def taught(keys, half_life, **options):
@@ -30,9 +32,9 @@ def test_independent_keys_have_their_own_probability():
     chances = ranks.probability(np.arange(1, 101))
     keys = rng.choice(np.arange(1, 101), 200_000, p=chances / chances.sum())
     prior = taught(keys, 5000)
-    # A count of n sightings, which fade over 5000 / ln 2 insertions, is known to sqrt(1 / 2 n): it sums squares of their
-    # weights. A class is half an octave wide, 19 % to either side, and at p = 0.19 ln(1 - p) is 10 % from -p. The hottest
-    # key has 1390 sightings, the 100th 14.
+    # A count of n sightings, which fade over 5000 / ln 2 insertions, is known to sqrt(1 / 2 n): it sums squares of
+    # their weights. A class is half an octave wide, 19 % to either side, and at p = 0.19 ln(1 - p) is 10 % from -p.
+    # The hottest key has 1390 sightings, the 100th 14.
     sightings = chances * 5000 / np.log(2)
     learned = prior.probability(np.arange(1, 101))
     assert np.all(np.abs(learned / chances - 1) < 0.3 + 5 * np.sqrt(0.5 / sightings))
@@ -54,8 +56,8 @@ def test_the_share_of_recent_keys_is_what_the_prior_says(kind, nbytes):
         prior.insert(keys[start : start + batch])
     expected = -np.expm1(half_life * np.log1p(-p))[n // 4 :]
     truth = inference_learned.present(keys, half_life, batch)[n // 4 :]
-    # A share of n trials is known to 5 sqrt(1 / 4 n). What the prior says of a class comes from about as many again, and
-    # with the smaller one from the 128 to 192 keys of its sample.
+    # A share of n trials is known to 5 sqrt(1 / 4 n). What the prior says of a class comes from about as many again,
+    # and with the smaller one from the 128 to 192 keys of its sample.
     sampled = 0 if nbytes == 1 << 20 else 5 * np.sqrt(0.25 / 128)
     for value in np.unique(expected.round(2)):
         alike = np.abs(expected - value) <= 0.005
@@ -92,7 +94,7 @@ def test_distinct_counts_have_the_shape_of_some(keys, half_life):
 def test_a_batch_is_its_keys_one_by_one(keys, cuts, half_life):
     whole, parts = taught(keys, half_life, nbytes=8192), lately.Learned(half_life, nbytes=8192)
     cuts = [0, *sorted(min(cut, len(keys)) for cut in cuts), len(keys)]
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         parts.insert(keys[start:end])
     assert whole.to_bytes() == parts.to_bytes()
     assert whole.inserted == len(keys)
