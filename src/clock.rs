@@ -329,12 +329,21 @@ impl Clock {
                 let before = (self.generation as u64).saturating_sub(back) * self.length;
                 (self.inserted - before.min(self.inserted)) as f64
             }
-            // Moments are whole nanoseconds, so a generation that has just begun is one long.
+            // The latest insertion stands for the time that one takes at the planned rate: a generation that it has
+            // just opened holds it, though no time has passed.
             (Window::Time { .. }, Some(latest)) => {
-                let open = i128::from(latest) - i128::from(self.span_of(self.generation).start) + 1;
-                (open as f64 + back as f64 * self.length as f64) / 1e9
+                let open = i128::from(latest) - i128::from(self.span_of(self.generation).start);
+                self.gap() + (open as f64 + back as f64 * self.length as f64) / 1e9
             }
             (Window::Time { .. }, None) => 0.0,
+        }
+    }
+
+    /// Time clock: seconds from one insertion to the next at the planned rate.
+    pub(crate) fn gap(&self) -> f64 {
+        match self.window {
+            Window::Count { .. } => 0.0,
+            Window::Time { span, capacity, .. } => span as f64 / capacity as f64 / 1e9,
         }
     }
 

@@ -36,6 +36,12 @@ impl Lanes {
         ((product >> 64) as usize, scale(product as u64, self.count) as u32 * self.bits)
     }
 
+    /// The shift of a number by its place in the word.
+    #[inline(always)]
+    pub fn shift(&self, lane: u64) -> u32 {
+        lane as u32 * self.bits
+    }
+
     /// The number at a shift.
     #[inline(always)]
     pub fn get(&self, word: u64, shift: u32) -> u64 {

@@ -9,10 +9,10 @@ use std::collections::HashMap;
 
 use common::{insert, key};
 use lately::clock::{Moments, Window};
-use lately::filter::{AgePartitioned, Filter, GuardedEpoch};
-use lately::inference::ring::Ring;
-use lately::inference::{Hazard, Inference, Likelihood, PerKey, Posterior, Span};
-use lately::sizing::{age_partitioned, guarded_epoch};
+use lately::filter::{AgePartitioned, Filter, GuardedEpoch, Timing};
+use lately::inference::ring::{Ring, not_ruled_out};
+use lately::inference::{Hazard, Inference, Likelihood, Memo, PerKey, Posterior, Span};
+use lately::sizing::{age_partitioned, guarded_epoch, timing};
 
 const WINDOW: Window = Window::Count { insertions: 41 };
 
@@ -26,7 +26,13 @@ fn small_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
         let shape = guarded_epoch::Shape::new(r, segment).unwrap();
         Box::new(GuardedEpoch::new(shape, WINDOW, 0).unwrap()) as Box<dyn Filter>
     };
+    let timers = |k, bpt, blocks, slice| {
+        let shape = timing::Shape::new(k, bpt, blocks, slice, 1).unwrap();
+        Box::new(Timing::new(shape, WINDOW, 0).unwrap()) as Box<dyn Filter>
+    };
     vec![
+        ("timers of 4 blocks", timers(3, 3, 4, 105)),
+        ("timers of 40 blocks", timers(2, 6, 40, 200)),
         ("k = 3 of 7 slices", ring(3, 4, age_partitioned::Segment::Slice { bits: 61 })),
         ("k = 1 of 3 slices", ring(1, 2, age_partitioned::Segment::Slice { bits: 90 })),
         ("k = 2 of 6 blocked", ring(2, 4, age_partitioned::Segment::Blocks { blocks: 2, block_bits: 64, parts: 2 })),
@@ -68,7 +74,6 @@ fn check_against_streams(
 ) -> Result<(), String> {
     let mut tallies: HashMap<(u128, u64, &str), Tally> = HashMap::new();
     let asked = key(1 << 20, 0);
-    let mut posterior = [0.0];
     for stream in 0..streams {
         let mut filter = empty.clone_box();
         let length = 100 + key(7, stream) % 40;
@@ -79,17 +84,16 @@ fn check_against_streams(
         let mut evidence = [0];
         filter.engine().evidence(&[asked], &mut evidence);
         let inference = Inference::new(filter.engine()).unwrap();
-        inference.posterior(&[asked], Moments::Untimed, PerKey::All(told), window as f64, &mut posterior).unwrap();
-        tallies.entry((evidence[0], 0, "window")).or_default().note(posterior[0], age < window);
-        inference
-            .each(&[asked], Moments::Untimed, PerKey::All(told), length as f64, |_, posterior| {
-                for (from, to) in [(0, 5), (5, 20), (20, 41), (41, 70), (70, length)] {
-                    let said = posterior.within(to as f64) - posterior.within(from as f64);
-                    tallies.entry((u128::MAX, from, "age")).or_default().note(said, (from..to).contains(&age));
-                }
-                tallies.entry((u128::MAX, 0, "never")).or_default().note(1.0 - posterior.ever(), age == u64::MAX);
-            })
-            .unwrap();
+        let each = |_, posterior: &Posterior<'_>| {
+            let said = posterior.within(window as f64);
+            tallies.entry((evidence[0], 0, "window")).or_default().note(said, age < window);
+            for (from, to) in [(0, 5), (5, 20), (20, 41), (41, 70), (70, length)] {
+                let said = posterior.within(to as f64) - posterior.within(from as f64);
+                tallies.entry((u128::MAX, from, "age")).or_default().note(said, (from..to).contains(&age));
+            }
+            tallies.entry((u128::MAX, 0, "never")).or_default().note(1.0 - posterior.ever(), age == u64::MAX);
+        };
+        inference.each(&[asked], Moments::Untimed, PerKey::All(told), length as f64, each).unwrap();
     }
     let wrong: Vec<String> = tallies
         .iter()
@@ -163,7 +167,7 @@ fn a_rings_posterior_is_the_sum_over_all_its_pasts() {
             let matches = (0..slices).fold(0, |matches, j| matches | u128::from(uniform() < 0.8) << j);
             let expected = enumerated(k, &lengths, &rates, matches, p);
             let mut spans = Vec::new();
-            ring.last_inserted(matches, Hazard::per_insertion(p), &mut spans);
+            ring.last_inserted(not_ruled_out(matches, k as u32, slices as u32), Hazard::per_insertion(p), &mut spans);
             let mut got = vec![0.0; slices + 1];
             for span in &spans {
                 got[begins.iter().position(|&begin| begin == span.to).unwrap_or(slices)] = span.probability;
@@ -213,7 +217,7 @@ fn no_state_and_no_prior_breaks_the_laws() {
                 let random = (0..slices).fold(0, |matches, j| matches | u128::from(uniform() < 0.9) << j);
                 for matches in [0, u128::MAX >> (128 - slices), random] {
                     let mut spans = Vec::new();
-                    ring.last_inserted(matches, hazard, &mut spans);
+                    ring.last_inserted(not_ruled_out(matches, k as u32, slices as u32), hazard, &mut spans);
                     for (gap, end) in [(0.0, f64::INFINITY), (3.0, f64::INFINITY), (0.0, begin), (0.0, 1.0)] {
                         check_laws(&spans, hazard, gap, end).unwrap();
                     }
@@ -230,10 +234,39 @@ fn a_key_that_never_comes_has_not_come() {
         insert(&mut *filter, &keys);
         let inference = Inference::new(filter.engine()).unwrap();
         let mut posteriors = vec![1.0; keys.len()];
-        inference.posterior(&keys, Moments::Untimed, PerKey::All(0.0), 41.0, &mut posteriors).unwrap();
+        inference
+            .posterior(&keys, Moments::Untimed, PerKey::All(0.0), 41.0, &mut Memo::new(), &mut posteriors)
+            .unwrap();
         assert!(posteriors.iter().all(|&posterior| posterior == 0.0), "{name}");
         // And one that is all that comes was the last one.
-        inference.posterior(&keys[299..], Moments::Untimed, PerKey::All(1.0), 1.0, &mut posteriors[..1]).unwrap();
+        inference
+            .posterior(&keys[299..], Moments::Untimed, PerKey::All(1.0), 1.0, &mut Memo::new(), &mut posteriors[..1])
+            .unwrap();
         assert_eq!(posteriors[0], 1.0, "{name}");
+    }
+}
+
+#[test]
+fn a_posterior_from_the_memo_is_right_to_a_hundred_thousandth() {
+    for (name, mut filter) in small_filters() {
+        insert(&mut *filter, &(0..150).map(|i| key(0, i)).collect::<Vec<_>>());
+        let inference = Inference::new(filter.engine()).unwrap();
+        let keys: Vec<u64> = (60..160).map(|i| key(0, i)).collect();
+        let mut uniform = uniform(1);
+        for window in [5.0, 41.0] {
+            let mut memo = Memo::new();
+            for _ in 0..50 {
+                let priors: Vec<f64> = keys.iter().map(|_| 10f64.powf(-6.0 * uniform())).collect();
+                let mut posteriors = vec![f64::NAN; keys.len()];
+                let prior = PerKey::Each(&priors);
+                inference.posterior(&keys, Moments::Untimed, prior, window, &mut memo, &mut posteriors).unwrap();
+                inference
+                    .each(&keys, Moments::Untimed, prior, 150.0, |key, exact| {
+                        let (exact, got) = (exact.within(window), posteriors[key]);
+                        assert!((exact - got).abs() < 1e-5, "{name}: {got} for {exact} at p {}", priors[key]);
+                    })
+                    .unwrap();
+            }
+        }
     }
 }

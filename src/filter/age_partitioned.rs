@@ -22,7 +22,8 @@ use crate::batch::{Aged, Engine};
 use crate::bits::{Address, BitVector, has_run, ones};
 use crate::cells::{Blocks, Cells, Slice, share_of_ones};
 use crate::clock::{Clock, Window};
-use crate::inference::{self, Likelihood};
+use crate::inference::Likelihood;
+use crate::inference::ring::{Ring as Likelihoods, not_ruled_out};
 use crate::layout::Layout;
 use crate::sizing::age_partitioned::{Segment, Shape};
 use crate::sizing::runs::{self, Accesses};
@@ -124,14 +125,14 @@ impl<C: Cells> Layout for Ring<C> {
         }
     }
 
-    /// The match vector, with the slices that have expired.
     #[inline(always)]
-    fn evidence(&self, words: &[u64], Phase { newest, kept }: Phase, hash: u64) -> u128 {
-        if self.slices <= 64 {
-            u128::from(self.matches::<u64>(words, newest, hash)) & kept
+    fn evidence(&self, words: &[u64], Phase { newest, .. }: Phase, hash: u64) -> u128 {
+        let matches = if self.slices <= 64 {
+            self.matches::<u64>(words, newest, hash).into()
         } else {
-            self.matches::<u128>(words, newest, hash) & kept
-        }
+            self.matches::<u128>(words, newest, hash)
+        };
+        not_ruled_out(matches, self.k, self.slices)
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock) -> Option<Box<dyn Likelihood>> {
@@ -139,7 +140,7 @@ impl<C: Cells> Layout for Ring<C> {
         let begins = (0..self.slices.into()).map(|back| clock.began(back)).collect();
         let rate = |age| self.cells.sampled_match_rate(&words[self.words_of(newest, age)]);
         let rates: Vec<f64> = (0..self.slices).map(rate).collect();
-        Some(Box::new(inference::ring::Ring::new(self.k, begins, &rates)))
+        Some(Box::new(Likelihoods::new(self.k, begins, &rates)))
     }
 
     fn open(&self, words: &mut [u64], generation: i64) {

@@ -29,6 +29,8 @@ use crate::bits::Address;
 use crate::cells::{Cells, Slice as Bits, share_of_ones};
 use crate::clock::{Clock, Moments, Window};
 use crate::inference::Likelihood;
+use crate::inference::ring::{Ring, not_ruled_out};
+use crate::inference::time_limited::{MOST_SLICES, Noted, begins};
 use crate::sizing::runs::{self, Accesses};
 use crate::sizing::time_limited::{
     LEAST_BITS, Load, MOST_BITS, Shape, bits, capacity, generation, new_capacity, target,
@@ -135,6 +137,11 @@ impl Slices {
         }
         (self.words, self.table, self.opened) = (words, table, opened);
         Ok(())
+    }
+
+    /// The slices whose matches are evidence.
+    fn telling(&self) -> &[Slice] {
+        &self.table[..self.table.len().min(MOST_SLICES)]
     }
 
     fn k(&self) -> usize {
@@ -391,10 +398,31 @@ impl Engine for Slices {
         self.fill()
     }
 
-    fn evidence(&self, _: &[u64], _: &mut [u128]) {}
+    fn evidence(&self, hashes: &[u64], evidence: &mut [u128]) {
+        let (slices, words, k) = (self.telling(), self.words.as_slice(), self.shape.k);
+        let address = Address::of(words);
+        let set = |slice: &Slice, hash| slice.bits.all_set(words, slice.start, slice.function, hash);
+        in_flight(
+            hashes,
+            |hash| Self::fetch(slices, address, hash),
+            |i, hash| {
+                let matches = slices.iter().rev().fold(0, |matches, slice| matches << 1 | u128::from(set(slice, hash)));
+                evidence[i] = not_ruled_out(matches, k, slices.len() as u32);
+            },
+        );
+    }
 
     fn likelihood(&self) -> Option<Box<dyn Likelihood>> {
-        None
+        let (slices, words) = (self.telling(), self.words.as_slice());
+        let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
+        let since = |moment: i64| seconds(self.clock.latest().map_or(0, |latest| latest.abs_diff(moment)));
+        let noted = |slice: &Slice| Noted { count: slice.load.count, since_last: since(slice.updated) };
+        let noted: Vec<Noted> = slices.iter().map(noted).collect();
+        let length = seconds(self.clock.window().generation(self.shape.l));
+        let opened = since(self.opened) + self.clock.gap();
+        let rate = |slice: &Slice| slice.bits.sampled_match_rate(&words[slice.start..]);
+        let rates: Vec<f64> = slices.iter().map(rate).collect();
+        Some(Box::new(Ring::new(self.shape.k, begins(self.k(), opened, length, &noted), &rates)))
     }
 
     fn clone_box(&self) -> Box<dyn Engine> {

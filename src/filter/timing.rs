@@ -21,6 +21,7 @@ use crate::Error;
 use crate::batch::{Aged, Engine};
 use crate::bits::{Address, odd_constants};
 use crate::clock::{Clock, Window};
+use crate::inference::{Likelihood, timing};
 use crate::lanes::Lanes;
 use crate::layout::Layout;
 use crate::sizing::runs::Accesses;
@@ -30,6 +31,9 @@ use crate::words::Words;
 /// Which timer a key takes in each slice: positions are made as in [`cells`](crate::cells), with the same floor of
 /// errors, n / 2^64 for n keys.
 static PLACE: [u64; MAX_HASHES as usize] = odd_constants(0);
+
+/// Words of a slice whose timers are counted for inference: places are hashed, so the first are as good as any.
+const SAMPLE: usize = 1 << 13;
 
 /// k slices of timers.
 #[derive(Clone, Copy)]
@@ -91,6 +95,12 @@ impl Timers {
         self.lanes.get(words[word], shift)
     }
 
+    /// How many generations ago a timer was set, by the timestamp of the open one.
+    #[inline(always)]
+    fn age(&self, timer: u64, newest: u64) -> u64 {
+        if timer <= newest { newest - timer } else { newest + u64::from(self.timestamps) - timer }
+    }
+
     /// Whether at least k' of a key's timers are equal (paper 4, "equal timers").
     fn some_equal(&self, words: &[u64], hash: u64) -> bool {
         let mut timers = [0; MAX_HASHES as usize];
@@ -149,13 +159,38 @@ impl Layout for Timers {
 
     #[inline(always)]
     fn contains(&self, words: &[u64], Phase { newest, kept }: Phase, hash: u64) -> bool {
-        let timestamps = u64::from(self.timestamps);
         let live = (0..self.k).fold(true, |live, slice| {
             let timer = self.timer(words, slice, hash);
-            let age = if timer <= newest { newest - timer } else { newest + timestamps - timer };
-            live & (timer != 0) & (age < kept)
+            live & (timer != 0) & (self.age(timer, newest) < kept)
         });
         live && (self.equal == 1 || self.some_equal(words, hash))
+    }
+
+    #[inline(always)]
+    fn evidence(&self, words: &[u64], Phase { newest, kept }: Phase, hash: u64) -> u128 {
+        let (mut oldest, mut count) = (0, 0);
+        for slice in 0..self.k {
+            let timer = self.timer(words, slice, hash);
+            let age = if timer == 0 { u64::MAX } else { self.age(timer, newest) };
+            if age > oldest {
+                (oldest, count) = (age, 0);
+            }
+            count += u32::from(age == oldest);
+        }
+        if oldest < kept { timing::oldest(oldest, count) } else { timing::ABSENT }
+    }
+
+    fn likelihood(&self, words: &[u64], clock: &Clock) -> Option<Box<dyn Likelihood>> {
+        let Phase { newest, kept } = self.phase(clock.generation(), 0);
+        let sample = words.chunks_exact(self.stride as usize).flat_map(|slice| slice.iter().take(SAMPLE));
+        let timers = sample.clone().count() as u64 * self.lanes.per_word();
+        let lanes = self.lanes;
+        let of_word = |word: &u64| {
+            let word = *word;
+            (0..lanes.per_word()).map(move |lane| lanes.get(word, lanes.shift(lane)))
+        };
+        let live = sample.flat_map(of_word).filter(|&timer| timer != 0).map(|timer| self.age(timer, newest));
+        Some(Box::new(timing::Timers::new(*clock, kept, timers, live.filter(|&age| age < kept))))
     }
 
     /// Sweeps one part of the timers, of which the expired ones become empty. All that counts was set in the `blocks`

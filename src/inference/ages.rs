@@ -46,13 +46,12 @@ impl Hazard {
         if length == f64::INFINITY {
             return self.within(part);
         }
-        let whole = self.within(length);
-        match part < length {
-            // So rarely inserted that its chances have no digits left: in the limit all ages are alike.
-            true if whole < f64::MIN_POSITIVE => part / length,
-            true => (self.within(part) / whole).min(1.0),
-            false => 1.0,
+        if part >= length {
+            return 1.0;
         }
+        let whole = self.within(length);
+        // So rarely inserted that its chances have no digits left: in the limit all ages are alike.
+        if whole < f64::MIN_POSITIVE { part / length } else { (self.within(part) / whole).min(1.0) }
     }
 
     /// Given that a stretch holds the key, chance of the youngest age in it: per second on a clock of time.

@@ -18,12 +18,16 @@
 mod ages;
 mod decision;
 pub mod learned;
+mod memo;
 mod per_key;
 mod posterior;
 pub mod ring;
+pub mod time_limited;
+pub mod timing;
 
 pub use ages::Hazard;
 pub use decision::decide;
+pub use memo::Memo;
 pub use per_key::PerKey;
 pub use posterior::{Posterior, Span};
 
@@ -31,11 +35,20 @@ use crate::Error;
 use crate::batch::Engine;
 use crate::clock::{Clock, Moments, Window};
 
+/// Keys whose evidence is taken at a time: 8 KiB of it.
+const BLOCK: usize = 512;
+
 /// What the cells of one state of a filter say about the age of a key.
 pub trait Likelihood: Send + Sync {
     /// Writes the spans of ages that the evidence leaves possible, the youngest first and their probabilities in sum 1,
     /// into `spans`, which is empty. The last one has no end: it holds the keys that are gone without trace.
     fn last_inserted(&self, evidence: u128, hazard: Hazard, spans: &mut Vec<Span>);
+}
+
+/// The chances of what has these odds, and of the contrary; either keeps its digits when it is small.
+fn chances(odds: f64) -> (f64, f64) {
+    let contrary = 1.0 / (1.0 + odds);
+    (if odds > 1.0 { 1.0 - contrary } else { odds * contrary }, contrary)
 }
 
 /// A filter's cells, their clock and what they tell, ready for questions.
@@ -65,38 +78,79 @@ impl<'a> Inference<'a> {
         ages_end: f64,
         mut answer: impl FnMut(usize, &Posterior<'_>),
     ) -> Result<(), Error> {
-        self.clock.check(at, false)?;
-        prior.check_prior(self.clock.window())?;
-        prior.check_len("prior", hashes.len())?;
-        let mut evidence = vec![0; hashes.len()];
-        self.engine.evidence(hashes, &mut evidence);
         let mut spans = Vec::new();
-        for (key, &evidence) in evidence.iter().enumerate() {
-            let hazard = self.hazard(prior.of(key));
-            spans.clear();
-            self.likelihood.last_inserted(evidence, hazard, &mut spans);
-            answer(key, &Posterior::new(&spans, hazard, self.clock.since_latest(at, key), ages_end));
-        }
-        Ok(())
+        self.evidence(hashes, at, prior, |key, evidence, gap, p| {
+            answer(key, &self.of(evidence, self.hazard(p), gap, ages_end, &mut spans));
+        })
     }
 
-    /// Writes the probability that each key was inserted within the last `window` insertions, or seconds.
+    /// Writes the probability that each key was inserted within the last `window` insertions, or seconds. Posteriors
+    /// are kept in `memo`, which belongs to this state of the filter, and are right to 1e-5 for a prior per key.
     pub fn posterior(
         &self,
         hashes: &[u64],
         at: Moments<'_>,
         prior: PerKey<'_>,
         window: f64,
-        out: &mut [f64],
+        memo: &mut Memo,
+        posteriors: &mut [f64],
     ) -> Result<(), Error> {
-        self.each(hashes, at, prior, self.began(), |key, posterior| out[key] = posterior.within(window))
+        let most = match self.clock.window() {
+            Window::Count { .. } => 1.0,
+            Window::Time { .. } => f64::MAX,
+        };
+        let ages_end = self.began();
+        let mut spans = Vec::new();
+        let mut exact = |evidence, age, p| self.of(evidence, self.hazard(p), 0.0, ages_end, &mut spans).within(age);
+        self.evidence(hashes, at, prior, |key, evidence, gap, p| {
+            let age = window - gap;
+            posteriors[key] = match prior {
+                PerKey::All(_) => memo.shared(evidence, age, p, |p| exact(evidence, age, p)),
+                PerKey::Each(_) => memo.own(evidence, age, p, most, |p| exact(evidence, age, p)),
+            };
+        })
     }
 
-    /// The age of the filter's first insertion, plus one: infinite on a time clock, which has not noted it.
+    /// Calls `act` with the number, the evidence, the seconds since the latest insertion and the prior of every key.
+    fn evidence(
+        &self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        prior: PerKey<'_>,
+        mut act: impl FnMut(usize, u128, f64, f64),
+    ) -> Result<(), Error> {
+        self.clock.check(at, false)?;
+        prior.check_prior(self.clock.window())?;
+        prior.check_len("prior", hashes.len())?;
+        let mut evidence = [0; BLOCK];
+        for (block, hashes) in hashes.chunks(BLOCK).enumerate() {
+            let evidence = &mut evidence[..hashes.len()];
+            self.engine.evidence(hashes, evidence);
+            for (key, &evidence) in (block * BLOCK..).zip(&*evidence) {
+                act(key, evidence, self.clock.since_latest(at, key), prior.of(key));
+            }
+        }
+        Ok(())
+    }
+
+    fn of<'s>(
+        &self,
+        evidence: u128,
+        hazard: Hazard,
+        gap: f64,
+        ages_end: f64,
+        spans: &'s mut Vec<Span>,
+    ) -> Posterior<'s> {
+        spans.clear();
+        self.likelihood.last_inserted(evidence, hazard, spans);
+        Posterior::new(spans, hazard, gap, ages_end)
+    }
+
+    /// The age of the filter's first insertion, plus one: infinite on a time clock, which does not note it.
     pub fn began(&self) -> f64 {
-        match self.clock.window() {
-            Window::Count { .. } => self.clock.inserted() as f64,
-            Window::Time { .. } => f64::INFINITY,
+        match (self.clock.window(), self.clock.inserted()) {
+            (Window::Time { .. }, 1..) => f64::INFINITY,
+            (_, inserted) => inserted as f64,
         }
     }
 

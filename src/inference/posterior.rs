@@ -42,7 +42,7 @@ impl<'a> Posterior<'a> {
     pub fn within(&self, age: f64) -> f64 {
         let age = (age - self.gap).min(self.end);
         let reached = self.spans.iter().take_while(|span| span.from < age);
-        reached.map(|span| span.below(age, self.hazard)).sum::<f64>().min(1.0)
+        reached.fold(0.0, |below, span| below + span.below(age, self.hazard)).min(1.0)
     }
 
     /// Chance that the key was inserted at all.

@@ -19,10 +19,10 @@
 //! where t is the next older generation that holds the key while slices of j are still covered. The key was then last
 //! inserted in generation j with probability held(j) * (1 - held(0))..(1 - held(j-1)). Nothing here underflows or
 //! divides by zero, from empty slices to full ones and p from 0 to 1, and it costs k steps per generation that is not
-//! ruled out: none for most keys that are not there. Earlier insertions of the key count, as do the slices that a
+//! ruled out: none for most keys that are not there, one step in all for most that are. Earlier insertions of the key count, as do the slices that a
 //! generation beyond l has left.
 
-use super::{Hazard, Likelihood, Span};
+use super::{Hazard, Likelihood, Span, chances};
 use crate::bits::ones;
 use crate::sizing::age_partitioned::MAX_SLICES;
 
@@ -31,66 +31,92 @@ const LEAST_RATE: f64 = 1e-30;
 /// As much as a run of slices can explain, so that products stay finite.
 const MOST: f64 = 1e300;
 
+/// The evidence of a match vector of `slices` slices, of which a key takes `k` in a row: bit j says that every slice that
+/// generation j has written, and that is still there, matches. Nothing else in the vector matters.
+#[inline(always)]
+pub fn not_ruled_out(matches: u128, k: u32, slices: u32) -> u128 {
+    let there = ones(slices);
+    let mut ruled_out = !matches & there;
+    let mut covered = 1;
+    while covered < k {
+        let step = covered.min(k - covered);
+        ruled_out |= ruled_out >> step;
+        covered += step;
+    }
+    !ruled_out & there
+}
+
 /// A ring of slices in one state.
 #[derive(Debug, Clone)]
 pub struct Ring {
-    k: u32,
+    k: usize,
     /// The ages at which generations begin, the newest first; the open one ends at age 0.
     begins: Vec<f64>,
     /// What covering a slice explains: the inverse of its match rate.
     explains: Vec<f64>,
+    /// What a generation explains by itself: the product over its slices.
+    alone: Vec<f64>,
 }
 
 impl Ring {
     /// A ring of which every insertion writes the `k` newest slices: for each slice, the newest first, how long ago the
     /// generation began whose newest slice it is, and the chance that a fresh key matches.
     pub fn new(k: u32, begins: Vec<f64>, match_rates: &[f64]) -> Self {
-        Self { k, begins, explains: match_rates.iter().map(|rate| 1.0 / rate.max(LEAST_RATE)).collect() }
+        let k = k as usize;
+        let explains: Vec<f64> = match_rates.iter().map(|rate| 1.0 / rate.max(LEAST_RATE)).collect();
+        let alone = |j| explains[j..explains.len().min(j + k)].iter().fold(1.0, |all, each| f64::min(all * each, MOST));
+        Self { k, begins, alone: (0..explains.len()).map(alone).collect(), explains }
     }
 
     fn from(&self, generation: usize) -> f64 {
         if generation == 0 { 0.0 } else { self.begins[generation - 1] }
     }
 
-    /// Bit j says that every slice that generation j has written, and that is still there, matches.
-    fn not_ruled_out(&self, matches: u128) -> u128 {
-        let there = ones(self.begins.len() as u32);
-        let mut ruled_out = !matches & there;
-        let mut covered = 1;
-        while covered < self.k {
-            let step = covered.min(self.k - covered);
-            ruled_out |= ruled_out >> step;
-            covered += step;
-        }
-        !ruled_out & there
+    fn prior_odds(&self, generation: usize, hazard: Hazard) -> f64 {
+        hazard.odds(self.begins[generation] - self.from(generation))
     }
-}
 
-impl Likelihood for Ring {
-    fn last_inserted(&self, matches: u128, hazard: Hazard, spans: &mut Vec<Span>) {
-        let slices = self.begins.len();
-        let possible = self.not_ruled_out(matches);
+    fn span(&self, generation: usize, probability: f64) -> Span {
+        Span { from: self.from(generation), to: self.begins[generation], probability }
+    }
+
+    /// The spans of the generations in `possible`, and what is left for none of them.
+    fn of_many(&self, possible: u128, hazard: Hazard, spans: &mut Vec<Span>) -> f64 {
         let (mut held, mut not_held) = ([0.0; MAX_SLICES as usize], [1.0; MAX_SLICES as usize]);
         let mut older_first = possible;
         while older_first != 0 {
             let j = older_first.ilog2() as usize;
             older_first &= !(1 << j);
             let (mut explains, mut run) = (0.0, self.explains[j]);
-            for t in j + 1..(j + self.k as usize).min(slices) {
+            for t in j + 1..(j + self.k).min(self.explains.len()) {
                 explains += run * held[t];
                 run = (run * self.explains[t] * not_held[t]).min(MOST);
             }
-            let odds = hazard.odds(self.begins[j] - self.from(j)) * (explains + run);
-            not_held[j] = 1.0 / (1.0 + odds);
-            held[j] = if odds > 1.0 { 1.0 - not_held[j] } else { odds * not_held[j] };
+            (held[j], not_held[j]) = chances(self.prior_odds(j, hazard) * (explains + run));
         }
         let (mut none_younger, mut younger_first) = (1.0, possible);
         while younger_first != 0 {
             let j = younger_first.trailing_zeros() as usize;
             younger_first &= younger_first - 1;
-            spans.push(Span { from: self.from(j), to: self.begins[j], probability: none_younger * held[j] });
+            spans.push(self.span(j, none_younger * held[j]));
             none_younger *= not_held[j];
         }
-        spans.push(Span { from: self.begins[slices - 1], to: f64::INFINITY, probability: none_younger });
+        none_younger
+    }
+}
+
+impl Likelihood for Ring {
+    fn last_inserted(&self, possible: u128, hazard: Hazard, spans: &mut Vec<Span>) {
+        let gone = if possible == 0 {
+            1.0
+        } else if possible.is_power_of_two() {
+            let j = possible.trailing_zeros() as usize;
+            let (held, not_held) = chances(self.prior_odds(j, hazard) * self.alone[j]);
+            spans.push(self.span(j, held));
+            not_held
+        } else {
+            self.of_many(possible, hazard, spans)
+        };
+        spans.push(Span { from: self.begins[self.begins.len() - 1], to: f64::INFINITY, probability: gone });
     }
 }

@@ -1,0 +1,86 @@
+//! Posteriors that have been worked out before: evidence takes few values, some ten to a few hundred for a filter, and a
+//! posterior is smooth in the prior.
+//!
+//! Where priors differ by key, they are cut into cells of equal leading bits: the exponent and 4 bits of the mantissa,
+//! 16 to an octave. Within a cell, whose ends lie at most h = 1/16 apart, a posterior is taken to be the parabola through
+//! its ends and its middle, which is off by at most h^3 / (72 sqrt 3) times p^3 times its third derivative. Of the two
+//! shapes that a posterior is made of, odds o p / (1 + o p) have 0.38 at the most there and the chance 1 - e^(-pw) of a
+//! window has 1.35, so the error stays below 1e-5. A prior that all keys share is a cell of its own, without error.
+
+/// Entries, as a power of 2: 512 KiB, which stay in a second-level cache.
+const ENTRIES_LOG2: u32 = 13;
+/// Bits of a prior within a cell.
+const WITHIN: u32 = 52 - 4;
+/// A weyl constant: 2^64 over the golden ratio.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What was asked, and the posterior as a polynomial of the place within the cell of the prior, which is in [0, 1).
+#[derive(Clone, Copy)]
+struct Entry {
+    evidence: u128,
+    age: f64,
+    cell: u64,
+    polynomial: [f64; 3],
+}
+
+/// A table of posteriors of one state of a filter, which forgets those that others displace.
+pub struct Memo {
+    entries: Vec<Entry>,
+}
+
+impl Default for Memo {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Memo {
+    /// An empty table.
+    pub fn new() -> Self {
+        let nothing = Entry { evidence: 0, age: f64::NAN, cell: 0, polynomial: [0.0; 3] };
+        Self { entries: vec![nothing; 1 << ENTRIES_LOG2] }
+    }
+
+    /// The posterior of a prior that all keys share; `exact` works it out.
+    #[inline(always)]
+    pub(super) fn shared(&mut self, evidence: u128, age: f64, p: f64, mut exact: impl FnMut(f64) -> f64) -> f64 {
+        self.polynomial(evidence, age, p.to_bits(), || [exact(p), 0.0, 0.0])[0]
+    }
+
+    /// The posterior of a prior of the key's own, which like all others is at most `most`.
+    #[inline(always)]
+    pub(super) fn own(
+        &mut self,
+        evidence: u128,
+        age: f64,
+        p: f64,
+        most: f64,
+        mut exact: impl FnMut(f64) -> f64,
+    ) -> f64 {
+        if !(f64::MIN_POSITIVE..most).contains(&p) {
+            return exact(p);
+        }
+        let bits = p.to_bits();
+        let cell = bits >> WITHIN;
+        let [constant, slope, bend] = self.polynomial(evidence, age, cell, || {
+            let half = 1 << (WITHIN - 1);
+            let at = [0, half, 2 * half].map(|within| f64::from_bits((cell << WITHIN) + within).min(most));
+            let [left, middle, right] = at.map(&mut exact);
+            let bend = 2.0 * (left - 2.0 * middle + right);
+            [left, right - left - bend, bend]
+        });
+        let place = (bits & ((1 << WITHIN) - 1)) as f64 / (1u64 << WITHIN) as f64;
+        (constant + place * (slope + place * bend)).clamp(0.0, 1.0)
+    }
+
+    #[inline(always)]
+    fn polynomial(&mut self, evidence: u128, age: f64, cell: u64, work_out: impl FnOnce() -> [f64; 3]) -> [f64; 3] {
+        let mixed = (evidence as u64 ^ (evidence >> 64) as u64).wrapping_mul(SPREAD).wrapping_add(cell);
+        let place = mixed.wrapping_mul(SPREAD) >> (64 - ENTRIES_LOG2);
+        let entry = &mut self.entries[place as usize];
+        if (entry.evidence, entry.cell) != (evidence, cell) || entry.age != age {
+            *entry = Entry { evidence, age, cell, polynomial: work_out() };
+        }
+        entry.polynomial
+    }
+}

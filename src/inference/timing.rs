@@ -1,0 +1,80 @@
+//! What a key's timers tell: the timing Bloom filter, of blocks of one insertion or of many (paper 5, section 4).
+//!
+//! The last insertion of the key set all of its k timers to its block, and later keys have overwritten some. So it lies
+//! no later than the block of the oldest timer, of age a, which c of them show. The others have been overwritten in
+//! younger blocks, whenever the key was inserted; they tell nothing more. If the key was inserted in block a, its c
+//! timers have not been touched in any younger block; if before, or never, they were touched in block a and not since.
+//!
+//! Paper 5 takes these chances from the expected number of distinct keys (F and G, definitions 11 and 12; G corrected as
+//! in erratum INF-6). Here they are counted: a timer has not been touched in younger blocks than a with the share of all
+//! timers that are older or empty, and was touched in block a last with the share of those that show a. This needs no
+//! curve of distinct keys, and holds for repeats and drifting streams too.
+
+use super::{Hazard, Likelihood, Span, chances};
+use crate::clock::Clock;
+
+/// Ranges of blocks whose timers are counted apart. With more blocks than this a range spans several, taken as alike.
+const RANGES: u64 = 256;
+
+/// The evidence of a key that is not in any block kept.
+pub const ABSENT: u128 = u128::MAX;
+
+/// The evidence of a key whose timers are all live: the age of the oldest in blocks, and how many show it.
+#[inline(always)]
+pub fn oldest(age: u64, count: u32) -> u128 {
+    u128::from(age) << 32 | u128::from(count)
+}
+
+/// Timers in one state.
+pub struct Timers {
+    clock: Clock,
+    /// Blocks kept, the open one among them.
+    blocks: u64,
+    /// Blocks in a range.
+    width: u64,
+    /// For each range of ages: the share of all timers that show one block of it, and of those that show a younger one
+    /// than all of it.
+    shares: Vec<(f64, f64)>,
+}
+
+impl Timers {
+    /// Timers of `blocks` blocks kept, of which a sample of `timers`, live and dead, has the live ages `ages`.
+    pub fn new(clock: Clock, blocks: u64, timers: u64, ages: impl Iterator<Item = u64>) -> Self {
+        let width = blocks.div_ceil(RANGES);
+        let mut counts = vec![0u64; blocks.div_ceil(width) as usize];
+        ages.for_each(|age| counts[(age / width) as usize] += 1);
+        let mut younger = 0;
+        let shares = counts.iter().map(|&count| {
+            let before = younger;
+            younger += count;
+            // Half a timer more, so that a sample without a timer of a block does not say that there is none.
+            let timers = timers as f64 + 1.0;
+            ((count as f64 + 0.5) / timers / width as f64, before as f64 / timers)
+        });
+        let shares = shares.collect();
+        Self { clock, blocks, width, shares }
+    }
+
+    fn began(&self, age: u64) -> f64 {
+        self.clock.began(age)
+    }
+}
+
+impl Likelihood for Timers {
+    fn last_inserted(&self, evidence: u128, hazard: Hazard, spans: &mut Vec<Span>) {
+        if evidence == ABSENT {
+            spans.push(Span { from: self.began(self.blocks - 1), to: f64::INFINITY, probability: 1.0 });
+            return;
+        }
+        let (age, count) = ((evidence >> 32) as u64, evidence as u32);
+        let (of_block, before_range) = self.shares[(age / self.width) as usize];
+        let younger = before_range + (age % self.width) as f64 * of_block;
+        let (from, to) = (if age == 0 { 0.0 } else { self.began(age - 1) }, self.began(age));
+        // At least 1: a timer untouched since block a began was touched in it or not.
+        let explains = ((1.0 - younger) / of_block).max(1.0).powi(count as i32).min(f64::MAX);
+        let odds = hazard.odds(to - from) * explains;
+        let (held, gone) = chances(odds);
+        spans.push(Span { from, to, probability: held });
+        spans.push(Span { from: to, to: f64::INFINITY, probability: gone });
+    }
+}

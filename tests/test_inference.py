@@ -1,0 +1,163 @@
+"""Posteriors, decisions and ages as users ask for them; tests/inference.rs shows that they are right."""
+
+import numpy as np
+import pytest
+
+import lately
+
+WINDOW = 1000
+FILTERS = {
+    "guarded": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01),
+    "guarded, blocked": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01, block_bits=512),
+    "age-partitioned": lambda: lately.AgePartitionedBloomFilter(WINDOW, fpr=0.01),
+    "timing": lambda: lately.TimingBloomFilter(WINDOW, fpr=0.01),
+    "timing, B = 1": lambda: lately.TimingBloomFilter(WINDOW, fpr=0.01, slack=0),
+    "age-partitioned, blocked": lambda: lately.AgePartitionedBloomFilter(WINDOW, fpr=0.01, block_bits=512),
+}
+KEYS = np.arange(3000)
+
+
+@pytest.fixture(params=FILTERS)
+def filled(request):
+    filled = FILTERS[request.param]()
+    filled.insert(KEYS)
+    return filled
+
+
+class Prior:
+    """A prior that knows the keys."""
+
+    def probability(self, keys):
+        return 1e-5 * (1 + np.asarray(keys) % 7)
+
+    def rate(self, keys):
+        return 0.5
+
+
+def test_the_clear_cases(filled):
+    posteriors = filled.posterior(KEYS, 1e-4)
+    assert posteriors.dtype == np.float64 and posteriors.shape == KEYS.shape
+    assert (posteriors[-900:] > 0.5).mean() > 0.95
+    assert not posteriors[:1000][~filled.query(KEYS[:1000])].any()
+    assert (filled.posterior(KEYS, 0.0) == 0).all()
+
+
+def test_a_prior_is_a_number_or_one_per_key_or_an_object(filled):
+    each = Prior().probability(KEYS)
+    posteriors = filled.posterior(KEYS, Prior())
+    np.testing.assert_array_equal(posteriors, filled.posterior(KEYS, each))
+    np.testing.assert_array_equal(posteriors, filled.posterior(KEYS, each.tolist()))
+    np.testing.assert_allclose(filled.posterior(KEYS, 3e-5), filled.posterior(KEYS, np.full(3000, 3e-5)), atol=1e-5)
+    # Blocks of keys are cut anywhere.
+    many = np.tile(KEYS, 5)
+    np.testing.assert_array_equal(filled.posterior(many, np.tile(each, 5)), np.tile(posteriors, 5))
+
+
+def test_a_rarer_key_is_less_probable(filled):
+    posteriors = [filled.posterior(KEYS, p) for p in (1e-6, 1e-5, 1e-4, 1e-3)]
+    assert (np.diff(posteriors, axis=0) >= -2e-5).all()
+
+
+def test_a_decision_costs_least(filled):
+    posteriors = filled.posterior(KEYS, 1e-5)
+    rng = np.random.default_rng(0)
+    false_positive, false_negative = rng.uniform(1, 10, (2, 3000))
+    decided = filled.decide(KEYS, 1e-5, false_positive, false_negative)
+    costs = np.where(decided, false_positive * (1 - posteriors), false_negative * posteriors)
+    assert (costs <= np.minimum(false_positive * (1 - posteriors), false_negative * posteriors)).all()
+    np.testing.assert_array_equal(filled.decide(KEYS, 1e-5), posteriors >= 0.5)
+    # Equal costs, here none at all, are reported.
+    assert filled.decide(KEYS, 1e-5, 0, 0).all()
+
+
+def test_ages_add_up(filled):
+    edges = [0, 10.5, 200, 1000, 2500, np.inf]
+    ages = filled.age_probability(KEYS, 1e-4, edges)
+    assert ages.shape == (3000, 5) and (ages >= 0).all()
+    np.testing.assert_allclose(ages.sum(1), 1, atol=1e-12)
+    np.testing.assert_allclose(ages[:, :3].sum(1), filled.posterior(KEYS, 1e-4), atol=1e-12)
+    np.testing.assert_array_equal(ages[:, :1], filled.age_probability(KEYS, 1e-4, [0, 11]))
+    finite = filled.age_probability(KEYS, 1e-4, edges, finite=True)
+    never = 1 - finite.sum(1)
+    assert (never >= -1e-12).all() and never[:500].max() <= (1 - 1e-4) ** 3000 + 0.3
+    assert (never[:500] > 0.1).any()
+
+
+def test_ages_are_near_the_truth(filled):
+    truth = 2999 - KEYS[-900:]
+    for kind in ("most_likely", "expected"):
+        error = np.abs(filled.age(KEYS[-900:], 1e-3, kind) - truth)
+        # A generation of the largest is a ninth of the window, and some keys match older ones by chance.
+        assert np.median(error) < WINDOW / 4, kind
+    assert (filled.age(KEYS, 1e-5, "expected", finite=True) < 3000).all()
+    assert np.isinf(filled.age(KEYS[:3], 0.0)).all()
+
+
+TIMED = [
+    lately.GuardedEpochBloomFilter,
+    lately.AgePartitionedBloomFilter,
+    lately.TimingBloomFilter,
+    lately.TimeLimitedBloomFilter,
+]
+
+
+@pytest.mark.parametrize("make", TIMED)
+def test_time(make):
+    timed = make("1h", fpr=0.01, capacity=1000)
+    timed.insert(KEYS, at=np.linspace(0, 10800, 3000))
+    posteriors = timed.posterior(KEYS, Prior(), at=10800)
+    assert (posteriors[-900:] > 0.9).all()
+    np.testing.assert_array_equal(posteriors, timed.posterior(KEYS, 0.5, at=np.full(3000, 10800)))
+    # Nothing has come since: what was seen 50 minutes before has been 60 minutes before ten minutes later.
+    later = timed.posterior(KEYS, 0.5, at=10800 + 600)
+    np.testing.assert_array_equal(later, timed.posterior(KEYS, 0.5, "50min", at=10800))
+    ages = [timed.age(KEYS, 0.5, at=at) for at in (10800, 11400)]
+    np.testing.assert_allclose(ages[1], ages[0] + 600)
+    # The latest key, at the very beginning of a generation.
+    assert timed.posterior([2999], 1e-3, "10s", at=10800) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda f: f.posterior([1], 1.5), "prior must be a probability, in 0 ..= 1, got 1.5"),
+        (lambda f: f.posterior([1, 2], [0.1, np.nan]), r"prior\[1\] must be a probability, in 0 ..= 1, got NaN"),
+        (lambda f: f.posterior([1, 2], [0.1]), "prior has 1 values for 2 keys"),
+        (lambda f: f.posterior([1], [0.1, 0.2]), "prior has 2 values for 1 keys"),
+        (lambda f: f.posterior(range(5000), [0.1] * 4097), "prior has 4097 values for 5000 keys"),
+        (lambda f: f.posterior([1], 0.1, -1), "window must lie in 0"),
+        (lambda f: f.decide([1], 0.1, -1), "false_positive must be a penalty, finite and not negative, got -1"),
+        (lambda f: f.decide([1], 0.1, 1, [np.inf]), r"false_negative\[0\] must be a penalty"),
+        (lambda f: f.decide([1], 0.1, 1, [1, 2]), "false_negative has 2 values for 1 keys"),
+        (lambda f: f.age([1], 0.1, "mean"), "kind must be 'most_likely' or 'expected', got 'mean'"),
+        (lambda f: f.age_probability([1], 0.1, [1]), "edges must be at least 2 ages"),
+        (lambda f: f.age_probability([1], 0.1, [2, 1]), "edges must be at least 2 ages"),
+        (lambda f: f.age_probability([1], 0.1, [0, np.nan]), "edges must be at least 2 ages"),
+    ],
+)
+def test_bad_values_are_named(filled, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(filled)
+
+
+def test_what_is_no_number_is_a_type_error(filled):
+    for prior in ("often", None, [["a"]], [[0.1, 0.2]]):
+        with pytest.raises(TypeError, match="prior must be a number or an array of one per key"):
+            filled.posterior([1, 2], prior)
+
+
+def test_what_there_is_not():
+    timed = lately.AgePartitionedBloomFilter("1h", fpr=0.01, capacity=1000)
+    with pytest.raises(ValueError, match="finite is for windows of insertions"):
+        timed.age(["a"], 0.1, finite=True, at=0)
+    with pytest.raises(ValueError, match="prior must be a rate per second, finite and not negative, got -1"):
+        timed.posterior(["a"], -1.0, at=0)
+    with pytest.raises(ValueError, match="this filter cannot tell probabilities yet"):
+        lately.StableBloomFilter(window=100, fpr=0.1).posterior(["a"], 0.1)
+
+
+def test_an_empty_batch_and_an_empty_filter(filled):
+    assert filled.posterior([], 0.1).shape == (0,)
+    assert filled.age_probability([], 0.1, [0, 1, 2]).shape == (0, 2)
+    for make in FILTERS.values():
+        assert make().posterior([1, 2], [0.5, 1.0]).tolist() == [0, 0]
