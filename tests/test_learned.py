@@ -131,6 +131,18 @@ def test_rates_are_probabilities_times_insertions_per_second():
     np.testing.assert_allclose(prior.rate(["b"]) / -np.log1p(-prior.probability(["b"])), 2001 / 1000, rtol=1e-3)
 
 
+def test_windows_of_time_ask_for_rates():
+    made, prior = lately.AgePartitionedBloomFilter("100s", 0.01, capacity=1000), lately.Learned(1000)
+    keys, times = np.arange(4000) % 3000, np.arange(4000) / 10
+    made.insert(keys, at=times)
+    with pytest.raises(ValueError, match="rate"):
+        made.posterior([5], prior, at=400)
+    prior.insert(keys, at=times)
+    posterior = made.posterior([999, 1500, "never"], prior, at=400)
+    assert posterior[0] > 0.5 > posterior[1]
+    assert posterior[2] < 0.01
+
+
 def test_it_can_be_kept():
     prior = taught([*range(3000), "text", None] * 2, 500, nbytes=1 << 15, seed=9)
     for other in (pickle.loads(pickle.dumps(prior)), copy.deepcopy(prior), lately.Learned.from_bytes(prior.to_bytes())):

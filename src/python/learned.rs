@@ -40,13 +40,14 @@ const BLOCK: usize = 4096;
 ///     If the memory cannot be had.
 ///
 /// Notes
-/// ----- A count-min sketch of decayed counts takes about three quarters of the memory, 64 cells of 16 bits for 128
-/// bytes; with fewer than one key of the last five half-lives to a cell it hardly ever takes one key for another. A
-/// quarter remembers when keys were last inserted, of all keys or of a share that fits; 4480 bytes hold ages by class
-/// of count. `p` follows from the share of keys of the same class that were no older than one half-life, so it tells
-/// how lately a key was here rather than how often it will come: the two differ where keys come in bursts. Collisions
-/// make it less sharp, and too few sampled keys less true: a class with n of them is known to within about 1/(2
-/// sqrt(n)). Keys of more than 2048 sightings are not told apart: p is 1420 / half_life for all of them.
+/// -----
+/// A count-min sketch of decayed counts takes about three quarters of the memory, four 16-bit cells for each key, which
+/// others share. A quarter remembers when keys were last inserted, of all keys or of a share that fits, at 16 bytes
+/// each; 4480 bytes hold ages by class of count. `p` follows from the share of keys of the same class that were no
+/// older than one half-life, so it tells how lately a key was here rather than how often it will come: the two differ
+/// where keys come in bursts. Collisions make it less sharp, and too few sampled keys less true: a class with n of them
+/// is known to within about 1/(2 sqrt(n)). Keys of more than 2048 sightings are not told apart: p is 1420 / half_life
+/// for all of them.
 ///
 /// Counts fade by a half in each half-life, and the ages by class in each half-life or 65,536 insertions, whichever is
 /// longer. A half-life shorter than the window asked about forgets keys that are in it, and can be worse than no prior:
