@@ -366,13 +366,21 @@ impl Clock {
                 let before = (self.generation as u64).saturating_sub(back) * self.length;
                 (self.inserted - before.min(self.inserted)) as f64
             }
-            // The latest insertion stands for the time that one takes at the planned rate: a generation that it has
-            // just opened holds it, though no time has passed.
             (Window::Time { .. }, Some(latest)) => {
                 let open = i128::from(latest) - i128::from(self.span_of(self.generation).start);
-                self.gap() + (open as f64 + back as f64 * self.length as f64) / 1e9
+                (open as f64 + back as f64 * self.length as f64) / 1e9
             }
             (Window::Time { .. }, None) => 0.0,
+        }
+    }
+
+    /// How long that generation had to take keys: the time from when it began to the next, or to the latest insertion.
+    /// That one stands for the time it takes at the planned rate: a generation it has just opened holds it, though no
+    /// time has passed.
+    pub(crate) fn exposure(&self, back: u64) -> f64 {
+        match back.checked_sub(1) {
+            Some(next) => self.began(back) - self.began(next),
+            None => self.began(0) + self.gap(),
         }
     }
 

@@ -137,10 +137,9 @@ impl<C: Cells> Layout for Ring<C> {
 
     fn likelihood(&self, words: &[u64], clock: &Clock) -> Option<Box<dyn Likelihood>> {
         let Phase { newest, .. } = self.phase(clock.generation(), 0);
-        let begins = (0..self.slices.into()).map(|back| clock.began(back)).collect();
         let rate = |age| self.cells.sampled_match_rate(&words[self.words_of(newest, age)]);
         let rates: Vec<f64> = (0..self.slices).map(rate).collect();
-        Some(Box::new(Likelihoods::new(self.k, begins, &rates)))
+        Some(Box::new(Likelihoods::of_clock(self.k, clock, &rates)))
     }
 
     fn open(&self, words: &mut [u64], generation: i64) {
