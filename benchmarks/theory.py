@@ -22,7 +22,7 @@ from families import CASES, FPR, TICK, Case
 OUT = Path(__file__).parent / "results" / "theory.md"
 FILTERS = 16  # each of its own seed
 PHASES = 8  # of a generation, the worst last
-# Student's t with 15 degrees of freedom lies beyond with a chance of 4e-6; some 150 figures are held against it.
+# Student's t with 15 degrees of freedom lies beyond with a chance of 4e-6; some 200 figures are held against it.
 BOUND = 7.0
 EPOCH = 1_700_000_000_000_000_000
 
