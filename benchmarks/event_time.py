@@ -40,7 +40,8 @@ day's filter. By the bits: false positives to expect from the filter's bits as t
 stream still reported a second after window and slack have passed without any."""
 IN_A_BURST = """Rates of false positives for keys gone for longer than window and slack, or never seen: in the clicks
 before the minute, in it, and from one window and slack after it on. Planned for the peak rate, so the minute holds ten
-times the keys of a 10-minute window, but 7 % of a day's."""
+times the clicks of a 10-minute window, but 7 % of a day's. Growing timers open as many parts as the keys fill, and each
+may have the rate."""
 
 FAMILIES: dict[str, Callable[..., lately.Filter]] = {
     "age-partitioned": lately.AgePartitionedBloomFilter,
@@ -48,6 +49,7 @@ FAMILIES: dict[str, Callable[..., lately.Filter]] = {
     "guarded epoch": lately.GuardedEpochBloomFilter,
     "guarded epoch, blocked": partial(lately.GuardedEpochBloomFilter, block_bits=512),
     "timing": lately.TimingBloomFilter,
+    "timing, growing": partial(lately.TimingBloomFilter, grow="density"),
     "time-limited": lately.TimeLimitedBloomFilter,
 }
 

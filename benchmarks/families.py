@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class Case:
     expect: formulas.Expect
     timed: bool = False
     promised: bool = True
-    bounds: bool = False  # what the filter says of rate and slack are bounds, not expectations
+    bounds: bool = False  # what the filter says of rate and slack are bounds; what to expect is told by its bits
 
     def new(self, window: int, seed: int) -> lately.Filter:
         if self.timed:
@@ -47,6 +48,18 @@ def half_a_buffer(window: int, seed: int) -> lately.Filter:
     return lately.FingerprintBuffer(window // 2, FPR, seed=seed)
 
 
+def endless(window: int, partitioned: bool, seed: int) -> lately.Filter:
+    """A filter with no window holds the whole stream, which has eight."""
+    return lately.BloomFilter(8 * window, FPR, partitioned=partitioned, seed=seed)
+
+
+def in_a_burst(
+    span: np.timedelta64, capacity: int, grow: Literal["cardinality", "density"], seed: int
+) -> lately.Filter:
+    """Timers that were planned for a fifth of the rate."""
+    return lately.TimingBloomFilter(span, FPR, capacity=capacity // 5, grow=grow, seed=seed)
+
+
 AGED = partial(lately.AgePartitionedBloomFilter, fpr=FPR)
 EPOCHS = partial(lately.GuardedEpochBloomFilter, fpr=FPR)
 TIMERS = partial(lately.TimingBloomFilter, fpr=FPR)
@@ -63,6 +76,14 @@ CASES = {
     "timing, B = 1": Case(partial(TIMERS, slack=0), formulas.timing),
     "timing, B > 1": Case(TIMERS, formulas.timing),
     "timing, time": Case(TIMERS, formulas.timing, timed=True),
+    "timing, by cardinality": Case(partial(TIMERS, grow="cardinality"), formulas.growing, timed=True, bounds=True),
+    "timing, by density": Case(partial(TIMERS, grow="density"), formulas.growing, timed=True, bounds=True),
+    "five times the plan, by cardinality": Case(
+        partial(in_a_burst, grow="cardinality"), formulas.growing, timed=True, bounds=True
+    ),
+    "five times the plan, by density": Case(
+        partial(in_a_burst, grow="density"), formulas.growing, timed=True, bounds=True
+    ),
     "equal timers": Case(equal_timers, formulas.timing, promised=False),
     "time-limited": Case(
         partial(lately.TimeLimitedBloomFilter, fpr=FPR), formulas.time_limited, timed=True, bounds=True
@@ -71,5 +92,8 @@ CASES = {
     "fingerprint buffer": Case(partial(lately.FingerprintBuffer, fpr=FPR), formulas.fingerprints),
     "fingerprint buffer, W/2": Case(half_a_buffer, formulas.fingerprints, promised=False),
     "counting": Case(partial(lately.CountingBloomFilter, fpr=FPR), formulas.counting),
+    "Bloom, classical": Case(partial(endless, partitioned=False), formulas.bloom),
+    "Bloom, partitioned": Case(partial(endless, partitioned=True), formulas.bloom),
+    "generalized": Case(partial(lately.GeneralizedBloomFilter, fpr=FPR), formulas.generalized, promised=False),
     "stable": Case(partial(lately.StableBloomFilter, fpr=FPR), formulas.stable, promised=False),
 }

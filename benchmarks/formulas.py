@@ -67,6 +67,19 @@ def run_chance(k: int, matches: Chances) -> float:
     return min(1.0, float(running[k]))  # a certain run may round beyond it
 
 
+def newly_hit(cells: int, hashes: int, hit: int = 0) -> Chances:
+    """Chances that so many hashes hit 0, 1, 2 ... cells beside `hit` given ones, by inclusion and exclusion of cells.
+
+    In whole numbers of ways, so that nothing cancels.
+    """
+    ways = [
+        math.comb(cells - hit, new)
+        * sum((-1) ** (new - used) * math.comb(new, used) * (hit + used) ** hashes for used in range(new + 1))
+        for new in range(min(hashes, cells - hit) + 1)
+    ]
+    return np.array([way / cells**hashes for way in ways])
+
+
 def known_until(fresh: float, own: Chances, ago: Generations) -> tuple[float, Chances]:
     """Give the keys of each generation the chance of their own, and beyond these that of a fresh key."""
     return fresh, np.append(own, fresh)[np.minimum(ago, len(own))]
@@ -114,6 +127,15 @@ def timing(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[flo
     return known_until(all_live - unequal[k] * factorials[k], np.array(own), ago)
 
 
+def growing(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
+    """Paper 4, "dynamic size": any part may report a key, as its slices are filled (erratum OIE-10).
+
+    A key that a part reports by mistake is not counted, so where parts begin is chance: the fills are the filter's.
+    """
+    parts = f.fill.reshape(-1, f.parameters["k"])
+    return known_until(float(1 - np.prod(1 - parts.prod(axis=1))), np.ones(f.parameters["blocks"] + 1), ago)
+
+
 def fingerprints(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
     """SWAMP and the fingerprint buffer: one of the W fingerprints kept is the key's."""
     p, kept = f.parameters, int(f.window)
@@ -125,6 +147,41 @@ def counting(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[f
     """The Bloom filter of the last W keys; that a counter of 4 bits sticks is too rare to be seen."""
     kept = int(f.window)
     return known_until(slice_fill(f.parameters["slice_cells"], kept) ** f.parameters["k"], np.ones(kept), ago)
+
+
+def bloom(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
+    """The Bloom filter of all keys: none of a fresh key's different positions is free, which nothing forgets.
+
+    In one array by inclusion and exclusion of free positions, which leaves a rate of 1e-2 some 13 digits.
+    """
+    p, keys = f.parameters, int(counts.sum())
+    if "slice_bits" in p:
+        fresh = slice_fill(p["slice_bits"], keys) ** p["k"]
+    else:
+        fresh = sum(
+            chance * (-1) ** free * math.comb(different, free) * (1 - free / p["bits"]) ** (keys * p["k"])
+            for different, chance in enumerate(newly_hit(p["bits"], p["k"]))
+            for free in range(different + 1)
+        )
+    return fresh, np.ones(len(ago))
+
+
+def generalized(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
+    """Laufer and others, at the steady fill: each different cell of a key is untouched since, or matches by chance.
+
+    Paper 5, equations 31 and 32, over the numbers of different cells (erratum INF-7).
+    """
+    p = f.parameters
+    spared = (1 - 1 / p["bits"]) ** p["k0"]  # by all hashes of a key that reset
+    set_ = (1 - (1 - 1 / p["bits"]) ** p["k1"]) * spared
+    ones = set_ / (set_ + 1 - spared)
+    untouched = np.append((1 - 1 / p["bits"]) ** ((p["k0"] + p["k1"]) * ago), 0.0)
+    zero, one = untouched + (1 - untouched) * (1 - ones), untouched + (1 - untouched) * ones
+    matches = np.zeros(len(untouched))
+    for zeros, chance in enumerate(newly_hit(p["bits"], p["k0"])):
+        of_ones = newly_hit(p["bits"], p["k1"], zeros) @ one ** np.arange(p["k1"] + 1)[:, None]
+        matches += chance * zero**zeros * of_ones
+    return float(matches[-1]), matches[:-1]
 
 
 def stable(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:

@@ -22,7 +22,7 @@ from families import CASES, FPR, TICK, Case
 OUT = Path(__file__).parent / "results" / "theory.md"
 FILTERS = 16  # each of its own seed
 PHASES = 8  # of a generation, the worst last
-# Student's t with 15 degrees of freedom lies beyond with a chance of 4e-6; some 150 figures are held against it.
+# Student's t with 15 degrees of freedom lies beyond with a chance of 4e-6; some 200 figures are held against it.
 BOUND = 7.0
 EPOCH = 1_700_000_000_000_000_000
 
@@ -111,15 +111,16 @@ class Stream:
     def __init__(self, case: Case, f: lately.Filter, window: int) -> None:
         self.timed = case.timed
         p = f.parameters
-        keys = window if case.timed else int(f.window)
+        keys = window if case.timed or f.window is None else int(f.window)
         self.kept = next((p[name] for name in ("l", "r", "blocks") if name in p), keys)  # full generations
         ticks = window * TICK if case.timed else keys - 1
         self.length = max(1, -(-ticks // self.kept))
         per_generation = -(-self.length // TICK) if case.timed else self.length
         # Slices and timestamps have come round after so many generations; epochs after even fewer.
         self.turn = per_generation * (2 ** p["bpt"] - 1 if "bpt" in p else self.kept + p.get("k", 1))
-        # What has no generations, like the stable filter, has settled after eight windows.
-        self.least = max(3 * self.turn, 8 * window)
+        # What has no generations, like the stable filter, has settled after eight windows; the generalized filter has a
+        # fill within e^-9 of the steady one after 9 m / (k0 + k1) keys, here 300 windows.
+        self.least = max(3 * self.turn, 8 * window, 9 * p["bits"] // (p["k0"] + p["k1"]) if "k0" in p else 0)
         stamps = np.arange(self.least + 2 * per_generation + 2)
         self.generations = (EPOCH + stamps * TICK if case.timed else stamps) // self.length
         ends = np.flatnonzero(np.diff(self.generations)) + 1
@@ -149,7 +150,8 @@ def measure(case: Case, window: int, filters: int = FILTERS, fresh: int = 20_000
     found = Found(f, window=window)
     scale = 1e9 / TICK if case.timed else 1
     live = window + case.timed  # a key that is exactly a span old is live
-    found.slack = int(np.clip(math.ceil((f.window + f.slack) * scale) - window, 0, 2 * window))
+    if f.window is not None:
+        found.slack = int(np.clip(math.ceil((f.window + f.slack) * scale) - window, 0, 2 * window))
     edges = np.linspace(live, live + found.slack, 5).astype(int)
     bands = {f"slack {i}/4": slice(edges[i - 1], edges[i]) for i in range(1, 5)} if found.slack else {}
     bands |= {"window": slice(0, live), "beyond": slice(edges[4], edges[4] + window // 2)}
@@ -164,7 +166,7 @@ def measure(case: Case, window: int, filters: int = FILTERS, fresh: int = 20_000
         for n in stream.phases:
             f.insert(np.arange(done, n), **stream.at(done, n))
             now, done = stream.now(n), n
-            if n not in foretold or case.expect is formulas.time_limited:  # the one that looks at the bits
+            if n not in foretold or case.bounds:  # what to expect is told by the bits
                 counts, ago = stream.ago(n, bands["beyond"].stop)
                 foretold[n] = case.expect(f, counts, ago)
             chance, by_age = foretold[n]

@@ -19,7 +19,8 @@ from event_time import (
     refusal,
 )
 
-FIXED = [family for family in FAMILIES if family != "time-limited"]
+GROWING = ["timing, growing", "time-limited"]
+FIXED = [family for family in FAMILIES if family not in GROWING]
 # So short that the lateness is nearly as long: a filter that forgets about it misses clicks.
 SHORT = Window("10 s", 10, busiest=1)
 
@@ -75,6 +76,20 @@ def test_a_burst_costs_the_time_limited_filter_memory_and_gives_it_back(squeezed
     if window.name == "10 min":
         assert found.nbytes.max() > 10 * before
         assert found.nbytes[-1] < 2 * before
+
+
+def test_a_burst_costs_growing_timers_parts_with_the_rate_in_each(squeezed):
+    window, capacity, stream, _ = squeezed
+    f = new_filter("timing, growing", window, capacity)
+    planned = f.nbytes
+
+    found = judge(f, stream)
+
+    assert found.missed == 0
+    parts = found.nbytes.max() // planned
+    assert parts > 1 if window.name == "10 min" else parts == 1  # A day's first part has the room.
+    assert found.nbytes[-1] == planned
+    assert found.false_positives <= found.bound(1 - (1 - f.fpr) ** parts)
 
 
 def test_the_burst_is_one_minute_of_a_hundred_times_the_plan(squeezed):

@@ -98,15 +98,8 @@ def equal_timers(threshold: int, capacity: int) -> lately.TimingBloomFilter:
     )
 
 
-def in_theory(threshold: int, capacity: int) -> Errors:
-    """Errors of a full filter, the false negatives for duplicates spread evenly over the window.
-
-    A slot has one event or none. The rates of a window of time take every block for equally full, here with less than
-    one event, which no two timers could have in common; so they are those of a block per event delivered.
-    """
-    f = lately.TimingBloomFilter.from_parameters(
-        capacity + 1, blocks=capacity, equal_timers=threshold, **shape(capacity)
-    )
+def in_theory(f: lately.TimingBloomFilter) -> Errors:
+    """Errors of a full filter, the false negatives for duplicates spread evenly over the window."""
     missed = f.false_negative_rates
     return Errors(f.fpr, float(missed.mean()) if len(missed) else 0.0)
 
@@ -142,7 +135,7 @@ class EqualTimers:
             f = equal_timers(threshold, capacity)
             answers = f.duplicated(keys, at=times, refresh=False)
             errors.append(Errors.of(f, since_delivered(keys, times, iter(answers)), answers))
-            theory.append(in_theory(threshold, capacity))
+            theory.append(in_theory(f))
         reported = np.bincount(alike, minlength=HASHES + 1)[1:]
         true = np.bincount(alike[since <= WINDOW], minlength=HASHES + 1)[1:]
         return cls(name, reported, true, errors, theory)
