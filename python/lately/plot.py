@@ -51,9 +51,9 @@ def calibration(posteriors: ArrayLike, truth: ArrayLike, *, axes: Axes | None = 
 
     Examples
     --------
-    >>> axes = lately.plot.calibration([0.1, 0.1, 0.8, 0.9], [False, False, True, True])
+    >>> axes = lately.plot.calibration([0.1, 0.1, 0.8, 0.8], [False, False, True, True])
     >>> axes.get_title()
-    'calibration: off by 0.13'
+    'calibration: off by 0.15'
     """
     posteriors, truth = np.asarray(posteriors, np.float64), np.asarray(truth, bool)
     if posteriors.ndim != 1 or posteriors.shape != truth.shape or not posteriors.size:
@@ -160,7 +160,7 @@ def posterior(filter: Filter, key: Any, prior: Any, *, at: Any = None, axes: Axe
     >>> f = lately.GuardedEpochBloomFilter(window=1000, fpr=0.01)
     >>> f.insert(range(5000))
     >>> lately.plot.posterior(f, 4500, prior=1e-4).get_title()
-    'inserted within the window: 97.5 %'
+    'inserted within the window: 92.5 %'
     """
     window = float(filter.window)
     timed = not isinstance(filter.window, int)
