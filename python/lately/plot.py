@@ -70,7 +70,7 @@ def calibration(posteriors: ArrayLike, truth: ArrayLike, *, axes: Axes | None = 
     drawn.errorbar(said, happened, 2 * deviation, fmt="o", ms=4, capsize=2)
     off = float(np.average(np.abs(happened - said), weights=keys))
     drawn.set(xlabel="posterior", ylabel="share inserted within the window", title=f"calibration: off by {off:.2g}")
-    drawn.set_aspect("equal")
+    drawn.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
     return drawn
 
 
@@ -186,6 +186,8 @@ def posterior(filter: Filter, key: Any, prior: Any, *, at: Any = None, axes: Axe
         title=f"inserted within the window: {within:.1%}".replace("%", " %"),
     )
     drawn.set_ylim(bottom=0)
+    drawn.locator_params(axis="x", nbins=4)
+    drawn.ticklabel_format(axis="y", scilimits=(0, 0))
     drawn.legend(frameon=False)
     return drawn
 
