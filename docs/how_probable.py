@@ -1,6 +1,8 @@
 """Draw the picture of how-probable.md: one key, one filter, two priors.
 
     uv run docs/how_probable.py
+
+The key is the one that the filter reports and knows least about.
 """
 
 from pathlib import Path

@@ -99,9 +99,9 @@ class Tuned(Table):
         self.refused, self.prior_penalty, self.decided = refused, prior_penalty, decided
         families = self._families()
         # A baseline is taken only where nothing else is left.
-        self.best = next((trial for trial in families if not FAMILIES[trial.name].baseline), families[0])
-        others = [trial for trial in families if trial.name != self.best.name]
-        rival = f", those of {others[0].name} {text(others[0].penalty)}" if others else ""
+        real = [trial for trial in families if not FAMILIES[trial.name].baseline] or families
+        self.best = real[0]
+        rival = f", those of {real[1].name} {text(real[1].penalty)}" if real[1:] else ""
         self.reason = (
             f"its mistakes cost least, {text(self.best.penalty)} in {decided:,} decisions{rival}, its plain answers "
             f"{text(self.best.plain_penalty)}, and the prior alone {text(prior_penalty)}"
