@@ -3,8 +3,8 @@
     uv run --group bench benchmarks/inference_learned.py [folder]
 
 Each event is asked for, then inserted, batch by batch; a wrong answer costs a penalty of its own, uniform in [1, 10).
-Prints a table in Markdown: what the answers of `decide` cost in proportion to those of `query`, and how far posteriors
-are from what was true.
+Prints a table in Markdown: what the answers of `query` and of `decide` cost, and how far posteriors are from what was
+true.
 """
 
 import argparse
@@ -48,9 +48,9 @@ class Result:
     false_negative: NDArray[np.float64]
 
     def penalty(self, answers: NDArray[np.bool_]) -> float:
-        """Total penalty of these answers."""
+        """Mean penalty of these answers, per query."""
         wrong = np.where(self.truth, ~answers * self.false_negative, answers * self.false_positive)
-        return float(wrong.sum())
+        return float(wrong.mean())
 
     @property
     def ratio(self) -> float:
@@ -123,8 +123,8 @@ def load(case: Case, folder: Path) -> NDArray[np.int64]:
 
 def rows(arguments: argparse.Namespace) -> Iterator[str]:
     """Give the table line by line."""
-    yield "| stream | window | present | bits per key | prior | penalty | mean error | weighted error |"
-    yield "|---|--:|--:|--:|---|--:|--:|--:|"
+    yield "| stream | window | present | bits per key | prior | query | decide | ratio | mean error | weighted error |"
+    yield "|---|--:|--:|--:|---|--:|--:|--:|--:|--:|"
     work = [
         (case, window, bits)
         for case in CASES
@@ -146,7 +146,8 @@ def rows(arguments: argparse.Namespace) -> Iterator[str]:
             mean, weighted = result.errors
             yield (
                 f"| {case.name} | {window:,} | {result.truth.mean():.2f} | {bits:g} | {name} "
-                f"| {result.ratio:.3f} | {mean:.3f} | {weighted:.4f} |"
+                f"| {result.penalty(result.standard):.4f} | {result.penalty(result.inferred):.4f} | {result.ratio:.3f} "
+                f"| {mean:.3f} | {weighted:.4f} |"
             )
 
 

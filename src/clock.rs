@@ -19,7 +19,8 @@ pub enum Window {
         span: u64,
         /// How far a timestamp may lie behind the latest one seen; the promise covers such late keys too.
         lateness: u64,
-        /// Keys expected within one span. More of them cost accuracy, never the window.
+        /// Keys expected within one span when they come fastest: generations are planned for that rate, and more keys in
+        /// one of them cost accuracy, never the window.
         capacity: u64,
     },
 }
@@ -98,6 +99,17 @@ impl Window {
                 u64::try_from(keys.div_ceil(u128::from(span))).unwrap_or(u64::MAX)
             }
         }
+    }
+
+    /// Keys beyond the window that are still reported just before a generation ends, over those of a window: with `kept`
+    /// full generations all of them are, and in expectation those of `fading` generations more. Rounding to whole
+    /// generations and lateness count as well.
+    pub fn npws(self, kept: u32, fading: f64) -> f64 {
+        let length = match self {
+            Self::Count { insertions: length } | Self::Time { span: length, .. } => length,
+        };
+        let reported = self.generation(kept) as f64 * (f64::from(kept) + fading);
+        (reported / length as f64 - 1.0).max(0.0)
     }
 
     /// How long after leaving the window a key may still be remembered, when it leaves its last trace
@@ -354,13 +366,21 @@ impl Clock {
                 let before = (self.generation as u64).saturating_sub(back) * self.length;
                 (self.inserted - before.min(self.inserted)) as f64
             }
-            // The latest insertion stands for the time that one takes at the planned rate: a generation that it has
-            // just opened holds it, though no time has passed.
             (Window::Time { .. }, Some(latest)) => {
                 let open = i128::from(latest) - i128::from(self.span_of(self.generation).start);
-                self.gap() + (open as f64 + back as f64 * self.length as f64) / 1e9
+                (open as f64 + back as f64 * self.length as f64) / 1e9
             }
             (Window::Time { .. }, None) => 0.0,
+        }
+    }
+
+    /// How long that generation had to take keys: the time from when it began to the next, or to the latest insertion.
+    /// That one stands for the time it takes at the planned rate: a generation it has just opened holds it, though no
+    /// time has passed.
+    pub(crate) fn exposure(&self, back: u64) -> f64 {
+        match back.checked_sub(1) {
+            Some(next) => self.began(back) - self.began(next),
+            None => self.began(0) + self.gap(),
         }
     }
 

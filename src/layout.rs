@@ -7,7 +7,7 @@ use crate::inference::Likelihood;
 
 /// Where the bits of a key lie in the words of a filter, and what a new generation does to them.
 ///
-/// Generations are numbered by the [`Clock`](crate::clock::Clock). A layout keeps no state: the words and the clock are
+/// Generations are numbered by the [`Clock`]. A layout keeps no state: the words and the clock are
 /// all there is to save.
 pub trait Layout: Copy + Send + Sync + 'static {
     /// What the generation means for the cells, worked out once per run of keys.

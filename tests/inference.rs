@@ -9,12 +9,15 @@ use std::collections::HashMap;
 
 use common::{insert, key};
 use lately::clock::{Moments, Window};
-use lately::filter::{AgePartitioned, Filter, GuardedEpoch, Timing};
-use lately::inference::ring::{Ring, not_ruled_out};
+use lately::filter::{AgePartitioned, Filter, GuardedEpoch, TimeLimited, Timing};
+use lately::inference::ring::{Generation, Ring, not_ruled_out};
 use lately::inference::{Hazard, Inference, Likelihood, Memo, PerKey, Posterior, Span};
-use lately::sizing::{age_partitioned, guarded_epoch, timing};
+use lately::sizing::{age_partitioned, guarded_epoch, time_limited, timing};
 
 const WINDOW: Window = Window::Count { insertions: 41 };
+const SECOND: f64 = 1e9;
+/// 41 keys in 41 seconds.
+const TIMED: Window = Window::Time { span: 41_000_000_000, lateness: 0, capacity: 41 };
 
 /// Small filters at some tens of percent of false positives, so that all evidence is ambiguous.
 fn small_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
@@ -118,6 +121,72 @@ fn posteriors_are_the_shares_of_streams() {
     });
 }
 
+/// The same on a clock of time, for keys that come at random moments, one a second and in every other stream ten times
+/// as fast after half of it; asked some seconds after the last.
+fn check_against_timed_streams(
+    name: &str,
+    empty: &dyn Filter,
+    (p, told): (f64, f64),
+    streams: u64,
+) -> Result<(), String> {
+    let mut tallies: HashMap<(u64, u64), Tally> = HashMap::new();
+    let asked = key(1 << 20, 0);
+    for stream in 0..streams {
+        let (mut filter, mut uniform) = (empty.clone_box(), uniform(stream + 8));
+        let (mut now, mut last) = (0.0, f64::NEG_INFINITY);
+        // The prior is the key's own rate, which stays the same however many others come.
+        for i in 0..100 + key(7, stream) % 100 {
+            let others = if i > 80 && stream % 2 == 1 { 10.0 } else { 1.0 };
+            now -= (1.0 - uniform()).ln() / (others + p);
+            let is_asked = uniform() < p / (others + p);
+            let hash = if is_asked { asked } else { key(stream, i) };
+            last = if is_asked { now } else { last };
+            filter.engine_mut().insert(&[hash], Moments::At((now * SECOND) as i64)).unwrap();
+        }
+        let at = now + (stream % 3) as f64 * 4.0;
+        let inference = Inference::new(filter.engine()).unwrap();
+        let each = |_, posterior: &Posterior<'_>| {
+            for window in [15u32, 30, 41, 55] {
+                let said = posterior.within(f64::from(window));
+                tallies.entry((window.into(), (said * 10.0) as u64)).or_default().note(said, at - last < window.into());
+            }
+        };
+        let moment = Moments::At((at * SECOND) as i64);
+        inference.each(&[asked], moment, PerKey::All(told), f64::INFINITY, each).unwrap();
+    }
+    let wrong: Vec<String> = tallies
+        .iter()
+        .filter(|(_, tally)| !tally.holds())
+        .map(|((window, tenth), Tally { trials, said, happened })| {
+            format!("{name}, rate {p}, {window} s, tenth {tenth}: {happened} of {trials}, said {said:.1}")
+        })
+        .collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+fn timed_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
+    let ring = age_partitioned::Shape::new(3, 4, age_partitioned::Segment::Slice { bits: 61 }).unwrap();
+    let epochs = guarded_epoch::Shape::new(3, guarded_epoch::Segment::Bloom { bits: 90, k: 2 }).unwrap();
+    let timers = timing::Shape::new(3, 3, 4, 105, 1).unwrap();
+    let limited = time_limited::Shape::new(2, 4).unwrap();
+    vec![
+        ("k = 3 of 7 slices", Box::new(AgePartitioned::new(ring, TIMED, 0).unwrap())),
+        ("4 segments", Box::new(GuardedEpoch::new(epochs, TIMED, 0).unwrap())),
+        ("timers of 4 blocks", Box::new(Timing::new(timers, TIMED, 0).unwrap())),
+        ("slices as many as needed", Box::new(TimeLimited::new(limited, 512, TIMED, 0).unwrap())),
+    ]
+}
+
+#[test]
+fn posteriors_of_time_are_the_shares_of_streams() {
+    for (name, filter) in timed_filters() {
+        for p in [0.003, 0.03] {
+            check_against_timed_streams(name, &*filter, (p, p), 20_000).unwrap();
+        }
+        assert!(check_against_timed_streams(name, &*filter, (0.01, 0.02), 20_000).is_err(), "{name}");
+    }
+}
+
 #[test]
 fn the_check_fails_for_a_prior_that_is_not_the_streams() {
     for (name, filter) in small_filters() {
@@ -132,6 +201,12 @@ fn uniform(stream: u64) -> impl FnMut() -> f64 {
         i += 1;
         (key(stream, i) >> 11) as f64 / (1u64 << 53) as f64
     }
+}
+
+/// Generations that each begin when the one before ends.
+fn generations(begins: &[f64]) -> Vec<Generation> {
+    let ends = [0.0].into_iter().chain(begins.iter().copied());
+    begins.iter().zip(ends).map(|(&began, end)| Generation { began, exposure: began - end }).collect()
 }
 
 /// The probability of each generation to be the youngest that holds the key, and of none, summed over all sets of
@@ -162,7 +237,7 @@ fn a_rings_posterior_is_the_sum_over_all_its_pasts() {
         let lengths: Vec<f64> = (0..slices).map(|_| (1.0 + uniform() * 9.0).floor()).collect();
         let begins: Vec<f64> = (0..slices).map(|j| lengths[..=j].iter().sum()).collect();
         let rates: Vec<f64> = (0..slices).map(|_| 0.001 + 0.998 * uniform()).collect();
-        let ring = Ring::new(k as u32, begins.clone(), &rates);
+        let ring = Ring::new(k as u32, generations(&begins), &rates);
         for p in [1e-4, 0.02, 0.3, 0.8] {
             let matches = (0..slices).fold(0, |matches, j| matches | u128::from(uniform() < 0.8) << j);
             let expected = enumerated(k, &lengths, &rates, matches, p);
@@ -211,7 +286,7 @@ fn no_state_and_no_prior_breaks_the_laws() {
             .collect();
         let fill = |uniform: &mut dyn FnMut() -> f64| [0.0, 1.0, uniform(), 1e-12][(uniform() * 4.0) as usize];
         let rates: Vec<f64> = (0..slices).map(|_| fill(&mut uniform)).collect();
-        let ring = Ring::new(k as u32, begins.clone(), &rates);
+        let ring = Ring::new(k as u32, generations(&begins), &rates);
         for p in [0.0, 5e-324, 1e-300, 1e-12, 1e-3, 0.5, 1.0 - 1e-16, 1.0] {
             for hazard in [Hazard::per_insertion(p), Hazard::per_second(p), Hazard::per_second(p * 1e300)] {
                 let random = (0..slices).fold(0, |matches, j| matches | u128::from(uniform() < 0.9) << j);

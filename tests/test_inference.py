@@ -36,7 +36,8 @@ class Prior:
 
 def test_the_clear_cases(filled):
     posteriors = filled.posterior(KEYS, 1e-4)
-    assert posteriors.dtype == np.float64 and posteriors.shape == KEYS.shape
+    assert posteriors.dtype == np.float64
+    assert posteriors.shape == KEYS.shape
     assert (posteriors[-900:] > 0.5).mean() > 0.95
     assert not posteriors[:1000][~filled.query(KEYS[:1000])].any()
     assert (filled.posterior(KEYS, 0.0) == 0).all()
@@ -73,14 +74,16 @@ def test_a_decision_costs_least(filled):
 def test_ages_add_up(filled):
     edges = [0, 10.5, 200, 1000, 2500, np.inf]
     ages = filled.age_probability(KEYS, 1e-4, edges)
-    assert ages.shape == (3000, 5) and (ages >= 0).all()
+    assert ages.shape == (3000, 5)
+    assert (ages >= 0).all()
     np.testing.assert_allclose(ages.sum(1), 1, atol=1e-12)
     np.testing.assert_allclose(ages[:, :3].sum(1), filled.posterior(KEYS, 1e-4), atol=1e-12)
     np.testing.assert_array_equal(ages[:, :1], filled.age_probability(KEYS, 1e-4, [0, 11]))
     finite = filled.age_probability(KEYS, 1e-4, edges, finite=True)
     never = 1 - finite.sum(1)
-    assert (never >= -1e-12).all() and never[:500].max() <= (1 - 1e-4) ** 3000 + 0.3
-    assert (never[:500] > 0.1).any()
+    assert (never >= -1e-12).all()
+    # 3000 insertions without a key that is one in 10000 of them are more probable than not.
+    assert (never[:500] > 0.5).any()
 
 
 def test_ages_are_near_the_truth(filled):

@@ -3,12 +3,13 @@
 import copy
 import pickle
 
-import lately
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+import lately
 
 PRIORS = [
     lately.Uniform(1000, rate=2.5),

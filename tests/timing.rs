@@ -219,3 +219,37 @@ fn equal_timers_err_as_often_as_computed() {
         assert!(missed.iter().all(|&missed| missed == 0.0), "without the heuristic none is missed");
     }
 }
+
+/// One key every 2.27 blocks of a window of time: no two keys are ever of one block, so all equal timers are of one key.
+#[test]
+fn equal_timers_of_blocks_that_are_mostly_empty_err_as_often_as_computed() {
+    let (span, capacity) = (100_000, 44);
+    let window = Window::Time { span, lateness: 0, capacity };
+    let shape = Shape::new(4, 8, 100, 60, 2).unwrap();
+    let (filters, trials) = (3000, 2000);
+    let (mut reported, mut missed) = (0, 0);
+    for stream in 0..filters {
+        let mut filter = Timing::new(shape, window, 0).unwrap();
+        let moments: Vec<i64> = (0..3 * capacity as i64).map(|i| i * span as i64 / capacity as i64).collect();
+        let keys: Vec<u64> = (0..moments.len() as u64).map(|i| key(stream, i)).collect();
+        filter.engine_mut().insert(&keys, Moments::Each(&moments)).unwrap();
+        let now = Moments::At(moments[moments.len() - 1]);
+        let ask = |keys: &[u64]| {
+            let mut present = vec![false; keys.len()];
+            filter.engine().query(keys, now, &mut present).unwrap();
+            present.into_iter().filter(|&present| present).count()
+        };
+        reported += ask(&(0..trials).map(|i| key(stream, 1000 + i)).collect::<Vec<_>>());
+        // The oldest key of the window.
+        missed += 1 - ask(&keys[keys.len() - capacity as usize..][..1]);
+    }
+    let rate = shape.false_positive_rate(window);
+    let measured = reported as f64 / (filters * trials) as f64;
+    // Twice the slope of the rate in the number of keys, squared, times the variance that keys' chances to meet lend it:
+    // fresh keys of one filter share its timers, of which 60 a slice vary by a part in sqrt(60 * 0.5).
+    let sigma = rate * (2.0 / 30.0 / filters as f64 + 1.0 / (rate * (filters * trials) as f64)).sqrt();
+    assert!((measured - rate).abs() <= 5.0 * sigma, "{measured} {rate} {sigma}");
+    let miss = shape.false_negative_rates(window)[99];
+    let sigma = (miss * (1.0 - miss) / filters as f64).sqrt();
+    assert!((missed as f64 / filters as f64 - miss).abs() <= 5.0 * sigma, "{missed} {miss} {sigma}");
+}

@@ -12,6 +12,7 @@ from lately._core import (
     CountingBloomFilter,
     Filter,
     FingerprintBuffer,
+    GeneralizedBloomFilter,
     GuardedEpochBloomFilter,
     StableBloomFilter,
     Swamp,
@@ -30,10 +31,11 @@ class Family:
     Attributes
     ----------
     kind : type of Filter
-    layout : dict of str to int
+    layout : dict
         What its constructor is told beside the request.
-    windows : {"any", "insertions", "unknown rate"}
-        What it is planned for: windows of either kind; of insertions; or of time, whatever number of keys they hold.
+    windows : {"any", "insertions", "time", "unknown rate"}
+        What it is planned for: windows of either kind; of insertions; of time; or of time, whatever number of keys they
+        hold.
     promise : bool
         No key of the window is missed.
     baseline : bool
@@ -43,11 +45,20 @@ class Family:
     """
 
     kind: type[Filter]
-    layout: dict[str, int] = field(default_factory=dict)
-    windows: Literal["any", "insertions", "unknown rate"] = "any"
+    layout: dict[str, Any] = field(default_factory=dict)
+    windows: Literal["any", "insertions", "time", "unknown rate"] = "any"
     promise: bool = True
     baseline: bool = False
     note: str = ""
+
+    def made(self, one: Filter) -> bool:
+        """Whether a filter is of this family."""
+        grows = {"part_keys", "part_timers"} & set(one.parameters)
+        return (
+            type(one) is self.kind
+            and one.parameters.get("block_bits") == self.layout.get("block_bits")
+            and bool(grows) == ("grow" in self.layout)
+        )
 
     def takes(self, parameter: str) -> bool:
         """Whether the constructor has such a parameter."""
@@ -88,10 +99,16 @@ FAMILIES = {
     "guarded-epoch-64": Family(GuardedEpochBloomFilter, _WORDS),
     "guarded-epoch-512": Family(GuardedEpochBloomFilter, _LINES),
     "timing": Family(TimingBloomFilter),
+    "timing-growing": Family(
+        TimingBloomFilter, {"grow": "cardinality"}, windows="time", note="bytes and fpr follow bursts"
+    ),
     "time-limited": Family(TimeLimitedBloomFilter, windows="unknown rate", note="bytes follow the rate"),
     "swamp": Family(Swamp, windows="insertions"),
     "counting": Family(CountingBloomFilter, windows="insertions", note="fpr grows with keys that come 15 times"),
     "fingerprint-buffer": Family(FingerprintBuffer, windows="insertions", baseline=True, note="searches all of it"),
+    "generalized": Family(
+        GeneralizedBloomFilter, windows="insertions", promise=False, baseline=True, note="fades from the first key on"
+    ),
     "stable": Family(StableBloomFilter, windows="insertions", promise=False, baseline=True, note="forgets at random"),
 }
 """By the class's field name, and the bits of a block where it has blocks."""
@@ -108,9 +125,8 @@ def name_of(made: Filter) -> str:
     ValueError
         If it is of none of them.
     """
-    layout = {name: bits for name, bits in made.parameters.items() if name == "block_bits"}
     for name, family in FAMILIES.items():
-        if type(made) is family.kind and family.layout == layout:
+        if family.made(made):
             return name
     raise ValueError(f"a {type(made).__name__} is of none of the families {', '.join(FAMILIES)}")
 

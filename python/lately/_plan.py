@@ -233,7 +233,9 @@ def unsuited(family: Family, *, timed: bool, unknown: bool) -> str:
     """Say why a family has no such windows, or nothing if it has."""
     if timed and family.windows == "insertions":
         return "windows of insertions only"
-    if unknown and family.windows == "any":
+    if family.windows == "time" and not timed:
+        return "windows of time only"
+    if unknown and family.windows != "unknown rate":
         return "capacity is needed, the number of keys expected within the window"
     if family.windows == "unknown rate" and not unknown:
         return "windows of time without a capacity, which its memory would not keep to"

@@ -137,10 +137,9 @@ impl<C: Cells> Layout for Ring<C> {
 
     fn likelihood(&self, words: &[u64], clock: &Clock) -> Option<Box<dyn Likelihood>> {
         let Phase { newest, .. } = self.phase(clock.generation(), 0);
-        let begins = (0..self.slices.into()).map(|back| clock.began(back)).collect();
         let rate = |age| self.cells.sampled_match_rate(&words[self.words_of(newest, age)]);
         let rates: Vec<f64> = (0..self.slices).map(rate).collect();
-        Some(Box::new(Likelihoods::new(self.k, begins, &rates)))
+        Some(Box::new(Likelihoods::of_clock(self.k, clock, &rates)))
     }
 
     fn open(&self, words: &mut [u64], generation: i64) {
@@ -287,7 +286,8 @@ impl Filter for AgePartitioned {
     }
 
     fn npws(&self) -> f64 {
-        self.shape.npws(self.keys_per_generation())
+        let fading = f64::from(self.shape.l) * self.shape.npws(self.keys_per_generation());
+        self.ring.clock().window().npws(self.shape.l, fading)
     }
 
     fn expected_accesses(&self) -> Accesses {

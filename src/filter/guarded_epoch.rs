@@ -133,7 +133,7 @@ impl Filter for GuardedEpoch {
     }
 
     fn npws(&self) -> f64 {
-        self.shape.npws()
+        self.ring.clock().window().npws(self.shape.r, 1.0)
     }
 
     fn expected_accesses(&self) -> Accesses {

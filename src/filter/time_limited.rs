@@ -32,7 +32,7 @@ use crate::cells::{Cells, share_of_ones};
 use crate::clock::{Clock, Moments, Window};
 use crate::inference::Likelihood;
 use crate::inference::ring::{Ring, not_ruled_out};
-use crate::inference::time_limited::{Noted, begins};
+use crate::inference::time_limited::{Noted, generations};
 use crate::sizing::runs::{self, Accesses};
 use crate::sizing::time_limited::{LEAST_BITS, MOST_BITS, Shape};
 use crate::words::Words;
@@ -182,10 +182,10 @@ impl Engine for Slices {
         let noted = |slice: &Slice| Noted { count: slice.load.count, since_last: since(slice.updated) };
         let noted: Vec<Noted> = slices.iter().map(noted).collect();
         let length = seconds(self.clock.window().generation(self.shape.l));
-        let opened = since(self.opened) + self.clock.gap();
         let rate = |slice: &Slice| slice.bits.sampled_match_rate(&words[slice.start..]);
         let rates: Vec<f64> = slices.iter().map(rate).collect();
-        Some(Box::new(Ring::new(self.shape.k, begins(self.k(), opened, length, &noted), &rates)))
+        let generations = generations(self.k(), since(self.opened), length, self.clock.gap(), &noted);
+        Some(Box::new(Ring::new(self.shape.k, generations, &rates)))
     }
 
     fn clone_box(&self) -> Box<dyn Engine> {
@@ -283,7 +283,8 @@ impl Filter for TimeLimited {
     }
 
     fn npws(&self) -> f64 {
-        runs::npws(self.slices.shape.k, self.slices.shape.l, &self.slices.shape.fills())
+        let Shape { k, l, .. } = self.slices.shape;
+        self.slices.clock.window().npws(l, f64::from(l) * runs::npws(k, l, &self.slices.shape.fills()))
     }
 
     fn expected_accesses(&self) -> Accesses {

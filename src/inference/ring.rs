@@ -24,6 +24,7 @@
 
 use super::{Hazard, Likelihood, Span, chances};
 use crate::bits::ones;
+use crate::clock::Clock;
 use crate::sizing::age_partitioned::MAX_SLICES;
 
 /// Match rates below this explain all that can be explained. They come from samples in which hardly a bit was set.
@@ -46,12 +47,21 @@ pub fn not_ruled_out(matches: u128, k: u32, slices: u32) -> u128 {
     !ruled_out & there
 }
 
+/// When a generation took keys.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Generation {
+    /// How long ago it began, in insertions or seconds.
+    pub began: f64,
+    /// How long it had to take keys: from then to the beginning of the next, but for the moments that several keys share.
+    pub exposure: f64,
+}
+
 /// A ring of slices in one state.
 #[derive(Debug, Clone)]
 pub struct Ring {
     k: usize,
-    /// The ages at which generations begin, the newest first; the open one ends at age 0.
-    begins: Vec<f64>,
+    /// The newest first; the open one ends at age 0.
+    generations: Vec<Generation>,
     /// What covering a slice explains: the inverse of its match rate.
     explains: Vec<f64>,
     /// What a generation explains by itself: the product over its slices.
@@ -59,25 +69,31 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// A ring of which every insertion writes the `k` newest slices: for each slice, the newest first, how long ago the
-    /// generation began whose newest slice it is, and the chance that a fresh key matches.
-    pub fn new(k: u32, begins: Vec<f64>, match_rates: &[f64]) -> Self {
+    /// A ring of which every insertion writes the `k` newest slices: for each slice, the newest first, the generation
+    /// whose newest slice it is, and the chance that a fresh key matches.
+    pub fn new(k: u32, generations: Vec<Generation>, match_rates: &[f64]) -> Self {
         let k = k as usize;
         let explains: Vec<f64> = match_rates.iter().map(|rate| 1.0 / rate.max(LEAST_RATE)).collect();
         let alone = |j| explains[j..explains.len().min(j + k)].iter().fold(1.0, |all, each| f64::min(all * each, MOST));
-        Self { k, begins, alone: (0..explains.len()).map(alone).collect(), explains }
+        Self { k, generations, alone: (0..explains.len()).map(alone).collect(), explains }
+    }
+
+    /// The same, of generations that a clock has opened.
+    pub fn of_clock(k: u32, clock: &Clock, match_rates: &[f64]) -> Self {
+        let generation = |back| Generation { began: clock.began(back), exposure: clock.exposure(back) };
+        Self::new(k, (0..match_rates.len() as u64).map(generation).collect(), match_rates)
     }
 
     fn from(&self, generation: usize) -> f64 {
-        if generation == 0 { 0.0 } else { self.begins[generation - 1] }
+        if generation == 0 { 0.0 } else { self.generations[generation - 1].began }
     }
 
     fn prior_odds(&self, generation: usize, hazard: Hazard) -> f64 {
-        hazard.odds(self.begins[generation] - self.from(generation))
+        hazard.odds(self.generations[generation].exposure)
     }
 
     fn span(&self, generation: usize, probability: f64) -> Span {
-        Span { from: self.from(generation), to: self.begins[generation], probability }
+        Span { from: self.from(generation), to: self.generations[generation].began, probability }
     }
 
     /// The spans of the generations in `possible`, and what is left for none of them.
@@ -117,6 +133,6 @@ impl Likelihood for Ring {
         } else {
             self.of_many(possible, hazard, spans)
         };
-        spans.push(Span { from: self.begins[self.begins.len() - 1], to: f64::INFINITY, probability: gone });
+        spans.push(Span { from: self.from(self.generations.len()), to: f64::INFINITY, probability: gone });
     }
 }

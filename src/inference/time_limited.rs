@@ -1,6 +1,8 @@
 //! When the generations of a time-limited filter began, from what its table of slices notes: how many keys each slice
 //! took, and when it took the last one.
 
+use super::ring::Generation;
+
 /// Slices whose matches are evidence: as many as a `u128` has bits. Only a burst makes more.
 pub const MOST_SLICES: usize = u128::BITS as usize;
 
@@ -13,44 +15,53 @@ pub struct Noted {
     pub since_last: f64,
 }
 
-/// How many seconds ago the generation of each slice began, the newest first, when the open one began `opened` ago and
-/// none is longer than `length`.
+/// The generation of each slice, the newest first, when the open one began `opened` seconds ago, none is longer than
+/// `length`, and a key takes `gap` at the planned rate.
 ///
 /// A slice takes the keys of k generations, its own and the k - 1 that follow, so the keys of each generation are told
-/// by the differences of counts. One without any, as the first k - 1 slices and those of a gap have, takes no time.
-/// Generation j begins when the one before is over, whose last key was the last of slice j + k; where that slice is
-/// gone, j is taken to have lasted as long as it may.
-pub fn begins(k: usize, opened: f64, length: f64, slices: &[Noted]) -> Vec<f64> {
+/// by the differences of counts. One without any, as the first k - 1 slices and those of a gap have, takes no time; one
+/// with keys has had at least `gap`, though they may all have come at one moment.
+/// Generation j begins `gap` after the last key of the one before, which was the last of slice j + k; where that slice
+/// is gone, j is taken to have lasted as long as it may.
+pub fn generations(k: usize, opened: f64, length: f64, gap: f64, slices: &[Noted]) -> Vec<Generation> {
     let mut keys: Vec<u64> = Vec::with_capacity(slices.len());
-    let mut begins: Vec<f64> = Vec::with_capacity(slices.len());
+    let mut generations: Vec<Generation> = Vec::with_capacity(slices.len());
     for (j, slice) in slices.iter().enumerate() {
         let newer = j.checked_sub(1).map_or(0, |newer| slices[newer].count);
         let left = j.checked_sub(k).map_or(0, |left| keys[left]);
         keys.push((slice.count + left).saturating_sub(newer));
-        let began_next = begins.last().copied().unwrap_or(0.0);
-        begins.push(match (j, keys[j], slices.get(j + k)) {
-            (0, ..) => opened,
-            (_, 0, _) => began_next,
-            (_, _, Some(before)) => before.since_last.max(began_next),
-            (_, _, None) => began_next + length,
-        });
+        let next = generations.last().map_or(0.0, |next| next.began);
+        let (began, exposure) = match (j, keys[j], slices.get(j + k)) {
+            (0, ..) => (opened, opened + gap),
+            (_, 0, _) => (next, 0.0),
+            (_, _, before) => {
+                let began = before.map_or(next + length, |before| before.since_last - gap).max(next);
+                (began, (began - next).max(gap))
+            }
+        };
+        generations.push(Generation { began, exposure });
     }
-    begins
+    generations
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn began(k: usize, slices: &[(u64, f64)]) -> Vec<(f64, f64)> {
+        let noted = |&(count, since_last): &(u64, f64)| Noted { count, since_last };
+        let slices: Vec<Noted> = slices.iter().map(noted).collect();
+        generations(k, 1.0, 10.0, 0.25, &slices).iter().map(|each| (each.began, each.exposure)).collect()
+    }
+
     #[test]
     fn generations_begin_where_the_table_says() {
-        let noted = |slices: &[(u64, f64)]| -> Vec<Noted> {
-            slices.iter().map(|&(count, since_last)| Noted { count, since_last }).collect()
-        };
         // k = 2; generations of 3, 4, 5 and 6 keys, the newest first, of which the oldest has lost a slice.
-        let slices = noted(&[(3, 0.0), (7, 0.0), (9, 1.5), (11, 3.5), (6, 7.0)]);
-        assert_eq!(begins(2, 1.0, 10.0, &slices), [1.0, 3.5, 7.0, 17.0, 17.0]);
+        let steady = began(2, &[(3, 0.0), (7, 0.0), (9, 1.5), (11, 3.5), (6, 7.0)]);
+        assert_eq!(steady, [(1.0, 1.25), (3.25, 2.25), (6.75, 3.5), (16.75, 10.0), (16.75, 0.0)]);
         // The first generation: its k slices hold the same keys.
-        assert_eq!(begins(3, 2.0, 10.0, &noted(&[(8, 0.0); 3])), [2.0; 3]);
+        assert_eq!(began(3, &[(8, 0.0); 3]), [(1.0, 1.25), (1.0, 0.0), (1.0, 0.0)]);
+        // Two generations at one moment.
+        assert_eq!(began(1, &[(3, 0.0), (5, 1.0), (5, 1.0), (9, 4.0)])[1..3], [(1.0, 0.25), (3.75, 2.75)]);
     }
 }

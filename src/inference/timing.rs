@@ -72,7 +72,7 @@ impl Likelihood for Timers {
         let (from, to) = (if age == 0 { 0.0 } else { self.began(age - 1) }, self.began(age));
         // At least 1: a timer untouched since block a began was touched in it or not.
         let explains = ((1.0 - younger) / of_block).max(1.0).powi(count as i32).min(f64::MAX);
-        let odds = hazard.odds(to - from) * explains;
+        let odds = hazard.odds(self.clock.exposure(age)) * explains;
         let (held, gone) = chances(odds);
         spans.push(Span { from, to, probability: held });
         spans.push(Span { from: to, to: f64::INFINITY, probability: gone });

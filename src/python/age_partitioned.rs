@@ -29,7 +29,8 @@ use crate::sizing::age_partitioned::{Segment, Shape, choose};
 ///     Set all bits a key has in one slice within one block of so many bits: 512, a cache line, is several times faster
 ///     than the plain filter. The default is the plain filter.
 /// capacity : int, optional
-///     Keys expected within a window of time, needed there. More of them cost accuracy, never the window.
+///     Keys expected within a window of time when they come fastest, needed there. More of them, if only for a part of
+///     the window, cost accuracy, never the window.
 /// lateness : span of time, optional
 ///     For a window of time, how far `at` may step back; the window is kept for late keys too. The default is 0.
 /// seed : int, default 0

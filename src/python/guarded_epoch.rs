@@ -35,7 +35,8 @@ use crate::sizing::guarded_epoch::{Segment, Shape, choose};
 ///     faster than the plain filter and takes about 1.3 bits per key more at 1 %, 4.6 at 0.1 %. The default is the
 ///     plain filter.
 /// capacity : int, optional
-///     Keys expected within a window of time, needed there. More of them cost accuracy, never the window.
+///     Keys expected within a window of time when they come fastest, needed there. More of them, if only for a part of
+///     the window, cost accuracy, never the window.
 /// lateness : span of time, optional
 ///     For a window of time, how far `at` may step back; the window is kept for late keys too. The default is 0.
 /// seed : int, default 0

@@ -83,7 +83,8 @@ fn read_edges(edges: &Bound<'_, PyAny>, window: Window) -> PyResult<Vec<f64>> {
         return Err(PyTypeError::new_err("edges must be an array of at least 2 ages"));
     };
     let edges = edges.as_slice()?;
-    if edges.len() < 2 || !(edges[0] >= 0.0) || edges.windows(2).any(|pair| !(pair[0] < pair[1])) {
+    let increasing = edges.len() > 1 && edges[0] >= 0.0 && edges.windows(2).all(|pair| pair[0] < pair[1]);
+    if !increasing {
         return Err(PyValueError::new_err("edges must be at least 2 ages, from 0 on and increasing"));
     }
     let age = |edge: &f64| match window {

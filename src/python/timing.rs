@@ -34,7 +34,8 @@ use crate::sizing::timing::{Shape, choose};
 ///     block. 0 makes the window exact (the plain timing Bloom filter, B = 1), for some seven times the memory
 ///     at a million keys. The default is half the window (and never less than 64 insertions).
 /// capacity : int, optional
-///     Keys expected within a window of time, needed there. More of them cost accuracy, never the window.
+///     Keys expected within a window of time when they come fastest, needed there. More of them, if only for a part of
+///     the window, cost accuracy, never the window.
 /// lateness : span of time, optional
 ///     For a window of time, how far `at` may step back; the window is kept for late keys too. The default is 0.
 /// grow : {"cardinality", "density"}, optional

@@ -129,17 +129,19 @@ impl Shape {
     fn equal_timer_rates(&self, window: Window) -> equal_timers::Rates {
         let generations = self.blocks + 1;
         let keys = live_keys(window, self.blocks) as f64 / f64::from(generations);
-        equal_timers::rates(self.k, self.equal_timers, self.slice_timers(), generations, keys)
+        // Keys do not come in fractions: with less than one to a block some blocks have one, and the others do not count.
+        let (with_keys, keys_each) = (f64::from(generations) * keys.min(1.0), keys.max(1.0));
+        let rates =
+            equal_timers::rates(self.k, self.equal_timers, self.slice_timers(), with_keys.ceil() as u32, keys_each);
+        let at_age = |age: u32| rates.false_negative[(f64::from(age) * keys.min(1.0)) as usize];
+        equal_timers::Rates { false_negative: (0..generations).map(at_age).collect(), ..rates }
     }
 
     /// Keys beyond the window that are still reported, as a share of the window, just before a shift: the whole of the
     /// oldest block, (B - 1) / W where B divides W - 1 (paper 5, section 3.2.2: "B/2 on average", which erratum INF-20
     /// makes (B - 1) / 2). With equal timers at most that.
     pub fn npws(&self, window: Window) -> f64 {
-        let length = match window {
-            Window::Count { insertions: length } | Window::Time { span: length, .. } => length,
-        };
-        window.slack(self.blocks, 1) as f64 / length as f64
+        window.npws(self.blocks, 1.0)
     }
 
     /// Timers read by a query that stops at the first one that is not live, just before a shift.
@@ -380,7 +382,7 @@ mod tests {
         let window = count(101);
         let shape = Shape::new(3, 4, 10, 160, 1).unwrap();
         assert_eq!((window.slack(10, 1), live_keys(window, 10)), (9, 110));
-        assert_eq!(shape.npws(window), 9.0 / 101.0);
+        assert!((shape.npws(window) - 9.0 / 101.0).abs() < 1e-12);
         let fill = 1.0 - (1.0 - 1.0 / 160.0_f64).powi(110);
         assert!((shape.false_positive_rate(window) - fill.powi(3)).abs() < 1e-12);
         let absent = (1.0 - fill + 2.0 * fill * (1.0 - fill) + 3.0 * fill * fill * (1.0 - fill)) / (1.0 - fill.powi(3));

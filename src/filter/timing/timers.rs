@@ -13,8 +13,9 @@ use crate::sizing::timing::{MAX_HASHES, Shape};
 /// errors, n / 2^64 for n keys.
 static PLACE: [u64; MAX_HASHES as usize] = odd_constants(0);
 
-/// Words of a slice whose timers are counted for inference: places are hashed, so the first are as good as any.
-const SAMPLE: usize = 1 << 13;
+/// Timers of a slice that are counted for inference: places are hashed, so the first are as good as any. At k = 7 they
+/// give the share of each of 16 blocks to 1 %, in 0.3 ms.
+const SAMPLE: u64 = 1 << 14;
 
 /// k slices of timers.
 #[derive(Clone, Copy)]
@@ -172,21 +173,21 @@ impl Layout for Timers {
 
     #[inline(always)]
     fn evidence(&self, words: &[u64], Phase { newest, kept }: Phase, hash: u64) -> u128 {
-        let (mut oldest, mut count) = (0, 0);
+        let (mut oldest, mut count) = (0u64, 0);
         for slice in 0..self.k {
             let timer = self.timer(words, slice, hash);
             let age = if timer == 0 { u64::MAX } else { self.age(timer, newest) };
-            if age > oldest {
-                (oldest, count) = (age, 0);
-            }
-            count += u32::from(age == oldest);
+            // Without a branch, which would be mispredicted at every other timer.
+            count = count * u32::from(age <= oldest) + u32::from(age >= oldest);
+            oldest = oldest.max(age);
         }
         if oldest < kept { timing::oldest(oldest, count) } else { timing::ABSENT }
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock) -> Option<Box<dyn Likelihood>> {
         let Phase { newest, kept } = self.phase(clock.generation(), 0);
-        let sample = words.chunks_exact(self.stride as usize).flat_map(|slice| slice.iter().take(SAMPLE));
+        let words_of_sample = (SAMPLE / self.lanes.per_word()) as usize;
+        let sample = words.chunks_exact(self.stride as usize).flat_map(|slice| slice.iter().take(words_of_sample));
         let timers = sample.clone().count() as u64 * self.lanes.per_word();
         let lanes = self.lanes;
         let of_word = |word: &u64| {

@@ -52,7 +52,8 @@ impl Recency {
         }
     }
 
-    /// Whether numbers that were read could have been counted. 2^63 for each insertion that has not faded is below 1e30.
+    /// Whether numbers that were read could have been counted. 2^63 for each insertion that has not faded is below
+    /// 1e30.
     pub fn is_legal(&self) -> bool {
         let values: &[f64] = bytemuck::cast_slice(std::slice::from_ref(self));
         values.iter().all(|value| (0.0..1e30).contains(value))
@@ -62,11 +63,11 @@ impl Recency {
     /// For each class the cumulated hazard of one half-life: -ln of the chance that a key found in it is older.
     ///
     /// Each class begins with one insertion of the sample that follows the law of keys that come independently: a key
-    /// seen c times in n insertions is older than the last a with chance (1 - a/n)^c, about exp(-c a / n), where n is the
-    /// mean memory half-life / ln 2 of the sketch and a the half-life: 2^-c. (That is c/n for p and not less, as Good and
-    /// Turing have it for the next insertion: the count says where the past sightings lie.) It is also what counts where
-    /// so many insertions should have shown none older, and have. A greater count never makes a key older: neighbours
-    /// that say so are pooled.
+    /// seen c times in n insertions is older than the last a with chance (1 - a/n)^c, about exp(-c a / n), where n is
+    /// the mean memory half-life / ln 2 of the sketch and a the half-life: 2^-c. (That is c/n for p and not less, as
+    /// Good and Turing have it for the next insertion: the count says where the past sightings lie.) It is also what
+    /// counts where so many insertions should have shown none older, and have. A greater count never makes a key older:
+    /// neighbours that say so are pooled.
     pub fn hazards(&self, weight: f64) -> [f64; CLASSES] {
         let mut pools: Vec<(f64, f64, usize)> = Vec::with_capacity(CLASSES);
         for class in 0..CLASSES {
@@ -83,7 +84,8 @@ impl Recency {
         }
         let mut shares = pools.iter().flat_map(|&(older, all, classes)| std::iter::repeat_n(older / all, classes));
         std::array::from_fn(|class| match shares.next() {
-            Some(older) if older >= f64::MIN_POSITIVE => -older.ln(),
+            // Saved ages may be such that the one insertion added to them is lost in rounding.
+            Some(older) if older >= f64::MIN_POSITIVE => (-older.ln()).max(f64::EPSILON),
             // Less than a float can hold, hence the independent law.
             _ => sightings(class) * LN_2,
         })
@@ -92,9 +94,9 @@ impl Recency {
     /// The distinct-count curve.
     ///
     /// An insertion is the first of its key among the last j when its key is older than all before it there, so D(j) is
-    /// the sum of P(age > i) over i < j: bursts and all, not only for independent keys as eq. 15 is. Keys not seen before
-    /// are older than the stream so far: they count as at risk up to there and no further (Kaplan, Meier 1958). All is
-    /// taken relative to all insertions, so that a hot key, in the sample or not, weighs only on short ages.
+    /// the sum of P(age > i) over i < j: bursts and all, not only for independent keys as eq. 15 is. Keys not seen
+    /// before are older than the stream so far: they count as at risk up to there and no further (Kaplan, Meier 1958).
+    /// All is taken relative to all insertions, so that a hot key, in the sample or not, weighs only on short ages.
     pub fn distinct(&self) -> Curve {
         let sampled: f64 = self.aged.iter().chain(&self.unseen).sum();
         let mut curve = Curve { points: vec![(1.0, 1.0)], slope: 1.0 };

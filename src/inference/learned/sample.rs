@@ -1,7 +1,7 @@
 //! When the keys of a fair share of all keys were last inserted, exactly.
 //!
-//! The share is by hash: a key that belongs to it always does, so every insertion of it tells its age. It begins with all
-//! keys and is halved whenever the table would hold more than it can, so a stream of few keys is followed whole.
+//! The share is by hash: a key that belongs to it always does, so every insertion of it tells its age. It begins with
+//! all keys and is halved whenever the table would hold more than it can, so a stream of few keys is followed whole.
 
 use std::collections::TryReserveError;
 

@@ -2,10 +2,10 @@
 //!
 //! A key has four 16-bit cells in one cache line, one in each quarter, and its count is the least of them; only cells
 //! below the new count are raised (conservative update: Estan, Varghese 2002). Forgetting is forward decay (Cormode,
-//! Shkapenyuk, Srivastava, Xu 2009): within a half-life new sightings weigh ever more, from 16 to 32, and at its end all
-//! cells are halved. So a count, divided by the weight of the moment, is the sum of 2^(-age / half-life) over all
-//! sightings, at every phase and not only on average; a single one is gone after five half-lives, and counts beyond 2048
-//! are not told apart.
+//! Shkapenyuk, Srivastava, Xu 2009): within a half-life new sightings weigh ever more, from 16 to 32, and at its end
+//! all cells are halved. So a count, divided by the weight of the moment, is the sum of 2^(-age / half-life) over all
+//! sightings, at every phase and not only on average; a single one is gone after five half-lives, and counts beyond
+//! 2048 are not told apart.
 
 use std::collections::TryReserveError;
 
