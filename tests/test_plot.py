@@ -108,6 +108,11 @@ def test_a_window_of_few_insertions():
     assert after.argmax() == 1
 
 
+def test_without_a_window():
+    with pytest.raises(ValueError, match="no window"):
+        plot.posterior(lately.BloomFilter(10, 0.1), 1, 0.1)
+
+
 def test_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install 'lately\[plot\]'"):

@@ -26,7 +26,7 @@ def rehearse(**given):
 
 
 def alone(**given):
-    return rehearse(families=["timing"], **given)
+    return rehearse(families="timing", **given)
 
 
 def slowly(trial, prior):
@@ -179,12 +179,15 @@ def test_a_family_that_cannot_is_refused_with_its_reason(monkeypatch):
         ({"sample": [object()] * 200}, TypeError, "object"),
         ({"window": "1h"}, TypeError, "window must be a number of insertions"),
         ({"window": 0}, ValueError, "window must be 1 insertion or more, got 0"),
-        ({"nbytes": []}, ValueError, "nbytes must hold"),
+        ({"nbytes": []}, TypeError, "nbytes must be a whole number of bytes"),
+        ({"nbytes": [40, 1.5]}, TypeError, "nbytes must be a whole number of bytes"),
         ({"nbytes": 1}, ValueError, "nbytes must be at least"),
         ({"nbytes": "40"}, TypeError, "nbytes"),
         ({"false_positive": -1}, ValueError, r"false_positive\[0\] must be 0 or more and finite, got -1"),
         ({"false_negative": [1, 2]}, ValueError, "false_negative must be a number or one per key of the sample, 600"),
         ({"false_negative": [1] * 599 + [np.nan]}, ValueError, r"false_negative\[599\] must be 0 or more"),
+        ({"false_positive": "dear"}, TypeError, "false_positive must be a number or an array of them, got str"),
+        ({"prior": object()}, TypeError, "prior must be a number or an array of them, got object"),
         ({"prior": 1.5}, ValueError, r"prior\[0\] must lie in \[0, 1\], got 1.5"),
         ({"prior": [0.1, 0.2]}, ValueError, "prior must be a number or one per key of the sample, 600"),
         ({"families": ["bloom"]}, ValueError, "families must be of age-partitioned, .*; got 'bloom'"),

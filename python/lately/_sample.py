@@ -71,10 +71,7 @@ class Sample:
         n = len(hashes)
         if n < _WINDOWS * window:
             raise ValueError(f"sample must hold {_WINDOWS} windows, {_WINDOWS * window} keys or more, got {n}")
-        costs = [
-            _costs(false_positive, n, "false_positive"),
-            _costs(false_negative, n, "false_negative"),
-        ]
+        costs = [_costs(false_positive, n, "false_positive"), _costs(false_negative, n, "false_negative")]
         step = min(max(window // _CHUNKS_PER_WINDOW, 1), _CHUNK)
         warm = _WARM * window
         cuts = [slice(start, min(start + step, n)) for start in range(warm, n, step)]
@@ -95,11 +92,22 @@ class Sample:
         return sum(len(chunk.keys) for chunk in self.chunks)
 
 
+def _numbers(values: Any, n: int, name: str) -> NDArray[np.float64]:
+    """A number, or one per key."""
+    try:
+        numbers = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number or an array of them, got {type(values).__name__}") from None
+    if numbers.shape not in ((), (n,)):
+        raise ValueError(
+            f"{name} must be a number or one per key of the sample, {n} of them, got shape {numbers.shape}"
+        )
+    return numbers
+
+
 def _costs(values: ArrayLike, n: int, name: str) -> NDArray[np.float64]:
     """One cost per key; ValueError unless 0 or more and finite."""
-    costs = np.asarray(values, np.float64)
-    if costs.shape not in ((), (n,)):
-        raise ValueError(f"{name} must be a number or one per key of the sample, {n} of them, got shape {costs.shape}")
+    costs = _numbers(values, n, name)
     wrong = np.flatnonzero(~((costs >= 0) & np.isfinite(costs)))
     if wrong.size:
         raise ValueError(f"{name}[{wrong[0]}] must be 0 or more and finite, got {costs.flat[wrong[0]]}")
@@ -115,9 +123,9 @@ def _chances(
     """
     distinct = getattr(prior, "distinct", None)
     if not hasattr(prior, "probability"):
-        p = np.asarray(prior, np.float64)
+        p = _numbers(prior, n, "prior")
     elif not hasattr(prior, "insert"):
-        p = np.asarray(prior.probability(keys), np.float64)
+        p = _numbers(prior.probability(keys), n, "prior")
     else:
         prior = copy.deepcopy(prior)
         prior.insert(_rows(keys, slice(warm)))
@@ -127,8 +135,6 @@ def _chances(
             chunk = _rows(keys, cut)
             p[cut] = prior.probability(chunk)
             prior.insert(chunk)
-    if p.shape not in ((), (n,)):
-        raise ValueError(f"prior must be a number or one per key of the sample, {n} of them, got shape {p.shape}")
     return np.broadcast_to(_checks.probabilities(np.atleast_1d(p), "prior"), n), distinct
 
 

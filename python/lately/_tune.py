@@ -7,6 +7,7 @@ from functools import partial
 from itertools import product
 from typing import Any, ClassVar, SupportsIndex
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from lately._core import Filter, Learned
@@ -144,7 +145,7 @@ def _row(trial: Trial) -> list[Any]:
 def tune(
     sample: Any,
     window: SupportsIndex,
-    nbytes: SupportsIndex | Iterable[SupportsIndex],
+    nbytes: ArrayLike,
     false_positive: ArrayLike,
     false_negative: ArrayLike,
     prior: Any = None,
@@ -165,7 +166,7 @@ def tune(
         n successive keys of the stream, three windows or more; a row of a frame is one key. See `hash_keys`.
     window : int
         What "lately" means: the last so many insertions.
-    nbytes : int or iterable of int
+    nbytes : int or sequence of int
         Most bytes to use; the prior's are not among them. With several each filter runs in each of them, which gives
         the curve over memory.
     false_positive, false_negative : float or array-like of float, shape (n,)
@@ -174,7 +175,7 @@ def tune(
     prior : float, array-like of float, shape (n,), or object, optional
         As for `Filter.posterior`. One that learns, with a method `insert`, is copied, and shown each key after it was
         asked about it. The default is ``Learned(half_life=window, seed=seed)``, which takes 1 MiB.
-    families : iterable of str, optional
+    families : str or iterable of str, optional
         Names of the families to try, as `plan` shows them. The default is all.
     seed : int, default 0
         Seed of the key hashes.
@@ -194,7 +195,7 @@ def tune(
         If the sample is too short, a parameter is out of range or does not fit the sample, or no family can run; the
         message says why each cannot.
     TypeError
-        If `window` is a span of time, or a key has no canonical form.
+        If `window` is a span of time, a parameter is no number, or a key has no canonical form.
     ImportError
         If `progress` is True and tqdm is missing.
 
@@ -226,11 +227,11 @@ def tune(
     window = operator.index(window)
     if window < 1:
         raise ValueError(f"window must be 1 insertion or more, got {window}")
-    sizes = [nbytes] if hasattr(nbytes, "__index__") else list(nbytes)
-    if not sizes:
-        raise ValueError("nbytes must hold a number of bytes")
+    sizes: list[Any] = [nbytes] if hasattr(nbytes, "__index__") else list(np.atleast_1d(nbytes))
+    if not sizes or not all(hasattr(size, "__index__") for size in sizes):
+        raise TypeError(f"nbytes must be a whole number of bytes, or some of them, got {nbytes!r}")
     prior = Learned(half_life=window, seed=seed) if prior is None else prior
-    wanted = list(FAMILIES) if families is None else list(families)
+    wanted = list(FAMILIES) if families is None else [families] if isinstance(families, str) else list(families)
     if unknown := [name for name in wanted if name not in FAMILIES]:
         raise ValueError(f"families must be of {', '.join(FAMILIES)}; got {unknown[0]!r}")
     rehearsal = Sample(sample, window, prior, false_positive, false_negative)

@@ -151,7 +151,7 @@ def posterior(filter: Filter, key: Any, prior: Any, *, at: Any = None, axes: Axe
     Raises
     ------
     ValueError, TypeError
-        As `Filter.age_probability`.
+        As `Filter.age_probability`, and if the filter has no window.
     ImportError
         If matplotlib is missing.
 
@@ -162,6 +162,8 @@ def posterior(filter: Filter, key: Any, prior: Any, *, at: Any = None, axes: Axe
     >>> lately.plot.posterior(f, 4500, prior=1e-4).get_title()
     'inserted within the window: 92.5 %'
     """
+    if filter.window is None:
+        raise ValueError("this filter has no window to draw")
     window = float(filter.window)
     timed = not isinstance(filter.window, int)
     within = float(filter.posterior([key], prior, at=at)[0])
