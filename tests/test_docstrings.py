@@ -22,6 +22,8 @@ def documented():
                     yield f"{name}.{member}", attribute
     for name in ("span", "moment", "moments"):
         yield f"_time.{name}", getattr(_time, name)
+    for name in lately.plot.__all__:
+        yield f"plot.{name}", getattr(lately.plot, name)
 
 
 THINGS = dict(documented())
@@ -42,4 +44,4 @@ def test_functions_and_classes_show_an_example():
     without = [name for name, thing in THINGS.items() if "." not in name and callable(thing) and thing.__doc__]
     without = [name for name in without if ">>>" not in THINGS[name].__doc__]
     # These come from calls that show one.
-    assert set(without) == {"Choice", "Filter", "FormatError", "Plan"}
+    assert set(without) == {"Choice", "Filter", "FormatError", "Plan", "Trial", "Tuned"}

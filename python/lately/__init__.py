@@ -4,6 +4,7 @@ The shortest way in is `duplicated`, for a column that is all there. For a strea
 `AgePartitionedBloomFilter`, and hand it one batch after another.
 """
 
+from lately import plot
 from lately._core import (
     AgePartitionedBloomFilter,
     BloomFilter,
@@ -25,6 +26,7 @@ from lately._core import (
 )
 from lately._duplicated import duplicated
 from lately._plan import Choice, Plan, plan
+from lately._tune import Trial, Tuned, tune
 from lately.priors import DistinctCurve, Probabilities, Uniform, Zipf
 
 __all__ = [
@@ -45,6 +47,8 @@ __all__ = [
     "Swamp",
     "TimeLimitedBloomFilter",
     "TimingBloomFilter",
+    "Trial",
+    "Tuned",
     "Uniform",
     "Zipf",
     "__version__",
@@ -53,4 +57,6 @@ __all__ = [
     "hash_keys",
     "open",
     "plan",
+    "plot",
+    "tune",
 ]

@@ -1,13 +1,12 @@
 """The filters that meet a request, side by side, and the one to take."""
 
-import html
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 from lately._core import Filter
-from lately._families import FAMILIES, UNBOUNDED, Family
+from lately._families import FAMILIES, Family
+from lately._table import Table, assigned
 
 # What a filter may cost in memory, over the smallest, to be taken because it is faster.
 _DEARER = 1.5
@@ -57,7 +56,7 @@ class Choice:
         return self._make()
 
 
-class Plan:
+class Plan(Table):
     """The filters that meet a request, the best for it first (smallest, or least rate), and the one to take.
 
     Attributes
@@ -71,6 +70,20 @@ class Plan:
     refused : dict of str to str
         The others, and why they cannot.
     """
+
+    _columns: ClassVar[list[str]] = [
+        "filter",
+        "parameters",
+        "bits per key",
+        "bytes",
+        "fpr",
+        "slack",
+        "NPWS",
+        "insert",
+        "hit",
+        "miss",
+        "guarantees",
+    ]
 
     def __init__(self, choices: list[Choice], refused: dict[str, str], *, fixed_bytes: bool) -> None:
         self.refused = refused
@@ -86,7 +99,7 @@ class Plan:
             return
         if fixed_bytes:
             self.best = first
-            self.reason = "it has the least rate of false positives in so many bytes"
+            self.reason = "it has the least rate of false positives in so many bytes; lately.tune weighs what they cost"
             return
         near = [choice for choice in real if choice.nbytes <= _DEARER * first.nbytes]
         self.best = min(near, key=_lines)
@@ -109,66 +122,26 @@ class Plan:
         """
         return self.best.build()
 
-    def to_pandas(self) -> Any:
-        """Give the table as a pandas DataFrame, a row a choice."""
-        return import_module("pandas").DataFrame(
-            [dict(zip(_COLUMNS, _row(choice), strict=True)) for choice in self.choices]
-        )
+    def _taken(self) -> str:
+        return self.best.name
 
-    def __repr__(self) -> str:
-        rows = [_COLUMNS, *([_text(cell) for cell in _row(choice)] for choice in self.choices)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(
-                cell.ljust(w) if column in _WORDS else cell.rjust(w)
-                for column, cell, w in zip(_COLUMNS, row, widths, strict=True)
-            ).rstrip()
-            for row in rows
-        ]
-        reasons: dict[str, list[str]] = {}
-        for name, why in self.refused.items():
-            reasons.setdefault(why, []).append(name)
-        lines += [f"not {', '.join(names)}: {why}" for why, names in reasons.items()]
-        return "\n".join([*lines, f"take: {self.best.name}, since {self.reason}"])
-
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{column}</th>" for column in _COLUMNS)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_text(cell))}</td>" for cell in _row(choice)) + "</tr>"
+    def _shown(self) -> list[list[Any]]:
+        return [
+            [
+                choice.name,
+                assigned(choice.parameters),
+                choice.bits_per_key,
+                choice.nbytes,
+                choice.fpr,
+                choice.slack,
+                choice.npws,
+                choice.insert,
+                choice.hit,
+                choice.miss,
+                choice.guarantees,
+            ]
             for choice in self.choices
-        )
-        taken = html.escape(f"Take {self.best.name}, since {self.reason}.")
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{taken}</p>"
-
-
-_COLUMNS = [
-    "filter",
-    "parameters",
-    "bits per key",
-    "bytes",
-    "fpr",
-    "slack",
-    "NPWS",
-    "insert",
-    "hit",
-    "miss",
-    "guarantees",
-]
-_WORDS = {"filter", "guarantees"}
-
-
-def _row(choice: Choice) -> list[Any]:
-    parameters = " ".join(f"{name}={value}" for name, value in choice.parameters.items())
-    figures = [choice.bits_per_key, choice.nbytes, choice.fpr, choice.slack, choice.npws]
-    return [choice.name, parameters, *figures, choice.insert, choice.hit, choice.miss, choice.guarantees]
-
-
-def _text(cell: object) -> str:
-    if cell == UNBOUNDED:
-        return "no bound"
-    if isinstance(cell, float):
-        return f"{cell:,.0f}" if cell >= 1000 else f"{cell:.3g}"
-    return f"{cell:,}" if isinstance(cell, int) else str(cell)
+        ]
 
 
 def _lines(choice: Choice) -> float:
@@ -218,6 +191,11 @@ def plan(
     ValueError, TypeError
         If no filter meets the request; the message says why each does not.
 
+    See Also
+    --------
+    tune : Where the two kinds of mistakes cost differently and a sample of the stream is at hand: the filter whose
+        mistakes cost least on it, in so many bytes.
+
     Examples
     --------
     >>> plan = lately.plan(window=1_000_000, fpr=0.01)
@@ -238,7 +216,7 @@ def plan(
     refused: dict[str, str] = {}
     errors: list[str] = []
     for name, family in FAMILIES.items():
-        if why := _unsuited(family, timed=timed, unknown=unknown):
+        if why := unsuited(family, timed=timed, unknown=unknown):
             refused[name] = why
             continue
         try:
@@ -251,7 +229,7 @@ def plan(
     return Plan(choices, refused, fixed_bytes=nbytes is not None)
 
 
-def _unsuited(family: Family, *, timed: bool, unknown: bool) -> str:
+def unsuited(family: Family, *, timed: bool, unknown: bool) -> str:
     """Say why a family has no such windows, or nothing if it has."""
     if timed and family.windows == "insertions":
         return "windows of insertions only"

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lately
+from lately._progress import progress
 from lately.cli.delimited import CsvReader
 from lately.cli.errors import CliError
 from lately.cli.filters import open_filter
 from lately.cli.lines import JsonReader, TextReader
 from lately.cli.parquet import ParquetReader, ParquetSink
 from lately.cli.records import Batch, LineReader, LineSink, Malformed
-from lately.cli.report import Counts, Mistakes, progress, say, summary
+from lately.cli.report import Counts, Mistakes, say, summary
 from lately.cli.streams import compression, open_output, size
 
 # Format by extension, and for CSV the delimiter.
@@ -44,7 +45,7 @@ def dedupe(options: Namespace) -> None:
         with (
             open_output(options.output) as stream,
             closing(ParquetSink(stream, reader) if isinstance(reader, ParquetReader) else LineSink(stream)) as sink,
-            progress(total, options.quiet) as advance,
+            progress(total, "B", False if options.quiet else None) as advance,
         ):
             for name in options.files:
                 for batch in reader.batches(name, advance):

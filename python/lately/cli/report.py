@@ -2,10 +2,8 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
 
 import lately
 from lately._families import FAMILIES, generations, name_of
@@ -16,21 +14,6 @@ def say(text: str) -> None:
     if sys.stderr is not None:  # print would turn to standard output, among the records
         with suppress(OSError):
             print(text, file=sys.stderr, flush=True)
-
-
-@contextmanager
-def progress(total: int | None, quiet: bool) -> Iterator[Callable[[int], object]]:
-    """Show a bar on standard error, told of compressed bytes read, where that is a terminal and tqdm is installed."""
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
-        yield lambda count: None
-        return
-    try:
-        tqdm = import_module("tqdm").tqdm
-    except ImportError:
-        yield lambda count: None
-        return
-    with tqdm(total=total, unit="B", unit_scale=True, leave=False) as bar:
-        yield bar.update
 
 
 class Mistakes:

@@ -1,0 +1,27 @@
+"""How far a long piece of work is, for a person who watches."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+
+
+@contextmanager
+def progress(total: int | None, unit: str, show: bool | None = None) -> Iterator[Callable[[int], object]]:
+    """Show a bar on standard error while the work runs, told of each piece that is done.
+
+    With None it is shown where standard error is a terminal and tqdm is installed, and with True always, which is an
+    ImportError without tqdm.
+    """
+    wanted = sys.stderr is not None and sys.stderr.isatty() if show is None else show
+    try:
+        tqdm = import_module("tqdm").tqdm if wanted else None
+    except ImportError:
+        if show:
+            raise ImportError("progress=True needs tqdm: pip install 'lately[cli]'") from None
+        tqdm = None
+    if tqdm is None:
+        yield lambda count: None
+        return
+    with tqdm(total=total, unit=unit, unit_scale=True, leave=False) as bar:
+        yield bar.update

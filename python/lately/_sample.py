@@ -1,0 +1,156 @@
+"""A sample of a stream, cut for a rehearsal: what to decide, the exact answers, and what mistakes cost."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lately._core import hash_keys
+from lately.priors import Probabilities, _checks
+
+# The sample holds at least so many windows. The first two fill every filter and teach a prior that learns.
+_WINDOWS, _WARM = 3, 2
+# Keys are decided a chunk at a time, against the filter as it was before the chunk. At most 1/64 of the window, so that
+# repeats in quick succession, which fall into one chunk and are not seen as such, stay few.
+_CHUNK, _CHUNKS_PER_WINDOW = 4096, 64
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Successive keys that are decided together, then inserted.
+
+    Attributes
+    ----------
+    keys : ndarray of uint64, shape (n,)
+    seen : ndarray of bool, shape (n,)
+        The exact answer: whether the key was inserted within the window before this chunk.
+    prior : Probabilities
+        The chance of each key, as it was known before this chunk.
+    false_positive, false_negative : ndarray of float64, shape (n,)
+        What it costs to report a key that was not, and to miss one that was.
+    """
+
+    keys: NDArray[np.uint64]
+    seen: NDArray[np.bool_]
+    prior: Probabilities
+    false_positive: NDArray[np.float64]
+    false_negative: NDArray[np.float64]
+
+    def penalty(self, reported: NDArray[np.bool_]) -> float:
+        """What these answers cost."""
+        return float(
+            self.false_positive[reported & ~self.seen].sum() + self.false_negative[~reported & self.seen].sum()
+        )
+
+    def by_prior_alone(self, window: int) -> NDArray[np.bool_]:
+        """The least costly answers without a filter: by the chance that a key comes within so many insertions."""
+        with np.errstate(divide="ignore"):
+            probable = -np.expm1(window * np.log1p(-np.asarray(self.prior.probability(self.keys))))
+        decided: NDArray[np.bool_] = self.false_positive * (1 - probable) <= self.false_negative * probable
+        return decided
+
+
+class Sample:
+    """The keys of a sample: those that warm up, then chunks to decide.
+
+    Keys are hashed once; the hashes are the keys from there on.
+    """
+
+    warm: NDArray[np.uint64]
+    chunks: list[Chunk]
+
+    def __init__(
+        self, keys: Any, window: int, prior: Any, false_positive: ArrayLike, false_negative: ArrayLike
+    ) -> None:
+        if not hasattr(keys, "__len__"):
+            keys = list(keys)
+        hashes = hash_keys(keys)
+        n = len(hashes)
+        if n < _WINDOWS * window:
+            raise ValueError(f"sample must hold {_WINDOWS} windows, {_WINDOWS * window} keys or more, got {n}")
+        costs = [_costs(false_positive, n, "false_positive"), _costs(false_negative, n, "false_negative")]
+        step = min(max(window // _CHUNKS_PER_WINDOW, 1), _CHUNK)
+        warm = _WARM * window
+        cuts = [slice(start, min(start + step, n)) for start in range(warm, n, step)]
+        p, distinct = _chances(prior, keys, n, warm, cuts)
+        seen = _seen(hashes, window, warm, cuts)
+        self.warm = hashes[:warm]
+        self.chunks = [
+            Chunk(hashes[cut], seen[cut], Probabilities(p[cut], distinct=distinct), costs[0][cut], costs[1][cut])
+            for cut in cuts
+        ]
+
+    def __len__(self) -> int:
+        return len(self.warm) + self.decided
+
+    @property
+    def decided(self) -> int:
+        """Keys that are decided."""
+        return sum(len(chunk.keys) for chunk in self.chunks)
+
+
+def _numbers(values: Any, n: int, name: str) -> NDArray[np.float64]:
+    """A number, or one per key."""
+    try:
+        numbers = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number or an array of them, got {type(values).__name__}") from None
+    if numbers.shape not in ((), (n,)):
+        raise ValueError(
+            f"{name} must be a number or one per key of the sample, {n} of them, got shape {numbers.shape}"
+        )
+    return numbers
+
+
+def _costs(values: ArrayLike, n: int, name: str) -> NDArray[np.float64]:
+    """One cost per key; ValueError unless 0 or more and finite."""
+    costs = _numbers(values, n, name)
+    wrong = np.flatnonzero(~((costs >= 0) & np.isfinite(costs)))
+    if wrong.size:
+        raise ValueError(f"{name}[{wrong[0]}] must be 0 or more and finite, got {costs.flat[wrong[0]]}")
+    return np.broadcast_to(costs, n)
+
+
+def _chances(
+    prior: Any, keys: Any, n: int, warm: int, cuts: list[slice]
+) -> tuple[NDArray[np.float64], Callable[..., NDArray[np.float64]] | None]:
+    """Chance of every key when it is decided, and the distinct-count curve.
+
+    A prior that learns is copied and is shown each chunk after it was asked about it. Its curve is that of the warm-up.
+    """
+    distinct = getattr(prior, "distinct", None)
+    if not hasattr(prior, "probability"):
+        p = _numbers(prior, n, "prior")
+    elif not hasattr(prior, "insert"):
+        p = _numbers(prior.probability(keys), n, "prior")
+    else:
+        prior = copy.deepcopy(prior)
+        prior.insert(_rows(keys, slice(warm)))
+        distinct = getattr(copy.deepcopy(prior), "distinct", None)
+        p = np.zeros(n)
+        for cut in cuts:
+            chunk = _rows(keys, cut)
+            p[cut] = prior.probability(chunk)
+            prior.insert(chunk)
+    return np.broadcast_to(_checks.probabilities(np.atleast_1d(p), "prior"), n), distinct
+
+
+def _rows(keys: Any, cut: slice) -> Any:
+    """Part of a batch of any kind; pandas alone reads a slice by its labels where they are numbers."""
+    return getattr(keys, "iloc", keys)[cut]
+
+
+def _seen(hashes: NDArray[np.uint64], window: int, warm: int, cuts: list[slice]) -> NDArray[np.bool_]:
+    """Whether each key was inserted within the window before its chunk; False in the warm-up, where nobody asks."""
+    _, codes = np.unique(hashes, return_inverse=True)
+    seen = np.zeros(len(hashes), bool)
+    last = np.full(codes.max() + 1, -window - 1)
+    last[codes[:warm]] = np.arange(warm)
+    for cut in cuts:
+        chunk = codes[cut]
+        seen[cut] = cut.start - last[chunk] <= window
+        last[chunk] = np.arange(cut.start, cut.stop)
+    return seen

@@ -1,0 +1,81 @@
+"""Filters side by side as a table: text for a terminal, HTML for a notebook, or a frame."""
+
+import html
+from abc import ABC, abstractmethod
+from importlib import import_module
+from typing import Any, ClassVar
+
+from lately._families import UNBOUNDED
+
+# Columns of words begin at the left, those of numbers end at the right.
+_WORDS = {"filter", "guarantees"}
+
+
+class Table(ABC):
+    """Rows in a stated order, who was refused, and the filter to take with the reason.
+
+    Attributes
+    ----------
+    reason : str
+        Why that one.
+    refused : dict of str to str
+        The families that could not, and why.
+    """
+
+    _columns: ClassVar[list[str]]
+    reason: str
+    refused: dict[str, str]
+
+    @abstractmethod
+    def _taken(self) -> str:
+        """Name of the filter to take."""
+
+    @abstractmethod
+    def _shown(self) -> list[list[Any]]:
+        """Rows for a reader."""
+
+    def _all(self) -> list[list[Any]]:
+        """Rows for a program."""
+        return self._shown()
+
+    def to_pandas(self) -> Any:
+        """Give the table as a pandas DataFrame."""
+        return import_module("pandas").DataFrame([dict(zip(self._columns, row, strict=True)) for row in self._all()])
+
+    def __repr__(self) -> str:
+        rows = [self._columns, *([text(cell) for cell in row] for row in self._shown())]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(
+                cell.ljust(w) if column in _WORDS else cell.rjust(w)
+                for column, cell, w in zip(self._columns, row, widths, strict=True)
+            ).rstrip()
+            for row in rows
+        ]
+        reasons: dict[str, list[str]] = {}
+        for name, why in self.refused.items():
+            reasons.setdefault(why, []).append(name)
+        lines += [f"not {', '.join(names)}: {why}" for why, names in reasons.items()]
+        return "\n".join([*lines, f"take: {self._taken()}, since {self.reason}"])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{column}</th>" for column in self._columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(text(cell))}</td>" for cell in row) + "</tr>" for row in self._shown()
+        )
+        taken = html.escape(f"Take {self._taken()}, since {self.reason}.")
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{taken}</p>"
+
+
+def assigned(parameters: dict[str, int]) -> str:
+    """Parameters in one cell."""
+    return " ".join(f"{name}={value}" for name, value in parameters.items())
+
+
+def text(cell: object) -> str:
+    """A cell as a reader sees it."""
+    if cell == UNBOUNDED:
+        return "no bound"
+    if isinstance(cell, float):
+        return f"{cell:,.0f}" if cell >= 1000 else f"{cell:.3g}"
+    return f"{cell:,}" if isinstance(cell, int) else str(cell)

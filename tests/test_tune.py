@@ -1,0 +1,212 @@
+"""The rehearsal is held against a slow one, key by key; what it takes down and refuses."""
+
+import copy
+import sys
+from collections import deque
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lately
+from lately._families import FAMILIES, Family
+from lately._sample import Sample
+
+RNG = np.random.default_rng(0)
+# A third of the keys is one of 40, and comes again within 50; the others hardly ever do.
+KEYS = np.where(RNG.random(600) < 1 / 3, RNG.integers(40, size=600), RNG.integers(10**6, size=600))
+COSTS = RNG.uniform(1, 10, (2, len(KEYS)))
+FAST = ["age-partitioned", "guarded-epoch", "timing"]
+
+
+def rehearse(**given):
+    request = {"window": 50, "nbytes": 40, "false_positive": 5, "false_negative": 1, "prior": 0.01, "families": FAST}
+    return lately.tune(**{"sample": KEYS, **request, **given})
+
+
+def alone(**given):
+    return rehearse(families="timing", **given)
+
+
+def slowly(trial, prior):
+    """The same rehearsal with a window of keys, one by one: chunks of a window of 50 hold one key."""
+    f, window = trial.build(), deque(maxlen=50)
+    hashes = lately.hash_keys(KEYS)  # a filter is given the hashes as its keys
+    penalty, plain, mistakes = 0.0, 0.0, [0, 0]
+    for place, key in enumerate(hashes):
+        if place >= 100:
+            costs = COSTS[:, place]
+            p = np.atleast_1d(prior.probability(KEYS[place : place + 1]))
+            seen, decided = key in window, f.decide([key], p, *costs)[0]
+            penalty += costs[0] if decided and not seen else costs[1] if seen and not decided else 0
+            plain += costs[0] if f.query([key])[0] and not seen else 0
+            mistakes[0] += decided and not seen
+            mistakes[1] += seen and not decided
+        f.insert([key])
+        window.append(key)
+        if isinstance(prior, lately.Learned):
+            prior.insert(KEYS[place : place + 1])
+    return penalty, plain, *mistakes
+
+
+@pytest.mark.parametrize("prior", [lately.Uniform(300), lately.Learned(50, nbytes=8192)], ids=repr)
+def test_a_rehearsal_is_what_happens_key_by_key(prior):
+    before = prior.to_bytes() if isinstance(prior, lately.Learned) else None
+    tuned = rehearse(false_positive=COSTS[0], false_negative=COSTS[1], prior=prior)
+    # One that learns is copied.
+    assert before is None or prior.to_bytes() == before
+    assert tuned.decided == len(KEYS) - 100
+    by_name = {trial.name: trial for trial in tuned.curve}
+    assert set(by_name) == set(FAST)
+    for trial in by_name.values():
+        penalty, plain, *mistakes = slowly(trial, copy.deepcopy(prior))
+        assert [trial.false_positives, trial.false_negatives] == mistakes
+        np.testing.assert_allclose([trial.penalty, trial.plain_penalty], [penalty, plain])
+        assert sum(mistakes) > 0
+
+
+def test_in_chunks_the_window_before_the_chunk_counts():
+    keys = RNG.integers(500, size=2000)
+    sample = Sample(keys, 640, 0.5, 1, 1)
+    assert {len(chunk.keys) for chunk in sample.chunks[:-1]} == {10}
+    start = 1280
+    for chunk in sample.chunks:
+        expected = [key in keys[start - 640 : start] for key in keys[start : start + len(chunk.keys)]]
+        np.testing.assert_array_equal(chunk.seen, expected)
+        start += len(chunk.keys)
+    assert start == len(keys) == len(sample)
+
+
+def test_without_a_filter_the_prior_decides():
+    # Within 50 insertions a key of p = 0.02 comes with probability 1 - 0.98^50 = 0.636.
+    repeats = sum(key in KEYS[place - 50 : place] for place, key in enumerate(KEYS) if place >= 100)
+    assert alone(prior=0.02, false_positive=1, false_negative=1).prior_penalty == len(KEYS) - 100 - repeats
+    assert alone(prior=0.02, false_positive=2, false_negative=1).prior_penalty == repeats
+    assert alone(prior=np.full(len(KEYS), 0.02), false_positive=2, false_negative=1).prior_penalty == repeats
+
+
+def test_the_least_penalty_is_taken():
+    tuned = rehearse(nbytes=[40, 80])
+    assert tuned.best.penalty == min(trial.penalty for trial in tuned.curve)
+    assert max(trial.nbytes for trial in tuned.curve) <= 80
+    assert len({(trial.name, *trial.parameters.items()) for trial in tuned.curve}) == len(tuned.curve)
+    for trial in tuned.curve:
+        made = trial.build()
+        assert (made.nbytes, made.parameters, made.slack) == (trial.nbytes, trial.parameters, trial.slack)
+    assert tuned.build().parameters == tuned.best.parameters
+
+
+def test_a_baseline_is_listed_and_not_taken():
+    curve = [replace(trial, penalty=1.0) for trial in rehearse(families=["timing"]).curve]
+    curve.append(replace(curve[0], name="stable", penalty=0.0))
+    tuned = lately.Tuned(curve, {}, 2.0, 100)
+    assert tuned.best.name == "timing"
+    assert repr(tuned).splitlines()[1].startswith("stable")
+    assert lately.Tuned(curve[-1:], {}, 2.0, 100).best.name == "stable"
+
+
+def test_dearer_mistakes_are_made_less_often():
+    seen, new = rehearse(false_positive=9, nbytes=20), rehearse(false_negative=45, nbytes=20)
+    for wary, bold in zip(seen.curve, new.curve, strict=True):
+        assert wary.false_positives < bold.false_positives
+        assert wary.false_negatives > bold.false_negatives
+
+
+def test_tables_say_the_same():
+    tuned = rehearse(nbytes=[40, 80])
+    frame = tuned.to_pandas()
+    assert list(frame["filter"]) == [trial.name for trial in tuned.curve]
+    assert list(frame["penalty"]) == [trial.penalty for trial in tuned.curve]
+    # Read by people: a line for each family, its best.
+    least = frame.groupby("filter")["penalty"].min()
+    for shown in (repr(tuned), tuned._repr_html_()):
+        assert all(shown.count(name) >= 1 for name in FAST)
+        assert tuned.reason in shown
+    assert len(repr(tuned).splitlines()) == 1 + len(FAST) + 1
+    assert tuned.best.penalty == least.min()
+
+
+def test_any_container_and_one_cost_for_all():
+    expected = alone().to_pandas()
+    for sample in (
+        KEYS.tolist(),
+        (key for key in KEYS.tolist()),
+        pd.Series(KEYS, index=np.linspace(5, 0, len(KEYS))),
+    ):
+        pd.testing.assert_frame_equal(alone(sample=sample).to_pandas(), expected)
+    # A row of a frame is a key, and so is a tuple.
+    rows = alone(sample=pd.DataFrame({"key": KEYS}, index=np.linspace(5, 0, len(KEYS)))).to_pandas()
+    pd.testing.assert_frame_equal(rows, alone(sample=[(key,) for key in KEYS.tolist()]).to_pandas())
+    each = alone(false_positive=np.full(len(KEYS), 5), false_negative=np.ones(len(KEYS)))
+    pd.testing.assert_frame_equal(each.to_pandas(), expected)
+
+
+def test_the_default_prior_learns_over_a_window():
+    learned = alone(prior=lately.Learned(50), sample=pd.Series(KEYS, index=np.linspace(5, 0, len(KEYS))))
+    pd.testing.assert_frame_equal(alone(prior=None).to_pandas(), learned.to_pandas())
+    assert alone(prior=None).prior_penalty == learned.prior_penalty < alone(prior=1e-9).prior_penalty
+
+
+class Mute:
+    """A filter that cannot tell probabilities."""
+
+    parameters = {}  # noqa: RUF012
+
+    def __init__(self, window, fpr=None, *, nbytes=None, seed=0):
+        pass
+
+    def posterior(self, keys, prior):
+        raise ValueError("knows no probabilities")
+
+
+def test_a_family_that_cannot_is_refused_with_its_reason(monkeypatch):
+    monkeypatch.setitem(FAMILIES, "mute", Family(Mute))
+    tuned = rehearse(families=["mute", "time-limited", "counting", "timing"])
+    assert {trial.name for trial in tuned.curve} == {"timing"}
+    assert tuned.refused["mute"] == "knows no probabilities"
+    assert "windows of time" in tuned.refused["time-limited"]
+    assert "nbytes must be at least" in tuned.refused["counting"]
+    assert "not mute: knows no probabilities" in repr(tuned)
+    with pytest.raises(ValueError, match=r"knows no .*; windows of time"):
+        rehearse(families=["mute", "time-limited"])
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"sample": KEYS[:149]}, ValueError, "sample must hold 3 windows, 150 keys or more, got 149"),
+        ({"sample": [object()] * 200}, TypeError, "object"),
+        ({"window": "1h"}, TypeError, "window must be a number of insertions"),
+        ({"window": 0}, ValueError, "window must be 1 insertion or more, got 0"),
+        ({"nbytes": []}, TypeError, "nbytes must be a whole number of bytes"),
+        ({"nbytes": [40, 1.5]}, TypeError, "nbytes must be a whole number of bytes"),
+        ({"nbytes": 1}, ValueError, "nbytes must be at least"),
+        ({"nbytes": "40"}, TypeError, "nbytes"),
+        ({"false_positive": -1}, ValueError, r"false_positive\[0\] must be 0 or more and finite, got -1"),
+        ({"false_negative": [1, 2]}, ValueError, "false_negative must be a number or one per key of the sample, 600"),
+        ({"false_negative": [1] * 599 + [np.nan]}, ValueError, r"false_negative\[599\] must be 0 or more"),
+        ({"false_positive": "dear"}, TypeError, "false_positive must be a number or an array of them, got str"),
+        ({"prior": object()}, TypeError, "prior must be a number or an array of them, got object"),
+        ({"prior": 1.5}, ValueError, r"prior\[0\] must lie in \[0, 1\], got 1.5"),
+        ({"prior": [0.1, 0.2]}, ValueError, "prior must be a number or one per key of the sample, 600"),
+        ({"families": ["bloom"]}, ValueError, "families must be of age-partitioned, .*; got 'bloom'"),
+        ({"families": []}, ValueError, "families must name one"),
+        ({"seed": -1}, ValueError, "seed"),
+    ],
+    ids=str,
+)
+def test_bad_input(given, error, message):
+    with pytest.raises(error, match=message):
+        rehearse(**given)
+
+
+def test_progress(capsys, monkeypatch):
+    alone()
+    assert capsys.readouterr().err == ""
+    alone(progress=True)
+    assert "%|" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    alone()
+    with pytest.raises(ImportError, match=r"pip install 'lately\[cli\]'"):
+        alone(progress=True)
