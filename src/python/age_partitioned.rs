@@ -119,7 +119,7 @@ impl AgePartitionedBloomFilter {
     /// --------
     /// >>> f = lately.AgePartitionedBloomFilter.from_parameters(1000, k=10, l=7, slice_bits=2064)
     /// >>> f.nbytes, round(f.npws, 3)
-    /// (4488, 0.26)
+    /// (4488, 0.261)
     #[classmethod]
     #[pyo3(signature = (window, k, l, *, slice_bits=None, blocks=None, block_bits=Whole::new(512), parts=Whole::new(8), capacity=None, lateness=None, seed=Whole::new(0)),
         text_signature = "($cls, window, k, l, *, slice_bits=None, blocks=None, block_bits=512, parts=8, capacity=None, lateness=None, seed=0)")]

@@ -45,8 +45,9 @@ const BLOCK: usize = 4096;
 /// others share. A quarter remembers when keys were last inserted, of all keys or of a share that fits, at 16 bytes
 /// each; 4480 bytes hold ages by class of count. `p` follows from the share of keys of the same class that were no
 /// older than one half-life, so it tells how lately a key was here rather than how often it will come: the two differ
-/// where keys come in bursts. Collisions make it less sharp, and too few sampled keys less true: a class with n of them
-/// is known to within about 1/(2 sqrt(n)). Keys of more than 2048 sightings are not told apart: p is 1420 / half_life
+/// where keys come in bursts. Collisions make it less sharp, and in less than some 16 bytes for each key of a half-life
+/// too high: keys never seen take on the counts of others. Too few sampled keys make it less true: a class with n of
+/// them is known to within about 1/(2 sqrt(n)). Keys of more than 2048 sightings are not told apart: p is 1420 / half_life
 /// for all of them.
 ///
 /// Counts fade by a half in each half-life, and the ages by class in each half-life or 65,536 insertions, whichever is

@@ -177,6 +177,7 @@ def _filters() -> str:
     kinds = {
         "any": "",
         "insertions": "not for windows of time",
+        "time": "for windows of time",
         "unknown rate": "for windows of time, without --capacity",
     }
     lines = []
