@@ -59,6 +59,7 @@ pub mod format;
 pub mod key;
 pub mod lanes;
 pub mod layout;
+pub mod line;
 pub mod packed;
 #[cfg(feature = "python")]
 mod python;
