@@ -1,157 +1,147 @@
-//! What a run of keys does to lines, whatever the instruction set.
+//! What a run of keys does to lines, written once and compiled once per instruction set.
 //!
-//! These are functions of slices that are inlined whole into one function per instruction set: intrinsics behind
-//! closures are not, and then cost a call for every key (an insertion of 5 ns took 164).
-
-use std::ops::Range;
-
-use super::{LINE, Lines, Phase, Spot};
-use crate::bits::{Address, has_run};
+//! A macro, because a generic function would not do: intrinsics are inlined only into functions that have their target
+//! features, and neither a generic function nor a closure of an `inline(always)` one has. Where they are not, each costs
+//! a call that passes its vectors through memory (measured: 90 to 400 ns per key in place of 3).
 
 /// Keys in flight, in groups. A line is all that a key touches, so that more of them are needed to hide its latency
 /// than where a key touches many.
-const AHEAD: usize = 64;
-const GROUP: usize = 8;
+pub const AHEAD: usize = 64;
+/// Keys fetched at a time.
+pub const GROUP: usize = 8;
 
-/// What instruction sets differ in: a key's mask in a line, and what is done with it.
-///
-/// # Safety
-///
-/// Whoever calls has been compiled for the instructions, and runs where the processor has them.
-pub trait Simd {
-    /// The bits of a key in all lanes of one line.
-    type Mask: Copy;
-
-    /// The mask made from 32 bits of a key.
-    unsafe fn mask(seed: u32) -> Self::Mask;
-
-    /// Which of the `LANES` lanes have, in each of the lines, all bits of its mask: a bit each.
-    unsafe fn complete<const LANES: usize, const LINES: usize>(
-        lines: [&[u64; LINE]; LINES],
-        masks: [Self::Mask; LINES],
-    ) -> u32;
-
-    /// Sets the bits of the mask in those of the `LANES` lanes that `lanes` has a bit for.
-    unsafe fn set<const LANES: usize>(line: &mut [u64; LINE], mask: Self::Mask, lanes: u32);
-}
-
-/// Inserts the keys of a run.
-#[inline(always)]
-pub fn insert<S: Simd, const LANES: usize, const LINES: usize>(
-    lines: &Lines<LANES, LINES>,
-    words: &mut [u64],
-    phase: Phase,
-    hashes: &[u64],
-    run: Range<usize>,
-) {
-    let address = Address::of(words);
-    for i in run {
-        fetch_ahead(lines, address, hashes, i);
-        let spot = lines.spot(hashes[i]);
-        write::<S, LANES, LINES>(lines, words, phase, &spot, masks::<S, LINES>(&spot));
-    }
-}
-
-/// Writes which keys of a run are there.
-#[inline(always)]
-pub fn query<S: Simd, const LANES: usize, const LINES: usize>(
-    lines: &Lines<LANES, LINES>,
-    words: &[u64],
-    phase: Phase,
-    hashes: &[u64],
-    run: Range<usize>,
-    present: &mut [bool],
-) {
-    let address = Address::of(words);
-    for i in run {
-        fetch_ahead(lines, address, hashes, i);
-        let spot = lines.spot(hashes[i]);
-        present[i] = holds::<S, LANES, LINES>(lines, words, phase, &spot, masks::<S, LINES>(&spot));
-    }
-}
-
-/// Writes which keys of a run were there and inserts them, all with `refresh`, else those that were not; says how many.
-#[inline(always)]
-pub fn duplicated<S: Simd, const LANES: usize, const LINES: usize>(
-    lines: &Lines<LANES, LINES>,
-    words: &mut [u64],
-    phase: Phase,
-    hashes: &[u64],
-    run: Range<usize>,
-    refresh: bool,
-    seen: &mut [bool],
-) -> u64 {
-    let (mut inserted, address) = (0, Address::of(words));
-    for i in run {
-        fetch_ahead(lines, address, hashes, i);
-        let spot = lines.spot(hashes[i]);
-        let masks = masks::<S, LINES>(&spot);
-        seen[i] = holds::<S, LANES, LINES>(lines, words, phase, &spot, masks);
-        if refresh || !seen[i] {
-            write::<S, LANES, LINES>(lines, words, phase, &spot, masks);
-            inserted += 1;
+/// Functions for runs of keys, out of what the module they are made in says of its instruction set: the type `Mask`, the
+/// bits of a key in all lanes of one line, and
+/// - `mask(seed)`: the mask made from 32 bits of a key,
+/// - `missing(line, mask)`: the bits of the mask that the line does not have,
+/// - `either(a, b)`: the bits of both,
+/// - `complete::<LANES>(missing)`: the lanes where no bit is missing, a bit each,
+/// - `set::<LANES>(line, mask, lanes)`: sets the bits of the mask in those lanes of the line that `lanes` has a bit for.
+macro_rules! runs_of_keys {
+    ($(#[$features:meta])?) => {
+        /// Inserts the keys of a run.
+        $(#[$features])?
+        pub fn insert<const LANES: usize, const LINES: usize>(
+            layout: &Lines<LANES, LINES>,
+            words: &mut [u64],
+            phase: Phase,
+            hashes: &[u64],
+            run: Range<usize>,
+        ) {
+            let (address, lines) = (Address::of(words), words.as_chunks_mut().0);
+            for i in run {
+                fetch_ahead(layout, address, hashes, i);
+                let spot = layout.spot(hashes[i]);
+                let masks = masks(&spot);
+                write::<LANES, LINES>(lines, &spot, &masks, layout.written(phase, spot.page));
+            }
         }
-    }
-    inserted
-}
 
-/// Before key `i` of a batch: starts fetching the lines of keys to come, whatever their generation.
-#[inline(always)]
-fn fetch_ahead<const LANES: usize, const LINES: usize>(
-    lines: &Lines<LANES, LINES>,
-    address: Address,
-    hashes: &[u64],
-    i: usize,
-) {
-    let coming = match i {
-        0 => 0..AHEAD + GROUP,
-        i if i % GROUP == 0 => i + AHEAD..i + AHEAD + GROUP,
-        _ => return,
+        /// Writes which keys of a run are there.
+        $(#[$features])?
+        pub fn query<const LANES: usize, const LINES: usize>(
+            layout: &Lines<LANES, LINES>,
+            words: &[u64],
+            phase: Phase,
+            hashes: &[u64],
+            run: Range<usize>,
+            present: &mut [bool],
+        ) {
+            let (address, lines) = (Address::of(words), words.as_chunks().0);
+            for i in run {
+                fetch_ahead(layout, address, hashes, i);
+                let spot = layout.spot(hashes[i]);
+                let lanes = read::<LANES, LINES>(lines, &spot, &masks(&spot));
+                present[i] = layout.reported(phase, spot.page, lanes);
+            }
+        }
+
+        /// Writes which keys of a run were there and inserts them, all with `refresh`, else those that were not; says
+        /// how many.
+        $(#[$features])?
+        pub fn duplicated<const LANES: usize, const LINES: usize>(
+            layout: &Lines<LANES, LINES>,
+            words: &mut [u64],
+            phase: Phase,
+            hashes: &[u64],
+            run: Range<usize>,
+            refresh: bool,
+            seen: &mut [bool],
+        ) -> u64 {
+            let (address, lines) = (Address::of(words), words.as_chunks_mut().0);
+            let mut inserted = 0;
+            for i in run {
+                fetch_ahead(layout, address, hashes, i);
+                let spot = layout.spot(hashes[i]);
+                let masks = masks(&spot);
+                seen[i] = layout.reported(phase, spot.page, read::<LANES, LINES>(lines, &spot, &masks));
+                if refresh || !seen[i] {
+                    write::<LANES, LINES>(lines, &spot, &masks, layout.written(phase, spot.page));
+                    inserted += 1;
+                }
+            }
+            inserted
+        }
+
+        /// The mask of a key in each of its lines.
+        #[inline]
+        $(#[$features])?
+        fn masks<const LINES: usize>(spot: &Spot<LINES>) -> [Mask; LINES] {
+            let mut masks = [mask(spot.seeds[0]); LINES];
+            for t in 1..LINES {
+                masks[t] = mask(spot.seeds[t]);
+            }
+            masks
+        }
+
+        /// The lanes that have all bits of a key in each of its lines.
+        #[inline]
+        $(#[$features])?
+        fn read<const LANES: usize, const LINES: usize>(
+            lines: &[[u64; LINE]],
+            spot: &Spot<LINES>,
+            masks: &[Mask; LINES],
+        ) -> u32 {
+            let mut none = missing(&lines[spot.lines[0]], masks[0]);
+            for t in 1..LINES {
+                none = either(none, missing(&lines[spot.lines[t]], masks[t]));
+            }
+            complete::<LANES>(none)
+        }
+
+        /// Sets the bits of a key in some lanes of each of its lines.
+        #[inline]
+        $(#[$features])?
+        fn write<const LANES: usize, const LINES: usize>(
+            lines: &mut [[u64; LINE]],
+            spot: &Spot<LINES>,
+            masks: &[Mask; LINES],
+            lanes: u32,
+        ) {
+            for t in 0..LINES {
+                set::<LANES>(&mut lines[spot.lines[t]], masks[t], lanes);
+            }
+        }
+
+        /// Before key `i` of a batch: starts fetching the lines of keys to come, whatever their generation.
+        #[inline]
+        $(#[$features])?
+        fn fetch_ahead<const LANES: usize, const LINES: usize>(
+            layout: &Lines<LANES, LINES>,
+            address: Address,
+            hashes: &[u64],
+            i: usize,
+        ) {
+            let coming = match i {
+                0 => 0..AHEAD + GROUP,
+                i if i % GROUP == 0 => i + AHEAD..i + AHEAD + GROUP,
+                _ => return,
+            };
+            let end = coming.end.min(hashes.len());
+            for &hash in hashes.get(coming.start..end).unwrap_or_default() {
+                layout.fetch(address, hash);
+            }
+        }
     };
-    let end = coming.end.min(hashes.len());
-    for &hash in hashes.get(coming.start..end).unwrap_or_default() {
-        lines.fetch(address, hash);
-    }
 }
-
-#[inline(always)]
-fn masks<S: Simd, const LINES: usize>(spot: &Spot<LINES>) -> [S::Mask; LINES] {
-    // SAFETY: this is inlined into a function for the instructions of S, called where the processor has them.
-    spot.seeds.map(
-        #[inline(always)]
-        |seed| unsafe { S::mask(seed) },
-    )
-}
-
-/// Whether a key is there.
-#[inline(always)]
-fn holds<S: Simd, const LANES: usize, const LINES: usize>(
-    lines: &Lines<LANES, LINES>,
-    words: &[u64],
-    phase: Phase,
-    spot: &Spot<LINES>,
-    masks: [S::Mask; LINES],
-) -> bool {
-    let read = spot.starts.map(|start| words[start..start + LINE].try_into().expect("a line has so many words"));
-    // SAFETY: this is inlined into a function for the instructions of S, called where the processor has them.
-    let lanes = unsafe { S::complete::<LANES, LINES>(read, masks) };
-    has_run(u64::from(lines.by_age(phase, spot.page, lanes)), lines.k)
-}
-
-/// Writes a key into the k newest lanes of its lines.
-#[inline(always)]
-fn write<S: Simd, const LANES: usize, const LINES: usize>(
-    lines: &Lines<LANES, LINES>,
-    words: &mut [u64],
-    phase: Phase,
-    spot: &Spot<LINES>,
-    masks: [S::Mask; LINES],
-) {
-    let lanes = lines.written(phase, spot.page);
-    for t in 0..LINES {
-        let start = spot.starts[t];
-        let line = (&mut words[start..start + LINE]).try_into().expect("a line has so many words");
-        // SAFETY: this is inlined into a function for the instructions of S, called where the processor has them.
-        unsafe { S::set::<LANES>(line, masks[t], lanes) };
-    }
-}
+pub(super) use runs_of_keys;

@@ -2,13 +2,16 @@
 //!
 //! A line of 512 bits has a lane for every generation: 8 lanes of 64 bits, 16 of 32 or 32 of 16. A lane is cut into
 //! sub-lanes of 16 bits, and a key sets one bit in each. An insertion writes the k newest lanes, and a key is there when
-//! k lanes in a row, counted by age, have its bits: the age-partitioned filter (paper 1) whose slices share their blocks,
-//! and with k = 1 the guarded-epoch filter (paper 2). A query reads one line where slices apart cost k + l.
+//! k lanes in a row, counted by age, have its bits: the age-partitioned filter (paper 1) whose slices share their
+//! blocks, and with k = 1 the guarded-epoch filter (paper 2). A query reads one line where slices apart cost k + l.
 //!
-//! The bits of a key in all lanes of a line are one mask, made by one multiplication of 32 bits of its hash with constants
-//! of the sub-lanes, and one comparison with it answers for every generation at once. Positions in different lanes are
-//! as good as independent, and two keys of a line have the same mask with chance 2^-32. With several lines per key all are of one page of 4 KiB, which costs one entry of the
-//! translation buffer.
+//! The bits of a key in all lanes of a line are one mask, made by multiplying 32 bits of its hash with constants of the
+//! sub-lanes, and one comparison with it answers for every generation at once. Each lane has constants of its own: with
+//! the same positions in all, two keys that collide do so in each of the k lanes, and k = 2 reported five times as many
+//! (5e-2 in place of 1.04e-2 at 21 bits per key). Two keys of a line have the same mask with chance 2^-32.
+//!
+//! With several lines per key all are of one page of 4 KiB, which costs one entry of the translation buffer, and each is
+//! of a range of its own there, so that they differ.
 //!
 //! # How it ages
 //!
@@ -17,9 +20,10 @@
 //! generation: its oldest lane is cleared and becomes the newest. Steps are the generations of the
 //! [`Clock`](crate::clock::Clock), so there is nothing to keep but the words.
 //!
-//! The promise is the same page by page. The lanes of a key written in some step survive l turns of its page, and are
-//! short of the k-th match with turn l + 1, which comes l P + 1 steps later at the earliest: l P whole steps and one
-//! insertion are kept, as in any filter here that keeps l P generations.
+//! The promise is the same page by page. A key written in step s is in k lanes of its page, the oldest of which is
+//! cleared by turn l + 1 after s. A page turns once in P steps, so that this turn begins with step s + l P + 1 at the
+//! earliest: as long as the l P steps after s last, the k lanes are there. That is what any filter here promises that
+//! keeps l P generations.
 
 mod kernel;
 mod portable;
@@ -32,22 +36,22 @@ mod avx512;
 use std::ops::Range;
 
 use crate::Error;
-use crate::bits::{Address, odd_constants, ones, scale};
+use crate::batch::{Aged, Engine};
+use crate::bits::{Address, has_run, odd_constants, ones, scale};
+use crate::clock::Clock;
 use crate::layout::Layout;
+use crate::sizing::line::{PAGE_LINES, SUBLANE_BITS, Shape};
+use crate::sizing::runs;
+use crate::words::Words;
 
 /// Words of a cache line.
-pub const LINE: usize = 8;
-/// Most lines of a page: 4 KiB.
-pub const PAGE_LINES: u64 = 64;
-/// Most lines of a key.
-pub const MAX_LINES: usize = 4;
-/// Bits of a sub-lane, of which a key sets one.
-pub const SUBLANE: u32 = 16;
+const LINE: usize = 8;
 
-/// Which lines of its page a key has, and then what its bits in each of them are made from.
-static CHOICES: [u64; 1 + MAX_LINES] = odd_constants(0);
-/// For each two sub-lanes of a line, what a key's 32 bits are multiplied with: of the product the highest four bits
-/// choose in the upper, the next four in the lower.
+/// For each line of a key, what its hash is multiplied with: the high half of the product makes the mask, the low half
+/// chooses the line.
+static CHOICES: [u64; 4] = odd_constants(0);
+/// For each two sub-lanes of a line, what the 32 bits of a mask are multiplied with: of the product the highest four
+/// bits choose in the upper, the next four in the lower.
 static SUBLANES: [u32; 16] = {
     let (constants, mut high, mut i) = (odd_constants::<16>(8), [0; 16], 0);
     while i < 16 {
@@ -61,8 +65,6 @@ static SUBLANES: [u32; 16] = {
 #[derive(Clone, Copy)]
 pub struct Lines<const LANES: usize, const LINES: usize> {
     pages: u64,
-    /// Lines of a page, a power of two from `LINES` to [`PAGE_LINES`].
-    page_lines: u64,
     /// Lanes written.
     k: u32,
     instructions: Instructions,
@@ -79,19 +81,26 @@ enum Instructions {
 }
 
 impl Instructions {
-    fn best() -> Self {
+    /// All that the processor has, the best last.
+    fn available() -> Vec<Self> {
+        #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut, reason = "nothing to add"))]
+        let mut available = vec![Self::Portable];
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::is_x86_feature_detected as has;
             let bmi = has!("bmi1") && has!("bmi2");
-            if bmi && has!("avx512f") && has!("avx512bw") {
-                return Self::Avx512;
-            }
             if bmi && has!("avx2") {
-                return Self::Avx2;
+                available.push(Self::Avx2);
+            }
+            if bmi && has!("avx512f") && has!("avx512bw") {
+                available.push(Self::Avx512);
             }
         }
-        Self::Portable
+        available
+    }
+
+    fn best() -> Self {
+        *Self::available().last().expect("every processor has the portable ones")
     }
 }
 
@@ -106,41 +115,39 @@ pub struct Phase {
     more: u64,
 }
 
-/// Where one key's bits are: its page, the first word of each of its lines, and what its bits there are made from.
+/// Where one key's bits are: its page, its lines, and what its bits there are made from.
 #[derive(Clone, Copy)]
 struct Spot<const LINES: usize> {
     page: u64,
-    starts: [usize; LINES],
+    lines: [usize; LINES],
     seeds: [u32; LINES],
 }
 
 impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
-    /// `pages` pages of `page_lines` lines; an insertion writes `k` lanes.
-    pub fn new(pages: u64, page_lines: u64, k: u32) -> Self {
-        Self { pages, page_lines, k, instructions: Instructions::best() }
-    }
+    /// Lines of a page that a key chooses one of its own from.
+    const RANGE: u64 = PAGE_LINES / LINES as u64;
 
-    /// The words of the lines of a key. They are a walk through the page by an odd stride, and so distinct.
-    #[inline(always)]
-    fn starts(&self, hash: u64) -> (u64, [usize; LINES]) {
-        let page = scale(hash, self.pages);
-        let choice = hash.wrapping_mul(CHOICES[0]);
-        let (first, stride) = (choice >> 58, choice >> 52 | 1);
-        let line = |t: usize| page * self.page_lines + (first.wrapping_add(t as u64 * stride) & (self.page_lines - 1));
-        (page, std::array::from_fn(|t| LINE * line(t) as usize))
+    fn new(pages: u64, k: u32) -> Self {
+        Self { pages, k, instructions: Instructions::best() }
     }
 
     #[inline(always)]
     fn spot(&self, hash: u64) -> Spot<LINES> {
-        let (page, starts) = self.starts(hash);
-        let seed = |t: usize| (hash.wrapping_mul(CHOICES[1 + t]) >> 32) as u32;
-        Spot { page, starts, seeds: std::array::from_fn(seed) }
+        let page = scale(hash, self.pages);
+        let mut spot = Spot { page, lines: [0; LINES], seeds: [0; LINES] };
+        for t in 0..LINES {
+            let choice = hash.wrapping_mul(CHOICES[t]);
+            let line = (choice & 0xffff_ffff) * Self::RANGE >> 32;
+            spot.lines[t] = (page * PAGE_LINES + t as u64 * Self::RANGE + line) as usize;
+            spot.seeds[t] = (choice >> 32) as u32;
+        }
+        spot
     }
 
     #[inline(always)]
     fn fetch(&self, words: Address, hash: u64) {
-        for start in self.starts(hash).1 {
-            words.fetch(start);
+        for line in self.spot(hash).lines {
+            words.fetch(line * LINE);
         }
     }
 
@@ -153,25 +160,21 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
     /// The lanes of a page that an insertion writes, a bit each.
     #[inline(always)]
     fn written(&self, phase: Phase, page: u64) -> u32 {
-        let newest = self.newest(phase, page);
-        let lanes = ((1u64 << self.k) - 1) << newest;
+        let lanes = ((1u64 << self.k) - 1) << self.newest(phase, page);
         (lanes | lanes >> LANES) as u32 & (u32::MAX >> (32 - LANES))
     }
 
-    /// The word of a line that a lane is in, and its bits there.
+    /// Whether a key is there that has all of its bits in these lanes of its page, a bit each.
     #[inline(always)]
-    fn lane(lane: u32) -> (usize, u64) {
-        let per_word = (LANES / LINE) as u32;
-        let bits = u64::MAX >> (64 - 64 / per_word);
-        ((lane / per_word) as usize, bits << (lane % per_word * (64 / per_word)))
+    fn reported(&self, phase: Phase, page: u64, lanes: u32) -> bool {
+        has_run(u64::from(self.by_age(phase, page, lanes)), self.k)
     }
 
-    /// The lanes of a key by age, the newest first, out of `lanes`, by place: those still kept that have its bits.
+    /// Lanes by age, the newest first, out of lanes by place: those that are kept.
     #[inline(always)]
     fn by_age(&self, phase: Phase, page: u64, lanes: u32) -> u32 {
-        let newest = self.newest(phase, page);
         let lanes = u64::from(lanes);
-        let by_age = (lanes >> newest | lanes << LANES >> newest) & (u64::MAX >> (64 - LANES));
+        let by_age = (lanes | lanes << LANES) >> self.newest(phase, page) & (u64::MAX >> (64 - LANES));
         if phase.turns == 0 && phase.more == 0 {
             return by_age as u32;
         }
@@ -186,12 +189,69 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
         ones((LANES as u64).saturating_sub(turns) as u32) as u32
     }
 
-    /// The words of one lane, each with the lane's bits there, of the lines of a page.
-    fn lane_of_page(&self, page: u64, lane: u32) -> (impl Iterator<Item = usize> + use<LANES, LINES>, u64) {
-        let (word, bits) = Self::lane(lane);
-        let first = page * self.page_lines;
-        ((first..first + self.page_lines).map(move |line| line as usize * LINE + word), bits)
+    /// Each line of the words, with the lane that is newest in its page.
+    fn lines<'a>(&self, words: &'a [u64], phase: Phase) -> impl Iterator<Item = (&'a [u64; LINE], u32)> {
+        let newest = move |line: usize| self.newest(phase, line as u64 / PAGE_LINES);
+        words.as_chunks().0.iter().enumerate().map(move |(i, line)| (line, newest(i)))
     }
+
+    /// For a sample of all that a fresh key could choose, every line in it as often: its chance to match by age.
+    fn chances(&self, words: &[u64], phase: Phase) -> impl Iterator<Item = [f64; LANES]> {
+        let lines = words.as_chunks::<LINE>().0;
+        (0..self.pages * Self::RANGE).map(move |choice| {
+            let (page, first) = (choice / Self::RANGE, choice % Self::RANGE);
+            let newest = self.newest(phase, page) as usize;
+            std::array::from_fn(|age| {
+                let (word, bits) = portable::lane_bits::<LANES>((newest + age) % LANES);
+                let line = |t: u64| &lines[(page * PAGE_LINES + t * Self::RANGE + first) as usize];
+                (0..LINES as u64)
+                    .map(|t| sublanes_match((line(t)[word] & bits) >> bits.trailing_zeros(), bits))
+                    .product()
+            })
+        })
+    }
+
+    /// Chance that a fresh key is reported: given the bits, lanes match independently.
+    fn false_positive_rate(&self, words: &[u64], generation: i64) -> f64 {
+        let rates = self.chances(words, self.phase(generation, 0)).map(|r| runs::false_positive_rate(self.k, &r));
+        rates.sum::<f64>() / (self.pages * Self::RANGE) as f64
+    }
+}
+
+/// Chance that a random bit of each of the sub-lanes of a lane, which has as many bits as `mask`, is set.
+fn sublanes_match(lane: u64, mask: u64) -> f64 {
+    let share = |sublane: u32| {
+        let bits = lane >> (SUBLANE_BITS * sublane) & ((1 << SUBLANE_BITS) - 1);
+        f64::from(bits.count_ones()) / f64::from(SUBLANE_BITS)
+    };
+    (0..mask.count_ones() / SUBLANE_BITS).map(share).product()
+}
+
+/// Calls a method of [`Lines`] as the shape has it.
+macro_rules! of_shape {
+    ($shape:expr, $lines:ident => $call:expr) => {
+        of_shape!($shape, $lines => $call, [8, 1] [8, 2] [8, 3] [8, 4] [16, 1] [16, 2] [16, 3] [16, 4] [32, 1] [32, 2]
+            [32, 3] [32, 4])
+    };
+    ($shape:expr, $lines:ident => $call:expr, $([$lanes:literal, $per_key:literal])*) => {
+        match ($shape.lanes, $shape.lines) {
+            $(($lanes, $per_key) => {
+                let $lines = Lines::<$lanes, $per_key>::new($shape.pages, $shape.k);
+                $call
+            })*
+            _ => unreachable!("a shape has no other lanes and lines"),
+        }
+    };
+}
+
+/// Lines of a shape, with what ages them.
+pub fn aged(shape: Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
+    of_shape!(shape, layout => Box::new(Aged { layout, words, clock }))
+}
+
+/// Chance that a fresh key is reported by the lines of a shape, from the bits as they are.
+pub fn false_positive_rate(shape: Shape, engine: &dyn Engine) -> f64 {
+    of_shape!(shape, lines => lines.false_positive_rate(engine.words().as_slice(), engine.clock().generation()))
 }
 
 impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
@@ -223,23 +283,20 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
         self.fetch(words, hash);
     }
 
-    #[inline(always)]
     fn insert(&self, words: &mut [u64], phase: Phase, hash: u64) {
-        kernel::insert::<portable::Portable, LANES, LINES>(self, words, phase, &[hash], 0..1);
+        self.insert_run(words, phase, &[hash], 0..1);
     }
 
     fn contains(&self, words: &[u64], phase: Phase, hash: u64) -> bool {
         let mut present = [false];
-        kernel::query::<portable::Portable, LANES, LINES>(self, words, phase, &[hash], 0..1, &mut present);
+        self.query_run(words, phase, &[hash], 0..1, &mut present);
         present[0]
     }
 
     fn insert_run(&self, words: &mut [u64], phase: Phase, hashes: &[u64], run: Range<usize>) {
         match self.instructions {
-            Instructions::Portable => {
-                kernel::insert::<portable::Portable, LANES, LINES>(self, words, phase, hashes, run)
-            }
-            // SAFETY: the processor has the instructions, or `Instructions::best` had not said so.
+            Instructions::Portable => portable::insert(self, words, phase, hashes, run),
+            // SAFETY: the processor has the instructions, or they were not among the available ones.
             #[cfg(target_arch = "x86_64")]
             Instructions::Avx2 => unsafe { avx2::insert(self, words, phase, hashes, run) },
             // SAFETY: as above.
@@ -250,10 +307,8 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
 
     fn query_run(&self, words: &[u64], phase: Phase, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
         match self.instructions {
-            Instructions::Portable => {
-                kernel::query::<portable::Portable, LANES, LINES>(self, words, phase, hashes, run, present)
-            }
-            // SAFETY: the processor has the instructions, or `Instructions::best` had not said so.
+            Instructions::Portable => portable::query(self, words, phase, hashes, run, present),
+            // SAFETY: the processor has the instructions, or they were not among the available ones.
             #[cfg(target_arch = "x86_64")]
             Instructions::Avx2 => unsafe { avx2::query(self, words, phase, hashes, run, present) },
             // SAFETY: as above.
@@ -272,10 +327,8 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
         seen: &mut [bool],
     ) -> u64 {
         match self.instructions {
-            Instructions::Portable => {
-                kernel::duplicated::<portable::Portable, LANES, LINES>(self, words, phase, hashes, run, refresh, seen)
-            }
-            // SAFETY: the processor has the instructions, or `Instructions::best` had not said so.
+            Instructions::Portable => portable::duplicated(self, words, phase, hashes, run, refresh, seen),
+            // SAFETY: the processor has the instructions, or they were not among the available ones.
             #[cfg(target_arch = "x86_64")]
             Instructions::Avx2 => unsafe { avx2::duplicated(self, words, phase, hashes, run, refresh, seen) },
             // SAFETY: as above.
@@ -287,9 +340,10 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
     /// Turns one page.
     fn open(&self, words: &mut [u64], generation: i64) {
         let phase = self.phase(generation, 0);
-        let (lane, bits) = self.lane_of_page(phase.turned, phase.newest);
-        for word in lane {
-            words[word] &= !bits;
+        let (word, bits) = portable::lane_bits::<LANES>(phase.newest as usize);
+        let first = (phase.turned * PAGE_LINES) as usize;
+        for line in &mut words.as_chunks_mut::<LINE>().0[first..first + PAGE_LINES as usize] {
+            line[word] &= !bits;
         }
     }
 
@@ -301,120 +355,24 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
     }
 
     fn fill(&self, words: &[u64], phase: Phase) -> Vec<f64> {
-        let share = |age| {
-            let ones = |page| {
-                let (lane, bits) = self.lane_of_page(page, (self.newest(phase, page) + age) % LANES as u32);
-                lane.map(|word| u64::from((words[word] & bits).count_ones())).sum::<u64>()
-            };
-            (0..self.pages).map(ones).sum::<u64>() as f64 / (64 * words.len() / LANES) as f64
-        };
-        (0..LANES as u32).map(share).collect()
+        let mut ones = vec![0; LANES];
+        for (line, newest) in self.lines(words, phase) {
+            for (age, ones) in ones.iter_mut().enumerate() {
+                let (word, bits) = portable::lane_bits::<LANES>((newest as usize + age) % LANES);
+                *ones += u64::from((line[word] & bits).count_ones());
+            }
+        }
+        let bits_of_a_lane = 64 * words.len() as u64 / LANES as u64;
+        ones.into_iter().map(|ones| ones as f64 / bits_of_a_lane as f64).collect()
     }
 
-    /// Of each lane, over all lines: the fresh key's chance that all its sub-lanes match there, to the power of its lines.
+    /// Lanes of a line match together more often than these say, since they share keys: see
+    /// [`false_positive_rate`].
     fn match_rates(&self, words: &[u64], phase: Phase) -> Vec<f64> {
-        let rate = |age| {
-            let of_page = |page| {
-                let (lane, bits) = self.lane_of_page(page, (self.newest(phase, page) + age) % LANES as u32);
-                lane.map(|word| sublanes_match((words[word] & bits) >> bits.trailing_zeros(), bits.count_ones()))
-                    .sum::<f64>()
-            };
-            let mean = (0..self.pages).map(of_page).sum::<f64>() / (self.pages * self.page_lines) as f64;
-            mean.powi(LINES as i32)
-        };
-        (0..LANES as u32).map(rate).collect()
-    }
-}
-
-/// Chance that a random bit of each of the sub-lanes in the lowest `bits` bits is set.
-fn sublanes_match(lane: u64, bits: u32) -> f64 {
-    let share = |sublane: u32| (lane >> (SUBLANE * sublane) & 0xffff).count_ones() as f64 / f64::from(SUBLANE);
-    (0..bits / SUBLANE).map(share).product()
-}
-
-#[cfg(test)]
-mod scratch {
-    use super::*;
-    use crate::batch::{Aged, Engine};
-    use crate::clock::{Clock, Moments, Window};
-    use crate::words::Words;
-    use std::time::Instant;
-
-    fn bench<const N: usize, const T: usize>(w: u64, bits: f64, k: u32, isa: Instructions) {
-        let l = N as u64 - u64::from(k);
-        let pages = (w as f64 * bits / 32768.0).ceil() as u64;
-        let mut layout = Lines::<N, T>::new(pages, 64, k);
-        layout.instructions = isa;
-        let window = Window::Count { insertions: w };
-        let mut f = Aged {
-            layout,
-            words: Words::zeroed((pages * 512) as usize).unwrap(),
-            clock: Clock::new(window, (l * pages) as u32),
-        };
-        let key = |i: u64| {
-            let mut z = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ (z >> 31)
-        };
-        let n = 2 * w;
-        let keys: Vec<u64> = (0..n + 2_000_000).map(key).collect();
-        let t = Instant::now();
-        for c in keys[..n as usize].chunks(4096) {
-            f.insert(c, Moments::Untimed).unwrap();
+        let mut sums = vec![0.0; LANES];
+        for chances in self.chances(words, phase) {
+            sums.iter_mut().zip(chances).for_each(|(sum, chance)| *sum += chance);
         }
-        let ins = t.elapsed().as_nanos() as f64 / n as f64;
-        let last = &keys[(n - w) as usize..n as usize];
-        let mut present = vec![false; 4096];
-        let (mut missing, mut fresh) = (0, 0);
-        let t = Instant::now();
-        for c in last.chunks(4096) {
-            f.query(c, Moments::Untimed, &mut present[..c.len()]).unwrap();
-            missing += present[..c.len()].iter().filter(|x| !**x).count();
-        }
-        let hit = t.elapsed().as_nanos() as f64 / w as f64;
-        let t = Instant::now();
-        for c in keys[n as usize..].chunks(4096) {
-            f.query(c, Moments::Untimed, &mut present[..c.len()]).unwrap();
-            fresh += present[..c.len()].iter().filter(|x| **x).count();
-        }
-        let miss = t.elapsed().as_nanos() as f64 / 2e6;
-        let t = Instant::now();
-        for c in keys[n as usize..].chunks(4096) {
-            f.duplicated(c, Moments::Untimed, true, &mut present[..c.len()]).unwrap();
-        }
-        let dup = t.elapsed().as_nanos() as f64 / 2e6;
-        // roof
-        let words = f.words.as_slice();
-        let lines = words.len() / 8;
-        let t = Instant::now();
-        let a = Address::of(words);
-        let mut sum = 0;
-        let mut at = [0usize; 64];
-        for i in 0..2_000_000usize {
-            let h = keys[i];
-            let word = scale(h, lines as u64) as usize * 8;
-            sum += words[at[i % 64]];
-            a.fetch(word);
-            at[i % 64] = word;
-        }
-        let roof = t.elapsed().as_nanos() as f64 / 2e6;
-        println!(
-            "{isa:?} N={N} T={T} k={k} W={w} bits={bits} missing={missing} fpr={:.2e} insert {ins:.1} hit {hit:.1} miss {miss:.1} dup {dup:.1} roof {roof:.1} {}",
-            fresh as f64 / 2e6,
-            sum & 1
-        );
-    }
-
-    #[test]
-    #[ignore]
-    fn speed() {
-        for isa in [Instructions::Avx512, Instructions::Avx2, Instructions::Portable] {
-            bench::<8, 1>(1_000_000, 21.0, 2, isa);
-            bench::<16, 2>(1_000_000, 27.0, 3, isa);
-            bench::<8, 2>(1_000_000, 17.5, 1, isa);
-        }
-        bench::<8, 1>(50_000_000, 21.0, 2, Instructions::Avx512);
-        bench::<16, 2>(50_000_000, 27.0, 3, Instructions::Avx512);
+        sums.into_iter().map(|sum| sum / (self.pages * Self::RANGE) as f64).collect()
     }
 }

@@ -1,52 +1,67 @@
-//! Lines by 64-bit words alone.
+//! Lines in sixteen pieces of 32 bits, which every processor has; compilers make vectors of them where they can.
 
-use super::kernel::Simd;
-use super::{LINE, SUBLANES};
+use std::ops::Range;
 
-/// No instructions but those that every processor has.
-pub struct Portable;
+use super::kernel::{AHEAD, GROUP, runs_of_keys};
+use super::{LINE, Lines, Phase, SUBLANES, Spot};
+use crate::bits::Address;
 
-impl Simd for Portable {
-    type Mask = [u64; LINE];
+type Mask = [u64; LINE];
 
-    #[inline(always)]
-    unsafe fn mask(seed: u32) -> Self::Mask {
-        let pair = |i: usize| {
-            let product = seed.wrapping_mul(SUBLANES[i]);
-            0x1_0000u32 << (product >> 28) | 1 << (product >> 24 & 15)
-        };
-        std::array::from_fn(|word| u64::from(pair(2 * word)) | u64::from(pair(2 * word + 1)) << 32)
+#[inline]
+fn mask(seed: u32) -> Mask {
+    let mut mask = [0; LINE];
+    for (i, constant) in SUBLANES.into_iter().enumerate() {
+        let product = seed.wrapping_mul(constant);
+        let pair = 0x1_0000u32 << (product >> 28) | 1 << (product >> 24 & 15);
+        mask[i / 2] |= u64::from(pair) << (32 * (i % 2));
     }
+    mask
+}
 
-    #[inline(always)]
-    unsafe fn complete<const LANES: usize, const LINES: usize>(
-        lines: [&[u64; LINE]; LINES],
-        masks: [Self::Mask; LINES],
-    ) -> u32 {
-        let mut missing = [0; LINE];
-        for (line, mask) in lines.into_iter().zip(masks) {
-            for i in 0..LINE {
-                missing[i] |= mask[i] & !line[i];
-            }
-        }
-        let none_missing = |lane| missing[lane / (LANES / LINE)] & bits::<LANES>(lane) == 0;
-        (0..LANES).fold(0, |complete, lane| complete | u32::from(none_missing(lane)) << lane)
+#[inline]
+fn missing(line: &[u64; LINE], mask: Mask) -> Mask {
+    let mut missing = mask;
+    for i in 0..LINE {
+        missing[i] &= !line[i];
     }
+    missing
+}
 
-    #[inline(always)]
-    unsafe fn set<const LANES: usize>(line: &mut [u64; LINE], mask: Self::Mask, lanes: u32) {
-        let mut left = lanes;
-        while left != 0 {
-            let lane = left.trailing_zeros() as usize;
-            line[lane / (LANES / LINE)] |= mask[lane / (LANES / LINE)] & bits::<LANES>(lane);
-            left &= left - 1;
-        }
+#[inline]
+fn either(a: Mask, b: Mask) -> Mask {
+    let mut either = a;
+    for i in 0..LINE {
+        either[i] |= b[i];
+    }
+    either
+}
+
+#[inline]
+fn complete<const LANES: usize>(missing: Mask) -> u32 {
+    let mut complete = 0;
+    for lane in 0..LANES {
+        let (word, bits) = lane_bits::<LANES>(lane);
+        complete |= u32::from(missing[word] & bits == 0) << lane;
+    }
+    complete
+}
+
+#[inline]
+fn set<const LANES: usize>(line: &mut [u64; LINE], mask: Mask, lanes: u32) {
+    let mut left = lanes;
+    while left != 0 {
+        let (word, bits) = lane_bits::<LANES>(left.trailing_zeros() as usize);
+        line[word] |= mask[word] & bits;
+        left &= left - 1;
     }
 }
 
-/// The bits of a lane in its word.
-#[inline(always)]
-fn bits<const LANES: usize>(lane: usize) -> u64 {
-    let per_word = LANES / LINE;
-    u64::MAX >> (64 - 64 / per_word) << (lane % per_word * (64 / per_word))
+/// The word of a line that a lane is in, and its bits there.
+#[inline]
+pub fn lane_bits<const LANES: usize>(lane: usize) -> (usize, u64) {
+    let (per_word, width) = (LANES / LINE, 64 * LINE / LANES);
+    (lane / per_word, u64::MAX >> (64 - width) << (lane % per_word * width))
 }
+
+runs_of_keys!();

@@ -14,6 +14,7 @@ pub mod equal_timers;
 pub mod fill;
 pub mod fingerprint_buffer;
 pub mod guarded_epoch;
+pub mod line;
 pub mod runs;
 pub mod slices;
 pub mod stable;
