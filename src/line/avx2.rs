@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::kernel::{AHEAD, GROUP, runs_of_keys};
+use super::kernel::{fetch_ahead, groups, runs_of_keys};
 use super::{LINE, Lines, Phase, SUBLANES, Spot};
 use crate::bits::Address;
 
