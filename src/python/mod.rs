@@ -8,6 +8,7 @@ mod filter;
 mod fingerprint_buffer;
 mod guarded_epoch;
 mod keys;
+mod layout;
 mod saving;
 mod stable;
 mod swamp;
@@ -19,8 +20,11 @@ mod whole;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::filter::{AgePartitioned, Counting, FingerprintBuffer, GuardedEpoch, Stable, Swamp, TimeLimited, Timing};
+use crate::filter::{
+    AgePartitioned, Counting, FingerprintBuffer, GuardedEpoch, InLines, Stable, Swamp, TimeLimited, Timing,
+};
 use crate::sizing::age_partitioned::Budget;
+use layout::Layout;
 use whole::Whole;
 
 /// The Python object of a filter, of its own class.
@@ -28,10 +32,14 @@ fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<P
     let kind = filter.kind();
     let base = PyClassInitializer::from(filter::Filter::new(filter));
     Ok(match kind {
-        GuardedEpoch::KIND => Py::new(py, base.add_subclass(guarded_epoch::GuardedEpochBloomFilter))?.into_any(),
+        GuardedEpoch::KIND | InLines::GUARDED_EPOCH => {
+            Py::new(py, base.add_subclass(guarded_epoch::GuardedEpochBloomFilter))?.into_any()
+        }
         TimeLimited::KIND => Py::new(py, base.add_subclass(time_limited::TimeLimitedBloomFilter))?.into_any(),
         Timing::KIND => Py::new(py, base.add_subclass(timing::TimingBloomFilter))?.into_any(),
-        AgePartitioned::KIND => Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any(),
+        AgePartitioned::KIND | InLines::AGE_PARTITIONED => {
+            Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any()
+        }
         FingerprintBuffer::KIND => Py::new(py, base.add_subclass(fingerprint_buffer::FingerprintBuffer))?.into_any(),
         Counting::KIND => Py::new(py, base.add_subclass(counting::CountingBloomFilter))?.into_any(),
         Stable::KIND => Py::new(py, base.add_subclass(stable::StableBloomFilter))?.into_any(),
