@@ -27,6 +27,8 @@
 
 mod kernel;
 mod portable;
+#[cfg(test)]
+mod tests;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -135,9 +137,9 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
     fn spot(&self, hash: u64) -> Spot<LINES> {
         let page = scale(hash, self.pages);
         let mut spot = Spot { page, lines: [0; LINES], seeds: [0; LINES] };
-        for t in 0..LINES {
-            let choice = hash.wrapping_mul(CHOICES[t]);
-            let line = (choice & 0xffff_ffff) * Self::RANGE >> 32;
+        for (t, constant) in CHOICES.into_iter().enumerate().take(LINES) {
+            let choice = hash.wrapping_mul(constant);
+            let line = (u64::from(choice as u32) * Self::RANGE) >> 32;
             spot.lines[t] = (page * PAGE_LINES + t as u64 * Self::RANGE + line) as usize;
             spot.seeds[t] = (choice >> 32) as u32;
         }

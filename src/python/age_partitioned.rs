@@ -121,7 +121,7 @@ impl AgePartitionedBloomFilter {
     /// parts : {1, 2, 4, 8}, default 8
     ///     b: bits a key sets in a block, each in its own part.
     /// pages : int, optional
-    ///     Pages of 4 KiB of a filter in lines, instead of `slice_bits`; k + l is then 8, 16 or 32, and k at most 6.
+    ///     Pages of 4 KiB of a filter in lines, instead of `slice_bits`; k + l is then 8, 16 or 32, and k at most 4.
     /// lines : {1, 2, 3, 4}, default 1
     ///     Lines of a page that a key has bits in.
     /// capacity, lateness, seed
