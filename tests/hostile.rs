@@ -11,7 +11,7 @@ use lately::format::{self, SaveError};
 use lately::sizing::swamp::Shape;
 use xxhash_rust::xxh3::xxh3_64;
 
-const GOLDEN: [&str; 16] = [
+const GOLDEN: [&str; 18] = [
     "plain",
     "lines",
     "words",
@@ -28,6 +28,8 @@ const GOLDEN: [&str; 16] = [
     "swamp",
     "counting",
     "stable",
+    "side_by_side",
+    "epochs_side_by_side",
 ];
 const HEADER: usize = 64;
 

@@ -9,6 +9,7 @@ LAYOUTS = {
     "plain": {"slice_bits": 4000},
     "lines": {"blocks": 60, "block_bits": 512, "parts": 8},
     "words": {"blocks": 400, "block_bits": 64, "parts": 4},
+    "side by side": {"pages": 3, "lines": 2},
 }
 
 
