@@ -72,7 +72,7 @@ def epochs_timed() -> lately.Filter:
 
 
 def side_by_side() -> lately.Filter:
-    f = plan(100, k=2, l=6, pages=1, lines=2, seed=6)
+    f = plan(300, k=2, l=6, pages=1, lines=1, seed=6)
     f.duplicated(np.arange(3000) % 701)
     f.insert([f"key {i}" for i in range(77)])
     return f
