@@ -18,7 +18,7 @@
 //! Turning all lanes at once would stop the stream for milliseconds. Pages turn one after the other instead: with P
 //! pages and generations of g insertions a *step* is g / P insertions, and with step s the page s mod P begins its next
 //! generation: its oldest lane is cleared and becomes the newest. Steps are the generations of the
-//! [`Clock`](crate::clock::Clock), so there is nothing to keep but the words.
+//! [`Clock`], so there is nothing to keep but the words.
 //!
 //! The promise is the same page by page. A key written in step s is in k lanes of its page, the oldest of which is
 //! cleared by turn l + 1 after s. A page turns once in P steps, so that this turn begins with step s + l P + 1 at the

@@ -4,7 +4,7 @@
 //! one is binomial. Given these loads the lanes of a line match independently, lane a with (1 - (15/16)^L)^b where b is
 //! the sub-lanes of a lane and L the load of the k generations that wrote it. Neighbouring lanes share k - 1 of them,
 //! so means are taken over all lanes of a run at once. Multiplied out, (15/16) appears to the power of a sum over
-//! generations, whose mean is a product: [`Shape::in_one_line`] is exact, and no load is ever enumerated.
+//! generations, whose mean is a product: the rate of a line is exact, and no load is ever enumerated.
 
 mod choose;
 
