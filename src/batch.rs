@@ -76,7 +76,6 @@ impl<L: Layout> Engine for Aged<L> {
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
         self.clock.check(at, true)?;
         let (layout, clock, words) = (self.layout, &mut self.clock, self.words.to_mut()?);
-        let address = Address::of(words);
         let mut i = 0;
         while i < hashes.len() {
             let (begun, run) = clock.run(at, i, hashes.len());
@@ -87,12 +86,7 @@ impl<L: Layout> Engine for Aged<L> {
                 continue;
             }
             let phase = layout.phase(clock.generation(), 0);
-            in_flight(
-                hashes,
-                i..i + run,
-                |hash| layout.fetch_newest(address, phase, hash),
-                |_, hash| layout.insert(words, phase, hash),
-            );
+            layout.insert_run(words, phase, hashes, i..i + run);
             clock.count(run as u64);
             i += run;
         }
@@ -102,17 +96,11 @@ impl<L: Layout> Engine for Aged<L> {
     fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
         self.clock.check(at, false)?;
         let (layout, words) = (self.layout, self.words.as_slice());
-        let address = Address::of(words);
         let mut i = 0;
         while i < hashes.len() {
             let (pending, run) = self.clock.pending(at, i, hashes.len());
             let phase = layout.phase(self.clock.generation(), pending);
-            in_flight(
-                hashes,
-                i..i + run,
-                |hash| layout.fetch_all(address, hash),
-                |j, hash| present[j] = layout.contains(words, phase, hash),
-            );
+            layout.query_run(words, phase, hashes, i..i + run, present);
             i += run;
         }
         Ok(())
@@ -121,33 +109,24 @@ impl<L: Layout> Engine for Aged<L> {
     fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error> {
         self.clock.check(at, true)?;
         let (layout, clock, words) = (self.layout, &mut self.clock, self.words.to_mut()?);
-        let address = Address::of(words);
         let mut i = 0;
         while i < hashes.len() {
             let (begun, run) = clock.run(at, i, hashes.len());
             age(layout, words, clock.generation(), begun);
-            let mut phase = layout.phase(clock.generation(), 0);
-            let (full, run) = (run == 0, run.max(1));
-            let mut inserted = 0;
-            in_flight(
-                hashes,
-                i..i + run,
-                |hash| layout.fetch_all(address, hash),
-                |j, hash| {
-                    seen[j] = layout.contains(words, phase, hash);
-                    if refresh || !seen[j] {
-                        if full {
-                            // Looked up while the old generation was still open; only an insertion opens the next.
-                            clock.turn();
-                            age(layout, words, clock.generation(), 1);
-                            phase = layout.phase(clock.generation(), 0);
-                        }
-                        layout.insert(words, phase, hash);
-                        inserted += 1;
-                    }
-                },
-            );
-            clock.count(inserted);
+            let phase = layout.phase(clock.generation(), 0);
+            if run == 0 {
+                // Looked up while the old generation is still open; only an insertion opens the next.
+                layout.query_run(words, phase, hashes, i..i + 1, seen);
+                if refresh || !seen[i] {
+                    clock.turn();
+                    age(layout, words, clock.generation(), 1);
+                    layout.insert(words, layout.phase(clock.generation(), 0), hashes[i]);
+                    clock.count(1);
+                }
+                i += 1;
+                continue;
+            }
+            clock.count(layout.duplicated_run(words, phase, hashes, i..i + run, refresh, seen));
             i += run;
         }
         Ok(())

@@ -92,13 +92,17 @@ impl Window {
 
     /// Keys one generation is planned for.
     pub fn keys_per_generation(self, kept: u32) -> u64 {
-        match self {
-            Self::Count { .. } => self.generation(kept),
-            Self::Time { span, capacity, .. } => {
-                let keys = u128::from(capacity) * u128::from(self.generation(kept));
-                u64::try_from(keys.div_ceil(u128::from(span))).unwrap_or(u64::MAX)
-            }
-        }
+        self.keys_in(kept, 1)
+    }
+
+    /// Keys that so many `generations` together are planned for, of which there are at most as many as are `kept`.
+    pub fn keys_in(self, kept: u32, generations: u32) -> u64 {
+        let length = u128::from(self.generation(kept)) * u128::from(generations);
+        let keys = match self {
+            Self::Count { .. } => length,
+            Self::Time { span, capacity, .. } => (u128::from(capacity) * length).div_ceil(u128::from(span)),
+        };
+        u64::try_from(keys).unwrap_or(u64::MAX)
     }
 
     /// Keys beyond the window that are still reported just before a generation ends, over those of a window: with `kept`

@@ -1,6 +1,9 @@
 //! What the engine asks of a filter's cells.
 
+use std::ops::Range;
+
 use crate::Error;
+use crate::batch::in_flight;
 use crate::bits::Address;
 use crate::clock::Clock;
 use crate::inference::Likelihood;
@@ -42,6 +45,43 @@ pub trait Layout: Copy + Send + Sync + 'static {
     fn likelihood(&self, words: &[u64], clock: &Clock) -> Option<Box<dyn Likelihood>> {
         let _ = (words, clock);
         None
+    }
+
+    /// Inserts the keys of a run, a part of the batch `hashes`, in order.
+    fn insert_run(&self, words: &mut [u64], phase: Self::Phase, hashes: &[u64], run: Range<usize>) {
+        let address = Address::of(words);
+        let fetch = |hash| self.fetch_newest(address, phase, hash);
+        in_flight(hashes, run, fetch, |_, hash| self.insert(words, phase, hash));
+    }
+
+    /// Writes to `present`, which is as long as the batch, which keys of a run the cells hold.
+    fn query_run(&self, words: &[u64], phase: Self::Phase, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
+        let address = Address::of(words);
+        let fetch = |hash| self.fetch_all(address, hash);
+        in_flight(hashes, run, fetch, |i, hash| present[i] = self.contains(words, phase, hash));
+    }
+
+    /// For each key of a run in order: writes to `seen` whether the cells hold it, then inserts it, always with
+    /// `refresh`, without it only when it was not there. Says how many it inserted.
+    fn duplicated_run(
+        &self,
+        words: &mut [u64],
+        phase: Self::Phase,
+        hashes: &[u64],
+        run: Range<usize>,
+        refresh: bool,
+        seen: &mut [bool],
+    ) -> u64 {
+        let (mut inserted, address) = (0, Address::of(words));
+        let fetch = |hash| self.fetch_all(address, hash);
+        in_flight(hashes, run, fetch, |i, hash| {
+            seen[i] = self.contains(words, phase, hash);
+            if refresh || !seen[i] {
+                self.insert(words, phase, hash);
+                inserted += 1;
+            }
+        });
+        inserted
     }
 
     /// Clears the cells that `generation` will write first, just before it opens.

@@ -11,7 +11,7 @@ use lately::format::{self, SaveError};
 use lately::sizing::swamp::Shape;
 use xxhash_rust::xxh3::xxh3_64;
 
-const GOLDEN: [&str; 21] = [
+const GOLDEN: [&str; 23] = [
     "plain",
     "lines",
     "words",
@@ -33,6 +33,8 @@ const GOLDEN: [&str; 21] = [
     "bloom",
     "bloom_in_slices",
     "generalized",
+    "side_by_side",
+    "epochs_side_by_side",
 ];
 const HEADER: usize = 64;
 
@@ -184,7 +186,7 @@ fn golden_files_are_read() {
     for name in GOLDEN {
         let bytes = golden(name);
         assert_eq!(saved(&*reread(&bytes)), bytes);
-        assert!(bytes.len() <= 4096 && try_all(&bytes));
+        assert!(bytes.len() <= 192 + 4096 && try_all(&bytes));
     }
 }
 
@@ -328,6 +330,44 @@ fn filters_of_any_parameters_are_refused_or_legal() {
         legal += usize::from(read);
     }
     assert!(legal > 1_000, "{legal} of 5,000 were filters");
+}
+
+/// The same for lines, of one to three pages.
+#[test]
+fn filters_in_lines_of_any_parameters_are_refused_or_legal() {
+    let mut random = Random(5);
+    let mut legal = 0;
+    for round in 0..1_000 {
+        let lanes = [8, 16, 32, 9][random.below(4)];
+        let (k, lines, pages) = (random.below(6) as u64, random.below(6) as u64, 1 + random.below(3) as u64);
+        let epochs = random.below(2) == 1;
+        let shape = if epochs { vec![lanes - 1, pages, lines] } else { vec![k, lanes - k, pages, lines] };
+        let timed = random.below(2) as u64;
+        let time = |number: u64| if timed == 1 { number } else { 0 };
+        let clock = [
+            timed,
+            random.number(),
+            time(random.number() >> random.below(2)),
+            time(random.number()),
+            random.number(),
+            time(random.below(2) as u64),
+            random.number(),
+        ];
+        let mut bytes = golden(if epochs { "epochs_side_by_side" } else { "side_by_side" })[..HEADER].to_vec();
+        set_word(&mut bytes, 32, 4096 * pages);
+        bytes.extend(clock.into_iter().chain(shape).flat_map(u64::to_le_bytes));
+        bytes.resize(HEADER + 128, 0);
+        let dense = random.below(3);
+        for _ in 0..512 * pages {
+            bytes.extend([random.next(), random.next() & random.next() & random.next(), !0][dense].to_le_bytes());
+        }
+        seal(&mut bytes);
+        let read = try_all(&bytes);
+        let in_range = lanes != 9 && (1..=4).contains(&lines) && (epochs || (1..=4).contains(&k));
+        assert!(!read || in_range, "round {round}: {clock:?}");
+        legal += usize::from(read);
+    }
+    assert!(legal > 100, "{legal} of 1,000 were filters");
 }
 
 /// The same for timers of any width.

@@ -37,6 +37,17 @@ def epochs(window, _, r, layout, **others):
     return plan_epochs(window, r, **layout, **others)
 
 
+def lines(window, k, l, **others):  # noqa: E741
+    """A filter in lines of 8, 16 or 32 lanes, of as many pages as l, and one to four lines per key."""
+    k = min(k, 4)
+    lanes = 8 << l % 3
+    return plan(window, k, lanes - k, pages=l, lines=1 + (k + l) % 4, **others)
+
+
+def epochs_in_lines(window, k, l, **others):  # noqa: E741
+    return plan_epochs(window, [7, 15, 31][k % 3], pages=l, lines=1 + l % 4, **others)
+
+
 def timers(window, k, l, **others):  # noqa: E741
     """A timing filter of l blocks, with timers as narrow as these allow."""
     bpt = (l + 1).bit_length()
@@ -46,7 +57,7 @@ def timers(window, k, l, **others):  # noqa: E741
 # From a window, with k and l (or r, or blocks) from a pair of small numbers.
 PLANS = {name: partial(plan, **layout) for name, layout in LAYOUTS.items()}
 PLANS |= {name: partial(epochs, layout=layout) for name, layout in EPOCHS.items()}
-PLANS |= {"timers": timers}
+PLANS |= {"lines": lines, "epochs in lines": epochs_in_lines, "timers": timers}
 COUNTED = {name: lambda make=make: make(300, 4, 6) for name, make in PLANS.items()}
 COUNTED["timers of one insertion"] = lambda: timers(300, 4, 299)
 COUNTED["fingerprints"] = lambda: lately.FingerprintBuffer.from_parameters(300, fingerprint_bits=13)
@@ -214,10 +225,10 @@ def test_no_key_of_the_last_while_is_missed(window, lateness, shape, make, refre
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("block_bits", [None, 64, 512])
-def test_keys_beyond_window_and_slack_are_reported_at_most_at_the_rate(family, block_bits):
+@pytest.mark.parametrize("layout", [{}, {"block_bits": 64}, {"block_bits": 512}, {"layout": "line"}])
+def test_keys_beyond_window_and_slack_are_reported_at_most_at_the_rate(family, layout):
     for window, fpr in [(1000, 0.05), (20_000, 0.01)]:
-        f = family(window, fpr, block_bits=block_bits)
+        f = family(window, fpr, **layout)
         n = 10 * window
         for start in range(0, n, window // 3):
             f.insert(np.arange(start, min(start + window // 3, n)))
@@ -397,6 +408,12 @@ COUNT, TIME = {"window": 1000, "fpr": 0.01}, {"window": "1min", "fpr": 0.01, "ca
         *((TIME, {"slack": s}, TypeError, "slack") for s in (100, 1.5)),
         *((COUNT, {"block_bits": b}, ValueError, "block_bits") for b in (0, -1, 1, 63, 128, 513, 2**32, 2**100)),
         *((COUNT, {"block_bits": b}, TypeError, "block_bits") for b in ("512", 512.0)),
+        *((COUNT, {"layout": x}, ValueError, "layout") for x in ("lines", "", "Line")),
+        *((COUNT, {"layout": x}, TypeError, "layout") for x in (None, 1, b"line")),
+        (COUNT, {"layout": "line", "block_bits": 512}, ValueError, "block_bits"),
+        ({"window": 1000}, {"nbytes": 4095, "layout": "line"}, ValueError, "nbytes"),
+        (COUNT, {"layout": "line", "slack": 1}, ValueError, "slack"),
+        (COUNT, {"layout": "line", "window": 2**45}, ValueError, "fpr"),
         *((COUNT, {"seed": s}, ValueError, "seed") for s in (-1, 2**64, 2**100)),
         *((COUNT, {"seed": s}, TypeError, "seed") for s in ("0", 0.0, None)),
         (COUNT, {"capacity": 5}, ValueError, "capacity"),
@@ -430,12 +447,19 @@ GIVEN_EPOCHS = {"window": 100, "r": 5, "k": 3, "segment_bits": 500}
         *(({name: x}, ValueError, name) for name in ("k", "l", "slice_bits") for x in (0, -1, 2**64, 2**100)),
         *(({name: x}, TypeError, name) for name in ("k", "l", "slice_bits") for x in (1.0, "1")),
         ({"k": 100, "l": 29}, ValueError, "k + l"),
-        ({"slice_bits": None}, ValueError, "slice_bits or blocks"),
-        ({"blocks": 5}, ValueError, "slice_bits or blocks"),
+        ({"slice_bits": None}, ValueError, "slice_bits, blocks and pages"),
+        ({"blocks": 5}, ValueError, "slice_bits, blocks and pages"),
         ({"slice_bits": None, "blocks": 0}, ValueError, "blocks"),
         ({"slice_bits": None, "blocks": 5, "block_bits": 100}, ValueError, "block_bits"),
         ({"slice_bits": None, "blocks": 5, "parts": 3}, ValueError, "parts"),
         ({"slice_bits": None, "blocks": 5, "parts": 16}, ValueError, "parts"),
+        ({"slice_bits": None, "pages": 0}, ValueError, "pages"),
+        ({"slice_bits": None, "pages": 2**27}, ValueError, "pages must lie in 1..=134217727"),
+        ({"slice_bits": None, "pages": 5, "l": 4}, ValueError, "k + l must be 8, 16 or 32"),
+        ({"slice_bits": None, "pages": 5, "k": 5, "l": 11}, ValueError, "k must lie in 1..=4"),
+        ({"slice_bits": None, "pages": 5, "lines": 5}, ValueError, "lines must lie in 1..=4"),
+        ({"slice_bits": None, "pages": 5, "lines": "1"}, TypeError, "lines"),
+        ({"pages": 5}, ValueError, "slice_bits, blocks and pages"),
         ({"slice_bits": 2**63}, ValueError, "slice_bits|2**60 bytes"),
         ({"slice_bits": 2**50}, MemoryError, "bytes"),
         ({"window": 0}, ValueError, "window"),
@@ -458,12 +482,16 @@ def test_a_parameter_of_the_paper_that_cannot_be_is_named(change, kind, name):
         ({"r": 128}, ValueError, "r must lie in 1..=127"),
         ({"k": 65}, ValueError, "k must lie in 1..=64"),
         ({"segment_bits": 2}, ValueError, "segment_bits must be at least k=3"),
-        ({"k": None}, ValueError, "k and segment_bits, or blocks"),
-        ({"segment_bits": None}, ValueError, "k and segment_bits, or blocks"),
-        ({"blocks": 5}, ValueError, "k and segment_bits, or blocks"),
+        ({"k": None}, ValueError, "k and segment_bits, blocks, and pages"),
+        ({"segment_bits": None}, ValueError, "k and segment_bits, blocks, and pages"),
+        ({"blocks": 5}, ValueError, "k and segment_bits, blocks, and pages"),
         ({"k": None, "segment_bits": None, "blocks": 0}, ValueError, "blocks"),
         ({"k": None, "segment_bits": None, "blocks": 5, "block_bits": 100}, ValueError, "block_bits"),
         ({"k": None, "segment_bits": None, "blocks": 5, "parts": 3}, ValueError, "parts"),
+        ({"k": None, "segment_bits": None, "pages": 5}, ValueError, "r must be 7, 15 or 31"),
+        ({"k": None, "segment_bits": None, "pages": 0, "r": 7}, ValueError, "pages"),
+        ({"k": None, "segment_bits": None, "pages": 5, "r": 7, "lines": 0}, ValueError, "lines"),
+        ({"pages": 5}, ValueError, "k and segment_bits, blocks, and pages"),
         ({"segment_bits": 2**63}, ValueError, "2**60 bytes"),
         ({"segment_bits": 2**50}, MemoryError, "bytes"),
         ({"window": 0}, ValueError, "window"),
@@ -490,6 +518,9 @@ BUILT = [
     {"window": np.int32(5000), "fpr": np.float32(0.01), "block_bits": np.int64(512), "seed": 2**64 - 1},
     {"window": 5000, "nbytes": 10_001},
     {"window": 5000, "nbytes": 60_000, "block_bits": 512, "slack": 5000},
+    {"window": 20_000, "fpr": 0.01, "layout": "line", "seed": 3},
+    {"window": 50_000, "nbytes": 131_071, "layout": "line", "slack": 9000},
+    {"window": "10min", "fpr": 0.01, "capacity": 30_000, "lateness": "90s", "layout": "line"},
     {"window": "10min", "fpr": 0.01, "capacity": 3000},
     {"window": timedelta(minutes=10), "fpr": 0.01, "capacity": 3000, "lateness": "90s", "slack": "15min"},
     {"window": np.timedelta64(10, "m"), "nbytes": 5000, "capacity": 3000, "lateness": "1h", "block_bits": 64},
@@ -540,9 +571,9 @@ def test_what_a_filter_says_of_itself_holds_together(family, given_):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("block_bits", [None, 64, 512])
-def test_the_rate_by_the_bits_is_the_rate_that_is_measured(family, block_bits):
-    f = family(5000, 0.02, block_bits=block_bits)
+@pytest.mark.parametrize("layout", [{}, {"block_bits": 64}, {"block_bits": 512}, {"layout": "line"}])
+def test_the_rate_by_the_bits_is_the_rate_that_is_measured(family, layout):
+    f = family(5000, 0.02, **layout)
     for n in (100, 6000, 40_000):
         f.insert(np.arange(f.inserted, n))
         rate, trials = f.false_positive_rate(), 200_000

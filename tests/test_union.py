@@ -9,6 +9,7 @@ LAYOUTS = {
     "plain": {"slice_bits": 4000},
     "lines": {"blocks": 60, "block_bits": 512, "parts": 8},
     "words": {"blocks": 400, "block_bits": 64, "parts": 4},
+    "side by side": {"pages": 3, "lines": 2},
 }
 
 
@@ -50,14 +51,14 @@ def test_an_empty_filter_changes_nothing():
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_counts_in_one_generation_lose_no_key_of_either_window(layout):
-    a, b = counted(layout), counted(layout)  # generations of 60
-    a.insert([("a", i) for i in range(1230)])
-    b.insert([("b", i) for i in range(1250)])
+    a, b = counted(layout), counted(layout)  # generations of 60, steps of 20
+    a.insert([("a", i) for i in range(1222)])
+    b.insert([("b", i) for i in range(1239)])
     union = a.union(b)
     for step in range(301):
         left = 301 - step
-        assert union.query([("a", i) for i in range(1230 - left, 1230)]).all()
-        assert union.query([("b", i) for i in range(1250 - left, 1250)]).all()
+        assert union.query([("a", i) for i in range(1222 - left, 1222)]).all()
+        assert union.query([("b", i) for i in range(1239 - left, 1239)]).all()
         union.add(("later", step))
 
 

@@ -4,13 +4,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use super::budget;
 use super::filter::Filter;
-use super::times;
 use super::whole::Whole;
-use super::wrap;
-use crate::filter::GuardedEpoch;
+use super::{Layout, budget, times, wrap};
+use crate::Error;
+use crate::filter::{self, GuardedEpoch, InLines};
 use crate::sizing::guarded_epoch::{Segment, Shape, choose};
+use crate::sizing::line::{self, Family};
 
 /// Guarded-epoch Bloom filter: fewest bits; no key of the window is missed, and old ones go an epoch at a time.
 ///
@@ -34,6 +34,9 @@ use crate::sizing::guarded_epoch::{Segment, Shape, choose};
 ///     Set all bits a key has in one segment within one block of so many bits: 512, a cache line, is several times
 ///     faster than the plain filter and takes about 1.3 bits per key more at 1 %, 4.6 at 0.1 %. The default is the
 ///     plain filter.
+/// layout : {"sliced", "line"}, default "sliced"
+///     "line" puts what all segments hold of a key side by side into one cache line, or into up to four of one page of
+///     4 KiB: many times faster, in a few bits more. A filter then has whole pages, and `block_bits` does not apply.
 /// capacity : int, optional
 ///     Keys expected within a window of time when they come fastest, needed there. More of them, if only for a part of
 ///     the window, cost accuracy, never the window.
@@ -72,8 +75,8 @@ pub struct GuardedEpochBloomFilter;
 #[pymethods]
 impl GuardedEpochBloomFilter {
     #[new]
-    #[pyo3(signature = (window, fpr=None, *, nbytes=None, slack=None, block_bits=None, capacity=None, lateness=None, seed=Whole::new(0)),
-        text_signature = "(window, fpr=None, *, nbytes=None, slack=None, block_bits=None, capacity=None, lateness=None, seed=0)")]
+    #[pyo3(signature = (window, fpr=None, *, nbytes=None, slack=None, block_bits=None, layout=Layout::Sliced, capacity=None, lateness=None, seed=Whole::new(0)),
+        text_signature = "(window, fpr=None, *, nbytes=None, slack=None, block_bits=None, layout='sliced', capacity=None, lateness=None, seed=0)")]
     #[allow(clippy::too_many_arguments, reason = "the constructor's keywords")]
     fn new(
         py: Python<'_>,
@@ -82,6 +85,7 @@ impl GuardedEpochBloomFilter {
         nbytes: Option<Whole>,
         slack: Option<&Bound<'_, PyAny>>,
         block_bits: Option<Whole>,
+        layout: Layout,
         capacity: Option<Whole>,
         lateness: Option<&Bound<'_, PyAny>>,
         seed: Whole,
@@ -91,8 +95,19 @@ impl GuardedEpochBloomFilter {
         let budget = budget(fpr, nbytes)?;
         let block_bits = block_bits.map(|bits| bits.within("block_bits")).transpose()?;
         let seed = seed.within("seed")?;
-        let filter = py.detach(|| GuardedEpoch::new(choose(window, budget, slack, block_bits)?, window, seed))?;
-        Ok(PyClassInitializer::from(Filter::new(Box::new(filter))).add_subclass(Self))
+        layout.check(block_bits)?;
+        let filter = py.detach(|| -> Result<Box<dyn filter::Filter>, Error> {
+            Ok(match layout {
+                Layout::Sliced => {
+                    Box::new(GuardedEpoch::new(choose(window, budget, slack, block_bits)?, window, seed)?)
+                }
+                Layout::Line => {
+                    let family = Family::GuardedEpoch;
+                    Box::new(InLines::new(family, line::choose(window, budget, slack, family)?, window, seed)?)
+                }
+            })
+        })?;
+        Ok(PyClassInitializer::from(Filter::new(filter)).add_subclass(Self))
     }
 
     /// A filter with the parameters of the paper.
@@ -113,6 +128,10 @@ impl GuardedEpochBloomFilter {
     ///     Bits of a block.
     /// parts : {1, 2, 4, 8}, default 8
     ///     Bits a key sets in a block, each in its own part.
+    /// pages : int, optional
+    ///     Pages of 4 KiB of a filter in lines, instead of `k` and `segment_bits`; r is then 7, 15 or 31.
+    /// lines : {1, 2, 3, 4}, default 1
+    ///     Lines of a page that a key has bits in.
     /// capacity, lateness, seed
     ///     As in the constructor.
     ///
@@ -131,8 +150,8 @@ impl GuardedEpochBloomFilter {
     /// >>> f.slack, round(f.fpr, 4)
     /// (2500, 0.0228)
     #[classmethod]
-    #[pyo3(signature = (window, r, *, k=None, segment_bits=None, blocks=None, block_bits=Whole::new(512), parts=Whole::new(8), capacity=None, lateness=None, seed=Whole::new(0)),
-        text_signature = "($cls, window, r, *, k=None, segment_bits=None, blocks=None, block_bits=512, parts=8, capacity=None, lateness=None, seed=0)")]
+    #[pyo3(signature = (window, r, *, k=None, segment_bits=None, blocks=None, block_bits=Whole::new(512), parts=Whole::new(8), pages=None, lines=Whole::new(1), capacity=None, lateness=None, seed=Whole::new(0)),
+        text_signature = "($cls, window, r, *, k=None, segment_bits=None, blocks=None, block_bits=512, parts=8, pages=None, lines=1, capacity=None, lateness=None, seed=0)")]
     #[allow(clippy::too_many_arguments, reason = "the constructor's keywords")]
     fn from_parameters(
         class: &Bound<'_, PyType>,
@@ -143,22 +162,31 @@ impl GuardedEpochBloomFilter {
         blocks: Option<Whole>,
         block_bits: Whole,
         parts: Whole,
+        pages: Option<Whole>,
+        lines: Whole,
         capacity: Option<Whole>,
         lateness: Option<&Bound<'_, PyAny>>,
         seed: Whole,
     ) -> PyResult<Py<PyAny>> {
         let py = class.py();
         let window = times::window(window, capacity, lateness)?.check()?;
-        let segment = match (k, segment_bits, blocks) {
-            (Some(k), Some(bits), None) => Segment::Bloom { bits: bits.within("segment_bits")?, k: k.within("k")? },
-            (None, None, Some(blocks)) => Segment::Blocks {
+        let (r, seed) = (r.within("r")?, seed.within("seed")?);
+        let segment = match (k, segment_bits, blocks, pages) {
+            (None, None, None, Some(pages)) => {
+                let shape = line::Shape::guarded_epoch(r, pages.within("pages")?, lines.within("lines")?)?;
+                let filter = py.detach(|| InLines::new(Family::GuardedEpoch, shape, window, seed))?;
+                return wrap(py, Box::new(filter));
+            }
+            (Some(k), Some(bits), None, None) => {
+                Segment::Bloom { bits: bits.within("segment_bits")?, k: k.within("k")? }
+            }
+            (None, None, Some(blocks), None) => Segment::Blocks {
                 blocks: blocks.within("blocks")?,
                 block_bits: block_bits.within("block_bits")?,
                 parts: parts.within("parts")?,
             },
-            _ => return Err(PyValueError::new_err("give k and segment_bits, or blocks, and not both")),
+            _ => return Err(PyValueError::new_err("give one of k and segment_bits, blocks, and pages")),
         };
-        let (r, seed) = (r.within("r")?, seed.within("seed")?);
         let filter = py.detach(|| GuardedEpoch::new(Shape::new(r, segment)?, window, seed))?;
         wrap(py, Box::new(filter))
     }

@@ -11,6 +11,7 @@ mod generalized;
 mod guarded_epoch;
 mod inference;
 mod keys;
+mod layout;
 mod learned;
 mod saving;
 mod stable;
@@ -24,9 +25,11 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::filter::{
-    AgePartitioned, Bloom, Counting, FingerprintBuffer, Generalized, GuardedEpoch, Stable, Swamp, TimeLimited, Timing,
+    AgePartitioned, Bloom, Counting, FingerprintBuffer, Generalized, GuardedEpoch, InLines, Stable, Swamp, TimeLimited,
+    Timing,
 };
 use crate::sizing::age_partitioned::Budget;
+use layout::Layout;
 use whole::Whole;
 
 /// The Python object of a filter, of its own class.
@@ -34,10 +37,14 @@ fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<P
     let kind = filter.kind();
     let base = PyClassInitializer::from(filter::Filter::new(filter));
     Ok(match kind {
-        GuardedEpoch::KIND => Py::new(py, base.add_subclass(guarded_epoch::GuardedEpochBloomFilter))?.into_any(),
+        GuardedEpoch::KIND | InLines::GUARDED_EPOCH => {
+            Py::new(py, base.add_subclass(guarded_epoch::GuardedEpochBloomFilter))?.into_any()
+        }
         TimeLimited::KIND => Py::new(py, base.add_subclass(time_limited::TimeLimitedBloomFilter))?.into_any(),
         Timing::KIND => Py::new(py, base.add_subclass(timing::TimingBloomFilter))?.into_any(),
-        AgePartitioned::KIND => Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any(),
+        AgePartitioned::KIND | InLines::AGE_PARTITIONED => {
+            Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any()
+        }
         Bloom::KIND => Py::new(py, base.add_subclass(bloom::BloomFilter))?.into_any(),
         FingerprintBuffer::KIND => Py::new(py, base.add_subclass(fingerprint_buffer::FingerprintBuffer))?.into_any(),
         Counting::KIND => Py::new(py, base.add_subclass(counting::CountingBloomFilter))?.into_any(),

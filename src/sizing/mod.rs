@@ -17,6 +17,7 @@ pub mod fingerprint_buffer;
 pub mod generalized;
 pub mod growing;
 pub mod guarded_epoch;
+pub mod line;
 pub mod runs;
 pub mod slices;
 pub mod stable;

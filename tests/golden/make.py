@@ -2,7 +2,7 @@
 
 ``python tests/golden/make.py`` writes them anew. That is right only together with a new version of the format or a new
 number of the key scheme, or for a kind of filter that is not here yet: files that users saved do not change either.
-Parameters are given, not found: better sizing changes no byte. At most 4 KiB each.
+Parameters are given, not found: better sizing changes no byte. At most 4 KiB of cells each.
 """
 
 import json
@@ -66,6 +66,20 @@ def epochs_in_lines() -> lately.Filter:
 
 def epochs_timed() -> lately.Filter:
     f = epochs_plan("10min", r=5, blocks=60, block_bits=64, parts=4, capacity=200, lateness="30s", seed=1)
+    i = np.arange(700)
+    f.insert(i, at=np.datetime64(1_700_000_000_123_456_789, "ns") + (4 * i - 29 * (i % 2)) * np.timedelta64(1, "s"))
+    return f
+
+
+def side_by_side() -> lately.Filter:
+    f = plan(300, k=2, l=6, pages=1, lines=1, seed=6)
+    f.duplicated(np.arange(3000) % 701)
+    f.insert([f"key {i}" for i in range(77)])
+    return f
+
+
+def epochs_side_by_side() -> lately.Filter:
+    f = epochs_plan("10min", r=15, pages=1, lines=3, capacity=200, lateness="30s", seed=2**64 - 1)
     i = np.arange(700)
     f.insert(i, at=np.datetime64(1_700_000_000_123_456_789, "ns") + (4 * i - 29 * (i % 2)) * np.timedelta64(1, "s"))
     return f
@@ -175,7 +189,8 @@ TIME_LIMITED = (limited,)
 EXACT = (fingerprints, swamp, counting)
 DECAYING = (stable, generalized)
 ENDLESS = (bloom, bloom_in_slices)
-MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED + EXACT + DECAYING + ENDLESS
+IN_LINES = (side_by_side, epochs_side_by_side)
+MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED + EXACT + DECAYING + ENDLESS + IN_LINES
 FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in MADE}
 
 

@@ -1,0 +1,380 @@
+//! The line layout: what all generations hold of a key lies side by side in one cache line, or in a few of one page.
+//!
+//! A line of 512 bits has a lane for every generation: 8 lanes of 64 bits, 16 of 32 or 32 of 16. A lane is cut into
+//! sub-lanes of 16 bits, and a key sets one bit in each. An insertion writes the k newest lanes, and a key is there when
+//! k lanes in a row, counted by age, have its bits: the age-partitioned filter (paper 1) whose slices share their
+//! blocks, and with k = 1 the guarded-epoch filter (paper 2). A query reads one line where slices apart cost k + l.
+//!
+//! The bits of a key in all lanes of a line are one mask, made by multiplying 32 bits of its hash with constants of the
+//! sub-lanes, and one comparison with it answers for every generation at once. Each lane has constants of its own: with
+//! the same positions in all, two keys that collide do so in each of the k lanes, and k = 2 reported five times as many
+//! (5e-2 in place of 1.04e-2 at 21 bits per key). Two keys of a line have the same mask with chance 2^-32.
+//!
+//! With several lines per key all are of one page of 4 KiB, which costs one entry of the translation buffer, and each is
+//! of a range of its own there, so that they differ.
+//!
+//! # How it ages
+//!
+//! Turning all lanes at once would stop the stream for milliseconds. Pages turn one after the other instead: with P
+//! pages and generations of g insertions a *step* is g / P insertions, and with step s the page s mod P begins its next
+//! generation: its oldest lane is cleared and becomes the newest. Steps are the generations of the
+//! [`Clock`], so there is nothing to keep but the words.
+//!
+//! The promise is the same page by page. A key written in step s is in k lanes of its page, the oldest of which is
+//! cleared by turn l + 1 after s. A page turns once in P steps, so that this turn begins with step s + l P + 1 at the
+//! earliest: as long as the l P steps after s last, the k lanes are there. That is what any filter here promises that
+//! keeps l P generations.
+
+mod kernel;
+mod portable;
+#[cfg(test)]
+mod tests;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
+use std::ops::Range;
+
+use crate::Error;
+use crate::batch::{Aged, Engine};
+use crate::bits::{Address, has_run, odd_constants, ones, scale};
+use crate::clock::Clock;
+use crate::layout::Layout;
+use crate::sizing::line::{PAGE_LINES, SUBLANE_BITS, Shape};
+use crate::sizing::runs;
+use crate::words::Words;
+
+/// Words of a cache line.
+const LINE: usize = 8;
+
+/// For each line of a key, what its hash is multiplied with: the high half of the product makes the mask, the low half
+/// chooses the line.
+static CHOICES: [u64; 4] = odd_constants(0);
+/// For each two sub-lanes of a line, what the 32 bits of a mask are multiplied with: of the product the highest four
+/// bits choose in the upper, the next four in the lower.
+static SUBLANES: [u32; 16] = {
+    let (constants, mut high, mut i) = (odd_constants::<16>(8), [0; 16], 0);
+    while i < 16 {
+        high[i] = (constants[i] >> 32) as u32 | 1;
+        i += 1;
+    }
+    high
+};
+
+/// Pages of lines of `LANES` lanes, of which a key has `LINES`.
+#[derive(Clone, Copy)]
+pub struct Lines<const LANES: usize, const LINES: usize> {
+    pages: u64,
+    /// Lanes written.
+    k: u32,
+    instructions: Instructions,
+}
+
+/// What the processor can do, looked up once per filter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Instructions {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Instructions {
+    /// All that the processor has, the best last.
+    fn available() -> Vec<Self> {
+        #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut, reason = "nothing to add"))]
+        let mut available = vec![Self::Portable];
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::is_x86_feature_detected as has;
+            let bmi = has!("bmi1") && has!("bmi2");
+            if bmi && has!("avx2") {
+                available.push(Self::Avx2);
+            }
+            if bmi && has!("avx512f") && has!("avx512bw") {
+                available.push(Self::Avx512);
+            }
+        }
+        available
+    }
+
+    fn best() -> Self {
+        *Self::available().last().expect("every processor has the portable ones")
+    }
+}
+
+/// Which lane is newest, page by page, and which lanes are still kept.
+#[derive(Clone, Copy)]
+pub struct Phase {
+    /// The last page that has begun the generation `newest` is the lane of; those behind it are one lane back.
+    turned: u64,
+    newest: u32,
+    /// Turns of every page to come before the moment of a query, and pages after `turned` that have one more.
+    turns: u64,
+    more: u64,
+}
+
+/// Where one key's bits are: its page, its lines, and what its bits there are made from.
+#[derive(Clone, Copy)]
+struct Spot<const LINES: usize> {
+    page: u64,
+    lines: [usize; LINES],
+    seeds: [u32; LINES],
+}
+
+impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
+    /// Lines of a page that a key chooses one of its own from.
+    const RANGE: u64 = PAGE_LINES / LINES as u64;
+
+    fn new(pages: u64, k: u32) -> Self {
+        Self { pages, k, instructions: Instructions::best() }
+    }
+
+    #[inline(always)]
+    fn spot(&self, hash: u64) -> Spot<LINES> {
+        let page = scale(hash, self.pages);
+        let mut spot = Spot { page, lines: [0; LINES], seeds: [0; LINES] };
+        for (t, constant) in CHOICES.into_iter().enumerate().take(LINES) {
+            let choice = hash.wrapping_mul(constant);
+            let line = (u64::from(choice as u32) * Self::RANGE) >> 32;
+            spot.lines[t] = (page * PAGE_LINES + t as u64 * Self::RANGE + line) as usize;
+            spot.seeds[t] = (choice >> 32) as u32;
+        }
+        spot
+    }
+
+    #[inline(always)]
+    fn fetch(&self, words: Address, hash: u64) {
+        for line in self.spot(hash).lines {
+            words.fetch(line * LINE);
+        }
+    }
+
+    /// The lane of a page that an insertion writes first.
+    #[inline(always)]
+    fn newest(&self, phase: Phase, page: u64) -> u32 {
+        (phase.newest + u32::from(page > phase.turned)) % LANES as u32
+    }
+
+    /// The lanes of a page that an insertion writes, a bit each.
+    #[inline(always)]
+    fn written(&self, phase: Phase, page: u64) -> u32 {
+        let lanes = ((1u64 << self.k) - 1) << self.newest(phase, page);
+        (lanes | lanes >> LANES) as u32 & (u32::MAX >> (32 - LANES))
+    }
+
+    /// Whether a key is there that has all of its bits in these lanes of its page, a bit each.
+    #[inline(always)]
+    fn reported(&self, phase: Phase, page: u64, lanes: u32) -> bool {
+        has_run(u64::from(self.by_age(phase, page, lanes)), self.k)
+    }
+
+    /// Lanes by age, the newest first, out of lanes by place: those that are kept.
+    #[inline(always)]
+    fn by_age(&self, phase: Phase, page: u64, lanes: u32) -> u32 {
+        let lanes = u64::from(lanes);
+        let by_age = (lanes | lanes << LANES) >> self.newest(phase, page) & (u64::MAX >> (64 - LANES));
+        if phase.turns == 0 && phase.more == 0 {
+            return by_age as u32;
+        }
+        by_age as u32 & self.kept(phase, page)
+    }
+
+    /// The ages that will be kept at the moment of a query in the future.
+    #[cold]
+    fn kept(&self, phase: Phase, page: u64) -> u32 {
+        let behind = (page + self.pages - phase.turned - 1) % self.pages;
+        let turns = phase.turns + u64::from(behind < phase.more);
+        ones((LANES as u64).saturating_sub(turns) as u32) as u32
+    }
+
+    /// Each line of the words, with the lane that is newest in its page.
+    fn lines<'a>(&self, words: &'a [u64], phase: Phase) -> impl Iterator<Item = (&'a [u64; LINE], u32)> {
+        let newest = move |line: usize| self.newest(phase, line as u64 / PAGE_LINES);
+        words.as_chunks().0.iter().enumerate().map(move |(i, line)| (line, newest(i)))
+    }
+
+    /// For a sample of all that a fresh key could choose, every line in it as often: its chance to match by age.
+    fn chances(&self, words: &[u64], phase: Phase) -> impl Iterator<Item = [f64; LANES]> {
+        let lines = words.as_chunks::<LINE>().0;
+        (0..self.pages * Self::RANGE).map(move |choice| {
+            let (page, first) = (choice / Self::RANGE, choice % Self::RANGE);
+            let newest = self.newest(phase, page) as usize;
+            std::array::from_fn(|age| {
+                let (word, bits) = portable::lane_bits::<LANES>((newest + age) % LANES);
+                let line = |t: u64| &lines[(page * PAGE_LINES + t * Self::RANGE + first) as usize];
+                (0..LINES as u64)
+                    .map(|t| sublanes_match((line(t)[word] & bits) >> bits.trailing_zeros(), bits))
+                    .product()
+            })
+        })
+    }
+
+    /// Chance that a fresh key is reported: given the bits, lanes match independently.
+    fn false_positive_rate(&self, words: &[u64], generation: i64) -> f64 {
+        let rates = self.chances(words, self.phase(generation, 0)).map(|r| runs::false_positive_rate(self.k, &r));
+        rates.sum::<f64>() / (self.pages * Self::RANGE) as f64
+    }
+}
+
+/// Chance that a random bit of each of the sub-lanes of a lane, which has as many bits as `mask`, is set.
+fn sublanes_match(lane: u64, mask: u64) -> f64 {
+    let share = |sublane: u32| {
+        let bits = lane >> (SUBLANE_BITS * sublane) & ((1 << SUBLANE_BITS) - 1);
+        f64::from(bits.count_ones()) / f64::from(SUBLANE_BITS)
+    };
+    (0..mask.count_ones() / SUBLANE_BITS).map(share).product()
+}
+
+/// Calls a method of [`Lines`] as the shape has it.
+macro_rules! of_shape {
+    ($shape:expr, $lines:ident => $call:expr) => {
+        of_shape!($shape, $lines => $call, [8, 1] [8, 2] [8, 3] [8, 4] [16, 1] [16, 2] [16, 3] [16, 4] [32, 1] [32, 2]
+            [32, 3] [32, 4])
+    };
+    ($shape:expr, $lines:ident => $call:expr, $([$lanes:literal, $per_key:literal])*) => {
+        match ($shape.lanes, $shape.lines) {
+            $(($lanes, $per_key) => {
+                let $lines = Lines::<$lanes, $per_key>::new($shape.pages, $shape.k);
+                $call
+            })*
+            _ => unreachable!("a shape has no other lanes and lines"),
+        }
+    };
+}
+
+/// Lines of a shape, with what ages them.
+pub fn aged(shape: Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
+    of_shape!(shape, layout => Box::new(Aged { layout, words, clock }))
+}
+
+/// Chance that a fresh key is reported by the lines of a shape, from the bits as they are.
+pub fn false_positive_rate(shape: Shape, engine: &dyn Engine) -> f64 {
+    of_shape!(shape, lines => lines.false_positive_rate(engine.words().as_slice(), engine.clock().generation()))
+}
+
+impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
+    type Phase = Phase;
+
+    /// Steps until every page has turned all of its lanes.
+    fn generations(&self) -> u64 {
+        LANES as u64 * self.pages
+    }
+
+    fn phase(&self, generation: i64, pending: u64) -> Phase {
+        let pages = i128::from(self.pages);
+        let turns = i128::from(generation).div_euclid(pages);
+        Phase {
+            turned: i128::from(generation).rem_euclid(pages) as u64,
+            newest: (-turns).rem_euclid(LANES as i128) as u32,
+            turns: pending / self.pages,
+            more: pending % self.pages,
+        }
+    }
+
+    #[inline(always)]
+    fn fetch_newest(&self, words: Address, _phase: Phase, hash: u64) {
+        self.fetch(words, hash);
+    }
+
+    #[inline(always)]
+    fn fetch_all(&self, words: Address, hash: u64) {
+        self.fetch(words, hash);
+    }
+
+    fn insert(&self, words: &mut [u64], phase: Phase, hash: u64) {
+        self.insert_run(words, phase, &[hash], 0..1);
+    }
+
+    fn contains(&self, words: &[u64], phase: Phase, hash: u64) -> bool {
+        let mut present = [false];
+        self.query_run(words, phase, &[hash], 0..1, &mut present);
+        present[0]
+    }
+
+    fn insert_run(&self, words: &mut [u64], phase: Phase, hashes: &[u64], run: Range<usize>) {
+        match self.instructions {
+            Instructions::Portable => portable::insert(self, words, phase, hashes, run),
+            // SAFETY: the processor has the instructions, or they were not among the available ones.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2 => unsafe { avx2::insert(self, words, phase, hashes, run) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx512 => unsafe { avx512::insert(self, words, phase, hashes, run) },
+        }
+    }
+
+    fn query_run(&self, words: &[u64], phase: Phase, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
+        match self.instructions {
+            Instructions::Portable => portable::query(self, words, phase, hashes, run, present),
+            // SAFETY: the processor has the instructions, or they were not among the available ones.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2 => unsafe { avx2::query(self, words, phase, hashes, run, present) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx512 => unsafe { avx512::query(self, words, phase, hashes, run, present) },
+        }
+    }
+
+    fn duplicated_run(
+        &self,
+        words: &mut [u64],
+        phase: Phase,
+        hashes: &[u64],
+        run: Range<usize>,
+        refresh: bool,
+        seen: &mut [bool],
+    ) -> u64 {
+        match self.instructions {
+            Instructions::Portable => portable::duplicated(self, words, phase, hashes, run, refresh, seen),
+            // SAFETY: the processor has the instructions, or they were not among the available ones.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2 => unsafe { avx2::duplicated(self, words, phase, hashes, run, refresh, seen) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx512 => unsafe { avx512::duplicated(self, words, phase, hashes, run, refresh, seen) },
+        }
+    }
+
+    /// Turns one page.
+    fn open(&self, words: &mut [u64], generation: i64) {
+        let phase = self.phase(generation, 0);
+        let (word, bits) = portable::lane_bits::<LANES>(phase.newest as usize);
+        let first = (phase.turned * PAGE_LINES) as usize;
+        for line in &mut words.as_chunks_mut::<LINE>().0[first..first + PAGE_LINES as usize] {
+            line[word] &= !bits;
+        }
+    }
+
+    fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {
+        for (word, other) in words.iter_mut().zip(others) {
+            *word |= other;
+        }
+        Ok(())
+    }
+
+    fn fill(&self, words: &[u64], phase: Phase) -> Vec<f64> {
+        let mut ones = vec![0; LANES];
+        for (line, newest) in self.lines(words, phase) {
+            for (age, ones) in ones.iter_mut().enumerate() {
+                let (word, bits) = portable::lane_bits::<LANES>((newest as usize + age) % LANES);
+                *ones += u64::from((line[word] & bits).count_ones());
+            }
+        }
+        let bits_of_a_lane = 64 * words.len() as u64 / LANES as u64;
+        ones.into_iter().map(|ones| ones as f64 / bits_of_a_lane as f64).collect()
+    }
+
+    /// Lanes of a line match together more often than these say, since they share keys: see
+    /// [`false_positive_rate`].
+    fn match_rates(&self, words: &[u64], phase: Phase) -> Vec<f64> {
+        let mut sums = vec![0.0; LANES];
+        for chances in self.chances(words, phase) {
+            sums.iter_mut().zip(chances).for_each(|(sum, chance)| *sum += chance);
+        }
+        sums.into_iter().map(|sum| sum / (self.pages * Self::RANGE) as f64).collect()
+    }
+}

@@ -1,0 +1,67 @@
+//! Lines in sixteen pieces of 32 bits, which every processor has; compilers make vectors of them where they can.
+
+use std::ops::Range;
+
+use super::kernel::{fetch_ahead, groups, runs_of_keys};
+use super::{LINE, Lines, Phase, SUBLANES, Spot};
+use crate::bits::Address;
+
+type Mask = [u64; LINE];
+
+#[inline]
+fn mask(seed: u32) -> Mask {
+    let mut mask = [0; LINE];
+    for (i, constant) in SUBLANES.into_iter().enumerate() {
+        let product = seed.wrapping_mul(constant);
+        let pair = 0x1_0000u32 << (product >> 28) | 1 << (product >> 24 & 15);
+        mask[i / 2] |= u64::from(pair) << (32 * (i % 2));
+    }
+    mask
+}
+
+#[inline]
+fn missing(line: &[u64; LINE], mask: Mask) -> Mask {
+    let mut missing = mask;
+    for i in 0..LINE {
+        missing[i] &= !line[i];
+    }
+    missing
+}
+
+#[inline]
+fn either(a: Mask, b: Mask) -> Mask {
+    let mut either = a;
+    for i in 0..LINE {
+        either[i] |= b[i];
+    }
+    either
+}
+
+#[inline]
+fn complete<const LANES: usize>(missing: Mask) -> u32 {
+    let mut complete = 0;
+    for lane in 0..LANES {
+        let (word, bits) = lane_bits::<LANES>(lane);
+        complete |= u32::from(missing[word] & bits == 0) << lane;
+    }
+    complete
+}
+
+#[inline]
+fn set<const LANES: usize>(line: &mut [u64; LINE], mask: Mask, lanes: u32) {
+    let mut left = lanes;
+    while left != 0 {
+        let (word, bits) = lane_bits::<LANES>(left.trailing_zeros() as usize);
+        line[word] |= mask[word] & bits;
+        left &= left - 1;
+    }
+}
+
+/// The word of a line that a lane is in, and its bits there.
+#[inline]
+pub fn lane_bits<const LANES: usize>(lane: usize) -> (usize, u64) {
+    let (per_word, width) = (LANES / LINE, 64 * LINE / LANES);
+    (lane / per_word, u64::MAX >> (64 - width) << (lane % per_word * width))
+}
+
+runs_of_keys!();

@@ -1,0 +1,200 @@
+//! The promise of the line layout: no key of the window missing at any phase of the cursor through three turns of all
+//! pages, exactly as many insertions retained as stated, and neither more nor fewer false positives than the sizing says.
+//!
+//! Each check is a function that says what is wrong, so that it can be shown to fail.
+
+mod common;
+
+use common::{insert, key, present};
+use lately::clock::{Moments, Window};
+use lately::filter::{Filter, InLines};
+use lately::sizing::age_partitioned::Budget;
+use lately::sizing::line::{Family, Shape, choose};
+
+const fn count(insertions: u64) -> Window {
+    Window::Count { insertions }
+}
+
+fn filter(shape: Shape, window: Window) -> InLines {
+    InLines::new(Family::AgePartitioned, shape, window, 0).unwrap()
+}
+
+/// The last `window` keys, through three turns of all pages of a filter made for `promised`.
+fn check_window(shape: Shape, promised: u64, window: u64) -> Result<(), String> {
+    let step = count(promised).generation(shape.kept());
+    let turns = 3 * u64::from(shape.lanes) * shape.pages * step;
+    common::check_window(&mut filter(shape, count(promised)), window, step, turns + 1)
+        .map_err(|error| format!("{shape:?}: {error}"))
+}
+
+#[test]
+fn no_key_of_the_window_is_ever_missing() {
+    for family in [Family::AgePartitioned, Family::GuardedEpoch] {
+        for (window, rate) in [(1, 0.1), (7, 1e-3), (1000, 0.01), (5000, 1e-5), (30_011, 0.01)] {
+            check_window(choose(count(window), Budget::Rate(rate), None, family).unwrap(), window, window).unwrap();
+        }
+    }
+    // Steps of one insertion, of a few, and of many; one page, and more than a window has keys.
+    for (k, l, lines) in [(1, 7, 1), (2, 6, 2), (4, 4, 3), (3, 13, 1), (4, 12, 4), (1, 31, 3), (4, 28, 2)] {
+        for (window, pages) in [(300, 1), (300, 7), (100, 120), (2000, 3)] {
+            check_window(Shape::age_partitioned(k, l, pages, lines).unwrap(), window, window).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_check_of_the_window_fails_when_one_step_too_many_is_promised() {
+    for (window, pages) in [(1000_u64, 1), (3000, 5), (30_011, 20)] {
+        let shape = Shape::age_partitioned(2, 6, pages, 1).unwrap();
+        // As if another step were kept: steps are then too short by a share of 1 / (l P + 1).
+        let short = window.div_ceil(u64::from(shape.kept()) + 1);
+        assert!(short < count(window).generation(shape.kept()), "short by an insertion at least");
+        check_window(shape, short * u64::from(shape.kept()) + 1, window).unwrap_err();
+    }
+}
+
+/// With hardly a key in a line nothing is reported by chance: what is reported is what is retained.
+#[test]
+fn the_retained_insertions_are_those_stated() {
+    for (k, l, lines, window, pages) in [(1, 7, 2, 71, 2), (2, 6, 2, 120, 3), (3, 13, 4, 79, 1), (2, 14, 3, 400, 5)] {
+        let shape = Shape::age_partitioned(k, l, pages, lines).unwrap();
+        let mut filter = filter(shape, count(window));
+        let step = count(window).generation(shape.kept());
+        let full = step * u64::from(shape.lanes) * pages;
+        // How long each key is reported after its insertion, of those of one round of the pages.
+        let ages: Vec<u64> = (0..full / u64::from(shape.lanes))
+            .map(|phase| {
+                let mut filter = filter.clone();
+                insert(&mut filter, &(0..full + phase).map(|i| key(1, i)).collect::<Vec<_>>());
+                insert(&mut filter, &[key(0, phase)]);
+                let gone = |&n: &u64| {
+                    insert(&mut filter, &[key(2, n)]);
+                    present(&filter, &[key(0, phase)]) == 0
+                };
+                (1..2 * full).find(gone).unwrap() - 1
+            })
+            .collect();
+        let (least, most) = (*ages.iter().min().unwrap(), *ages.iter().max().unwrap());
+        assert!(least >= step * u64::from(shape.kept()) && least + 1 >= window, "{least}");
+        // A key is reported for its own sake until its page has turned l + 1 times.
+        assert!(most < step * u64::from(shape.kept() + pages as u32), "{most}");
+        insert(&mut filter, &[key(0, 0)]);
+        assert_eq!(filter.slack(), full - window);
+    }
+}
+
+#[test]
+fn a_window_of_time_retains_what_it_says_and_ends_with_the_moment_asked_for() {
+    let (span, lateness, pages) = (1000_u64, 130, 5);
+    let window = Window::Time { span, lateness, capacity: 10 };
+    let shape = Shape::age_partitioned(2, 6, pages, 2).unwrap();
+    let step = window.generation(shape.kept()) as i64;
+    let last_reported = |stream: u64, inserted: i64| {
+        let mut filter = filter(shape, window);
+        let keys = [key(stream, 0)];
+        filter.engine_mut().insert(&keys, Moments::At(inserted)).unwrap();
+        let asked = |filter: &InLines, age: i64| {
+            let mut present = [false];
+            filter.engine().query(&keys, Moments::At(inserted + age), &mut present).unwrap();
+            present[0]
+        };
+        let last = (0..3 * span as i64).take_while(|&age| asked(&filter, age)).count() as i64 - 1;
+        assert!((last + 1..3 * span as i64).all(|age| !asked(&filter, age)), "gone for good");
+        // A query in the future sees what is there once that future has come.
+        for age in [last, last + 1] {
+            let mut later = filter.clone();
+            later.engine_mut().insert(&[key(99, 9)], Moments::At(inserted + age)).unwrap();
+            assert_eq!(asked(&later, age), age == last, "{age}");
+        }
+        last
+    };
+    let kept = i64::from(shape.kept());
+    let mut ages: Vec<i64> =
+        (0..60).flat_map(|s| [0, step / 2, step - 1].map(|at| last_reported(s, 37 * step + at))).collect();
+    ages.sort_unstable();
+    assert!(ages[0] >= kept * step && ages[0] >= (span + lateness) as i64, "{}", ages[0]);
+    assert!(ages[ages.len() - 1] < (kept + pages as i64) * step, "{}", ages[ages.len() - 1]);
+}
+
+/// Share of fresh keys reported, at all phases of one turn of a filter that has turned once.
+fn measure(shape: Shape, window: u64, trials: u64) -> (f64, f64) {
+    let mut filter = filter(shape, count(window));
+    let generation = shape.keys_per_generation(count(window));
+    let turns = generation * u64::from(shape.lanes);
+    insert(&mut filter, &(0..turns).map(|i| key(0, i)).collect::<Vec<_>>());
+    let (mut reported, mut now) = (0, 0.0);
+    for phase in 0..8 {
+        let more: Vec<u64> = (0..generation / 8).map(|i| key(1 + phase, i)).collect();
+        insert(&mut filter, &more);
+        let fresh: Vec<u64> = (0..trials / 8).map(|i| key(100 + phase, i)).collect();
+        reported += present(&filter, &fresh);
+        now += filter.false_positive_rate() / 8.0;
+    }
+    (reported as f64 / trials as f64, now)
+}
+
+const RATED: [(u32, u32, u32, f64); 8] = [
+    (2, 6, 1, 21.0),
+    (3, 5, 1, 22.0),
+    (1, 7, 2, 17.5),
+    (2, 6, 2, 25.0),
+    (3, 13, 2, 24.0),
+    (1, 15, 3, 14.0),
+    (1, 7, 4, 14.0),
+    (2, 30, 4, 17.0),
+];
+
+/// `false_positive_rate` is exact given the bits, and the trials vary about it as coins do. The bits vary from filter to
+/// filter: the chances of lines that a key may choose together have a deviation about as large as their mean, and there
+/// are 17,000 of them or more, so that 2 % are more than two and a half deviations of one turn, of which the eight looks
+/// share but a part.
+#[test]
+fn fresh_keys_are_reported_as_often_as_the_sizing_says() {
+    const WINDOW: u64 = 2_000_000;
+    const TRIALS: u64 = 1_000_000;
+    for (k, l, lines, bits) in RATED {
+        let pages = (bits * WINDOW as f64 / 32768.0) as u64;
+        let shape = Shape::age_partitioned(k, l, pages, lines).unwrap();
+        let theory = shape.false_positive_rate(shape.keys_per_generation(count(WINDOW)));
+        let (measured, now) = measure(shape, WINDOW, TRIALS);
+        let coin = (now * (1.0 - now) / TRIALS as f64).sqrt();
+        println!("{shape:?}: measured {measured:.3e}, by the bits {now:.3e}, in theory {theory:.3e}");
+        assert!((measured - now).abs() <= 5.0 * coin, "{shape:?}: {measured} is not {now} of the bits");
+        assert!((now / theory - 1.0).abs() <= 0.02, "{shape:?}: {now} of the bits is not {theory}");
+    }
+}
+
+#[test]
+fn the_check_of_the_rate_fails_on_lines_of_the_mean_load() {
+    // As if every line held the mean number of keys: half of what is reported.
+    let shape = Shape::age_partitioned(2, 6, 128, 1).unwrap();
+    let keys = shape.keys_per_generation(count(200_000)) as f64;
+    let load = 2.0 * keys / (shape.pages * 64) as f64;
+    let lane = (1.0 - (15.0_f64 / 16.0).powf(load)).powi(4);
+    let naive = lane * lane * (1.0 + 6.0 * (1.0 - lane));
+    let (measured, _) = measure(shape, 200_000, 400_000);
+    assert!(measured > 1.1 * naive, "{measured} {naive}");
+}
+
+#[test]
+fn parameters_out_of_range_are_named() {
+    for (shape, words) in [
+        (Shape::age_partitioned(2, 7, 1, 1), "k + l must be 8, 16 or 32 in the line layout, got k=2, l=7"),
+        (Shape::age_partitioned(8, 0, 1, 1), "got k=8, l=0"),
+        (Shape::age_partitioned(u32::MAX, 9, 1, 1), "got k=4294967295, l=9"),
+        (Shape::age_partitioned(0, 8, 1, 1), "k must lie in 1..=4 in the line layout, got 0"),
+        (Shape::age_partitioned(5, 11, 1, 1), "k must lie in 1..=4 in the line layout, got 5"),
+        (Shape::guarded_epoch(8, 1, 1), "r must be 7, 15 or 31 in the line layout, got 8"),
+        (Shape::guarded_epoch(u32::MAX, 1, 1), "r must be 7, 15 or 31"),
+        (Shape::guarded_epoch(7, 0, 1), "pages must lie in 1..=134217727 in the line layout, got 0"),
+        (Shape::guarded_epoch(7, 1 << 27, 1), "pages must lie in"),
+        (Shape::guarded_epoch(7, 1, 0), "lines must lie in 1..=4"),
+        (Shape::guarded_epoch(7, 1, 5), "lines must lie in 1..=4 in the line layout, got 5"),
+    ] {
+        let error = shape.unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    let largest = Shape::guarded_epoch(31, (1 << 27) - 1, 4).unwrap();
+    assert_eq!(largest.kept(), 31 * ((1 << 27) - 1));
+    let _ = (largest.slack(count(1 << 62)), largest.false_positive_rate(largest.keys_per_generation(count(1 << 62))));
+}
