@@ -4,6 +4,8 @@ The shortest way in is `duplicated`, for a column that is all there. For a strea
 `AgePartitionedBloomFilter`, and hand it one batch after another.
 """
 
+from importlib import import_module
+
 from lately._core import (
     AgePartitionedBloomFilter,
     BloomFilter,
@@ -23,9 +25,12 @@ from lately._core import (
     hash_keys,
     open,
 )
-from lately._duplicated import duplicated
-from lately._plan import Choice, Plan, plan
-from lately.priors import DistinctCurve, Probabilities, Uniform, Zipf
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lately._duplicated import duplicated
+    from lately._plan import Choice, Plan, plan
+    from lately.priors import DistinctCurve, Probabilities, Uniform, Zipf
 
 __all__ = [
     "AgePartitionedBloomFilter",
@@ -54,3 +59,28 @@ __all__ = [
     "open",
     "plan",
 ]
+
+# Where the names are that come when they are first asked for: they bring NumPy, `inspect` and `typing` along, which
+# take ten times as long to import as the filters.
+_LATER = {
+    "Choice": "lately._plan",
+    "DistinctCurve": "lately.priors",
+    "Plan": "lately._plan",
+    "Probabilities": "lately.priors",
+    "Uniform": "lately.priors",
+    "Zipf": "lately.priors",
+    "duplicated": "lately._duplicated",
+    "plan": "lately._plan",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(_LATER[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
