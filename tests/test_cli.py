@@ -878,14 +878,14 @@ def test_memory_that_grows_is_looked_at_less_often():
 def test_report(tmp_path, dedupe):
     (tmp_path / "a.txt").write_bytes(b"a\nb\na\n\xff\na\nc\n")
     ended = dedupe(tmp_path / "a.txt", "--window", 1000, "--skip-bad")
-    made = lately.AgePartitionedBloomFilter(1000, 0.001, block_bits=512)
+    made = lately.AgePartitionedBloomFilter(1000, 0.001, layout="line")
     lines = ended.err.splitlines()
     assert lines[:2] == ["read       6 records", "kept       3"]
     assert re.fullmatch(r"dropped    2 as repeats; \d\S* of them by mistake, in expectation", lines[2])
     assert lines[3] == "malformed  1, passed over"
     assert lines[4].startswith("window     1,000 records (a repeat up to 1,500 later ")
     assert lines[5].startswith(
-        f"filter     age-partitioned-512, {made.nbytes:,} bytes; rate of mistakes: planned for {made.fpr:.3g}, "
+        f"filter     age-partitioned-line, {made.nbytes:,} bytes; rate of mistakes: planned for {made.fpr:.3g}, "
     )
     assert dedupe(tmp_path / "a.txt", "--window", 1000, "--skip-bad", "--quiet").err == ""
 

@@ -51,7 +51,7 @@ def stream(n, seed=0):
 def test_insertions(window, fpr, refresh):
     keys = stream(30_000)
     answers = lately.duplicated(keys, window, fpr=fpr, refresh=refresh)
-    f = lately.AgePartitionedBloomFilter(min(window, len(keys)), fpr, block_bits=512)
+    f = lately.AgePartitionedBloomFilter(min(window, len(keys)), fpr, layout="line")
     # The key inserted `window` insertions ago is the oldest of the window.
     fresh = check(keys.tolist(), answers, None, window, f.slack, refresh, fpr)
     assert fresh > 10_000

@@ -200,7 +200,7 @@ def plan(
     --------
     >>> plan = lately.plan(window=1_000_000, fpr=0.01)
     >>> plan.best.name
-    'age-partitioned-512'
+    'age-partitioned-line'
     >>> plan.build()
     <AgePartitionedBloomFilter window=1000000 fpr=1.00e-2 ...>
     """
