@@ -139,9 +139,14 @@ class Outcome:
         return self._penalty(self.standard)
 
     @property
+    def decided(self) -> Bools:
+        """The answers of least expected penalty, which `decide` gives."""
+        return self.false_positive * (1 - self.posterior) <= self.false_negative * self.posterior
+
+    @property
     def penalty(self) -> float:
-        """What the answers of least expected penalty cost, which `decide` gives: mean penalty per query."""
-        return self._penalty(self.false_positive * (1 - self.posterior) <= self.false_negative * self.posterior)
+        """What these cost: mean penalty per query."""
+        return self._penalty(self.decided)
 
     @property
     def _bins(self) -> NDArray[np.int64]:
