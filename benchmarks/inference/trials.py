@@ -131,13 +131,14 @@ class Outcome:
     false_positive: Floats
     false_negative: Floats
 
-    def _penalty(self, answers: Bools) -> float:
-        return float(np.where(self.truth, ~answers * self.false_negative, answers * self.false_positive).mean())
+    def costs(self, answers: Bools) -> Floats:
+        """Penalty of each query."""
+        return np.where(self.truth, ~answers * self.false_negative, answers * self.false_positive)
 
     @property
     def standard_penalty(self) -> float:
         """What the answers of `query` cost: mean penalty per query."""
-        return self._penalty(self.standard)
+        return float(self.costs(self.standard).mean())
 
     @property
     def decided(self) -> Bools:
@@ -147,7 +148,7 @@ class Outcome:
     @property
     def penalty(self) -> float:
         """What these cost: mean penalty per query."""
-        return self._penalty(self.decided)
+        return float(self.costs(self.decided).mean())
 
     @property
     def _bins(self) -> NDArray[np.int64]:
