@@ -78,9 +78,9 @@ GRIDS: dict[str, tuple[Any, dict[str, list[Any]]]] = {
     "BTBF as printed": (partial(timers, corrected=False), {"k": PAPER_K}),
     "BTBF, G corrected": (partial(timers, corrected=True), {"k": PAPER_K}),
     "simple buffer": (buffer, {"hash_bits": list(range(1, 31))}),
-    "timing": (timing, {"k": [1, 2, 3, 4, 5, 6, 8, 10, 12, 15], "bpt": [2, 3, 4, 5, 6, 7]}),
+    "timing": (timing, {"k": [1, 2, 3, 4, 5, 6, 8, 10, 12, 15], "bpt": [2, 3, 4, 5, 6, 7, 8, 10, 12]}),
     "age-partitioned": (age_partitioned, {"k": [1, 2, 3, 4, 6, 8, 10, 14, 20], "l": [2, 4, 8, 16, 32, 64, 107]}),
-    "guarded-epoch": (guarded_epoch, {"r": [1, 2, 3, 4, 6, 8, 16, 32, 64], "k": [1, 2, 3, 4, 6, 8, 10, 12, 15]}),
+    "guarded-epoch": (guarded_epoch, {"r": [1, 2, 3, 4, 6, 8, 16, 32, 64, 127], "k": [1, 2, 3, 4, 6, 8, 10, 12, 15]}),
     "generalized": (generalized, {"k": PAPER_K}),
     **{
         name: (as_planned, {"name": [name]})
