@@ -121,6 +121,20 @@ DEFAULT = "age-partitioned-line"
 """The fastest with windows of either kind."""
 
 
+def fastest(window: Any, **request: Any) -> Filter:
+    """Make the fastest filter for a request: of lines, or of blocks for rates so low that lines cannot have them.
+
+    Parameters and errors are those of `Family.make`.
+    """
+    try:
+        return FAMILIES[DEFAULT].make(window, **request)
+    except ValueError as error:
+        try:
+            return FAMILIES["age-partitioned-512"].make(window, **request)
+        except ValueError:
+            raise error from None
+
+
 def name_of(made: Filter) -> str:
     """Name of a filter's family.
 

@@ -202,7 +202,7 @@ def plan(
     >>> plan.best.name
     'age-partitioned-line'
     >>> plan.build()
-    <AgePartitionedBloomFilter window=1000000 fpr=1.00e-2 ...>
+    <AgePartitionedBloomFilter window=1000000 fpr=9.94e-3 ...>
     """
     timed = not hasattr(window, "__index__")
     unknown = timed and capacity is None
