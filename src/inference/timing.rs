@@ -16,6 +16,9 @@ use crate::clock::Clock;
 /// Ranges of blocks whose timers are counted apart. With more blocks than this a range spans several, taken as alike.
 const RANGES: u64 = 256;
 
+/// Bits of what timers say, above which the number of their part lies.
+const PART: u32 = 96;
+
 /// The evidence of a key that is not in any block kept.
 pub const ABSENT: u128 = u128::MAX;
 
@@ -57,6 +60,34 @@ impl Timers {
 
     fn began(&self, age: u64) -> f64 {
         self.clock.began(age)
+    }
+}
+
+/// The evidence of one part of many: what it says, and which it is.
+#[inline(always)]
+pub fn in_part(part: usize, said: u128) -> u128 {
+    (part as u128) << PART | said
+}
+
+/// Timers in parts that come and go, of which every insertion wrote the newest there was. Keys are never lost from a part
+/// while their block is kept. So a key that newer parts do not have was not last inserted into them, and they tell no
+/// more; the evidence is that of the newest part which has the key, and older ones are not asked.
+pub struct Parts(Vec<Timers>);
+
+impl Parts {
+    /// The parts, the newest first.
+    pub fn new(parts: Vec<Timers>) -> Self {
+        Self(parts)
+    }
+}
+
+impl Likelihood for Parts {
+    fn last_inserted(&self, evidence: u128, hazard: Hazard, spans: &mut Vec<Span>) {
+        if evidence == ABSENT {
+            return self.0[0].last_inserted(ABSENT, hazard, spans);
+        }
+        let (part, said) = (evidence >> PART, evidence & !(u128::MAX << PART));
+        self.0[part as usize].last_inserted(said, hazard, spans);
     }
 }
 
