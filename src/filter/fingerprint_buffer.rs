@@ -19,7 +19,7 @@ use crate::batch::{Aged, Engine};
 use crate::bits::{Address, scale};
 use crate::cells::share_of_ones;
 use crate::clock::{BY_INSERTION, Clock, Window};
-use crate::inference::{Likelihood, Question, timing};
+use crate::inference::{Likelihood, Question, buffer};
 use crate::layout::Layout;
 use crate::sizing::fingerprint_buffer::{GROUP, Shape};
 use crate::sizing::runs::Accesses;
@@ -120,23 +120,21 @@ impl Layout for Buffer {
             };
             let found = alike(&words[group * self.group()..][..self.group()], fingerprint, places);
             if found != 0 {
-                return timing::oldest(self.age(group as u64 * GROUP + u64::from(found.ilog2()), newest), 1);
+                return self.age(group as u64 * GROUP + u64::from(found.ilog2()), newest).into();
             }
         }
-        timing::ABSENT
+        buffer::ABSENT
     }
 
-    /// A buffer is a slice of timers of one insertion, one for each fingerprint, that shows when it was last there.
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let newest = self.phase(clock.generation(), 0);
-        let age = |place: usize| self.age(place as u64, newest);
-        let all = self.fingerprints(words).into_iter().enumerate();
-        let mut last: Vec<(u64, u64)> =
-            all.filter(|&(_, fingerprint)| fingerprint != 0).map(|(place, print)| (print, age(place))).collect();
+        let places = self.fingerprints(words).into_iter().zip(0..self.window);
+        let there = places.filter(|&(fingerprint, _)| fingerprint != 0);
+        let mut last: Vec<(u64, u64)> = there.map(|(print, place)| (print, self.age(place, newest))).collect();
         last.sort_unstable();
         last.dedup_by_key(|&mut (fingerprint, _)| fingerprint);
-        let ages = last.into_iter().map(|(_, age)| age);
-        Some(Box::new(timing::Timers::new(*clock, self.window, self.shape.fingerprints(), ages)))
+        let (kept, ages) = (clock.inserted().min(self.window), last.into_iter().map(|(_, age)| age));
+        Some(Box::new(buffer::Buffer::new(self.shape.fingerprints(), kept, ages)))
     }
 
     /// Nothing: the insertion that opens a generation writes over the oldest fingerprint.

@@ -5,7 +5,8 @@
 //! 16 to an octave. Within a cell, whose ends lie at most h = 1/16 apart, a posterior is taken to be the parabola through
 //! its ends and its middle, which is off by at most h^3 / (72 sqrt 3) times p^3 times its third derivative. Of the two
 //! shapes that a posterior is made of, odds o p / (1 + o p) have 0.38 at the most there and the chance 1 - e^(-pw) of a
-//! window has 1.35, so the error stays below 1e-5. A prior that all keys share is a cell of its own, without error.
+//! window has 1.35, so the error stays below 1e-5. Cells that fade mix the two at every age:
+//! below 1e-4 for a key as old as a few times 1 / p, and 1e-2 for one that is long overdue, as hardly any is. A prior that all keys share is a cell of its own, without error.
 
 /// Entries, as a power of 2: 512 KiB, which stay in a second-level cache.
 const ENTRIES_LOG2: u32 = 13;

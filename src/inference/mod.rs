@@ -16,6 +16,7 @@
 //! filter knows that nothing was inserted in between, so that gap is added to every age and excluded from the prior.
 
 mod ages;
+pub mod buffer;
 mod decision;
 mod fading;
 pub mod generalized;
