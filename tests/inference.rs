@@ -146,7 +146,7 @@ fn posteriors_are_the_shares_of_streams() {
         for (p, window) in [(0.003, 41), (0.003, 17), (0.03, 41), (0.03, 17)] {
             scope.spawn(move || {
                 for (name, filter) in small_filters() {
-                    check_against_streams(name, &*filter, (p, p), 20_000, window).unwrap();
+                    check_against_streams(name, &*filter, (p, p), 6_000, window).unwrap();
                 }
             });
         }
@@ -225,7 +225,7 @@ fn posteriors_of_time_are_the_shares_of_streams() {
 
 #[test]
 fn the_check_fails_for_a_prior_that_is_not_the_streams() {
-    for (name, filter) in small_filters() {
+    for (name, filter) in small_filters().into_iter().step_by(3) {
         assert!(check_against_streams(name, &*filter, (0.01, 0.013), 20_000, 41).is_err(), "{name}");
     }
 }
@@ -375,11 +375,7 @@ fn a_posterior_from_the_memo_is_right_to_a_hundred_thousandth() {
                 inference
                     .each(&keys, Moments::Untimed, prior, 150.0, |key, exact| {
                         let (exact, got) = (exact.within(window), posteriors[key]);
-                        let error = match fading {
-                            false => 1e-5,
-                            true if priors[key] < 0.1 => 1e-4,
-                            true => 1e-2,
-                        };
+                        let error = if fading { 1e-4 } else { 1e-5 };
                         assert!((exact - got).abs() < error, "{name}: {got} for {exact} at p {}", priors[key]);
                     })
                     .unwrap();
@@ -407,8 +403,9 @@ fn a_generalized_posterior_is_the_sum_over_all_ages() {
             Evidence { zeros: shape.k0, zeros_matching: some(shape.k0), ones: shape.k1, ones_matching: some(shape.k1) };
         for (distinct, error) in [(None, 1e-9), (Some(&fifty_keys as &Distinct<'_>), 1e-3)] {
             let keys = |n: f64| distinct.map_or(n, |distinct| distinct(&[n]).unwrap()[0]);
-            let touched = (bits * -(keys(inserted) * log_kept).exp_m1()).max(ones);
-            let one = (ones + shape.steady_fill()) / (touched + 1.0);
+            let untouched = (keys(inserted) * log_kept).exp();
+            let one_more = 0.5 * (1.0 - untouched) + shape.steady_fill() * untouched;
+            let one = (ones + one_more) / ((bits * (1.0 - untouched)).max(ones) + 1.0);
             let gone = (ones + 0.5) / (bits + 1.0);
             let ratio = |age: f64| {
                 let (kept, lost) = ((keys(age) * log_kept).exp(), -(keys(age) * log_kept).exp_m1());

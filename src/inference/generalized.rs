@@ -69,12 +69,13 @@ struct Ones {
 }
 
 impl Ones {
-    /// With so many ones, where this share of bits has been left as they were in the beginning: zeros. Half a bit more of
-    /// each kind, so that there is always a chance; and one of a steady filter, which stands for those that nothing has
-    /// touched yet.
+    /// With so many ones, where this share of bits has been left as they were in the beginning: zeros. One more bit, half
+    /// of it a one, so that there is always a chance; among those touched one of a steady filter, as far as nothing has
+    /// been touched yet.
     fn new(shape: Shape, ones: f64, untouched: f64) -> Self {
         let bits = shape.bits as f64;
-        let touched = (ones + shape.steady_fill()) / ((bits * (1.0 - untouched)).max(ones) + 1.0);
+        let one_more = 0.5 * (1.0 - untouched) + shape.steady_fill() * untouched;
+        let touched = (ones + one_more) / ((bits * (1.0 - untouched)).max(ones) + 1.0);
         Self { touched, all: (ones + 0.5) / (bits + 1.0) }
     }
 

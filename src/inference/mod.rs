@@ -117,7 +117,7 @@ impl<'a> Inference<'a> {
         posteriors: &mut [f64],
     ) -> Result<(), Error> {
         let most = match self.clock.window() {
-            Window::Count { .. } => 1.0,
+            Window::Count { .. } => 0.125,
             Window::Time { .. } => f64::MAX,
         };
         let ages_end = self.began();
