@@ -2,7 +2,8 @@
 //!
 //! If the newest fingerprint like the key's has age a, the key was not inserted since. Either it was then, and none of
 //! the d fingerprints that came since is like its own: a chance of 1 - d / F with F different ones; or it was inserted
-//! before or never, and the one there is another's: a chance of 1 / F. What is like it and older tells nothing.
+//! before or never, and the one there is another's, which has not come since either: a chance of s / F, with s the share
+//! of insertions about that age whose fingerprints have not been written again. What is like it and older tells nothing.
 //!
 //! Paper 5's buffer (equation 36, as corrected by erratum INF-12) is asked only whether a fingerprint like the key's is
 //! there, and takes d from the expected number of distinct keys; here d is counted.
@@ -38,9 +39,12 @@ impl Likelihood for Buffer {
             spans.push(Span { from: self.kept, to: f64::INFINITY, probability: 1.0 });
             return;
         }
-        let since = self.last.partition_point(|&age| u128::from(age) < evidence) as f64;
-        let (held, gone) = chances(hazard.odds(1.0) * (self.kinds - since));
         let age = evidence as f64;
+        let younger = |than: f64| self.last.partition_point(|&last| (last as f64) < than) as f64;
+        let reach = (self.kept / 64.0).max(8.0);
+        let (from, to) = ((age - reach).max(0.0), (age + reach + 1.0).min(self.kept));
+        let share = (younger(to) - younger(from)) / (to - from);
+        let (held, gone) = chances(hazard.odds(1.0) * (self.kinds - younger(age)) / share);
         spans.push(Span { from: age, to: age + 1.0, probability: held });
         spans.push(Span { from: age + 1.0, to: f64::INFINITY, probability: gone });
     }
