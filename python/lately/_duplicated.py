@@ -113,9 +113,7 @@ def _planned_for(moments: NDArray[np.int64], make: Callable[..., Filter], span: 
     kept = span + lateness
     capacity = 1
     while True:
-        made = make(
-            np.timedelta64(span, "ns"), capacity=capacity, lateness=np.timedelta64(lateness, "ns"), **request
-        )
+        made = make(np.timedelta64(span, "ns"), capacity=capacity, lateness=np.timedelta64(lateness, "ns"), **request)
         full = generations(made)
         peak = _fullest(latest, -(-kept // full), aligned="pages" not in made.parameters)
         # The filter plans for capacity * kept / (span * full) keys in each generation, rounded up.

@@ -104,7 +104,7 @@ FAMILIES = {
     "guarded-epoch-line": Family(GuardedEpochBloomFilter, _SIDE_BY_SIDE),
     "timing": Family(TimingBloomFilter),
     "timing-growing": Family(
-        TimingBloomFilter, {"grow": "cardinality"}, windows="time", note="bytes and fpr follow bursts"
+        TimingBloomFilter, {"grow": "density"}, windows="time", note="bytes and fpr follow bursts"
     ),
     "time-limited": Family(TimeLimitedBloomFilter, windows="unknown rate", note="bytes follow the rate"),
     "swamp": Family(Swamp, windows="insertions"),

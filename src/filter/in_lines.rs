@@ -114,7 +114,8 @@ impl Filter for InLines {
     }
 
     fn npws(&self) -> f64 {
-        self.shape.npws(self.keys_per_generation())
+        let fading = f64::from(self.shape.kept()) * self.shape.npws(self.keys_per_generation());
+        self.lines.clock().window().npws(self.shape.kept(), fading)
     }
 
     /// Those of a query, which compares all lanes of its lines at once: its lines.

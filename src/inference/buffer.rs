@@ -41,7 +41,7 @@ impl Likelihood for Buffer {
         }
         let age = evidence as f64;
         let younger = |than: f64| self.last.partition_point(|&last| (last as f64) < than) as f64;
-        let reach = (self.kept / 64.0).max(8.0);
+        let reach = (self.kept / 32.0).max(8.0);
         let (from, to) = ((age - reach).max(0.0), (age + reach + 1.0).min(self.kept));
         let share = (younger(to) - younger(from)) / (to - from);
         let (held, gone) = chances(hazard.odds(1.0) * (self.kinds - younger(age)) / share);

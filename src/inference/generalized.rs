@@ -11,8 +11,8 @@
 //! and those of a key that is gone as the ones of all bits have it, (1 - f)^c0 f^c1 f^(r0 - c0) (1 - f)^(r1 - c1). Both f
 //! and p are counted, not expected: p is f over the share of bits that the filter has touched.
 //!
-//! On a stream with repeats i insertions are of D(i) different keys, and y = q^D(i) (erratum INF-10): [`Spans`] sums over
-//! the ages where a prior knows D. Where none does, [`Powers`] has the sums in closed form, all of whose terms are
+//! On a stream with repeats i insertions are of D(i) different keys, and y = q^D(i) (erratum INF-10): `Spans` sums over
+//! the ages where a prior knows D. Where none does, `Powers` has the sums in closed form, all of whose terms are
 //! positive, so they are right to the last digits at any number of hashes; equation 34 alternates, and at 25 is out of
 //! [0, 1] (erratum INF-9).
 
