@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::Error;
 use crate::bits::Address;
 use crate::clock::{Clock, Moments};
-use crate::inference::Likelihood;
+use crate::inference::{Likelihood, Question};
 use crate::layout::Layout;
 use crate::words::Words;
 
@@ -60,7 +60,7 @@ pub trait Engine: Send + Sync {
     fn evidence(&self, hashes: &[u64], evidence: &mut [u128]);
 
     /// What evidence tells about ages while the cells are as they are, if that has been worked out.
-    fn likelihood(&self) -> Option<Box<dyn Likelihood>>;
+    fn likelihood(&self, question: &Question<'_>) -> Option<Box<dyn Likelihood>>;
 
     /// A copy that shares the words until either writes.
     fn clone_box(&self) -> Box<dyn Engine>;
@@ -172,8 +172,8 @@ impl<L: Layout> Engine for Aged<L> {
         );
     }
 
-    fn likelihood(&self) -> Option<Box<dyn Likelihood>> {
-        self.layout.likelihood(self.words.as_slice(), &self.clock)
+    fn likelihood(&self, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        self.layout.likelihood(self.words.as_slice(), &self.clock, question)
     }
 
     fn clone_box(&self) -> Box<dyn Engine> {

@@ -1,7 +1,9 @@
 //! Counters of a few bits, in slices of which a key takes one each; many are decremented at once.
 
+use std::ops::Range;
+
 use crate::bits::Address;
-use crate::cells::place;
+use crate::cells::{SAMPLE, place};
 use crate::sizing::slices::Slices;
 
 /// Cells of `BITS` bits, 1, 2, 4 or 8, low bits first, slice after slice without a gap.
@@ -86,9 +88,35 @@ impl<const BITS: u32> CounterSlices<BITS> {
 
     /// Chance that a fresh key finds none of its cells zero.
     pub fn match_rate(&self, words: &[u64]) -> f64 {
-        let Slices { k, cells } = self.slices;
-        let taken = |slice| (slice * cells..(slice + 1) * cells).filter(|&cell| Self::value(words, cell) != 0).count();
-        (0..u64::from(k)).map(|slice| taken(slice) as f64 / cells as f64).product()
+        self.rate_of_first(words, self.slices.cells)
+    }
+
+    /// The same from a [sample](SAMPLE) of cells, where there are more.
+    pub fn sampled_match_rate(&self, words: &[u64]) -> f64 {
+        self.rate_of_first(words, self.sampled())
+    }
+
+    /// How many cells of a sample hold each value.
+    pub fn counts(&self, words: &[u64]) -> Vec<u64> {
+        let mut counts = vec![0; Self::MAX as usize + 1];
+        for slice in 0..u64::from(self.slices.k) {
+            self.first(slice, self.sampled()).for_each(|cell| counts[Self::value(words, cell) as usize] += 1);
+        }
+        counts
+    }
+
+    /// Cells of each slice that make a sample.
+    fn sampled(&self) -> u64 {
+        (SAMPLE / u64::from(self.slices.k)).min(self.slices.cells)
+    }
+
+    fn first(&self, slice: u64, cells: u64) -> Range<u64> {
+        slice * self.slices.cells..slice * self.slices.cells + cells
+    }
+
+    fn rate_of_first(&self, words: &[u64], cells: u64) -> f64 {
+        let taken = |slice| self.first(slice, cells).filter(|&cell| Self::value(words, cell) != 0).count();
+        (0..u64::from(self.slices.k)).map(|slice| taken(slice) as f64 / cells as f64).product()
     }
 }
 

@@ -6,7 +6,7 @@ use crate::Error;
 use crate::batch::in_flight;
 use crate::bits::Address;
 use crate::clock::Clock;
-use crate::inference::Likelihood;
+use crate::inference::{Likelihood, Question};
 
 /// Where the bits of a key lie in the words of a filter, and what a new generation does to them.
 ///
@@ -42,8 +42,8 @@ pub trait Layout: Copy + Send + Sync + 'static {
 
     /// What evidence tells about ages while the cells are as they are, if that has been worked out. It may rest on a
     /// sample of the cells, but is the same for the same cells.
-    fn likelihood(&self, words: &[u64], clock: &Clock) -> Option<Box<dyn Likelihood>> {
-        let _ = (words, clock);
+    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        let _ = (words, clock, question);
         None
     }
 

@@ -5,7 +5,8 @@ mod common;
 
 use common::{check_window, insert, key, present};
 use lately::clock::{Clock, Window};
-use lately::filter::{Evidence, Filter, Generalized};
+use lately::filter::{Filter, Generalized};
+use lately::inference::generalized::Evidence;
 use lately::sizing::age_partitioned::Budget;
 use lately::sizing::generalized::{Shape, choose};
 use lately::words::Words;

@@ -155,8 +155,92 @@ def test_what_there_is_not():
         timed.age(["a"], 0.1, finite=True, at=0)
     with pytest.raises(ValueError, match="prior must be a rate per second, finite and not negative, got -1"):
         timed.posterior(["a"], -1.0, at=0)
-    with pytest.raises(ValueError, match="this filter cannot tell probabilities yet"):
-        lately.StableBloomFilter(window=100, fpr=0.1).posterior(["a"], 0.1)
+
+
+OTHERS = {
+    "classical": lambda: lately.BloomFilter(3000, fpr=0.01),
+    "counting": lambda: lately.CountingBloomFilter(WINDOW, fpr=0.01),
+    "buffer": lambda: lately.FingerprintBuffer(WINDOW, fpr=0.01),
+    "stable": lambda: lately.StableBloomFilter(WINDOW, fpr=0.01),
+    "generalized": lambda: lately.GeneralizedBloomFilter(WINDOW, fpr=0.01),
+}
+
+
+@pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS)
+def test_every_family_tells_what_it_can(make):
+    other = make()
+    assert other.posterior([1, 2], [0.5, 1.0]).tolist() == [0, 0]
+    other.insert(KEYS)
+    posteriors = other.posterior(KEYS, 1e-4, WINDOW)
+    assert posteriors[-1000:].mean() > 3 * other.posterior(-1 - KEYS, 1e-4, WINDOW).mean()
+    assert (other.posterior(KEYS, 0.0) == 0).all()
+    ages = other.age_probability(KEYS, 1e-4, [0, 1000, np.inf])
+    np.testing.assert_allclose(ages.sum(1), 1, atol=1e-12)
+    np.testing.assert_allclose(ages[:, 0], posteriors, atol=1e-9)
+    np.testing.assert_array_equal(other.decide(KEYS, 1e-4, window=WINDOW), posteriors >= 0.5)
+
+
+def test_a_buffer_knows_ages():
+    buffer = lately.FingerprintBuffer(WINDOW, fpr=0.001)
+    buffer.insert(KEYS)
+    right = buffer.age(KEYS[-1000:], 1e-3) == 2999 - KEYS[-1000:]
+    # Each is covered by one of at most 999 younger ones with chance fpr at most: 1000 coins and five deviations.
+    assert right.mean() > 1 - 0.001 - 5 * np.sqrt(0.001 / 1000)
+
+
+class Repeating:
+    """Keys of which there are few, as the curve says."""
+
+    def probability(self, keys):
+        return 1 / 500
+
+    def distinct(self, insertions):
+        return 500 * -np.expm1(insertions * np.log1p(-1 / 500))
+
+
+def test_a_curve_of_distinct_keys_calibrates_a_generalized_filter():
+    rng = np.random.default_rng(0)
+    curve = Repeating()
+    said, said_without, happened = [], [], []
+    for seed in range(100):
+        filled = lately.GeneralizedBloomFilter.from_parameters(200, bits=1000, k1=3, k0=3, seed=seed)
+        keys = rng.integers(0, 500, 3000)
+        filled.insert(keys)
+        said.append(filled.posterior(np.arange(500), curve, 200))
+        said_without.append(filled.posterior(np.arange(500), 1 / 500, 200))
+        happened.append(np.isin(np.arange(500), keys[-200:]))
+    said, said_without, happened = (np.concatenate(x) for x in (said, said_without, happened))
+    # Penalties of 1 each: the curve is worth something, and bins of what is said come true.
+    assert ((said >= 0.5) != happened).mean() < ((said_without >= 0.5) != happened).mean()
+    for low in np.arange(0, 1, 0.1):
+        chosen = (said >= low) & (said < low + 0.1)
+        error = said[chosen].sum() - happened[chosen].sum()
+        # Keys of one filter share its state: as if each filter were 100 coins and not 500.
+        assert abs(error) <= 5 * np.sqrt(5 * (chosen.sum() + 1) / 4), low
+
+
+def test_a_curve_that_is_unknown_or_broken():
+    filled = lately.GeneralizedBloomFilter(WINDOW, fpr=0.01)
+    filled.insert(KEYS)
+
+    class Unknown(Prior):
+        def distinct(self, insertions):
+            raise ValueError("not given")
+
+    class Broken(Prior):
+        def distinct(self, insertions):
+            raise RuntimeError("broken")
+
+    np.testing.assert_array_equal(filled.posterior(KEYS, Unknown()), filled.posterior(KEYS, Prior()))
+    with pytest.raises(RuntimeError, match="broken"):
+        filled.posterior(KEYS, Broken())
+
+
+def test_growing_timers():
+    growing = lately.TimingBloomFilter("1h", fpr=0.01, capacity=1000, grow="cardinality")
+    growing.insert(KEYS, at=np.linspace(0, 3600, 3000))
+    assert (growing.posterior(KEYS, 1e-4, at=3600) > 0.9).all()
+    assert growing.posterior(-1 - KEYS, 1e-4, at=3600).mean() < 0.1
 
 
 def test_an_empty_batch_and_an_empty_filter(filled):

@@ -22,8 +22,8 @@ use crate::batch::{Aged, Engine};
 use crate::bits::{Address, BitVector, has_run, ones};
 use crate::cells::{Blocks, Cells, Slice, share_of_ones};
 use crate::clock::{Clock, Window};
-use crate::inference::Likelihood;
 use crate::inference::ring::{Ring as Likelihoods, not_ruled_out};
+use crate::inference::{Likelihood, Question};
 use crate::layout::Layout;
 use crate::sizing::age_partitioned::{Segment, Shape};
 use crate::sizing::runs::{self, Accesses};
@@ -135,7 +135,7 @@ impl<C: Cells> Layout for Ring<C> {
         not_ruled_out(matches, self.k, self.slices)
     }
 
-    fn likelihood(&self, words: &[u64], clock: &Clock) -> Option<Box<dyn Likelihood>> {
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let Phase { newest, .. } = self.phase(clock.generation(), 0);
         let rate = |age| self.cells.sampled_match_rate(&words[self.words_of(newest, age)]);
         let rates: Vec<f64> = (0..self.slices).map(rate).collect();

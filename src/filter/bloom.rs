@@ -15,6 +15,8 @@ use crate::batch::{Aged, Engine};
 use crate::bits::Address;
 use crate::cells::{Cells, Parts, share_of_ones};
 use crate::clock::{Clock, ENDLESS, Window};
+use crate::inference::ring::Ring;
+use crate::inference::{Likelihood, Question};
 use crate::layout::Layout;
 use crate::sizing::bloom::{Shape, check_capacity};
 use crate::sizing::runs::Accesses;
@@ -64,6 +66,11 @@ impl Layout for Bits {
 
     fn match_rates(&self, words: &[u64], _phase: ()) -> Vec<f64> {
         vec![self.0.match_rate(words)]
+    }
+
+    /// It tells whether a key is there at all: little, since a window is a part of that.
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        Some(Box::new(Ring::whole(clock.inserted(), self.0.sampled_match_rate(words))))
     }
 
     fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {

@@ -19,6 +19,7 @@ use crate::batch::{Aged, Engine};
 use crate::bits::{Address, scale};
 use crate::cells::share_of_ones;
 use crate::clock::{BY_INSERTION, Clock, Window};
+use crate::inference::{Likelihood, Question, buffer};
 use crate::layout::Layout;
 use crate::sizing::fingerprint_buffer::{GROUP, Shape};
 use crate::sizing::runs::Accesses;
@@ -43,6 +44,11 @@ impl Buffer {
         scale(hash, self.shape.fingerprints()) + 1
     }
 
+    /// How many insertions ago a place was written.
+    fn age(&self, place: u64, newest: u64) -> u64 {
+        (newest + self.window - place) % self.window
+    }
+
     /// The fingerprints of all places, 0 where there is none.
     fn fingerprints(&self, words: &[u64]) -> Vec<u64> {
         let in_group = |group: &[u64], place: u64| {
@@ -50,6 +56,19 @@ impl Buffer {
         };
         words.chunks_exact(self.group()).flat_map(|group| (0..GROUP).map(move |place| in_group(group, place))).collect()
     }
+}
+
+/// Those of the places in a group that have this fingerprint.
+#[inline(always)]
+fn alike(group: &[u64], fingerprint: u64, mut places: u64) -> u64 {
+    for (bit, word) in group.iter().enumerate() {
+        // Places that have the fingerprint's bit: the word, or its complement where that is 0.
+        places &= word ^ (fingerprint >> bit & 1).wrapping_sub(1);
+        if places == 0 {
+            break;
+        }
+    }
+    places
 }
 
 impl Layout for Buffer {
@@ -82,17 +101,40 @@ impl Layout for Buffer {
 
     fn contains(&self, words: &[u64], _newest: u64, hash: u64) -> bool {
         let fingerprint = self.fingerprint(hash);
-        words.chunks_exact(self.group()).any(|group| {
-            let mut alike = !0;
-            for (bit, word) in group.iter().enumerate() {
-                // Places that have the fingerprint's bit: the word, or its complement where that is 0.
-                alike &= word ^ (fingerprint >> bit & 1).wrapping_sub(1);
-                if alike == 0 {
-                    return false;
-                }
+        words.chunks_exact(self.group()).any(|group| alike(group, fingerprint, u64::MAX) != 0)
+    }
+
+    /// The age of the newest fingerprint that is the key's.
+    fn evidence(&self, words: &[u64], newest: u64, hash: u64) -> u128 {
+        let fingerprint = self.fingerprint(hash);
+        let (own, place) = ((newest / GROUP) as usize, newest % GROUP);
+        let groups = words.len() / self.group();
+        // Places up to the newest, then older and older groups, and at last the places that will be overwritten next.
+        let younger = u64::MAX >> (GROUP - 1 - place);
+        for back in 0..=groups {
+            let group = (own + groups - back) % groups;
+            let places = match back {
+                0 => younger,
+                _ if back == groups => !younger,
+                _ => u64::MAX,
+            };
+            let found = alike(&words[group * self.group()..][..self.group()], fingerprint, places);
+            if found != 0 {
+                return self.age(group as u64 * GROUP + u64::from(found.ilog2()), newest).into();
             }
-            true
-        })
+        }
+        buffer::ABSENT
+    }
+
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        let newest = self.phase(clock.generation(), 0);
+        let places = self.fingerprints(words).into_iter().zip(0..self.window);
+        let there = places.filter(|&(fingerprint, _)| fingerprint != 0);
+        let mut last: Vec<(u64, u64)> = there.map(|(print, place)| (print, self.age(place, newest))).collect();
+        last.sort_unstable();
+        last.dedup_by_key(|&mut (fingerprint, _)| fingerprint);
+        let (kept, ages) = (clock.inserted().min(self.window), last.into_iter().map(|(_, age)| age));
+        Some(Box::new(buffer::Buffer::new(self.shape.fingerprints(), kept, ages)))
     }
 
     /// Nothing: the insertion that opens a generation writes over the oldest fingerprint.

@@ -16,8 +16,10 @@ use super::{Filter, Lines};
 use crate::Error;
 use crate::batch::{Aged, Engine};
 use crate::bits::Address;
-use crate::cells::{place, share_of_ones};
+use crate::cells::{Cells, Slice, place, share_of_ones};
 use crate::clock::{Clock, Window};
+use crate::inference::generalized::{self, Evidence};
+use crate::inference::{Likelihood, Question};
 use crate::layout::Layout;
 use crate::sizing::generalized::{Shape, insertions};
 use crate::sizing::runs::Accesses;
@@ -25,20 +27,6 @@ use crate::words::Words;
 
 /// Full generations that the clock counts for a window: any number would do.
 const KEPT: u32 = 1;
-
-/// What the bits say of a key: how many it has of each kind and how many of them are as an insertion leaves them (paper
-/// 5, definition 13: r and c). Bits are counted once however many hashes hit them (erratum INF-7).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Evidence {
-    /// r0: bits that the key resets.
-    pub zeros: u32,
-    /// c0: those of them that are zero.
-    pub zeros_matching: u32,
-    /// r1: bits that the key sets and does not reset.
-    pub ones: u32,
-    /// c1: those of them that are one.
-    pub ones_matching: u32,
-}
 
 /// Bits that keys set and reset.
 #[derive(Clone, Copy)]
@@ -57,7 +45,7 @@ impl Bits {
         (0..self.0.k1 as usize).map(move |i| place(self.0.k0 as usize + i, hash, self.0.bits))
     }
 
-    fn evidence(self, words: &[u64], hash: u64) -> Evidence {
+    fn matches(self, words: &[u64], hash: u64) -> Evidence {
         let mut evidence = Evidence { zeros: 0, zeros_matching: 0, ones: 0, ones_matching: 0 };
         for (i, bit) in self.zeros(hash).enumerate() {
             if !self.zeros(hash).take(i).any(|before| before == bit) {
@@ -120,6 +108,16 @@ impl Layout for Bits {
         vec![share_of_ones(words, self.0.bits)]
     }
 
+    #[inline(always)]
+    fn evidence(&self, words: &[u64], _phase: (), hash: u64) -> u128 {
+        self.matches(words, hash).pack()
+    }
+
+    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        let ones = self.0.bits as f64 * Slice::new(self.0.bits).sampled_match_rate(words);
+        Some(generalized::likelihood(self.0, clock.inserted(), ones, question))
+    }
+
     fn match_rates(&self, words: &[u64], _phase: ()) -> Vec<f64> {
         vec![self.0.match_rate(share_of_ones(words, self.0.bits))]
     }
@@ -173,7 +171,7 @@ impl Generalized {
 
     /// What its bits say of a key.
     pub fn evidence(&self, hash: u64) -> Evidence {
-        self.bits.layout.evidence(self.bits.words.as_slice(), hash)
+        self.bits.layout.matches(self.bits.words.as_slice(), hash)
     }
 }
 

@@ -19,7 +19,7 @@ pub use age_partitioned::AgePartitioned;
 pub use bloom::Bloom;
 pub use counting::Counting;
 pub use fingerprint_buffer::FingerprintBuffer;
-pub use generalized::{Evidence, Generalized};
+pub use generalized::Generalized;
 pub use guarded_epoch::GuardedEpoch;
 pub use in_lines::InLines;
 pub use stable::Stable;

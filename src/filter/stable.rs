@@ -20,6 +20,7 @@ use crate::bits::Address;
 use crate::cells::place;
 use crate::clock::{BY_INSERTION, Clock, Window};
 use crate::counters::CounterSlices;
+use crate::inference::{Likelihood, Question, stable};
 use crate::layout::Layout;
 use crate::sizing::runs::Accesses;
 use crate::sizing::slices::Slices;
@@ -81,6 +82,18 @@ impl<const BITS: u32> Layout for Decaying<BITS> {
 
     fn fill(&self, words: &[u64], _phase: ()) -> Vec<f64> {
         vec![self.cells.fill(words)]
+    }
+
+    /// The least of a key's cells.
+    #[inline(always)]
+    fn evidence(&self, words: &[u64], _phase: (), hash: u64) -> u128 {
+        let values = self.cells.of(hash).map(|cell| CounterSlices::<BITS>::value(words, cell));
+        values.fold(CounterSlices::<BITS>::MAX, u64::min).into()
+    }
+
+    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        let shape = Shape { slices: self.cells.slices, bits: BITS, decrements: self.decrements };
+        Some(stable::likelihood(shape, clock.inserted(), &self.cells.counts(words), question))
     }
 
     fn match_rates(&self, words: &[u64], _phase: ()) -> Vec<f64> {

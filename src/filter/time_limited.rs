@@ -30,9 +30,9 @@ use crate::batch::{Engine, in_flight};
 use crate::bits::Address;
 use crate::cells::{Cells, share_of_ones};
 use crate::clock::{Clock, Moments, Window};
-use crate::inference::Likelihood;
 use crate::inference::ring::{Ring, not_ruled_out};
 use crate::inference::time_limited::{Noted, generations};
+use crate::inference::{Likelihood, Question};
 use crate::sizing::runs::{self, Accesses};
 use crate::sizing::time_limited::{LEAST_BITS, MOST_BITS, Shape};
 use crate::words::Words;
@@ -175,7 +175,7 @@ impl Engine for Slices {
         );
     }
 
-    fn likelihood(&self) -> Option<Box<dyn Likelihood>> {
+    fn likelihood(&self, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let (slices, words) = (self.telling(), self.words.as_slice());
         let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
         let since = |moment: i64| seconds(self.clock.latest().map_or(0, |latest| latest.abs_diff(moment)));

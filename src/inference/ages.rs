@@ -33,6 +33,12 @@ impl Hazard {
         if self.rate == 0.0 || length <= 0.0 { 0.0 } else { -(-self.rate * length).exp_m1() }
     }
 
+    /// The logarithm of the chance that it does not.
+    pub(super) fn log_survival(self, length: f64) -> f64 {
+        // Finite, so that a length of 0 gives 0: a key that comes this often has come.
+        -self.rate.min(1e3) * length
+    }
+
     /// The same as odds.
     pub fn odds(self, length: f64) -> f64 {
         if self.rate == 0.0 || length <= 0.0 { 0.0 } else { (self.rate * length).exp_m1() }

@@ -5,7 +5,9 @@
 //! 16 to an octave. Within a cell, whose ends lie at most h = 1/16 apart, a posterior is taken to be the parabola through
 //! its ends and its middle, which is off by at most h^3 / (72 sqrt 3) times p^3 times its third derivative. Of the two
 //! shapes that a posterior is made of, odds o p / (1 + o p) have 0.38 at the most there and the chance 1 - e^(-pw) of a
-//! window has 1.35, so the error stays below 1e-5. A prior that all keys share is a cell of its own, without error.
+//! window has 1.35, so the error stays below 1e-5. Cells that fade mix the two at every age: below 1e-4 for a key as old
+//! as a few times 1 / p, and 1e-2 for one that is long overdue, as hardly any is; so the few keys with a chance above 1/8
+//! are worked out one by one. A prior that all keys share is a cell of its own, without error.
 
 /// Entries, as a power of 2: 512 KiB, which stay in a second-level cache.
 const ENTRIES_LOG2: u32 = 13;
@@ -47,7 +49,7 @@ impl Memo {
         self.polynomial(evidence, age, p.to_bits(), || [exact(p), 0.0, 0.0])[0]
     }
 
-    /// The posterior of a prior of the key's own, which like all others is at most `most`.
+    /// The posterior of a prior of the key's own, worked out anew where that is `most` or more.
     #[inline(always)]
     pub(super) fn own(
         &mut self,

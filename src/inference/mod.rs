@@ -16,12 +16,16 @@
 //! filter knows that nothing was inserted in between, so that gap is added to every age and excluded from the prior.
 
 mod ages;
+pub mod buffer;
 mod decision;
+mod fading;
+pub mod generalized;
 pub mod learned;
 mod memo;
 mod per_key;
 mod posterior;
 pub mod ring;
+pub mod stable;
 pub mod time_limited;
 pub mod timing;
 
@@ -45,6 +49,18 @@ pub trait Likelihood: Send + Sync {
     fn last_inserted(&self, evidence: u128, hazard: Hazard, spans: &mut Vec<Span>);
 }
 
+/// What is asked, and what is known beside the cells and the key's prior: for cells that fade with every insertion.
+#[derive(Default, Clone, Copy)]
+pub struct Question<'a> {
+    /// Ages about which the answers are to be exact. Elsewhere the prior stands in for the cells within a span of ages.
+    pub ages: &'a [f64],
+    /// The expected number of different keys among so many insertions (paper 5, section 2.5), if somebody knows it.
+    pub distinct: Option<&'a Distinct<'a>>,
+}
+
+/// A curve of distinct keys: of each of these numbers of insertions, or nothing if it cannot tell after all.
+pub type Distinct<'a> = dyn Fn(&[f64]) -> Option<Vec<f64>> + 'a;
+
 /// The chances of what has these odds, and of the contrary; either keeps its digits when it is small.
 fn chances(odds: f64) -> (f64, f64) {
     let contrary = 1.0 / (1.0 + odds);
@@ -61,8 +77,13 @@ pub struct Inference<'a> {
 impl<'a> Inference<'a> {
     /// Reads from the cells what is the same for all keys; an error if nobody has worked out what these cells tell.
     pub fn new(engine: &'a dyn Engine) -> Result<Self, Error> {
+        Self::about(engine, &Question::default())
+    }
+
+    /// The same, to answer this question.
+    pub fn about(engine: &'a dyn Engine, question: &Question<'_>) -> Result<Self, Error> {
         let likelihood =
-            engine.likelihood().ok_or_else(|| Error::value("this filter cannot tell probabilities yet"))?;
+            engine.likelihood(question).ok_or_else(|| Error::value("this filter cannot tell probabilities yet"))?;
         Ok(Self { engine, clock: *engine.clock(), likelihood })
     }
 
@@ -96,7 +117,7 @@ impl<'a> Inference<'a> {
         posteriors: &mut [f64],
     ) -> Result<(), Error> {
         let most = match self.clock.window() {
-            Window::Count { .. } => 1.0,
+            Window::Count { .. } => 0.125,
             Window::Time { .. } => f64::MAX,
         };
         let ages_end = self.began();

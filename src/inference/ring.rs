@@ -78,7 +78,14 @@ impl Ring {
         Self { k, generations, alone: (0..explains.len()).map(alone).collect(), explains }
     }
 
-    /// The same, of generations that a clock has opened.
+    /// A filter of which no generation is told from another: a key matches if it is among the last `length` insertions,
+    /// and else with this chance. With expected distinct keys in place of the rate it is equation 13 of paper 5.
+    pub fn whole(length: u64, match_rate: f64) -> Self {
+        let length = length as f64;
+        Self::new(1, vec![Generation { began: length, exposure: length }], &[match_rate])
+    }
+
+    /// A ring of generations that a clock has opened.
     pub fn of_clock(k: u32, clock: &Clock, match_rates: &[f64]) -> Self {
         let generation = |back| Generation { began: clock.began(back), exposure: clock.exposure(back) };
         Self::new(k, (0..match_rates.len() as u64).map(generation).collect(), match_rates)

@@ -16,6 +16,9 @@ use crate::clock::Clock;
 /// Ranges of blocks whose timers are counted apart. With more blocks than this a range spans several, taken as alike.
 const RANGES: u64 = 256;
 
+/// Bits of what timers say, above which the number of their part lies.
+const PART: u32 = 96;
+
 /// The evidence of a key that is not in any block kept.
 pub const ABSENT: u128 = u128::MAX;
 
@@ -47,9 +50,9 @@ impl Timers {
         let shares = counts.iter().map(|&count| {
             let before = younger;
             younger += count;
-            // Half a timer more, so that a sample without a timer of a block does not say that there is none.
-            let timers = timers as f64 + 1.0;
-            ((count as f64 + 0.5) / timers / width as f64, before as f64 / timers)
+            let timers = timers as f64;
+            // A sample without a timer of a block does not say that there is none.
+            ((count as f64).max(0.5) / timers / width as f64, before as f64 / timers)
         });
         let shares = shares.collect();
         Self { clock, blocks, width, shares }
@@ -57,6 +60,59 @@ impl Timers {
 
     fn began(&self, age: u64) -> f64 {
         self.clock.began(age)
+    }
+
+    /// The share of timers that show a block, and of those that show a younger one.
+    fn shares_at(&self, age: u64) -> (f64, f64) {
+        let (of_block, before_range) = self.shares[(age / self.width) as usize];
+        (of_block, before_range + (age % self.width) as f64 * of_block)
+    }
+
+    /// The spans for a key whose timers are all live. Of its oldest block these timers had only a share, and timers that
+    /// are not asked the other share, before.
+    fn of_oldest(&self, evidence: u128, (own, before): (f64, f64), hazard: Hazard, spans: &mut Vec<Span>) {
+        let (age, count) = ((evidence >> 32) as u64, evidence as u32);
+        let (of_block, younger) = self.shares_at(age);
+        let (from, to) = (if age == 0 { 0.0 } else { self.began(age - 1) }, self.began(age));
+        // At least 1: a timer untouched since block a began was touched in it or not.
+        let explains = ((1.0 - younger) / of_block).max(1.0).powi(count as i32).min(f64::MAX);
+        let exposure = self.clock.exposure(age);
+        let (held, not_held) = chances(hazard.odds(own * exposure) * explains);
+        let held_before = not_held * hazard.within(before * exposure);
+        spans.push(Span { from, to, probability: held + held_before });
+        spans.push(Span { from: to, to: f64::INFINITY, probability: not_held - held_before });
+    }
+}
+
+/// The evidence of one part of many: what it says, and which it is.
+#[inline(always)]
+pub fn in_part(part: usize, said: u128) -> u128 {
+    (part as u128) << PART | said
+}
+
+/// Timers in parts that come and go, of which every insertion wrote the newest there was. Keys are never lost from a part
+/// while their block is kept. So a key that newer parts do not have was not last inserted into them, and they tell no
+/// more; the evidence is that of the newest part which has the key, and older ones are not asked.
+pub struct Parts(Vec<Timers>);
+
+impl Parts {
+    /// The parts, the newest first.
+    pub fn new(parts: Vec<Timers>) -> Self {
+        Self(parts)
+    }
+}
+
+impl Likelihood for Parts {
+    fn last_inserted(&self, evidence: u128, hazard: Hazard, spans: &mut Vec<Span>) {
+        if evidence == ABSENT {
+            return self.0[0].last_inserted(ABSENT, hazard, spans);
+        }
+        let (part, said) = ((evidence >> PART) as usize, evidence & !(u128::MAX << PART));
+        // In a burst many parts share a block, each for as long as its share of the timers says.
+        let of_block: Vec<f64> = self.0.iter().map(|timers| timers.shares_at((said >> 32) as u64).0).collect();
+        let all: f64 = of_block.iter().sum();
+        let older: f64 = of_block[part + 1..].iter().sum();
+        self.0[part].of_oldest(said, (of_block[part] / all, older / all), hazard, spans);
     }
 }
 
@@ -66,15 +122,6 @@ impl Likelihood for Timers {
             spans.push(Span { from: self.began(self.blocks - 1), to: f64::INFINITY, probability: 1.0 });
             return;
         }
-        let (age, count) = ((evidence >> 32) as u64, evidence as u32);
-        let (of_block, before_range) = self.shares[(age / self.width) as usize];
-        let younger = before_range + (age % self.width) as f64 * of_block;
-        let (from, to) = (if age == 0 { 0.0 } else { self.began(age - 1) }, self.began(age));
-        // At least 1: a timer untouched since block a began was touched in it or not.
-        let explains = ((1.0 - younger) / of_block).max(1.0).powi(count as i32).min(f64::MAX);
-        let odds = hazard.odds(self.clock.exposure(age)) * explains;
-        let (held, gone) = chances(odds);
-        spans.push(Span { from, to, probability: held });
-        spans.push(Span { from: to, to: f64::INFINITY, probability: gone });
+        self.of_oldest(evidence, (1.0, 0.0), hazard, spans);
     }
 }

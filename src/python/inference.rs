@@ -1,5 +1,7 @@
 //! How probable, how long ago, and which answer costs least: the base class asks the core's inference.
 
+use std::sync::Mutex;
+
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -7,8 +9,9 @@ use pyo3::prelude::*;
 use super::filter::Filter;
 use super::times;
 use crate::Error;
+use crate::batch::Engine;
 use crate::clock::{Moments, Window};
-use crate::inference::{Inference, Memo, PerKey, Posterior, decide};
+use crate::inference::{Inference, Memo, PerKey, Posterior, Question, decide};
 
 /// Numbers that go with the keys of a batch, held for as long as it takes.
 struct Numbers<'py> {
@@ -66,6 +69,37 @@ impl<'py> Numbers<'py> {
     }
 }
 
+/// What an object that knows the keys says of its distinct-count curve.
+fn read_curve(prior: &Bound<'_, PyAny>, insertions: &[f64]) -> PyResult<Vec<f64>> {
+    let insertions = PyArray1::from_slice(prior.py(), insertions);
+    let said = Numbers::read("prior.distinct(insertions)", &prior.call_method1("distinct", (&insertions,))?)?;
+    said.check_len(insertions.len()?)?;
+    let said = said.borrow()?;
+    Ok((0..insertions.len()?).map(|i| said.of(i)).collect())
+}
+
+/// Builds what the cells tell about these ages, under the distinct-count curve of the prior where it knows one: a
+/// ValueError says that it does not.
+fn build<'a>(
+    py: Python<'_>,
+    engine: &'a dyn Engine,
+    prior: &Bound<'_, PyAny>,
+    ages: &[f64],
+) -> PyResult<Inference<'a>> {
+    let (knows, prior, raised) = (prior.hasattr("distinct")?, prior.clone().unbind(), Mutex::new(None));
+    let inference = py.detach(|| {
+        let distinct = |insertions: &[f64]| {
+            let curve = Python::attach(|py| read_curve(prior.bind(py), insertions));
+            curve.map_err(|error| *raised.lock().expect("no panic holds it") = Some(error)).ok()
+        };
+        Inference::about(engine, &Question { ages, distinct: knows.then_some(&distinct) })
+    })?;
+    match raised.into_inner().expect("no panic held it") {
+        Some(error) if !error.is_instance_of::<PyValueError>(py) => Err(error),
+        _ => Ok(inference),
+    }
+}
+
 /// Where the ages of a stream end: at the first insertion, or never.
 fn ages_end(finite: bool, inference: &Inference<'_>, window: Window) -> Result<f64, Error> {
     match (finite, window) {
@@ -95,20 +129,20 @@ fn read_edges(edges: &Bound<'_, PyAny>, window: Window) -> PyResult<Vec<f64>> {
 }
 
 impl Filter {
-    /// Hands the keys block by block to `act`, with a state of the filter that holds for the whole batch, and room for
-    /// `width` answers a key.
+    /// Hands the keys block by block to `act`, with a state of the filter that holds for the whole batch and is asked
+    /// about `ages`, and room for `width` answers a key.
     fn ask<T: Clone + Default + Send>(
         &self,
         (keys, at): (&Bound<'_, PyAny>, Option<&Bound<'_, PyAny>>),
-        prior: &Bound<'_, PyAny>,
-        width: usize,
+        prior_given: &Bound<'_, PyAny>,
+        (ages, width): (&[f64], usize),
         act: impl Fn(&Inference<'_>, &mut Memo, &[u64], Moments<'_>, PerKey<'_>, &mut [T]) -> Result<(), Error> + Sync,
     ) -> PyResult<Vec<T>> {
         let py = keys.py();
         let state = py.detach(|| self.with(|filter| filter.clone_box()));
-        let prior = Numbers::of_keys(prior, keys, state.engine().clock().window())?;
+        let prior = Numbers::of_keys(prior_given, keys, state.engine().clock().window())?;
         let numbers = prior.borrow()?;
-        let inference = py.detach(|| Inference::new(state.engine()))?;
+        let inference = build(py, state.engine(), prior_given, ages)?;
         let batch = self.batch(py, keys, at, false)?;
         prior.check_len(batch.keys.len())?;
         batch.run_with(py, 1, width, Memo::new, |memo, hashes, keys, answers| {
@@ -186,9 +220,10 @@ impl Filter {
         at: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let window = self.asked_window(window, self.own_window(py))?;
-        let posteriors = self.ask((keys, at), prior, 1, |inference, memo, hashes, at, prior, posteriors| {
-            inference.posterior(hashes, at, prior, window, memo, posteriors)
-        })?;
+        let posteriors =
+            self.ask((keys, at), prior, (&[window], 1), |inference, memo, hashes, at, prior, posteriors| {
+                inference.posterior(hashes, at, prior, window, memo, posteriors)
+            })?;
         Ok(posteriors.into_pyarray(py))
     }
 
@@ -289,7 +324,7 @@ impl Filter {
             _ => return Err(PyValueError::new_err(format!("kind must be 'most_likely' or 'expected', got '{kind}'"))),
         };
         let own = self.own_window(py);
-        let ages = self.ask((keys, at), prior, 1, |inference, _, hashes, at, prior, ages| {
+        let ages = self.ask((keys, at), prior, (&[], 1), |inference, _, hashes, at, prior, ages| {
             let end = ages_end(finite, inference, own)?;
             inference.each(hashes, at, prior, end, |key, posterior| ages[key] = age(posterior))
         })?;
@@ -339,7 +374,7 @@ impl Filter {
         let own = self.own_window(py);
         let edges = read_edges(edges, own)?;
         let bins = edges.len() - 1;
-        let shares = self.ask((keys, at), prior, bins, |inference, _, hashes, at, prior, shares| {
+        let shares = self.ask((keys, at), prior, (&edges, bins), |inference, _, hashes, at, prior, shares| {
             let end = ages_end(finite, inference, own)?;
             inference.each(hashes, at, prior, end, |key, posterior| {
                 let mut below = posterior.within(edges[0]);

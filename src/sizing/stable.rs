@@ -82,6 +82,35 @@ impl Shape {
         1.0 - (1.0 - forgotten).powi(self.slices.k as i32)
     }
 
+    /// For each value from 0 to Max + 1, the chance that a cell holds less which was set to Max `age` insertions ago:
+    /// that the last events it met since, as many as lead there, were decrements.
+    pub fn below(&self, age: f64) -> Vec<f64> {
+        self.worn(age, |_| 0.0)
+    }
+
+    /// The same of a cell that was empty so many insertions ago, which met that many events or fewer, all decrements.
+    pub fn below_from_empty(&self, age: f64) -> Vec<f64> {
+        self.worn(age, |fewer| fewer)
+    }
+
+    /// From the chance of decrements alone, if they are enough to lead below a value, and what `fewer` makes of it if
+    /// they are not.
+    fn worn(&self, age: f64, fewer: impl Fn(f64) -> f64) -> Vec<f64> {
+        let (decremented, set) = self.events();
+        let share = decremented / (decremented + set);
+        let (mut at_least, mut decrements, mut too_few) = (1.0, 1.0, 0.0);
+        let mut below = vec![1.0];
+        for met in exactly(age, decremented + set).take(self.max() as usize) {
+            at_least -= met;
+            too_few += met * decrements;
+            decrements *= share;
+            below.push((f64::max(at_least, 0.0) * decrements + fewer(too_few)).min(1.0));
+        }
+        below.push(0.0);
+        below.reverse();
+        below
+    }
+
     /// Keys older than the window that are still reported for their own sake, over the window: the sum over all ages
     /// beyond it of what false negatives and false positives leave, in steps of 1/64 of a cell's time between events,
     /// which is good to 1e-3.
@@ -187,16 +216,22 @@ pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
 
 /// P(Bin(n, q) >= least), as one less the few terms below.
 fn at_least(least: u32, n: f64, q: f64) -> f64 {
-    if q >= 1.0 {
-        return f64::from(u8::from(n >= f64::from(least)));
-    }
+    (1.0 - exactly(n, q).take(least as usize).sum::<f64>()).clamp(0.0, 1.0)
+}
+
+/// P(Bin(n, q) = i) for i from 0 on.
+fn exactly(n: f64, q: f64) -> impl Iterator<Item = f64> {
+    let certain = q >= 1.0;
     let mut term = (n * (-q).ln_1p()).exp();
-    let mut below = 0.0;
-    for i in 0..least {
-        below += term;
-        term *= (n - f64::from(i)).max(0.0) / f64::from(i + 1) * q / (1.0 - q);
-    }
-    (1.0 - below).clamp(0.0, 1.0)
+    (0..).map(move |i| {
+        let i = f64::from(i);
+        if certain {
+            return f64::from(u8::from(i == n));
+        }
+        let exactly = term;
+        term *= (n - i).max(0.0) / (i + 1.0) * q / (1.0 - q);
+        exactly
+    })
 }
 
 #[cfg(test)]
@@ -231,14 +266,28 @@ mod tests {
             let k = shape.slices.k as i32;
             let mut of_key = vec![0.0_f64; shape.max() as usize + 1];
             *of_key.last_mut().unwrap() = 1.0;
+            let mut of_none = vec![0.0_f64; shape.max() as usize + 1];
+            of_none[0] = 1.0;
             let mut beyond = 0.0;
             for age in 0..40_000 {
                 let missed = 1.0 - (1.0 - of_key[0]).powi(k);
                 assert!((shape.false_negative_rate(f64::from(age)) - missed).abs() < 1e-11, "{shape:?} {age}");
+                if age < 300 {
+                    for (values, below) in
+                        [(&of_key, shape.below(f64::from(age))), (&of_none, shape.below_from_empty(f64::from(age)))]
+                    {
+                        let mut sum = 0.0;
+                        for (value, below) in below.into_iter().enumerate() {
+                            assert!((below - sum).abs() < 1e-11, "{shape:?} {age} {value}: {below} for {sum}");
+                            sum += values.get(value).unwrap_or(&0.0);
+                        }
+                    }
+                }
                 if age >= 20 {
                     beyond += 1.0 - missed - shape.false_positive_rate();
                 }
                 step(&mut of_key, &shape);
+                step(&mut of_none, &shape);
             }
             assert!((of_key[0] - shape.zeros()).abs() < 1e-11);
             let npws = shape.npws(20);

@@ -10,7 +10,7 @@ use crate::batch::{Engine, in_flight};
 use crate::bits::Address;
 use crate::clock::{Clock, Moments};
 use crate::filter::parts::{self, Part as _};
-use crate::inference::Likelihood;
+use crate::inference::{Likelihood, Question, timing};
 use crate::layout::Layout;
 use crate::sizing::growing::Limit;
 use crate::sizing::timing::Shape;
@@ -300,12 +300,25 @@ impl Engine for Growing {
         self.live()
     }
 
-    fn evidence(&self, _: &[u64], evidence: &mut [u128]) {
-        evidence.fill(0);
+    /// What the newest part says that has the key.
+    fn evidence(&self, hashes: &[u64], evidence: &mut [u128]) {
+        let (layout, parts, words) = (&self.layout, &self.parts, self.words.as_slice());
+        let (addresses, phase) = (Self::ahead(parts, words), layout.phase(self.clock.generation(), 0));
+        in_flight(
+            hashes,
+            0..hashes.len(),
+            |hash| addresses.iter().flatten().for_each(|&address| layout.fetch_all(address, hash)),
+            |i, hash| {
+                let mut said = parts.iter().map(|part| layout.evidence(part.of(words), phase, hash));
+                let newest = said.by_ref().enumerate().find(|&(_, said)| said != timing::ABSENT);
+                evidence[i] = newest.map_or(timing::ABSENT, |(part, said)| timing::in_part(part, said));
+            },
+        );
     }
 
-    fn likelihood(&self) -> Option<Box<dyn Likelihood>> {
-        None
+    fn likelihood(&self, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        let timers = |part: &Part| self.layout.timers(part.of(self.words.as_slice()), &self.clock);
+        Some(Box::new(timing::Parts::new(self.parts.iter().map(timers).collect())))
     }
 
     fn clone_box(&self) -> Box<dyn Engine> {

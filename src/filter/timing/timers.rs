@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::bits::{Address, odd_constants};
 use crate::clock::Clock;
-use crate::inference::{Likelihood, timing};
+use crate::inference::{Likelihood, Question, timing};
 use crate::lanes::Lanes;
 use crate::layout::Layout;
 use crate::sizing::timing::{MAX_HASHES, Shape};
@@ -117,6 +117,21 @@ impl Timers {
         (0..self.k).map(|slice| u64::from(self.timer(words, slice, hash) == 0)).sum()
     }
 
+    /// What a sample of these words tells of all timers.
+    pub(super) fn timers(&self, words: &[u64], clock: &Clock) -> timing::Timers {
+        let Phase { newest, kept } = self.phase(clock.generation(), 0);
+        let words_of_sample = (SAMPLE / self.lanes.per_word()) as usize;
+        let sample = words.chunks_exact(self.stride as usize).flat_map(|slice| slice.iter().take(words_of_sample));
+        let timers = sample.clone().count() as u64 * self.lanes.per_word();
+        let lanes = self.lanes;
+        let of_word = |word: &u64| {
+            let word = *word;
+            (0..lanes.per_word()).map(move |lane| lanes.get(word, lanes.shift(lane)))
+        };
+        let live = sample.flat_map(of_word).filter(|&timer| timer != 0).map(|timer| self.age(timer, newest));
+        timing::Timers::new(*clock, kept, timers, live.filter(|&age| age < kept))
+    }
+
     /// Share of live timers in each slice.
     fn live(&self, words: &[u64], Phase { newest, kept }: Phase) -> Vec<f64> {
         if kept == 0 {
@@ -184,18 +199,8 @@ impl Layout for Timers {
         if oldest < kept { timing::oldest(oldest, count) } else { timing::ABSENT }
     }
 
-    fn likelihood(&self, words: &[u64], clock: &Clock) -> Option<Box<dyn Likelihood>> {
-        let Phase { newest, kept } = self.phase(clock.generation(), 0);
-        let words_of_sample = (SAMPLE / self.lanes.per_word()) as usize;
-        let sample = words.chunks_exact(self.stride as usize).flat_map(|slice| slice.iter().take(words_of_sample));
-        let timers = sample.clone().count() as u64 * self.lanes.per_word();
-        let lanes = self.lanes;
-        let of_word = |word: &u64| {
-            let word = *word;
-            (0..lanes.per_word()).map(move |lane| lanes.get(word, lanes.shift(lane)))
-        };
-        let live = sample.flat_map(of_word).filter(|&timer| timer != 0).map(|timer| self.age(timer, newest));
-        Some(Box::new(timing::Timers::new(*clock, kept, timers, live.filter(|&age| age < kept))))
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        Some(Box::new(self.timers(words, clock)))
     }
 
     /// Sweeps one part of the timers, of which the expired ones become empty. All that counts was set in the `blocks`

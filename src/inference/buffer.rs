@@ -1,0 +1,51 @@
+//! What a buffer of fingerprints tells: when the key's was last written.
+//!
+//! If the newest fingerprint like the key's has age a, the key was not inserted since. Either it was then, and none of
+//! the d fingerprints that came since is like its own: a chance of 1 - d / F with F different ones; or it was inserted
+//! before or never, and the one there is another's, which has not come since either: a chance of s / F, with s the share
+//! of insertions about that age whose fingerprints have not been written again. What is like it and older tells nothing.
+//!
+//! Paper 5's buffer (equation 36, as corrected by erratum INF-12) is asked only whether a fingerprint like the key's is
+//! there, and takes d from the expected number of distinct keys; here d is counted.
+
+use super::{Hazard, Likelihood, Span, chances};
+
+/// The evidence of a key whose fingerprint is not there.
+pub const ABSENT: u128 = u128::MAX;
+
+/// A buffer in one state.
+pub struct Buffer {
+    /// Fingerprints that there can be.
+    kinds: f64,
+    /// Insertions kept.
+    kept: f64,
+    /// The ages at which those that are there were last written, the youngest first.
+    last: Vec<u64>,
+}
+
+impl Buffer {
+    /// A buffer of the last `kept` insertions, with `kinds` possible fingerprints: the ages at which those that are there
+    /// were last written, in any order.
+    pub fn new(kinds: u64, kept: u64, last: impl IntoIterator<Item = u64>) -> Self {
+        let mut last: Vec<u64> = last.into_iter().collect();
+        last.sort_unstable();
+        Self { kinds: kinds as f64, kept: kept as f64, last }
+    }
+}
+
+impl Likelihood for Buffer {
+    fn last_inserted(&self, evidence: u128, hazard: Hazard, spans: &mut Vec<Span>) {
+        if evidence == ABSENT {
+            spans.push(Span { from: self.kept, to: f64::INFINITY, probability: 1.0 });
+            return;
+        }
+        let age = evidence as f64;
+        let younger = |than: f64| self.last.partition_point(|&last| (last as f64) < than) as f64;
+        let reach = (self.kept / 64.0).max(8.0);
+        let (from, to) = ((age - reach).max(0.0), (age + reach + 1.0).min(self.kept));
+        let share = (younger(to) - younger(from)) / (to - from);
+        let (held, gone) = chances(hazard.odds(1.0) * (self.kinds - younger(age)) / share);
+        spans.push(Span { from: age, to: age + 1.0, probability: held });
+        spans.push(Span { from: age + 1.0, to: f64::INFINITY, probability: gone });
+    }
+}

@@ -1,0 +1,138 @@
+//! Sums over ages of what the bits of a generalized filter say, in closed form and without a difference.
+//!
+//! What matches is a polynomial in q^i of positive coefficients, and what does not a power of 1 - q^i. So all that is
+//! summed is x^i (1 - q^i)^e, with x = (1 - p) q^j for the prior and the powers of the polynomial. Written for twice as
+//! many ages, 1 - q^(n + i) = (1 - q^n) + q^n (1 - q^i) gives
+//!
+//! ```text
+//! F_e(2 n) = F_e(n) + x^n * sum over l of  (e over l) (1 - q^n)^(e - l) q^(n l) F_l(n)
+//! ```
+//!
+//! a mean over binomial weights, in which nothing cancels: the recursion of erratum INF-9 for finite sums. The same
+//! weights move a sum of any 2^s ages to where it begins, and any range of ages consists of such.
+
+use super::Ones;
+use crate::inference::Hazard;
+
+/// Binomial coefficients, and ln q.
+pub(super) struct Powers {
+    choose: Vec<Vec<f64>>,
+    log_untouched: f64,
+}
+
+impl Powers {
+    /// For keys of at most so many bits.
+    pub(super) fn new(bits: u32, log_untouched: f64) -> Self {
+        let mut choose = vec![vec![1.0]];
+        for row in 0..bits as usize {
+            let above = &choose[row];
+            let inner = above.windows(2).map(|pair| pair[0] + pair[1]);
+            choose.push([1.0].into_iter().chain(inner).chain([1.0]).collect());
+        }
+        Self { choose, log_untouched }
+    }
+
+    /// The sums for a key of which so many bits of each kind match and do not, for ages below `end`.
+    pub(super) fn sums(&self, counts: [u32; 4], ones: Ones, hazard: Hazard, end: f64) -> Sums<'_> {
+        let gone = ones.gone();
+        // What does not match is 1 - q^i, but for a factor.
+        let unmatched = ones.chances(0.0, 1.0);
+        let mut log_scale: f64 =
+            [2, 3].map(|kind| f64::from(counts[kind]) * (unmatched[kind] / gone[kind]).ln()).iter().sum();
+        let mut polynomial = vec![hazard.within(1.0)];
+        for (kind, own) in [(0, ones.touched), (1, 1.0 - ones.touched)] {
+            for _ in 0..counts[kind] {
+                polynomial = times(&polynomial, 1.0 - own, own);
+                log_scale -= gone[kind].ln();
+            }
+        }
+        polynomial.iter_mut().for_each(|coefficient| *coefficient *= log_scale.exp());
+        let log_x = |power: usize| hazard.log_survival(1.0) + power as f64 * self.log_untouched;
+        let misses = (counts[2] + counts[3]) as usize;
+        let doublings = end.max(1.0).log2() as usize;
+        let of_power = |(power, coefficient)| OfPower {
+            coefficient,
+            log_x: log_x(power),
+            doubled: self.doubled(log_x(power), misses, doublings),
+        };
+        Sums { powers: self, misses, of_power: polynomial.into_iter().enumerate().map(of_power).collect() }
+    }
+
+    /// For each s, the sums F_0 to F_misses over the ages below 2^s.
+    fn doubled(&self, log_x: f64, misses: usize, doublings: usize) -> Vec<Vec<f64>> {
+        // Of the age 0 alone.
+        let mut first = vec![0.0; misses + 1];
+        first[0] = 1.0;
+        let mut all = vec![first];
+        for s in 0..doublings {
+            let (ages, sums) = ((s as f64).exp2(), &all[s]);
+            let shift = Shift::new(ages * self.log_untouched, misses);
+            let moved = (ages * log_x).exp();
+            let next = (0..=misses).map(|e| sums[e] + moved * shift.mean(&self.choose[e], sums)).collect();
+            all.push(next);
+        }
+        all
+    }
+}
+
+/// A polynomial times a + b y.
+fn times(polynomial: &[f64], a: f64, b: f64) -> Vec<f64> {
+    let coefficient = |power: usize| polynomial.get(power).copied().unwrap_or(0.0);
+    let below = |power: usize| power.checked_sub(1).map_or(0.0, coefficient);
+    (0..=polynomial.len()).map(|power| a * coefficient(power) + b * below(power)).collect()
+}
+
+/// Powers of q^n and 1 - q^n: what moves sums by n ages.
+struct Shift {
+    kept: Vec<f64>,
+    lost: Vec<f64>,
+}
+
+impl Shift {
+    fn new(log_kept: f64, most: usize) -> Self {
+        let powers = |base: f64| std::iter::successors(Some(1.0), move |power| Some(power * base)).take(most + 1);
+        Self { kept: powers(log_kept.exp()).collect(), lost: powers(-log_kept.exp_m1()).collect() }
+    }
+
+    /// The mean of sums over the binomial weights of one row of coefficients.
+    fn mean(&self, choose: &[f64], sums: &[f64]) -> f64 {
+        let e = choose.len() - 1;
+        (0..=e).map(|l| choose[l] * self.lost[e - l] * self.kept[l] * sums[l]).sum()
+    }
+}
+
+/// The sums of one power of the polynomial.
+struct OfPower {
+    coefficient: f64,
+    log_x: f64,
+    doubled: Vec<Vec<f64>>,
+}
+
+/// All sums for one key.
+pub(super) struct Sums<'a> {
+    powers: &'a Powers,
+    misses: usize,
+    of_power: Vec<OfPower>,
+}
+
+impl Sums<'_> {
+    /// The sum over whole ages from `from` on and below `to`, over what a key weighs that is gone.
+    pub(super) fn between(&self, from: f64, to: f64) -> f64 {
+        let (mut from, mut sum) = (from, 0.0);
+        while from < to {
+            let doublings = (to - from).log2().floor();
+            sum += self.of_doubled(from, doublings as usize);
+            from += doublings.exp2();
+        }
+        sum
+    }
+
+    /// The sum over 2^doublings ages.
+    fn of_doubled(&self, from: f64, doublings: usize) -> f64 {
+        let shift = Shift::new(from * self.powers.log_untouched, self.misses);
+        let choose = &self.powers.choose[self.misses];
+        let of_power =
+            |of: &OfPower| of.coefficient * (from * of.log_x).exp() * shift.mean(choose, &of.doubled[doublings]);
+        self.of_power.iter().map(of_power).sum()
+    }
+}
