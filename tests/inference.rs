@@ -4,6 +4,8 @@
 
 #[allow(dead_code, reason = "the rest is for promises")]
 mod common;
+#[path = "common/tally.rs"]
+mod tally;
 
 use std::collections::HashMap;
 
@@ -19,6 +21,7 @@ use lately::sizing::{
     age_partitioned, bloom, fingerprint_buffer, generalized, growing, guarded_epoch, slices, stable, time_limited,
     timing,
 };
+use tally::Tally;
 
 const WINDOW: Window = Window::Count { insertions: 41 };
 const SECOND: f64 = 1e9;
@@ -72,28 +75,6 @@ fn small_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
         ("4 segments", epochs(3, guarded_epoch::Segment::Bloom { bits: 90, k: 2 })),
         ("5 blocked segments", epochs(4, guarded_epoch::Segment::Blocks { blocks: 2, block_bits: 64, parts: 2 })),
     ]
-}
-
-/// What was said of keys, and how often it came true.
-#[derive(Default, Clone, Copy)]
-struct Tally {
-    trials: f64,
-    said: f64,
-    happened: f64,
-}
-
-impl Tally {
-    fn note(&mut self, said: f64, happened: bool) {
-        self.trials += 1.0;
-        self.said += said;
-        self.happened += f64::from(u8::from(happened));
-    }
-
-    /// Whether what happened lies within five standard deviations of what was said, and a thousandth of a trial.
-    fn holds(&self) -> bool {
-        let variance = self.said * (1.0 - self.said / self.trials).max(0.0);
-        (self.happened - self.said).abs() <= 5.0 * variance.sqrt() + 5.0
-    }
 }
 
 /// Draws streams in which each insertion is the key with probability `p` and otherwise fresh, stops at every phase,
