@@ -257,10 +257,11 @@ impl Clock {
                 _ => Err(Error::value("at is for windows of time; this filter's window counts insertions")),
             };
         };
-        let mut latest = self.latest;
+        // What a moment must not lie before, kept rather than the latest one: one comparison a key.
+        let mut earliest = self.latest.map_or(i64::MIN, |latest| latest.saturating_sub_unsigned(lateness));
         let mut check = |position: usize, moment: i64| {
-            let late = latest.map_or(0, |latest| i128::from(latest) - i128::from(moment));
-            if late > i128::from(lateness) {
+            if moment < earliest {
+                let late = i128::from(earliest) + i128::from(lateness) - i128::from(moment);
                 return Err(Error::value(format!(
                     "at[{position}] lies {} s before the latest time seen, but lateness is {} s: \
                      sort by time, or construct the filter with a larger lateness",
@@ -269,7 +270,7 @@ impl Clock {
                 )));
             }
             if in_order {
-                latest = latest.max(Some(moment));
+                earliest = earliest.max(moment.saturating_sub_unsigned(lateness));
             }
             Ok(())
         };

@@ -4,7 +4,8 @@ The shortest way in is `duplicated`, for a column that is all there. For a strea
 `AgePartitionedBloomFilter`, and hand it one batch after another.
 """
 
-from lately import plot
+from importlib import import_module
+
 from lately._core import (
     AgePartitionedBloomFilter,
     BloomFilter,
@@ -24,10 +25,14 @@ from lately._core import (
     hash_keys,
     open,
 )
-from lately._duplicated import duplicated
-from lately._plan import Choice, Plan, plan
-from lately._tune import Trial, Tuned, tune
-from lately.priors import DistinctCurve, Probabilities, Uniform, Zipf
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lately import plot
+    from lately._duplicated import duplicated
+    from lately._plan import Choice, Plan, plan
+    from lately._tune import Trial, Tuned, tune
+    from lately.priors import DistinctCurve, Probabilities, Uniform, Zipf
 
 __all__ = [
     "AgePartitionedBloomFilter",
@@ -60,3 +65,33 @@ __all__ = [
     "plot",
     "tune",
 ]
+
+# Where the names are that come when they are first asked for: they bring NumPy, `inspect` and `typing` along, which
+# take ten times as long to import as the filters.
+_LATER = {
+    "Choice": "lately._plan",
+    "DistinctCurve": "lately.priors",
+    "Plan": "lately._plan",
+    "Probabilities": "lately.priors",
+    "Trial": "lately._tune",
+    "Tuned": "lately._tune",
+    "Uniform": "lately.priors",
+    "Zipf": "lately.priors",
+    "duplicated": "lately._duplicated",
+    "plan": "lately._plan",
+    "plot": "lately",
+    "tune": "lately._tune",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = _LATER[name]
+    found: object = import_module(f"lately.{name}") if home == "lately" else getattr(import_module(home), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

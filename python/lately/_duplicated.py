@@ -1,5 +1,6 @@
 """The one-liner that tells which keys of a column were seen lately."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ from numpy.typing import NDArray
 
 from lately import _time
 from lately._core import Filter
-from lately._families import DEFAULT, FAMILIES, Family, generations
+from lately._families import FAMILIES, Family, fastest, generations
 from lately._plan import Choice
 
 
@@ -45,8 +46,8 @@ def duplicated(
     filter : type of Filter or Choice, optional
         The family to use: a class such as `GuardedEpochBloomFilter`, or a row of `plan`, of which only the family and
         the size of blocks count. The filter itself is planned here, for `window`, `fpr` and the times of these keys;
-        one that is made has a `duplicated` of its own. The default is `AgePartitionedBloomFilter` in blocks of a cache
-        line, the fastest. Of the families, `StableBloomFilter` may miss keys, and `FingerprintBuffer` takes a time per
+        one that is made has a `duplicated` of its own. The default is `AgePartitionedBloomFilter` in lines, the
+        fastest. Of the families, `StableBloomFilter` may miss keys, and `FingerprintBuffer` takes a time per
         key that grows with the window. In `TimeLimitedBloomFilter` `fpr` holds for a steady rate of keys.
 
     Returns
@@ -70,32 +71,30 @@ def duplicated(
 
     Examples
     --------
-    >>> lately.duplicated(["a", "b", "a", "c", "b"], window=2)
-    array([False, False,  True, False, False])
+    >>> lately.duplicated(["a", "b", "a", "c", "b"], window=100)
+    array([False, False,  True, False,  True])
     >>> lately.duplicated(["a", "a", "a"], window="10min", at=[0, 599, 2000])
     array([False,  True, False])
     >>> lately.duplicated(["a", "b", "a", "c", "b"], window=2, filter=lately.Swamp)
     array([False, False,  True, False, False])
     """
-    family = _family(filter)
+    make = fastest if filter is None else _family(filter).make
     if not hasattr(keys, "__len__"):
         keys = list(keys)
     if at is None:
         if not hasattr(window, "__index__"):
             raise TypeError("a window of time needs at: when each key was seen")
         # More than the whole column need not be remembered.
-        made = family.make(min(window, max(len(keys), 1)), fpr=fpr, seed=seed)
+        made = make(min(window, max(len(keys), 1)), fpr=fpr, seed=seed)
         return made.duplicated(keys, refresh=refresh)
     moments = np.asarray(_time.moments(at))
     if moments.ndim == 0:
         moments = np.repeat(moments, len(keys))
-    made = _planned_for(moments, family, _time.span(window, "window"), fpr=fpr, seed=seed)
+    made = _planned_for(moments, make, _time.span(window, "window"), fpr=fpr, seed=seed)
     return made.duplicated(keys, at=at, refresh=refresh)
 
 
 def _family(filter: object) -> Family:
-    if filter is None:
-        return FAMILIES[DEFAULT]
     if isinstance(filter, Choice):
         return FAMILIES[filter.name]
     if isinstance(filter, type) and issubclass(filter, Filter) and filter is not Filter:
@@ -107,21 +106,29 @@ def _family(filter: object) -> Family:
     )
 
 
-def _planned_for(moments: NDArray[np.int64], family: Family, span: int, **request: Any) -> Filter:
+def _planned_for(moments: NDArray[np.int64], make: Callable[..., Filter], span: int, **request: Any) -> Filter:
     """Plan a filter for times that are all known: late by as much as they are, and as full as it gets at the peak."""
     latest = np.maximum.accumulate(moments)
     lateness = int((latest - moments).max(initial=0))
     kept = span + lateness
     capacity = 1
     while True:
-        made = family.make(
+        made = make(
             np.timedelta64(span, "ns"), capacity=capacity, lateness=np.timedelta64(lateness, "ns"), **request
         )
         full = generations(made)
-        _, keys = np.unique(latest // -(-kept // full), return_counts=True)
-        peak = int(keys.max(initial=1))
+        peak = _fullest(latest, -(-kept // full), aligned="pages" not in made.parameters)
         # The filter plans for capacity * kept / (span * full) keys in each generation, rounded up.
         needed = -(-peak * full * span // kept)
         if needed <= capacity:
             return made
         capacity = needed
+
+
+def _fullest(latest: NDArray[np.int64], length: int, *, aligned: bool) -> int:
+    """Count the keys in the fullest stretch: of those between multiples of its length, or of all, for pages in turn."""
+    if aligned:
+        _, keys = np.unique(latest // length, return_counts=True)
+    else:
+        keys = np.searchsorted(latest, latest + length) - np.arange(len(latest))
+    return int(keys.max(initial=1))

@@ -53,11 +53,12 @@ class Family:
 
     def made(self, one: Filter) -> bool:
         """Whether a filter is of this family."""
-        grows = {"part_keys", "part_timers"} & set(one.parameters)
+        parameters = one.parameters
         return (
             type(one) is self.kind
-            and one.parameters.get("block_bits") == self.layout.get("block_bits")
-            and bool(grows) == ("grow" in self.layout)
+            and parameters.get("block_bits") == self.layout.get("block_bits")
+            and ("lines" in parameters) == ("layout" in self.layout)
+            and ("part_keys" in parameters or "part_timers" in parameters) == ("grow" in self.layout)
         )
 
     def takes(self, parameter: str) -> bool:
@@ -90,14 +91,17 @@ class Family:
 
 _WORDS = {"block_bits": 64}
 _LINES = {"block_bits": 512}
+_SIDE_BY_SIDE = {"layout": "line"}
 
 FAMILIES = {
     "age-partitioned": Family(AgePartitionedBloomFilter),
     "age-partitioned-64": Family(AgePartitionedBloomFilter, _WORDS),
     "age-partitioned-512": Family(AgePartitionedBloomFilter, _LINES),
+    "age-partitioned-line": Family(AgePartitionedBloomFilter, _SIDE_BY_SIDE),
     "guarded-epoch": Family(GuardedEpochBloomFilter),
     "guarded-epoch-64": Family(GuardedEpochBloomFilter, _WORDS),
     "guarded-epoch-512": Family(GuardedEpochBloomFilter, _LINES),
+    "guarded-epoch-line": Family(GuardedEpochBloomFilter, _SIDE_BY_SIDE),
     "timing": Family(TimingBloomFilter),
     "timing-growing": Family(
         TimingBloomFilter, {"grow": "cardinality"}, windows="time", note="bytes and fpr follow bursts"
@@ -111,10 +115,24 @@ FAMILIES = {
     ),
     "stable": Family(StableBloomFilter, windows="insertions", promise=False, baseline=True, note="forgets at random"),
 }
-"""By the class's field name, and the bits of a block where it has blocks."""
+"""By the class's field name, and the bits of a block where it has blocks, or the layout."""
 
-DEFAULT = "age-partitioned-512"
+DEFAULT = "age-partitioned-line"
 """The fastest with windows of either kind."""
+
+
+def fastest(window: Any, **request: Any) -> Filter:
+    """Make the fastest filter for a request: of lines, or of blocks for rates so low that lines cannot have them.
+
+    Parameters and errors are those of `Family.make`.
+    """
+    try:
+        return FAMILIES[DEFAULT].make(window, **request)
+    except ValueError as error:
+        try:
+            return FAMILIES["age-partitioned-512"].make(window, **request)
+        except ValueError:
+            raise error from None
 
 
 def name_of(made: Filter) -> str:

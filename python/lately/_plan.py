@@ -200,9 +200,9 @@ def plan(
     --------
     >>> plan = lately.plan(window=1_000_000, fpr=0.01)
     >>> plan.best.name
-    'age-partitioned-512'
+    'age-partitioned-line'
     >>> plan.build()
-    <AgePartitionedBloomFilter window=1000000 fpr=1.00e-2 ...>
+    <AgePartitionedBloomFilter window=1000000 fpr=9.94e-3 ...>
     """
     timed = not hasattr(window, "__index__")
     unknown = timed and capacity is None

@@ -113,9 +113,8 @@ impl Layout for Counters {
         vec![self.counters.fill(words)]
     }
 
-    /// It tells whether a key is in the window, and nothing of its age. (The counters of a key that is there are greater
-    /// than those of one that is not by the one insertion: at one counter in two taken that is next to nothing. The queue
-    /// tells all, but to search it takes the time of W keys.)
+    /// It tells whether a key is in the window, and nothing of its age: whether its counters are zero is all that is
+    /// looked at, not how great they are. (The queue would tell all, but to search it takes the time of W keys.)
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let length = clock.inserted().min(self.window);
         Some(Box::new(Ring::whole(length, self.counters.sampled_match_rate(words))))

@@ -9,6 +9,7 @@
 //! - The table is a quotient filter with counts, where the paper has a TinyTable: it cannot overflow. See [`table`].
 //! - Fingerprints are any of S * 2^r, not of a power of two: the table may have any size.
 
+mod slots;
 mod table;
 
 use super::saved::{as_damage, check_cells, damaged, narrow};
@@ -51,7 +52,7 @@ impl Buffered {
             window: window as usize,
             fingerprint_bits: shape.fingerprint_bits(),
             fingerprints: shape.fingerprints(),
-            table: Table { start, slots: shape.slots as usize, remainder_bits: shape.remainder_bits },
+            table: Table::new(start, shape.slots as usize, shape.remainder_bits),
         }
     }
 
@@ -66,6 +67,12 @@ impl Buffered {
         packed::get(words, self.fingerprint_bits, slot).min(self.fingerprints - 1)
     }
 
+    /// Starts fetching where a fingerprint is in the table.
+    #[inline(always)]
+    fn fetch(&self, words: Address, fingerprint: u64) {
+        self.table.place(fingerprint).into_iter().for_each(|word| words.fetch(word));
+    }
+
     fn count(&self, words: &[u64], hash: u64) -> u64 {
         self.table.count(words, self.fingerprint(hash))
     }
@@ -73,7 +80,7 @@ impl Buffered {
     /// Makes the table of the first `filled` fingerprints of the buffer.
     #[cold]
     fn rebuild(&self, words: &mut [u64], filled: usize) {
-        words[self.table.start..].fill(0);
+        words[self.table.slots.start..].fill(0);
         for slot in 0..filled {
             let fingerprint = self.buffered(words, slot);
             self.table.add(words, fingerprint);
@@ -102,7 +109,7 @@ impl Layout for Buffered {
 
     #[inline(always)]
     fn fetch_all(&self, words: Address, hash: u64) {
-        words.fetch(self.table.word(self.fingerprint(hash)));
+        self.fetch(words, self.fingerprint(hash));
     }
 
     fn insert(&self, words: &mut [u64], Phase { newest, filled }: Phase, hash: u64) {
@@ -127,13 +134,13 @@ impl Layout for Buffered {
             let oldest = self.buffered(words, newest);
             self.table.remove(words, oldest);
             let coming = self.buffered(words, (newest + AHEAD) % self.window);
-            Address::of(words).fetch(self.table.word(coming));
+            self.fetch(Address::of(words), coming);
         }
     }
 
     /// Share of the table's slots in use.
     fn fill(&self, words: &[u64], _phase: Phase) -> Vec<f64> {
-        vec![self.table.used(words) as f64 / self.table.slots as f64]
+        vec![self.table.used(words) as f64 / self.table.slots.count as f64]
     }
 
     fn match_rates(&self, words: &[u64], _phase: Phase) -> Vec<f64> {

@@ -29,12 +29,19 @@ use crate::words::Words;
 #[pyclass(subclass, frozen, module = "lately")]
 pub struct Filter {
     inner: RwLock<Box<dyn filter::Filter>>,
+    /// Hasher and window never change, so nobody needs the lock for them.
     hasher: KeyHasher,
+    window: Window,
 }
+
+/// Bytes of cells up to which one key may be inserted without letting go of the interpreter. The worst that it may do is
+/// to copy or clear them all, which takes some 2 ms; a thread that waits for the interpreter gives others 5.
+const SMALL: usize = 8 << 20;
 
 impl Filter {
     pub fn new(filter: Box<dyn filter::Filter>) -> Self {
-        Self { hasher: KeyHasher::new(filter.seed()), inner: RwLock::new(filter) }
+        let (hasher, window) = (KeyHasher::new(filter.seed()), filter.engine().clock().window());
+        Self { inner: RwLock::new(filter), hasher, window }
     }
 
     /// To read. Called detached from the interpreter only, so that no thread waits for it holding the GIL. A panic
@@ -46,6 +53,29 @@ impl Filter {
     /// To write; see [`read`](Self::read).
     fn write(&self) -> RwLockWriteGuard<'_, Box<dyn filter::Filter>> {
         self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks about one key: at once where the cells are few and nobody writes to them, since to detach and come back takes
+    /// longer, some 50 ns, and much more while other threads compute; else detached.
+    fn ask_one<T: Send>(&self, py: Python<'_>, ask: impl Fn(&dyn filter::Filter) -> T + Sync) -> T {
+        match self.inner.try_read() {
+            Ok(filter) if is_small(&**filter) => ask(&**filter),
+            tried => {
+                drop(tried);
+                py.detach(|| ask(&**self.read()))
+            }
+        }
+    }
+
+    /// Changes one key, as [`ask_one`](Self::ask_one) asks.
+    fn change_one<T: Send>(&self, py: Python<'_>, change: impl Fn(&mut dyn filter::Filter) -> T + Sync) -> T {
+        match self.inner.try_write() {
+            Ok(mut filter) if is_small(&**filter) => change(&mut **filter),
+            tried => {
+                drop(tried);
+                py.detach(|| change(&mut **self.write()))
+            }
+        }
     }
 
     /// What a subclass alone can ask of its filter; called detached, as [`read`](Self::read).
@@ -72,19 +102,23 @@ impl Filter {
         in_order: bool,
     ) -> PyResult<Batch> {
         let keys = read_keys(keys, self.hasher)?;
+        let moments = OwnedMoments::read(at, self.window, keys.len())?;
         let clock = self.clock(py);
-        let moments = OwnedMoments::read(at, &clock, keys.len())?;
         py.detach(|| clock.check(moments.borrow(), in_order))?;
         Ok(Batch { keys, moments })
     }
 
     /// Insertions as they are, nanoseconds as seconds.
     fn in_units<'py>(&self, py: Python<'py>, length: u64) -> PyResult<Bound<'py, PyAny>> {
-        match self.clock(py).window() {
+        match self.window {
             Window::Count { .. } => Ok(length.into_pyobject(py)?.into_any()),
             Window::Time { .. } => Ok((length as f64 / 1e9).into_pyobject(py)?.into_any()),
         }
     }
+}
+
+fn is_small(filter: &dyn filter::Filter) -> bool {
+    filter.engine().words().as_slice().len() <= SMALL / 8
 }
 
 #[pymethods]
@@ -232,17 +266,19 @@ impl Filter {
     #[pyo3(signature = (key, *, at=None))]
     fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let hash = hash_key(key, self.hasher)?;
-        let moments = OwnedMoments::read(at, &self.clock(py), 1)?;
-        py.detach(|| Ok(self.write().engine_mut().insert(&[hash], moments.borrow())?))
+        let moments = OwnedMoments::read(at, self.window, 1)?;
+        Ok(self.change_one(py, |filter| filter.engine_mut().insert(&[hash], moments.borrow()))?)
     }
 
     /// Whether one key was inserted within the window; for a window of time, as of now.
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let hash = hash_key(key, self.hasher)?;
-        let moments = OwnedMoments::read(None, &self.clock(py), 1)?;
-        let mut present = [false];
-        py.detach(|| self.read().engine().query(&[hash], moments.borrow(), &mut present))?;
-        Ok(present[0])
+        let moments = OwnedMoments::read(None, self.window, 1)?;
+        let query = |filter: &dyn filter::Filter| {
+            let mut present = [false];
+            filter.engine().query(&[hash], moments.borrow(), &mut present).map(|()| present[0])
+        };
+        Ok(self.ask_one(py, query)?)
     }
 
     /// int, float or None: the window in insertions, or in seconds; None of a filter that forgets nothing.
@@ -266,8 +302,8 @@ impl Filter {
 
     /// float or None: how far, in seconds, `at` may step back; None for a window of insertions.
     #[getter]
-    fn lateness(&self, py: Python<'_>) -> Option<f64> {
-        match self.clock(py).window() {
+    fn lateness(&self) -> Option<f64> {
+        match self.window {
             Window::Count { .. } => None,
             Window::Time { lateness, .. } => Some(lateness as f64 / 1e9),
         }
@@ -275,8 +311,8 @@ impl Filter {
 
     /// int: keys the filter is planned for within one window, or in all; more cost accuracy, and none is lost for it.
     #[getter]
-    fn capacity(&self, py: Python<'_>) -> u64 {
-        match self.clock(py).window() {
+    fn capacity(&self) -> u64 {
+        match self.window {
             Window::Count { insertions: keys } | Window::Time { capacity: keys, .. } => keys,
         }
     }
@@ -320,7 +356,7 @@ impl Filter {
     /// float: bits of the cells per key of a full window.
     #[getter]
     fn bits_per_key(&self, py: Python<'_>) -> f64 {
-        self.nbytes(py) as f64 * 8.0 / self.capacity(py) as f64
+        self.nbytes(py) as f64 * 8.0 / self.capacity() as f64
     }
 
     /// int: insertions so far.
@@ -469,8 +505,8 @@ impl Filter {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let (py, filter) = (slf.py(), slf.get());
         let name = slf.get_type().name()?;
-        let window = match (filter.window(py)?, filter.clock(py).window()) {
-            (None, _) => format!("capacity={}", filter.capacity(py)),
+        let window = match (filter.window(py)?, filter.window) {
+            (None, _) => format!("capacity={}", filter.capacity()),
             (Some(window), Window::Count { .. }) => format!("window={window}"),
             (Some(window), Window::Time { .. }) => format!("window={window} s"),
         };

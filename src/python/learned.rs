@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyTuple, PyType};
 use super::keys::read_keys;
 use super::times::OwnedMoments;
 use super::whole::Whole;
-use crate::clock::{Clock, Window};
+use crate::clock::Window;
 use crate::inference::learned;
 use crate::key::KeyHasher;
 
@@ -137,7 +137,7 @@ impl Learned {
     fn insert(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let keys = read_keys(keys, self.hasher)?;
         // A clock of insertions: without `at` there is no time.
-        let moments = OwnedMoments::read(at, &Clock::new(Window::Count { insertions: 1 }, 1), keys.len())?;
+        let moments = OwnedMoments::read(at, Window::Count { insertions: 1 }, keys.len())?;
         py.detach(|| {
             let mut hashes = [0; BLOCK];
             for start in (0..keys.len()).step_by(BLOCK) {

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
 use super::whole::Whole;
-use crate::clock::{Clock, Moments, Window};
+use crate::clock::{Moments, Window};
 
 /// The window a user asked for: a whole number of insertions, or a span of time with its lateness and capacity.
 pub fn window(
@@ -81,9 +81,9 @@ pub enum OwnedMoments {
 
 impl OwnedMoments {
     /// Reads `at`; without it, a window of time takes the system's clock.
-    pub fn read(at: Option<&Bound<'_, PyAny>>, clock: &Clock, keys: usize) -> PyResult<Self> {
+    pub fn read(at: Option<&Bound<'_, PyAny>>, window: Window, keys: usize) -> PyResult<Self> {
         let Some(at) = at else {
-            return Ok(match clock.window() {
+            return Ok(match window {
                 Window::Count { .. } => Self::Untimed,
                 Window::Time { .. } => Self::Now(now()),
             });

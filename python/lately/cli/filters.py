@@ -1,6 +1,7 @@
 """The filter of a run: made from the options, or carried over from the run before."""
 
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 
 import lately
 from lately import _time
-from lately._families import DEFAULT, FAMILIES, Family, name_of
+from lately._families import FAMILIES, fastest, name_of
 from lately.cli.errors import CliError
 
 FPR = 0.001
@@ -34,13 +35,13 @@ def _create(options: Namespace) -> lately.Filter:
     window = options.window
     if window is None:
         raise CliError("--window is needed: a number of records, such as 1000000, or a span of time, such as 10min")
-    family = FAMILIES[options.filter or DEFAULT]
+    family = FAMILIES[options.filter] if options.filter else None
     limits: dict[str, Any] = {}
     if isinstance(window, int):
         for option in ("capacity", "lateness"):
             if getattr(options, option) is not None:
                 raise CliError(f"--{option} is for windows of time, such as --window 10min; this window counts records")
-    elif options.capacity is None and family.windows == "any":
+    elif options.capacity is None and (family is None or family.windows != "unknown rate"):
         raise CliError(
             f"--window {window} needs --capacity: how many records come within {window} when traffic is highest, "
             "repeated ones included. With more than that no repeat within the window is missed, but more new records "
@@ -50,12 +51,13 @@ def _create(options: Namespace) -> lately.Filter:
         limits = {"lateness": options.lateness or "0s"}
         if options.capacity is not None:
             limits["capacity"] = options.capacity
-    return _make(family, window, fpr=FPR if options.fpr is None else options.fpr, seed=options.seed or 0, **limits)
+    make = family.make if family else fastest
+    return _make(make, window, fpr=FPR if options.fpr is None else options.fpr, seed=options.seed or 0, **limits)
 
 
-def _make(family: Family, window: Any, **request: Any) -> lately.Filter:
+def _make(make: Callable[..., lately.Filter], window: Any, **request: Any) -> lately.Filter:
     try:
-        return family.make(window, **request)
+        return make(window, **request)
     except (ValueError, TypeError, OverflowError) as error:
         raise CliError(str(error)) from None
     except MemoryError:
@@ -101,7 +103,7 @@ def _compare(found: lately.Filter, options: Namespace) -> None:
         if isinstance(window, float):
             window = _timedelta(window)
             limits = {"capacity": found.capacity, "lateness": _timedelta(found.lateness or 0.0)}
-        again = _make(FAMILIES[name], window, fpr=options.fpr, seed=found.seed, **limits)
+        again = _make(FAMILIES[name].make, window, fpr=options.fpr, seed=found.seed, **limits)
         if again.parameters != found.parameters:
             _refuse(options, "fpr", f"{found.fpr:.3g}")
 

@@ -3,8 +3,8 @@
 //! A quotient filter (Bender et al., *Don't Thrash: How to Cache Your Hash on Flash*, VLDB 2012, section 3): a slot keeps
 //! the lower bits of a fingerprint, its remainder, and the upper ones, its quotient, say where it wants to lie.
 //! Fingerprints of one quotient lie side by side as a run, sorted, runs are in the order of their quotients, and three bits a slot
-//! tell where each belongs: has its quotient a run (`OCCUPIED`), does the slot go on with a run (`CONTINUED`), was it
-//! pushed from its place (`SHIFTED`). Deletion moves what follows back, so the slots are a function of the
+//! tell where each belongs: has its quotient a run (`Occupied`), does the slot go on with a run (`Continued`), was it
+//! pushed from its place (`Shifted`). Deletion moves what follows back, so the slots are a function of the
 //! fingerprints alone and nothing piles up however long the stream.
 //!
 //! A count is written in the bijective base 2, one digit of 1 or 2 a slot, the lowest first: a fingerprint that occurs
@@ -14,23 +14,16 @@
 //!
 //! Cells may come from a damaged file: every walk ends after as many steps as there are slots.
 
-use crate::packed;
-
-/// Bitmaps of a block of 64 slots, each a word; behind them lie the slots' remainders and digits.
-const OCCUPIED: usize = 0;
-const CONTINUED: usize = 1;
-const SHIFTED: usize = 2;
-const BITMAPS: usize = 3;
+use super::slots::Bit::{Continued, Occupied};
+use super::slots::Slots;
 
 /// Where a table lies in the words of its filter.
 #[derive(Clone, Copy)]
 pub struct Table {
-    /// Its first word.
-    pub start: usize,
-    /// Slots, a multiple of 64, and quotients.
-    pub slots: usize,
+    /// As many as there are quotients.
+    pub slots: Slots,
     /// Bits of a remainder.
-    pub remainder_bits: u32,
+    remainder_bits: u32,
 }
 
 /// Remainder and digit of a slot, as they are packed: the digit less 1 in the lowest bit.
@@ -52,15 +45,21 @@ impl Entry {
 }
 
 impl Table {
-    /// The word that tells of the quotient of a fingerprint: where to look for it, but for pushed slots.
-    pub fn word(&self, fingerprint: u64) -> usize {
-        self.block(self.quotient(fingerprint))
+    /// A table whose first word is `start`, of a multiple of 64 slots.
+    pub fn new(start: usize, slots: usize, remainder_bits: u32) -> Self {
+        Self { slots: Slots { start, count: slots, entry_bits: remainder_bits + 1 }, remainder_bits }
+    }
+
+    /// The words that tell of a fingerprint, but for pushed slots.
+    #[inline(always)]
+    pub fn place(&self, fingerprint: u64) -> [usize; 2] {
+        self.slots.place(self.quotient(fingerprint))
     }
 
     /// How often a fingerprint is in the table.
     pub fn count(&self, words: &[u64], fingerprint: u64) -> u64 {
         let quotient = self.quotient(fingerprint);
-        if !self.is(words, OCCUPIED, quotient) {
+        if !self.slots.is(words, Occupied, quotient) {
             return 0;
         }
         let (mut count, mut weight) = (0u64, 1u64);
@@ -78,18 +77,18 @@ impl Table {
 
     /// Counts one more occurrence of a fingerprint.
     pub fn add(&self, words: &mut [u64], fingerprint: u64) {
-        let (quotient, remainder) = (self.quotient(fingerprint), self.remainder(fingerprint));
-        if self.is_empty(words, quotient) {
-            self.set(words, OCCUPIED, quotient, true);
-            self.set_entry(words, quotient, Entry::new(remainder, 1));
-            return;
+        let (slots, quotient, remainder) = (self.slots, self.quotient(fingerprint), self.remainder(fingerprint));
+        let first = Entry::new(remainder, 1);
+        if slots.is_empty(words, quotient) {
+            slots.set(words, Occupied, quotient, true);
+            return slots.set_entry(words, quotient, first.0);
         }
-        if !self.is(words, OCCUPIED, quotient) {
-            self.set(words, OCCUPIED, quotient, true);
-            let start = self.run_start(words, quotient);
-            return self.push(words, start, Entry::new(remainder, 1), false, start != quotient);
+        if !slots.is(words, Occupied, quotient) {
+            slots.set(words, Occupied, quotient, true);
+            let start = slots.run_start(words, quotient);
+            return slots.push(words, start, first.0, false, start != quotient);
         }
-        let start = self.run_start(words, quotient);
+        let start = slots.run_start(words, quotient);
         let mut slot = start;
         loop {
             let entry = self.entry(words, slot);
@@ -98,41 +97,41 @@ impl Table {
             }
             if entry.remainder() == remainder {
                 // 1 becomes 2, and 2 becomes 1 with one to carry: to the next digit, or as a new one.
-                self.set_entry(words, slot, Entry::new(remainder, 3 - entry.digit()));
+                slots.set_entry(words, slot, Entry::new(remainder, 3 - entry.digit()).0);
                 if entry.digit() == 1 {
                     return;
                 }
             }
-            slot = self.next(slot);
-            if slot == start || !self.is(words, CONTINUED, slot) {
+            slot = slots.next(slot);
+            if slot == start || !slots.is(words, Continued, slot) {
                 break;
             }
         }
         if slot == start {
             // What began the run now goes on with it.
-            self.set(words, CONTINUED, start, true);
+            slots.set(words, Continued, start, true);
         }
-        self.push(words, slot, Entry::new(remainder, 1), slot != start, slot != quotient);
+        slots.push(words, slot, first.0, slot != start, slot != quotient);
     }
 
     /// Counts one occurrence of a fingerprint less; nothing if there is none.
     pub fn remove(&self, words: &mut [u64], fingerprint: u64) {
-        let (quotient, remainder) = (self.quotient(fingerprint), self.remainder(fingerprint));
-        if !self.is(words, OCCUPIED, quotient) {
+        let (slots, quotient, remainder) = (self.slots, self.quotient(fingerprint), self.remainder(fingerprint));
+        if !slots.is(words, Occupied, quotient) {
             return;
         }
         let first = self.run(words, quotient).find(|&slot| self.entry(words, slot).remainder() == remainder);
         let Some(mut slot) = first else { return };
-        for _ in 0..self.slots {
+        for _ in 0..slots.count {
             if self.entry(words, slot).digit() == 2 {
-                return self.set_entry(words, slot, Entry::new(remainder, 1));
+                return slots.set_entry(words, slot, Entry::new(remainder, 1).0);
             }
-            let next = self.next(slot);
-            if !self.is(words, CONTINUED, next) || self.entry(words, next).remainder() != remainder {
-                return self.pull(words, slot, quotient);
+            let next = slots.next(slot);
+            if !slots.is(words, Continued, next) || self.entry(words, next).remainder() != remainder {
+                return slots.pull(words, slot, quotient);
             }
             // 1 becomes 2, with one to borrow from the next digit.
-            self.set_entry(words, slot, Entry::new(remainder, 2));
+            slots.set_entry(words, slot, Entry::new(remainder, 2).0);
             slot = next;
         }
     }
@@ -140,100 +139,28 @@ impl Table {
     /// How many different fingerprints are in the table.
     pub fn distinct(&self, words: &[u64]) -> u64 {
         let first_digit = |&slot: &usize| {
-            let before = if slot == 0 { self.slots - 1 } else { slot - 1 };
-            let goes_on = self.is(words, CONTINUED, slot)
+            let before = if slot == 0 { self.slots.count - 1 } else { slot - 1 };
+            let goes_on = self.slots.is(words, Continued, slot)
                 && self.entry(words, before).remainder() == self.entry(words, slot).remainder();
-            !self.is_empty(words, slot) && !goes_on
+            !self.slots.is_empty(words, slot) && !goes_on
         };
-        (0..self.slots).filter(first_digit).count() as u64
+        (0..self.slots.count).filter(first_digit).count() as u64
     }
 
     /// Slots in use.
     pub fn used(&self, words: &[u64]) -> u64 {
-        (0..self.slots).filter(|&slot| !self.is_empty(words, slot)).count() as u64
-    }
-
-    /// Puts an entry at a slot and moves those there on, up to the next empty slot.
-    fn push(&self, words: &mut [u64], slot: usize, entry: Entry, continued: bool, shifted: bool) {
-        let (mut slot, mut entry, mut continued, mut shifted) = (slot, entry, continued, shifted);
-        for _ in 0..self.slots {
-            let last = self.is_empty(words, slot);
-            let pushed = (self.entry(words, slot), self.is(words, CONTINUED, slot));
-            self.write(words, slot, entry, continued, shifted);
-            if last {
-                return;
-            }
-            (entry, continued) = pushed;
-            shifted = true;
-            slot = self.next(slot);
-        }
-    }
-
-    /// Takes away the entry at a slot, of the run of `quotient`, and moves those pushed from their places back.
-    fn pull(&self, words: &mut [u64], slot: usize, quotient: usize) {
-        let (mut hole, mut quotient) = (slot, quotient);
-        // Whether the next entry to move begins its run in place of the one that went.
-        let mut inherits = !self.is(words, CONTINUED, hole) && self.is(words, CONTINUED, self.next(hole));
-        if !self.is(words, CONTINUED, hole) && !inherits {
-            self.set(words, OCCUPIED, quotient, false);
-        }
-        for _ in 0..self.slots {
-            let next = self.next(hole);
-            if !self.is(words, SHIFTED, next) {
-                break;
-            }
-            let continued = self.is(words, CONTINUED, next) && !inherits;
-            if !continued && !inherits {
-                quotient = self.next_occupied(words, quotient);
-            }
-            inherits = false;
-            self.write(words, hole, self.entry(words, next), continued, hole != quotient);
-            hole = next;
-        }
-        self.write(words, hole, Entry(0), false, false);
+        (0..self.slots.count).filter(|&slot| !self.slots.is_empty(words, slot)).count() as u64
     }
 
     /// The slots of the run of a quotient that has one.
     fn run(&self, words: &[u64], quotient: usize) -> impl Iterator<Item = usize> {
-        let start = self.run_start(words, quotient);
+        let start = self.slots.run_start(words, quotient);
         let mut next = Some(start);
         std::iter::from_fn(move || {
             let slot = next?;
-            next = Some(self.next(slot)).filter(|&slot| slot != start && self.is(words, CONTINUED, slot));
+            next = Some(self.slots.next(slot)).filter(|&slot| slot != start && self.slots.is(words, Continued, slot));
             Some(slot)
         })
-    }
-
-    /// Where the run of an occupied quotient begins, or is to begin.
-    ///
-    /// The cluster of pushed entries around it begins at a slot that is not shifted. From there on as many runs come
-    /// before it as quotients are occupied between that slot and its own.
-    fn run_start(&self, words: &[u64], quotient: usize) -> usize {
-        let (mut slot, mut runs) = (quotient, 0);
-        for _ in 0..self.slots {
-            if !self.is(words, SHIFTED, slot) {
-                break;
-            }
-            runs += u32::from(self.is(words, OCCUPIED, slot));
-            slot = if slot == 0 { self.slots - 1 } else { slot - 1 };
-        }
-        for _ in 0..self.slots {
-            if runs == 0 {
-                break;
-            }
-            slot = self.next(slot);
-            runs -= u32::from(!self.is(words, CONTINUED, slot));
-        }
-        slot
-    }
-
-    /// The first occupied quotient after one.
-    fn next_occupied(&self, words: &[u64], quotient: usize) -> usize {
-        let mut next = self.next(quotient);
-        while next != quotient && !self.is(words, OCCUPIED, next) {
-            next = self.next(next);
-        }
-        next
     }
 
     fn quotient(&self, fingerprint: u64) -> usize {
@@ -244,46 +171,8 @@ impl Table {
         fingerprint & !(u64::MAX << self.remainder_bits)
     }
 
-    fn next(&self, slot: usize) -> usize {
-        if slot + 1 == self.slots { 0 } else { slot + 1 }
-    }
-
-    /// First word of the block of a slot.
-    fn block(&self, slot: usize) -> usize {
-        self.start + slot / 64 * (BITMAPS + self.entry_bits() as usize)
-    }
-
-    fn entry_bits(&self) -> u32 {
-        self.remainder_bits + 1
-    }
-
-    fn is_empty(&self, words: &[u64], slot: usize) -> bool {
-        let block = self.block(slot);
-        (words[block + OCCUPIED] | words[block + CONTINUED] | words[block + SHIFTED]) >> (slot % 64) & 1 == 0
-    }
-
-    fn is(&self, words: &[u64], bitmap: usize, slot: usize) -> bool {
-        words[self.block(slot) + bitmap] >> (slot % 64) & 1 == 1
-    }
-
-    fn set(&self, words: &mut [u64], bitmap: usize, slot: usize, value: bool) {
-        let word = &mut words[self.block(slot) + bitmap];
-        *word = *word & !(1 << (slot % 64)) | u64::from(value) << (slot % 64);
-    }
-
     fn entry(&self, words: &[u64], slot: usize) -> Entry {
-        Entry(packed::get(&words[self.block(slot) + BITMAPS..], self.entry_bits(), slot % 64))
-    }
-
-    fn set_entry(&self, words: &mut [u64], slot: usize, entry: Entry) {
-        let start = self.block(slot) + BITMAPS;
-        packed::set(&mut words[start..], self.entry_bits(), slot % 64, entry.0);
-    }
-
-    fn write(&self, words: &mut [u64], slot: usize, entry: Entry, continued: bool, shifted: bool) {
-        self.set_entry(words, slot, entry);
-        self.set(words, CONTINUED, slot, continued);
-        self.set(words, SHIFTED, slot, shifted);
+        Entry(self.slots.entry(words, slot))
     }
 }
 
@@ -297,8 +186,8 @@ mod tests {
     #[test]
     fn counts_are_those_of_a_map() {
         for (slots, remainder_bits, window) in [(64, 0, 63), (64, 2, 63), (64, 1, 10), (128, 5, 100), (192, 20, 191)] {
-            let table = Table { start: 3, slots, remainder_bits };
-            let mut words = vec![0; 3 + slots / 64 * (BITMAPS + table.entry_bits() as usize)];
+            let table = Table::new(3, slots, remainder_bits);
+            let mut words = vec![0; 3 + slots / 64 * (4 + remainder_bits as usize)];
             let fingerprints = (slots as u64) << remainder_bits;
             let mut counts = BTreeMap::new();
             let mut stream = Vec::new();
