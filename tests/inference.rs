@@ -12,14 +12,15 @@ use std::collections::HashMap;
 use common::{insert, key};
 use lately::clock::{Moments, Window};
 use lately::filter::{
-    AgePartitioned, Bloom, Counting, Filter, FingerprintBuffer, Generalized, GuardedEpoch, Stable, TimeLimited, Timing,
+    AgePartitioned, Bloom, Counting, Filter, FingerprintBuffer, Generalized, GuardedEpoch, Stable, Swamp, TimeLimited,
+    Timing,
 };
 use lately::inference::generalized::{Evidence, likelihood};
 use lately::inference::ring::{Generation, Ring, not_ruled_out};
 use lately::inference::{Distinct, Hazard, Inference, Likelihood, Memo, PerKey, Posterior, Question, Span};
 use lately::sizing::{
-    age_partitioned, bloom, fingerprint_buffer, generalized, growing, guarded_epoch, slices, stable, time_limited,
-    timing,
+    age_partitioned, bloom, fingerprint_buffer, generalized, growing, guarded_epoch, slices, stable, swamp,
+    time_limited, timing,
 };
 use tally::Tally;
 
@@ -61,6 +62,7 @@ fn small_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
         ("partitioned", bloom(bloom::Shape::partitioned(3, 150).unwrap())),
         ("counters", Box::new(Counting::new(slices(2, 70), WINDOW, 0).unwrap())),
         ("fingerprints of 7 bits", buffer(7)),
+        ("counted fingerprints", Box::new(Swamp::new(swamp::Shape::new(64, 2).unwrap(), WINDOW, 0).unwrap())),
         ("cells of 1 bit", stable(3, 200, 1, 3)),
         ("cells of 2 bits", stable(2, 200, 2, 8)),
         ("cells of 4 bits", stable(2, 200, 4, 40)),
