@@ -1,10 +1,14 @@
 //! What lines say about keys, and what they are like: for [inference](crate::inference::line).
 //!
 //! Lanes next to each other share the keys of k - 1 generations, so that a run of them matches by chance more often than
-//! the product of their rates has it: a loaded line has all of them loaded. Taken for independent, k = 2 lanes would be
-//! explained by chance 9 % too seldom at half-full lines. So runs of up to k lanes are measured as one. Which line a
-//! key has, and how full that one is, is not taken into account: the evidence is the lanes alone, and the rates are
-//! those of all lines that the key could have had.
+//! the product of their rates has it: a loaded line has all of them loaded. So runs of up to k lanes are measured as one.
+//! (At 15 bits per key with k = 2, on a uniform stream of 2^16 keys, posteriors are off by 0.0008 in the mean, and by
+//! 0.0021 if lanes are taken for independent.) How full the line of a key itself is does not count: the evidence is its
+//! lanes alone, and the rates are those of all lines that it could have had.
+//!
+//! What is left is that a lane beside a run which does not match speaks for a line of few keys. Posteriors between 0.2
+//! and 0.8, those of a few keys in a hundred, are up to 0.045 too low with k = 4 for it, and 0.01 with k = 2; in the mean
+//! over all keys that is 0.002 and less from 15 bits per key on (0.006 with 32 lanes, of which k = 4).
 
 use super::{Lines, Phase};
 use crate::clock::Clock;
@@ -66,7 +70,7 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
     }
 
     /// From the chances of a sample of lines, for each lane those of the runs of 1 to k lanes from it on.
-    fn run_rates(&self, chances: impl Iterator<Item = [f64; LANES]>) -> impl Iterator<Item = f64> {
+    pub(super) fn run_rates(&self, chances: impl Iterator<Item = [f64; LANES]>) -> impl Iterator<Item = f64> {
         let k = self.k as usize;
         let (mut sums, mut lines) = (vec![0.0; LANES * k], 0);
         for chances in chances {
