@@ -8,7 +8,6 @@
 use std::ops::Range;
 
 use crate::Error;
-use crate::bits::Address;
 use crate::clock::{Clock, Moments};
 use crate::inference::{Likelihood, Question};
 use crate::layout::Layout;
@@ -162,14 +161,8 @@ impl<L: Layout> Engine for Aged<L> {
     }
 
     fn evidence(&self, hashes: &[u64], evidence: &mut [u128]) {
-        let (layout, words) = (self.layout, self.words.as_slice());
-        let (address, phase) = (Address::of(words), layout.phase(self.clock.generation(), 0));
-        in_flight(
-            hashes,
-            0..hashes.len(),
-            |hash| layout.fetch_all(address, hash),
-            |i, hash| evidence[i] = layout.evidence(words, phase, hash),
-        );
+        let phase = self.layout.phase(self.clock.generation(), 0);
+        self.layout.evidence_run(self.words.as_slice(), phase, hashes, evidence);
     }
 
     fn likelihood(&self, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {

@@ -40,6 +40,13 @@ pub trait Layout: Copy + Send + Sync + 'static {
         self.contains(words, phase, hash).into()
     }
 
+    /// Writes what the cells say about each key of a batch.
+    fn evidence_run(&self, words: &[u64], phase: Self::Phase, hashes: &[u64], evidence: &mut [u128]) {
+        let address = Address::of(words);
+        let fetch = |hash| self.fetch_all(address, hash);
+        in_flight(hashes, 0..hashes.len(), fetch, |i, hash| evidence[i] = self.evidence(words, phase, hash));
+    }
+
     /// What evidence tells about ages while the cells are as they are, if that has been worked out. It may rest on a
     /// sample of the cells, but is the same for the same cells.
     fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {

@@ -4,21 +4,25 @@
 
 #[allow(dead_code, reason = "the rest is for promises")]
 mod common;
+#[path = "common/tally.rs"]
+mod tally;
 
 use std::collections::HashMap;
 
 use common::{insert, key};
 use lately::clock::{Moments, Window};
 use lately::filter::{
-    AgePartitioned, Bloom, Counting, Filter, FingerprintBuffer, Generalized, GuardedEpoch, Stable, TimeLimited, Timing,
+    AgePartitioned, Bloom, Counting, Filter, FingerprintBuffer, Generalized, GuardedEpoch, Stable, Swamp, TimeLimited,
+    Timing,
 };
 use lately::inference::generalized::{Evidence, likelihood};
 use lately::inference::ring::{Generation, Ring, not_ruled_out};
 use lately::inference::{Distinct, Hazard, Inference, Likelihood, Memo, PerKey, Posterior, Question, Span};
 use lately::sizing::{
-    age_partitioned, bloom, fingerprint_buffer, generalized, growing, guarded_epoch, slices, stable, time_limited,
-    timing,
+    age_partitioned, bloom, fingerprint_buffer, generalized, growing, guarded_epoch, slices, stable, swamp,
+    time_limited, timing,
 };
+use tally::Tally;
 
 const WINDOW: Window = Window::Count { insertions: 41 };
 const SECOND: f64 = 1e9;
@@ -58,6 +62,7 @@ fn small_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
         ("partitioned", bloom(bloom::Shape::partitioned(3, 150).unwrap())),
         ("counters", Box::new(Counting::new(slices(2, 70), WINDOW, 0).unwrap())),
         ("fingerprints of 7 bits", buffer(7)),
+        ("counted fingerprints", Box::new(Swamp::new(swamp::Shape::new(64, 2).unwrap(), WINDOW, 0).unwrap())),
         ("cells of 1 bit", stable(3, 200, 1, 3)),
         ("cells of 2 bits", stable(2, 200, 2, 8)),
         ("cells of 4 bits", stable(2, 200, 4, 40)),
@@ -72,28 +77,6 @@ fn small_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
         ("4 segments", epochs(3, guarded_epoch::Segment::Bloom { bits: 90, k: 2 })),
         ("5 blocked segments", epochs(4, guarded_epoch::Segment::Blocks { blocks: 2, block_bits: 64, parts: 2 })),
     ]
-}
-
-/// What was said of keys, and how often it came true.
-#[derive(Default, Clone, Copy)]
-struct Tally {
-    trials: f64,
-    said: f64,
-    happened: f64,
-}
-
-impl Tally {
-    fn note(&mut self, said: f64, happened: bool) {
-        self.trials += 1.0;
-        self.said += said;
-        self.happened += f64::from(u8::from(happened));
-    }
-
-    /// Whether what happened lies within five standard deviations of what was said, and a thousandth of a trial.
-    fn holds(&self) -> bool {
-        let variance = self.said * (1.0 - self.said / self.trials).max(0.0);
-        (self.happened - self.said).abs() <= 5.0 * variance.sqrt() + 5.0
-    }
 }
 
 /// Draws streams in which each insertion is the key with probability `p` and otherwise fresh, stops at every phase,

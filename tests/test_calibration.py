@@ -58,6 +58,14 @@ def test_posteriors_are_true_as_often_as_they_say(family, condition, bits):
     assert outcome.calibration_error < bound(outcome)
 
 
+@pytest.mark.parametrize("bits", [15, 30])
+@pytest.mark.parametrize("family", ["age-partitioned-line", "guarded-epoch-line"])
+def test_lanes_are_true_as_often_as_they_say(family, bits):
+    # A window of the power law's 2**11 is less than a page.
+    outcome = asked(UNIFORM, lambda: as_planned(UNIFORM, bits * UNIFORM.window, family))
+    assert outcome.calibration_error < bound(outcome) < 0.01
+
+
 def test_the_printed_g_is_seen():
     outcome = asked(UNIFORM, lambda: timers(UNIFORM, 10 * UNIFORM.window, 4, corrected=False))
     assert outcome.calibration_error > bound(outcome)

@@ -161,6 +161,9 @@ OTHERS = {
     "classical": lambda: lately.BloomFilter(3000, fpr=0.01),
     "counting": lambda: lately.CountingBloomFilter(WINDOW, fpr=0.01),
     "buffer": lambda: lately.FingerprintBuffer(WINDOW, fpr=0.01),
+    "swamp": lambda: lately.Swamp(WINDOW, fpr=0.01),
+    "lines": lambda: lately.AgePartitionedBloomFilter(WINDOW, fpr=0.01, layout="line"),
+    "epochs in lines": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01, layout="line"),
     "stable": lambda: lately.StableBloomFilter(WINDOW, fpr=0.01),
     "generalized": lambda: lately.GeneralizedBloomFilter(WINDOW, fpr=0.01),
 }

@@ -18,6 +18,8 @@ use crate::Error;
 use crate::batch::{Aged, Engine};
 use crate::bits::{Address, scale};
 use crate::clock::{BY_INSERTION, Clock, Window};
+use crate::inference::ring::Ring;
+use crate::inference::{Likelihood, Question};
 use crate::layout::Layout;
 use crate::packed;
 use crate::sizing::runs::Accesses;
@@ -27,6 +29,8 @@ use table::Table;
 
 /// Insertions ahead of the one that takes a fingerprint off the table, at which its place there is fetched.
 const AHEAD: usize = 16;
+/// Slots that tell how many fingerprints are taken, where there are more: right to 1 % where half are in use.
+const SAMPLE: usize = 1 << 14;
 
 /// The cyclic buffer, and behind it the table.
 #[derive(Clone, Copy)]
@@ -141,6 +145,16 @@ impl Layout for Buffered {
     /// Share of the table's slots in use.
     fn fill(&self, words: &[u64], _phase: Phase) -> Vec<f64> {
         vec![self.table.used(words) as f64 / self.table.slots.count as f64]
+    }
+
+    /// It tells whether a key is in the window, and nothing of its age: counts are not looked at, and to search the
+    /// buffer takes the time of W keys.
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        let slots = self.table.slots.count.min(SAMPLE);
+        let fingerprints = self.fingerprints as f64 / self.table.slots.count as f64 * slots as f64;
+        let taken = self.table.distinct_in(words, slots) as f64;
+        let length = clock.inserted().min(self.window as u64);
+        Some(Box::new(Ring::whole(length, (taken + 0.5) / (fingerprints + 1.0))))
     }
 
     fn match_rates(&self, words: &[u64], _phase: Phase) -> Vec<f64> {

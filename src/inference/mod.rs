@@ -21,6 +21,7 @@ mod decision;
 mod fading;
 pub mod generalized;
 pub mod learned;
+pub mod line;
 mod memo;
 mod per_key;
 mod posterior;

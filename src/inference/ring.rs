@@ -19,8 +19,9 @@
 //! where t is the next older generation that holds the key while slices of j are still covered. The key was then last
 //! inserted in generation j with probability held(j) * (1 - held(0))..(1 - held(j-1)). Nothing here underflows or
 //! divides by zero, from empty slices to full ones and p from 0 to 1, and it costs k steps per generation that is not
-//! ruled out: none for most keys that are not there, one step in all for most that are. Earlier insertions of the key count, as do the slices that a
-//! generation beyond l has left.
+//! ruled out: none for most keys that are not there, one step in all for most that are. Earlier insertions of the
+//! key count, as do the slices that a generation beyond l has left. Where slices share their keys, as the lanes of a line
+//! do, a run of them matches more often than the product of its rates, and what it explains is measured as one.
 
 use super::{Hazard, Likelihood, Span, chances};
 use crate::bits::ones;
@@ -62,20 +63,29 @@ pub struct Ring {
     k: usize,
     /// The newest first; the open one ends at age 0.
     generations: Vec<Generation>,
-    /// What covering a slice explains: the inverse of its match rate.
+    /// What covering a run of slices explains: the inverse of the chance that all of it matches. For each slice, the
+    /// runs of 1 to k slices from it on, the last of which is what a generation explains by itself.
     explains: Vec<f64>,
-    /// What a generation explains by itself: the product over its slices.
-    alone: Vec<f64>,
 }
 
 impl Ring {
     /// A ring of which every insertion writes the `k` newest slices: for each slice, the newest first, the generation
     /// whose newest slice it is, and the chance that a fresh key matches.
     pub fn new(k: u32, generations: Vec<Generation>, match_rates: &[f64]) -> Self {
-        let k = k as usize;
-        let explains: Vec<f64> = match_rates.iter().map(|rate| 1.0 / rate.max(LEAST_RATE)).collect();
-        let alone = |j| explains[j..explains.len().min(j + k)].iter().fold(1.0, |all, each| f64::min(all * each, MOST));
-        Self { k, generations, alone: (0..explains.len()).map(alone).collect(), explains }
+        let rate = |slice| match_rates.get(slice).map_or(1.0, |rate: &f64| rate.max(LEAST_RATE));
+        let runs = (0..match_rates.len()).flat_map(|j| {
+            (j..j + k as usize).scan(1.0, move |run, slice| {
+                *run *= rate(slice);
+                Some(*run)
+            })
+        });
+        Self::of_runs(k, generations, runs)
+    }
+
+    /// The same of slices that do not match independently: for each slice, the chances that a fresh key matches all of
+    /// the 1, 2, .. k slices from it on, as far as there are so many.
+    pub fn of_runs(k: u32, generations: Vec<Generation>, match_rates: impl Iterator<Item = f64>) -> Self {
+        Self { k: k as usize, generations, explains: match_rates.map(|run| (1.0 / run).min(MOST)).collect() }
     }
 
     /// A filter of which no generation is told from another: a key matches if it is among the last `length` insertions,
@@ -103,6 +113,11 @@ impl Ring {
         Span { from: self.from(generation), to: self.generations[generation].began, probability }
     }
 
+    /// What runs of 1 to k slices from one on explain.
+    fn explains(&self, slice: usize) -> &[f64] {
+        &self.explains[slice * self.k..][..self.k]
+    }
+
     /// The spans of the generations in `possible`, and what is left for none of them.
     fn of_many(&self, possible: u128, hazard: Hazard, spans: &mut Vec<Span>) -> f64 {
         let (mut held, mut not_held) = ([0.0; MAX_SLICES as usize], [1.0; MAX_SLICES as usize]);
@@ -110,12 +125,13 @@ impl Ring {
         while older_first != 0 {
             let j = older_first.ilog2() as usize;
             older_first &= !(1 << j);
-            let (mut explains, mut run) = (0.0, self.explains[j]);
-            for t in j + 1..(j + self.k).min(self.explains.len()) {
-                explains += run * held[t];
-                run = (run * self.explains[t] * not_held[t]).min(MOST);
+            let (mut explains, mut none_between, runs) = (0.0, 1.0, self.explains(j));
+            for (run, t) in runs.iter().zip(j + 1..(j + self.k).min(self.generations.len())) {
+                explains += run * none_between * held[t];
+                none_between *= not_held[t];
             }
-            (held[j], not_held[j]) = chances(self.prior_odds(j, hazard) * (explains + run));
+            explains += runs[self.k - 1] * none_between;
+            (held[j], not_held[j]) = chances(self.prior_odds(j, hazard) * explains);
         }
         let (mut none_younger, mut younger_first) = (1.0, possible);
         while younger_first != 0 {
@@ -134,7 +150,7 @@ impl Likelihood for Ring {
             1.0
         } else if possible.is_power_of_two() {
             let j = possible.trailing_zeros() as usize;
-            let (held, not_held) = chances(self.prior_odds(j, hazard) * self.alone[j]);
+            let (held, not_held) = chances(self.prior_odds(j, hazard) * self.explains(j)[self.k - 1]);
             spans.push(self.span(j, held));
             not_held
         } else {

@@ -88,6 +88,26 @@ macro_rules! runs_of_keys {
             }
         }
 
+        /// Writes what the lanes say about each key of a batch.
+        $(#[$features])?
+        pub fn evidence<const LANES: usize, const LINES: usize>(
+            layout: &Lines<LANES, LINES>,
+            words: &[u64],
+            phase: Phase,
+            hashes: &[u64],
+            evidence: &mut [u128],
+        ) {
+            let (address, lines) = (Address::of(words), words.as_chunks().0);
+            for group in groups(0..hashes.len()) {
+                fetch_ahead(layout, address, hashes, group.start);
+                for (&hash, evidence) in hashes[group.clone()].iter().zip(&mut evidence[group]) {
+                    let spot = layout.spot(hash);
+                    let lanes = read::<LANES, LINES>(lines, &spot, &masks(&spot));
+                    *evidence = layout.says(phase, spot.page, lanes);
+                }
+            }
+        }
+
         /// Writes which keys of a run were there and inserts them, all with `refresh`, else those that were not; says
         /// how many.
         $(#[$features])?

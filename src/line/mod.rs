@@ -25,6 +25,7 @@
 //! earliest: as long as the l P steps after s last, the k lanes are there. That is what any filter here promises that
 //! keeps l P generations.
 
+mod evidence;
 mod kernel;
 mod portable;
 #[cfg(test)]
@@ -41,6 +42,7 @@ use crate::Error;
 use crate::batch::{Aged, Engine};
 use crate::bits::{Address, has_run, odd_constants, ones, scale};
 use crate::clock::Clock;
+use crate::inference::{Likelihood, Question};
 use crate::layout::Layout;
 use crate::sizing::line::{PAGE_LINES, SUBLANE_BITS, Shape};
 use crate::sizing::runs;
@@ -199,10 +201,14 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
 
     /// For a sample of all that a fresh key could choose, every line in it as often: its chance to match by age.
     fn chances(&self, words: &[u64], phase: Phase) -> impl Iterator<Item = [f64; LANES]> {
+        (0..self.pages).flat_map(move |page| self.chances_of(words, phase, page))
+    }
+
+    /// The same for all that a fresh key of one page could choose.
+    fn chances_of(&self, words: &[u64], phase: Phase, page: u64) -> impl Iterator<Item = [f64; LANES]> {
         let lines = words.as_chunks::<LINE>().0;
-        (0..self.pages * Self::RANGE).map(move |choice| {
-            let (page, first) = (choice / Self::RANGE, choice % Self::RANGE);
-            let newest = self.newest(phase, page) as usize;
+        let newest = self.newest(phase, page) as usize;
+        (0..Self::RANGE).map(move |first| {
             std::array::from_fn(|age| {
                 let (word, bits) = portable::lane_bits::<LANES>((newest + age) % LANES);
                 let line = |t: u64| &lines[(page * PAGE_LINES + t * Self::RANGE + first) as usize];
@@ -293,6 +299,28 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
         let mut present = [false];
         self.query_run(words, phase, &[hash], 0..1, &mut present);
         present[0]
+    }
+
+    fn evidence(&self, words: &[u64], phase: Phase, hash: u64) -> u128 {
+        let mut evidence = [0];
+        self.evidence_run(words, phase, &[hash], &mut evidence);
+        evidence[0]
+    }
+
+    fn evidence_run(&self, words: &[u64], phase: Phase, hashes: &[u64], evidence: &mut [u128]) {
+        match self.instructions {
+            Instructions::Portable => portable::evidence(self, words, phase, hashes, evidence),
+            // SAFETY: the processor has the instructions, or they were not among the available ones.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2 => unsafe { avx2::evidence(self, words, phase, hashes, evidence) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx512 => unsafe { avx512::evidence(self, words, phase, hashes, evidence) },
+        }
+    }
+
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        Some(Box::new(self.rings(words, clock)))
     }
 
     fn insert_run(&self, words: &mut [u64], phase: Phase, hashes: &[u64], run: Range<usize>) {

@@ -20,12 +20,15 @@ fn runs(len: usize) -> impl Iterator<Item = (Range<usize>, i64, u64)> {
         .into_iter()
 }
 
-/// Everything that runs of keys do to a filter: its words in the end, and all answers.
-fn everything<const LANES: usize, const LINES: usize>(k: u32, instructions: Instructions) -> (Vec<u64>, Vec<bool>) {
+/// Everything that runs of keys do to a filter: its words in the end, all answers, and all evidence.
+fn everything<const LANES: usize, const LINES: usize>(
+    k: u32,
+    instructions: Instructions,
+) -> (Vec<u64>, Vec<bool>, Vec<u128>) {
     let layout = Lines::<LANES, LINES> { pages: PAGES, k, instructions };
     let hashes = hashes(900);
     let mut words = vec![0; (PAGES * PAGE_LINES) as usize * LINE];
-    let mut answers = Vec::new();
+    let (mut answers, mut evidence) = (Vec::new(), Vec::new());
     for (run, generation, pending) in runs(hashes.len()) {
         layout.open(&mut words, generation);
         let phase = layout.phase(generation, 0);
@@ -37,9 +40,16 @@ fn everything<const LANES: usize, const LINES: usize>(k: u32, instructions: Inst
             answers.extend_from_slice(&seen);
         }
         layout.query_run(&words, layout.phase(generation, pending), &hashes, 0..hashes.len(), &mut seen);
-        answers.extend(seen);
+        answers.extend_from_slice(&seen);
+        let mut says = vec![0; hashes.len()];
+        layout.evidence_run(&words, phase, &hashes, &mut says);
+        layout.query_run(&words, phase, &hashes, 0..hashes.len(), &mut seen);
+        // A key is reported when a generation is not ruled out that has all of its lanes left.
+        let whole = ones(LANES as u32 - k + 1);
+        assert!(seen.iter().zip(&says).all(|(&seen, says)| seen == (says & whole != 0)));
+        evidence.extend(says);
     }
-    (words, answers)
+    (words, answers, evidence)
 }
 
 fn agree<const LANES: usize, const LINES: usize>() {
@@ -140,4 +150,19 @@ fn fills_and_chances_are_those_of_the_bits() {
     let full = vec![u64::MAX; words.len()];
     assert_eq!((layout.match_rates(&full, phase), layout.false_positive_rate(&full, 39)), (vec![1.0; 16], 1.0));
     assert_eq!(layout.false_positive_rate(&vec![0; words.len()], 39), 0.0);
+}
+
+#[test]
+fn runs_of_lanes_match_as_often_as_a_line_has_them_all() {
+    let layout = Lines::<16, 2>::new(PAGES, 3);
+    // A line in two is full, the other empty: all lanes of one match, or none.
+    let mut words = vec![0; (PAGES * PAGE_LINES) as usize * LINE];
+    words.as_chunks_mut::<LINE>().0.iter_mut().step_by(2).for_each(|line| line.fill(u64::MAX));
+    let rates: Vec<f64> = layout.run_rates(layout.chances(&words, layout.phase(7, 0))).collect();
+    assert_eq!(rates, vec![0.5; 3 * 16]);
+    // In empty ones half a key is taken to be there: its four bits of one lane, eight of two, twelve of three.
+    let nothing = vec![0; words.len()];
+    let rates = layout.run_rates(layout.chances(&nothing, layout.phase(7, 0)));
+    let least = |lanes: i32| 0.5 * 16f64.powi(-4 * lanes) / (PAGES * PAGE_LINES / 2) as f64;
+    assert!(rates.eq([1, 2, 3].map(least).into_iter().cycle().take(3 * 16)));
 }

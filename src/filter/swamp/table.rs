@@ -138,13 +138,18 @@ impl Table {
 
     /// How many different fingerprints are in the table.
     pub fn distinct(&self, words: &[u64]) -> u64 {
+        self.distinct_in(words, self.slots.count)
+    }
+
+    /// How many of them are in the first `slots` slots.
+    pub fn distinct_in(&self, words: &[u64], slots: usize) -> u64 {
         let first_digit = |&slot: &usize| {
             let before = if slot == 0 { self.slots.count - 1 } else { slot - 1 };
             let goes_on = self.slots.is(words, Continued, slot)
                 && self.entry(words, before).remainder() == self.entry(words, slot).remainder();
             !self.slots.is_empty(words, slot) && !goes_on
         };
-        (0..self.slots.count).filter(first_digit).count() as u64
+        (0..slots).filter(first_digit).count() as u64
     }
 
     /// Slots in use.

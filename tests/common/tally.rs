@@ -1,0 +1,24 @@
+//! What posteriors say, held against what was inserted.
+
+/// What was said of keys, and how often it came true.
+#[derive(Default, Clone, Copy)]
+pub struct Tally {
+    pub trials: f64,
+    pub said: f64,
+    pub happened: f64,
+}
+
+impl Tally {
+    /// One more trial.
+    pub fn note(&mut self, said: f64, happened: bool) {
+        self.trials += 1.0;
+        self.said += said;
+        self.happened += f64::from(u8::from(happened));
+    }
+
+    /// Whether what happened lies within five standard deviations of what was said, and a thousandth of a trial.
+    pub fn holds(&self) -> bool {
+        let variance = self.said * (1.0 - self.said / self.trials).max(0.0);
+        (self.happened - self.said).abs() <= 5.0 * variance.sqrt() + 5.0
+    }
+}
