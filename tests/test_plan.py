@@ -39,7 +39,7 @@ def test_a_choice_is_what_it_says(request_, choice):
     assert seen.live >= 5 * seen.keys
     assert (seen.missed == 0) == family.promise
     assert seen.reported <= most(choice, seen, seen.fresh)
-    if told:
+    if told and "grow" not in family.layout:
         assert seen.nbytes == choice.nbytes
     if told and choice.name != "generalized":  # whose bits take hundreds of windows to settle
         assert seen.reported >= 2 * seen.fresh * choice.fpr - most(choice, seen, seen.fresh)
