@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use common::{insert, key};
 use lately::clock::{Moments, Window};
-use lately::filter::{AgePartitioned, Filter, GuardedEpoch, TimeLimited, Timing};
+use lately::filter::{AgePartitioned, Filter, GuardedEpoch, TimeLimited, Timing, Transposed};
 use lately::inference::ring::{Generation, Ring, not_ruled_out};
 use lately::inference::{Hazard, Inference, Likelihood, Memo, PerKey, Posterior, Span};
 use lately::sizing::{age_partitioned, guarded_epoch, time_limited, timing};
@@ -18,6 +18,10 @@ const WINDOW: Window = Window::Count { insertions: 41 };
 const SECOND: f64 = 1e9;
 /// 41 keys in 41 seconds.
 const TIMED: Window = Window::Time { span: 41_000_000_000, lateness: 0, capacity: 41 };
+
+fn transposed(positions: u64, window: Window) -> Box<dyn Filter> {
+    Box::new(Transposed::new(guarded_epoch::Shape::transposed(7, 2, positions).unwrap(), window, 0).unwrap())
+}
 
 /// Small filters at some tens of percent of false positives, so that all evidence is ambiguous.
 fn small_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
@@ -40,6 +44,7 @@ fn small_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
         ("k = 1 of 3 slices", ring(1, 2, age_partitioned::Segment::Slice { bits: 90 })),
         ("k = 2 of 6 blocked", ring(2, 4, age_partitioned::Segment::Blocks { blocks: 2, block_bits: 64, parts: 2 })),
         ("4 segments", epochs(3, guarded_epoch::Segment::Bloom { bits: 90, k: 2 })),
+        ("8 epochs, transposed", transposed(40, WINDOW)),
         ("5 blocked segments", epochs(4, guarded_epoch::Segment::Blocks { blocks: 2, block_bits: 64, parts: 2 })),
     ]
 }
@@ -169,9 +174,12 @@ fn timed_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
     let epochs = guarded_epoch::Shape::new(3, guarded_epoch::Segment::Bloom { bits: 90, k: 2 }).unwrap();
     let timers = timing::Shape::new(3, 3, 4, 105, 1).unwrap();
     let limited = time_limited::Shape::new(2, 4).unwrap();
+    // Epochs of 20 keys, as the others have 10 or more: of fewer, a key's own bits are too large a share.
+    let long = Window::Time { span: 140_000_000_000, lateness: 0, capacity: 140 };
     vec![
         ("k = 3 of 7 slices", Box::new(AgePartitioned::new(ring, TIMED, 0).unwrap())),
         ("4 segments", Box::new(GuardedEpoch::new(epochs, TIMED, 0).unwrap())),
+        ("8 epochs, transposed", transposed(128, long)),
         ("timers of 4 blocks", Box::new(Timing::new(timers, TIMED, 0).unwrap())),
         ("slices as many as needed", Box::new(TimeLimited::new(limited, 512, TIMED, 0).unwrap())),
     ]
