@@ -1,7 +1,7 @@
 //! The promise of the guarded-epoch filter, plain, blocked and transposed: no key of the window missing through three
-//! turns of the ring, exactly r * epoch + 1 to (r + 1) * epoch insertions retained, and at the end of an epoch neither more nor
-//! fewer false positives than the sizing says. At the end the synthetic rows of paper 2's Table 1, measured beside
-//! theory: `cargo test --test guarded_epoch synthetic -- --nocapture` prints them.
+//! turns of the ring, exactly r * epoch + 1 to (r + 1) * epoch insertions retained, and at the end of an epoch neither
+//! more nor fewer false positives than the sizing says. At the end the synthetic rows of paper 2's Table 1, measured
+//! beside theory: `cargo test --test guarded_epoch synthetic -- --nocapture` prints them.
 //!
 //! Each check is a function that says what is wrong, so that it can be shown to fail.
 

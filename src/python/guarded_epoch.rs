@@ -37,8 +37,8 @@ use crate::sizing::line::{self, Family};
 /// layout : {"sliced", "line", "transposed"}, default "sliced"
 ///     "line" puts what all segments hold of a key side by side into one cache line, or into up to four of one page of
 ///     4 KiB: many times faster, in a few bits more. A filter then has whole pages, and `block_bits` does not apply.
-///     "transposed" puts what all segments hold at one position side by side: the plain filter, in the same bits but for
-///     its r, which is 7, 15, 31 or 63, with queries that read k places instead of k in every segment.
+///     "transposed" puts what all segments hold at one position side by side: the plain filter with an r of 7, 15, 31
+///     or 63, in about the same bits, with queries that read k places instead of k in every segment.
 /// capacity : int, optional
 ///     Keys expected within a window of time when they come fastest, needed there. More of them, if only for a part of
 ///     the window, cost accuracy, never the window.
