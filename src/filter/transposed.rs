@@ -1,11 +1,11 @@
 //! The guarded-epoch Bloom filter (paper 2), plain and transposed: the bits that all epochs have at one position lie
 //! side by side in one cell.
 //!
-//! A cell of r + 1 bits, 8 to 64, has one bit of each epoch, and a key has k cells, one in each of k parts. An insertion
-//! sets the open epoch's bit in them. A query ANDs them: what is left is the match vector, a bit for every epoch that has
-//! all bits of the key. It reads k cells, where segments apart cost it up to (r + 1) * k. A new epoch clears one bit of
-//! every cell, in one pass over the memory. Nothing is blocked: rate and bits per key are those of plain segments, but
-//! r + 1 has to be a width of which cells fill a word.
+//! A cell of r + 1 bits, 8 to 64, has one bit of each epoch, and a key has k cells, one in each of k parts. An
+//! insertion sets the open epoch's bit in them. A query ANDs them: what is left is the match vector, a bit for every
+//! epoch that has all bits of the key. It reads k cells, where segments apart cost it up to (r + 1) * k. A new epoch
+//! clears one bit of every cell, in one pass over the memory. Nothing is blocked: rate and bits per key are those of
+//! plain segments, but r + 1 has to be a width of which cells fill a word.
 //!
 //! Epochs share the positions of a key, as in the paper, where [`GuardedEpoch`](super::GuardedEpoch) has positions of
 //! its own in every segment:
