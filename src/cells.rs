@@ -24,6 +24,12 @@ pub fn place(slice: usize, hash: u64, cells: u64) -> u64 {
     scale(hash.wrapping_mul(PLACE[slice]), cells)
 }
 
+/// Which of the `cells` of a part of a slice is a key's; `hash` is the slice's own.
+#[inline(always)]
+pub fn place_in_part(part: u32, hash: u64, cells: u64) -> u64 {
+    scale(hash.wrapping_mul(PATTERN[part as usize]), cells)
+}
+
 /// The cells of one slice of the ring, which begin at word `start`; `slice` is its place in the ring, which its hash
 /// function goes with.
 pub trait Cells: Copy + Send + Sync + 'static {
@@ -136,7 +142,7 @@ impl Parts {
     /// The key's bit in a part, counted from the slice's first; `hash` is the slice's own.
     #[inline(always)]
     fn bit(&self, hash: u64, part: u32) -> u64 {
-        u64::from(part) * self.step + scale(hash.wrapping_mul(PATTERN[part as usize]), self.part_bits)
+        u64::from(part) * self.step + place_in_part(part, hash, self.part_bits)
     }
 
     /// The key's bit in each part.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 9 SWAMP, 10 generalized, 16 age-partitioned in lines, 17 guarded-epoch in lines |
+//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 9 SWAMP, 10 generalized, 16 age-partitioned in lines, 17 guarded-epoch in lines, 18 guarded-epoch transposed |
 //! | 12..14 | scheme its keys are hashed by ([`key::SCHEME`](crate::key::SCHEME)) |
 //! | 14..16 | zero |
 //! | 16..24 | seed |
@@ -29,7 +29,8 @@
 //! The age-partitioned filter goes on with k, l, slice bits, blocks, block bits and parts, the guarded-epoch
 //! filter with r, k, segment bits, blocks, block bits and parts: zero where they do not apply. In lines they go on with
 //! k and l, or with r, and then pages and lines per key; their cells are pages of 64 lines of 64 bytes, lane 0 of a line
-//! in its lowest bits.
+//! in its lowest bits. Transposed it goes on with r, k and positions; its cells are numbers of r + 1 bits, one after the
+//! other, in which bit (-epoch) mod (r + 1) is that of an epoch.
 //!
 //! The timing filter goes on with k, bits per timer, blocks, timers of a slice (of whole words) and equal timers. A word
 //! holds as many timers as fit, from its lowest bit on. Then come, where its size is dynamic, the keys or the timers that
@@ -76,7 +77,7 @@ use crate::Error;
 use crate::clock::{Clock, Window};
 use crate::filter::{
     AgePartitioned, Bloom, Counting, Filter, FingerprintBuffer, Generalized, GuardedEpoch, InLines, Stable, Swamp,
-    TimeLimited, Timing,
+    TimeLimited, Timing, Transposed,
 };
 use crate::key::SCHEME;
 use crate::sizing::line::Family;
@@ -284,6 +285,7 @@ impl Preamble {
             InLines::GUARDED_EPOCH => {
                 Ok(Box::new(InLines::from_saved(Family::GuardedEpoch, own, resume, self.seed, words)?))
             }
+            Transposed::KIND => Ok(Box::new(Transposed::from_saved(own, resume, self.seed, words)?)),
             kind => Err(Error::format(format!("filters of kind {kind} are not known to this version"))),
         }
     }

@@ -10,6 +10,7 @@
 //! | [`AgePartitioned`](filter::AgePartitioned), blocked | speed counts | 18.8 bits per key at 1 %, 28.7 at 0.1 %; 1 cache line per insertion, 3 per query |
 //! | [`AgePartitioned`](filter::AgePartitioned), plain | old keys should fade smoothly | 23.5 and 31.0 bits; 5 and 15 lines at 1 % |
 //! | [`GuardedEpoch`](filter::GuardedEpoch), plain | memory counts | 15.9 and 21.3 bits; at 1 % 9 lines per insertion, 30 per query |
+//! | [`Transposed`](filter::Transposed), guarded epochs | memory counts, and queries are many | 15.9 and 21.4 bits; 10 lines per call, and 13 |
 //! | [`GuardedEpoch`](filter::GuardedEpoch), blocked | both count a little | 17.2 and 25.9 bits; 1 and 6 lines |
 //! | [`InLines`](filter::InLines) of either | speed is all | 21.1 and 27.3 bits, by guarded epochs 18.0 and 27.9; a cache line per call, or two |
 //! | [`Timing`](filter::Timing) | the window should be sharp | 28.8 and 43.1 bits, 53 and 80 for a slack of 7 %, 205 and 307 for none; 7 lines at 1 % |

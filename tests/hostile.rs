@@ -11,7 +11,7 @@ use lately::format::{self, SaveError};
 use lately::sizing::swamp::Shape;
 use xxhash_rust::xxh3::xxh3_64;
 
-const GOLDEN: [&str; 23] = [
+const GOLDEN: [&str; 25] = [
     "plain",
     "lines",
     "words",
@@ -35,6 +35,8 @@ const GOLDEN: [&str; 23] = [
     "generalized",
     "side_by_side",
     "epochs_side_by_side",
+    "transposed",
+    "transposed_timed",
 ];
 const HEADER: usize = 64;
 
@@ -365,6 +367,43 @@ fn filters_in_lines_of_any_parameters_are_refused_or_legal() {
         let read = try_all(&bytes);
         let in_range = lanes != 9 && (1..=4).contains(&lines) && (epochs || (1..=4).contains(&k));
         assert!(!read || in_range, "round {round}: {clock:?}");
+        legal += usize::from(read);
+    }
+    assert!(legal > 100, "{legal} of 1,000 were filters");
+}
+
+/// The same transposed, at positions that fill their words or do not.
+#[test]
+fn transposed_filters_of_any_parameters_are_refused_or_legal() {
+    let mut random = Random(6);
+    let mut legal = 0;
+    for round in 0..1_000 {
+        let epochs = [8, 16, 32, 64, 9][random.below(5)];
+        let (k, positions) = (random.below(70) as u64, random.below(200) as u64);
+        let timed = random.below(2) as u64;
+        let time = |number: u64| if timed == 1 { number } else { 0 };
+        let clock = [
+            timed,
+            random.number(),
+            time(random.number() >> random.below(2)),
+            time(random.number()),
+            random.number(),
+            time(random.below(2) as u64),
+            random.number(),
+        ];
+        let words = epochs * positions.div_ceil(64);
+        let mut bytes = golden("transposed")[..HEADER].to_vec();
+        set_word(&mut bytes, 24, 128);
+        set_word(&mut bytes, 32, 8 * words);
+        bytes.extend(clock.into_iter().chain([epochs - 1, k, positions]).flat_map(u64::to_le_bytes));
+        bytes.resize(HEADER + 128, 0);
+        let dense = random.below(3);
+        for _ in 0..words {
+            bytes.extend([random.next(), random.next() & random.next() & random.next(), !0][dense].to_le_bytes());
+        }
+        seal(&mut bytes);
+        let read = try_all(&bytes);
+        assert!(!read || epochs != 9 && (1..=64).contains(&k) && k <= positions, "round {round}: {clock:?}");
         legal += usize::from(read);
     }
     assert!(legal > 100, "{legal} of 1,000 were filters");

@@ -13,7 +13,7 @@ use common::{insert, key};
 use lately::clock::{Moments, Window};
 use lately::filter::{
     AgePartitioned, Bloom, Counting, Filter, FingerprintBuffer, Generalized, GuardedEpoch, Stable, Swamp, TimeLimited,
-    Timing,
+    Timing, Transposed,
 };
 use lately::inference::generalized::{Evidence, likelihood};
 use lately::inference::ring::{Generation, Ring, not_ruled_out};
@@ -28,6 +28,10 @@ const WINDOW: Window = Window::Count { insertions: 41 };
 const SECOND: f64 = 1e9;
 /// 41 keys in 41 seconds.
 const TIMED: Window = Window::Time { span: 41_000_000_000, lateness: 0, capacity: 41 };
+
+fn transposed(positions: u64, window: Window) -> Box<dyn Filter> {
+    Box::new(Transposed::new(guarded_epoch::Shape::transposed(7, 2, positions).unwrap(), window, 0).unwrap())
+}
 
 /// Small filters at some tens of percent of false positives, so that all evidence is ambiguous.
 fn small_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
@@ -75,6 +79,7 @@ fn small_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
         ("k = 1 of 3 slices", ring(1, 2, age_partitioned::Segment::Slice { bits: 90 })),
         ("k = 2 of 6 blocked", ring(2, 4, age_partitioned::Segment::Blocks { blocks: 2, block_bits: 64, parts: 2 })),
         ("4 segments", epochs(3, guarded_epoch::Segment::Bloom { bits: 90, k: 2 })),
+        ("8 epochs, transposed", transposed(40, WINDOW)),
         ("5 blocked segments", epochs(4, guarded_epoch::Segment::Blocks { blocks: 2, block_bits: 64, parts: 2 })),
     ]
 }
@@ -186,11 +191,14 @@ fn timed_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
     let limited = time_limited::Shape::new(2, 4).unwrap();
     let part = timing::Shape::new(3, 3, 4, 60, 1).unwrap();
     let growing = |limit| Box::new(Timing::growing(part, limit, TIMED, 0).unwrap());
+    // Epochs of 20 keys, as the others have 10 or more: of fewer, a key's own bits are too large a share.
+    let long = Window::Time { span: 140_000_000_000, lateness: 0, capacity: 140 };
     vec![
         ("parts of 25 keys", growing(growing::Limit::Keys(25))),
         ("parts of 75 timers", growing(growing::Limit::Timers(75))),
         ("k = 3 of 7 slices", Box::new(AgePartitioned::new(ring, TIMED, 0).unwrap())),
         ("4 segments", Box::new(GuardedEpoch::new(epochs, TIMED, 0).unwrap())),
+        ("8 epochs, transposed", transposed(128, long)),
         ("timers of 4 blocks", Box::new(Timing::new(timers, TIMED, 0).unwrap())),
         ("slices as many as needed", Box::new(TimeLimited::new(limited, 512, TIMED, 0).unwrap())),
     ]

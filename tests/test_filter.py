@@ -1,5 +1,6 @@
 """The filter's promise as a user meets it: against an exact window, one by one and in batches, and with bad input."""
 
+import itertools
 import math
 import os
 import subprocess
@@ -20,6 +21,11 @@ import lately
 plan = lately.AgePartitionedBloomFilter.from_parameters
 plan_epochs = lately.GuardedEpochBloomFilter.from_parameters
 FAMILIES = [lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter]
+TRANSPOSED = {"layout": "transposed"}
+EVERY_LAYOUT = [
+    *itertools.product(FAMILIES, [{}, {"block_bits": 64}, {"block_bits": 512}, {"layout": "line"}]),
+    (lately.GuardedEpochBloomFilter, TRANSPOSED),
+]
 LAYOUTS = {
     "plain": {"slice_bits": 1500},
     "blocks of 512": {"blocks": 5, "block_bits": 512, "parts": 4},
@@ -48,6 +54,10 @@ def epochs_in_lines(window, k, l, **others):  # noqa: E741
     return plan_epochs(window, [7, 15, 31][k % 3], pages=l, lines=1 + l % 4, **others)
 
 
+def transposed(window, k, l, **others):  # noqa: E741
+    return plan_epochs(window, [7, 15, 31, 63][k % 4], k=7, positions=1500 + l, **others)
+
+
 def timers(window, k, l, **others):  # noqa: E741
     """A timing filter of l blocks, with timers as narrow as these allow."""
     bpt = (l + 1).bit_length()
@@ -57,7 +67,7 @@ def timers(window, k, l, **others):  # noqa: E741
 # From a window, with k and l (or r, or blocks) from a pair of small numbers.
 PLANS = {name: partial(plan, **layout) for name, layout in LAYOUTS.items()}
 PLANS |= {name: partial(epochs, layout=layout) for name, layout in EPOCHS.items()}
-PLANS |= {"lines": lines, "epochs in lines": epochs_in_lines, "timers": timers}
+PLANS |= {"lines": lines, "epochs in lines": epochs_in_lines, "transposed": transposed, "timers": timers}
 COUNTED = {name: lambda make=make: make(300, 4, 6) for name, make in PLANS.items()}
 COUNTED["timers of one insertion"] = lambda: timers(300, 4, 299)
 COUNTED["fingerprints"] = lambda: lately.FingerprintBuffer.from_parameters(300, fingerprint_bits=13)
@@ -224,8 +234,7 @@ def test_no_key_of_the_last_while_is_missed(window, lateness, shape, make, refre
                 assert f.query(kept, at=asked).all()
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("layout", [{}, {"block_bits": 64}, {"block_bits": 512}, {"layout": "line"}])
+@pytest.mark.parametrize(("family", "layout"), EVERY_LAYOUT)
 def test_keys_beyond_window_and_slack_are_reported_at_most_at_the_rate(family, layout):
     for window, fpr in [(1000, 0.05), (20_000, 0.01)]:
         f = family(window, fpr, **layout)
@@ -414,6 +423,9 @@ COUNT, TIME = {"window": 1000, "fpr": 0.01}, {"window": "1min", "fpr": 0.01, "ca
         ({"window": 1000}, {"nbytes": 4095, "layout": "line"}, ValueError, "nbytes"),
         (COUNT, {"layout": "line", "slack": 1}, ValueError, "slack"),
         (COUNT, {"layout": "line", "window": 2**45}, ValueError, "fpr"),
+        (COUNT, TRANSPOSED | {"block_bits": 512}, ValueError, "block_bits"),
+        ({"window": 1000}, TRANSPOSED | {"nbytes": 63}, ValueError, "nbytes|layout"),
+        (COUNT, TRANSPOSED | {"slack": 1}, ValueError, "slack|layout"),
         *((COUNT, {"seed": s}, ValueError, "seed") for s in (-1, 2**64, 2**100)),
         *((COUNT, {"seed": s}, TypeError, "seed") for s in ("0", 0.0, None)),
         (COUNT, {"capacity": 5}, ValueError, "capacity"),
@@ -482,16 +494,23 @@ def test_a_parameter_of_the_paper_that_cannot_be_is_named(change, kind, name):
         ({"r": 128}, ValueError, "r must lie in 1..=127"),
         ({"k": 65}, ValueError, "k must lie in 1..=64"),
         ({"segment_bits": 2}, ValueError, "segment_bits must be at least k=3"),
-        ({"k": None}, ValueError, "k and segment_bits, blocks, and pages"),
-        ({"segment_bits": None}, ValueError, "k and segment_bits, blocks, and pages"),
-        ({"blocks": 5}, ValueError, "k and segment_bits, blocks, and pages"),
+        ({"k": None}, ValueError, "k and segment_bits, blocks, pages, and k and positions"),
+        ({"segment_bits": None}, ValueError, "k and segment_bits, blocks, pages, and k and positions"),
+        ({"blocks": 5}, ValueError, "k and segment_bits, blocks, pages, and k and positions"),
         ({"k": None, "segment_bits": None, "blocks": 0}, ValueError, "blocks"),
         ({"k": None, "segment_bits": None, "blocks": 5, "block_bits": 100}, ValueError, "block_bits"),
         ({"k": None, "segment_bits": None, "blocks": 5, "parts": 3}, ValueError, "parts"),
         ({"k": None, "segment_bits": None, "pages": 5}, ValueError, "r must be 7, 15 or 31"),
         ({"k": None, "segment_bits": None, "pages": 0, "r": 7}, ValueError, "pages"),
         ({"k": None, "segment_bits": None, "pages": 5, "r": 7, "lines": 0}, ValueError, "lines"),
-        ({"pages": 5}, ValueError, "k and segment_bits, blocks, and pages"),
+        ({"pages": 5}, ValueError, "k and segment_bits, blocks, pages, and k and positions"),
+        ({"positions": 500}, ValueError, "k and segment_bits, blocks, pages, and k and positions"),
+        ({"segment_bits": None, "positions": 500}, ValueError, "r must be 7, 15, 31 or 63"),
+        ({"segment_bits": None, "positions": 2, "r": 7}, ValueError, "positions must be at least k=3, got 2"),
+        ({"segment_bits": None, "positions": 500, "r": 7, "k": None}, ValueError, "k and positions"),
+        ({"segment_bits": None, "positions": -1, "r": 7}, ValueError, "positions"),
+        ({"segment_bits": None, "positions": "500", "r": 7}, TypeError, "positions"),
+        ({"segment_bits": None, "positions": 2**50, "r": 7}, MemoryError, "bytes"),
         ({"segment_bits": 2**63}, ValueError, "2**60 bytes"),
         ({"segment_bits": 2**50}, MemoryError, "bytes"),
         ({"window": 0}, ValueError, "window"),
@@ -527,8 +546,18 @@ BUILT = [
 ]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("given_", BUILT, ids=lambda d: " ".join(f"{k}={v}" for k, v in d.items()))
+BUILT_TRANSPOSED = [
+    TRANSPOSED | {"window": 1000, "fpr": 0.001, "slack": 100},
+    TRANSPOSED | {"window": 5000, "nbytes": 10_001, "seed": 2**64 - 1},
+    TRANSPOSED | {"window": "10min", "fpr": 0.01, "capacity": 3000, "lateness": "90s", "slack": "15min"},
+]
+
+
+@pytest.mark.parametrize(
+    ("family", "given_"),
+    [*itertools.product(FAMILIES, BUILT), *itertools.product([lately.GuardedEpochBloomFilter], BUILT_TRANSPOSED)],
+    ids=lambda x: " ".join(f"{k}={v}" for k, v in x.items()) if isinstance(x, dict) else x.__name__,
+)
 def test_what_a_filter_says_of_itself_holds_together(family, given_):
     f = family(**given_)
     p = f.parameters
@@ -570,8 +599,7 @@ def test_what_a_filter_says_of_itself_holds_together(family, given_):
     assert (f.fill[written:] == 0).all() or f.window <= 3
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("layout", [{}, {"block_bits": 64}, {"block_bits": 512}, {"layout": "line"}])
+@pytest.mark.parametrize(("family", "layout"), EVERY_LAYOUT)
 def test_the_rate_by_the_bits_is_the_rate_that_is_measured(family, layout):
     f = family(5000, 0.02, **layout)
     for n in (100, 6000, 40_000):

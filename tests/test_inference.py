@@ -8,6 +8,7 @@ import lately
 WINDOW = 1000
 FILTERS = {
     "guarded": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01),
+    "guarded, transposed": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01, layout="transposed"),
     "guarded, blocked": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01, block_bits=512),
     "age-partitioned": lambda: lately.AgePartitionedBloomFilter(WINDOW, fpr=0.01),
     "timing": lambda: lately.TimingBloomFilter(WINDOW, fpr=0.01),

@@ -57,7 +57,7 @@ class Family:
         return (
             type(one) is self.kind
             and parameters.get("block_bits") == self.layout.get("block_bits")
-            and ("lines" in parameters) == ("layout" in self.layout)
+            and _layout(parameters) == self.layout.get("layout")
             and ("part_keys" in parameters or "part_timers" in parameters) == ("grow" in self.layout)
         )
 
@@ -102,6 +102,7 @@ FAMILIES = {
     "guarded-epoch-64": Family(GuardedEpochBloomFilter, _WORDS),
     "guarded-epoch-512": Family(GuardedEpochBloomFilter, _LINES),
     "guarded-epoch-line": Family(GuardedEpochBloomFilter, _SIDE_BY_SIDE),
+    "guarded-epoch-transposed": Family(GuardedEpochBloomFilter, {"layout": "transposed"}),
     "timing": Family(TimingBloomFilter),
     "timing-growing": Family(
         TimingBloomFilter, {"grow": "density"}, windows="time", note="bytes and fpr follow bursts"
@@ -153,3 +154,7 @@ def generations(made: Filter) -> int:
     """Count the full generations that a window is kept in; 1 where keys go one by one."""
     parameters = made.parameters
     return next((parameters[name] for name in ("l", "r", "blocks") if name in parameters), 1)
+
+
+def _layout(parameters: dict[str, int]) -> str | None:
+    return "line" if "lines" in parameters else "transposed" if "positions" in parameters else None

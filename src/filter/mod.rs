@@ -14,6 +14,7 @@ mod stable;
 mod swamp;
 mod time_limited;
 mod timing;
+mod transposed;
 
 pub use age_partitioned::AgePartitioned;
 pub use bloom::Bloom;
@@ -27,6 +28,7 @@ pub use swamp::Swamp;
 pub use time_limited::TimeLimited;
 
 pub use timing::Timing;
+pub use transposed::Transposed;
 
 use std::any::Any;
 

@@ -100,6 +100,9 @@ impl AgePartitionedBloomFilter {
                     let family = Family::AgePartitioned;
                     Box::new(InLines::new(family, line::choose(window, budget, slack, family)?, window, seed)?)
                 }
+                Layout::Transposed => {
+                    return Err(Error::value("layout='transposed' is one of guarded epochs: this filter has none"));
+                }
             })
         })?;
         Ok(PyClassInitializer::from(Filter::new(filter)).add_subclass(Self))

@@ -10,14 +10,17 @@ pub enum Layout {
     Sliced,
     /// All of them side by side in lines.
     Line,
+    /// All of them side by side at every position: of guarded epochs.
+    Transposed,
 }
 
 impl Layout {
     /// Refuses blocks where there are none.
     pub fn check(self, block_bits: Option<u32>) -> PyResult<()> {
         match (self, block_bits) {
-            (Self::Line, Some(_)) => Err(PyValueError::new_err("block_bits does not apply to layout='line'")),
-            _ => Ok(()),
+            (Self::Sliced, _) | (_, None) => Ok(()),
+            (Self::Line, _) => Err(PyValueError::new_err("block_bits does not apply to layout='line'")),
+            (Self::Transposed, _) => Err(PyValueError::new_err("block_bits does not apply to layout='transposed'")),
         }
     }
 }
@@ -29,7 +32,10 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Layout {
         match object.extract::<&str>()? {
             "sliced" => Ok(Self::Sliced),
             "line" => Ok(Self::Line),
-            other => Err(PyValueError::new_err(format!("layout must be 'sliced' or 'line', got {other:?}"))),
+            "transposed" => Ok(Self::Transposed),
+            other => {
+                Err(PyValueError::new_err(format!("layout must be 'sliced', 'line' or 'transposed', got {other:?}")))
+            }
         }
     }
 }

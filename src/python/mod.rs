@@ -26,7 +26,7 @@ use pyo3::prelude::*;
 
 use crate::filter::{
     AgePartitioned, Bloom, Counting, FingerprintBuffer, Generalized, GuardedEpoch, InLines, Stable, Swamp, TimeLimited,
-    Timing,
+    Timing, Transposed,
 };
 use crate::sizing::age_partitioned::Budget;
 use layout::Layout;
@@ -37,7 +37,7 @@ fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<P
     let kind = filter.kind();
     let base = PyClassInitializer::from(filter::Filter::new(filter));
     Ok(match kind {
-        GuardedEpoch::KIND | InLines::GUARDED_EPOCH => {
+        GuardedEpoch::KIND | InLines::GUARDED_EPOCH | Transposed::KIND => {
             Py::new(py, base.add_subclass(guarded_epoch::GuardedEpochBloomFilter))?.into_any()
         }
         TimeLimited::KIND => Py::new(py, base.add_subclass(time_limited::TimeLimitedBloomFilter))?.into_any(),

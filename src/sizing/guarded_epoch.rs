@@ -2,7 +2,7 @@
 
 mod choose;
 
-pub use choose::choose;
+pub use choose::{choose, choose_transposed};
 
 use super::age_partitioned::{MAX_BYTES, MAX_SLICES, check_block_bits, check_blocks};
 use super::{fill, runs};
@@ -10,6 +10,9 @@ use crate::Error;
 
 /// Most bits a key may set in a plain segment. Rates that need more lie below the collisions of 64-bit hashes.
 pub const MAX_PARTS: u32 = 64;
+
+/// The r of the [transposed layout](crate::filter::Transposed), for which r + 1 bits are an even share of a word.
+pub const TRANSPOSED: [u32; 4] = [7, 15, 31, 63];
 
 /// One of the r + 1 parts of the filter, each of which holds the keys of one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +91,18 @@ impl Shape {
         Ok(shape)
     }
 
+    /// A shape of the transposed layout: what is a bit of a segment elsewhere is a position there, of r + 1 bits. Sizes
+    /// and rates are the same.
+    pub fn transposed(r: u32, k: u32, positions: u64) -> Result<Self, Error> {
+        if !TRANSPOSED.contains(&r) {
+            return Err(Error::value(format!("r must be 7, 15, 31 or 63 in the transposed layout, got {r}")));
+        }
+        if positions < k.into() && k <= MAX_PARTS {
+            return Err(Error::value(format!("positions must be at least k={k}, got {positions}")));
+        }
+        Self::new(r, Segment::Bloom { bits: positions, k })
+    }
+
     /// Bytes of all r + 1 segments, each of whole words.
     pub fn nbytes(&self) -> u64 {
         self.segment.words().saturating_mul(8 * u64::from(self.r + 1))
@@ -160,6 +175,18 @@ mod tests {
             assert!(error.contains(words), "{error}");
         }
         assert!(Shape::new(127, blocks(1 << 47, 512, 8)).is_ok());
+        for (r, k, positions, words) in [
+            (6, 4, 64, "r must be 7, 15, 31 or 63 in the transposed layout, got 6"),
+            (u32::MAX, 4, 64, "r must be 7, 15, 31 or 63"),
+            (7, 4, 3, "positions must be at least k=4, got 3"),
+            (7, 0, 64, "k must lie in 1..=64, got 0"),
+            (7, 65, 64, "k must lie in 1..=64, got 65"),
+            (63, 4, u64::MAX, "2**60"),
+        ] {
+            let error = Shape::transposed(r, k, positions).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        assert!(Shape::transposed(63, 64, 64).is_ok());
     }
 
     /// Every way that `keys` keys of `parts` parts can fall into a segment, all equally likely, and of them those in

@@ -85,6 +85,20 @@ def epochs_side_by_side() -> lately.Filter:
     return f
 
 
+def transposed() -> lately.Filter:
+    f = epochs_plan(300, r=7, k=6, positions=501, seed=8)
+    f.duplicated(np.arange(3000) % 701)
+    f.insert([f"key {i}" for i in range(77)])
+    return f
+
+
+def transposed_timed() -> lately.Filter:
+    f = epochs_plan("10min", r=15, k=9, positions=1234, capacity=200, lateness="30s", seed=2**64 - 1)
+    i = np.arange(700)
+    f.insert(i, at=np.datetime64(1_700_000_000_123_456_789, "ns") + (4 * i - 29 * (i % 2)) * np.timedelta64(1, "s"))
+    return f
+
+
 def blocks_of_keys() -> lately.Filter:
     f = timers(300, k=5, bpt=3, blocks=6, slice_timers=700, seed=11)
     f.insert(np.arange(1234))
@@ -190,7 +204,8 @@ EXACT = (fingerprints, swamp, counting)
 DECAYING = (stable, generalized)
 ENDLESS = (bloom, bloom_in_slices)
 IN_LINES = (side_by_side, epochs_side_by_side)
-MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED + EXACT + DECAYING + ENDLESS + IN_LINES
+TRANSPOSED = (transposed, transposed_timed)
+MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED + EXACT + DECAYING + ENDLESS + IN_LINES + TRANSPOSED
 FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in MADE}
 
 

@@ -184,7 +184,7 @@ def _filters() -> str:
     for name, family in FAMILIES.items():
         default = "(default)" if name == DEFAULT else ""
         words = "; ".join(filter(None, (default, kinds[family.windows], family.note)))
-        lines.append(f"  {name:<21}{words}".rstrip())
+        lines.append(f"  {name:<26}{words}".rstrip())
     return "\n".join(lines)
 
 

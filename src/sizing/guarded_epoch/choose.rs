@@ -1,6 +1,6 @@
 //! From what a user asks for, a rate or a number of bytes, to a shape.
 
-use super::{MAX_BYTES, MAX_PARTS, MAX_SLICES, Segment, Shape, check_block_bits};
+use super::{MAX_BYTES, MAX_PARTS, MAX_SLICES, Segment, Shape, TRANSPOSED, check_block_bits};
 use crate::Error;
 use crate::clock::Window;
 use crate::sizing::age_partitioned::{Budget, allowed_slack, refuse_below, too_little_slack};
@@ -21,12 +21,28 @@ use crate::sizing::age_partitioned::{Budget, allowed_slack, refuse_below, too_li
 /// For a window of a million keys at 1 % and 0.1 % that gives r = 6, k = 9 at 15.9 bits per key and r = 8, k = 13 at
 /// 21.3; in blocks of 512 bits r = 5 at 17.2 and 25.9.
 pub fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Option<u32>) -> Result<Shape, Error> {
-    let window = window.check()?;
-    budget.check()?;
     if let Some(block_bits) = block_bits {
         check_block_bits(block_bits)?;
     }
-    let candidates = candidates(window, slack, block_bits)?;
+    choose_of(1..MAX_SLICES, window, budget, slack, block_bits)
+}
+
+/// The same for the transposed layout, of the r that it has. For a window of a million keys at 1 % and 0.1 % that gives
+/// r = 7, k = 10 at 15.9 bits per key and k = 13 at 21.4.
+pub fn choose_transposed(window: Window, budget: Budget, slack: Option<u64>) -> Result<Shape, Error> {
+    choose_of(TRANSPOSED, window, budget, slack, None)
+}
+
+fn choose_of(
+    allowed: impl IntoIterator<Item = u32>,
+    window: Window,
+    budget: Budget,
+    slack: Option<u64>,
+    block_bits: Option<u32>,
+) -> Result<Shape, Error> {
+    let window = window.check()?;
+    budget.check()?;
+    let candidates = candidates(allowed, window, slack, block_bits)?;
     match budget {
         Budget::Rate(fpr) => smallest_for_rate(&candidates, fpr),
         Budget::Bytes(bytes) => least_rate_for_bytes(&candidates, bytes),
@@ -72,15 +88,20 @@ fn by_segments(candidates: &[Candidate]) -> impl Iterator<Item = &[Candidate]> {
     candidates.chunk_by(|a, b| a.r == b.r)
 }
 
-/// Every r whose slack is allowed, with every k or number of parts.
-fn candidates(window: Window, slack: Option<u64>, block_bits: Option<u32>) -> Result<Vec<Candidate>, Error> {
+/// Every r of these whose slack is allowed, with every k or number of parts.
+fn candidates(
+    allowed: impl IntoIterator<Item = u32>,
+    window: Window,
+    slack: Option<u64>,
+    block_bits: Option<u32>,
+) -> Result<Vec<Candidate>, Error> {
     let bound = allowed_slack(window, slack);
     let grains: Vec<Grain> = match block_bits {
         None => (1..=MAX_PARTS).map(|k| Grain::Word { k }).collect(),
         Some(block_bits) => [1, 2, 4, 8].map(|parts| Grain::Block { block_bits, parts }).to_vec(),
     };
     let (mut found, mut least) = (Vec::new(), u64::MAX);
-    for r in 1..MAX_SLICES {
+    for r in allowed {
         let slack = window.slack(r, 1);
         least = least.min(slack);
         if slack <= bound {
@@ -228,6 +249,28 @@ mod tests {
                 assert_eq!(k, if r == 6 { 9 } else { 13 });
             }
         }
+    }
+
+    #[test]
+    fn the_transposed_choices() {
+        for (fpr, slack, r, k, bits_per_key) in
+            [(0.01, None, 7, 10, 15.90), (0.001, None, 7, 13, 21.38), (0.01, Some(70_000), 15, 11, 16.38)]
+        {
+            let shape = choose_transposed(count(1_000_000), Budget::Rate(fpr), slack).unwrap();
+            let Segment::Bloom { bits, k: chosen } = shape.segment else { unreachable!() };
+            assert_eq!((shape.r, chosen), (r, k), "{shape:?} {}", shape.bits_per_key(1_000_000));
+            assert!((shape.bits_per_key(1_000_000) - bits_per_key).abs() < 0.005, "{}", shape.bits_per_key(1_000_000));
+            assert_eq!(Shape::transposed(r, k, bits).unwrap(), shape);
+        }
+        for (slack, r) in [(142_860, 7), (142_800, 15), (70_000, 15), (66_000, 31), (20_000, 63)] {
+            let shape = choose_transposed(count(1_000_000), Budget::Bytes(2_000_000), Some(slack)).unwrap();
+            assert_eq!(shape.r, r);
+            assert!(shape.nbytes() <= 2_000_000 && count(1_000_000).slack(r, 1) <= slack);
+        }
+        let error = choose_transposed(count(1000), Budget::Rate(0.1), Some(7)).unwrap_err().to_string();
+        assert!(error.contains("slack must be at least 24 insertions for this window"), "{error}");
+        let error = choose_transposed(count(1000), Budget::Bytes(63), None).unwrap_err().to_string();
+        assert!(error.contains("nbytes must be at least 64 "), "{error}");
     }
 
     #[test]
