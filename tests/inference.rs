@@ -337,12 +337,12 @@ fn a_key_that_never_comes_has_not_come() {
         let inference = Inference::new(filter.engine()).unwrap();
         let mut posteriors = vec![1.0; keys.len()];
         inference
-            .posterior(&keys, Moments::Untimed, PerKey::All(0.0), 41.0, &mut Memo::new(), &mut posteriors)
+            .posterior(&keys, Moments::Untimed, PerKey::All(0.0), 41.0, &mut Memo::new(300), &mut posteriors)
             .unwrap();
         assert!(posteriors.iter().all(|&posterior| posterior == 0.0), "{name}");
         // And one that is all that comes was the last one.
         inference
-            .posterior(&keys[299..], Moments::Untimed, PerKey::All(1.0), 1.0, &mut Memo::new(), &mut posteriors[..1])
+            .posterior(&keys[299..], Moments::Untimed, PerKey::All(1.0), 1.0, &mut Memo::new(300), &mut posteriors[..1])
             .unwrap();
         assert_eq!(posteriors[0], 1.0, "{name}");
     }
@@ -357,7 +357,7 @@ fn a_posterior_from_the_memo_is_right_to_a_hundred_thousandth() {
         let keys: Vec<u64> = (60..160).map(|i| key(0, i)).collect();
         let mut uniform = uniform(1);
         for window in [5.0, 41.0] {
-            let mut memo = Memo::new();
+            let mut memo = Memo::new(300);
             for _ in 0..50 {
                 let priors: Vec<f64> = keys.iter().map(|_| 10f64.powf(-6.0 * uniform())).collect();
                 let mut posteriors = vec![f64::NAN; keys.len()];

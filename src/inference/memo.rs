@@ -9,8 +9,9 @@
 //! as a few times 1 / p, and 1e-2 for one that is long overdue, as hardly any is; so the few keys with a chance above 1/8
 //! are worked out one by one. A prior that all keys share is a cell of its own, without error.
 
-/// Entries, as a power of 2: 512 KiB, which stay in a second-level cache.
-const ENTRIES_LOG2: u32 = 13;
+/// Entries, as powers of 2: as many as there are keys, from 4 KiB to 4 MiB. A table costs its zeroing, which a few keys
+/// should not pay for a whole one; the entries in use stay in the cache, and more of them displace each other less.
+const ENTRIES_LOG2: [u32; 2] = [6, 16];
 /// Bits of a prior within a cell.
 const WITHIN: u32 = 52 - 4;
 /// A weyl constant: 2^64 over the golden ratio.
@@ -28,19 +29,15 @@ struct Entry {
 /// A table of posteriors of one state of a filter, which forgets those that others displace.
 pub struct Memo {
     entries: Vec<Entry>,
-}
-
-impl Default for Memo {
-    fn default() -> Self {
-        Self::new()
-    }
+    log2: u32,
 }
 
 impl Memo {
-    /// An empty table.
-    pub fn new() -> Self {
+    /// An empty table for a batch of so many keys.
+    pub fn new(keys: usize) -> Self {
         let nothing = Entry { evidence: 0, age: f64::NAN, cell: 0, polynomial: [0.0; 3] };
-        Self { entries: vec![nothing; 1 << ENTRIES_LOG2] }
+        let log2 = keys.max(1).ilog2().clamp(ENTRIES_LOG2[0], ENTRIES_LOG2[1]);
+        Self { entries: vec![nothing; 1 << log2], log2 }
     }
 
     /// The posterior of a prior that all keys share; `exact` works it out.
@@ -78,7 +75,7 @@ impl Memo {
     #[inline(always)]
     fn polynomial(&mut self, evidence: u128, age: f64, cell: u64, work_out: impl FnOnce() -> [f64; 3]) -> [f64; 3] {
         let mixed = (evidence as u64 ^ (evidence >> 64) as u64).wrapping_mul(SPREAD).wrapping_add(cell);
-        let place = mixed.wrapping_mul(SPREAD) >> (64 - ENTRIES_LOG2);
+        let place = mixed.wrapping_mul(SPREAD) >> (64 - self.log2);
         let entry = &mut self.entries[place as usize];
         if (entry.evidence, entry.cell) != (evidence, cell) || entry.age != age {
             *entry = Entry { evidence, age, cell, polynomial: work_out() };

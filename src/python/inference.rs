@@ -145,7 +145,8 @@ impl Filter {
         let inference = build(py, state.engine(), prior_given, ages)?;
         let batch = self.batch(py, keys, at, false)?;
         prior.check_len(batch.keys.len())?;
-        batch.run_with(py, 1, width, Memo::new, |memo, hashes, keys, answers| {
+        let memo = || Memo::new(batch.keys.len());
+        batch.run_with(py, 1, width, memo, |memo, hashes, keys, answers| {
             let at = batch.moments.borrow().slice(keys.clone());
             act(&inference, memo, hashes, at, numbers.slice(keys), answers)
         })
