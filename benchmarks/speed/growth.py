@@ -7,7 +7,7 @@ import numpy as np
 from tqdm import tqdm
 
 import lately
-from speed.ours import Make, layouts
+from speed.ours import OURS, Make, layouts
 from speed.peers import Rotated, frames
 from speed.race import Figures, race, ratio
 from speed.streams import SEED, Stream
@@ -51,7 +51,7 @@ def grown(figures: dict[str, Figures], first: str) -> str:
 
 
 def with_batch(window: int, fpr: float) -> dict[int, float]:
-    """Seconds per key of the mask in batches of each size, and of `add` for a single key under 0."""
+    """Seconds per key of the mask in batches of each size."""
     random = np.random.default_rng(SEED)
     made = lately.AgePartitionedBloomFilter(window, fpr, layout="line")
     made.insert(random.integers(0, 2**63, 2 * window))
@@ -64,6 +64,17 @@ def with_batch(window: int, fpr: float) -> dict[int, float]:
             made.duplicated(batch)
         seconds[size] = (perf_counter() - start) / (calls * size)
     return seconds
+
+
+def by_batch(seconds: dict[int, float]) -> str:
+    """Table of nanoseconds per key, a column for each size."""
+    sizes, times = (f"{size:,}" for size in seconds), (f"{1e9 * each:.1f}" for each in seconds.values())
+    rows = [
+        f"| keys per call | {' | '.join(sizes)} |",
+        "|---|" + "--:|" * len(seconds),
+        f"| {OURS} | {' | '.join(times)} |",
+    ]
+    return "\n".join(rows)
 
 
 def single(window: int, fpr: float, rounds: int) -> dict[str, float]:

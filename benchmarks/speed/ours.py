@@ -41,7 +41,11 @@ class Ours(Structure):
     def __init__(self, made: lately.Filter, takes: str = "array", share: int = 1, promise: bool = True) -> None:
         self.filter, self.takes, self.share, self.promise, self.renewed = made, takes, share, promise, share > 1
         self.insert, self.query, self.duplicated = made.insert, made.query, made.duplicated
-        self.bits, self.fullest = made.nbytes * 8, self.whole_generations(int(made.window))
+        self.fullest = self.whole_generations(int(made.window))
+
+    @property
+    def bits(self) -> int:
+        return self.filter.nbytes * 8
 
     def whole_generations(self, window: int) -> int:
         """Count what two windows have: a filter is fullest just before a shift."""

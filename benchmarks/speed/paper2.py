@@ -69,9 +69,8 @@ def measure(window: int, rounds: int, threads: int) -> tuple[str, str]:
     kind, pages = lately.GuardedEpochBloomFilter, BITS * window // (8 * 4096)
     numpy = NumPyEpochs(window)
     # Eight or sixteen lanes, one for each epoch, the guard among them.
-    in_lines = {
-        lines: kind.from_parameters(window, r, pages=pages, lines=lines) for lines, r in ((1, 7), (2, 7), (4, 15))
-    }
+    epochs = {1: 7, 2: 7, 4: 15}
+    in_lines = {lines: kind.from_parameters(window, r, pages=pages, lines=lines) for lines, r in epochs.items()}
     # Nine epochs fill every segment.
     for _ in tqdm(range(0, window + window // EPOCHS, PORTION), desc=f"paper 2, W = {window:,}: fill", unit="portion"):
         keys = random.integers(0, 2**63, min(PORTION, window)).astype(np.uint64)

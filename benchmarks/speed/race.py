@@ -62,9 +62,8 @@ def filled(make: Make, keys: Any) -> Structure:
     return structure
 
 
-def begin(stream: Stream, makes: dict[str, Make], found: Figures) -> dict[str, Structure]:
+def begin(stream: Stream, makes: dict[str, Make], found: Figures, structures: dict[str, Structure]) -> None:
     """Fill all structures, and measure their rates and sizes."""
-    structures = {}
     for name, make in makes.items():
         structure = structures[name] = filled(make, stream.filling)
         if structure.bits:
@@ -72,16 +71,10 @@ def begin(stream: Stream, makes: dict[str, Make], found: Figures) -> dict[str, S
         if "query" in structure.operations:
             fresh = give(stream.never[: len(stream.never) // structure.share], structure.takes)
             found.rates[name] = float(structure.query(fresh).mean())
-    return structures
 
 
-def race(stream: Stream, makes: dict[str, Make]) -> Figures:
-    """Time every operation of every structure, each round beginning with another structure.
-
-    Queries come first, while the keys they ask for are in the window.
-    """
-    found = Figures(stream.window)
-    structures = begin(stream, makes, found)
+def run(stream: Stream, makes: dict[str, Make], found: Figures, structures: dict[str, Structure]) -> None:
+    """Time the rounds."""
     timings = sum(len(each.operations) for each in structures.values()) * len(stream.rounds)
     with tqdm(total=timings, desc=f"{stream.kind}, W = {stream.window:,}", unit="timing") as bar:
         for number, now in enumerate(stream.rounds):
@@ -100,6 +93,18 @@ def race(stream: Stream, makes: dict[str, Make]) -> Figures:
                     bar.update()
                     if structure.promise and operation == "duplicated":
                         assert answer[now.repeated[: len(given)]].all(), f"{name} missed a key of the window"
-    for structure in structures.values():
-        structure.close()
+
+
+def race(stream: Stream, makes: dict[str, Make]) -> Figures:
+    """Time every operation of every structure, each round beginning with another structure.
+
+    Queries come first, while the keys they ask for are in the window.
+    """
+    found, structures = Figures(stream.window), {}
+    try:
+        begin(stream, makes, found, structures)
+        run(stream, makes, found, structures)
+    finally:
+        for structure in structures.values():
+            structure.close()
     return found
