@@ -22,7 +22,7 @@ def draw(
     windows: dict[float, Figures], rates: dict[float, Figures], batches: dict[int, float], core: pd.DataFrame, out: Path
 ) -> None:
     """Write the picture as SVG, the same bytes for the same figures."""
-    plt.rcParams |= {"svg.hashsalt": "speed", "font.size": 8}
+    plt.rcParams |= {"svg.hashsalt": "speed", "svg.fonttype": "none", "font.size": 8}
     picture, ((left, right), (low, last)) = plt.subplots(2, 2, figsize=(10, 8), layout="constrained")
     lines(left, windows, "duplicate mask: growth with the window", "W")
     lines(right, rates, "growth with the error asked for", "false positive rate")
@@ -39,6 +39,6 @@ def draw(
     for name, label in (("roof", "one random line read"), ("line", "query, line"), ("paper", "query, paper's layout")):
         last.plot(found.index, found[name], marker="o", markersize=3, label=label)
     last.set(xscale="log", yscale="log", xlabel="W", ylabel="ns per key", title="the core beside the roofline")
-    left.legend(fontsize=6)
-    last.legend(fontsize=6)
+    last.legend()
+    picture.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3)
     picture.savefig(out, metadata={"Date": None})
