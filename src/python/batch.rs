@@ -52,13 +52,14 @@ impl Batch {
     ) -> PyResult<Vec<T>> {
         py.detach(|| {
             let len = self.keys.len();
-            let mut answers = Vec::new();
+            // Zeros from the allocator, so that whoever writes an answer is the first to touch its page.
+            let mut answers = vec![T::default(); len * width];
             for start in (0..len).step_by(PATIENCE) {
                 if start > 0 {
                     Python::attach(|py| py.check_signals())?;
                 }
-                answers.resize(len.min(start + PATIENCE) * width, T::default());
-                self.stretch(start, width, &mut answers[start * width..], threads, &begin, &act)?;
+                let end = len.min(start + PATIENCE);
+                self.stretch(start, width, &mut answers[start * width..end * width], threads, &begin, &act)?;
             }
             Ok(answers)
         })

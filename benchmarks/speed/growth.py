@@ -1,0 +1,107 @@
+"""How the cost of a key grows with the window, the batch and the error asked for, and shrinks with threads."""
+
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+from tqdm import tqdm
+
+import lately
+from speed.ours import OURS, Make, layouts
+from speed.peers import Rotated, frames
+from speed.race import Figures, race, ratio
+from speed.streams import SEED, Stream
+
+RATES = (0.1, 0.01, 0.001, 0.0001)
+BATCHES = (1, 10, 100, 1_000, 10_000, 100_000)
+# Calls of one size of batch, at most.
+CALLS = 20_000
+
+
+def some(window: int, fpr: float) -> dict[str, Make]:
+    """Make a few to draw: the layouts of this package, and the rivals."""
+    rotated: dict[str, Make] = {"two ablooms, rotated": lambda: Rotated(window, fpr)}
+    shown = ("line", "blocks of 512", "plain")
+    ours = {name: make for name, make in layouts(window, fpr).items() if name.endswith(shown)}
+    return ours | rotated | frames()
+
+
+def with_window(windows: list[int], fpr: float, events: int, rounds: int) -> list[Figures]:
+    """Race them for each window."""
+    return [race(Stream("int64", window, events, rounds), some(window, fpr)) for window in windows]
+
+
+def with_rate(window: int, events: int, rounds: int) -> dict[float, Figures]:
+    """Race them for each rate."""
+    stream = Stream("int64", window, events, rounds)
+    return {
+        fpr: race(stream, {name: make for name, make in some(window, fpr).items() if "column" not in name})
+        for fpr in RATES
+    }
+
+
+def grown(figures: dict[str, Figures], first: str) -> str:
+    """Table of nanoseconds per key of the mask, a column for each race."""
+    names = [name for operation, name in next(iter(figures.values())).seconds if operation == "duplicated"]
+    lines = [f"| {first} | " + " | ".join(figures) + " |", "|---|" + "--:|" * len(figures)]
+    for name in names:
+        times = (1e9 * median(found.seconds["duplicated", name]) for found in figures.values())
+        lines.append(f"| {name} | " + " | ".join(f"{time:.1f}" for time in times) + " |")
+    return "\n".join(lines)
+
+
+def with_batch(window: int, fpr: float) -> dict[int, float]:
+    """Seconds per key of the mask in batches of each size."""
+    random = np.random.default_rng(SEED)
+    made = lately.AgePartitionedBloomFilter(window, fpr, layout="line")
+    made.insert(random.integers(0, 2**63, 2 * window))
+    seconds = {}
+    for size in tqdm(BATCHES, desc="batches"):
+        calls = min(CALLS, 2_000_000 // size)
+        batches = random.integers(0, 2**63, (calls, size))
+        start = perf_counter()
+        for batch in batches:
+            made.duplicated(batch)
+        seconds[size] = (perf_counter() - start) / (calls * size)
+    return seconds
+
+
+def by_batch(seconds: dict[int, float]) -> str:
+    """Table of nanoseconds per key, a column for each size."""
+    sizes, times = (f"{size:,}" for size in seconds), (f"{1e9 * each:.1f}" for each in seconds.values())
+    rows = [
+        f"| keys per call | {' | '.join(sizes)} |",
+        "|---|" + "--:|" * len(seconds),
+        f"| {OURS} | {' | '.join(times)} |",
+    ]
+    return "\n".join(rows)
+
+
+def single(window: int, fpr: float, rounds: int) -> dict[str, float]:
+    """Nanoseconds of a call for one key, the median over rounds."""
+    made = lately.AgePartitionedBloomFilter(window, fpr, layout="line")
+    keys = list(range(CALLS))
+    calls = {"f.add(key)": made.add, "key in f": made.__contains__}
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            start = perf_counter()
+            for key in keys:
+                call(key)
+            times[name].append(1e9 * (perf_counter() - start) / len(keys))
+    return {name: median(each) for name, each in times.items()}
+
+
+def with_threads(window: int, fpr: float, rounds: int, threads: int) -> str:
+    """How many times as fast a query is on several threads."""
+    random = np.random.default_rng(SEED)
+    made = lately.AgePartitionedBloomFilter(window, fpr, layout="line")
+    made.insert(random.integers(0, 2**63, 2 * window))
+    asked = random.integers(0, 2**63, 8_000_000)
+    times: dict[int, list[float]] = {1: [], threads: []}
+    for _ in range(rounds):
+        for count, each in times.items():
+            start = perf_counter()
+            made.query(asked, threads=count)
+            each.append(perf_counter() - start)
+    return ratio(times[1], times[threads])

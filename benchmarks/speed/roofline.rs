@@ -1,0 +1,118 @@
+//! What share of the speed of memory do queries reach? `cargo run --release --example roofline -- ROUNDS WINDOW…`
+//!
+//! In one process and in turn: a read of one random cache line per key, fetched ahead, out of as many bytes as the filter
+//! in lines has; and queries of that filter and of the paper's layout, both made for 1 %, of hashes and of integers still
+//! to be hashed. Half of the keys asked for are in the window. A line of the output is a round of one window: the window,
+//! bytes of the filter in lines and of the other, then nanoseconds per key, in the order of [`NAMES`].
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use lately::bits::{Address, scale};
+use lately::clock::{Moments, Window};
+use lately::filter::{AgePartitioned, Filter, InLines};
+use lately::key::KeyHasher;
+use lately::sizing::age_partitioned::{self, Budget};
+use lately::sizing::line::{self, Family};
+use lately::words::Words;
+
+const NAMES: &str = "window\tbytes\tpaper_bytes\troof\tline\tline_hashing\tpaper\tpaper_hashing";
+/// Keys asked for in one timing.
+const ASKED: usize = 1 << 20;
+/// Keys hashed at a time, as the Python bindings do it.
+const BLOCK: usize = 4096;
+/// Lines in flight, refilled in groups, as in the filter.
+const AHEAD: usize = 64;
+const GROUP: usize = 8;
+
+/// Words of a cache line.
+const LINE: u64 = 8;
+
+fn nanoseconds(act: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    act();
+    start.elapsed().as_nanos() as f64 / ASKED as f64
+}
+
+/// Reads a line per hash; the sum keeps the reads from being left out.
+fn read_lines(words: &[u64], hashes: &[u64]) -> u64 {
+    let (address, lines) = (Address::of(words), words.len() as u64 / LINE);
+    let place = |hash: u64| (scale(hash, lines) * LINE) as usize;
+    let mut sum = 0u64;
+    for start in (0..hashes.len()).step_by(GROUP) {
+        for &hash in hashes.iter().skip(start + AHEAD).take(GROUP) {
+            address.fetch(place(hash));
+        }
+        for &hash in &hashes[start..hashes.len().min(start + GROUP)] {
+            sum = sum.wrapping_add(words[place(hash)]);
+        }
+    }
+    sum
+}
+
+fn query(filter: &dyn Filter, hashes: &[u64], present: &mut [bool]) {
+    for (hashes, present) in hashes.chunks(BLOCK).zip(present.chunks_mut(BLOCK)) {
+        filter
+            .engine()
+            .query(hashes, Moments::Untimed, present)
+            .expect("a window of insertions has no times to refuse");
+    }
+}
+
+fn hash_and_query(filter: &dyn Filter, hasher: KeyHasher, keys: &[i64], present: &mut [bool]) {
+    let mut hashes = [0; BLOCK];
+    for (keys, present) in keys.chunks(BLOCK).zip(present.chunks_mut(BLOCK)) {
+        for (hash, &key) in hashes.iter_mut().zip(keys) {
+            *hash = hasher.integer(key);
+        }
+        query(filter, &hashes[..keys.len()], present);
+    }
+}
+
+/// Inserts keys until the filter has turned once, the last of them `insertions - 1`.
+fn fill(filter: &mut dyn Filter, hasher: KeyHasher, insertions: i64) {
+    for start in (0..insertions).step_by(BLOCK) {
+        let hashes: Vec<_> = (start..insertions.min(start + BLOCK as i64)).map(|key| hasher.integer(key)).collect();
+        filter.engine_mut().insert(&hashes, Moments::Untimed).expect("a window of insertions has no times to refuse");
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<u64> = std::env::args().skip(1).map(|argument| argument.parse()).collect::<Result<_, _>>()?;
+    let (rounds, windows) = arguments.split_first().ok_or("how many rounds, and which windows?")?;
+    println!("{NAMES}");
+    for &insertions in windows {
+        let (window, rate, hasher) = (Window::Count { insertions }, Budget::Rate(0.01), KeyHasher::new(0));
+        let shape = line::choose(window, rate, None, Family::AgePartitioned)?;
+        let mut in_lines = InLines::new(Family::AgePartitioned, shape, window, 0)?;
+        let mut paper = AgePartitioned::new(age_partitioned::choose(window, rate, None, None)?, window, 0)?;
+        let inserted = 2 * insertions as i64;
+        fill(&mut in_lines, hasher, inserted);
+        fill(&mut paper, hasher, inserted);
+
+        let mut words = Words::zeroed(shape.nbytes() as usize / 8)?;
+        words.to_mut()?.fill(1);
+        let (mut present, bytes) = (vec![false; ASKED], paper.engine().words().as_slice().len() * 8);
+        for round in 0..*rounds {
+            // Any hash does to choose one in two at random, and a key of the window or a fresh one.
+            let chance = |i| hasher.unsigned(round * ASKED as u64 + i);
+            let ask = |i| match chance(i) {
+                odd if odd % 2 == 1 => inserted - 1 - scale(odd, insertions) as i64,
+                even => i64::MIN + (even >> 1) as i64,
+            };
+            let keys: Vec<i64> = (0..ASKED as u64).map(ask).collect();
+            let hashes: Vec<u64> = keys.iter().map(|&key| hasher.integer(key)).collect();
+            let roof = nanoseconds(|| _ = black_box(read_lines(words.as_slice(), &hashes)));
+            print!("{insertions}\t{}\t{bytes}\t{roof}", shape.nbytes());
+            for filter in [&in_lines as &dyn Filter, &paper] {
+                let hashed = nanoseconds(|| query(filter, &hashes, &mut present));
+                let missed = keys.iter().zip(&present).any(|(&key, &present)| key >= 0 && !present);
+                assert!(!missed, "a key of the window is missing");
+                let whole = nanoseconds(|| hash_and_query(filter, hasher, &keys, &mut present));
+                print!("\t{hashed}\t{whole}");
+            }
+            println!();
+        }
+    }
+    Ok(())
+}
