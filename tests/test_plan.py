@@ -41,7 +41,8 @@ def test_a_choice_is_what_it_says(request_, choice):
     assert seen.reported <= most(choice, seen, seen.fresh)
     if told and "grow" not in family.layout:
         assert seen.nbytes == choice.nbytes
-    if told and choice.name != "generalized":  # whose bits take hundreds of windows to settle
+    # The bits of the one take hundreds of windows to settle; the other's rate is that of a part that is full.
+    if told and choice.name not in ("generalized", "timing-growing"):
         assert seen.reported >= 2 * seen.fresh * choice.fpr - most(choice, seen, seen.fresh)
     if choice.slack == UNBOUNDED:
         return
@@ -103,7 +104,7 @@ def test_a_baseline_is_listed_and_not_taken():
     assert plan.best.name == "swamp"
     plan = lately.plan(1_000_000, nbytes=8 << 20)
     assert plan.choices[0].name == "fingerprint-buffer"
-    assert plan.best.name == "guarded-epoch"
+    assert plan.best.name == plan.choices[1].name == "guarded-epoch-transposed"
     assert "may miss" in next(choice for choice in plan.choices if choice.name == "stable").guarantees
     may_miss = {choice.name for choice in plan.choices if not choice.guarantees.startswith("no miss")}
     assert may_miss == {"stable", "generalized"} & {choice.name for choice in plan.choices}
