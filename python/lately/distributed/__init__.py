@@ -1,0 +1,5 @@
+"""The same filters over many machines (paper 4: *One is Enough: Distributed Filtering for Duplicate Elimination*).
+
+A filter is cut into slices, or repeated along a tree, and each piece lives on a site. Routing is written over a small
+interface of sites (`Sites`), so that it runs the same in one process and on the actors of Ray.
+"""

@@ -1,0 +1,80 @@
+"""Sites in this process: the same routing, fast to test, and the way to try out failures."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from lately.distributed._sites import Failed, Maker, Message
+
+
+class LocalSites:
+    """Sites that are objects of this process.
+
+    Parameters
+    ----------
+    makers : sequence of callable
+        Each makes a site.
+
+    Notes
+    -----
+    Nothing fails here by itself. A site that is killed stays so until `restart`.
+    """
+
+    def __init__(self, makers: Sequence[Maker]) -> None:
+        self._makers = list(makers)
+        self._sites = [maker() for maker in self._makers]
+        self._down: set[int] = set()
+        self._turn = threading.Lock()
+        self._fence = 0
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    def call(self, messages: Sequence[Message]) -> list[Any]:
+        """Send messages; see `Sites.call`."""
+        answers: list[Any] = []
+        errors: list[Exception] = []
+        for message in messages:
+            if message.site in self._down:
+                answers.append(Failed(message.site, "killed"))
+                continue
+            try:
+                site = self._sites[message.site]
+                answers.append(
+                    site.call(
+                        message.method, message.columns, message.options, ticket=message.ticket, fence=message.fence
+                    )
+                )
+            except Exception as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        return answers
+
+    @contextmanager
+    def turn(self) -> Iterator[int]:
+        """Have a turn; it lasts as long as it takes."""
+        with self._turn:
+            self._fence += 1
+            yield self._fence
+
+    def status(self) -> list[dict[str, Any] | Failed]:
+        """Ask each site how it is."""
+        return [Failed(i, "killed") if i in self._down else site.status() for i, site in enumerate(self._sites)]
+
+    def kill(self, site: int) -> None:
+        """Kill a site: what it has not saved is gone."""
+        self._sites[site].close(save=False)
+        self._down.add(site)
+
+    def restart(self, site: int) -> None:
+        """Start a site again, from its checkpoint if it has one."""
+        self._sites[site] = self._makers[site]()
+        self._down.discard(site)
+
+    def close(self) -> None:
+        """Let the sites write their last checkpoints."""
+        for i, site in enumerate(self._sites):
+            if i not in self._down:
+                site.close()

@@ -1,0 +1,115 @@
+"""What a distributed filter needs of the sites it runs on, wherever they are: messages, failures, turns."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lately.distributed._memo import Ticket
+from lately.distributed._site import Site
+
+Maker = Callable[[], Site]
+"""Makes a site, where it is to run: when it starts, and each time it starts again."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A call of one site (`Site.call`)."""
+
+    site: int
+    method: str
+    columns: tuple[NDArray[Any], ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    ticket: Ticket | None = None
+    fence: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        index = 0 if self.ticket is None else self.ticket.index.nbytes
+        return index + sum(column.nbytes for column in self.columns)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """In place of an answer: the site did not answer within its deadline. What it did is unknown."""
+
+    site: int
+    reason: str
+
+
+@dataclass
+class Traffic:
+    """What has been sent, and what came back.
+
+    Attributes
+    ----------
+    messages, failures : int
+        Sent, and of these without an answer.
+    sent, received : int
+        Bytes of the arrays.
+    keys : ndarray of int64, shape (sites,)
+        Keys, or cells, that each site was asked for.
+    """
+
+    messages: int
+    failures: int
+    sent: int
+    received: int
+    keys: NDArray[np.int64]
+
+    @classmethod
+    def none(cls, sites: int) -> "Traffic":
+        """Nothing yet."""
+        return cls(0, 0, 0, 0, np.zeros(sites, dtype=np.int64))
+
+    def count(self, messages: Sequence[Message], answers: Sequence[Any]) -> None:
+        """Add messages and their answers."""
+        for message, answer in zip(messages, answers, strict=True):
+            self.messages += 1
+            self.sent += message.nbytes
+            self.keys[message.site] += len(message.columns[0]) if message.columns else 0
+            if isinstance(answer, Failed):
+                self.failures += 1
+            else:
+                parts = answer if isinstance(answer, tuple) else (answer,)
+                self.received += sum(part.nbytes for part in parts if isinstance(part, np.ndarray))
+
+
+class Sites(Protocol):
+    """Sites, by number: in this process (`LocalSites`) or as actors (`RaySites`)."""
+
+    def __len__(self) -> int: ...
+
+    def call(self, messages: Sequence[Message]) -> list[Any]:
+        """Send messages, all at once, and wait for their answers.
+
+        Returns
+        -------
+        list
+            The answer to each message, or `Failed`. A site gets the messages of one call in order. An error that a site
+            raises is raised here, once all have answered.
+        """
+        ...
+
+    def turn(self) -> AbstractContextManager[int]:
+        """Wait until no other producer has its turn, and have it: ``with sites.turn() as fence``.
+
+        A turn that takes too long may be given to another; messages that carry its `fence` are refused from then on.
+        """
+        ...
+
+    def status(self) -> list[dict[str, Any] | Failed]:
+        """Ask each site how it is (`Site.status`)."""
+        ...
+
+    def kill(self, site: int) -> None:
+        """Kill a site without grace, as a crash does. What comes after it is the business of who runs it."""
+        ...
+
+    def close(self) -> None:
+        """Let the sites write their last checkpoints, and end them."""
+        ...

@@ -1,0 +1,105 @@
+"""Where sites keep their checkpoints: a folder, or whatever address fsspec opens."""
+
+import io
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lately.distributed._memo import State
+
+
+class Store(Protocol):
+    """A place for named bytes, each written whole or not at all."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Replace what is there under a name; whoever reads it sees the old bytes or the new ones."""
+        ...
+
+    def read(self, name: str) -> bytes | None:
+        """Read what is there under a name, or None."""
+        ...
+
+
+class Folder:
+    """A folder of a file system."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.path.mkdir(parents=True, exist_ok=True)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write under another name, sync, rename."""
+        target = self.path / name
+        passing = target.with_name(f"{name}.{os.getpid()}.part")
+        with passing.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        passing.replace(target)
+
+    def read(self, name: str) -> bytes | None:
+        """Read a file, or None where there is none."""
+        try:
+            return (self.path / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+
+class Remote:
+    """An address that fsspec opens, such as ``s3://bucket/path``."""
+
+    def __init__(self, address: str) -> None:
+        try:
+            import fsspec
+        except ImportError:
+            raise ImportError("checkpoints at an address need fsspec: pip install lately[distributed]") from None
+        self._files, self._root = fsspec.url_to_fs(address)
+        self._files.makedirs(self._root, exist_ok=True)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write under another name, then move: object stores put whole objects, and others rename."""
+        passing = f"{self._root}/{name}.{os.getpid()}.part"
+        self._files.pipe_file(passing, data)
+        self._files.mv(passing, f"{self._root}/{name}")
+
+    def read(self, name: str) -> bytes | None:
+        """Read an object, or None where there is none."""
+        try:
+            data: bytes = self._files.cat_file(f"{self._root}/{name}")
+        except FileNotFoundError:
+            return None
+        return data
+
+
+def store(address: str | os.PathLike[str]) -> Store:
+    """Make the store for a folder or an address."""
+    if isinstance(address, str) and "://" in address:
+        return Remote(address)
+    return Folder(address)
+
+
+def pack(state: Mapping[str, NDArray[Any]]) -> bytes:
+    """Put arrays into bytes: an uncompressed archive of NumPy's, each array with its checksum."""
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **state)
+    return buffer.getvalue()
+
+
+def unpack(data: bytes) -> State:
+    """Take them out again; nothing in the bytes is ever run.
+
+    Raises
+    ------
+    ValueError
+        If they are damaged.
+    """
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (zipfile.BadZipFile, ValueError, EOFError, KeyError, OSError) as error:
+        raise ValueError(f"the checkpoint is damaged: {error}") from None

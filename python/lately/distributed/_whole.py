@@ -1,0 +1,61 @@
+"""A whole filter on a site: a slice of a horizontal filter (paper 4, definition 1)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lately
+from lately._core import Filter
+from lately.distributed._memo import State
+
+
+class Whole:
+    """A filter that is asked by hashes."""
+
+    writes = frozenset({"insert", "duplicated"})
+
+    def __init__(self, filter: Filter) -> None:
+        self._filter = filter
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its cells."""
+        return self._filter.nbytes
+
+    def query(self, hashes: NDArray[np.uint64], *moments: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell which keys were inserted within the window; `moments`, if given, are nanoseconds since 1970."""
+        return self._filter.query(self._keys(hashes), at=_at(moments))
+
+    def insert(self, hashes: NDArray[np.uint64], *moments: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Insert keys; the answer says nothing."""
+        self._filter.insert(self._keys(hashes), at=_at(moments))
+        return np.zeros(len(hashes), dtype=np.bool_)
+
+    def duplicated(self, hashes: NDArray[np.uint64], *moments: NDArray[np.int64], refresh: bool) -> NDArray[np.bool_]:
+        """Tell for each key whether it was there, then insert it."""
+        return self._filter.duplicated(self._keys(hashes), at=_at(moments), refresh=refresh)
+
+    def state(self) -> State:
+        """Its saved form."""
+        return {"filter": np.frombuffer(self._filter.to_bytes(), dtype=np.uint8)}
+
+    def load(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a saved filter of the same kind and parameters."""
+        saved = lately.from_bytes(state["filter"].tobytes())
+        if (type(saved), saved.parameters, saved.window, saved.seed) != (
+            type(self._filter),
+            self._filter.parameters,
+            self._filter.window,
+            self._filter.seed,
+        ):
+            raise ValueError(f"the checkpoint holds another filter: {saved!r}, not {self._filter!r}")
+        self._filter = saved
+
+    def _keys(self, hashes: NDArray[np.uint64]) -> "lately.Hashes":
+        return lately.Hashes(hashes, seed=self._filter.seed)
+
+
+def _at(moments: tuple[NDArray[np.int64], ...]) -> NDArray[np.datetime64] | None:
+    return moments[0].view("M8[ns]") if moments else None
