@@ -112,8 +112,8 @@ impl Slice {
     /// Writes the generation in which each cell was last set, or [`NEVER`].
     pub fn read(&self, cells: &[u64], last: &mut [i64]) -> Result<(), Error> {
         self.check_cells(cells)?;
-        let (words, start, per_word) = (self.words.as_slice(), self.cells.start, self.row.per_word());
-        let (address, all, newest) = (Address::of(words), 0..cells.len(), self.newest);
+        let (words, start, newest) = (self.words.as_slice(), self.cells.start, self.newest);
+        let (address, all) = (Address::of(words), 0..cells.len());
         match self.row.cells {
             Cells::Bits(_) => {
                 let fetch = |cell: u64| address.fetch(((cell - start) / 64) as usize);
@@ -123,10 +123,11 @@ impl Slice {
                 });
             }
             Cells::Timers(timers) => {
-                let fetch = |cell: u64| address.fetch(((cell - start) / per_word) as usize);
+                let phase = timers.phase(newest, 0);
+                let fetch = |cell| timers.fetch(address, cell - start);
                 in_flight(cells, all, fetch, |i, cell| {
-                    let (word, lane) = ((cell - start) / per_word, (cell - start) % per_word);
-                    last[i] = timers.last(words[word as usize], lane, newest).unwrap_or(NEVER);
+                    let age = timers.age_of(words, cell - start, phase);
+                    last[i] = age.map_or(NEVER, |age| newest.saturating_sub_unsigned(age));
                 });
             }
         }
@@ -139,7 +140,7 @@ impl Slice {
         debug_assert_eq!(cells.len(), width * generations.len());
         self.check_cells(cells)?;
         generations.iter().try_for_each(|&generation| self.check_generation(generation))?;
-        let (start, per_word, kept) = (self.cells.start, self.row.per_word(), self.row.kept() as u64);
+        let (start, kept) = (self.cells.start, self.row.kept() as u64);
         for (i, &generation) in generations.iter().enumerate() {
             self.open(generation)?;
             let (cells, newest) = (&cells[i * width..(i + 1) * width], self.newest);
@@ -151,9 +152,9 @@ impl Slice {
                     }
                 }
                 Cells::Timers(timers) if age <= kept => {
-                    for cell in cells.iter().map(|cell| cell - start) {
-                        let (word, lane) = (&mut words[(cell / per_word) as usize], cell % per_word);
-                        *word = timers.raised(*word, lane, newest, age);
+                    let phase = timers.phase(newest, 0);
+                    for cell in cells {
+                        timers.raise(words, cell - start, phase, age);
                     }
                 }
                 Cells::Timers(_) => {}
