@@ -4,7 +4,7 @@ from os import PathLike
 from typing import Any, Final, Literal, Self, SupportsIndex, TypeAlias, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from typing_extensions import Buffer, disjoint_base
 
 __all__ = [
@@ -16,16 +16,24 @@ __all__ = [
     "FormatError",
     "GeneralizedBloomFilter",
     "GuardedEpochBloomFilter",
+    "Hashes",
     "Learned",
+    "Slice",
     "StableBloomFilter",
     "Swamp",
     "TimeLimitedBloomFilter",
     "TimingBloomFilter",
     "__version__",
     "_from_parts",
+    "expected_messages",
+    "failure_rates",
     "from_bytes",
     "hash_keys",
+    "least_sites",
     "open",
+    "settle",
+    "slice_capacity",
+    "sliced_rate",
 ]
 
 __version__: Final[str]
@@ -38,6 +46,9 @@ _MaybeNone: TypeAlias = Any
 
 # A number, one per key, or an object with `probability(keys)` or `rate(keys)`.
 _Prior: TypeAlias = ArrayLike | Any
+
+# How a filter is sliced over several sites.
+_Sliced: TypeAlias = Literal["horizontal", "vertical", "h-v", "v-h"]
 
 class FormatError(ValueError): ...
 
@@ -211,6 +222,10 @@ class TimingBloomFilter(Filter):
     def false_negative_rates(self) -> NDArray[np.float64]: ...
     @property
     def parts(self) -> int: ...
+    def cells(self, keys: Any) -> NDArray[np.uint64]: ...
+    def generations(self, at: _Moments, n: int) -> NDArray[np.int64]: ...
+    @property
+    def kept(self) -> int: ...
 
 @final
 class TimeLimitedBloomFilter(Filter):
@@ -282,6 +297,10 @@ class BloomFilter(Filter):
     def from_parameters(
         cls, capacity: int, k: int, *, bits: int | None = None, slice_bits: int | None = None, seed: int = 0
     ) -> Self: ...
+    def cells(self, keys: Any) -> NDArray[np.uint64]: ...
+    def generations(self, at: _Moments, n: int) -> NDArray[np.int64]: ...
+    @property
+    def kept(self) -> int: ...
 
 @final
 class GeneralizedBloomFilter(Filter):
@@ -310,6 +329,92 @@ class Learned:
     def from_bytes(cls, data: bytes) -> Self: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
+@final
+class Hashes:
+    def __new__(cls, hashes: NDArray[np.uint64], *, seed: int = 0) -> Self: ...
+    @property
+    def seed(self) -> int: ...
+    def __len__(self) -> int: ...
+    def __array__(self, dtype: DTypeLike | None = None, *, copy: bool | None = None) -> NDArray[Any]: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[NDArray[np.uint64]], dict[str, int]]: ...
+
+@final
+class Slice:
+    def __new__(cls, like: Filter, *, part: int = 0, parts: int = 1) -> Self: ...
+    @staticmethod
+    def from_words(like: Filter, words: NDArray[np.uint64], *, newest: int, part: int = 0, parts: int = 1) -> Slice: ...
+    @staticmethod
+    def bounds(like: Filter, parts: int) -> NDArray[np.uint64]: ...
+    def read(self, cells: NDArray[np.uint64]) -> NDArray[np.int64]: ...
+    def set(self, cells: NDArray[np.uint64], generations: int | NDArray[np.int64]) -> None: ...
+    def words(self) -> NDArray[np.uint64]: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def stop(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def k(self) -> int: ...
+    @property
+    def part(self) -> int: ...
+    @property
+    def parts(self) -> int: ...
+    @property
+    def fill(self) -> float: ...
+    @property
+    def newest(self) -> int: ...
+
+def settle(
+    cells: NDArray[np.uint64],
+    last: NDArray[np.int64],
+    generations: NDArray[np.int64],
+    *,
+    newest: int,
+    kept: int,
+    refresh: bool = False,
+    least: int = 0,
+    equal: int = 1,
+    alive: NDArray[np.bool_] | None = None,
+    known: NDArray[np.int8] | None = None,
+) -> NDArray[np.bool_]: ...
+def sliced_rate(
+    kind: _Sliced, keys: int, cells: int, k: int, sites: int, *, inner: int = 1, partitioned: bool = False
+) -> float: ...
+def failure_rates(
+    kind: _Sliced,
+    k: int,
+    sites: int,
+    failed: int,
+    density: float,
+    *,
+    inner: int = 1,
+    on_failure: Literal["duplicate", "distinct"] | int = "duplicate",
+    partitioned: bool = False,
+) -> tuple[float, float]: ...
+def least_sites(
+    kind: Literal["horizontal", "vertical"],
+    k: int,
+    failed: int,
+    density: float,
+    *,
+    fpr: float | None = None,
+    fnr: float | None = None,
+    on_failure: Literal["duplicate", "distinct"] | int = "duplicate",
+    partitioned: bool = False,
+) -> int: ...
+def expected_messages(
+    kind: _Sliced,
+    k: int,
+    sites: int,
+    *,
+    inner: int = 1,
+    pipelined: bool = False,
+    density: float = 0.5,
+    duplicates: float = 0.0,
+    partitioned: bool = False,
+) -> float: ...
+def slice_capacity(keys: int, slices: int, *, overfull: float = 0.001) -> int: ...
 def hash_keys(keys: Any, *, seed: int = 0) -> NDArray[np.uint64]: ...
 def open(path: str | PathLike[str], *, mmap: bool = False) -> Filter: ...
 def from_bytes(data: Buffer) -> Filter: ...
