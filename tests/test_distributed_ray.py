@@ -71,18 +71,12 @@ def pair(ray_cluster, folder):
     assert all(site.status()["restored"] for site in last)
 
 
-@pytest.fixture
-def one(pair, tmp_path):
-    """Make one site."""
-    made = []
-
-    def make(*, deadline=60.0, **options):
-        made.append(RaySites([Maker("one", tmp_path, **options)], deadline=deadline))
-        return made[-1]
-
-    yield make
-    for sites in made:
-        sites.close()
+@pytest.fixture(scope="module")
+def hasty(pair, folder):
+    """One site with a second to answer."""
+    sites = RaySites([Maker("hasty", folder)], deadline=1.0)
+    yield sites
+    sites.close()
 
 
 def duplicated(sites, keys, ticket=None):
@@ -179,8 +173,8 @@ def test_a_site_killed_in_mid_stream_forgets_one_interval_at_most(pair, how):
 
 
 @pytest.mark.parametrize("forgetful", [False, True])
-def test_a_crash_between_write_and_answer(one, tmp_path, forgetful):
-    sites = one(interval=0, forgetful=forgetful)
+def test_a_crash_between_write_and_answer(pair, tmp_path, forgetful):
+    sites = RaySites([Maker("one", tmp_path, interval=0, forgetful=forgetful)], deadline=60)
     keys = np.arange(10_000)
     (tmp_path / "crash").touch()
     seen = duplicated(sites, keys, ("producer", 1))
@@ -189,51 +183,49 @@ def test_a_crash_between_write_and_answer(one, tmp_path, forgetful):
     # Without a memo of the answers, every key of the batch that is sent again is taken for a duplicate, and lost.
     assert seen.sum() == (len(keys) if forgetful else 0)
     assert query(sites, keys).all()
+    sites.close()
 
 
-def test_two_producers_of_the_same_new_events(pair, ray_cluster):
+def test_two_producers_of_the_same_new_events(pair, ray_cluster, tmp_path):
     @ray_cluster.remote(num_cpus=0.5)
-    def produce(sites, name, start):
-        time.sleep(max(0, start - time.time()))
+    def produce(sites, name):
+        (tmp_path / name).touch()
+        eventually(lambda: len(list(tmp_path.iterdir())) == 2)
         keys = np.array([f"the same {i}" for i in range(10_000)])
         return np.concatenate([~duplicated(sites, part, (name, n)) for n, part in enumerate(np.split(keys, 50))])
 
-    # Both workers are there before the race.
-    start = time.time() + 5
-    new = ray_cluster.get([produce.remote(pair, name, start) for name in "ab"], timeout=120)
+    new = ray_cluster.get([produce.remote(pair, name) for name in "ab"], timeout=120)
     assert (new[0].astype(int) + new[1] == 1).all()
 
 
-def test_a_site_that_hangs_is_passed_by_until_it_answers(one):
-    sites = one(deadline=1.0)
+def test_a_site_that_hangs_is_passed_by_until_it_answers(hasty):
     keys = ["somebody"]
-    eventually(lambda: not isinstance(query(sites, keys), Failed))
-    process = sites.status()[0]["process"]
+    eventually(lambda: not isinstance(query(hasty, keys), Failed))
+    process = hasty.status()[0]["process"]
     os.kill(process, signal.SIGSTOP)
     try:
         began = time.time()
-        failed = query(sites, keys)
+        failed = query(hasty, keys)
         assert failed == Failed(0, "no answer within 1 s.")
         assert began <= failed.since <= time.time()
         # Not one of these waits for a deadline.
-        again = [query(sites, keys) for _ in range(100)]
+        again = [query(hasty, keys) for _ in range(100)]
         assert time.time() - failed.since < 50
         assert {(type(each), each.since) for each in again} == {(Failed, failed.since)}
-        assert isinstance(sites.status()[0], Failed)
+        assert isinstance(hasty.status()[0], Failed)
     finally:
         os.kill(process, signal.SIGCONT)
-    eventually(lambda: not isinstance(query(sites, keys), Failed))
-    assert query(sites, keys).tolist() == [False]
+    eventually(lambda: not isinstance(query(hasty, keys), Failed))
+    assert query(hasty, keys).tolist() == [False]
 
 
-def test_turns_exclude_each_other_and_end(one):
-    sites = one(deadline=1.0)
+def test_turns_exclude_each_other_and_end(hasty):
     hashes = lately.hash_keys(["turn"])
     inside, fences = [], []
 
     def produce():
         for _ in range(10):
-            with sites.turn() as fence:
+            with hasty.turn() as fence:
                 inside.append(1)
                 assert len(inside) == 1
                 fences.append(fence)
@@ -245,20 +237,19 @@ def test_turns_exclude_each_other_and_end(one):
     for thread in threads:
         thread.join(60)
     assert len(set(fences)) == 30
-    with sites.turn() as early:
+    with hasty.turn() as early:
         # Three deadlines later it is another's.
-        with sites.turn() as late:
-            sites.call([Message(0, "insert", (hashes,), fence=late)])
+        with hasty.turn() as late:
+            hasty.call([Message(0, "insert", (hashes,), fence=late)])
         with pytest.raises(SupersededError):
-            sites.call([Message(0, "insert", (hashes,), fence=early)])
+            hasty.call([Message(0, "insert", (hashes,), fence=early)])
     assert max(fences) < early < late
 
 
-def test_fences_ascend_when_the_actor_of_turns_dies(one, ray_cluster):
-    sites = one(deadline=10)
-    with sites.turn() as before:
-        ray_cluster.kill(sites._turns, no_restart=False)
-    with sites.turn() as after:
+def test_fences_ascend_when_the_actor_of_turns_dies(hasty, ray_cluster):
+    with hasty.turn() as before:
+        ray_cluster.kill(hasty._turns, no_restart=False)
+    with hasty.turn() as after:
         assert after > before
 
 
@@ -276,6 +267,8 @@ def test_without_ray_it_says_what_to_install(monkeypatch):
 
 def test_sites_of_a_lost_node_come_back_on_another():
     script = ROOT / "benchmarks" / "lost_node.py"
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300)
+    # A node is taken for lost after 5 seconds of silence, not Ray's 15.
+    hasty = os.environ | {"RAY_health_check_period_ms": "1000"}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300, env=hasty)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 of 10000 keys missed" in done.stdout
