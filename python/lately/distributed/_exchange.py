@@ -1,5 +1,6 @@
 """What a producer sends and gets back: counted, and never silent about a site that fails."""
 
+import sys
 import threading
 import warnings
 from collections.abc import Sequence
@@ -37,10 +38,17 @@ class Exchange:
             self._down -= {message.site for message in messages} - failed.keys()
             self._down |= failed.keys()
         for site in new:
-            # The caller of the filter's method, which called its kind, which called this.
             warnings.warn(
                 f"site {site} does not answer ({failed[site]}): its keys are decided without it",
                 FailedSitesWarning,
-                stacklevel=5,
+                stacklevel=_level(),
             )
         return answers
+
+
+def _level() -> int:
+    """How many calls above its caller the room is left: the line that a warning is to show."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("lately.distributed."):
+        frame, level = frame.f_back, level + 1
+    return level
