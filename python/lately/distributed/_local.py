@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from lately.distributed._sites import Failed, Maker, Message
 
@@ -74,6 +74,9 @@ class LocalSites:
         self._sites[site].close(save=False)
         self._sites[site] = self._makers[site]()
         self._down.pop(site, None)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("sites of this process cannot be pickled: other processes would not share their cells")
 
     def close(self) -> None:
         """Let the sites write their last checkpoints."""
