@@ -5,8 +5,8 @@ import warnings
 
 import pytest
 
-# Read when Ray is imported. Under `uv run` it would start its workers by `uv run` too, in a copy of the folder. And on a
-# busy machine a node takes longer to start than it is given.
+# Read when Ray is imported. Under `uv run` it would start its workers by `uv run` too, in a copy of the folder. And on
+# a busy machine a node takes longer to start than it is given.
 os.environ |= {
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
