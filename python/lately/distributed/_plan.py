@@ -20,7 +20,7 @@ from lately.distributed._slicing import Dice, Kind
 Arranged: TypeAlias = Literal["vertical"] | Dice
 
 # Bytes that are sent of a key, or a cell: itself, its place in the batch, its moment or generation, its verdict.
-_ITSELF, _PLACE, _WHEN, _VERDICT = 8, 8, 8, 1
+_ITSELF, _PLACE, _WHEN, _VERDICT = 8, 4, 8, 1
 
 
 @dataclass(frozen=True)

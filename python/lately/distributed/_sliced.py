@@ -51,6 +51,7 @@ class SlicedFilter:
         seen, and so on. That asks for fewer cells of new keys, and waits up to k times. The verdicts are the same.
     sites : {"local", "ray"} or callable, default "local"
         Where the sites run: in this process, as actors of Ray, or as a function starts them that is given their makers.
+        ``lambda makers: RaySites.connect("seen")`` starts none, and joins those of that name.
     checkpoint : path or address, optional
         Where sites keep checkpoints, from which they start again; a folder, or what fsspec opens.
     interval : float, default 30
@@ -125,6 +126,8 @@ class SlicedFilter:
         self._connect(slicing, started, producer)
 
     def _connect(self, slicing: Slicing, sites: Sites, producer: str | None) -> None:
+        if len(sites) != slicing.sites:
+            raise ValueError(f"there are {len(sites)} sites, and {slicing.sites} are asked for")
         self._slicing = slicing
         self._like = slicing.blank.make()
         self._exchange = Exchange(sites)
