@@ -1,6 +1,7 @@
 """A Ray dataset without the rows whose key was seen lately."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,8 +44,8 @@ def deduplicate(
     key : str or sequence of str
         Column, or columns, that make a row's key. See `hash_keys`: a missing value is a key like others.
     window : span of time, optional
-        What "lately" means, such as ``"10min"``, a `datetime.timedelta` or a `numpy.timedelta64`; it needs `at`. Default
-        is the whole dataset: of the rows of a key one is left.
+        What "lately" means, such as ``"10min"``, a `datetime.timedelta` or a `numpy.timedelta64`; it needs `at`. The
+        default is the whole dataset: of the rows of a key one is left.
     at : str, optional
         Column of times: Unix seconds, or datetimes. Of the rows of a key the earliest survives; which one of equally
         early ones, and without `at` which one at all, is open. Keys and times of what is left are always the same.
@@ -101,7 +102,9 @@ def deduplicate(
         if not isinstance(column, str):
             raise TypeError(f"a column is named by text, got {column!r}")
     if window is not None and hasattr(window, "__index__") and not isinstance(window, np.timedelta64):
-        raise TypeError(f"window must be a span of time, got {window!r}: the blocks of a dataset share no count of rows")
+        raise TypeError(
+            f"window must be a span of time, got {window!r}: the blocks of a dataset share no count of rows"
+        )
     if window is not None and at is None:
         raise TypeError("a window of time needs at: the column that says when each row was seen")
     span = None if window is None else _time.span(window, "window")
@@ -113,40 +116,55 @@ def deduplicate(
     if schema is not None:
         _check(columns, schema.names)
     lately.hash_keys([], seed=seed)  # refuses a bad seed before anything runs
-    options = {"keys": keys, "at": at, "span": span, "refresh": refresh, "seed": seed}
-    grouped = dataset.map_batches(
-        group, batch_size=None, batch_format="pyarrow", fn_kwargs={**options, "groups": _GROUPS * num_partitions}
-    )
-    return grouped.groupby(_GROUP, num_partitions=num_partitions).map_groups(
-        first_seen, batch_format="pyarrow", fn_kwargs=options
-    )
+    rows = _Rows(tuple(keys), at, span, refresh, seed, _GROUPS * num_partitions)
+    grouped = dataset.map_batches(rows.group, batch_size=None, batch_format="pyarrow")
+    return grouped.groupby(_GROUP, num_partitions=num_partitions).map_groups(rows.first_seen, batch_format="pyarrow")
 
 
-def group(
-    block: "pa.Table", keys: list[str], at: str | None, span: int | None, refresh: bool, seed: int, groups: int
-) -> "pa.Table":
-    """Add the column that says which rows go together. Where the window is all, repeats go at once: fewer to shuffle."""
-    import pyarrow as pa
+@dataclass(frozen=True)
+class _Rows:
+    """What is to be done with rows, at the workers."""
 
-    _check(keys if at is None else [*keys, at], block.column_names)
-    hashes = lately.hash_keys(block.select(keys), seed=seed)
-    column = pa.array((hashes % np.uint64(groups)).astype(np.int32))
-    block = block.append_column(_GROUP, column)
-    if span is None:
-        block = block.filter(pa.array(~repeated(hashes, _moments(block, at), span, refresh=refresh)))
-    return block
+    keys: tuple[str, ...]
+    at: str | None
+    span: int | None
+    refresh: bool
+    seed: int
+    groups: int
 
+    def group(self, block: "pa.Table") -> "pa.Table":
+        """Say which rows go together; where the window is all, a block's own repeats need not travel."""
+        import pyarrow as pa
 
-def first_seen(
-    rows: "pa.Table", keys: list[str], at: str | None, span: int | None, refresh: bool, seed: int
-) -> "pa.Table":
-    """Take the repeats out of rows that hold all of their keys."""
-    import pyarrow as pa
+        _check(self.columns, block.column_names)
+        group = lately.hash_keys(block.select(self.keys), seed=self.seed) % np.uint64(self.groups)
+        block = block.append_column(_GROUP, pa.array(group.astype(np.int32)))
+        return self._left(block) if self.span is None else block
 
-    hashes = lately.hash_keys(rows.select(keys), seed=seed)
-    # A filter by mask goes chunk by chunk; `take` joins the chunks of text, which fails from 2 GiB on.
-    left = rows.filter(pa.array(~repeated(hashes, _moments(rows, at), span, refresh=refresh)))
-    return left.drop_columns([_GROUP])
+    def first_seen(self, rows: "pa.Table") -> "pa.Table":
+        """Take the repeats out of all rows of some keys."""
+        return self._left(rows).drop_columns([_GROUP])
+
+    def _left(self, rows: "pa.Table") -> "pa.Table":
+        import pyarrow as pa
+
+        hashes = lately.hash_keys(rows.select(self.keys), seed=self.seed)
+        mask = repeated(hashes, self._moments(rows), self.span, refresh=self.refresh)
+        # A filter by mask goes chunk by chunk; `take` joins the chunks of text, which fails from 2 GiB on.
+        return rows.filter(pa.array(~mask))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All that are read."""
+        return self.keys if self.at is None else (*self.keys, self.at)
+
+    def _moments(self, rows: "pa.Table") -> NDArray[np.int64] | None:
+        if self.at is None:
+            return None
+        try:
+            return np.asarray(_time.moments(rows[self.at]))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"column {self.at!r}: {error}") from None
 
 
 def repeated(
@@ -194,15 +212,6 @@ def _since_let_through(again: NDArray[np.bool_], times: NDArray[np.uint64], span
             again[i] = False
             last = stamps[i]
         before = i
-
-
-def _moments(rows: "pa.Table", at: str | None) -> NDArray[np.int64] | None:
-    if at is None:
-        return None
-    try:
-        return np.asarray(_time.moments(rows[at]))
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"column {at!r}: {error}") from None
 
 
 def _check(columns: Sequence[str], there: Sequence[str]) -> None:
