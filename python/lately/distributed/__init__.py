@@ -4,10 +4,24 @@ A filter is cut into slices, or repeated along a tree, and each piece lives on a
 interface of sites (`Sites`), so that it runs the same in one process and on the actors of Ray.
 """
 
+from lately._core import expected_messages, failure_rates, least_sites, slice_capacity, sliced_rate
+from lately.distributed._deduplicate import deduplicate
 from lately.distributed._exchange import FailedSitesWarning
 from lately.distributed._local import LocalSites
 from lately.distributed._ray import RaySites
 from lately.distributed._sites import Traffic
 from lately.distributed._sliced import SlicedFilter
 
-__all__ = ["FailedSitesWarning", "LocalSites", "RaySites", "SlicedFilter", "Traffic"]
+__all__ = [
+    "FailedSitesWarning",
+    "LocalSites",
+    "RaySites",
+    "SlicedFilter",
+    "Traffic",
+    "deduplicate",
+    "expected_messages",
+    "failure_rates",
+    "least_sites",
+    "slice_capacity",
+    "sliced_rate",
+]

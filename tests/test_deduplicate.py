@@ -1,0 +1,155 @@
+"""A Ray dataset loses the repeats within the window, and no other row, however it is cut into blocks."""
+
+import gzip
+import json
+import random
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lately
+import real_streams
+from exact import ExactWindow
+from lately.distributed import deduplicate
+from lately.distributed._deduplicate import repeated
+
+ray = pytest.importorskip("ray")
+
+VISITOR = [*real_streams.VISITOR, "u"]
+SECOND = 10**9
+
+
+@pytest.fixture(scope="module")
+def clicks():
+    """Real clicks as a table: visitor, page and time; in the example's order, which steps back by up to 3 s."""
+    with gzip.open(real_streams.EXAMPLES / "usagov-clicks-2013.jsonl.gz", "rt", encoding="utf-8") as lines:
+        records = [json.loads(line) for line in lines]
+    return pa.table({name: [record.get(name) for record in records] for name in [*VISITOR, "t"]})
+
+
+def blocks(table: pa.Table, count: int):
+    """As a dataset of so many blocks of about equal length, the last first."""
+    edges = np.linspace(0, len(table), count + 1).astype(int)
+    parts = [table.slice(start, stop - start) for start, stop in pairwise(edges)]
+    return ray.data.from_arrow(parts[::-1])
+
+
+def rows(dataset, names) -> list[tuple]:
+    return sorted((tuple(row[name] for name in names) for row in dataset.iter_rows()), key=repr)
+
+
+def expected(table: pa.Table, window: int, refresh: bool) -> list[tuple]:
+    """Key and time of the rows that an exact window in Python lets through, in order of time."""
+    keys = list(zip(*(table[name].to_pylist() for name in VISITOR), strict=True))
+    times = table["t"].to_pylist()
+    order = sorted(range(len(times)), key=times.__getitem__)
+    keys, times = [keys[i] for i in order], [times[i] for i in order]
+    mask = ExactWindow(window).duplicated(keys, times) if refresh else first_sightings(keys, times, window)
+    left = ((*key, time) for key, time, again in zip(keys, times, mask, strict=True) if not again)
+    return sorted(left, key=repr)
+
+
+def first_sightings(keys, times, window) -> list[bool]:
+    let_through: dict = {}
+    mask = []
+    for key, time in zip(keys, times, strict=True):
+        mask.append(key in let_through and time - let_through[key] <= window)
+        if not mask[-1]:
+            let_through[key] = time
+    return mask
+
+
+@pytest.mark.parametrize(("refresh", "cut"), [(True, 1), (True, 7), (False, 3)])
+def test_clicks_equal_the_exact_window(ray_cluster, clicks, refresh, cut):
+    """The drops are exactly the repeats: none within the window survives, none else is dropped."""
+    left = deduplicate(blocks(clicks, cut), VISITOR, "10min", at="t", refresh=refresh, num_partitions=4)
+    assert rows(left, [*VISITOR, "t"]) == expected(clicks, 600, refresh)
+    assert set(left.schema().names) == {*VISITOR, "t"}
+
+
+def test_clicks_whole(ray_cluster, clicks):
+    """Of each key the earliest row is left."""
+    left = deduplicate(blocks(clicks, 6), VISITOR, at="t", num_partitions=3)
+    assert rows(left, [*VISITOR, "t"]) == expected(clicks, 2**40, True)
+
+
+def test_columns_that_are_not_there_yet(ray_cluster, clicks):
+    """Those of a step before are known when it runs."""
+    doubled = blocks(clicks.slice(0, 1000), 3).map_batches(
+        lambda batch: batch.append_column("page", batch["u"]), batch_format="pyarrow"
+    )
+    left = deduplicate(doubled, "page", num_partitions=2)
+    assert rows(left, ["page"]) == sorted({(page,) for page in clicks["u"].slice(0, 1000).to_pylist()}, key=repr)
+
+
+def test_keys_that_are_missing_or_equal(ray_cluster):
+    """None is one key, and so are 5 and 5.0, also where each stands in a block of its own."""
+    one = pa.table({"key": [None, 5, None, 6], "t": [5, 5, 3, 4]})
+    other = pa.table({"key": [5.0, 6.5, 5.0], "t": [7, 1, 2000]})
+    left = deduplicate(ray.data.from_arrow([one, other]), "key", "10min", at="t", num_partitions=2)
+    assert rows(left, ["key", "t"]) == [(5.0, 2000), (5.0, 5), (6.0, 4), (6.5, 1), (None, 3)]
+
+
+def test_empty(ray_cluster):
+    empty = pa.table({"key": pa.array([], pa.string()), "t": pa.array([], pa.int64())})
+    assert deduplicate(ray.data.from_arrow(empty), "key", "1s", at="t", num_partitions=2).count() == 0
+    assert deduplicate(ray.data.from_items([]), "key", "1s", at="t", num_partitions=2).count() == 0
+
+
+def test_no_such_column(ray_cluster):
+    dataset = ray.data.from_arrow(pa.table({"key": [1]}))
+    with pytest.raises(ValueError, match="no column 'kee'; there are 'key'"):
+        deduplicate(dataset, "kee")
+    later = dataset.map_batches(lambda batch: batch.rename_columns(["name"]), batch_format="pyarrow")
+    left = deduplicate(later, "key", num_partitions=2)
+    with pytest.raises(Exception, match="no column 'key'; there are 'name'"):
+        left.take_all()
+
+
+def test_bad_times_say_so(ray_cluster):
+    dataset = ray.data.from_arrow(pa.table({"key": [1, 1], "t": [1.0, None]}))
+    with pytest.raises(Exception, match=r"column 't': at\[\d\] is missing"):
+        deduplicate(dataset, "key", "1s", at="t", num_partitions=2).take_all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"key": "key", "window": 100}, TypeError, "share no count of rows"),
+        ({"key": "key", "window": "1s"}, TypeError, "needs at"),
+        ({"key": "key", "window": "1 parsec", "at": "t"}, ValueError, "1 parsec"),
+        ({"key": []}, ValueError, "names no column"),
+        ({"key": [0]}, TypeError, "named by text, got 0"),
+        ({"key": "key", "num_partitions": 0}, ValueError, "num_partitions must be at least 1, got 0"),
+        ({"key": "key", "seed": -1}, ValueError, "seed"),
+    ],
+)
+def test_bad_arguments(ray_cluster, arguments, error, message):
+    dataset = ray.data.from_arrow(pa.table({"key": [1], "t": [1]}))
+    with pytest.raises(error, match=message):
+        deduplicate(dataset, **arguments)
+
+
+def test_not_a_dataset():
+    with pytest.raises(TypeError, match=r"ray\.data\.Dataset, got list"):
+        deduplicate([1, 2], "key")
+
+
+@pytest.mark.parametrize("refresh", [True, False])
+@pytest.mark.parametrize("window", [0, 1, 7, 1000])
+def test_repeated_is_the_exact_window(window, refresh):
+    """Random keys and times, with many equal ones and chains longer than the window."""
+    chance = random.Random(window)
+    keys = [chance.randrange(40) for _ in range(3000)]
+    times = sorted(chance.randrange(700) for _ in keys)
+    mask = ExactWindow(window).duplicated(keys, times) if refresh else first_sightings(keys, times, window)
+    found = repeated(lately.hash_keys(keys), np.array(times, dtype=np.int64) * SECOND, window * SECOND, refresh=refresh)
+    assert found.tolist() == mask
+
+
+def test_repeated_over_all_of_time():
+    """The ends of 64-bit nanoseconds are further apart than a signed difference holds."""
+    ends = np.array([-(2**63) + 1, 2**63 - 1], dtype=np.int64)
+    assert repeated(np.zeros(2, dtype=np.uint64), ends, 2**63 - 1, refresh=True).tolist() == [False, False]
