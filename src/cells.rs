@@ -147,7 +147,7 @@ impl Parts {
 
     /// The key's bit in each part.
     #[inline(always)]
-    fn bits_of(&self, slice: usize, hash: u64) -> impl Iterator<Item = u64> {
+    pub(crate) fn bits_of(&self, slice: usize, hash: u64) -> impl Iterator<Item = u64> {
         let hash = hash.wrapping_mul(PLACE[slice]);
         (0..self.parts).map(move |part| self.bit(hash, part))
     }

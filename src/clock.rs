@@ -412,7 +412,8 @@ impl Clock {
         start(generation.into())..start(i128::from(generation) + 1)
     }
 
-    fn generation_at(&self, moment: i64) -> i64 {
+    /// Time clock: the generation that a moment lies in.
+    pub(crate) fn generation_at(&self, moment: i64) -> i64 {
         moment.div_euclid(self.length as i64)
     }
 }

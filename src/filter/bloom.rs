@@ -136,6 +136,11 @@ impl Bloom {
     pub fn shape(&self) -> Shape {
         self.shape
     }
+
+    /// Where its bits lie.
+    pub(crate) fn layout(&self) -> Parts {
+        self.bits.layout.0
+    }
 }
 
 impl Filter for Bloom {

@@ -27,6 +27,7 @@ pub use stable::Stable;
 pub use swamp::Swamp;
 pub use time_limited::TimeLimited;
 
+pub(crate) use timing::Timers;
 pub use timing::Timing;
 pub use transposed::Transposed;
 

@@ -29,7 +29,7 @@ use crate::sizing::runs::Accesses;
 use crate::sizing::timing::Shape;
 use crate::words::Words;
 use growing::Growing;
-use timers::Timers;
+pub(crate) use timers::Timers;
 
 /// A timing Bloom filter: has a key been inserted within the last `window` insertions, or span of time?
 #[derive(Clone)]
@@ -107,6 +107,14 @@ impl Timing {
         match &self.timers {
             Size::Fixed(_) => 1,
             Size::Dynamic(growing) => growing.parts(),
+        }
+    }
+
+    /// Where its timers lie; none where parts of them come and go.
+    pub(crate) fn layout(&self) -> Option<Timers> {
+        match &self.timers {
+            Size::Fixed(timers) => Some(timers.layout),
+            Size::Dynamic(_) => None,
         }
     }
 

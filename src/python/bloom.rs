@@ -1,10 +1,12 @@
-//! `BloomFilter`: its constructors.
+//! `BloomFilter`: its constructors, and its cells.
 
+use numpy::{PyArray1, PyArray2};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use super::filter::Filter;
+use super::slice;
 use super::whole::Whole;
 use super::{budget, wrap};
 use crate::filter::Bloom;
@@ -124,5 +126,64 @@ impl BloomFilter {
             _ => return Err(PyTypeError::new_err("give bits or slice_bits, and not both")),
         };
         wrap(class.py(), class.py().detach(|| Bloom::new(shape, capacity, seed)).map(Box::new)?)
+    }
+
+    /// Which cells are a key's, for `lately.distributed`: a cell's number is its place in the words of all cells.
+    ///
+    /// Parameters
+    /// ----------
+    /// keys : array-like, Series, column or frame
+    ///     A batch of n keys. See `lately.hash_keys`.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of uint64, shape (n, k)
+    ///     Its k bits. Of one array some of them may be the same.
+    ///
+    /// Raises
+    /// ------
+    /// TypeError
+    ///     If a key is of a type that has no canonical form; the message names it.
+    ///
+    /// Examples
+    /// --------
+    /// >>> f = lately.BloomFilter.from_parameters(1000, k=7, bits=9600)
+    /// >>> f.cells(["a", "b"]).shape
+    /// (2, 7)
+    fn cells<'py>(slf: &Bound<'py, Self>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray2<u64>>> {
+        slice::cells(slf.as_super(), keys)
+    }
+
+    /// The generation of each moment, for `lately.distributed`: of a filter that forgets nothing there is only one.
+    ///
+    /// Parameters
+    /// ----------
+    /// at : ignored
+    /// n : int
+    ///     How many.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of int64, shape (n,)
+    ///     Zeros.
+    ///
+    /// Examples
+    /// --------
+    /// >>> lately.BloomFilter(1000, 0.01).generations(None, 2)
+    /// array([0, 0])
+    #[pyo3(signature = (at, n))]
+    fn generations<'py>(
+        slf: &Bound<'py, Self>,
+        at: Option<&Bound<'_, PyAny>>,
+        n: Whole,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let _ = at;
+        slice::generations(slf.as_super(), None, n)
+    }
+
+    /// int: generations that a cell counts beside its own; 2**62, since nothing is forgotten.
+    #[getter]
+    fn kept(slf: &Bound<'_, Self>) -> PyResult<i64> {
+        Ok(slice::row(slf.as_super())?.kept())
     }
 }

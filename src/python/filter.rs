@@ -78,6 +78,16 @@ impl Filter {
         }
     }
 
+    /// Reads keys for a subclass, of which nobody asks when they were seen.
+    pub(super) fn keys(&self, keys: &Bound<'_, PyAny>) -> PyResult<Batch> {
+        Ok(Batch { keys: read_keys(keys, self.hasher)?, moments: OwnedMoments::Untimed })
+    }
+
+    /// Reads n moments, which lie within its window or not.
+    pub(super) fn moments(&self, at: Option<&Bound<'_, PyAny>>, n: usize) -> PyResult<OwnedMoments> {
+        OwnedMoments::read(at, self.window, n)
+    }
+
     /// What a subclass alone can ask of its filter; called detached, as [`read`](Self::read).
     pub(super) fn with<T>(&self, ask: impl FnOnce(&dyn filter::Filter) -> T) -> T {
         ask(&**self.read())

@@ -1,6 +1,7 @@
 //! The Python module `lately._core`: thin, since everything it offers is done elsewhere.
 
 mod age_partitioned;
+mod arrays;
 mod batch;
 mod bloom;
 mod counting;
@@ -14,6 +15,7 @@ mod keys;
 mod layout;
 mod learned;
 mod saving;
+mod slice;
 mod stable;
 mod swamp;
 mod time_limited;
@@ -84,11 +86,13 @@ mod _core {
     #[pymodule_export]
     use super::guarded_epoch::GuardedEpochBloomFilter;
     #[pymodule_export]
-    use super::keys::hash_keys;
+    use super::keys::{Hashes, hash_keys};
     #[pymodule_export]
     use super::learned::Learned;
     #[pymodule_export]
     use super::saving::{from_bytes, from_parts, open};
+    #[pymodule_export]
+    use super::slice::{Slice, settle};
     #[pymodule_export]
     use super::stable::StableBloomFilter;
     #[pymodule_export]

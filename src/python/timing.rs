@@ -1,14 +1,15 @@
-//! `TimingBloomFilter`: its constructors.
+//! `TimingBloomFilter`: its constructors, and its cells.
 
 use std::any::Any;
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use super::budget;
 use super::filter::Filter;
+use super::slice;
 use super::times;
 use super::whole::Whole;
 use super::wrap;
@@ -227,6 +228,73 @@ impl TimingBloomFilter {
     fn parts(slf: &Bound<'_, Self>) -> usize {
         let (py, filter) = (slf.py(), slf.as_super().get());
         py.detach(|| filter.with(|filter| timing(filter).parts()))
+    }
+
+    /// Which cells are a key's, for `lately.distributed`: a cell's number is its place in the words of all cells.
+    ///
+    /// Parameters
+    /// ----------
+    /// keys : array-like, Series, column or frame
+    ///     A batch of n keys. See `lately.hash_keys`.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of uint64, shape (n, k)
+    ///     The number of its timer in each of the k slices: ``slice * slice_timers + index``.
+    ///
+    /// Raises
+    /// ------
+    /// TypeError
+    ///     If a key is of a type that has no canonical form; the message names it.
+    /// ValueError
+    ///     If the filter grows.
+    ///
+    /// Examples
+    /// --------
+    /// >>> f = lately.TimingBloomFilter.from_parameters(101, k=8, bpt=8, blocks=100, slice_timers=160)
+    /// >>> f.cells(["a", "b"]).shape
+    /// (2, 8)
+    fn cells<'py>(slf: &Bound<'py, Self>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray2<u64>>> {
+        slice::cells(slf.as_super(), keys)
+    }
+
+    /// The generation, or block, that each moment lies in, for `lately.distributed`.
+    ///
+    /// Parameters
+    /// ----------
+    /// at : time, n times, or None
+    ///     As in `insert`; None is now.
+    /// n : int
+    ///     How many.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of int64, shape (n,)
+    ///     Numbered from the Unix epoch, the same on every machine.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     If the window counts insertions, the filter grows, or `at` is missing a time or does not fit `n`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> f = lately.TimingBloomFilter.from_parameters("10min", k=7, bpt=4, blocks=10, slice_timers=1600, capacity=500)
+    /// >>> f.generations([0, 59, 60, -1], 4), f.kept
+    /// (array([ 0,  0,  1, -1]), 10)
+    #[pyo3(signature = (at, n))]
+    fn generations<'py>(
+        slf: &Bound<'py, Self>,
+        at: Option<&Bound<'_, PyAny>>,
+        n: Whole,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        slice::generations(slf.as_super(), at, n)
+    }
+
+    /// int: blocks that a timer counts beside its own, for `lately.distributed`.
+    #[getter]
+    fn kept(slf: &Bound<'_, Self>) -> PyResult<i64> {
+        Ok(slice::row(slf.as_super())?.kept())
     }
 }
 

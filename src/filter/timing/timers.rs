@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::bits::{Address, odd_constants};
+use crate::bits::{Address, odd_constants, scale};
 use crate::clock::Clock;
 use crate::inference::{Likelihood, Question, timing};
 use crate::lanes::Lanes;
@@ -19,7 +19,7 @@ const SAMPLE: u64 = 1 << 14;
 
 /// k slices of timers.
 #[derive(Clone, Copy)]
-pub(super) struct Timers {
+pub(crate) struct Timers {
     lanes: Lanes,
     /// Words of one slice.
     stride: u64,
@@ -36,7 +36,7 @@ pub(super) struct Timers {
 
 /// The timestamp of the open generation, and how many generations, counted from it, still count.
 #[derive(Clone, Copy)]
-pub(super) struct Phase {
+pub(crate) struct Phase {
     newest: u64,
     kept: u64,
 }
@@ -94,8 +94,60 @@ impl Timers {
         timers.chunk_by(|a, b| a == b).any(|alike| alike.len() >= self.equal as usize)
     }
 
+    /// Which timer of all, counted through the slices, is a key's in one of them.
+    #[inline(always)]
+    pub(crate) fn cell(&self, slice: u32, hash: u64) -> u64 {
+        let timers = self.stride * self.lanes.per_word();
+        u64::from(slice) * timers + scale(hash.wrapping_mul(PLACE[slice as usize]), timers)
+    }
+
+    /// Full generations kept beside the open one.
+    pub(crate) fn blocks(&self) -> u32 {
+        self.blocks
+    }
+
+    /// Timers of a word.
+    pub(crate) fn per_word(&self) -> u64 {
+        self.lanes.per_word()
+    }
+
+    /// The generation in which timer `lane` of a word was last set, while `newest` is open; none where it is empty.
+    #[inline(always)]
+    pub(crate) fn last(&self, word: u64, lane: u64, newest: i64) -> Option<i64> {
+        let timer = self.lanes.get(word, self.lanes.shift(lane));
+        let age = self.age(timer, self.timestamp(newest));
+        (timer != 0).then(|| newest.saturating_sub(age as i64))
+    }
+
+    /// The word with timer `lane` as set `age` generations before `newest`, unless it has been set since.
+    #[inline(always)]
+    pub(crate) fn raised(&self, word: u64, lane: u64, newest: i64, age: u64) -> u64 {
+        let (shift, newest) = (self.lanes.shift(lane), self.timestamp(newest));
+        let timer = self.lanes.get(word, shift);
+        let younger = timer != 0 && self.age(timer, newest) <= age;
+        if younger { word } else { self.lanes.with(word, shift, self.before(newest, age)) }
+    }
+
+    /// Empties the expired timers of these words, as [`open`](Layout::open) does.
+    pub(crate) fn sweep(&self, words: &mut [u64], generation: i64) {
+        let newest = self.timestamp(generation);
+        let (first, last) = (self.before(newest, self.blocks.into()), self.before(newest, 1));
+        for word in words {
+            *word = self.lanes.keep(*word, first, last);
+        }
+    }
+
+    /// How many timers of these words are live.
+    pub(crate) fn count(&self, words: &[u64], Phase { newest, kept }: Phase) -> u64 {
+        if kept == 0 {
+            return 0;
+        }
+        let oldest = self.before(newest, kept - 1);
+        words.iter().map(|&word| u64::from(self.lanes.count_within(word, oldest, newest))).sum()
+    }
+
     /// The words that are swept when a generation opens.
-    pub(super) fn swept(&self, generation: i64) -> Range<usize> {
+    pub(crate) fn swept(&self, generation: i64) -> Range<usize> {
         let words = self.words();
         let part = words.div_ceil(self.sweeps as usize);
         let start = (generation.rem_euclid(self.sweeps.into()) as usize * part).min(words);
@@ -103,7 +155,7 @@ impl Timers {
     }
 
     /// Words of all slices.
-    pub(super) fn words(&self) -> usize {
+    pub(crate) fn words(&self) -> usize {
         self.stride as usize * self.k as usize
     }
 
@@ -133,16 +185,9 @@ impl Timers {
     }
 
     /// Share of live timers in each slice.
-    fn live(&self, words: &[u64], Phase { newest, kept }: Phase) -> Vec<f64> {
-        if kept == 0 {
-            return vec![0.0; self.k as usize];
-        }
-        let oldest = self.before(newest, kept - 1);
-        let live = |slice: &[u64]| -> u64 {
-            slice.iter().map(|&word| u64::from(self.lanes.count_within(word, oldest, newest))).sum()
-        };
+    fn live(&self, words: &[u64], phase: Phase) -> Vec<f64> {
         let timers = (self.stride * self.lanes.per_word()) as f64;
-        words.chunks_exact(self.stride as usize).map(|slice| live(slice) as f64 / timers).collect()
+        words.chunks_exact(self.stride as usize).map(|slice| self.count(slice, phase) as f64 / timers).collect()
     }
 }
 
@@ -207,11 +252,7 @@ impl Layout for Timers {
     /// generations before this one; a timer with the timestamp of this one is as old as timestamps are many, since
     /// nothing has been set in it yet. [`Shape::sweeps`] proves that no timer is ever older.
     fn open(&self, words: &mut [u64], generation: i64) {
-        let newest = self.timestamp(generation);
-        let (first, last) = (self.before(newest, self.blocks.into()), self.before(newest, 1));
-        for word in &mut words[self.swept(generation)] {
-            *word = self.lanes.keep(*word, first, last);
-        }
+        self.sweep(&mut words[self.swept(generation)], generation);
     }
 
     /// Of each slice: they age alike.

@@ -14,12 +14,14 @@ use crate::key::{KeyHasher, Keys};
 
 mod arrow;
 mod capsule;
+mod hashes;
 mod numpy_array;
 mod objects;
 mod pandas;
 mod polars;
 mod scalar;
 
+pub use hashes::Hashes;
 pub use scalar::hash_key;
 
 /// Reads a batch of keys: array, list, tuple, column, frame or other iterable.
@@ -34,6 +36,9 @@ pub fn read_keys(keys: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Keys> {
     }
     if let Ok(tuple) = keys.cast::<PyTuple>() {
         return objects::read(tuple.iter(), hasher);
+    }
+    if let Ok(hashes) = keys.cast::<Hashes>() {
+        return hashes.get().read(keys.py(), hasher);
     }
     if let Some(read) = pandas::read(keys, hasher)? {
         return Ok(read);
@@ -102,6 +107,7 @@ fn at(py: Python<'_>, place: impl std::fmt::Display, error: PyErr) -> PyErr {
 ///     Each element is a key: a string, bytes, an integer of any size, a float, a date, a time or a span of time, a
 ///     tuple of these, or missing. A row of a frame or of a 2-D array is one key, equal to the tuple of its elements.
 ///     NumPy, pandas, polars, pyarrow and whatever speaks the Arrow PyCapsule interface are read without a detour.
+///     `Hashes` of the same seed give their hashes back.
 /// seed : int, optional
 ///     0 (the default) to 2**64 - 1.
 ///
@@ -115,8 +121,8 @@ fn at(py: Python<'_>, place: impl std::fmt::Display, error: PyErr) -> PyErr {
 /// TypeError
 ///     If `keys` is a single key, or one of them is of a type that cannot be a key; the message names it.
 /// ValueError
-///     If `keys` is an array of no or more than two dimensions, tuples are nested more than 32 deep, or `seed` is out of
-///     range.
+///     If `keys` is an array of no or more than two dimensions, or `Hashes` of another seed, tuples are nested more than
+///     32 deep, or `seed` is out of range.
 ///
 /// Examples
 /// --------

@@ -1,0 +1,139 @@
+//! `Hashes`: keys that are hashed already, so that many filters can be asked about them, on this machine or another.
+
+use numpy::PyUntypedArray;
+use numpy::prelude::*;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyDict};
+
+use super::numpy_array::Lane;
+use super::{Keys, is_of, scalar};
+use crate::key::KeyHasher;
+use crate::python::whole::Whole;
+
+/// Keys that `hash_keys` has hashed: given instead of the keys to any call that takes a batch of them, of any filter of
+/// the same seed.
+///
+/// A key is then hashed once and asked of many filters, or hashed on one machine and looked up on another.
+///
+/// Parameters
+/// ----------
+/// hashes : ndarray of uint64, shape (n,)
+///     What ``lately.hash_keys(keys, seed=seed)`` gave, or a part of it, of any stride. It is not copied.
+/// seed : int, default 0
+///     The seed they were made with, in [0, 2**64).
+///
+/// Raises
+/// ------
+/// TypeError
+///     If `hashes` is no array of uint64, or a masked one.
+/// ValueError
+///     If it has not one dimension, or `seed` is out of range. A call that takes keys raises it where its seed is another
+///     one; the message names both.
+///
+/// Notes
+/// -----
+/// `hash_keys` gives the hashes back, `numpy.asarray` too, without a copy and read-only.
+///
+/// Examples
+/// --------
+/// >>> day, week = (lately.AgePartitionedBloomFilter(window=n, fpr=0.001) for n in (1000, 7000))
+/// >>> hashes = lately.Hashes(lately.hash_keys(["a", "b", "a"]))
+/// >>> day.duplicated(hashes)
+/// array([False, False,  True])
+/// >>> week.insert(hashes)
+/// >>> week.query(["a", "b", "c"])
+/// array([ True,  True, False])
+/// >>> hashes
+/// <Hashes seed=0 len=3>
+#[pyclass(frozen, module = "lately")]
+pub struct Hashes {
+    /// A view of our own of one dimension, read-only: nobody changes its shape or type under us.
+    view: Py<PyUntypedArray>,
+    seed: u64,
+}
+
+impl Hashes {
+    /// The keys, for a hasher of the same seed.
+    pub fn read(&self, py: Python<'_>, hasher: KeyHasher) -> PyResult<Keys> {
+        if hasher.seed() != self.seed {
+            return Err(PyValueError::new_err(format!(
+                "these hashes were made with seed={}, but here the seed is {}: hash the keys with that one",
+                self.seed,
+                hasher.seed()
+            )));
+        }
+        let view = self.view.bind(py);
+        let lane = Lane::new(view);
+        Ok(Keys::each(view.len(), move |i| lane.get(i)))
+    }
+}
+
+#[pymethods]
+impl Hashes {
+    #[new]
+    #[pyo3(signature = (hashes, *, seed=Whole::new(0)), text_signature = "(hashes, *, seed=0)")]
+    fn new(hashes: &Bound<'_, PyAny>, seed: Whole) -> PyResult<Self> {
+        let (py, seed) = (hashes.py(), seed.within("seed")?);
+        let refuse = |what: &str| {
+            let message = format!("hashes must be an ndarray of uint64, as lately.hash_keys gives it, not {what}");
+            PyTypeError::new_err(message)
+        };
+        let array = hashes.cast::<PyUntypedArray>().map_err(|_| refuse(&scalar::type_name(hashes)))?;
+        if is_of(hashes, "numpy.ma", "MaskedArray")? {
+            return Err(refuse("a masked array"));
+        }
+        let dtype = array.dtype();
+        if (dtype.kind(), dtype.itemsize()) != (b'u', 8) {
+            return Err(refuse(&format!("an array of {dtype}")));
+        }
+        if array.ndim() != 1 {
+            return Err(PyValueError::new_err(format!("hashes must have one dimension, got {}", array.ndim())));
+        }
+        let numpy = py.import(intern!(py, "numpy"))?;
+        // Native byte order, without a copy where it is so already.
+        let view = array
+            .call_method(intern!(py, "astype"), ("=u8",), Some(&[("copy", false)].into_py_dict(py)?))?
+            .call_method1(intern!(py, "view"), (numpy.getattr(intern!(py, "ndarray"))?,))?;
+        view.getattr(intern!(py, "flags"))?.setattr(intern!(py, "writeable"), false)?;
+        Ok(Self { view: view.cast_into()?.unbind(), seed })
+    }
+
+    /// int: the seed they were made with.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn __len__(&self, py: Python<'_>) -> usize {
+        self.view.bind(py).len()
+    }
+
+    /// The hashes, for `numpy.asarray`.
+    #[pyo3(signature = (dtype=None, *, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let view = self.view.bind(py);
+        let dtype = dtype.filter(|dtype| !dtype.is_none()).unwrap_or_else(|| view.dtype().into_any());
+        let keywords = [("copy", copy == Some(true))].into_py_dict(py)?;
+        let array = view.call_method(intern!(py, "astype"), (dtype,), Some(&keywords))?;
+        if copy == Some(false) && !array.is(view) {
+            return Err(PyValueError::new_err("hashes are uint64; as another type they have to be copied"));
+        }
+        Ok(array)
+    }
+
+    /// What pickle makes them again from.
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((Py<PyUntypedArray>,), Bound<'py, PyDict>)> {
+        Ok(((self.view.clone_ref(py),), [("seed", self.seed)].into_py_dict(py)?))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("<Hashes seed={} len={}>", self.seed, self.__len__(py))
+    }
+}

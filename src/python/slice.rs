@@ -1,0 +1,393 @@
+//! `Slice` and `settle`: what the sites of a distributed filter hold, and what is made of their answers.
+
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+use numpy::prelude::*;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayDyn};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::arrays::{Values, flags};
+use super::filter::Filter;
+use super::whole::Whole;
+use crate::slice::{self, Answers, Row, Rule};
+
+/// Part of the cells of a filter, by their numbers: what one site of a distributed filter holds.
+///
+/// It knows no keys: ``like.cells(keys)`` says which cells are a key's. The words of all parts, one after the other, are
+/// those of the whole filter.
+///
+/// Parameters
+/// ----------
+/// like : BloomFilter or TimingBloomFilter
+///     The filter whose cells these are a part of, for its parameters only; the slice is empty.
+/// part : int, default 0
+///     Which part, in [0, parts).
+/// parts : int, default 1
+///     How many there are, S: this one holds the words ``ceil(part * W / S)`` to ``ceil((part + 1) * W / S)`` of W.
+///
+/// Raises
+/// ------
+/// TypeError
+///     If `like` is no filter.
+/// ValueError
+///     If it is of another family, or grows; if `parts` are more than there are words, or `part` is not one of them.
+/// MemoryError
+///     If the memory cannot be had.
+///
+/// Notes
+/// -----
+/// Paper 4, definition 2 and section 4, with erratum OIE-8. May be used from many threads: a call acts as a whole.
+///
+/// Examples
+/// --------
+/// >>> f = lately.TimingBloomFilter("10min", 0.01, capacity=1000, seed=1)
+/// >>> s = lately._core.Slice(f)
+/// >>> cells, now = f.cells(["a", "b"]), f.generations(0, 2)
+/// >>> s.set(cells[:1], now[:1])
+/// >>> (s.read(cells) == now[:, None]).all(axis=1)
+/// array([ True, False])
+#[pyclass(frozen, module = "lately._core")]
+pub struct Slice {
+    inner: RwLock<slice::Slice>,
+    /// What never changes, to be asked without the lock.
+    like: Row,
+    cells: std::ops::Range<u64>,
+    part: u64,
+    parts: u64,
+}
+
+impl Slice {
+    fn new_from(inner: slice::Slice) -> Self {
+        let (like, cells, part, parts) = (*inner.row(), inner.cells(), inner.part(), inner.parts());
+        Self { inner: RwLock::new(inner), like, cells, part, parts }
+    }
+
+    /// To read. As the lock of a filter, taken detached from the interpreter only.
+    fn inner(&self) -> RwLockReadGuard<'_, slice::Slice> {
+        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The cells of a filter as one row.
+pub fn row(filter: &Bound<'_, Filter>) -> PyResult<Row> {
+    let base = filter.get();
+    Ok(filter.py().detach(|| base.with(Row::of))?)
+}
+
+/// The cells of each key, for the classes that can be sliced.
+pub fn cells<'py>(filter: &Bound<'py, Filter>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray2<u64>>> {
+    let (py, row) = (filter.py(), row(filter)?);
+    let batch = filter.get().keys(keys)?;
+    let write = |(): &mut (), hashes: &[u64], _, cells: &mut [u64]| {
+        row.cells(hashes, cells);
+        Ok(())
+    };
+    batch.run_with(py, 1, row.k(), || (), write)?.into_pyarray(py).reshape([batch.keys.len(), row.k()])
+}
+
+/// The generation of each of n moments, likewise.
+pub fn generations<'py>(
+    filter: &Bound<'py, Filter>,
+    at: Option<&Bound<'_, PyAny>>,
+    n: Whole,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let (py, n) = (filter.py(), n.within("n")?);
+    let (row, moments) = (row(filter)?, filter.get().moments(at, n)?);
+    Ok(py.detach(|| row.generations(moments.borrow(), n))?.into_pyarray(py))
+}
+
+#[pymethods]
+impl Slice {
+    #[new]
+    #[pyo3(signature = (like, *, part=Whole::new(0), parts=Whole::new(1)),
+        text_signature = "(like, *, part=0, parts=1)")]
+    fn new(py: Python<'_>, like: &Bound<'_, Filter>, part: Whole, parts: Whole) -> PyResult<Self> {
+        let (row, part, parts) = (row(like)?, part.within("part")?, parts.within("parts")?);
+        Ok(Self::new_from(py.detach(|| slice::Slice::new(row, part, parts))?))
+    }
+
+    /// The slice that had these words.
+    ///
+    /// Parameters
+    /// ----------
+    /// like : BloomFilter or TimingBloomFilter
+    ///     A filter of the same parameters as the slice was made from.
+    /// words : ndarray of uint64, shape (nbytes // 8,)
+    ///     What `words` gave. Others are legal too, and hold cells that nobody set.
+    /// newest : int
+    ///     What `newest` was.
+    /// part, parts : int
+    ///     As in the constructor.
+    ///
+    /// Returns
+    /// -------
+    /// Slice
+    ///
+    /// Raises
+    /// ------
+    /// TypeError, ValueError, MemoryError
+    ///     As the constructor, or if `words` are not as many as those of this part.
+    ///
+    /// Examples
+    /// --------
+    /// >>> f = lately.BloomFilter(1000, 0.01)
+    /// >>> s = lately._core.Slice(f, part=1, parts=3)
+    /// >>> lately._core.Slice.from_words(f, s.words(), newest=s.newest, part=1, parts=3).nbytes == s.nbytes
+    /// True
+    #[staticmethod]
+    #[pyo3(signature = (like, words, *, newest, part=Whole::new(0), parts=Whole::new(1)),
+        text_signature = "(like, words, *, newest, part=0, parts=1)")]
+    fn from_words(
+        py: Python<'_>,
+        like: &Bound<'_, Filter>,
+        words: &Bound<'_, PyAny>,
+        newest: i64,
+        part: Whole,
+        parts: Whole,
+    ) -> PyResult<Self> {
+        let (row, part, parts) = (row(like)?, part.within("part")?, parts.within("parts")?);
+        let Values { values: words, shape } = Values::read("words", words)?;
+        if shape.len() != 1 {
+            return Err(PyValueError::new_err(format!("words must have one dimension, got {}", shape.len())));
+        }
+        Ok(Self::new_from(py.detach(|| slice::Slice::from_words(row, part, parts, &words, newest))?))
+    }
+
+    /// Where the cells of a filter are cut.
+    ///
+    /// Parameters
+    /// ----------
+    /// like : BloomFilter or TimingBloomFilter
+    /// parts : int
+    ///     How many slices there are.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of uint64, shape (parts + 1,)
+    ///     The first cell of each, and the number of all cells.
+    ///
+    /// Raises
+    /// ------
+    /// TypeError, ValueError
+    ///     As the constructor.
+    ///
+    /// Examples
+    /// --------
+    /// >>> lately._core.Slice.bounds(lately.BloomFilter.from_parameters(1000, k=4, bits=1000), 3)
+    /// array([   0,  384,  704, 1000], dtype=uint64)
+    #[staticmethod]
+    #[pyo3(signature = (like, parts), text_signature = "(like, parts)")]
+    fn bounds<'py>(py: Python<'py>, like: &Bound<'_, Filter>, parts: Whole) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        Ok(row(like)?.bounds(parts.within("parts")?)?.into_pyarray(py))
+    }
+
+    /// Tell when cells were set.
+    ///
+    /// Parameters
+    /// ----------
+    /// cells : ndarray of uint64, any shape
+    ///     Their numbers, in [start, stop).
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of int64, of the same shape
+    ///     The generation in which each was last set, which may have left the window; the least int64 where it was not, or
+    ///     is so old that its timer is gone. Of a Bloom filter 0 where it is set.
+    ///
+    /// Raises
+    /// ------
+    /// TypeError
+    ///     If `cells` is no such array.
+    /// ValueError
+    ///     If one is not of this slice; the message names it.
+    fn read<'py>(&self, py: Python<'py>, cells: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArrayDyn<i64>>> {
+        let Values { values: cells, shape } = Values::read("cells", cells)?;
+        let last = py.detach(|| {
+            let mut last = vec![0; cells.len()];
+            self.inner().read(&cells, &mut last).map(|()| last)
+        })?;
+        last.into_pyarray(py).reshape(shape)
+    }
+
+    /// Set cells, row after row.
+    ///
+    /// Parameters
+    /// ----------
+    /// cells : ndarray of uint64, shape (n,) or (n, k)
+    ///     Their numbers, in [start, stop).
+    /// generations : int, or ndarray of int64, shape (n,)
+    ///     The generation of each row. A newer one than all before opens the generations up to it. In an older one a cell
+    ///     is set unless it has been set since (paper 4, section 4; erratum OIE-8), or the generation is no longer kept.
+    ///
+    /// Raises
+    /// ------
+    /// TypeError
+    ///     If `cells` or `generations` are no such arrays.
+    /// ValueError
+    ///     If a cell is not of this slice, or a generation is the least int64, or of a Bloom filter not 0; the message
+    ///     names it. Nothing was set then.
+    fn set(&self, py: Python<'_>, cells: &Bound<'_, PyAny>, generations: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Values { values: cells, shape } = Values::read("cells", cells)?;
+        let (&[rows] | &[rows, _]) = &shape[..] else {
+            return Err(PyValueError::new_err(format!("cells must have one or two dimensions, got {}", shape.len())));
+        };
+        let (width, generations) = match generations.extract() {
+            Ok(generation) => (cells.len(), vec![generation]),
+            Err(_) => {
+                let generations = Values::read("generations", generations)?.shaped("generations", &[rows])?;
+                (shape.get(1).copied().unwrap_or(1), generations)
+            }
+        };
+        py.detach(|| self.inner.write().unwrap_or_else(PoisonError::into_inner).set(&cells, width, &generations))?;
+        Ok(())
+    }
+
+    /// A copy of the words that hold the cells, for `from_words`.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of uint64, shape (nbytes // 8,)
+    fn words<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        py.detach(|| self.inner().words().to_vec()).into_pyarray(py)
+    }
+
+    /// int: the number of its first cell.
+    #[getter]
+    fn start(&self) -> u64 {
+        self.cells.start
+    }
+
+    /// int: one more than the number of its last cell.
+    #[getter]
+    fn stop(&self) -> u64 {
+        self.cells.end
+    }
+
+    /// int: bytes of the cells.
+    #[getter]
+    fn nbytes(&self, py: Python<'_>) -> usize {
+        py.detach(|| 8 * self.inner().words().len())
+    }
+
+    /// int: cells of a key, in all slices together.
+    #[getter]
+    fn k(&self) -> usize {
+        self.like.k()
+    }
+
+    /// int: which part this is.
+    #[getter]
+    fn part(&self) -> u64 {
+        self.part
+    }
+
+    /// int: of how many.
+    #[getter]
+    fn parts(&self) -> u64 {
+        self.parts
+    }
+
+    /// float: share of the cells that are set and live.
+    #[getter]
+    fn fill(&self, py: Python<'_>) -> f64 {
+        py.detach(|| self.inner().fill())
+    }
+
+    /// int: the newest generation it has heard of; the least int64 before the first, and 0 of a Bloom filter.
+    #[getter]
+    fn newest(&self, py: Python<'_>) -> i64 {
+        py.detach(|| self.inner().newest())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let (cells, nbytes) = (&self.cells, self.nbytes(py));
+        format!("<Slice {} of {} cells={}..{} nbytes={nbytes}>", self.part, self.parts, cells.start, cells.end)
+    }
+}
+
+/// First test, then set (paper 4, section 2) for a whole batch, in order, as if the sites were asked key by key.
+///
+/// Parameters
+/// ----------
+/// cells : ndarray of uint64, shape (n, k)
+///     The cells of n keys.
+/// last : ndarray of int64, shape (n, k)
+///     What `Slice.read` answered for them before the batch.
+/// generations : ndarray of int64, shape (n,)
+///     The generation of each key.
+/// newest : int
+///     The latest generation seen before the batch; the least int64 where there was none.
+/// kept : int
+///     Generations that a cell counts beside its own, the filter's `kept`.
+/// refresh : bool, default False
+///     Whether a key that has been seen sets its cells again, so that its window restarts.
+/// least : int, default 0
+///     x: cells of a duplicate whose sites have answered, at most k. With 0 a site that has failed counts as set, with k
+///     as empty (paper 4, section 3.2; erratum OIE-2).
+/// equal : int, default 1
+///     k': cells of a duplicate that were set in one generation (paper 4, "equal timers"), at most k.
+/// alive : ndarray of bool, shape (n, k), optional
+///     Whether the site of each cell has answered. The default is all.
+/// known : ndarray of int8, shape (n,), optional
+///     The verdict that a key has been given before, 0 or 1, which it is given again; -1 where it has not.
+///
+/// Returns
+/// -------
+/// ndarray of bool, shape (n,)
+///     Which keys had been seen, repeats within the batch included. The cells of those that had not are to be set, of all
+///     of them with `refresh`.
+///
+/// Raises
+/// ------
+/// TypeError
+///     If an array is of another type.
+/// ValueError
+///     If the shapes differ, or a value is out of its range; the message names it.
+///
+/// Notes
+/// -----
+/// A cell is live if it is set and no more than `kept` generations older than the latest one up to its key. A key that
+/// comes late sets its cells in its own generation, and never lowers a younger one (erratum OIE-8).
+///
+/// Examples
+/// --------
+/// >>> f = lately.BloomFilter(1000, 0.01)
+/// >>> s = lately._core.Slice(f)
+/// >>> cells, now = f.cells(["a", "b", "a"]), f.generations(None, 3)
+/// >>> lately._core.settle(cells, s.read(cells), now, newest=0, kept=f.kept)
+/// array([False, False,  True])
+#[pyfunction]
+#[pyo3(signature = (cells, last, generations, *, newest, kept, refresh=false, least=Whole::new(0), equal=Whole::new(1), alive=None, known=None),
+    text_signature = "(cells, last, generations, *, newest, kept, refresh=False, least=0, equal=1, alive=None, known=None)")]
+#[allow(clippy::too_many_arguments, reason = "keywords")]
+pub fn settle<'py>(
+    py: Python<'py>,
+    cells: &Bound<'_, PyAny>,
+    last: &Bound<'_, PyAny>,
+    generations: &Bound<'_, PyAny>,
+    newest: i64,
+    kept: i64,
+    refresh: bool,
+    least: Whole,
+    equal: Whole,
+    alive: Option<&Bound<'_, PyAny>>,
+    known: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Bound<'py, PyArray1<bool>>> {
+    let Values { values: cells, shape } = Values::read("cells", cells)?;
+    let &[n, k] = &shape[..] else {
+        return Err(PyValueError::new_err(format!("cells must have the shape (n, k), got {shape:?}")));
+    };
+    let last = Values::read("last", last)?.shaped("last", &shape)?;
+    let generations = Values::read("generations", generations)?.shaped("generations", &[n])?;
+    let alive = alive.map(|alive| flags("alive", alive, &shape)).transpose()?;
+    let known = known.map(|known| Values::read("known", known)?.shaped("known", &[n])).transpose()?;
+    let rule = Rule { newest, kept, refresh, least: least.within("least")?, equal: equal.within("equal")? };
+    let seen = py.detach(|| {
+        let (alive, known) = (alive.as_deref(), known.as_deref());
+        let answers = Answers { k, cells: &cells, last: &last, generations: &generations, alive, known };
+        let mut seen = vec![false; n];
+        slice::settle(answers, rule, &mut seen).map(|()| seen)
+    })?;
+    Ok(seen.into_pyarray(py))
+}

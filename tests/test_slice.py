@@ -1,0 +1,345 @@
+"""Slices of a filter, and the verdicts made of their answers: the same as of the one filter."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import lately
+from lately._core import Slice, settle
+
+NEVER = -(2**63)
+timers, bits = lately.TimingBloomFilter.from_parameters, lately.BloomFilter.from_parameters
+
+
+def minutes(**given):
+    return timers("10min", capacity=500, **given)
+
+
+# A filter, and how many insertions are a generation; none where it counts time.
+ROWS = {
+    "classical": (lambda: bits(500, k=5, bits=3001), None),
+    "partitioned": (lambda: bits(500, k=4, slice_bits=611), None),
+    "B=1": (lambda: timers(65, k=4, bpt=7, blocks=64, slice_timers=300), 1),
+    "B=7": (lambda: timers(64, k=3, bpt=4, blocks=9, slice_timers=500), 7),
+    "no padding": (lambda: timers(61, k=3, bpt=2, blocks=2, slice_timers=300), 30),
+    "much padding": (lambda: timers(61, k=3, bpt=10, blocks=3, slice_timers=500), 20),
+    "time": (lambda: minutes(k=4, bpt=4, blocks=10, slice_timers=400), None),
+    "time, no padding": (lambda: minutes(k=3, bpt=3, blocks=6, slice_timers=300), None),
+}
+TIMED = [name for name in ROWS if name.startswith("time")]
+
+
+def words(f):
+    """The cells of a filter, as it saves them."""
+    return np.frombuffer(f.to_bytes(), np.uint8)[-f.nbytes :].copy().view(np.uint64)
+
+
+def sliced(f, parts):
+    slices = [Slice(f, part=part, parts=parts) for part in range(parts)]
+    assert Slice.bounds(f, parts).tolist() == [s.start for s in slices] + [slices[-1].stop]
+    assert all(a.stop == b.start for a, b in pairwise(slices))
+    assert sum(s.nbytes for s in slices) == f.nbytes
+    return slices
+
+
+def read(slices, cells):
+    last = np.empty(cells.shape, np.int64)
+    for s in slices:
+        here = (cells >= s.start) & (cells < s.stop)
+        last[here] = s.read(cells[here])
+    return last
+
+
+def set_each(slices, cells, generations):
+    """Set row by row, and tell every slice of the newest generation."""
+    for s in slices:
+        rows, columns = np.nonzero((cells >= s.start) & (cells < s.stop))
+        s.set(cells[rows, columns], generations[rows])
+        if len(generations):
+            s.set(cells[:0], int(generations.max()))
+
+
+def moments(rng, n, start=10**9):
+    """In order: most seconds apart, some many generations, and now and then a gap longer than the window."""
+    return start + np.cumsum(rng.choice([0, 1, 20, 90, 300, 2000], p=[0.3, 0.45, 0.15, 0.06, 0.03, 0.01], size=n))
+
+
+@pytest.mark.parametrize("parts", [1, 3, 20])
+@pytest.mark.parametrize("name", ROWS)
+def test_the_words_of_all_slices_are_those_of_the_filter(name, parts):
+    (make, block), rng = ROWS[name], np.random.default_rng(1)
+    f = make()
+    slices = sliced(f, parts)
+    at, done = moments(rng, 2000), 0
+    while done < 2000:
+        n = int(rng.integers(1, 40))
+        keys, now = rng.integers(0, 2**62, n), at[done : done + n]
+        if name in TIMED:
+            f.insert(keys[: len(now)], at=now)
+            generations = f.generations(now, len(now))
+        else:
+            f.insert(keys[: len(now)])
+            generations = np.arange(done, done + len(now)) // block if block else np.zeros(len(now), np.int64)
+        cells = f.cells(keys[: len(now)])
+        for generation in np.unique(generations):
+            of = generations == generation
+            set_each(slices, cells[of], generations[of])
+        done += n
+        assert np.array_equal(np.concatenate([s.words() for s in slices]), words(f)), done
+    total = sum(s.fill * (s.stop - s.start) for s in slices)
+    assert total == pytest.approx(f.fill.mean() * slices[-1].stop)
+    assert {s.newest for s in slices} == {int(generations[-1])}
+
+
+@pytest.mark.parametrize("refresh", [False, True])
+@pytest.mark.parametrize("name", ["classical", "partitioned", *TIMED])
+def test_verdicts_are_those_of_the_filter(name, refresh):
+    (make, _), rng = ROWS[name], np.random.default_rng(2)
+    f = make()
+    slices, at, done, newest = sliced(f, 5), moments(rng, 6000), 0, NEVER
+    seen_in_all = 0
+    while done < 6000:
+        now = at[done : done + int(rng.integers(1, 400))]
+        keys = rng.integers(0, 250, len(now)) + done // 900 * 100  # many come again, in the same batch too
+        expected = f.duplicated(keys, refresh=refresh, **({"at": now} if name in TIMED else {}))
+        cells, generations = f.cells(keys), f.generations(now, len(now))
+        seen = settle(cells, read(slices, cells), generations, newest=newest, kept=f.kept, refresh=refresh)
+        assert seen.tolist() == expected.tolist()
+        to_set = np.full(len(now), True) if refresh else ~seen
+        set_each(slices, cells[to_set], generations[to_set])
+        newest = max(newest, int(generations.max()))
+        seen_in_all += seen.sum()
+        done += len(now)
+    assert 500 < seen_in_all < 5900
+
+
+def test_equal_timers_are_those_of_the_filter():
+    rng = np.random.default_rng(3)
+    f = minutes(k=5, bpt=5, blocks=28, slice_timers=60, equal_timers=3)
+    (s,), plain, differs, newest = sliced(f, 1), 0, 0, NEVER
+    for batch in range(20):
+        keys, at = rng.integers(0, 300, 200), 10**9 + 100 * batch + np.arange(200) // 2
+        cells, generations = f.cells(keys), f.generations(at, 200)
+        given = {"newest": newest, "kept": f.kept, "refresh": True}
+        plain = settle(cells, s.read(cells), generations, **given)
+        seen = settle(cells, s.read(cells), generations, **given, equal=3)
+        assert seen.tolist() == f.duplicated(keys, at=at).tolist()
+        s.set(cells, generations)
+        newest, differs = int(generations.max()), differs + (plain != seen).sum()
+    assert differs > 50
+
+
+@pytest.mark.parametrize("name", ["B=7", "no padding", "much padding", *TIMED])
+def test_late_cells_keep_their_generation_and_lower_none(name):
+    rng = np.random.default_rng(4)
+    f = ROWS[name][0]()
+    s, model, newest, lowered, gone = Slice(f), {}, NEVER, 0, 0
+    generation = -50
+    for _ in range(600):
+        generation += int(rng.choice([0, 1, 2, f.kept, f.kept + 3, 5000], p=[0.4, 0.4, 0.13, 0.04, 0.02, 0.01]))
+        cells = rng.integers(s.stop, size=(20, f.cells([1]).shape[1])).astype(np.uint64)
+        generations = generation - rng.integers(0, f.kept + 3, 20)
+        s.set(cells, generations)
+        for row, own in zip(cells.tolist(), generations.tolist(), strict=True):
+            newest = max(newest, own)
+            for cell in row if newest - own <= f.kept else ():
+                lowered += own < model.get(cell, NEVER)
+                model[cell] = max(own, model.get(cell, NEVER))
+        assert s.newest == newest
+        asked = rng.integers(s.stop, size=200).astype(np.uint64)
+        for cell, last in zip(asked.tolist(), s.read(asked).tolist(), strict=True):
+            expected = model.get(cell, NEVER)
+            if newest - expected > f.kept:  # may have been swept
+                gone += 1
+                assert last in (expected, NEVER)
+            else:
+                assert last == expected
+    assert lowered > 300
+    assert gone > 300
+
+
+def verdicts(cells, last, generations, *, newest, kept, refresh, least, equal, alive, known):
+    """What `settle` says, key by key."""
+    batch, seen = {}, []
+    for i, own in enumerate(generations):
+        newest = max(newest, own)
+        there = [max(t, batch.get(c, NEVER)) for c, t, a in zip(cells[i], last[i], alive[i], strict=True) if a]
+        live = all(t != NEVER and newest - t <= kept for t in there)
+        alike = max([there.count(t) for t in there], default=0)
+        verdict = live and len(there) >= least and (equal <= 1 or alike >= equal)
+        seen.append(verdict if known[i] < 0 else bool(known[i]))
+        if refresh or not seen[-1]:
+            for c in cells[i]:
+                batch[c] = max(own, batch.get(c, NEVER))
+    return seen
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_settle_as_if_key_by_key(seed):
+    rng = np.random.default_rng(seed)
+    n, k, kept = int(rng.integers(1, 3000)), int(rng.integers(1, 9)), int(rng.integers(0, 12))
+    cells = rng.integers(int(rng.integers(1, 2000)), size=(n, k)).astype(np.uint64) * np.uint64(rng.choice([1, 2**40]))
+    last = np.where(rng.random((n, k)) < rng.random(), rng.integers(-10, 8, (n, k)), NEVER)
+    generations = np.sort(rng.integers(0, 30, n)) - rng.integers(0, kept + 2, n)
+    given = {
+        "newest": int(rng.choice([NEVER, 5])),
+        "kept": kept,
+        "refresh": bool(seed % 2),
+        "least": int(rng.integers(0, k + 1)),
+        "equal": int(rng.integers(0, k + 1)),
+    }
+    alive = rng.random((n, k)) < rng.choice([0.3, 0.9, 1])
+    known = rng.choice(np.array([-1, 0, 1], np.int8), n, p=[0.8, 0.1, 0.1])
+    expected = verdicts(
+        cells.tolist(), last.tolist(), generations.tolist(), **given, alive=alive.tolist(), known=known.tolist()
+    )
+    assert settle(cells, last, generations, **given, alive=alive, known=known).tolist() == expected
+    all_alive, unknown = np.ones((n, k), bool), np.full(n, -1, np.int8)
+    assert (
+        settle(cells, last, generations, **given).tolist()
+        == settle(cells, last, generations, **given, alive=all_alive, known=unknown).tolist()
+    )
+
+
+def test_a_site_that_failed_is_a_duplicate_or_distinct():
+    cells, now, given = np.arange(4, dtype=np.uint64).reshape(1, 4), np.array([9]), {"newest": 9, "kept": 3}
+    for answered in range(5):
+        alive, set_in = (np.arange(4) < answered)[None], np.full((1, 4), 8)
+        for least in range(5):
+            assert settle(cells, set_in, now, **given, alive=alive, least=least)[0] == (answered >= least)
+        if answered:  # one empty cell is proof
+            set_in[0, 0] = 5
+            assert not settle(cells, set_in, now, **given, alive=alive)[0]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_words_come_back_and_any_are_legal(name):
+    f, rng = ROWS[name][0](), np.random.default_rng(5)
+    timed = isinstance(f, lately.TimingBloomFilter)
+    for part, parts in ((0, 1), (2, 7)):
+        s = Slice(f, part=part, parts=parts)
+        all_cells = np.arange(s.start, s.stop, dtype=np.uint64)
+        s.set(rng.choice(all_cells, 100), 77 if timed else 0)
+        copy = Slice.from_words(f, s.words(), newest=s.newest, part=part, parts=parts)
+        assert (copy.words() == s.words()).all()
+        assert (copy.read(all_cells) == s.read(all_cells)).all()
+        assert (copy.newest, copy.fill) == (s.newest, s.fill)
+        for hostile in (
+            rng.integers(2**64, size=s.nbytes // 8, dtype=np.uint64),
+            np.full(s.nbytes // 8, 2**64 - 1, "u8"),
+        ):
+            for newest in (NEVER + 1, -1, 0, 12345, 2**63 - 1) if timed else (0,):
+                wild = Slice.from_words(f, hostile, newest=newest, part=part, parts=parts)
+                last = wild.read(all_cells)
+                assert ((last == NEVER) | (last <= newest)).all()
+                assert 0 <= wild.fill <= 1
+                wild.set(all_cells[:5], newest)
+                assert (wild.read(all_cells[:5]) == newest).all()
+                if timed and newest < 2**63 - 1:
+                    wild.set(all_cells[:0], 2**63 - 1)
+                    assert (wild.read(all_cells[5:]) != 2**63 - 1).all()
+
+
+def test_the_cells_of_a_key_are_those_it_sets():
+    for make, _ in ROWS.values():
+        f = make()
+        f.insert(["a"], **({"at": 0} if f.lateness is not None else {}))
+        cells = f.cells(["a", "b"])
+        s = Slice.from_words(f, words(f), newest=0)
+        assert s.k == cells.shape[1]
+        set_cells = np.flatnonzero(s.read(np.arange(s.stop, dtype=np.uint64)) == 0)
+        assert sorted(set(cells[0].tolist())) == set_cells.tolist()
+
+
+def test_generations_count_from_the_epoch_and_need_time():
+    f = minutes(k=4, bpt=4, blocks=10, slice_timers=400)
+    assert f.kept == 10
+    assert f.generations([-0.5, 0, 59.9, 60, 6e9], 5).tolist() == [-1, 0, 0, 1, 10**8]
+    assert f.generations(np.datetime64("1970-01-01T01:00"), 2).tolist() == [60, 60]
+    assert f.generations(None, 1)[0] >= 29_000_000
+    bloom = bits(500, k=5, bits=3001)
+    assert bloom.generations(None, 2).tolist() == bloom.generations(5, 2).tolist() == [0, 0]
+    assert bloom.kept == 2**62
+    counting = timers(100, k=3, bpt=4, blocks=9, slice_timers=500)
+    with pytest.raises(ValueError, match="counts insertions"):
+        counting.generations(None, 3)
+    with pytest.raises(ValueError, match="3 times for 2 keys"):
+        f.generations([1, 2, 3], 2)
+
+
+F = minutes(k=4, bpt=4, blocks=10, slice_timers=400)
+GROWING = lately.TimingBloomFilter("10min", 0.01, capacity=500, grow="density")
+CELLS, LAST = np.zeros((2, 3), np.uint64), np.zeros((2, 3), np.int64)
+
+
+def settled(cells=CELLS, last=LAST, generations=LAST[:, 0], **given):
+    return settle(cells, last, generations, **{"newest": 0, "kept": 3} | given)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: Slice(GROWING), ValueError, "grows"),
+        (lambda: GROWING.cells([1]), ValueError, "grows"),
+        (lambda: GROWING.kept, ValueError, "grows"),
+        (lambda: Slice(lately.Swamp(100, 0.1)), ValueError, "only Bloom filters and timing Bloom filters"),
+        (lambda: Slice(5), TypeError, "like"),
+        (lambda: Slice(F, parts=0), ValueError, "parts must lie in 1 .. 100, .* got 0"),
+        (lambda: Slice(F, parts=101), ValueError, "got 101"),
+        (lambda: Slice(F, part=3, parts=3), ValueError, "part must lie in 0 .. 2, got 3"),
+        (lambda: Slice(F, part=-1), ValueError, "part"),
+        (lambda: Slice.bounds(F, 101), ValueError, "got 101"),
+        (lambda: Slice(F, part=1, parts=2).read(np.array([799], "u8")), ValueError, "cell 799 .* 800 .. 1599"),
+        (lambda: Slice(F).read(np.array([5, 1600], "u8")), ValueError, "cell 1600"),
+        (lambda: Slice(F).read(np.array([5])), TypeError, "cells must be an ndarray of uint64, not an array of int64"),
+        (lambda: Slice(F).read([5]), TypeError, "not list"),
+        (lambda: Slice(F).set(CELLS, NEVER), ValueError, str(NEVER)),
+        (lambda: Slice(F).set(CELLS, 0.5), TypeError, "generations"),
+        (lambda: Slice(F).set(CELLS, LAST), ValueError, r"shape \[2\], got \[2, 3\]"),
+        (lambda: Slice(F).set(CELLS[None], 5), ValueError, "one or two dimensions"),
+        (lambda: Slice(bits(500, k=5, bits=3001)).set(CELLS, 1), ValueError, "only generation 0, got 1"),
+        (lambda: Slice.from_words(F, CELLS[0], newest=5), ValueError, "100 words, got 3"),
+        (lambda: Slice.from_words(F, CELLS, newest=5), ValueError, "one dimension"),
+        (lambda: Slice.from_words(F, np.ones(100, "u8"), newest=NEVER), ValueError, "newest"),
+        (lambda: settled(cells=CELLS[0]), ValueError, r"\(n, k\)"),
+        (lambda: settled(last=LAST[:1]), ValueError, r"last must have the shape \[2, 3\], got \[1, 3\]"),
+        (lambda: settled(last=CELLS), TypeError, "last must be an ndarray of int64"),
+        (lambda: settled(generations=LAST), ValueError, "generations"),
+        (lambda: settled(generations=np.array([0, NEVER])), ValueError, r"generations\[1\]"),
+        (lambda: settled(least=4), ValueError, "least must be at most k, here 3, got 4"),
+        (lambda: settled(equal=4), ValueError, "equal"),
+        (lambda: settled(least=-1), ValueError, "least"),
+        (lambda: settled(alive=LAST), TypeError, "alive must be an ndarray of bool"),
+        (lambda: settled(alive=LAST[0] == 0), ValueError, "alive"),
+        (lambda: settled(known=np.array([0, 2], "i1")), ValueError, r"known\[1\] must be -1, 0 or 1, got 2"),
+        (lambda: settled(known=LAST[:, 0]), TypeError, "known must be an ndarray of int8"),
+    ],
+)
+def test_what_cannot_be_is_named(call, kind, message):
+    with pytest.raises(kind, match=message) as caught:
+        call()
+    assert caught.type is kind
+
+
+def test_an_error_comes_before_any_effect():
+    s = Slice(F)
+    s.set(CELLS, 3)
+    before = s.words()
+    for cells, generations in (
+        (np.array([1, 1600], "u8"), np.array([5, 5])),
+        (np.array([1, 2], "u8"), np.array([5, NEVER])),
+    ):
+        with pytest.raises(ValueError, match=r"1600|-9223372036854775808"):
+            s.set(cells, generations)
+    assert (s.words() == before).all()
+    assert s.newest == 3
+
+
+def test_no_keys_and_strange_arrays():
+    assert settled(cells=CELLS[:0], last=LAST[:0], generations=LAST[:0, 0]).tolist() == []
+    s, cells = Slice(F), np.arange(12, dtype=np.uint64).reshape(3, 4)
+    s.set(cells.T[:, ::2], np.arange(8)[::2])  # neither is contiguous
+    assert s.read(np.asfortranarray(cells)).tolist() == [[0, 2, 4, 6], [NEVER] * 4, [0, 2, 4, 6]]
+    alive = np.array([[2, 0, 0], [0, 0, 0]], "u1").view(bool)  # a bool of NumPy may be any byte
+    assert settled(alive=alive, least=1).tolist() == [True, False]
