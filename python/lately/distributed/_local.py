@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from lately.distributed._sites import Failed, Maker, Message
 
@@ -72,6 +72,9 @@ class LocalSites:
         """Start a site again, from its checkpoint if it has one."""
         self._sites[site] = self._makers[site]()
         self._down.discard(site)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("sites of this process cannot be pickled: other processes would not share their cells")
 
     def close(self) -> None:
         """Let the sites write their last checkpoints."""

@@ -103,7 +103,8 @@ class Site:
             What is written under a ticket is written once. A method that only reads then gives beside its answer those
             that are known of this batch (`Memo.known`).
         fence : int, optional
-            Number of the producer's turn, where turns are taken: a site that has seen a later one refuses.
+            Number of the producer's turn, where turns are taken: a site that has seen a later one refuses. With 0 it is
+            no matter of turns.
 
         Raises
         ------
@@ -113,9 +114,9 @@ class Site:
         with self._lock:
             if self._failure is not None and method in self._contents.writes:
                 raise RuntimeError(f"the checkpoints of {self._name} cannot be written") from self._failure
-            if fence < self._fence:
+            if 0 < fence < self._fence:
                 raise SupersededError(f"turn {fence} is over: {self._fence} has begun")
-            self._fence = fence
+            self._fence = max(fence, self._fence)
             act = getattr(self._contents, method)
             if method not in self._contents.writes:
                 answer = act(*columns, **options)

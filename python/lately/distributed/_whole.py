@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 import lately
 from lately._core import Filter
+from lately.distributed._blank import Blank
 from lately.distributed._memo import State
 
 
@@ -18,6 +19,11 @@ class Whole:
 
     def __init__(self, filter: Filter) -> None:
         self._filter = filter
+
+    @classmethod
+    def of(cls, blank: Blank) -> "Whole":
+        """Make it from an empty filter, told in a few numbers."""
+        return cls(blank.make())
 
     @property
     def nbytes(self) -> int:
@@ -36,6 +42,10 @@ class Whole:
     def duplicated(self, hashes: NDArray[np.uint64], *moments: NDArray[np.int64], refresh: bool) -> NDArray[np.bool_]:
         """Tell for each key whether it was there, then insert it."""
         return self._filter.duplicated(self._keys(hashes), at=_at(moments), refresh=refresh)
+
+    def fill(self) -> float:
+        """Share of its cells that are set."""
+        return float(self._filter.fill.mean())
 
     def state(self) -> State:
         """Its saved form."""

@@ -1,0 +1,58 @@
+"""An empty filter told in a few numbers: it travels to sites and producers without its cells."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lately._core import BloomFilter, Filter
+
+
+@dataclass(frozen=True)
+class Blank:
+    """An empty filter of a window of time, or a Bloom filter.
+
+    Examples
+    --------
+    >>> blank = Blank.of(lately.BloomFilter(1_000_000, 0.01, seed=3))
+    >>> blank.make()
+    <BloomFilter capacity=1000000 fpr=1.00e-2 ... seed=3>
+    """
+
+    family: type[Filter]
+    arguments: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def of(cls, filter: Filter) -> "Blank":
+        """Take down what a filter was made from.
+
+        Raises
+        ------
+        TypeError
+            If it is no filter.
+        ValueError
+            If it is not empty, or its window counts insertions.
+        """
+        if not isinstance(filter, Filter):
+            raise TypeError(f"filter must be a filter of lately, got {type(filter).__name__}")
+        if filter.window is not None and filter.lateness is None:
+            raise ValueError(
+                f"filter has a window of {filter.window} insertions, which several sites share no count of: "
+                "take a window of time"
+            )
+        if filter.inserted:
+            raise ValueError(f"filter must be empty, it holds {filter.inserted} insertions")
+        # An array of bits says how long it is once: `slice_bits` is then of other kinds.
+        arguments: dict[str, Any] = dict(filter.parameters) | {"seed": filter.seed, "capacity": filter.capacity}
+        if not isinstance(filter, BloomFilter):
+            arguments |= {"window": _span(filter.window), "lateness": _span(filter.lateness)}
+        return cls(type(filter), tuple(arguments.items()))
+
+    def make(self) -> Filter:
+        """Make it, empty."""
+        made: Filter = self.family.from_parameters(**dict(self.arguments))  # type: ignore[attr-defined]
+        return made
+
+
+def _span(seconds: float | None) -> np.timedelta64:
+    return np.timedelta64(round((seconds or 0) * 1e9), "ns")

@@ -1,0 +1,258 @@
+"""A vertical or diced filter: each site holds some of the cells, and a key has cells on many (paper 4, definition 2)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lately._core import BloomFilter, TimingBloomFilter, settle
+from lately.distributed._batch import Batch
+from lately.distributed._clock import Clock
+from lately.distributed._exchange import Exchange
+from lately.distributed._memo import UNKNOWN
+from lately.distributed._part import NEVER
+from lately.distributed._routes import Places, Ranges, shares
+from lately.distributed._site import SupersededError
+from lately.distributed._sites import Failed, Message
+
+_TURNS = 10
+"""Turns that a producer takes for one batch: each lost one lasted longer than the sites allow."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What the sites answered for the cells of n keys.
+
+    Attributes
+    ----------
+    last : ndarray of int64, shape (n, k)
+        The generation in which each cell was last set.
+    alive : ndarray of bool, shape (n, k)
+        Whether its site has answered, or was not asked.
+    known : ndarray of int8, shape (n,)
+        The verdict that the key was given when this batch was sent before.
+    newest : int
+        The newest generation that a site knows of.
+    """
+
+    last: NDArray[np.int64]
+    alive: NDArray[np.bool_]
+    known: NDArray[np.int8]
+    newest: int
+
+
+class Cells:
+    """First test, then set (paper 4, section 2), a batch at a time.
+
+    The cells of all keys are read at once, the batch is judged in order as if key by key (`settle`), and then the cells
+    of new keys are set. A producer does so in its turn: two that have the same new key ask one after the other.
+
+    Parameters
+    ----------
+    exchange : Exchange
+    like : BloomFilter or TimingBloomFilter
+        The filter that is cut, for its parameters.
+    ranges : Ranges
+    least : int
+        x: cells of a seen key whose sites have answered (paper 4, section 3.2; erratum OIE-2).
+    pipelined : bool
+        Whether to read the first cell of each key, then the second of those that may still have been seen, and so on.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        like: BloomFilter | TimingBloomFilter,
+        ranges: Ranges,
+        *,
+        least: int,
+        pipelined: bool,
+    ) -> None:
+        self._exchange, self._like, self._ranges = exchange, like, ranges
+        self._least, self._pipelined = least, pipelined
+        self._equal = like.parameters.get("equal_timers", 1)
+        self._lateness = Clock(like).lateness
+        self.failures = 0
+
+    def query(self, batch: Batch) -> NDArray[np.bool_]:
+        """Tell which keys were inserted within the window. Nothing is set, so nobody has to wait."""
+        places, generations = self._ranges.places(batch.hashes), self._generations(batch)
+        found = self._read(batch, places, generations)
+        self._check(batch, found)
+        as_of = np.maximum(generations, max(found.newest, self._newest(batch)))
+        live = found.last >= (as_of - self._like.kept)[:, None]
+        seen = (live | ~found.alive).all(axis=1) & (found.alive.sum(axis=1) >= self._least)
+        if self._equal > 1:
+            seen &= _alike(np.where(found.alive, found.last, NEVER)) >= self._equal
+        self.failures += _unanswered(found.alive)
+        return seen
+
+    def insert(self, batch: Batch) -> None:
+        """Insert keys."""
+        places, generations = self._ranges.places(batch.hashes), self._generations(batch)
+        every = np.arange(places.cells.size)
+        verdicts = np.zeros(len(batch), dtype=np.bool_)
+        self.failures += self._write(batch, places, generations, verdicts, every, refresh=True)
+
+    def duplicated(self, batch: Batch, *, refresh: bool) -> NDArray[np.bool_]:
+        """Tell for each key whether it was there, then insert it."""
+        places, generations = self._ranges.places(batch.hashes), self._generations(batch)
+        for turn in range(_TURNS):
+            try:
+                with self._exchange.sites.turn() as fence:
+                    return self._settle(batch, places, generations, refresh=refresh, fence=fence)
+            except SupersededError:
+                # Another producer was given the turn since. What was set is known by its ticket.
+                if turn == _TURNS - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _settle(
+        self, batch: Batch, places: Places, generations: NDArray[np.int64], *, refresh: bool, fence: int
+    ) -> NDArray[np.bool_]:
+        found = self._read(batch, places, generations, fence)
+        newest = self._newest(batch)
+        if (found.known == UNKNOWN).all():
+            # Else some sites have this batch already, and have moved on with it.
+            self._check(batch, found)
+            newest = max(newest, found.newest)
+        if batch.moments is None:
+            generations = np.maximum(generations, newest)
+        seen = settle(
+            places.names,
+            found.last,
+            generations,
+            newest=newest,
+            kept=self._like.kept,
+            refresh=refresh,
+            least=self._least,
+            equal=self._equal,
+            alive=found.alive,
+            known=found.known,
+        )
+        if refresh:
+            rows = np.arange(places.cells.size)
+        else:
+            # Of a key that was seen one cell is told, so that its site remembers the verdict.
+            told = np.repeat(~seen[:, None], places.cells.shape[1], axis=1)
+            told[np.arange(len(batch)), found.alive.argmax(axis=1)] = True
+            rows = np.flatnonzero(told)
+        self._write(batch, places, generations, seen, rows, refresh=refresh, fence=fence)
+        self.failures += _unanswered(found.alive)
+        return seen
+
+    def _read(self, batch: Batch, places: Places, generations: NDArray[np.int64], fence: int = 0) -> _Found:
+        """Ask the sites for the cells: all at once, or one of each key after the other."""
+        keys, k = places.cells.shape
+        found = _Found(
+            np.full((keys, k), NEVER), np.ones((keys, k), dtype=np.bool_), np.full(keys, UNKNOWN, dtype=np.int8), NEVER
+        )
+        if not self._pipelined or batch.again:
+            return self._ask(batch, places, np.arange(keys * k), found, fence)
+        # A key is new if a cell is unset, unless a key before it in the batch may set that.
+        _, first = np.unique(places.names, return_index=True)
+        own = _first_of_key(places.names, first)
+        oldest = generations - self._like.kept
+        asked = np.arange(keys)
+        for j in range(k):
+            found = self._ask(batch, places, asked * k + j, found, fence)
+            unset = found.alive[asked, j] & (found.last[asked, j] < oldest[asked]) & own[asked, j]
+            asked = asked[~unset]
+            if not len(asked):
+                break
+        return found
+
+    def _ask(self, batch: Batch, places: Places, rows: NDArray[np.int64], found: _Found, fence: int) -> _Found:
+        """Ask for some of the cells, by their places in the batch, and write down what is answered."""
+        sites, cells = places.sites.ravel()[rows], places.cells.ravel()
+        groups = [(site, rows[index]) for site, index in shares(sites)]
+        messages = [
+            Message(site, "read", (cells[index],), ticket=batch.ticket(index), fence=fence) for site, index in groups
+        ]
+        newest, k = found.newest, places.cells.shape[1]
+        for (_, index), answer in zip(groups, self._exchange.call(messages), strict=True):
+            if isinstance(answer, Failed):
+                found.alive.reshape(-1)[index] = False
+                continue
+            generations, known = answer if batch.number else (answer, None)
+            found.last.reshape(-1)[index] = generations[:-1]
+            newest = max(newest, int(generations[-1]))
+            if known is not None and (known != UNKNOWN).any():
+                found.known[index[known != UNKNOWN] // k] = known[known != UNKNOWN]
+        return _Found(found.last, found.alive, found.known, newest)
+
+    def _write(
+        self,
+        batch: Batch,
+        places: Places,
+        generations: NDArray[np.int64],
+        verdicts: NDArray[np.bool_],
+        rows: NDArray[np.int64],
+        *,
+        refresh: bool,
+        fence: int = 0,
+    ) -> int:
+        """Set cells, by their places in the batch; say of how many keys a site did not answer."""
+        k = places.cells.shape[1]
+        cells, newest = places.cells.ravel(), int(generations.max(initial=NEVER))
+        groups = [(site, rows[index]) for site, index in shares(places.sites.ravel()[rows])]
+        messages = [
+            Message(
+                site,
+                "set",
+                (cells[index], generations[index // k], verdicts[index // k]),
+                {"refresh": refresh, "newest": newest},
+                batch.ticket(index),
+                fence,
+            )
+            for site, index in groups
+        ]
+        failed = np.zeros(len(batch), dtype=np.bool_)
+        for (_, index), answer in zip(groups, self._exchange.call(messages), strict=True):
+            if isinstance(answer, Failed):
+                failed[index // k] = True
+        return int(failed.sum())
+
+    def _generations(self, batch: Batch) -> NDArray[np.int64]:
+        at = None if batch.moments is None else batch.moments.view("M8[ns]")
+        return self._like.generations(at, len(batch))
+
+    def _newest(self, batch: Batch) -> int:
+        """The newest generation that the producer knows of."""
+        if batch.latest is None:
+            return NEVER
+        return int(self._like.generations(np.datetime64(batch.latest, "ns"), 1)[0])
+
+    def _check(self, batch: Batch, found: _Found) -> None:
+        """Refuse keys that are too late for the sites, which other producers have brought further."""
+        if batch.moments is None or found.newest == NEVER or not self._like.window:
+            return
+        latest = np.minimum(batch.moments, np.iinfo(np.int64).max - self._lateness) + self._lateness
+        late = self._like.generations(latest.view("M8[ns]"), len(batch)) < found.newest
+        if late.any():
+            i = int(late.argmax())
+            raise ValueError(
+                f"at[{i}] lies more than lateness, {self._lateness / 1e9:.12g} s, before what other producers have "
+                "brought: construct the filter with a larger lateness"
+            )
+
+
+def _first_of_key(names: NDArray[np.uint64], first: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell of each cell whether no key before its own has it; `first` are the first places of all the cells there are."""
+    keys, k = names.shape
+    flat = names.ravel()
+    cells = flat[first]
+    return (first[np.searchsorted(cells, flat)] // k == np.arange(keys * k) // k).reshape(keys, k)
+
+
+def _alike(generations: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Count, in each row, the most cells of one generation, of those that are set."""
+    same = np.zeros(len(generations), dtype=np.int64)
+    for column in generations.T:
+        alike = (generations == column[:, None]).sum(axis=1)
+        same = np.maximum(same, np.where(column == NEVER, 0, alike))
+    return same
+
+
+def _unanswered(alive: NDArray[np.bool_]) -> int:
+    return int((~alive).any(axis=1).sum())

@@ -1,0 +1,69 @@
+"""The times of a producer's batches: refused where they step back too far, as the filters refuse them."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lately import _time
+from lately._core import Filter
+
+Moments = NDArray[np.int64]
+
+
+class Clock:
+    """What `at` may be for a filter.
+
+    Parameters
+    ----------
+    filter : Filter
+        With a window of time, or a Bloom filter.
+    """
+
+    def __init__(self, filter: Filter) -> None:
+        self._timed = filter.window is not None
+        self.lateness = round((filter.lateness or 0) * 1e9)
+
+    def moments(self, at: Any, keys: int) -> Moments | None:
+        """Read `at`: a moment for each key, in nanoseconds, or None where nobody says.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As the filters do.
+        """
+        if at is None:
+            return None
+        if not self._timed:
+            raise ValueError("at is for windows of time; this filter has no window")
+        moments = _time.moments(at)
+        if isinstance(moments, int):
+            return np.full(keys, moments)
+        if len(moments) != keys:
+            raise ValueError(f"at has {len(moments)} times for {keys} keys: one each, or a single one")
+        return moments
+
+    def check(self, moments: Moments | None, latest: int | None, *, in_order: bool) -> None:
+        """Refuse moments further back than `lateness` behind the latest, or, in order, behind those before them.
+
+        Raises
+        ------
+        ValueError
+            That names the first of them.
+        """
+        if moments is None or not len(moments):
+            return
+        least = np.iinfo(np.int64).min
+        before = np.full(len(moments), least if latest is None else latest)
+        if in_order:
+            np.maximum.accumulate(moments[:-1], out=before[1:])
+            np.maximum(before, least if latest is None else latest, out=before)
+        # Against the moment as it is later: nothing wraps around at the far end of time.
+        late = before > np.minimum(moments, np.iinfo(np.int64).max - self.lateness) + self.lateness
+        if late.any():
+            i = int(late.argmax())
+            raise ValueError(
+                f"at[{i}] lies {(int(before[i]) - int(moments[i])) / 1e9:.12g} s before the latest time seen, "
+                f"but lateness is {self.lateness / 1e9:.12g} s: "
+                "sort by time, or construct the filter with a larger lateness"
+            )

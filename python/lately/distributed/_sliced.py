@@ -1,0 +1,381 @@
+"""The sliced filter, as its users see it."""
+
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lately._core import Filter, hash_keys
+from lately.distributed._batch import Batch
+from lately.distributed._clock import Clock
+from lately.distributed._exchange import Exchange
+from lately.distributed._sites import Failed, Message, Sites, Traffic
+from lately.distributed._slicing import Dice, Kind, OnFailure, Slicing
+from lately.distributed._start import Where, start
+
+_Written = TypeVar("_Written")
+
+
+class SlicedFilter:
+    """One filter on many sites: as large as they are together, and as fast (paper 4, section 3).
+
+    Parameters
+    ----------
+    kind : {"horizontal", "vertical", "diced"}
+        Horizontal: each key belongs to one site, which holds a filter for its share of the keys; one message a key.
+        Vertical: each site holds a range of the cells of one filter; a key has cells on up to k sites, a site that
+        fails costs less, and many sightings of one key are spread. Diced: both.
+    slices : int, or (int, int) of a diced one
+        S, how many sites. Diced "h-v": S groups of keys, each a vertical filter of S' slices. Diced "v-h": S ranges of
+        cells, each a horizontal one of S' slices. Both have S S' sites.
+    filter : Filter
+        Empty; with a window of time, or a `BloomFilter`. Horizontal: each slice is one like it, so it is to be planned
+        for the keys of a slice: a little more than 1 / S of all, since some get more than others. Vertical: the whole,
+        which is cut: a `BloomFilter`, or a `TimingBloomFilter` of fixed size. Diced: one of the S groups ("h-v"), or,
+        where each range of cells is there S' times, all ranges once ("v-h").
+    dice : {"h-v", "v-h"}, optional
+        Of a diced filter.
+    on_failure : {"duplicate", "distinct"} or int, default "duplicate"
+        What becomes of a key whose site does not answer. It was seen ("duplicate"), or is new ("distinct"). Vertical
+        and diced, a key with an empty cell on a site that answers is new whatever is said here; if there is none, it
+        was seen if at least so many of its cells are on sites that answer: with 0 ("duplicate") always, with k
+        ("distinct") only if all are (paper 4, section 3.2, as erratum OIE-2 reads it).
+    pipelined : bool, default False
+        Vertical and diced: read the first cell of each key, then the second of those keys that may still have been
+        seen, and so on. That asks for fewer cells of new keys, and waits up to k times. The verdicts are the same.
+    sites : {"local", "ray"} or callable, default "local"
+        Where the sites run: in this process, as actors of Ray, or as a function starts them that is given their makers.
+    checkpoint : path or address, optional
+        Where sites keep checkpoints, from which they start again; a folder, or what fsspec opens.
+    interval : float, default 30
+        Seconds from a change to its checkpoint, at most.
+    deadline : float, default 10
+        Seconds that a site has to answer, on Ray.
+    name : str, optional
+        Of the filter: its sites and their checkpoints are called so.
+    producer : str, optional
+        Name under which batches are numbered. By default each handle has one of its own, and counts by itself. With a
+        name each writing call needs its `number`: then a producer that is started again can send its last batch again.
+
+    Attributes
+    ----------
+    traffic : Traffic
+        What this producer has sent, and what came back.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is of another type or out of range, or the filter is not empty, or has a window of insertions,
+        which several sites share no count of.
+
+    Warns
+    -----
+    FailedSitesWarning
+        When a site does not answer, once until it does.
+
+    Notes
+    -----
+    - Verdicts are those of one filter: a vertical filter tells for each key what the whole filter would, a horizontal
+      one what S filters would.
+    - *A batch sent twice* with the same `number` is written once and answered as it was the first time, whichever sites
+      had it. If a call raises an error after keys were sent, its notes tell the number.
+    - *Two producers* with the same new key at once: exactly one is told that it is new.
+    - *A site that fails* misses what is written meanwhile, and what it has not saved; `failures` counts the keys.
+    - *Times* may step back by `lateness` of the filter, whoever brings them. A batch that is later than that is refused
+      before anything is sent, if this producer has sent later times. If others have, a vertical or diced filter still
+      refuses all of it. Of a horizontal one, other sites may have taken their keys: give those that are too late a
+      later time, and send the batch again with its number.
+    - A handle that is pickled arrives as another producer over the same sites. Sites of this process cannot travel.
+
+    Examples
+    --------
+    >>> from lately.distributed import SlicedFilter
+    >>> whole = lately.TimingBloomFilter("10min", 0.001, capacity=100_000)
+    >>> with SlicedFilter("vertical", 4, whole) as f:
+    ...     f.duplicated(["a", "b", "a"], at=[0, 1, 2])
+    array([False, False,  True])
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        slices: int | tuple[int, int],
+        filter: Filter,
+        *,
+        dice: Dice | None = None,
+        on_failure: OnFailure = "duplicate",
+        pipelined: bool = False,
+        sites: Where = "local",
+        checkpoint: str | os.PathLike[str] | None = None,
+        interval: float = 30.0,
+        deadline: float = 10.0,
+        name: str | None = None,
+        producer: str | None = None,
+    ) -> None:
+        slicing = Slicing.of(kind, slices, filter, dice=dice, on_failure=on_failure, pipelined=pipelined)
+        started = start(
+            slicing.contents(), sites, checkpoint=checkpoint, interval=interval, deadline=deadline, name=name
+        )
+        self._connect(slicing, started, producer)
+
+    def _connect(self, slicing: Slicing, sites: Sites, producer: str | None) -> None:
+        self._slicing = slicing
+        self._like = slicing.blank.make()
+        self._exchange = Exchange(sites)
+        self._slices = slicing.over(self._exchange, self._like)
+        self._clock = Clock(self._like)
+        self._named, self._producer = producer is not None, producer or uuid.uuid4().hex
+        # The batch written last, the latest moment before it and the latest of all.
+        self._number, self._before, self._latest = 0, None, None
+        self._writing = threading.Lock()
+
+    _before: int | None
+    _latest: int | None
+
+    def insert(self, keys: Any, *, at: Any = None, number: int | None = None) -> None:
+        """Insert keys, in order.
+
+        Parameters
+        ----------
+        keys : array-like, Series, column or frame
+            A batch of n keys. See `lately.hash_keys`.
+        at : time or n times, optional
+            When they were seen, for a window of time; the default is now. See `lately.Filter.insert`.
+        number : int, optional
+            Of the batch, counted upwards from 1; that of the last one to send it again. The default is the next.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `duplicated`.
+        """
+        with self._writing:
+            if (batch := self._batch(keys, at, number)) is not None:
+                self._write(batch, self._slices.insert)
+
+    def query(self, keys: Any, *, at: Any = None) -> NDArray[np.bool_]:
+        """Tell which keys were inserted within the window.
+
+        Parameters
+        ----------
+        keys : array-like, Series, column or frame
+            A batch of n keys. See `lately.hash_keys`.
+        at : time or n times, optional
+            When to ask for, for a window of time; the default is now.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `duplicated`.
+        """
+        hashes = hash_keys(keys, seed=self.seed)
+        moments = self._clock.moments(at, len(hashes))
+        self._clock.check(moments, self._latest, in_order=False)
+        if not len(hashes):
+            return np.zeros(0, dtype=np.bool_)
+        return self._slices.query(Batch(hashes, moments, self._latest))
+
+    def duplicated(
+        self, keys: Any, *, at: Any = None, refresh: bool = True, number: int | None = None
+    ) -> NDArray[np.bool_]:
+        """Tell for each key in order whether it was there, then insert it.
+
+        Parameters
+        ----------
+        keys : array-like, Series, column or frame
+            A batch of n keys. See `lately.hash_keys`.
+        at : time or n times, optional
+            When they were seen, for a window of time; the default is now. Times may step back by at most `lateness`.
+        refresh : bool, default True
+            True: every sighting restarts the key's window. False: a duplicate leaves the first sighting's window
+            running (paper 4, definition 4). See `lately.Filter.duplicated`.
+        number : int, optional
+            Of the batch, counted upwards from 1; that of the last one to send it again. The default is the next.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+            True where the key was seen lately, repeats within the batch included.
+
+        Raises
+        ------
+        TypeError
+            If a key is of a type that has no canonical form, or the producer has a name and the batch no number.
+        ValueError
+            If `at` is missing a time, steps back too far, or does not fit `keys`; or if `number` lies before the last
+            one.
+
+        Examples
+        --------
+        >>> from lately.distributed import SlicedFilter
+        >>> f = SlicedFilter("horizontal", 3, lately.BloomFilter(10_000, 0.001))
+        >>> f.duplicated(["a", "b", "a"])
+        array([False, False,  True])
+        >>> f.duplicated(["a", "b", "a"], number=1)
+        array([False, False,  True])
+        >>> f.duplicated(["a", "b", "a"])
+        array([ True,  True,  True])
+        """
+        with self._writing:
+            if (batch := self._batch(keys, at, number)) is None:
+                return np.zeros(0, dtype=np.bool_)
+            return self._write(batch, partial(self._slices.duplicated, refresh=refresh))
+
+    def _batch(self, keys: Any, at: Any, number: int | None) -> Batch | None:
+        """Read a batch to write, or refuse it; None if it is empty."""
+        hashes = hash_keys(keys, seed=self.seed)
+        moments = self._clock.moments(at, len(hashes))
+        again = number is not None
+        if number is None:
+            if self._named:
+                raise TypeError(f"producer {self._producer!r} has a name, so each batch needs its number")
+            number = self._number + 1
+        if not hasattr(number, "__index__"):
+            raise TypeError(f"number must be a whole number, got {number!r}")
+        if number < max(self._number, 1):
+            raise ValueError(f"number must be at least {max(self._number, 1)}, that of the last batch, got {number}")
+        latest = self._before if number == self._number else self._latest
+        self._clock.check(moments, latest, in_order=True)
+        if not len(hashes):
+            return None
+        return Batch(hashes, moments, latest, self._producer, int(number), again)
+
+    def _write(self, batch: Batch, write: Callable[[Batch], _Written]) -> _Written:
+        self._number, self._before = batch.number, batch.latest
+        try:
+            written = write(batch)
+        except Exception as error:
+            error.add_note(f"Some sites may have this batch: send it again with number={batch.number}.")
+            raise
+        newest = time.time_ns() if batch.moments is None else int(batch.moments.max())
+        self._latest = newest if self._latest is None else max(self._latest, newest)
+        return written
+
+    def handle(self, producer: str | None = None) -> "SlicedFilter":
+        """Give another producer over the same sites.
+
+        Parameters
+        ----------
+        producer : str, optional
+            Its name, as in the constructor.
+
+        Returns
+        -------
+        SlicedFilter
+
+        Examples
+        --------
+        >>> from lately.distributed import SlicedFilter
+        >>> f = SlicedFilter("vertical", 2, lately.BloomFilter(1000, 0.01))
+        >>> other = f.handle()
+        >>> other.insert(["a"])
+        >>> f.query(["a", "b"])
+        array([ True, False])
+        """
+        return _handle(self._slicing, self._exchange.sites, producer)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _handle, (self._slicing, self._exchange.sites, None)
+
+    @property
+    def kind(self) -> Kind:
+        """Way it is sliced."""
+        return self._slicing.kind
+
+    @property
+    def slices(self) -> int | tuple[int, int]:
+        """S, or of a diced filter S and S'."""
+        return self._slicing.slices
+
+    @property
+    def sites(self) -> Sites:
+        """The sites, by number."""
+        return self._exchange.sites
+
+    @property
+    def window(self) -> float | None:
+        """The window in seconds; None of a filter that forgets nothing."""
+        return self._like.window
+
+    @property
+    def slack(self) -> float:
+        """Seconds after leaving the window that a key may still be reported."""
+        return self._like.slack
+
+    @property
+    def lateness(self) -> float | None:
+        """Seconds that times may step back."""
+        return self._like.lateness
+
+    @property
+    def seed(self) -> int:
+        """Seed the keys are hashed with."""
+        return self._like.seed
+
+    @property
+    def producer(self) -> str:
+        """Name of this producer."""
+        return self._producer
+
+    @property
+    def number(self) -> int:
+        """Number of the batch written last; 0 before the first."""
+        return self._number
+
+    @property
+    def traffic(self) -> Traffic:
+        """What this producer has sent, and what came back."""
+        return self._exchange.traffic
+
+    @property
+    def failures(self) -> int:
+        """Keys asked or written so far for which a site did not answer."""
+        return self._slices.failures
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the cells of all sites that answer."""
+        return sum(site["nbytes"] for site in self.status() if not isinstance(site, Failed))
+
+    @property
+    def fill(self) -> NDArray[np.float64]:
+        """Share of the cells of each site that are set and live; NaN of one that does not answer."""
+        sites = self._exchange.sites
+        answers = sites.call([Message(site, "fill", ()) for site in range(len(sites))])
+        return np.array([np.nan if isinstance(answer, Failed) else answer for answer in answers])
+
+    def status(self) -> list[dict[str, Any] | Failed]:
+        """Ask each site how it is: its name and bytes, whether it was restored, how many checkpoints it wrote."""
+        return self._exchange.sites.status()
+
+    def close(self) -> None:
+        """Let the sites write their last checkpoints, and end them, for all producers."""
+        self._exchange.sites.close()
+
+    def __enter__(self) -> "SlicedFilter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        slicing = self._slicing
+        dice = "" if slicing.dice is None else f" {slicing.dice}"
+        return f"<SlicedFilter {slicing.kind}{dice} slices={slicing.slices} of {self._like!r}>"
+
+
+def _handle(slicing: Slicing, sites: Sites, producer: str | None) -> SlicedFilter:
+    """Make a producer over sites that are there."""
+    made = object.__new__(SlicedFilter)
+    made._connect(slicing, sites, producer)
+    return made

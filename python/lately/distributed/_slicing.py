@@ -1,0 +1,134 @@
+"""The ways to slice a filter: how many sites, what each holds, and how keys are sent there."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, cast
+
+from lately._core import BloomFilter, Filter, Slice, TimingBloomFilter
+from lately.distributed._blank import Blank
+from lately.distributed._cells import Cells
+from lately.distributed._exchange import Exchange
+from lately.distributed._horizontal import Horizontal
+from lately.distributed._part import Part
+from lately.distributed._routes import MOST_SITES, Ranges
+from lately.distributed._site import Contents
+from lately.distributed._whole import Whole
+
+Kind = Literal["horizontal", "vertical", "diced"]
+Dice = Literal["h-v", "v-h"]
+OnFailure = Literal["duplicate", "distinct"] | int
+
+
+@dataclass(frozen=True)
+class Slicing:
+    """A filter, and how it is sliced.
+
+    Attributes
+    ----------
+    kind : {"horizontal", "vertical", "diced"}
+    parts : int
+        Ranges that the cells of a filter are cut into; 1 of a horizontal one.
+    replicas : int
+        How many such filters there are.
+    dice : {"h-v", "v-h"} or None
+    blank : Blank
+        One of them.
+    least : int
+        x: cells of a seen key whose sites have answered.
+    pipelined : bool
+    """
+
+    kind: Kind
+    parts: int
+    replicas: int
+    dice: Dice | None
+    blank: Blank
+    least: int
+    pipelined: bool
+
+    @classmethod
+    def of(
+        cls,
+        kind: Kind,
+        slices: int | Sequence[int],
+        filter: Filter,
+        *,
+        dice: Dice | None,
+        on_failure: OnFailure,
+        pipelined: bool,
+    ) -> "Slicing":
+        """Check what is asked for; see `SlicedFilter`."""
+        if kind not in ("horizontal", "vertical", "diced"):
+            raise ValueError(f"kind must be 'horizontal', 'vertical' or 'diced', got {kind!r}")
+        if kind == "diced" and dice not in ("h-v", "v-h"):
+            raise ValueError(f"dice must be 'h-v' or 'v-h', got {dice!r}")
+        if kind != "diced" and dice is not None:
+            raise ValueError(f"dice is for diced filters; this one is {kind}")
+        blank = Blank.of(filter)
+        counts = _counts(slices, kind)
+        if kind == "horizontal":
+            if pipelined:
+                raise ValueError("pipelined is for filters with the cells of a key on many sites; this is horizontal")
+            return cls(kind, 1, counts[0], None, blank, _least(on_failure, 1), False)
+        if not isinstance(filter, BloomFilter | TimingBloomFilter):
+            raise ValueError(
+                f"a {kind} filter is cut from a BloomFilter or a TimingBloomFilter, not a {type(filter).__name__}"
+            )
+        parts, replicas = {None: (counts[0], 1), "h-v": counts[::-1], "v-h": counts}[dice]
+        # Says so if it cannot be cut, or not into so many.
+        Slice.bounds(filter, parts)
+        return cls(kind, parts, replicas, dice, blank, _least(on_failure, filter.parameters["k"]), pipelined)
+
+    @property
+    def sites(self) -> int:
+        """How many sites there are."""
+        return self.parts * self.replicas
+
+    @property
+    def slices(self) -> int | tuple[int, int]:
+        """S, or of a diced filter S and S'."""
+        if self.dice is None:
+            return self.sites
+        return (self.replicas, self.parts) if self.dice == "h-v" else (self.parts, self.replicas)
+
+    def contents(self) -> list[Callable[[], Contents]]:
+        """Give the makers of what each site holds."""
+        if self.kind == "horizontal":
+            return [partial(Whole.of, self.blank)] * self.sites
+        return [partial(Part, self.blank, site % self.parts, self.parts) for site in range(self.sites)]
+
+    def over(self, exchange: Exchange, like: Filter) -> Horizontal | Cells:
+        """Give the routing, of a producer that has made the filter `like`, empty."""
+        if self.kind == "horizontal":
+            return Horizontal(exchange, self.least)
+        cut = cast("BloomFilter | TimingBloomFilter", like)
+        ranges = Ranges(cut, self.parts, self.replicas, each=self.dice == "v-h")
+        return Cells(exchange, cut, ranges, least=self.least, pipelined=self.pipelined)
+
+
+def _counts(slices: int | Sequence[int], kind: Kind) -> tuple[int, ...]:
+    wanted = 2 if kind == "diced" else 1
+    given = (slices,) if hasattr(slices, "__index__") else slices
+    if not isinstance(given, tuple | list) or len(given) != wanted or not all(hasattr(n, "__index__") for n in given):
+        form = "two numbers, (S, S')" if wanted == 2 else "one number"
+        raise TypeError(f"slices of a {kind} filter must be {form}, got {slices!r}")
+    counts = tuple(int(n) for n in given)
+    total = 1
+    for count in counts:
+        total *= count
+    if min(counts) < 1 or total > MOST_SITES:
+        raise ValueError(f"slices must be at least 1, and at most {MOST_SITES} in all, got {slices!r}")
+    return counts
+
+
+def _least(on_failure: OnFailure, k: int) -> int:
+    if on_failure == "duplicate":
+        return 0
+    if on_failure == "distinct":
+        return k
+    if isinstance(on_failure, str) or not hasattr(on_failure, "__index__") or isinstance(on_failure, bool):
+        raise ValueError(f"on_failure must be 'duplicate', 'distinct' or a number of cells, got {on_failure!r}")
+    if not 0 <= on_failure <= k:
+        raise ValueError(f"on_failure must lie in 0 .. {k}, the cells of a key on different sites, got {on_failure}")
+    return int(on_failure)

@@ -1,0 +1,80 @@
+"""Sites for given contents: in this process, on Ray, or by a function of one's own."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Literal, TypeAlias
+
+from lately.distributed._local import LocalSites
+from lately.distributed._site import Contents, Site
+from lately.distributed._sites import Maker, Sites
+from lately.distributed._store import store
+
+Where: TypeAlias = Literal["local", "ray"] | Callable[[Sequence[Maker]], Sites]
+"""Which sites: of this process, actors of Ray, or what a function makes of the makers."""
+
+
+@dataclass(frozen=True)
+class SiteMaker:
+    """Makes a site, wherever it is called."""
+
+    contents: Callable[[], Contents]
+    name: str
+    checkpoint: str | os.PathLike[str] | None
+    interval: float
+
+    def __call__(self) -> Site:
+        """Make the site, from its checkpoint if there is one."""
+        kept = None if self.checkpoint is None else store(self.checkpoint)
+        return Site(self.contents(), name=self.name, store=kept, interval=self.interval)
+
+
+def start(
+    contents: Sequence[Callable[[], Contents]],
+    sites: Where,
+    *,
+    checkpoint: str | os.PathLike[str] | None,
+    interval: float,
+    deadline: float,
+    name: str | None,
+) -> Sites:
+    """Start a site for each of the contents.
+
+    Parameters
+    ----------
+    contents : sequence of callable
+        Each makes the contents of a site; they can be pickled.
+    sites : {"local", "ray"} or callable
+        Where they run. A callable is given the makers of the sites.
+    checkpoint : path or address, or None
+        Where they keep their checkpoints; nowhere if None.
+    interval : float
+        Seconds from a change to its checkpoint, at most.
+    deadline : float
+        Seconds that a site has to answer. Sites of this process have none.
+    name : str or None
+        Before their numbers, the names of sites, by which their checkpoints are found again.
+
+    Raises
+    ------
+    ValueError
+        If `sites` is another word, or `interval` or `deadline` is out of range.
+    """
+    if not interval >= 0:
+        raise ValueError(f"interval must be at least 0 s, got {interval}")
+    if not deadline > 0:
+        raise ValueError(f"deadline must be above 0 s, got {deadline}")
+    makers = [
+        SiteMaker(content, f"{name or 'site'}-{i}-of-{len(contents)}", checkpoint, interval)
+        for i, content in enumerate(contents)
+    ]
+    if callable(sites):
+        return sites(makers)
+    if sites == "local":
+        return LocalSites(makers)
+    if sites == "ray":
+        # Imported only where it is wanted: Ray takes seconds.
+        started: Sites = import_module("lately.distributed._ray").RaySites(makers, name=name, deadline=deadline)
+        return started
+    raise ValueError(f"sites must be 'local', 'ray' or a function that starts them, got {sites!r}")

@@ -1,0 +1,253 @@
+"""Sliced filters give the verdicts of the filters that they are slices of."""
+
+import pickle
+import threading
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import lately
+from lately._core import Slice
+from lately.distributed import LocalSites, SlicedFilter
+from lately.distributed._blank import Blank
+from lately.distributed._routes import scatter
+
+TIMED = {
+    "epochs": lambda **more: lately.GuardedEpochBloomFilter("10min", 0.01, capacity=500, **more),
+    "epochs in lines": lambda **more: lately.GuardedEpochBloomFilter(
+        "10min", 0.01, capacity=500, layout="line", **more
+    ),
+    "epochs transposed": lambda **more: lately.GuardedEpochBloomFilter(
+        "10min", 0.01, capacity=500, layout="transposed", **more
+    ),
+    "epochs in blocks": lambda **more: lately.GuardedEpochBloomFilter(
+        "10min", 0.01, capacity=500, block_bits=512, **more
+    ),
+    "age-partitioned": lambda **more: lately.AgePartitionedBloomFilter("10min", 0.01, capacity=500, **more),
+    "age-partitioned in lines": lambda **more: lately.AgePartitionedBloomFilter(
+        "10min", 0.01, capacity=500, layout="line", **more
+    ),
+    "timing": lambda **more: lately.TimingBloomFilter("10min", 0.01, capacity=500, **more),
+    "timing, growing": lambda **more: lately.TimingBloomFilter("10min", 0.01, capacity=100, grow="cardinality", **more),
+    "timing, growing by density": lambda **more: lately.TimingBloomFilter(
+        "10min", 0.01, capacity=100, grow="density", **more
+    ),
+    "time-limited": lambda **more: lately.TimeLimitedBloomFilter("10min", 0.01, **more),
+}
+CELLS = {
+    "bits": lambda: lately.BloomFilter(3000, 0.01, seed=3),
+    "bits in slices": lambda: lately.BloomFilter(3000, 0.01, partitioned=True, seed=3),
+    "timers": lambda: timers(),
+    "timers, late": lambda: lately.TimingBloomFilter("10min", 0.02, capacity=400, lateness="90s", seed=3),
+    "timers, equal": lambda: timers(equal_timers=2),
+}
+
+
+def timers(**more):
+    return lately.TimingBloomFilter.from_parameters(
+        "10min", k=6, bpt=5, blocks=12, slice_timers=1000, capacity=500, seed=3, **more
+    )
+
+
+def stream(keys, rng, *, seconds=1.0, distinct=700):
+    """Batches of keys with times that go through several windows, with gaps and repeats within a batch."""
+    values = rng.integers(0, distinct, size=keys)
+    times = np.cumsum(rng.exponential(seconds, size=keys))
+    times[keys // 2 :] += 2000
+    cuts = np.sort(rng.choice(np.arange(1, keys), size=30, replace=False))
+    for start, stop in pairwise([0, *cuts, keys]):
+        yield values[start:stop], times[start:stop]
+
+
+def moments(filter, times):
+    return {} if filter.window is None else {"at": times}
+
+
+def words(filter):
+    return np.frombuffer(filter.to_bytes()[-filter.nbytes :], dtype=np.uint64)
+
+
+def parts(sliced):
+    """The slices that the sites of a filter of this process hold."""
+    return [site._contents._slice for site in sliced.sites._sites]
+
+
+# --- routing
+
+
+@pytest.mark.parametrize("make", [*TIMED.values(), *CELLS.values()], ids=[*TIMED, *CELLS])
+def test_an_empty_filter_travels_in_a_few_numbers(make):
+    filter = make()
+    blank = pickle.loads(pickle.dumps(Blank.of(filter)))
+    assert blank.make().to_bytes() == filter.to_bytes()
+    assert len(pickle.dumps(blank)) < 1000
+
+
+@pytest.mark.parametrize("parts", [2, 7, 40])
+def test_keys_are_scattered_evenly(parts):
+    hashes = lately.hash_keys(np.arange(200_000))
+    counts = np.bincount(scatter(hashes, parts), minlength=parts)
+    deviation = np.sqrt(len(hashes) / parts * (1 - 1 / parts))
+    assert np.abs(counts - len(hashes) / parts).max() < 5 * deviation
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_sites_and_cells_of_a_key_are_independent(partitioned):
+    """Slices of equal keys fill as one filter of those keys does; were the bits shared, they would fill in stripes."""
+    keys, bits, k, sites = 80_000, 40_000, 4, 8
+    sizes = {"slice_bits": bits // k} if partitioned else {"bits": bits}
+    like = lately.BloomFilter.from_parameters(keys // sites, k=k, seed=1, **sizes)
+    with SlicedFilter("horizontal", sites, like) as sliced:
+        sliced.insert(np.arange(keys))
+        loads = np.bincount(scatter(lately.hash_keys(np.arange(keys), seed=1), sites), minlength=sites)
+        for fill, load in zip(sliced.fill, loads, strict=True):
+            empty = (1 - k / bits) ** load if partitioned else (1 - 1 / bits) ** (k * load)
+            # Of balls in bins the bins left empty vary less than if each were empty by itself.
+            assert abs(fill - (1 - empty)) < 5 * np.sqrt(empty * (1 - empty) / bits)
+    # And so it is bit by bit: of the places in a filter of 64 cells each site gets its share.
+    hashes = lately.hash_keys(np.arange(keys), seed=1)
+    small = lately.BloomFilter.from_parameters(64, k=1, bits=64, seed=1)
+    cells = small.cells(lately.Hashes(hashes, seed=1))[:, 0]
+    table = np.bincount(cells * sites + scatter(hashes, sites), minlength=64 * sites)
+    expected = keys / table.size
+    assert np.abs(table - expected).max() < 5 * np.sqrt(expected)
+
+
+# --- horizontal
+
+
+@pytest.mark.parametrize("refresh", [True, False])
+@pytest.mark.parametrize("make", TIMED.values(), ids=TIMED)
+def test_horizontal_is_a_filter_for_each_share_of_the_keys(make, refresh):
+    plain = [make(seed=5) for _ in range(5)]
+    with SlicedFilter("horizontal", 5, make(seed=5)) as sliced:
+        for keys, times in stream(3000, np.random.default_rng(1)):
+            site = scatter(lately.hash_keys(keys, seed=5), 5)
+            expected = [
+                plain[s].duplicated([key], at=[t], refresh=refresh)[0]
+                for s, key, t in zip(site, keys, times, strict=True)
+            ]
+            assert sliced.duplicated(keys, at=times, refresh=refresh).tolist() == expected
+            asked = np.arange(1000)
+            there = scatter(lately.hash_keys(asked, seed=5), 5)
+            answers = np.array([filter.query(asked, at=times[-1]) for filter in plain])
+            assert (sliced.query(asked, at=times[-1]) == answers[there, asked]).all()
+        assert sliced.nbytes == sum(filter.nbytes for filter in plain)
+        assert sliced.failures == 0
+
+
+def test_horizontal_bloom_filter_without_times():
+    like = lately.BloomFilter(2000, 0.001)
+    with SlicedFilter("horizontal", 3, like) as sliced:
+        sliced.insert(["a", "b"])
+        assert sliced.query(["a", "b", "c"]).tolist() == [True, True, False]
+        assert sliced.duplicated(["a", "c", "c"]).tolist() == [True, False, True]
+        assert sliced.window is None
+        assert sliced.traffic.keys.sum() == 2 + 3 + 3
+
+
+# --- vertical
+
+
+@pytest.mark.parametrize("pipelined", [False, True])
+@pytest.mark.parametrize("refresh", [True, False])
+@pytest.mark.parametrize("make", CELLS.values(), ids=CELLS)
+def test_vertical_is_the_unsliced_filter(make, refresh, pipelined):
+    whole = make()
+    with SlicedFilter("vertical", 7, make(), pipelined=pipelined) as sliced:
+        for keys, times in stream(6000, np.random.default_rng(2)):
+            at = moments(whole, times)
+            expected = whole.duplicated(keys, **at, refresh=refresh)
+            assert (sliced.duplicated(keys, **at, refresh=refresh) == expected).all()
+            asked = np.arange(900)
+            for later in (0, 30, 333):
+                at = moments(whole, times[-1] + later)
+                assert (sliced.query(asked, **at) == whole.query(asked, **at)).all()
+        check_cells(whole, parts(sliced), at=times[-1])
+
+
+def check_cells(whole, slices, at):
+    """The live cells of all slices, one after the other, are those of the whole filter."""
+    joined = np.concatenate([part.words() for part in slices])
+    if whole.window is None:
+        assert (joined == words(whole)).all()
+        return
+    # A site that hears of a generation later than the others sweeps its expired timers later or sooner.
+    newest = int(whole.generations(at, 1)[0])
+    cells = np.arange(int(Slice.bounds(whole, 1)[-1]), dtype=np.uint64)
+    both = [Slice.from_words(whole, some, newest=newest).read(cells) for some in (joined, words(whole))]
+    live = [np.where(last >= newest - whole.kept, last, 0) for last in both]
+    assert (live[0] == live[1]).all()
+    assert live[0].any()
+
+
+def test_vertical_words_are_those_of_the_unsliced_filter_bit_for_bit():
+    """Where every site hears of every generation, expired timers too are swept alike."""
+    whole = timers()
+    with SlicedFilter("vertical", 5, timers()) as sliced:
+        for i in range(100):
+            keys, times = np.arange(i * 50, i * 50 + 60), 30.0 * i + np.linspace(0, 29, 60)
+            expected = whole.duplicated(keys, at=times)
+            assert (sliced.duplicated(keys, at=times) == expected).all()
+            assert (np.concatenate([part.words() for part in parts(sliced)]) == words(whole)).all()
+
+
+@pytest.mark.parametrize("dice", ["h-v", "v-h"])
+@pytest.mark.parametrize("refresh", [True, False])
+@pytest.mark.parametrize("make", CELLS.values(), ids=CELLS)
+def test_diced_filters_against_models(make, refresh, dice):
+    """h-v is a vertical filter, or the whole one, for each group of keys; v-h is a dictionary of cells."""
+    slices = (3, 4)
+    model = Groups(make, slices[0]) if dice == "h-v" else Replicas(make, *slices)
+    with SlicedFilter("diced", slices, make(), dice=dice) as sliced:
+        assert len(sliced.sites) == 12
+        for keys, times in stream(2500, np.random.default_rng(4)):
+            expected = [model.duplicated(key, t, refresh=refresh) for key, t in zip(keys, times, strict=True)]
+            assert sliced.duplicated(keys, **moments(make(), times), refresh=refresh).tolist() == expected
+        assert sliced.nbytes == make().nbytes * (3 if dice == "h-v" else 4)
+
+
+class Groups:
+    def __init__(self, make, groups):
+        self.filters = [make() for _ in range(groups)]
+        self.groups = groups
+
+    def duplicated(self, key, time, *, refresh):
+        filter = self.filters[scatter(lately.hash_keys([key], seed=3), self.groups)[0]]
+        return filter.duplicated([key], **moments(filter, [time]), refresh=refresh)[0]
+
+
+class Replicas:
+    """Which of the replicas a key takes in a range: as the filter chooses, but there is a dictionary for each site."""
+
+    def __init__(self, make, ranges, replicas):
+        self.like = make()
+        self.sites = [{} for _ in range(ranges * replicas)]
+        with SlicedFilter("diced", (ranges, replicas), self.like, dice="v-h") as sliced:
+            self.routes = sliced._slices._ranges
+        self.newest = -(2**62)
+
+    def duplicated(self, key, time, *, refresh):
+        places = self.routes.places(lately.hash_keys([key], seed=3))
+        generation = int(self.like.generations(time, 1)[0])
+        self.newest = max(self.newest, generation)
+        cells = [(self.sites[s], int(c)) for s, c in zip(places.sites[0], places.cells[0], strict=True)]
+        last = [site.get(cell) for site, cell in cells]
+        seen = all(g is not None and g >= self.newest - self.like.kept for g in last)
+        equal = self.like.parameters.get("equal_timers", 1)
+        seen = seen and (equal == 1 or max(Counter(last).values()) >= equal)
+        if refresh or not seen:
+            for site, cell in cells:
+                site[cell] = max(site.get(cell, generation), generation)
+        return seen
+
+
+def test_the_replicas_of_ranges_are_chosen_independently():
+    like = lately.BloomFilter.from_parameters(1000, k=2, slice_bits=6400, seed=1)
+    with SlicedFilter("diced", (2, 4), like, dice="v-h") as sliced:
+        places = sliced._slices._ranges.places(lately.hash_keys(np.arange(40_000), seed=1))
+    assert (places.sites % 2 == [0, 1]).all()
+    table = np.bincount(places.sites[:, 0] // 2 * 4 + places.sites[:, 1] // 2, minlength=16)
+    assert np.abs(table - 2500).max() < 5 * np.sqrt(2500)

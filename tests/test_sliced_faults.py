@@ -1,0 +1,347 @@
+"""Sliced filters when sites fail, batches are sent twice, producers race and times step back."""
+
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from test_sliced import timers
+
+import lately
+from lately.distributed import FailedSitesWarning, LocalSites, SlicedFilter
+
+KINDS = {
+    "horizontal": {"kind": "horizontal", "slices": 6},
+    "vertical": {"kind": "vertical", "slices": 6},
+    "pipelined": {"kind": "vertical", "slices": 6, "pipelined": True},
+    "h-v": {"kind": "diced", "slices": (2, 3), "dice": "h-v"},
+    "v-h": {"kind": "diced", "slices": (3, 2), "dice": "v-h"},
+}
+CELLS = {name: shape for name, shape in KINDS.items() if name != "horizontal"}
+every_kind = pytest.mark.parametrize("shape", KINDS.values(), ids=KINDS)
+cells_of_keys = pytest.mark.parametrize("shape", CELLS.values(), ids=CELLS)
+
+
+class Halting(LocalSites):
+    """Sites of which, once, only every other one gets what is written, before the producer dies."""
+
+    halt = False
+
+    def call(self, messages):
+        if self.halt and messages[0].method in ("set", "insert", "duplicated"):
+            self.halt = False
+            super().call(messages[::2])
+            raise ConnectionError("the producer dies")
+        return super().call(messages)
+
+
+def state(sliced):
+    return [{name: array.tobytes() for name, array in site._contents.state().items()} for site in sliced.sites._sites]
+
+
+# --- the promise
+
+
+@every_kind
+def test_no_key_of_the_window_is_missed_at_the_worst_phase(shape):
+    """Keys come at the last and the first nanosecond of a generation, and again when the window is just over."""
+    like = timers()
+    window, generation = 600 * 10**9, 600 * 10**9 // 12
+    assert like.kept == 12
+    with SlicedFilter(**shape, filter=like) as sliced:
+        now = 10**18 // generation * generation
+        for i in range(200):
+            for offset in (0, generation - 1):
+                first = now + i * 17 * generation + offset
+                key = [f"{i}, {offset}"]
+                assert not sliced.duplicated(key, at=[np.datetime64(first, "ns")])[0]
+                # What comes meanwhile opens generations, and sweeps.
+                sliced.insert([f"{i}, {offset}, meanwhile"], at=np.datetime64(first + window - 1, "ns"))
+                at = np.datetime64(first + window, "ns")
+                assert sliced.query(key, at=at)[0]
+                assert sliced.duplicated(key, at=[at])[0]
+            now += 24 * generation
+
+
+@cells_of_keys
+def test_late_cells_never_lower_younger_ones(shape):
+    like = timers(lateness="90s")
+    with SlicedFilter(**shape, filter=like) as sliced:
+        sliced.insert(["a"], at=690)
+        sliced.insert(["a"], at=600)
+        assert sliced.query(["a"], at=1290).all()
+        # A key that is late only stays for the window from its own time, and what is kept beyond.
+        sliced.insert(["late"], at=[610])
+        assert sliced.query(["late"], at=1210).all()
+        assert not sliced.query(["late"], at=610 + 600 + 90 + 60).any()
+
+
+# --- times
+
+
+@every_kind
+def test_times_that_step_back_too_far_are_refused_before_any_effect(shape):
+    with SlicedFilter(**shape, filter=timers(lateness="90s")) as sliced:
+        sliced.insert(np.arange(50), at=1000)
+        before, messages = state(sliced), sliced.traffic.messages
+        for call in (sliced.insert, sliced.duplicated):
+            with pytest.raises(
+                ValueError, match=r"at\[1\] lies 91 s before the latest time seen, but lateness is 90 s"
+            ):
+                call(["x", "y"], at=[1001, 910])
+            with pytest.raises(ValueError, match=r"at\[0\] lies 90.5 s before"):
+                call(["x"], at=909.5)
+        with pytest.raises(ValueError, match=r"at\[1\] lies 91 s before"):
+            sliced.query(["x", "y"], at=[2000, 909])
+        with pytest.raises(ValueError, match="3 times for 2 keys"):
+            sliced.query(["x", "y"], at=[1, 2, 3])
+        assert (state(sliced), sliced.traffic.messages) == (before, messages)
+        # It still takes what is in time.
+        assert sliced.duplicated([3, "x"], at=[910, 1000]).tolist() == [True, False]
+
+
+@cells_of_keys
+def test_keys_too_late_for_other_producers_are_refused_before_any_effect(shape):
+    with SlicedFilter(**shape, filter=timers(lateness="90s")) as sliced:
+        other = sliced.handle()
+        other.insert(np.arange(50), at=10_000)
+        before = state(sliced)
+        for call in (sliced.duplicated, sliced.query):
+            with pytest.raises(ValueError, match=r"at\[1\] lies more than lateness, 90 s"):
+                call(["x", "y"], at=[10_000, 9000])
+        assert state(sliced) == before
+
+
+@every_kind
+def test_without_at_it_is_now(shape):
+    with SlicedFilter(**shape, filter=timers()) as sliced:
+        sliced.insert(["a"])
+        assert sliced.duplicated(["a", "b", "b"]).tolist() == [True, False, True]
+        assert sliced.query(["a", "c"]).tolist() == [True, False]
+        with pytest.raises(ValueError, match="before the latest time seen"):
+            sliced.insert(["a"], at=0)
+
+
+# --- sent twice
+
+
+@every_kind
+@pytest.mark.parametrize("refresh", [True, False])
+def test_a_batch_that_half_of_the_sites_have_is_answered_as_if_sent_once(shape, refresh):
+    rng = np.random.default_rng(6)
+    batches = [(rng.integers(0, 400, 150), np.sort(rng.uniform(0, 100, 150)) + 100 * i) for i in range(12)]
+    with (
+        SlicedFilter(**shape, filter=timers()) as undisturbed,
+        SlicedFilter(**shape, filter=timers(), sites=Halting, producer="p") as sliced,
+    ):
+        for number, (keys, times) in enumerate(batches, 1):
+            expected = undisturbed.duplicated(keys, at=times, refresh=refresh)
+            sliced.sites.halt = True
+            with pytest.raises(ConnectionError) as dies:
+                sliced.duplicated(keys, at=times, refresh=refresh, number=number)
+            assert f"number={number}" in dies.value.__notes__[0]
+            if number % 2:
+                # The producer is started again, and knows nothing but its name and the batch.
+                sliced = sliced.handle("p")
+            assert (sliced.duplicated(keys, at=times, refresh=refresh, number=number) == expected).all()
+            whole = state(sliced)
+            assert (sliced.duplicated(keys, at=times, refresh=refresh, number=number) == expected).all()
+            assert state(sliced) == whole
+            assert whole == state(undisturbed)
+
+
+@every_kind
+def test_without_numbers_of_ones_own_the_last_batch_can_be_sent_again(shape):
+    with SlicedFilter(**shape, filter=timers(), sites=Halting) as sliced:
+        sliced.sites.halt = True
+        with pytest.raises(ConnectionError):
+            sliced.duplicated(np.arange(100), at=0)
+        assert sliced.number == 1
+        assert not sliced.duplicated(np.arange(100), at=0, number=1).any()
+        assert sliced.duplicated(np.arange(100), at=0).all()
+        sliced.insert(np.arange(100, 120), at=0)
+        sliced.insert(np.arange(100, 120), at=0, number=3)
+        with pytest.raises(ValueError, match="number must be at least 3"):
+            sliced.duplicated(np.arange(100), at=0, number=2)
+
+
+def test_a_named_producer_numbers_its_batches():
+    with SlicedFilter("vertical", 2, timers(), producer="p") as sliced:
+        with pytest.raises(TypeError, match="producer 'p' has a name, so each batch needs its number"):
+            sliced.insert(["a"], at=0)
+        with pytest.raises(TypeError, match="whole number"):
+            sliced.insert(["a"], at=0, number="1")
+        with pytest.raises(ValueError, match="at least 1"):
+            sliced.insert(["a"], at=0, number=0)
+        sliced.insert(["a"], at=0, number=5)
+        assert sliced.producer == "p"
+
+
+# --- failures
+
+
+@every_kind
+def test_a_failed_site_is_told_once_and_counted(shape):
+    with SlicedFilter(**shape, filter=timers()) as sliced:
+        sliced.insert(np.arange(300), at=0)
+        sliced.sites.kill(1)
+        with pytest.warns(FailedSitesWarning, match=r"site 1 does not answer \(killed\)") as told:
+            assert sliced.query(np.arange(300), at=0).all()
+        assert told[0].filename == __file__
+        missed = sliced.failures
+        assert 0 < missed <= 300
+        assert not sliced.query(np.arange(1000, 1300), at=0).all()
+        sliced.insert([1], at=0)
+        assert sliced.failures > missed
+        assert np.isnan(sliced.fill).tolist() == [False, True, False, False, False, False]
+        sliced.sites.restart(1)
+        sliced.query(np.arange(300), at=0)
+        sliced.sites.kill(1)
+        with pytest.warns(FailedSitesWarning):
+            sliced.query(np.arange(300), at=0)
+        assert sliced.traffic.failures >= 3
+
+
+@every_kind
+def test_distinct_lets_keys_through(shape):
+    with SlicedFilter(**shape, filter=timers(), on_failure="distinct") as sliced:
+        sliced.insert(np.arange(300), at=0)
+        sliced.sites.kill(1)
+        with pytest.warns(FailedSitesWarning):
+            seen = sliced.query(np.arange(300), at=0)
+        assert (~seen).sum() == sliced.failures
+        assert seen.any()
+
+
+@every_kind
+def test_sites_start_again_from_checkpoints(shape, tmp_path):
+    made = {**shape, "filter": timers(), "checkpoint": tmp_path, "interval": 0, "name": "seen"}
+    with SlicedFilter(**made) as sliced:
+        sliced.insert(np.arange(300), at=0)
+        sliced.sites.kill(2)
+        sliced.sites.restart(2)
+        assert sliced.query(np.arange(300), at=0).all()
+        before = state(sliced)
+    with SlicedFilter(**made) as sliced:
+        assert state(sliced) == before
+        assert all(site["restored"] for site in sliced.status())
+    with pytest.raises(ValueError, match="the checkpoint holds another"):
+        SlicedFilter(**{**made, "filter": timers(equal_timers=2)})
+
+
+# --- many producers
+
+
+@every_kind
+def test_one_of_many_producers_is_told_that_a_key_is_new(shape):
+    keys, threads = np.arange(2000), 4
+    with SlicedFilter(**shape, filter=lately.BloomFilter(20_000, 1e-6)) as sliced:
+        verdicts = [None] * threads
+        begin = threading.Barrier(threads)
+
+        def produce(i):
+            handle = sliced.handle()
+            begin.wait()
+            seen = [handle.duplicated(batch, refresh=False) for batch in np.split(keys, 40)]
+            verdicts[i] = np.concatenate(seen)
+
+        running = [threading.Thread(target=produce, args=(i,)) for i in range(threads)]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+        assert ((~np.array(verdicts)).sum(axis=0) == 1).all()
+
+
+def test_a_handle_of_sites_of_this_process_does_not_travel():
+    with SlicedFilter("vertical", 2, timers()) as sliced:
+        with pytest.raises(TypeError, match="sites of this process cannot be pickled"):
+            pickle.dumps(sliced)
+        other = copy.copy(sliced)
+        assert other.producer != sliced.producer
+        other.insert(["a"], at=0)
+        assert sliced.query(["a"], at=0).all()
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("sideways", 3), ValueError, "kind must be 'horizontal', 'vertical' or 'diced', got 'sideways'"),
+        (("vertical", 0), ValueError, "slices must be at least 1"),
+        (("vertical", 70_000), ValueError, "at most 65536"),
+        (("vertical", (2, 3)), TypeError, "slices of a vertical filter must be one number"),
+        (("vertical", 2.0), TypeError, "must be one number, got 2.0"),
+        (("diced", 6), ValueError, "dice must be 'h-v' or 'v-h', got None"),
+    ],
+)
+def test_bad_kinds_and_shapes(arguments, error, message):
+    with pytest.raises(error, match=message):
+        SlicedFilter(*arguments, timers())
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"dice": "h-v"}, ValueError, "dice is for diced filters"),
+        ({"on_failure": 7}, ValueError, r"on_failure must lie in 0 \.\. 6"),
+        ({"on_failure": "forget"}, ValueError, "on_failure must be"),
+        ({"sites": "moon"}, ValueError, "sites must be 'local', 'ray'"),
+        ({"interval": -1}, ValueError, "interval must be at least 0"),
+        ({"deadline": 0}, ValueError, "deadline must be above 0"),
+        ({"filter": None}, TypeError, "filter must be a filter of lately, got NoneType"),
+        (
+            {"filter": lately.TimingBloomFilter(1000, 0.01)},
+            ValueError,
+            "window of 1000 insertions, which several sites",
+        ),
+        ({"filter": lately.TimeLimitedBloomFilter("1min", 0.01)}, ValueError, "not a TimeLimitedBloomFilter"),
+        ({"filter": lately.TimingBloomFilter("1min", 0.1, capacity=9, grow="density")}, ValueError, "grows"),
+        ({"filter": lately.BloomFilter.from_parameters(9, k=2, bits=64)}, ValueError, "parts must lie in 1"),
+    ],
+)
+def test_bad_options(options, error, message):
+    with pytest.raises(error, match=message):
+        SlicedFilter(**{"kind": "vertical", "slices": 3, "filter": timers(), **options})
+
+
+def test_a_filter_that_holds_keys_is_refused():
+    full = timers()
+    full.insert(["a"], at=0)
+    with pytest.raises(ValueError, match="filter must be empty, it holds 1 insertions"):
+        SlicedFilter("vertical", 3, full)
+
+
+def test_pipelined_is_not_for_horizontal_ones():
+    with pytest.raises(ValueError, match="pipelined is for"):
+        SlicedFilter("horizontal", 3, timers(), pipelined=True)
+
+
+@every_kind
+def test_bad_keys_and_empty_batches(shape):
+    with SlicedFilter(**shape, filter=timers()) as sliced:
+        before = state(sliced)
+        with pytest.raises(TypeError, match="object"):
+            sliced.duplicated(["a", object()], at=0)
+        for call in (sliced.duplicated, sliced.query):
+            answer = call([], at=[])
+            assert (answer.dtype, answer.shape) == (np.bool_, (0,))
+        sliced.insert([], at=0)
+        assert (state(sliced), sliced.traffic.messages, sliced.number) == (before, 0, 0)
+
+
+def test_bloom_filters_take_no_times():
+    with (
+        SlicedFilter("vertical", 3, lately.BloomFilter(100, 0.1)) as sliced,
+        pytest.raises(ValueError, match="this filter has no window"),
+    ):
+        sliced.insert(["a"], at=0)
+
+
+def test_representation():
+    with SlicedFilter("diced", (2, 3), timers(), dice="h-v") as sliced:
+        assert repr(sliced).startswith("<SlicedFilter diced h-v slices=(2, 3) of <TimingBloomFilter window=600.0s")
+        assert (sliced.window, sliced.kind, sliced.slices) == (600.0, "diced", (2, 3))
