@@ -8,5 +8,6 @@ from lately.distributed._exchange import FailedSitesWarning
 from lately.distributed._local import LocalSites
 from lately.distributed._sites import Traffic
 from lately.distributed._sliced import SlicedFilter
+from lately.distributed._tree import BloomTree, Leaf
 
-__all__ = ["FailedSitesWarning", "LocalSites", "SlicedFilter", "Traffic"]
+__all__ = ["BloomTree", "FailedSitesWarning", "Leaf", "LocalSites", "SlicedFilter", "Traffic"]

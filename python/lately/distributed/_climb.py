@@ -89,6 +89,12 @@ class _Found:
         self.steps = np.zeros(n, dtype=np.int64)
         self.oldest = np.full(n, NEVER)
 
+    @property
+    def answer(self) -> NDArray[np.bool_]:
+        """The verdicts, once all are there."""
+        answer: NDArray[np.bool_] = self.verdicts == 1
+        return answer
+
     def open(self) -> NDArray[np.int64]:
         """Rows without a verdict."""
         return np.flatnonzero(self.verdicts == UNKNOWN)
@@ -127,11 +133,11 @@ class Climb:
     changes where a repeated key is found, not the verdict.
 
     *Top-down testing* asks, after a match at a node of a level below `threshold` (the root is level 0), its children
-    other than the one the key came from, and theirs, down to the threshold. The paper calls the key new if all miss. But
-    it may have come from further off, while the match was false: so testing goes on at the next node up, and the key is
-    new only if no match is confirmed, up to the root. A true duplicate is in all nodes from some leaf to the root, so
-    the first node that is on both paths confirms it. As the confirming nodes are not asked in one act, a producer
-    does this in its turn. The deciding node is then the one on the path at the threshold.
+    other than the one the key came from, and theirs, down to the threshold. The paper calls the key new if all miss.
+    But it may have come from further off, while the match was false: so testing goes on at the next node up, and the
+    key is new only if no match is confirmed, up to the root. A true duplicate is in all nodes from some leaf to the
+    root, so the first node that is on both paths confirms it. As the confirming nodes are not asked in one act, a
+    producer does this in its turn. The deciding node is then the one on the path at the threshold.
     """
 
     def __init__(
@@ -156,7 +162,7 @@ class Climb:
             self._undecided(found, found.open())
         else:
             self._look_around(keys, found, decider)
-        return found.verdicts == 1
+        return found.answer
 
     def duplicated(self, keys: Keys, *, again: bool) -> NDArray[np.bool_]:
         """Tell for each key in order whether it was there, and set it if not.
@@ -190,7 +196,7 @@ class Climb:
                 if step == len(self._path) - 1:
                     found.verdicts[rows[~answer]] = 0
         self._undecided(found, found.open())
-        return found.verdicts == 1
+        return found.answer
 
     def _first_test_then_set(self, keys: Keys, *, again: bool) -> NDArray[np.bool_]:
         """Algorithm 2: test upwards, decide, set downwards."""
@@ -215,7 +221,7 @@ class Climb:
             self._undecided(found, found.open())
             new = rows[found.verdicts[rows] == 0]
             self._set(keys, found, new, len(self._path) - 1 if decider is None else decider, fence)
-        return found.verdicts == 1
+        return found.answer
 
     def _turn(self, decider: int | None) -> AbstractContextManager[int]:
         """Have the turn, if there is something above the deciding node to ask."""
@@ -293,9 +299,7 @@ class Climb:
         self._tally.fail(int(unanswered.sum()))
         return seen | unanswered if self._rules.unanswered else seen
 
-    def _set(
-        self, keys: Keys, found: _Found, new: NDArray[np.int64], decided: int | None, fence: int = 0
-    ) -> None:
+    def _set(self, keys: Keys, found: _Found, new: NDArray[np.int64], decided: int | None, fence: int = 0) -> None:
         """Set new keys on the whole path, and in a dense tree the others below where they were found.
 
         `decided` is the step of the node that has dealt with the new keys itself.

@@ -1,20 +1,20 @@
 """A node of a Bloom tree: a whole filter, by its cells (paper 4, definition 5)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 import lately
-from lately._core import Slice, settle
+from lately._core import BloomFilter, Slice, TimingBloomFilter, settle
 from lately.distributed._blank import Blank
 from lately.distributed._memo import State
 from lately.distributed._part import NEVER
 
 
 class Node:
-    """The cells of a filter, asked by hashes: when were those of a key set?
+    """The cells of a filter, which tell by a hash when those of a key were set.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Node:
 
     def __init__(self, blank: Blank) -> None:
         self._blank = blank
-        self._filter = blank.make()
+        self._filter = cast("BloomFilter | TimingBloomFilter", blank.make())
         self._cells = Slice(self._filter)
 
     @property
@@ -55,9 +55,7 @@ class Node:
     def duplicated(self, hashes: NDArray[np.uint64], generations: NDArray[np.int64]) -> NDArray[np.bool_]:
         """First test, then set what is new: in order, and as one act."""
         cells = self._row(hashes)
-        seen = settle(
-            cells, self._cells.read(cells), generations, newest=self._cells.newest, kept=self._filter.kept
-        )
+        seen = settle(cells, self._cells.read(cells), generations, newest=self._cells.newest, kept=self._filter.kept)
         self._cells.set(cells[~seen], generations[~seen])
         return seen
 

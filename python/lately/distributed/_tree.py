@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ class _Layout:
     root_slices: int
 
     def contents(self) -> list[Callable[[], Contents]]:
-        """Make what the sites hold: the nodes by their numbers, a sliced root's first part at its number, then the rest."""
+        """Make what the sites hold: the nodes by number, the first part of a sliced root at its own, then the rest."""
         contents: list[Callable[[], Contents]] = [partial(Node, self.blank) for _ in range(len(self.topology))]
         if self.root_slices > 1:
             parts = [partial(Part, self.blank, part, self.root_slices) for part in range(self.root_slices)]
@@ -52,23 +52,21 @@ class _Layout:
         places: list[Place] = [OneSite(node) for node in range(nodes)]
         if self.root_slices > 1:
             sites = np.append(self.topology.root, np.arange(nodes, nodes + self.root_slices - 1))
-            places[self.topology.root] = SlicedRoot(
-                filter, sites, unanswered=self.rules.unanswered, fail=tally.fail
-            )
+            places[self.topology.root] = SlicedRoot(filter, sites, unanswered=self.rules.unanswered, fail=tally.fail)
         return places
 
 
 class BloomTree:
     """Filters in a tree whose leaves are near the producers: what a leaf has seen is answered there.
 
-    A key is looked up at its producer's leaf, then at the nodes above, up to the root, which has all keys. Every node is
-    a filter like the root, and the verdicts are those of the one filter that the root is.
+    A key is looked up at its producer's leaf, then at the nodes above, up to the root, which has all keys. Every node
+    is a filter like the root, and the verdicts are those of the one filter that the root is.
 
     Parameters
     ----------
     kind : {"sparse", "dense"}
-        Whether a key is kept at the leaf where it came first, or at every leaf where it came. Dense trees answer more at
-        the leaves, and hold more there.
+        Whether a key is kept at the leaf where it came first, or at every leaf where it came. Dense trees answer more
+        at the leaves, and hold more there.
     parents : sequence of int, or mapping
         The parent of each node, -1 for the root; or names of nodes, to those of their parents, None for the root.
     filter : BloomFilter or TimingBloomFilter
@@ -99,8 +97,8 @@ class BloomTree:
     TypeError
         If `filter` or `parents` are none.
     ValueError
-        If `filter` is not empty, has a window of insertions, grows or asks for equal timers; if `parents` are no tree; if
-        another parameter is out of range.
+        If `filter` is not empty, has a window of insertions, grows or asks for equal timers; if `parents` are no tree;
+        if another parameter is out of range.
 
     Notes
     -----
@@ -110,12 +108,18 @@ class BloomTree:
     (algorithm 2), the root first; so do dense ones with `top_down`.
 
     A key that was seen is not set again: there is no `refresh`, since what a leaf answers the root does not hear of. A
-    key comes through again once it was last let through longer ago than the window: by its own time, if times step back.
+    key comes through again once it was last let through longer ago than the window. Where times step back, a node goes
+    by the latest it has heard of itself: the verdict may then be another than that of one filter, but a key that is
+    called seen was let through within window and slack of its own time.
 
-    Failures: a node that does not answer is passed by, and its parent answers. Keys that it should have set meanwhile it
-    does not have afterwards; with `top_down` it then denies them, and a key may come through twice.
+    *Failures.* A node that does not answer is passed by, and its parent answers. Keys that it should have set meanwhile
+    it does not have afterwards; with `top_down` it then denies them, and a key may come through twice.
 
-    Two producers with the same new key at the same moment: one of them is told that it is new.
+    *Concurrency.* Of two producers with the same new key at the same moment, one is told that it is new.
+
+    *A batch sent again* under its number is told of each key again what it was told. Where several sites decide (with
+    `top_down` or `root_slices`), a key of a batch that was cut off half-way may come through once more, for a producer
+    that had it in between; it is never lost.
 
     Examples
     --------
@@ -170,7 +174,7 @@ class BloomTree:
         )
 
     def _begin(self, sites: Sites) -> None:
-        self._filter: Any = self._layout.blank.make()
+        self._filter = cast("BloomFilter | TimingBloomFilter", self._layout.blank.make())
         self._exchange = Exchange(sites)
         self._tally = Tally(self._layout.topology.depth)
         self._places = self._layout.places(self._filter, self._tally)
@@ -183,8 +187,8 @@ class BloomTree:
         leaf : int or name
             A node without children.
         producer : str, optional
-            Name of the producer, if a later process is to send its batches again. No two may have the same. The default
-            is a new one.
+            Name of the producer, if a later process is to send its last batch again; each batch then needs its
+            number. No two may have the same. The default is a new one.
 
         Raises
         ------
@@ -196,7 +200,7 @@ class BloomTree:
         number = self._layout.topology.number(leaf)
         if number not in self._layout.topology.leaves:
             raise ValueError(f"node {leaf!r} is no leaf: producers are at leaves")
-        return Leaf(self, number, uuid.uuid4().hex if producer is None else producer)
+        return Leaf(self, number, producer)
 
     @property
     def leaves(self) -> list[Hashable]:
@@ -205,12 +209,12 @@ class BloomTree:
 
     @property
     def accesses(self) -> NDArray[np.int64]:
-        """ndarray of int64, shape (levels,): keys that were tested or set at each level, the root's first."""
+        """Ndarray of int64, shape (levels,): keys that were tested or set at each level, the root's first."""
         return self._tally.accesses.copy()
 
     @property
     def hits(self) -> NDArray[np.int64]:
-        """ndarray of int64, shape (levels,): keys that were found at each level, the root's first."""
+        """Ndarray of int64, shape (levels,): keys that were found at each level, the root's first."""
         return self._tally.hits.copy()
 
     @property
@@ -235,7 +239,7 @@ class BloomTree:
 
     @property
     def window(self) -> float | None:
-        """float or None: seconds."""
+        """Float or None: seconds."""
         return self._filter.window
 
     def status(self) -> list[dict[str, Any] | Failed]:
@@ -266,22 +270,25 @@ class BloomTree:
 class Leaf:
     """The handle of one producer at a leaf of a `BloomTree`, from its `at`.
 
-    It may be pickled, to a process that reaches the same sites; there it is a producer with a name of its own. Calls from
-    several threads wait for each other.
+    It may be pickled, to a process that reaches the same sites; there it is a producer with a name of its own. Calls
+    from several threads wait for each other.
     """
 
-    def __init__(self, tree: BloomTree, leaf: int, producer: str) -> None:
+    def __init__(self, tree: BloomTree, leaf: int, producer: str | None) -> None:
         layout = tree._layout
-        self._tree, self._leaf, self._producer = tree, leaf, producer
+        self._tree, self._leaf = tree, leaf
+        self._producer, self._named = producer or uuid.uuid4().hex, producer is not None
         self._climb = Climb(layout.topology, tree._places, layout.rules, leaf, tree._exchange, tree._tally)
         self._clock = Clock(tree._filter)
+        # The latest moment, and what it was before the last batch, which may come again.
         self._latest: int | None = None
+        self._before: int | None = None
         self._number = 0
         self._lock = threading.Lock()
 
     @property
     def number(self) -> int:
-        """int: number of the last batch."""
+        """int: number of the last batch; 0 before the first."""
         return self._number
 
     def duplicated(self, keys: Any, *, at: Any = None, number: int | None = None) -> NDArray[np.bool_]:
@@ -294,8 +301,8 @@ class Leaf:
         at : time or n times, optional
             When they were seen, for a window of time. The default is now. They may step back by the filter's lateness.
         number : int, optional
-            Of the batch, when it may have been sent before: keys that were told new are told so again. A producer's
-            numbers ascend; only its last batch is remembered. The default is the next one.
+            Of the batch, counted upwards from 1; that of the last one to send it again, with the same `at`. The default
+            is the next.
 
         Returns
         -------
@@ -303,18 +310,28 @@ class Leaf:
 
         Raises
         ------
-        TypeError, ValueError
-            As `Filter.duplicated`, or if the producer has sent a later batch.
+        TypeError
+            If a key is of a type that has no canonical form, or the producer has a name and the batch no number.
+        ValueError
+            If `at` is missing a time, steps back too far or does not fit `keys`, or `number` lies before the last one.
         """
         with self._lock:
             again = number is not None
             if number is None:
+                if self._named:
+                    raise TypeError(f"producer {self._producer!r} has a name, so each batch needs its number")
                 number = self._number + 1
-            elif number < max(self._number, 1):
-                raise ValueError(f"batch {number} comes after batch {self._number} of this producer")
-            batch = self._batch(keys, at, number, in_order=True)
-            self._number = number
-            return self._climb.duplicated(batch, again=again)
+            least = max(self._number, 1)
+            if number < least:
+                raise ValueError(f"number must be at least {least}, that of the last batch, got {number}")
+            before = self._before if number == self._number else self._latest
+            batch, latest = self._batch(keys, at, number, before, in_order=True)
+            self._number, self._before, self._latest = number, before, latest
+            try:
+                return self._climb.duplicated(batch, again=again)
+            except Exception as error:
+                error.add_note(f"Some nodes may have this batch: send it again with number={number}.")
+                raise
 
     def query(self, keys: Any, *, at: Any = None) -> NDArray[np.bool_]:
         """Tell which keys were let through lately, anywhere in the tree; nothing is set.
@@ -329,17 +346,19 @@ class Leaf:
         ndarray of bool, shape (n,)
         """
         with self._lock:
-            return self._climb.query(self._batch(keys, at, 0, in_order=False))
+            return self._climb.query(self._batch(keys, at, 0, self._latest, in_order=False)[0])
 
-    def _batch(self, keys: Any, at: Any, number: int, *, in_order: bool) -> Keys:
+    def _batch(self, keys: Any, at: Any, number: int, latest: int | None, *, in_order: bool) -> tuple[Keys, int | None]:
+        """Read a batch, or refuse it; and the latest moment with it."""
         filter = self._tree._filter
         hashes = lately.hash_keys(keys, seed=filter.seed)
         moments = self._clock.moments(at, len(hashes))
-        self._clock.check(moments, self._latest, in_order=in_order)
+        self._clock.check(moments, latest, in_order=in_order)
         generations = filter.generations(None if moments is None else moments.view("M8[ns]"), len(hashes))
-        if in_order and moments is not None and len(moments):
-            self._latest = max(int(moments.max()), int(moments.max()) if self._latest is None else self._latest)
-        return Keys(hashes, generations, Ticket(self._producer, number, np.arange(len(hashes))))
+        if moments is not None and len(moments):
+            newest = int(moments.max())
+            latest = newest if latest is None else max(latest, newest)
+        return Keys(hashes, generations, Ticket(self._producer, number, np.arange(len(hashes)))), latest
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _leaf_elsewhere, (self._tree, self._leaf)
@@ -356,4 +375,4 @@ def _elsewhere(layout: _Layout, sites: Sites) -> BloomTree:
 
 
 def _leaf_elsewhere(tree: BloomTree, leaf: int) -> Leaf:
-    return Leaf(tree, leaf, uuid.uuid4().hex)
+    return Leaf(tree, leaf, None)
