@@ -263,6 +263,19 @@ def figure_12_c(streams: list[Stream], axes: NDArray[np.object_]) -> list[str]:
     return lines
 
 
+DIFFERENCES = """Beside the paper. Its log and its tree (how many leaves, which clients) are not at hand, so levels
+compare in kind only. As there, a dense tree finds most duplicates near the producers, a sparse one at the root, and a
+sparse one asks more of every level. How many a dense leaf finds depends on how often an event comes from the same leaf:
+0.83 of the duplicates of the NASA log, where hosts of one range ask for the same pages, 0.77 of the Zipf stream, whose
+frequent events come from everywhere soon, 0.46 of the uniform one; 0.59 in the paper.
+
+Top-down testing does more here than there. The paper finds no gain beyond d = 2; here, and in theory, each level of a
+dense tree takes away about half of what is left, and of a sparse one two thirds or more. One rule is another: where the
+paper calls an event new as soon as a match is denied, here testing goes on at the next node up, since the event may have
+come from further off. So no true duplicate is lost. Theory takes nodes for independent: in a dense tree, where they hold
+the same events, it is above what is found."""
+
+
 def figure_4_b(streams: list[Stream]) -> None:
     """Draw how many events each leaf has."""
     figure, axis = plt.subplots(figsize=(5, 3), layout="constrained")
@@ -292,7 +305,7 @@ def main() -> None:
         + ".",
         "",
     ]
-    lines += [*table_1(streams), "", *figures_12_a_b(streams, axes), "", *figure_12_c(streams, axes)]
+    lines += [*table_1(streams), "", *figures_12_a_b(streams, axes), "", *figure_12_c(streams, axes), "", DIFFERENCES]
     figure.savefig(FIGURES / "figure-12.svg", metadata={"Date": None})
     text = "\n".join(lines)
     print(text)
