@@ -1,7 +1,6 @@
 """Sliced filters give the verdicts of the filters that they are slices of."""
 
 import pickle
-import threading
 from collections import Counter
 from itertools import pairwise
 
@@ -10,7 +9,7 @@ import pytest
 
 import lately
 from lately._core import Slice
-from lately.distributed import LocalSites, SlicedFilter
+from lately.distributed import SlicedFilter
 from lately.distributed._blank import Blank
 from lately.distributed._routes import scatter
 

@@ -271,9 +271,9 @@ frequent events come from everywhere soon, 0.46 of the uniform one; 0.59 in the 
 
 Top-down testing does more here than there. The paper finds no gain beyond d = 2; here, and in theory, each level of a
 dense tree takes away about half of what is left, and of a sparse one two thirds or more. One rule is another: where the
-paper calls an event new as soon as a match is denied, here testing goes on at the next node up, since the event may have
-come from further off. So no true duplicate is lost. Theory takes nodes for independent: in a dense tree, where they hold
-the same events, it is above what is found."""
+paper calls an event new as soon as a match is denied, here testing goes on at the next node up, since the event may
+have come from further off. So no true duplicate is lost. Theory takes nodes for independent: in a dense tree, where
+they hold the same events, it is above what is found."""
 
 
 def figure_4_b(streams: list[Stream]) -> None:

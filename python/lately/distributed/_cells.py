@@ -1,6 +1,6 @@
-"""A vertical or diced filter: each site holds some of the cells, and a key has cells on many (paper 4, definition 2)."""
+"""A vertical or diced filter: a site holds some of the cells, and a key has cells on many (paper 4, definition 2)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,14 +31,24 @@ class _Found:
         Whether its site has answered, or was not asked.
     known : ndarray of int8, shape (n,)
         The verdict that the key was given when this batch was sent before.
-    newest : int
-        The newest generation that a site knows of.
+    newest : ndarray of int64, shape (n, k)
+        The newest generation that its site knows of without this batch; `NEVER` where the site has the batch already.
     """
 
     last: NDArray[np.int64]
     alive: NDArray[np.bool_]
     known: NDArray[np.int8]
-    newest: int
+    newest: NDArray[np.int64]
+
+    @classmethod
+    def nothing(cls, keys: int, k: int) -> "_Found":
+        """Before any site was asked."""
+        return cls(
+            last=np.full((keys, k), NEVER),
+            alive=np.ones((keys, k), dtype=np.bool_),
+            known=np.full(keys, UNKNOWN, dtype=np.int8),
+            newest=np.full((keys, k), NEVER),
+        )
 
 
 class Cells:
@@ -78,21 +88,20 @@ class Cells:
         """Tell which keys were inserted within the window. Nothing is set, so nobody has to wait."""
         places, generations = self._ranges.places(batch.hashes), self._generations(batch)
         found = self._read(batch, places, generations)
-        self._check(batch, found)
-        as_of = np.maximum(generations, max(found.newest, self._newest(batch)))
+        as_of = np.maximum(generations, self._newest(batch, found))
         live = found.last >= (as_of - self._like.kept)[:, None]
-        seen = (live | ~found.alive).all(axis=1) & (found.alive.sum(axis=1) >= self._least)
+        seen: NDArray[np.bool_] = (live | ~found.alive).all(axis=1) & (found.alive.sum(axis=1) >= self._least)
         if self._equal > 1:
             seen &= _alike(np.where(found.alive, found.last, NEVER)) >= self._equal
-        self.failures += _unanswered(found.alive)
+        self.failures += int((~found.alive).any(axis=1).sum())
         return seen
 
     def insert(self, batch: Batch) -> None:
         """Insert keys."""
         places, generations = self._ranges.places(batch.hashes), self._generations(batch)
-        every = np.arange(places.cells.size)
-        verdicts = np.zeros(len(batch), dtype=np.bool_)
-        self.failures += self._write(batch, places, generations, verdicts, every, refresh=True)
+        new = np.zeros(len(batch), dtype=np.bool_)
+        failed = self._write(batch, places, generations, new, refresh=True)
+        self.failures += int(failed.sum())
 
     def duplicated(self, batch: Batch, *, refresh: bool) -> NDArray[np.bool_]:
         """Tell for each key whether it was there, then insert it."""
@@ -105,17 +114,14 @@ class Cells:
                 # Another producer was given the turn since. What was set is known by its ticket.
                 if turn == _TURNS - 1:
                     raise
+                batch = replace(batch, again=True)
         raise AssertionError("unreachable")
 
     def _settle(
         self, batch: Batch, places: Places, generations: NDArray[np.int64], *, refresh: bool, fence: int
     ) -> NDArray[np.bool_]:
         found = self._read(batch, places, generations, fence)
-        newest = self._newest(batch)
-        if (found.known == UNKNOWN).all():
-            # Else some sites have this batch already, and have moved on with it.
-            self._check(batch, found)
-            newest = max(newest, found.newest)
+        newest = self._newest(batch, found)
         if batch.moments is None:
             generations = np.maximum(generations, newest)
         seen = settle(
@@ -130,56 +136,45 @@ class Cells:
             alive=found.alive,
             known=found.known,
         )
-        if refresh:
-            rows = np.arange(places.cells.size)
-        else:
-            # Of a key that was seen one cell is told, so that its site remembers the verdict.
-            told = np.repeat(~seen[:, None], places.cells.shape[1], axis=1)
-            told[np.arange(len(batch)), found.alive.argmax(axis=1)] = True
-            rows = np.flatnonzero(told)
-        self._write(batch, places, generations, seen, rows, refresh=refresh, fence=fence)
-        self.failures += _unanswered(found.alive)
+        failed = self._write(batch, places, generations, seen, refresh=refresh, fence=fence)
+        self.failures += int((failed | ~found.alive.all(axis=1)).sum())
         return seen
 
     def _read(self, batch: Batch, places: Places, generations: NDArray[np.int64], fence: int = 0) -> _Found:
         """Ask the sites for the cells: all at once, or one of each key after the other."""
         keys, k = places.cells.shape
-        found = _Found(
-            np.full((keys, k), NEVER), np.ones((keys, k), dtype=np.bool_), np.full(keys, UNKNOWN, dtype=np.int8), NEVER
-        )
+        found = _Found.nothing(keys, k)
         if not self._pipelined or batch.again:
-            return self._ask(batch, places, np.arange(keys * k), found, fence)
+            self._ask(batch, places, np.arange(keys * k), found, fence)
+            return found
         # A key is new if a cell is unset, unless a key before it in the batch may set that.
-        _, first = np.unique(places.names, return_index=True)
-        own = _first_of_key(places.names, first)
+        own = _first_of_key(places.names)
         oldest = generations - self._like.kept
         asked = np.arange(keys)
         for j in range(k):
-            found = self._ask(batch, places, asked * k + j, found, fence)
+            self._ask(batch, places, asked * k + j, found, fence)
             unset = found.alive[asked, j] & (found.last[asked, j] < oldest[asked]) & own[asked, j]
             asked = asked[~unset]
             if not len(asked):
                 break
         return found
 
-    def _ask(self, batch: Batch, places: Places, rows: NDArray[np.int64], found: _Found, fence: int) -> _Found:
+    def _ask(self, batch: Batch, places: Places, rows: NDArray[np.int64], found: _Found, fence: int) -> None:
         """Ask for some of the cells, by their places in the batch, and write down what is answered."""
-        sites, cells = places.sites.ravel()[rows], places.cells.ravel()
-        groups = [(site, rows[index]) for site, index in shares(sites)]
+        cells, k = places.cells.ravel(), places.cells.shape[1]
+        groups = [(site, rows[index]) for site, index in shares(places.sites.ravel()[rows])]
         messages = [
             Message(site, "read", (cells[index],), ticket=batch.ticket(index), fence=fence) for site, index in groups
         ]
-        newest, k = found.newest, places.cells.shape[1]
         for (_, index), answer in zip(groups, self._exchange.call(messages), strict=True):
             if isinstance(answer, Failed):
                 found.alive.reshape(-1)[index] = False
                 continue
-            generations, known = answer if batch.number else (answer, None)
-            found.last.reshape(-1)[index] = generations[:-1]
-            newest = max(newest, int(generations[-1]))
-            if known is not None and (known != UNKNOWN).any():
-                found.known[index[known != UNKNOWN] // k] = known[known != UNKNOWN]
-        return _Found(found.last, found.alive, found.known, newest)
+            last, known = answer if batch.number else (answer, np.full(len(index), UNKNOWN))
+            found.last.reshape(-1)[index] = last[:-1]
+            answered = known != UNKNOWN
+            found.known[index[answered] // k] = known[answered]
+            found.newest.reshape(-1)[index[~answered]] = last[-1]
 
     def _write(
         self,
@@ -187,15 +182,18 @@ class Cells:
         places: Places,
         generations: NDArray[np.int64],
         verdicts: NDArray[np.bool_],
-        rows: NDArray[np.int64],
         *,
         refresh: bool,
         fence: int = 0,
-    ) -> int:
-        """Set cells, by their places in the batch; say of how many keys a site did not answer."""
-        k = places.cells.shape[1]
-        cells, newest = places.cells.ravel(), int(generations.max(initial=NEVER))
-        groups = [(site, rows[index]) for site, index in shares(places.sites.ravel()[rows])]
+    ) -> NDArray[np.bool_]:
+        """Tell all sites of a batch the verdicts, which set the cells; give the keys of which one did not answer.
+
+        Keys that were seen are told too, though nothing is set: if only some sites get this, its keys are either known
+        to one of theirs when it is sent again, or all of theirs are as they were.
+        """
+        cells, k = places.cells.ravel(), places.cells.shape[1]
+        newest = int(generations.max())
+        groups = shares(places.sites.ravel())
         messages = [
             Message(
                 site,
@@ -211,38 +209,41 @@ class Cells:
         for (_, index), answer in zip(groups, self._exchange.call(messages), strict=True):
             if isinstance(answer, Failed):
                 failed[index // k] = True
-        return int(failed.sum())
+        return failed
 
     def _generations(self, batch: Batch) -> NDArray[np.int64]:
         at = None if batch.moments is None else batch.moments.view("M8[ns]")
         return self._like.generations(at, len(batch))
 
-    def _newest(self, batch: Batch) -> int:
-        """The newest generation that the producer knows of."""
-        if batch.latest is None:
-            return NEVER
-        return int(self._like.generations(np.datetime64(batch.latest, "ns"), 1)[0])
+    def _newest(self, batch: Batch, found: _Found) -> int:
+        """Give the newest generation before this batch, of which other producers may have told the sites.
 
-    def _check(self, batch: Batch, found: _Found) -> None:
-        """Refuse keys that are too late for the sites, which other producers have brought further."""
-        if batch.moments is None or found.newest == NEVER or not self._like.window:
-            return
-        latest = np.minimum(batch.moments, np.iinfo(np.int64).max - self._lateness) + self._lateness
-        late = self._like.generations(latest.view("M8[ns]"), len(batch)) < found.newest
-        if late.any():
-            i = int(late.argmax())
-            raise ValueError(
-                f"at[{i}] lies more than lateness, {self._lateness / 1e9:.12g} s, before what other producers have "
-                "brought: construct the filter with a larger lateness"
-            )
+        Raises
+        ------
+        ValueError
+            If a key is too late for a site: what it asks for may be gone.
+        """
+        newest = NEVER
+        if batch.latest is not None:
+            newest = int(self._like.generations(np.datetime64(batch.latest, "ns"), 1)[0])
+        if batch.moments is not None:
+            latest = np.minimum(batch.moments, np.iinfo(np.int64).max - self._lateness) + self._lateness
+            late = self._like.generations(latest.view("M8[ns]"), len(batch)) < found.newest.max(axis=1)
+            late &= found.known == UNKNOWN
+            if late.any():
+                raise ValueError(
+                    f"at[{int(late.argmax())}] lies more than {self._lateness / 1e9:.12g} s, the lateness, before what "
+                    "other producers have brought: construct the filter with a larger lateness"
+                )
+        return max(newest, int(found.newest.max()))
 
 
-def _first_of_key(names: NDArray[np.uint64], first: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell of each cell whether no key before its own has it; `first` are the first places of all the cells there are."""
-    keys, k = names.shape
-    flat = names.ravel()
-    cells = flat[first]
-    return (first[np.searchsorted(cells, flat)] // k == np.arange(keys * k) // k).reshape(keys, k)
+def _first_of_key(names: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Tell of each cell of the keys of a batch, shape (n, k), whether no key before has it."""
+    k = names.shape[1]
+    _, first, cell = np.unique(names, return_index=True, return_inverse=True)
+    own: NDArray[np.bool_] = first[cell.reshape(names.shape)] // k == np.arange(len(names))[:, None]
+    return own
 
 
 def _alike(generations: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -252,7 +253,3 @@ def _alike(generations: NDArray[np.int64]) -> NDArray[np.int64]:
         alike = (generations == column[:, None]).sum(axis=1)
         same = np.maximum(same, np.where(column == NEVER, 0, alike))
     return same
-
-
-def _unanswered(alive: NDArray[np.bool_]) -> int:
-    return int((~alive).any(axis=1).sum())

@@ -1,5 +1,6 @@
 """What a producer sends and gets back: counted, and never silent about a site that fails."""
 
+import sys
 import threading
 import warnings
 from collections.abc import Sequence
@@ -24,7 +25,8 @@ class Exchange:
     def __init__(self, sites: Sites) -> None:
         self.sites = sites
         self.traffic = Traffic.none(len(sites))
-        self._down: set[int] = set()
+        # When each site that is out failed, which tells one outage from the next.
+        self._since: dict[int, float] = {}
         self._lock = threading.Lock()
 
     def call(self, messages: Sequence[Message]) -> list[Any]:
@@ -32,15 +34,23 @@ class Exchange:
         answers = self.sites.call(messages)
         with self._lock:
             self.traffic.count(messages, answers)
-            failed = {answer.site: answer.reason for answer in answers if isinstance(answer, Failed)}
-            new = sorted(failed.keys() - self._down)
-            self._down -= {message.site for message in messages} - failed.keys()
-            self._down |= failed.keys()
-        for site in new:
-            # The caller of the filter's method, which called its kind, which called this.
+            out = {answer.site: answer for answer in answers if isinstance(answer, Failed)}
+            new = [failed for site, failed in out.items() if self._since.get(site) != failed.since]
+            answered = {message.site for message in messages} - out.keys()
+            kept = {site: since for site, since in self._since.items() if site not in answered}
+            self._since = kept | {site: failed.since for site, failed in out.items()}
+        for failed in new:
             warnings.warn(
-                f"site {site} does not answer ({failed[site]}): its keys are decided without it",
+                f"site {failed.site} does not answer ({failed.reason}): its keys are decided without it",
                 FailedSitesWarning,
-                stacklevel=5,
+                stacklevel=_level(),
             )
         return answers
+
+
+def _level() -> int:
+    """How many calls above its caller the room is left: the line that a warning is to show."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("lately.distributed."):
+        frame, level = frame.f_back, level + 1
+    return level

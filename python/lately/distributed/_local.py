@@ -1,6 +1,7 @@
 """Sites in this process: the same routing, fast to test, and the way to try out failures."""
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -24,7 +25,7 @@ class LocalSites:
     def __init__(self, makers: Sequence[Maker]) -> None:
         self._makers = list(makers)
         self._sites = [maker() for maker in self._makers]
-        self._down: set[int] = set()
+        self._down: dict[int, Failed] = {}
         self._turn = threading.Lock()
         self._fence = 0
 
@@ -37,7 +38,7 @@ class LocalSites:
         errors: list[Exception] = []
         for message in messages:
             if message.site in self._down:
-                answers.append(Failed(message.site, "killed"))
+                answers.append(self._down[message.site])
                 continue
             try:
                 site = self._sites[message.site]
@@ -61,17 +62,18 @@ class LocalSites:
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Ask each site how it is."""
-        return [Failed(i, "killed") if i in self._down else site.status() for i, site in enumerate(self._sites)]
+        return [self._down.get(i) or site.status() for i, site in enumerate(self._sites)]
 
     def kill(self, site: int) -> None:
         """Kill a site: what it has not saved is gone."""
         self._sites[site].close(save=False)
-        self._down.add(site)
+        self._down[site] = Failed(site, "killed", time.time())
 
     def restart(self, site: int) -> None:
         """Start a site again, from its checkpoint if it has one."""
+        self._sites[site].close(save=False)
         self._sites[site] = self._makers[site]()
-        self._down.discard(site)
+        self._down.pop(site, None)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("sites of this process cannot be pickled: other processes would not share their cells")

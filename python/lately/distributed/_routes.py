@@ -71,7 +71,7 @@ class Places:
 
 
 class Ranges:
-    """Cells of a filter in ranges, one a site, and perhaps more than one such filter (paper 4, definition 2, section 3.3).
+    """Cells of a filter in ranges, one a site, and perhaps of many filters (paper 4, definition 2, section 3.3).
 
     Parameters
     ----------

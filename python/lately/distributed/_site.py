@@ -1,8 +1,10 @@
 """A site: what runs at one place. It holds cells, answers messages, and keeps cells and answers safe."""
 
+import os
+import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -40,6 +42,10 @@ class SupersededError(RuntimeError):
     """Another producer has had its turn since: read again, then write."""
 
 
+class CheckpointError(RuntimeError):
+    """A site cannot write its checkpoints, and takes no keys until it can."""
+
+
 class Site:
     """A site that holds `contents`.
 
@@ -54,10 +60,17 @@ class Site:
         Seconds from a change to its checkpoint, at most; what a crash loses was written within them. With 0 no answer
         leaves before the checkpoint that has it.
 
+    Raises
+    ------
+    ValueError
+        If its checkpoint is damaged, or is another's.
+
     Notes
     -----
     Cells and answers are saved together, in one piece: a key is in a checkpoint exactly if the answer is that was given
     when it was written. So a batch that comes again, since its producer has not had the answer, gets the same one.
+
+    While checkpoints cannot be written, nothing is: to take keys that a crash would forget is to lose them in silence.
     """
 
     def __init__(self, contents: Contents, *, name: str, store: Store | None = None, interval: float = 30) -> None:
@@ -67,19 +80,27 @@ class Site:
         self._interval = interval
         self._memo = Memo()
         self._fence = 0
-        self._lock = threading.RLock()
-        self._dirty = threading.Event()
-        self._closed = False
+        self._lock = threading.Lock()
+        # Taken before the other: a checkpoint must not be replaced by an earlier one.
+        self._saving = threading.Lock()
+        self._changed = False
+        self._ended = threading.Event()
+        self._keeper: threading.Thread | None = None
         self._checkpoints = 0
+        self._saved = 0.0
         self._restored = False
-        self._failure: BaseException | None = None
+        self._failure: Exception | None = None
         if store is not None and (data := store.read(name)) is not None:
-            state = unpack(data)
-            contents.load(_within("contents", state))
-            self._memo = Memo.from_state(_within("memo", state))
+            try:
+                state = unpack(data)
+                contents.load(_within("contents", state))
+                self._memo = Memo.from_state(_within("memo", state))
+            except (ValueError, KeyError) as error:
+                raise ValueError(f"{name} cannot be restored: {error}") from error
             self._restored = True
         if store is not None and interval > 0:
-            threading.Thread(target=self._keep, name=f"checkpoints of {name}", daemon=True).start()
+            self._keeper = threading.Thread(target=self._keep, name=f"checkpoints of {name}", daemon=True)
+            self._keeper.start()
 
     def call(
         self,
@@ -103,82 +124,128 @@ class Site:
             What is written under a ticket is written once. A method that only reads then gives beside its answer those
             that are known of this batch (`Memo.known`).
         fence : int, optional
-            Number of the producer's turn, where turns are taken: a site that has seen a later one refuses. With 0 it is
-            no matter of turns.
+            Number of the producer's turn, where turns are taken: a site that has seen a later one refuses. With 0 the
+            message belongs to none.
 
         Raises
         ------
         SupersededError
             If a later turn has begun.
+        CheckpointError
+            If it is to write, and checkpoints cannot be written.
+        RuntimeError
+            If the site is closed.
         """
+        writes = method in self._contents.writes
+        if writes and self._failure is not None:
+            if self._interval > 0:
+                raise CheckpointError(f"{self._name} cannot be saved: {self._failure}")
+            self.checkpoint()
         with self._lock:
-            if self._failure is not None and method in self._contents.writes:
-                raise RuntimeError(f"the checkpoints of {self._name} cannot be written") from self._failure
-            if 0 < fence < self._fence:
-                raise SupersededError(f"turn {fence} is over: {self._fence} has begun")
-            self._fence = max(fence, self._fence)
+            if self._ended.is_set():
+                raise RuntimeError(f"{self._name} is closed")
+            if fence:
+                if fence < self._fence:
+                    raise SupersededError(f"turn {fence} is over: {self._fence} has begun")
+                self._fence = fence
             act = getattr(self._contents, method)
-            if method not in self._contents.writes:
+            if not writes:
                 answer = act(*columns, **options)
                 return answer if ticket is None else (answer, self._memo.known(ticket))
-            if ticket is None:
-                answer = act(*columns, **options)
-            else:
-                known = self._memo.known(ticket)
-                new = known == UNKNOWN
-                answer = known.astype(np.bool_)
-                if new.all():
-                    answer = act(*columns, **options)
-                elif new.any():
-                    answer[new] = act(*(column[new] for column in columns), **options)
-                self._memo.keep(ticket, answer)
-            self._dirty.set()
-            if self._interval == 0:
-                self.checkpoint()
-            return answer
+            answer = act(*columns, **options) if ticket is None else self._once(ticket, act, columns, options)
+            self._changed = True
+        if self._interval == 0:
+            self.checkpoint()
+        return answer
 
     def checkpoint(self) -> None:
-        """Save cells and answers, if they have changed and there is somewhere to."""
-        if self._store is None or not self._dirty.is_set():
+        """Save cells and answers, if they have changed and there is somewhere to.
+
+        Raises
+        ------
+        CheckpointError
+            If that fails.
+        """
+        if self._store is None:
             return
-        with self._lock:
-            self._dirty.clear()
-            state = {f"contents/{name}": array for name, array in self._contents.state().items()}
-            state |= {f"memo/{name}": array for name, array in self._memo.state().items()}
-        try:
-            self._store.write(self._name, pack(state))
-        except BaseException as error:
-            # Until one can be written every call says so: to take keys that a crash would forget is to lose them in
-            # silence.
-            self._failure = error
-            self._dirty.set()
-            raise
-        self._failure = None
-        self._checkpoints += 1
+        with self._saving:
+            if not self._changed:
+                return
+            with self._lock:
+                self._changed = False
+                state = {f"contents/{name}": array for name, array in self._contents.state().items()}
+                state |= {f"memo/{name}": array for name, array in self._memo.state().items()}
+            try:
+                self._store.write(self._name, pack(state))
+            except Exception as error:
+                self._failure = error
+                self._changed = True
+                raise CheckpointError(f"{self._name} cannot be saved: {error}") from error
+            self._failure = None
+            self._checkpoints += 1
+            self._saved = time.time()
 
     def status(self) -> dict[str, Any]:
-        """Say how the site is: whether it was restored, how many checkpoints it wrote, what its contents tell."""
-        return {
-            "name": self._name,
-            "nbytes": self._contents.nbytes,
-            "restored": self._restored,
-            "checkpoints": self._checkpoints,
-        }
+        """Say how the site is.
+
+        Returns
+        -------
+        dict
+            ``name``; ``nbytes`` of its cells; ``producers`` whose latest batch it remembers; whether it was
+            ``restored`` from a checkpoint; ``checkpoints`` it has written since, the last of them ``saved`` (seconds
+            since 1970, 0 if none); whether it is ``changed`` since then; the ``failure`` because of which none can be
+            written, or None; the ``process`` and ``host`` it runs in.
+        """
+        with self._lock:
+            return {
+                "name": self._name,
+                "nbytes": self._contents.nbytes,
+                "producers": len(self._memo),
+                "restored": self._restored,
+                "checkpoints": self._checkpoints,
+                "saved": self._saved,
+                "changed": self._changed,
+                "failure": None if self._failure is None else str(self._failure),
+                "process": os.getpid(),
+                "host": socket.gethostname(),
+            }
 
     def close(self, *, save: bool = True) -> None:
         """End: write the last checkpoint, or, as in a crash, none."""
-        self._closed = True
-        if save:
-            self.checkpoint()
+        with self._lock:
+            self._ended.set()
+        try:
+            if save:
+                self.checkpoint()
+        finally:
+            if self._keeper is not None:
+                # What it may be writing must not replace what comes after this site.
+                self._keeper.join()
 
     def _keep(self) -> None:
-        while not self._closed:
-            self._dirty.wait()
-            time.sleep(self._interval)
-            if self._closed:
-                return
-            with suppress(Exception):
+        while not self._ended.wait(self._interval):
+            # It has been noted, and calls say so.
+            with suppress(CheckpointError):
                 self.checkpoint()
+
+    def _once(
+        self,
+        ticket: Ticket,
+        act: Callable[..., NDArray[np.bool_]],
+        columns: tuple[NDArray[Any], ...],
+        options: Mapping[str, Any],
+    ) -> NDArray[np.bool_]:
+        known = self._memo.known(ticket)
+        new = known == UNKNOWN
+        if new.all():
+            answer = act(*columns, **options)
+        else:
+            answer = known.astype(np.bool_)
+            if not new.any():
+                return answer
+            answer[new] = act(*(column[new] for column in columns), **options)
+        self._memo.keep(ticket, answer)
+        return answer
 
 
 def _within(part: str, state: State) -> State:

@@ -35,10 +35,19 @@ class Message:
 
 @dataclass(frozen=True)
 class Failed:
-    """In place of an answer: the site did not answer within its deadline. What it did is unknown."""
+    """In place of an answer: the site did not answer within its deadline. What it did is unknown.
+
+    Attributes
+    ----------
+    site : int
+    reason : str
+    since : float
+        Seconds since 1970 when it first did not answer. It is the same through one outage.
+    """
 
     site: int
     reason: str
+    since: float = field(default=0.0, compare=False)
 
 
 @dataclass
@@ -98,7 +107,8 @@ class Sites(Protocol):
     def turn(self) -> AbstractContextManager[int]:
         """Wait until no other producer has its turn, and have it: ``with sites.turn() as fence``.
 
-        A turn that takes too long may be given to another; messages that carry its `fence` are refused from then on.
+        A turn that takes too long may be given to another. A site that has had a message of a later turn refuses those
+        that carry an earlier `fence` (`SupersededError`): then read again, and write, in a turn of its own.
         """
         ...
 

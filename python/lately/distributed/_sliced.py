@@ -89,8 +89,8 @@ class SlicedFilter:
     - *A site that fails* misses what is written meanwhile, and what it has not saved; `failures` counts the keys.
     - *Times* may step back by `lateness` of the filter, whoever brings them. A batch that is later than that is refused
       before anything is sent, if this producer has sent later times. If others have, a vertical or diced filter still
-      refuses all of it. Of a horizontal one, other sites may have taken their keys: give those that are too late a
-      later time, and send the batch again with its number.
+      answers all of it or nothing. Of a horizontal one, other sites may have taken their keys: give those that are too
+      late a later time, and send the batch again with its number.
     - A handle that is pickled arrives as another producer over the same sites. Sites of this process cannot travel.
 
     Examples

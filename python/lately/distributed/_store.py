@@ -2,8 +2,11 @@
 
 import io
 import os
+import secrets
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,14 +36,23 @@ class Folder:
         self.path.mkdir(parents=True, exist_ok=True)
 
     def write(self, name: str, data: bytes) -> None:
-        """Write under another name, sync, rename."""
-        target = self.path / name
-        passing = target.with_name(f"{name}.{os.getpid()}.part")
-        with passing.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        passing.replace(target)
+        """Write under another name, sync, rename, and sync that."""
+        passing = self.path / _passing(name)
+        try:
+            with passing.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            passing.replace(self.path / name)
+        except BaseException:
+            passing.unlink(missing_ok=True)
+            raise
+        if os.name == "posix":
+            folder = os.open(self.path, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
     def read(self, name: str) -> bytes | None:
         """Read a file, or None where there is none."""
@@ -63,9 +75,14 @@ class Remote:
 
     def write(self, name: str, data: bytes) -> None:
         """Write under another name, then move: object stores put whole objects, and others rename."""
-        passing = f"{self._root}/{name}.{os.getpid()}.part"
-        self._files.pipe_file(passing, data)
-        self._files.mv(passing, f"{self._root}/{name}")
+        passing = f"{self._root}/{_passing(name)}"
+        try:
+            self._files.pipe_file(passing, data)
+            self._files.mv(passing, f"{self._root}/{name}")
+        except BaseException:
+            with suppress(Exception):
+                self._files.rm_file(passing)
+            raise
 
     def read(self, name: str) -> bytes | None:
         """Read an object, or None where there is none."""
@@ -78,16 +95,25 @@ class Remote:
 
 def store(address: str | os.PathLike[str]) -> Store:
     """Make the store for a folder or an address."""
-    if isinstance(address, str) and "://" in address:
-        return Remote(address)
+    if isinstance(address, str):
+        address = address.removeprefix("file://")
+        if "://" in address:
+            return Remote(address)
     return Folder(address)
 
 
+_MAGIC = b"lately sites v1\n"
+
+
 def pack(state: Mapping[str, NDArray[Any]]) -> bytes:
-    """Put arrays into bytes: an uncompressed archive of NumPy's, each array with its checksum."""
+    """Put arrays into bytes: a line that says what they are, their hash, and an uncompressed archive of NumPy's.
+
+    The archive has checksums of its arrays, but none of their names and sizes.
+    """
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **state)
-    return buffer.getvalue()
+    data = buffer.getbuffer()
+    return b"".join((_MAGIC, blake2b(data, digest_size=16).digest(), data))
 
 
 def unpack(data: bytes) -> State:
@@ -96,10 +122,20 @@ def unpack(data: bytes) -> State:
     Raises
     ------
     ValueError
-        If they are damaged.
+        If they are damaged, or something else.
     """
+    magic, digest, archive = data[:16], data[16:32], memoryview(data)[32:]
+    if magic != _MAGIC:
+        raise ValueError(f"this is no checkpoint of a site: it begins with {magic!r}")
+    if blake2b(archive, digest_size=16).digest() != digest:
+        raise ValueError("the checkpoint is damaged: its hash is another")
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+        with np.load(io.BytesIO(archive), allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
     except (zipfile.BadZipFile, ValueError, EOFError, KeyError, OSError) as error:
         raise ValueError(f"the checkpoint is damaged: {error}") from None
+
+
+def _passing(name: str) -> str:
+    """Name a file that is being written: another each time, since a site that was taken for dead may still write."""
+    return f"{name}.{secrets.token_hex(4)}.part"

@@ -1,0 +1,314 @@
+"""Sites on Ray: each an actor, wherever the cluster has room, and started again there when it dies."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Self
+
+from lately.distributed._sites import Failed, Maker, Message
+from lately.distributed._turns import Turns
+
+if TYPE_CHECKING:
+    from lately.distributed._site import Site
+
+NAMESPACE = "lately"
+"""Ray finds a name within a namespace, and gives each driver one of its own unless told."""
+
+OPTIONS: Mapping[str, Any] = {"num_cpus": 0.01, "max_restarts": -1, "scheduling_strategy": "SPREAD"}
+"""A site is memory more than work. Ray retries no message by itself: a site may have acted upon it (`Ticket`)."""
+
+PAUSE = 0.1
+"""Seconds before a message is sent again to a site that is being restarted. A local restart takes about two."""
+
+LOOK = 1.0
+"""Seconds after which the sites that failed are looked after while others have yet to answer."""
+
+START = 300
+"""Seconds that sites have to start, to start again, and to save their last checkpoints: a cluster may have to grow."""
+
+PRODUCERS = 10_000
+"""That may wait for their turn."""
+
+LEASE = 3
+"""Deadlines that a turn lasts: to read, to write, and one to spare."""
+
+
+class _Actor:
+    """What runs at the site."""
+
+    def __init__(self, maker: Maker) -> None:
+        self._maker = maker
+        self._site: Site | None = None
+        # Ray gives up an actor that fails here. This one says so at each call, and tries again: the place of its
+        # checkpoint may be away for a while.
+        with suppress(Exception):
+            self._made()
+
+    def _made(self) -> "Site":
+        if self._site is None:
+            self._site = self._maker()
+        return self._site
+
+    def call(self, *messages: Message) -> list[Any]:
+        site = self._made()
+        return [site.call(m.method, m.columns, m.options, ticket=m.ticket, fence=m.fence) for m in messages]
+
+    def status(self) -> dict[str, Any]:
+        return self._made().status() | {"node": _ray().get_runtime_context().get_node_id()}
+
+    def close(self) -> None:
+        self._made().close()
+
+
+class RaySites:
+    """Sites that are actors of a Ray cluster.
+
+    Parameters
+    ----------
+    makers : sequence of callable
+        Each makes a site, and is pickled to where it is to run. It is called there once when the actor starts, and
+        again whenever Ray starts it again: then its site takes over its checkpoint.
+    name : str, optional
+        Under which other producers and later drivers find the sites (`RaySites.connect`). Named sites stay when the
+        driver ends, until they are closed; others end with it.
+    deadline : float, default 10
+        Seconds that a site has to answer. A message to a site that dies meanwhile is sent again, with the same ticket.
+    **options
+        What Ray's ``actor.options`` takes: ``num_cpus``, ``memory``, ``resources``, ``runtime_env`` and so on.
+
+    Raises
+    ------
+    ImportError
+        If Ray is not installed.
+    ValueError
+        If there are sites of that name, or no sites are asked for, or the deadline is not above 0. What a maker raises
+        is raised here.
+    TimeoutError
+        If the actors have not all started within five minutes.
+
+    Notes
+    -----
+    Where Ray has not been started, its own rule holds: it joins the cluster of ``RAY_ADDRESS``, or starts one on this
+    machine. Under ``uv run``, set ``RAY_ENABLE_UV_RUN_RUNTIME_ENV=0`` before.
+
+    A site that has not answered within the deadline is passed by, at no cost, until it answers a question that is put
+    to it meanwhile. A message to it may still be acted upon, later.
+
+    A pickled `RaySites` refers to the same sites.
+    """
+
+    def __init__(
+        self, makers: Sequence[Maker], *, name: str | None = None, deadline: float = 10.0, **options: Any
+    ) -> None:
+        if not makers:
+            raise ValueError("there are no sites without makers")
+        if not deadline > 0:
+            raise ValueError(f"the deadline must be above 0 seconds, not {deadline}")
+        ray = _ray()
+        self._deadline = deadline
+        self._outages: dict[int, tuple[Failed, Any]] = {}
+        if name is not None and _named(ray, name) is not None:
+            raise ValueError(f"there are sites named {name!r}: RaySites.connect({name!r}) finds them")
+        options = {**OPTIONS, **options}
+        actors, turns = ray.remote(_Actor), ray.remote(Turns)
+        self._actors = [
+            actors.options(**options, **_names(name, f"/{i}")).remote(maker) for i, maker in enumerate(makers)
+        ]
+        self._turns = turns.options(**OPTIONS, max_concurrency=PRODUCERS, **_names(name)).remote(
+            LEASE * deadline, len(makers)
+        )
+        try:
+            late = [site for site in self._ask("status", patience=START) if isinstance(site, Failed)]
+            if late:
+                raise TimeoutError(f"{len(late)} of {len(makers)} sites did not start: {late[0].reason}")
+        except BaseException:
+            self._end()
+            raise
+
+    @classmethod
+    def connect(cls, name: str, *, deadline: float = 10.0) -> Self:
+        """Find named sites.
+
+        Raises
+        ------
+        ValueError
+            If there are none of that name in the cluster.
+        """
+        ray = _ray()
+        turns = _named(ray, name)
+        if turns is None:
+            raise ValueError(f"there are no sites named {name!r} in this cluster")
+        sites = cls.__new__(cls)
+        number = ray.get(turns.sites.remote(), timeout=deadline)
+        actors = [ray.get_actor(f"{name}/{i}", namespace=NAMESPACE) for i in range(number)]
+        sites.__setstate__({"_deadline": deadline, "_actors": actors, "_turns": turns})
+        return sites
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_deadline": self._deadline, "_actors": self._actors, "_turns": self._turns}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+        self._outages = {}
+
+    def __len__(self) -> int:
+        return len(self._actors)
+
+    def call(self, messages: Sequence[Message]) -> list[Any]:
+        """Send messages; see `Sites.call`. A site that raises an error does not get the rest of the call."""
+        places: dict[int, list[int]] = {}
+        for place, message in enumerate(messages):
+            places.setdefault(message.site, []).append(place)
+        # One actor's messages go in one piece, so that they stay in order if they are sent again.
+        asked = {site: tuple(messages[place] for place in its) for site, its in places.items()}
+        answers: list[Any] = [None] * len(messages)
+        for site, answer in self._gather("call", asked, self._deadline).items():
+            its = places[site]
+            for place, part in zip(its, [answer] * len(its) if isinstance(answer, Failed) else answer, strict=True):
+                answers[place] = part
+        return answers
+
+    @contextmanager
+    def turn(self) -> Iterator[int]:
+        """Have a turn; it lasts three deadlines at most."""
+        fence = self._take()
+        try:
+            yield fence
+        finally:
+            # Should this be lost, the turn ends by itself.
+            self._turns.give.remote(fence)
+
+    def status(self) -> list[dict[str, Any] | Failed]:
+        """Ask each site how it is (`Site.status`), and on which ``node`` of the cluster."""
+        return self._ask("status", patience=self._deadline)
+
+    def kill(self, site: int) -> None:
+        """Kill a site: what it has not saved is gone. Ray starts it again."""
+        _ray().kill(self._actors[site], no_restart=False)
+
+    def restart(self, site: int) -> None:
+        """Wait until Ray has started a site again.
+
+        Raises
+        ------
+        TimeoutError
+            If that takes longer than five minutes.
+        """
+        self._outages.pop(site, None)
+        answer = self._gather("status", {site: ()}, START)[site]
+        if isinstance(answer, Failed):
+            raise TimeoutError(answer.reason)
+
+    def close(self) -> None:
+        """Let the sites write their last checkpoints, and end them, for all who use them."""
+        try:
+            self._ask("close", patience=START)
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        for actor in [*self._actors, self._turns]:
+            _ray().kill(actor)
+        self._actors = []
+
+    def _ask(self, method: str, *, patience: float) -> list[Any]:
+        return list(self._gather(method, dict.fromkeys(range(len(self)), ()), patience).values())
+
+    def _gather(self, method: str, asked: Mapping[int, tuple[Any, ...]], patience: float) -> dict[int, Any]:
+        """Ask sites; the answers are in the order of the questions. Sites that are being restarted are asked again."""
+        if not self._actors:
+            raise RuntimeError("the sites are closed")
+        ray = _ray()
+        end = time.monotonic() + patience
+        answers: dict[int, Any] = {site: self._outage(site) for site in asked}
+        again = {site: "" for site, outage in answers.items() if outage is None}
+        pending: dict[Any, int] = {}
+        errors = []
+        while again or pending:
+            pending |= {getattr(self._actors[site], method).remote(*asked[site]): site for site in again}
+            again = {}
+            left = end - time.monotonic()
+            ready, _ = ray.wait(list(pending), num_returns=len(pending), timeout=max(0, min(LOOK, left)))
+            for answer in ready:
+                site = pending.pop(answer)
+                try:
+                    answers[site] = ray.get(answer)
+                except ray.exceptions.RayTaskError as error:
+                    # Ray's error is made to look like the site's; this is the site's.
+                    errors.append(error.cause)
+                except ray.exceptions.RayError as error:
+                    again[site] = str(error).partition("\n")[0]
+            if time.monotonic() >= end:
+                late = dict.fromkeys(pending.values(), "")
+                for site, reason in (again | late).items():
+                    answers[site] = self._fail(site, f"no answer within {patience:g} s. {reason}".strip())
+                break
+            if again:
+                time.sleep(min(PAUSE, max(0, end - time.monotonic())))
+        if errors:
+            raise errors[0]
+        return answers
+
+    def _fail(self, site: int, reason: str) -> Failed:
+        failed = Failed(site, reason, time.time())
+        self._outages[site] = failed, self._actors[site].status.remote()
+        return failed
+
+    def _outage(self, site: int) -> Failed | None:
+        """Look whether a site that has failed has answered the question put to it then; ask again if that failed."""
+        failed, question = self._outages.get(site, (None, None))
+        if failed is None:
+            return None
+        ray = _ray()
+        for patience in (0, PAUSE):
+            if not ray.wait([question], timeout=patience)[0]:
+                return failed
+            try:
+                ray.get(question)
+            except ray.exceptions.RayTaskError:
+                # It is there, and has something to say.
+                break
+            except ray.exceptions.RayError:
+                question = self._actors[site].status.remote()
+                self._outages[site] = failed, question
+            else:
+                break
+        else:
+            return failed
+        self._outages.pop(site, None)
+        return None
+
+    def _take(self) -> int:
+        ray = _ray()
+        patience = (LEASE + 1) * self._deadline
+        end = time.monotonic() + patience
+        while True:
+            try:
+                fence: int = ray.get(self._turns.take.remote(), timeout=patience)
+            except ray.exceptions.RayError as error:
+                if time.monotonic() >= end:
+                    raise TimeoutError(f"no turn within {patience:g} s: {error}") from None
+                time.sleep(PAUSE)
+            else:
+                if fence:
+                    return fence
+                end = time.monotonic() + patience
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise ImportError("sites on Ray need it: pip install lately[distributed]") from None
+    return ray
+
+
+def _names(name: str | None, part: str = "") -> dict[str, Any]:
+    return {} if name is None else {"name": name + part, "namespace": NAMESPACE, "lifetime": "detached"}
+
+
+def _named(ray: Any, name: str) -> Any:
+    try:
+        return ray.get_actor(name, namespace=NAMESPACE)
+    except ValueError:
+        return None
