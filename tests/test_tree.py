@@ -1,6 +1,7 @@
 import itertools
 import pickle
 import threading
+import time
 import warnings
 from pathlib import Path
 
@@ -248,14 +249,23 @@ def test_a_false_match_on_the_way_does_not_end_the_search(kind):
 # -- many producers
 
 
+class Slow(LocalSites):
+    """Sites that are so far away that others act between the calls of a producer."""
+
+    def call(self, messages):
+        answers = super().call(messages)
+        time.sleep(1e-3)
+        return answers
+
+
 @pytest.mark.parametrize("given", [{}, {"root_slices": 3}, {"top_down": 1}, {"top_down": 2, "root_slices": 2}])
 @pytest.mark.parametrize("name", ["bits", "few blocks"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_producers_with_the_same_new_keys_one_is_told_so(kind, name, given):
     f = lately.BloomFilter(2_000, 1e-6) if name == "bits" else timing(slice_timers=100_000, k=6)
-    tree = BloomTree(kind, SHAPE, f, **given)
-    keys = np.arange(600).reshape(20, 30)
-    new = np.zeros((8, 600), dtype=bool)
+    tree = BloomTree(kind, SHAPE, f, sites=Slow, **given)
+    keys = np.arange(300).reshape(10, 30)
+    new = np.zeros((8, 300), dtype=bool)
     barrier = threading.Barrier(8)
     errors = []
 
