@@ -1,3 +1,4 @@
+import doctest
 import itertools
 import pickle
 import threading
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 
 import lately
+from lately.distributed import _topology, _tree
 from lately.distributed._exchange import FailedSitesWarning
 from lately.distributed._local import LocalSites
 from lately.distributed._part import NEVER
@@ -606,6 +608,11 @@ def test_no_keys():
 def test_sites_of_this_process_stay_here():
     with pytest.raises(TypeError, match="pickled"):
         pickle.dumps(BloomTree("dense", SHAPE, F).at(4))
+
+
+@pytest.mark.parametrize("module", [_topology, _tree])
+def test_examples(module):
+    assert doctest.testmod(module, extraglobs={"lately": lately}).failed == 0
 
 
 def test_what_a_tree_tells():
