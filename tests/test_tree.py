@@ -1,6 +1,8 @@
+import doctest
 import itertools
 import pickle
 import threading
+import time
 import warnings
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pandas as pd
 import pytest
 
 import lately
+from lately.distributed import _topology, _tree
 from lately.distributed._exchange import FailedSitesWarning
 from lately.distributed._local import LocalSites
 from lately.distributed._part import NEVER
@@ -248,14 +251,23 @@ def test_a_false_match_on_the_way_does_not_end_the_search(kind):
 # -- many producers
 
 
+class Slow(LocalSites):
+    """Sites that are so far away that others act between the calls of a producer."""
+
+    def call(self, messages):
+        answers = super().call(messages)
+        time.sleep(1e-3)
+        return answers
+
+
 @pytest.mark.parametrize("given", [{}, {"root_slices": 3}, {"top_down": 1}, {"top_down": 2, "root_slices": 2}])
 @pytest.mark.parametrize("name", ["bits", "few blocks"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_producers_with_the_same_new_keys_one_is_told_so(kind, name, given):
     f = lately.BloomFilter(2_000, 1e-6) if name == "bits" else timing(slice_timers=100_000, k=6)
-    tree = BloomTree(kind, SHAPE, f, **given)
-    keys = np.arange(600).reshape(20, 30)
-    new = np.zeros((8, 600), dtype=bool)
+    tree = BloomTree(kind, SHAPE, f, sites=Slow, **given)
+    keys = np.arange(300).reshape(10, 30)
+    new = np.zeros((8, 300), dtype=bool)
     barrier = threading.Barrier(8)
     errors = []
 
@@ -596,6 +608,11 @@ def test_no_keys():
 def test_sites_of_this_process_stay_here():
     with pytest.raises(TypeError, match="pickled"):
         pickle.dumps(BloomTree("dense", SHAPE, F).at(4))
+
+
+@pytest.mark.parametrize("module", [_topology, _tree])
+def test_examples(module):
+    assert doctest.testmod(module, extraglobs={"lately": lately}).failed == 0
 
 
 def test_what_a_tree_tells():
