@@ -29,7 +29,7 @@ from tqdm import tqdm
 
 import lately
 from lately.distributed import SlicedFilter
-from lately.distributed._sites import Message
+from lately.distributed._sites.interface import Message
 from speed.peers import Redis
 from speed.race import ratio
 

@@ -21,11 +21,11 @@ import ray
 from ray.cluster_utils import Cluster
 
 import lately
-from lately.distributed._ray import RaySites
-from lately.distributed._site import Site
-from lately.distributed._sites import Failed, Message
-from lately.distributed._store import Folder
-from lately.distributed._whole import Whole
+from lately.distributed._contents.whole import Whole
+from lately.distributed._sites.actors import RaySites
+from lately.distributed._sites.interface import Failed, Message
+from lately.distributed._sites.site import Site
+from lately.distributed._sites.store import Folder
 
 SITES, KEYS, LIMIT = 4, 10_000, 120
 

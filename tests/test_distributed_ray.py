@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 import lately
-from lately.distributed import FailedSitesWarning, RaySites, SlicedFilter, _memo
-from lately.distributed._memo import Ticket
-from lately.distributed._ray import _Actor
-from lately.distributed._site import Site, SupersededError
-from lately.distributed._sites import Failed, Message
-from lately.distributed._store import Folder
-from lately.distributed._whole import Whole
+from lately.distributed import FailedSitesWarning, RaySites, SlicedFilter
+from lately.distributed._contents.whole import Whole
+from lately.distributed._sites import memo
+from lately.distributed._sites.actors import _Actor
+from lately.distributed._sites.interface import Failed, Message
+from lately.distributed._sites.memo import Ticket
+from lately.distributed._sites.site import Site, SupersededError
+from lately.distributed._sites.store import Folder
 
 ROOT = Path(__file__).parent.parent
 INTERVAL = 0.25
@@ -48,7 +49,7 @@ class Maker:
 
     def __call__(self):
         if self.forgetful:
-            _memo.Memo.keep = lambda memo, ticket, answers: None
+            memo.Memo.keep = lambda memo, ticket, answers: None
         contents = Whole(lately.BloomFilter(100_000, fpr=1e-12))
         return Site(contents, name=self.name, store=CrashesOnce(self.folder), interval=self.interval)
 

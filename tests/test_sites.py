@@ -16,14 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lately
-from lately.distributed import SlicedFilter, _memo, _store
-from lately.distributed._local import LocalSites
-from lately.distributed._memo import UNKNOWN, Memo, Ticket
-from lately.distributed._site import CheckpointError, Site, SupersededError
-from lately.distributed._sites import Failed, Message, Traffic
-from lately.distributed._store import Folder, pack, store, unpack
-from lately.distributed._turns import Turns
-from lately.distributed._whole import Whole
+from lately.distributed import SlicedFilter
+from lately.distributed._contents.whole import Whole
+from lately.distributed._sites import memo as _memo
+from lately.distributed._sites import store as _store
+from lately.distributed._sites.interface import Failed, Message, Traffic
+from lately.distributed._sites.local import LocalSites
+from lately.distributed._sites.memo import UNKNOWN, Memo, Ticket
+from lately.distributed._sites.site import CheckpointError, Site, SupersededError
+from lately.distributed._sites.store import Folder, pack, store, unpack
+from lately.distributed._sites.turns import Turns
 
 HASHES = lately.hash_keys(np.arange(1000))
 PLACES = 12
@@ -335,7 +337,7 @@ def test_a_crash_before_the_rename_leaves_the_old_checkpoint(tmp_path, address):
     duplicated(site, HASHES[:10])
     crash = f"""
 import os
-from lately.distributed._store import store
+from lately.distributed._sites.store import store
 os.replace = os.rename = lambda *names: os._exit(7)
 store({address!r}).write("site", b"half a checkpoint")
 """

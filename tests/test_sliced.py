@@ -14,8 +14,8 @@ import pytest
 import lately
 from lately._core import Slice
 from lately.distributed import SlicedFilter
-from lately.distributed._blank import Blank
-from lately.distributed._routes import scatter
+from lately.distributed._contents.blank import Blank
+from lately.distributed._slices.routes import scatter
 
 TIMED = {
     "epochs": lambda **more: lately.GuardedEpochBloomFilter("10min", 0.01, capacity=500, **more),

@@ -11,7 +11,7 @@ from test_sliced import timers
 
 import lately
 from lately.distributed import FailedSitesWarning, LocalSites, SlicedFilter
-from lately.distributed._site import SupersededError
+from lately.distributed._sites.site import SupersededError
 
 KINDS = {
     "horizontal": {"kind": "horizontal", "slices": 6},

@@ -10,8 +10,8 @@ import pytest
 import lately
 from lately._core import failure_rates, sliced_rate
 from lately.distributed import FailedSitesWarning, SlicedFilter
-from lately.distributed._sites import Failed
-from lately.distributed._sliced import _handle
+from lately.distributed._sites.interface import Failed
+from lately.distributed._slices.sliced import _handle
 
 K, SITES, FAILED, KEYS, CELLS = 8, 40, 8, 60_000, 40 * 64 * 270
 DRAWS, ASKED = 60, 500

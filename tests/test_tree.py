@@ -4,6 +4,7 @@ import pickle
 import threading
 import time
 import warnings
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,12 @@ import pandas as pd
 import pytest
 
 import lately
-from lately.distributed import _topology, _tree
-from lately.distributed._exchange import FailedSitesWarning
-from lately.distributed._local import LocalSites
-from lately.distributed._part import NEVER
-from lately.distributed._sites import Failed
-from lately.distributed._topology import Topology
-from lately.distributed._tree import BloomTree
+from lately.distributed._contents.part import NEVER
+from lately.distributed._producer.exchange import FailedSitesWarning
+from lately.distributed._sites.interface import Failed
+from lately.distributed._sites.local import LocalSites
+from lately.distributed._tree.topology import Topology
+from lately.distributed._tree.tree import BloomTree
 
 NASA = Path(__file__).parents[1] / "examples" / "nasa-http-1995-08-01.tsv.gz"
 
@@ -610,8 +610,9 @@ def test_sites_of_this_process_stay_here():
         pickle.dumps(BloomTree("dense", SHAPE, F).at(4))
 
 
-@pytest.mark.parametrize("module", [_topology, _tree])
+@pytest.mark.parametrize("module", ["topology", "tree"])
 def test_examples(module):
+    module = import_module(f"lately.distributed._tree.{module}")
     assert doctest.testmod(module, extraglobs={"lately": lately}).failed == 0
 
 

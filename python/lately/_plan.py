@@ -9,7 +9,7 @@ from lately._families import FAMILIES, Family
 from lately._table import Table, assigned
 
 if TYPE_CHECKING:
-    from lately.distributed._plan import SlicedPlan
+    from lately.distributed._slices.plan import SlicedPlan
 
 # What a filter may cost in memory, over the smallest, to be taken because it is faster.
 _DEARER = 1.5
@@ -243,7 +243,7 @@ def plan(
     if sites is not None:
         if fpr is None or capacity is None or nbytes is not None:
             raise TypeError("with sites, plan takes fpr and capacity, and no nbytes")
-        from lately.distributed._plan import sliced_plan
+        from lately.distributed._slices.plan import sliced_plan
 
         return sliced_plan(
             window, fpr, capacity=capacity, sites=sites, failures=failures, slack=slack, lateness=lateness

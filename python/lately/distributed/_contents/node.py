@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 import lately
 from lately._core import BloomFilter, Slice, TimingBloomFilter, settle
-from lately.distributed._blank import Blank
-from lately.distributed._memo import State
-from lately.distributed._part import NEVER
+from lately.distributed._contents.blank import Blank
+from lately.distributed._contents.part import NEVER
+from lately.distributed._sites.memo import State
 
 
 class Node:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from lately.distributed._sites import Failed, Maker, Message
+from lately.distributed._sites.interface import Failed, Maker, Message
 
 
 class LocalSites:

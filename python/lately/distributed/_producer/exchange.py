@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from lately.distributed._sites import Failed, Message, Sites, Traffic
+from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
 
 
 class FailedSitesWarning(RuntimeWarning):

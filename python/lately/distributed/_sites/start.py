@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Literal, TypeAlias
 
-from lately.distributed._local import LocalSites
-from lately.distributed._site import Contents, Site
-from lately.distributed._sites import Maker, Sites
-from lately.distributed._store import store
+from lately.distributed._sites.interface import Maker, Sites
+from lately.distributed._sites.local import LocalSites
+from lately.distributed._sites.site import Contents, Site
+from lately.distributed._sites.store import store
 
 Where: TypeAlias = Literal["local", "ray"] | Callable[[Sequence[Maker]], Sites]
 """Which sites: of this process, actors of Ray, or what a function makes of the makers."""
@@ -79,6 +79,8 @@ def start(
         return LocalSites(makers)
     if sites == "ray":
         # Imported only where it is wanted: Ray takes seconds.
-        started: Sites = import_module("lately.distributed._ray").RaySites(makers, name=name, deadline=deadline)
+        started: Sites = import_module("lately.distributed._sites.actors").RaySites(
+            makers, name=name, deadline=deadline
+        )
         return started
     raise ValueError(f"sites must be 'local', 'ray' or a function that starts them, got {sites!r}")

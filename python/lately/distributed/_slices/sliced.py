@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import Filter, hash_keys
-from lately.distributed._batch import Batch
-from lately.distributed._clock import Clock
-from lately.distributed._exchange import Exchange
-from lately.distributed._sites import Failed, Message, Sites, Traffic
-from lately.distributed._slicing import Dice, Kind, OnFailure, Slicing
-from lately.distributed._start import Where, start
+from lately.distributed._producer.batch import Batch
+from lately.distributed._producer.clock import Clock
+from lately.distributed._producer.exchange import Exchange
+from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
+from lately.distributed._sites.start import Where, start
+from lately.distributed._slices.slicing import Dice, Kind, OnFailure, Slicing
 
 _Written = TypeVar("_Written")
 

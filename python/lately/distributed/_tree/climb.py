@@ -9,13 +9,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lately.distributed._exchange import Exchange
-from lately.distributed._memo import UNKNOWN
-from lately.distributed._part import NEVER
-from lately.distributed._place import Keys, Place, send
-from lately.distributed._site import SupersededError
-from lately.distributed._sites import Failed
-from lately.distributed._topology import Topology
+from lately.distributed._contents.part import NEVER
+from lately.distributed._producer.exchange import Exchange
+from lately.distributed._sites.interface import Failed
+from lately.distributed._sites.memo import UNKNOWN
+from lately.distributed._sites.site import SupersededError
+from lately.distributed._tree.place import Keys, Place, send
+from lately.distributed._tree.topology import Topology
 
 TURNS = 10
 """Turns that a producer takes for one batch: each lost one lasted longer than the sites allow."""

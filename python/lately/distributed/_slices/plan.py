@@ -14,8 +14,8 @@ from lately._core import (
 from lately._families import FAMILIES
 from lately._plan import plan
 from lately._table import Table, assigned
-from lately.distributed._sliced import SlicedFilter
-from lately.distributed._slicing import Dice, Kind
+from lately.distributed._slices.sliced import SlicedFilter
+from lately.distributed._slices.slicing import Dice, Kind
 
 Arranged: TypeAlias = Literal["vertical"] | Dice
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 import lately
 from lately._core import Filter
-from lately.distributed._blank import Blank
-from lately.distributed._memo import State
+from lately.distributed._contents.blank import Blank
+from lately.distributed._sites.memo import State
 
 
 class Whole:

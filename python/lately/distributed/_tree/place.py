@@ -7,9 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lately.distributed._exchange import Exchange
-from lately.distributed._memo import Ticket
-from lately.distributed._sites import Failed, Message
+from lately.distributed._producer.exchange import Exchange
+from lately.distributed._sites.interface import Failed, Message
+from lately.distributed._sites.memo import Ticket
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import BloomFilter, TimingBloomFilter, settle
-from lately.distributed._batch import Batch
-from lately.distributed._clock import Clock
-from lately.distributed._exchange import Exchange
-from lately.distributed._memo import UNKNOWN
-from lately.distributed._part import NEVER
-from lately.distributed._routes import Places, Ranges, shares
-from lately.distributed._site import SupersededError
-from lately.distributed._sites import Failed, Message
+from lately.distributed._contents.part import NEVER
+from lately.distributed._producer.batch import Batch
+from lately.distributed._producer.clock import Clock
+from lately.distributed._producer.exchange import Exchange
+from lately.distributed._sites.interface import Failed, Message
+from lately.distributed._sites.memo import UNKNOWN
+from lately.distributed._sites.site import SupersededError
+from lately.distributed._slices.routes import Places, Ranges, shares
 
 _TURNS = 10
 """Turns that a producer takes for one batch: each lost one lasted longer than the sites allow."""

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from lately.distributed._sites import Failed, Maker, Message
-from lately.distributed._turns import Turns
+from lately.distributed._sites.interface import Failed, Maker, Message
+from lately.distributed._sites.turns import Turns
 
 if TYPE_CHECKING:
-    from lately.distributed._site import Site
+    from lately.distributed._sites.site import Site
 
 NAMESPACE = "lately"
 """Ray finds a name within a namespace, and gives each driver one of its own unless told."""

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import Slice
-from lately.distributed._blank import Blank
-from lately.distributed._memo import State
+from lately.distributed._contents.blank import Blank
+from lately.distributed._sites.memo import State
 
 NEVER = int(np.iinfo(np.int64).min)
 """The generation of a cell that is not set."""

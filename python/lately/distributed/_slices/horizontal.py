@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lately.distributed._batch import Batch
-from lately.distributed._exchange import Exchange
-from lately.distributed._routes import scatter, shares
-from lately.distributed._sites import Failed, Message
+from lately.distributed._producer.batch import Batch
+from lately.distributed._producer.exchange import Exchange
+from lately.distributed._sites.interface import Failed, Message
+from lately.distributed._slices.routes import scatter, shares
 
 
 class Horizontal:

@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 
 import lately
 from lately._core import BloomFilter, Slice, TimingBloomFilter
-from lately.distributed._blank import Blank
-from lately.distributed._climb import Climb, Rules, Tally
-from lately.distributed._clock import Clock
-from lately.distributed._exchange import Exchange
-from lately.distributed._memo import Ticket
-from lately.distributed._node import Node
-from lately.distributed._part import Part
-from lately.distributed._place import Keys, OneSite, Place
-from lately.distributed._site import Contents
-from lately.distributed._sites import Failed, Sites, Traffic
-from lately.distributed._sliced_root import SlicedRoot
-from lately.distributed._start import Where, start
-from lately.distributed._topology import Topology
+from lately.distributed._contents.blank import Blank
+from lately.distributed._contents.node import Node
+from lately.distributed._contents.part import Part
+from lately.distributed._producer.clock import Clock
+from lately.distributed._producer.exchange import Exchange
+from lately.distributed._sites.interface import Failed, Sites, Traffic
+from lately.distributed._sites.memo import Ticket
+from lately.distributed._sites.site import Contents
+from lately.distributed._sites.start import Where, start
+from lately.distributed._tree.climb import Climb, Rules, Tally
+from lately.distributed._tree.place import Keys, OneSite, Place
+from lately.distributed._tree.sliced_root import SlicedRoot
+from lately.distributed._tree.topology import Topology
 
 
 @dataclass(frozen=True)

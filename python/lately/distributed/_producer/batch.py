@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lately.distributed._memo import Ticket
+from lately.distributed._sites.memo import Ticket
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import BloomFilter, TimingBloomFilter, settle
-from lately.distributed._exchange import Exchange
-from lately.distributed._memo import UNKNOWN, Ticket
-from lately.distributed._part import NEVER
-from lately.distributed._place import Keys, Request, send
-from lately.distributed._routes import Places, Ranges, shares
-from lately.distributed._sites import Failed, Message
+from lately.distributed._contents.part import NEVER
+from lately.distributed._producer.exchange import Exchange
+from lately.distributed._sites.interface import Failed, Message
+from lately.distributed._sites.memo import UNKNOWN, Ticket
+from lately.distributed._slices.routes import Places, Ranges, shares
+from lately.distributed._tree.place import Keys, Request, send
 
 
 class SlicedRoot:

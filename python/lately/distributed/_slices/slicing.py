@@ -6,14 +6,14 @@ from functools import partial
 from typing import Literal, cast
 
 from lately._core import BloomFilter, Filter, Slice, TimingBloomFilter, failure_rates
-from lately.distributed._blank import Blank
-from lately.distributed._cells import Cells
-from lately.distributed._exchange import Exchange
-from lately.distributed._horizontal import Horizontal
-from lately.distributed._part import Part
-from lately.distributed._routes import MOST_SITES, Ranges
-from lately.distributed._site import Contents
-from lately.distributed._whole import Whole
+from lately.distributed._contents.blank import Blank
+from lately.distributed._contents.part import Part
+from lately.distributed._contents.whole import Whole
+from lately.distributed._producer.exchange import Exchange
+from lately.distributed._sites.site import Contents
+from lately.distributed._slices.cells import Cells
+from lately.distributed._slices.horizontal import Horizontal
+from lately.distributed._slices.routes import MOST_SITES, Ranges
 
 Kind = Literal["horizontal", "vertical", "diced"]
 Dice = Literal["h-v", "v-h"]

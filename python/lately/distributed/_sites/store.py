@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lately.distributed._memo import State
+from lately.distributed._sites.memo import State
 
 
 class Store(Protocol):

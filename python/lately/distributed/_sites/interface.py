@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lately.distributed._memo import Ticket
-from lately.distributed._site import Site
+from lately.distributed._sites.memo import Ticket
+from lately.distributed._sites.site import Site
 
 Maker = Callable[[], Site]
 """Makes a site, where it is to run: when it starts, and each time it starts again."""

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lately.distributed._memo import UNKNOWN, Memo, State, Ticket
-from lately.distributed._store import Store, pack, unpack
+from lately.distributed._sites.memo import UNKNOWN, Memo, State, Ticket
+from lately.distributed._sites.store import Store, pack, unpack
 
 
 class Contents(Protocol):

@@ -1,0 +1,1 @@
+"""Sites: where cells live, wherever that is, and how they are asked, fail and come back."""

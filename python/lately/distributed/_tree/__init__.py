@@ -1,0 +1,1 @@
+"""Bloom trees (paper 4, section 6)."""
