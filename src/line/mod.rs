@@ -396,6 +396,11 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
         for line in &mut words.as_chunks_mut::<LINE>().0[first..first + PAGE_LINES as usize] {
             line[word] &= !bits;
         }
+        // The next is fetched meanwhile, so that its turn does not wait for memory.
+        let (address, next) = (Address::of(words), u64::from(phase.turned + 1) % self.pages);
+        for line in next * PAGE_LINES..(next + 1) * PAGE_LINES {
+            address.fetch(line as usize * LINE);
+        }
     }
 
     fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {
