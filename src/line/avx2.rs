@@ -3,9 +3,8 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::kernel::{fetch_ahead, groups, runs_of_keys};
+use super::kernel::{InFlight, READ, blocks, runs_of_keys};
 use super::{LINE, Lines, Phase, SUBLANES, Spot};
-use crate::bits::Address;
 
 type Mask = [__m256i; 2];
 
@@ -67,35 +66,15 @@ fn complete<const LANES: usize>([low, high]: Mask) -> u32 {
 
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-fn set<const LANES: usize>(line: &mut [u64; LINE], mask: Mask, lanes: u32) {
-    set_half::<LANES>(&mut line[..4], mask[0], lanes);
-    set_half::<LANES>(&mut line[4..], mask[1], lanes >> (LANES / 2));
-}
-
-/// [`set`] in four words of a line, whose lanes are the lowest bits of `lanes`.
-#[inline]
-#[target_feature(enable = "avx2,bmi1,bmi2")]
-fn set_half<const LANES: usize>(words: &mut [u64], mask: __m256i, lanes: u32) {
-    let chosen = match LANES {
-        8 => {
-            let bits = _mm256_setr_epi64x(1, 2, 4, 8);
-            _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(i64::from(lanes)), bits), bits)
+fn set(line: &mut [u64; LINE], mask: Mask, lanes: &[u64; LINE]) {
+    for (half, mask) in mask.into_iter().enumerate() {
+        let (words, lanes) = (&mut line[4 * half..][..4], &lanes[4 * half..][..4]);
+        // SAFETY: loads and store are of four words.
+        unsafe {
+            let set = _mm256_and_si256(mask, _mm256_loadu_si256(lanes.as_ptr().cast()));
+            let old = _mm256_loadu_si256(words.as_ptr().cast());
+            _mm256_storeu_si256(words.as_mut_ptr().cast(), _mm256_or_si256(old, set));
         }
-        16 => {
-            let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-            _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(lanes as i32), bits), bits)
-        }
-        _ => {
-            let places = _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14);
-            let bits = _mm256_sllv_epi32(_mm256_set1_epi32(0x2_0001), places);
-            _mm256_cmpeq_epi16(_mm256_and_si256(_mm256_set1_epi16(lanes as i16), bits), bits)
-        }
-    };
-    assert!(words.len() == 4);
-    // SAFETY: load and store are of the four words.
-    unsafe {
-        let old = _mm256_loadu_si256(words.as_ptr().cast());
-        _mm256_storeu_si256(words.as_mut_ptr().cast(), _mm256_or_si256(old, _mm256_and_si256(mask, chosen)));
     }
 }
 

@@ -3,22 +3,32 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::kernel::{fetch_ahead, groups, runs_of_keys};
+use super::kernel::{InFlight, READ, blocks, runs_of_keys};
 use super::{LINE, Lines, Phase, SUBLANES, Spot};
-use crate::bits::Address;
 
 type Mask = __m512i;
+
+/// The bits of a sub-lane, twice over: what chooses among them is read to five bits, of which four count.
+static BITS: [u16; 32] = {
+    let (mut bits, mut i) = ([0; 32], 0);
+    while i < 32 {
+        bits[i] = 1 << (i % 16);
+        i += 1;
+    }
+    bits
+};
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2")]
 fn mask(seed: u32) -> Mask {
-    // SAFETY: the load is of the sixteen constants.
-    let constants = unsafe { _mm512_loadu_si512(SUBLANES.as_ptr().cast()) };
+    // SAFETY: the loads are of the sixteen constants and of the 32 bits to choose from.
+    let (constants, bits) =
+        unsafe { (_mm512_loadu_si512(SUBLANES.as_ptr().cast()), _mm512_loadu_si512(BITS.as_ptr().cast())) };
     let products = _mm512_mullo_epi32(_mm512_set1_epi32(seed as i32), constants);
-    let upper = _mm512_srli_epi32::<28>(products);
-    let lower = _mm512_and_si512(_mm512_srli_epi32::<24>(products), _mm512_set1_epi32(15));
-    let upper = _mm512_sllv_epi32(_mm512_set1_epi32(0x1_0000), upper);
-    _mm512_or_si512(upper, _mm512_sllv_epi32(_mm512_set1_epi32(1), lower))
+    let (upper, lower) = (_mm512_srli_epi32::<12>(products), _mm512_srli_epi32::<24>(products));
+    // The halves of both: where the first has a bit that of the second, else that of the third.
+    let places = _mm512_ternarylogic_epi32::<0b1100_1010>(_mm512_set1_epi32(-1 << 16), upper, lower);
+    _mm512_permutexvar_epi16(places, bits)
 }
 
 #[inline]
@@ -46,16 +56,11 @@ fn complete<const LANES: usize>(missing: Mask) -> u32 {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2")]
-fn set<const LANES: usize>(line: &mut [u64; LINE], mask: Mask, lanes: u32) {
-    let mask = match LANES {
-        8 => _mm512_maskz_mov_epi64(lanes as u8, mask),
-        16 => _mm512_maskz_mov_epi32(lanes as u16, mask),
-        _ => _mm512_maskz_mov_epi16(lanes, mask),
-    };
-    // SAFETY: load and store are of the eight words of a line.
+fn set(line: &mut [u64; LINE], mask: Mask, lanes: &[u64; LINE]) {
+    // SAFETY: loads and store are of eight words.
     unsafe {
-        let words = _mm512_loadu_si512(line.as_ptr().cast());
-        _mm512_storeu_si512(line.as_mut_ptr().cast(), _mm512_or_si512(words, mask));
+        let (words, lanes) = (_mm512_loadu_si512(line.as_ptr().cast()), _mm512_loadu_si512(lanes.as_ptr().cast()));
+        _mm512_storeu_si512(line.as_mut_ptr().cast(), _mm512_or_si512(words, _mm512_and_si512(mask, lanes)));
     }
 }
 

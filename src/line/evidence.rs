@@ -24,9 +24,9 @@ const SAMPLE: u64 = 256;
 impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
     /// How many pages have turned after this one.
     #[inline(always)]
-    fn behind(&self, phase: Phase, page: u64) -> u64 {
+    fn behind(&self, phase: Phase, page: u32) -> u64 {
         let behind = phase.turned.wrapping_sub(page);
-        if page > phase.turned { behind.wrapping_add(self.pages) } else { behind }
+        u64::from(if page > phase.turned { behind.wrapping_add(self.pages as u32) } else { behind })
     }
 
     /// Pages of a stretch, as a power of two.
@@ -37,7 +37,7 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
 
     /// The evidence of a key of this page whose bits are in these lanes, a bit each by place.
     #[inline(always)]
-    pub(super) fn says(&self, phase: Phase, page: u64, lanes: u32) -> u128 {
+    pub(super) fn says(&self, phase: Phase, page: u32, lanes: u32) -> u128 {
         let possible = not_ruled_out(self.by_age(phase, page, lanes).into(), self.k, LANES as u32);
         evidence(self.behind(phase, page) >> self.stretch_log2(), possible)
     }
@@ -48,7 +48,7 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
         let stretch = |first: u64| {
             let pages = length.min(self.pages - first);
             let sampled = SAMPLE.div_ceil(Self::RANGE).min(pages);
-            let page = |behind: u64| (phase.turned + self.pages - behind) % self.pages;
+            let page = |behind: u64| (u64::from(phase.turned) + self.pages - behind) % self.pages;
             let sample = (0..sampled).map(|i| page(first + i * pages / sampled));
             let chances = sample.flat_map(|page| self.chances_of(words, phase, page));
             Ring::of_runs(self.k, self.generations_of(clock, first + pages / 2), self.run_rates(chances))

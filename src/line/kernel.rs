@@ -6,36 +6,57 @@
 
 use std::ops::Range;
 
-use super::Lines;
+use super::{LINE, Lines, Spot};
 use crate::bits::Address;
 
-/// Keys in flight, in groups. A line is all that a key touches, so that more of them are needed to hide its latency
-/// than where a key touches many.
+/// Keys in flight. A line is all that a key touches, so that more of them are needed to hide its latency than where a
+/// key touches many.
 const AHEAD: usize = 64;
-const GROUP: usize = 8;
 
-/// A run cut where the groups of its batch begin.
-pub fn groups(run: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    let first = run.start / GROUP * GROUP;
-    (first..run.end).step_by(GROUP).map(move |start| start.max(run.start)..(start + GROUP).min(run.end))
+/// Keys read before their answers are made of what was read, which vector instructions do for several at once.
+pub const READ: usize = 64;
+
+/// The blocks of a run whose keys are read before they are answered.
+pub fn blocks(run: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    run.clone().step_by(READ).map(move |start| start..(start + READ).min(run.end))
 }
 
-/// Before the keys from `start` on of a batch: starts fetching the lines of keys to come, whatever their generation.
-#[inline(always)]
-pub fn fetch_ahead<const LANES: usize, const LINES: usize>(
-    layout: &Lines<LANES, LINES>,
+/// The keys of a run and where their bits are, worked out once: when the lines of a key are fetched, `AHEAD` keys before
+/// it acts. Those of later runs are fetched too, whatever their generation.
+pub struct InFlight<'a, const LANES: usize, const LINES: usize> {
+    layout: &'a Lines<LANES, LINES>,
     address: Address,
-    hashes: &[u64],
-    start: usize,
-) {
-    let coming = match start {
-        0 => 0..AHEAD + GROUP,
-        start if start % GROUP == 0 => start + AHEAD..start + AHEAD + GROUP,
-        _ => return,
-    };
-    let end = coming.end.min(hashes.len());
-    for &hash in hashes.get(coming.start..end).unwrap_or_default() {
-        layout.fetch(address, hash);
+    hashes: &'a [u64],
+    spots: [Spot<LINES>; AHEAD],
+}
+
+impl<'a, const LANES: usize, const LINES: usize> InFlight<'a, LANES, LINES> {
+    /// Before the first key of a run.
+    #[inline(always)]
+    pub fn new(layout: &'a Lines<LANES, LINES>, words: &[u64], hashes: &'a [u64], run: &Range<usize>) -> Self {
+        let address = Address::of(words);
+        if run.start == 0 {
+            hashes.iter().take(AHEAD).for_each(|&hash| layout.fetch(address, hash));
+        }
+        let mut spots = [Spot { page: 0, lines: [0; LINES], seeds: [0; LINES] }; AHEAD];
+        for i in run.clone().take(AHEAD) {
+            spots[i % AHEAD] = layout.spot(hashes[i]);
+        }
+        Self { layout, address, hashes, spots }
+    }
+
+    /// Where the bits of key `i` are, the next of the run.
+    #[inline(always)]
+    pub fn next(&mut self, i: usize) -> Spot<LINES> {
+        let spot = self.spots[i % AHEAD];
+        if let Some(&coming) = self.hashes.get(i + AHEAD) {
+            let coming = self.layout.spot(coming);
+            for line in coming.lines {
+                self.address.fetch(line * LINE);
+            }
+            self.spots[i % AHEAD] = coming;
+        }
+        spot
     }
 }
 
@@ -45,7 +66,7 @@ pub fn fetch_ahead<const LANES: usize, const LINES: usize>(
 /// - `missing(line, mask)`: the bits of the mask that the line does not have,
 /// - `either(a, b)`: the bits of both,
 /// - `complete::<LANES>(missing)`: the lanes where no bit is missing, a bit each,
-/// - `set::<LANES>(line, mask, lanes)`: sets the bits of the mask in those lanes of the line that `lanes` has a bit for.
+/// - `set(line, mask, lanes)`: sets the bits of the mask that `lanes` has too.
 macro_rules! runs_of_keys {
     ($(#[$features:meta])?) => {
         /// Inserts the keys of a run.
@@ -57,13 +78,11 @@ macro_rules! runs_of_keys {
             hashes: &[u64],
             run: Range<usize>,
         ) {
-            let (address, lines) = (Address::of(words), words.as_chunks_mut().0);
-            for group in groups(run) {
-                fetch_ahead(layout, address, hashes, group.start);
-                for &hash in &hashes[group] {
-                    let spot = layout.spot(hash);
-                    write::<LANES, LINES>(lines, &spot, &masks(&spot), layout.written(phase, spot.page));
-                }
+            let (mut coming, lines) = (InFlight::new(layout, words, hashes, &run), words.as_chunks_mut().0);
+            let written = layout.written(phase);
+            for i in run {
+                let spot = coming.next(i);
+                write(lines, &spot, &masks(&spot), &written[phase.behind(spot.page) as usize]);
             }
         }
 
@@ -77,14 +96,30 @@ macro_rules! runs_of_keys {
             run: Range<usize>,
             present: &mut [bool],
         ) {
-            let (address, lines) = (Address::of(words), words.as_chunks().0);
-            for group in groups(run) {
-                fetch_ahead(layout, address, hashes, group.start);
-                for (&hash, present) in hashes[group.clone()].iter().zip(&mut present[group]) {
-                    let spot = layout.spot(hash);
-                    let lanes = read::<LANES, LINES>(lines, &spot, &masks(&spot));
-                    *present = layout.reported(phase, spot.page, lanes);
+            let (mut coming, lines) = (InFlight::new(layout, words, hashes, &run), words.as_chunks().0);
+            for block in blocks(run) {
+                let (mut pages, mut lanes) = ([0; READ], [0; READ]);
+                for (i, (page, lanes)) in block.clone().zip(pages.iter_mut().zip(&mut lanes)) {
+                    let spot = coming.next(i);
+                    (*page, *lanes) = (spot.page, read::<LANES, LINES>(lines, &spot, &masks(&spot)));
                 }
+                report(layout, phase, &pages, &lanes, &mut present[block]);
+            }
+        }
+
+        /// Writes which of the keys are there whose pages and lanes these are. Not inlined, since what it keeps in
+        /// registers would push out what reading them needs there.
+        #[inline(never)]
+        $(#[$features])?
+        fn report<const LANES: usize, const LINES: usize>(
+            layout: &Lines<LANES, LINES>,
+            phase: Phase,
+            pages: &[u32; READ],
+            lanes: &[u32; READ],
+            present: &mut [bool],
+        ) {
+            for (present, (&page, &lanes)) in present.iter_mut().zip(pages.iter().zip(lanes)) {
+                *present = layout.reported(layout.by_age(phase, page, lanes) & layout.kept(phase, page));
             }
         }
 
@@ -97,14 +132,12 @@ macro_rules! runs_of_keys {
             hashes: &[u64],
             evidence: &mut [u128],
         ) {
-            let (address, lines) = (Address::of(words), words.as_chunks().0);
-            for group in groups(0..hashes.len()) {
-                fetch_ahead(layout, address, hashes, group.start);
-                for (&hash, evidence) in hashes[group.clone()].iter().zip(&mut evidence[group]) {
-                    let spot = layout.spot(hash);
-                    let lanes = read::<LANES, LINES>(lines, &spot, &masks(&spot));
-                    *evidence = layout.says(phase, spot.page, lanes);
-                }
+            let run = 0..hashes.len();
+            let (mut coming, lines) = (InFlight::new(layout, words, hashes, &run), words.as_chunks().0);
+            for (i, evidence) in run.zip(evidence) {
+                let spot = coming.next(i);
+                let lanes = read::<LANES, LINES>(lines, &spot, &masks(&spot));
+                *evidence = layout.says(phase, spot.page, lanes);
             }
         }
 
@@ -120,19 +153,16 @@ macro_rules! runs_of_keys {
             refresh: bool,
             seen: &mut [bool],
         ) -> u64 {
-            let (address, lines) = (Address::of(words), words.as_chunks_mut().0);
-            let mut inserted = 0;
-            for group in groups(run) {
-                fetch_ahead(layout, address, hashes, group.start);
-                for (&hash, seen) in hashes[group.clone()].iter().zip(&mut seen[group]) {
-                    let spot = layout.spot(hash);
-                    let masks = masks(&spot);
-                    let lanes = read::<LANES, LINES>(lines, &spot, &masks);
-                    *seen = layout.reported(phase, spot.page, lanes);
-                    if refresh || !*seen {
-                        write::<LANES, LINES>(lines, &spot, &masks, layout.written(phase, spot.page));
-                        inserted += 1;
-                    }
+            let (mut coming, lines) = (InFlight::new(layout, words, hashes, &run), words.as_chunks_mut().0);
+            let (written, mut inserted) = (layout.written(phase), 0);
+            for (i, seen) in run.clone().zip(&mut seen[run]) {
+                let spot = coming.next(i);
+                let masks = masks(&spot);
+                let lanes = read::<LANES, LINES>(lines, &spot, &masks);
+                *seen = layout.reported(layout.by_age(phase, spot.page, lanes));
+                if refresh || !*seen {
+                    write(lines, &spot, &masks, &written[phase.behind(spot.page) as usize]);
+                    inserted += 1;
                 }
             }
             inserted
@@ -164,17 +194,17 @@ macro_rules! runs_of_keys {
             complete::<LANES>(none)
         }
 
-        /// Sets the bits of a key in some lanes of each of its lines.
+        /// Sets the bits of a key in some lanes of each of its lines, the bits of which are given.
         #[inline]
         $(#[$features])?
-        fn write<const LANES: usize, const LINES: usize>(
+        fn write<const LINES: usize>(
             lines: &mut [[u64; LINE]],
             spot: &Spot<LINES>,
             masks: &[Mask; LINES],
-            lanes: u32,
+            lanes: &[u64; LINE],
         ) {
             for t in 0..LINES {
-                set::<LANES>(&mut lines[spot.lines[t]], masks[t], lanes);
+                set(&mut lines[spot.lines[t]], masks[t], lanes);
             }
         }
     };

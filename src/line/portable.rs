@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use super::kernel::{fetch_ahead, groups, runs_of_keys};
+use super::kernel::{InFlight, READ, blocks, runs_of_keys};
 use super::{LINE, Lines, Phase, SUBLANES, Spot};
-use crate::bits::Address;
 
 type Mask = [u64; LINE];
 
@@ -48,12 +47,9 @@ fn complete<const LANES: usize>(missing: Mask) -> u32 {
 }
 
 #[inline]
-fn set<const LANES: usize>(line: &mut [u64; LINE], mask: Mask, lanes: u32) {
-    let mut left = lanes;
-    while left != 0 {
-        let (word, bits) = lane_bits::<LANES>(left.trailing_zeros() as usize);
-        line[word] |= mask[word] & bits;
-        left &= left - 1;
+fn set(line: &mut [u64; LINE], mask: Mask, lanes: &[u64; LINE]) {
+    for i in 0..LINE {
+        line[i] |= mask[i] & lanes[i];
     }
 }
 

@@ -1,6 +1,7 @@
 //! All instruction sets give what the module's text says, bit for bit.
 
 use super::*;
+use crate::bits::ones;
 
 const PAGES: u64 = 5;
 
@@ -83,8 +84,8 @@ fn bits<const LANES: usize, const LINES: usize>(layout: &Lines<LANES, LINES>, ha
     let sublanes = 32 / LANES;
     let mut bits = Vec::new();
     for t in 0..LINES {
-        let within =
-            (spot.lines[t] as u64).checked_sub(spot.page * PAGE_LINES + t as u64 * (PAGE_LINES / LINES as u64));
+        let within = (spot.lines[t] as u64)
+            .checked_sub(u64::from(spot.page) * PAGE_LINES + t as u64 * (PAGE_LINES / LINES as u64));
         assert!(within.unwrap() < PAGE_LINES / LINES as u64, "a line of the key's page, in its range");
         for sublane in lanes.iter().flat_map(|&lane| lane as usize * sublanes..(lane as usize + 1) * sublanes) {
             let product = spot.seeds[t].wrapping_mul(SUBLANES[sublane / 2]);
@@ -103,7 +104,7 @@ fn an_insertion_sets_what_is_defined_and_a_query_asks_for_it() {
             let generation = 3 * i as i64;
             let turned = (generation as u64 % PAGES, generation as u64 / PAGES);
             // A page counts its turns; the lane before the last in the ring is the next to be the newest.
-            let turns = turned.1 + u64::from(layout.spot(hash).page <= turned.0);
+            let turns = turned.1 + u64::from(u64::from(layout.spot(hash).page) <= turned.0);
             let newest = (1 + LANES as u64 * 1000 - turns) % LANES as u64;
             let lanes: Vec<u32> = (0..k).map(|age| (newest as u32 + age) % LANES as u32).collect();
             let mut words = vec![0u64; (PAGES * PAGE_LINES) as usize * LINE];
