@@ -69,6 +69,7 @@ pub mod packed;
 #[cfg(feature = "python")]
 mod python;
 pub mod sizing;
+pub mod threads;
 pub mod words;
 
 pub use error::Error;
