@@ -166,22 +166,3 @@ fn runs_of_lanes_match_as_often_as_a_line_has_them_all() {
     let least = |lanes: i32| 0.5 * 16f64.powi(-4 * lanes) / (PAGES * PAGE_LINES / 2) as f64;
     assert!(rates.eq([1, 2, 3].map(least).into_iter().cycle().take(3 * 16)));
 }
-
-#[test]
-fn parts_have_all_pages_and_all_hashes_once() {
-    for (pages, parts) in [(1, 2), (2, 2), (3, 2), (5, 3), (7, 9), (644, 16), (4099, 5)] {
-        let layout = Lines::<8, 1>::new(pages, 2);
-        let mut words = vec![0; (pages * PAGE_LINES) as usize * LINE];
-        let cut = layout.cut(&mut words, parts);
-        assert_eq!(cut.len() as u64, if pages == 1 { 0 } else { pages.min(parts as u64) });
-        let (mut page, mut hash) = (0, Some(0));
-        for part in &cut {
-            assert_eq!((part.layout.first, Some(*part.hashes.start())), (page, hash));
-            assert_eq!(part.words.len() as u64, (part.layout.end - page) * PAGE_LINES * LINE as u64);
-            let (first, last) = (scale(*part.hashes.start(), pages), scale(*part.hashes.end(), pages));
-            assert_eq!((first, last), (page, part.layout.end - 1));
-            (page, hash) = (part.layout.end, part.hashes.end().checked_add(1));
-        }
-        assert!(cut.is_empty() || (page, hash) == (pages, None));
-    }
-}
