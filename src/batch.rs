@@ -8,9 +8,10 @@
 use std::ops::Range;
 
 use crate::Error;
-use crate::clock::{Clock, Moments};
+use crate::clock::{Clock, Moments, Window};
 use crate::inference::{Likelihood, Question};
 use crate::layout::Layout;
+use crate::threads::{self, Shared};
 use crate::words::Words;
 
 /// Keys in flight. More than 16 to 64 outstanding lines gain nothing; they only evict each other.
@@ -38,6 +39,18 @@ pub trait Engine: Send + Sync {
     /// For each key in order: writes to `seen` whether the filter holds it, then inserts it: always with `refresh`,
     /// without it only when it was not there, so that the age of the first sighting runs on.
     fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error>;
+
+    /// [`insert`](Self::insert), shared by threads as far as the cells can be; all is as if there were one.
+    fn insert_shared(&mut self, keys: &mut Shared<'_>) -> Result<(), Error> {
+        let at = keys.moments();
+        self.insert(keys.hashes(), at)
+    }
+
+    /// [`duplicated`](Self::duplicated), shared by threads as far as the cells can be; all is as if there were one.
+    fn duplicated_shared(&mut self, keys: &mut Shared<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error> {
+        let at = keys.moments();
+        self.duplicated(keys.hashes(), at, refresh, seen)
+    }
 
     /// Takes in all keys of the other, which has the same parameters. On a time clock the one behind is brought to the
     /// generation of the other first; on a count clock both have to be in the same.
@@ -71,24 +84,134 @@ impl Clone for Box<dyn Engine> {
     }
 }
 
+/// The cells that a batch acts on, all of a filter or a part of them, and the clock that ages them meanwhile.
+pub(crate) struct Current<'a, L> {
+    pub layout: L,
+    pub words: &'a mut [u64],
+    pub clock: &'a mut Clock,
+}
+
+/// The keys of a batch that have their cells at hand, in order.
+#[derive(Clone, Copy)]
+pub(crate) struct Chosen<'a> {
+    pub hashes: &'a [u64],
+    /// Where in the batch they stand, unless they are all of it.
+    pub places: Option<&'a [u16]>,
+    /// Keys of the batch.
+    pub len: usize,
+}
+
+impl Chosen<'_> {
+    /// Those of a range of the batch.
+    #[inline(always)]
+    fn within(&self, range: Range<usize>) -> Range<usize> {
+        match self.places {
+            None => range,
+            Some(places) => {
+                let before = |end| places.partition_point(|&place| usize::from(place) < end);
+                before(range.start)..before(range.end)
+            }
+        }
+    }
+}
+
+impl<L: Layout> Current<'_, L> {
+    /// Inserts the keys in order.
+    pub fn insert(&mut self, keys: Chosen<'_>, at: Moments<'_>) {
+        let (mut start, mut phase, mut i) = (0, self.phase(), 0);
+        while i < keys.len {
+            let (mut begun, run) = self.clock.run(at, i, keys.len);
+            if run == 0 {
+                self.clock.turn();
+                begun = 1;
+            }
+            if self.changes(begun) {
+                self.layout.insert_run(self.words, phase, keys.hashes, keys.within(start..i));
+                self.age(begun);
+                start = i;
+            }
+            if start == i {
+                phase = self.phase();
+            }
+            self.clock.count(run as u64);
+            i += run;
+        }
+        self.layout.insert_run(self.words, phase, keys.hashes, keys.within(start..i));
+    }
+
+    /// For each key in order: writes to `seen` whether it was there, then inserts it, always with `refresh`, else only
+    /// when it was not there.
+    pub fn duplicated(&mut self, keys: Chosen<'_>, at: Moments<'_>, refresh: bool, seen: &mut [bool]) {
+        let (mut start, mut phase, mut i) = (0, self.phase(), 0);
+        while i < keys.len {
+            let (begun, run) = self.clock.run(at, i, keys.len);
+            let full = run == 0 && self.layout.turns(self.clock.generation() + 1);
+            if full || self.changes(begun) {
+                self.layout.duplicated_run(self.words, phase, keys.hashes, keys.within(start..i), refresh, seen);
+                self.age(begun);
+                start = i;
+            }
+            if start == i {
+                phase = self.phase();
+            }
+            if full {
+                // Looked up while the old generation is still open; only an insertion opens the next.
+                let key = keys.within(i..i + 1);
+                self.layout.query_run(self.words, phase, keys.hashes, key.clone(), seen);
+                if refresh || !seen[key.clone()].contains(&true) {
+                    self.clock.turn();
+                    self.age(1);
+                    keys.hashes[key].iter().for_each(|&hash| self.layout.insert(self.words, self.phase(), hash));
+                    self.clock.count(1);
+                }
+                i += 1;
+                start = i;
+            } else if run == 0 {
+                self.clock.turn();
+            } else if refresh {
+                self.clock.count(run as u64);
+                i += run;
+            } else {
+                // How many were inserted has to be known before the clock can go on.
+                let own = keys.within(i..i + run);
+                self.clock.count(self.layout.duplicated_run(self.words, phase, keys.hashes, own, false, seen));
+                i += run;
+                start = i;
+            }
+        }
+        self.layout.duplicated_run(self.words, phase, keys.hashes, keys.within(start..i), refresh, seen);
+    }
+
+    /// Whether one of the last `begun` generations changes the cells at hand.
+    fn changes(&self, begun: u64) -> bool {
+        let turns = |later| self.layout.turns(self.clock.generation() - later as i64);
+        begun >= self.layout.generations() || (0..begun).any(turns)
+    }
+
+    fn phase(&self) -> L::Phase {
+        self.layout.phase(self.clock.generation(), 0)
+    }
+
+    fn age(&mut self, begun: u64) {
+        age(self.layout, self.words, self.clock.generation(), begun);
+    }
+}
+
+impl<L: Layout> Aged<L> {
+    fn current(&mut self) -> Result<Current<'_, L>, Error> {
+        Ok(Current { layout: self.layout, words: self.words.to_mut()?, clock: &mut self.clock })
+    }
+}
+
+/// All keys of a batch.
+fn all(hashes: &[u64]) -> Chosen<'_> {
+    Chosen { hashes, places: None, len: hashes.len() }
+}
+
 impl<L: Layout> Engine for Aged<L> {
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
         self.clock.check(at, true)?;
-        let (layout, clock, words) = (self.layout, &mut self.clock, self.words.to_mut()?);
-        let mut i = 0;
-        while i < hashes.len() {
-            let (begun, run) = clock.run(at, i, hashes.len());
-            age(layout, words, clock.generation(), begun);
-            if run == 0 {
-                clock.turn();
-                age(layout, words, clock.generation(), 1);
-                continue;
-            }
-            let phase = layout.phase(clock.generation(), 0);
-            layout.insert_run(words, phase, hashes, i..i + run);
-            clock.count(run as u64);
-            i += run;
-        }
+        self.current()?.insert(all(hashes), at);
         Ok(())
     }
 
@@ -107,27 +230,31 @@ impl<L: Layout> Engine for Aged<L> {
 
     fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error> {
         self.clock.check(at, true)?;
-        let (layout, clock, words) = (self.layout, &mut self.clock, self.words.to_mut()?);
-        let mut i = 0;
-        while i < hashes.len() {
-            let (begun, run) = clock.run(at, i, hashes.len());
-            age(layout, words, clock.generation(), begun);
-            let phase = layout.phase(clock.generation(), 0);
-            if run == 0 {
-                // Looked up while the old generation is still open; only an insertion opens the next.
-                layout.query_run(words, phase, hashes, i..i + 1, seen);
-                if refresh || !seen[i] {
-                    clock.turn();
-                    age(layout, words, clock.generation(), 1);
-                    layout.insert(words, layout.phase(clock.generation(), 0), hashes[i]);
-                    clock.count(1);
-                }
-                i += 1;
-                continue;
-            }
-            clock.count(layout.duplicated_run(words, phase, hashes, i..i + run, refresh, seen));
-            i += run;
+        self.current()?.duplicated(all(hashes), at, refresh, seen);
+        Ok(())
+    }
+
+    fn insert_shared(&mut self, keys: &mut Shared<'_>) -> Result<(), Error> {
+        self.clock.check(keys.moments(), true)?;
+        let parts = self.layout.cut(self.words.to_mut()?, keys.parts());
+        if parts.is_empty() {
+            let at = keys.moments();
+            return self.insert(keys.hashes(), at);
         }
+        self.clock = threads::insert(parts, self.clock, keys);
+        Ok(())
+    }
+
+    fn duplicated_shared(&mut self, keys: &mut Shared<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error> {
+        self.clock.check(keys.moments(), true)?;
+        // Without `refresh` the generation of a key depends on the answers to all before it, if insertions count.
+        let by_place = refresh || matches!(self.clock.window(), Window::Time { .. });
+        let parts = self.layout.cut(self.words.to_mut()?, if by_place { keys.parts() } else { 1 });
+        if parts.is_empty() {
+            let at = keys.moments();
+            return self.duplicated(keys.hashes(), at, refresh, seen);
+        }
+        self.clock = threads::duplicated(parts, self.clock, keys, refresh, seen);
         Ok(())
     }
 

@@ -1,12 +1,22 @@
 //! What the engine asks of a filter's cells.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use crate::Error;
 use crate::batch::in_flight;
 use crate::bits::Address;
 use crate::clock::Clock;
 use crate::inference::{Likelihood, Question};
+
+/// Cells of a filter and a layout of them alone: all that the keys have whose hashes lie in a range.
+pub struct Part<'a, L> {
+    /// As that of the whole, but for keys of this part only, and with these words only.
+    pub layout: L,
+    /// Its words.
+    pub words: &'a mut [u64],
+    /// The hashes of its keys.
+    pub hashes: RangeInclusive<u64>,
+}
 
 /// Where the bits of a key lie in the words of a filter, and what a new generation does to them.
 ///
@@ -91,8 +101,22 @@ pub trait Layout: Copy + Send + Sync + 'static {
         inserted
     }
 
+    /// Whether it makes a difference to the cells that `generation` opens.
+    #[inline(always)]
+    fn turns(&self, generation: i64) -> bool {
+        let _ = generation;
+        true
+    }
+
     /// Clears the cells that `generation` will write first, just before it opens.
     fn open(&self, words: &mut [u64], generation: i64);
+
+    /// Cuts the cells into at most `parts`, 2 or more, so that threads can work side by side, if it can be done: the
+    /// cells of a key must lie together, by its hash.
+    fn cut<'a>(&self, words: &'a mut [u64], parts: usize) -> Vec<Part<'a, Self>> {
+        let _ = (words, parts);
+        Vec::new()
+    }
 
     /// Share of the bits set in each part that ages as one, the newest first.
     fn fill(&self, words: &[u64], phase: Self::Phase) -> Vec<f64>;

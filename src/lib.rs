@@ -70,6 +70,7 @@ pub mod packed;
 mod python;
 pub mod sizing;
 pub mod slice;
+pub mod threads;
 pub mod words;
 
 pub use error::Error;

@@ -252,3 +252,22 @@ def test_an_empty_batch_and_an_empty_filter(filled):
     assert filled.age_probability([], 0.1, [0, 1, 2]).shape == (0, 2)
     for make in FILTERS.values():
         assert make().posterior([1, 2], [0.5, 1.0]).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_threads_answer_as_one(filled, threads):
+    keys = np.random.default_rng(threads).integers(0, 6000, 20_001)
+    each = Prior().probability(keys)
+    calls = [
+        lambda **shared: filled.posterior(keys, 1e-4, 700, **shared),
+        lambda **shared: filled.posterior(keys, each, **shared),
+        lambda **shared: filled.decide(keys, each, 3.0, 1 + keys / 1000, **shared),
+        lambda **shared: filled.age(keys, each, "expected", finite=True, **shared),
+        lambda **shared: filled.age_probability(keys, each, [0, 300, 2000], **shared),
+    ]
+    for call in calls:
+        alone = call()
+        assert len(np.unique(alone)) > 1, "an answer in the wrong place would be wrong"
+        np.testing.assert_array_equal(call(threads=threads), alone)
+    with pytest.raises(ValueError, match="threads must be at least 1"):
+        filled.posterior(keys, 0.1, threads=0)

@@ -1,5 +1,6 @@
 """How the cost of a key grows with the window, the batch and the error asked for, and shrinks with threads."""
 
+from collections import defaultdict
 from statistics import median
 from time import perf_counter
 
@@ -16,6 +17,8 @@ RATES = (0.1, 0.01, 0.001, 0.0001)
 BATCHES = (1, 10, 100, 1_000, 10_000, 100_000)
 # Calls of one size of batch, at most.
 CALLS = 20_000
+# Keys that threads share in one call.
+SHARED = 2_000_000
 
 
 def some(window: int, fpr: float) -> dict[str, Make]:
@@ -92,16 +95,32 @@ def single(window: int, fpr: float, rounds: int) -> dict[str, float]:
     return {name: median(each) for name, each in times.items()}
 
 
-def with_threads(window: int, fpr: float, rounds: int, threads: int) -> str:
-    """How many times as fast a query is on several threads."""
-    random = np.random.default_rng(SEED)
-    made = lately.AgePartitionedBloomFilter(window, fpr, layout="line")
-    made.insert(random.integers(0, 2**63, 2 * window))
-    asked = random.integers(0, 2**63, 8_000_000)
-    times: dict[int, list[float]] = {1: [], threads: []}
-    for _ in range(rounds):
-        for count, each in times.items():
-            start = perf_counter()
-            made.query(asked, threads=count)
-            each.append(perf_counter() - start)
-    return ratio(times[1], times[threads])
+def with_threads(window: int, fpr: float, rounds: int, threads: int) -> dict[str, str]:
+    """How many times as fast each call that several threads share is on them, for integers and for URLs in Arrow."""
+    return {
+        f"{name} of {spoken}": found
+        for kind, spoken in (("int64", "integers"), ("url", "URLs in Arrow"))
+        for name, found in shared(Stream(kind, window, SHARED, rounds), fpr, threads).items()
+    }
+
+
+def shared(stream: Stream, fpr: float, threads: int) -> dict[str, str]:
+    """The same for one stream: a filter for one thread and a filter for all of them see the same keys."""
+    made = {count: lately.AgePartitionedBloomFilter(stream.window, fpr, layout="line") for count in (1, threads)}
+    for each in made.values():
+        each.insert(stream.filling)
+    prior = 1 / stream.window
+    calls = {
+        "query": lambda one, now, count: one.query(now.asked, threads=count),
+        "posterior": lambda one, now, count: one.posterior(now.asked, prior, threads=count),
+        "duplicated": lambda one, now, count: one.duplicated(now.events, threads=count),
+        "insert": lambda one, now, count: one.insert(now.fresh, threads=count),
+    }
+    times: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for now in tqdm(stream.rounds, desc=f"{threads} threads, {stream.kind}", unit="round"):
+        for name, call in calls.items():
+            for count, one in made.items():
+                start = perf_counter()
+                call(one, now, count)
+                times[name, count].append(perf_counter() - start)
+    return {name: ratio(times[name, 1], times[name, threads]) for name in calls}

@@ -1,6 +1,7 @@
 """The filters of this package, as they are raced, and what all structures have in common."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -90,14 +91,16 @@ class Bloom(Structure):
 
 
 def layouts(window: int, fpr: float) -> dict[str, Make]:
-    """Make both families that have several layouts, in each."""
+    """Make both families that have several layouts, in each of their own."""
     families = {"age-partitioned": lately.AgePartitionedBloomFilter, "guarded epochs": lately.GuardedEpochBloomFilter}
     ways = {"line": {"layout": "line"}, "blocks of 512": {"block_bits": 512}, "blocks of 64": {"block_bits": 64}}
-    return {
+    makes = {
         f"{family}, {way}": lambda kind=kind, asked=asked: Ours(kind(window, fpr, **asked))
         for family, kind in families.items()
         for way, asked in (ways | {"plain": {}}).items()
     }
+    transposed = partial(lately.GuardedEpochBloomFilter, window, fpr, layout="transposed")
+    return makes | {"guarded epochs, transposed": lambda: Ours(transposed())}
 
 
 def others(window: int, fpr: float, length: int) -> dict[str, Make]:

@@ -21,6 +21,7 @@ def duplicated(
     refresh: bool = True,
     seed: int = 0,
     filter: type[Filter] | Choice | None = None,
+    threads: int = 1,
 ) -> NDArray[np.bool_]:
     """Tell for each key in order whether it was seen lately.
 
@@ -49,6 +50,9 @@ def duplicated(
         one that is made has a `duplicated` of its own. The default is `AgePartitionedBloomFilter` in lines, the
         fastest. Of the families, `StableBloomFilter` may miss keys, and `FingerprintBuffer` takes a time per
         key that grows with the window. In `TimeLimitedBloomFilter` `fpr` holds for a steady rate of keys.
+    threads : int, default 1
+        How many threads share the column; the answers are the same. The default filter gains most by it: see
+        `Filter.duplicated`.
 
     Returns
     -------
@@ -86,12 +90,12 @@ def duplicated(
             raise TypeError("a window of time needs at: when each key was seen")
         # More than the whole column need not be remembered.
         made = make(min(window, max(len(keys), 1)), fpr=fpr, seed=seed)
-        return made.duplicated(keys, refresh=refresh)
+        return made.duplicated(keys, refresh=refresh, threads=threads)
     moments = np.asarray(_time.moments(at))
     if moments.ndim == 0:
         moments = np.repeat(moments, len(keys))
     made = _planned_for(moments, make, _time.span(window, "window"), fpr=fpr, seed=seed)
-    return made.duplicated(keys, at=at, refresh=refresh)
+    return made.duplicated(keys, at=at, refresh=refresh, threads=threads)
 
 
 def _family(filter: object) -> Family:

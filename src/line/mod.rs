@@ -36,6 +36,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 
+use std::mem;
 use std::ops::Range;
 
 use crate::Error;
@@ -43,7 +44,7 @@ use crate::batch::{Aged, Engine};
 use crate::bits::{Address, odd_constants, scale};
 use crate::clock::Clock;
 use crate::inference::{Likelihood, Question};
-use crate::layout::Layout;
+use crate::layout::{Layout, Part};
 use crate::sizing::line::{MAX_K, PAGE_LINES, SUBLANE_BITS, Shape};
 use crate::sizing::runs;
 use crate::words::Words;
@@ -69,6 +70,9 @@ static SUBLANES: [u32; 16] = {
 #[derive(Clone, Copy)]
 pub struct Lines<const LANES: usize, const LINES: usize> {
     pages: u64,
+    /// The first page of those at hand, and the first beyond: all, but in a part of them.
+    first: u64,
+    end: u64,
     /// Lanes written.
     k: u32,
     instructions: Instructions,
@@ -144,7 +148,7 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
     const RANGE: u64 = PAGE_LINES / LINES as u64;
 
     fn new(pages: u64, k: u32) -> Self {
-        Self { pages, k, instructions: Instructions::best() }
+        Self { pages, first: 0, end: pages, k, instructions: Instructions::best() }
     }
 
     #[inline(always)]
@@ -154,7 +158,7 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
         for (t, constant) in CHOICES.into_iter().enumerate().take(LINES) {
             let choice = hash.wrapping_mul(constant);
             let line = (u64::from(choice as u32) * Self::RANGE) >> 32;
-            spot.lines[t] = (page * PAGE_LINES + t as u64 * Self::RANGE + line) as usize;
+            spot.lines[t] = ((page - self.first) * PAGE_LINES + t as u64 * Self::RANGE + line) as usize;
             spot.seeds[t] = (choice >> 32) as u32;
         }
         spot
@@ -388,19 +392,53 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
         }
     }
 
-    /// Turns one page.
+    /// Turns one page, if its words are at hand.
     fn open(&self, words: &mut [u64], generation: i64) {
         let phase = self.phase(generation, 0);
         let (word, bits) = portable::lane_bits::<LANES>(phase.newest as usize);
-        let first = phase.turned as usize * PAGE_LINES as usize;
+        let turned = u64::from(phase.turned);
+        if !(self.first..self.end).contains(&turned) {
+            return;
+        }
+        let first = ((turned - self.first) * PAGE_LINES) as usize;
         for line in &mut words.as_chunks_mut::<LINE>().0[first..first + PAGE_LINES as usize] {
             line[word] &= !bits;
         }
-        // The next is fetched meanwhile, so that its turn does not wait for memory.
-        let (address, next) = (Address::of(words), u64::from(phase.turned + 1) % self.pages);
-        for line in next * PAGE_LINES..(next + 1) * PAGE_LINES {
-            address.fetch(line as usize * LINE);
+        // The next is fetched meanwhile, so that its turn does not wait for memory; after the last, the first.
+        let next = if turned + 1 == self.end { 0 } else { first + PAGE_LINES as usize };
+        let address = Address::of(words);
+        for line in next..next + PAGE_LINES as usize {
+            address.fetch(line * LINE);
         }
+    }
+
+    /// Whether the page that turns is at hand.
+    #[inline(always)]
+    fn turns(&self, generation: i64) -> bool {
+        let whole = self.end - self.first == self.pages;
+        whole || (self.first..self.end).contains(&(generation.rem_euclid(self.pages as i64) as u64))
+    }
+
+    /// Into ranges of pages.
+    fn cut<'a>(&self, mut words: &'a mut [u64], parts: usize) -> Vec<Part<'a, Self>> {
+        let parts = self.pages.min(parts as u64);
+        if parts < 2 {
+            return Vec::new();
+        }
+        let first = |part: u64| (u128::from(part) * u128::from(self.pages) / u128::from(parts)) as u64;
+        // The least hash that `scale` puts into a page: one more than the greatest, where there is no such page.
+        let least = |page: u64| (u128::from(page) << 64).div_ceil(u128::from(self.pages));
+        let part = |part| {
+            let (begin, end) = (first(part), first(part + 1));
+            let (own, rest) = mem::take(&mut words).split_at_mut(((end - begin) * PAGE_LINES) as usize * LINE);
+            words = rest;
+            Part {
+                layout: Self { first: begin, end, ..*self },
+                words: own,
+                hashes: least(begin) as u64..=(least(end) - 1) as u64,
+            }
+        };
+        (0..parts).map(part).collect()
     }
 
     fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {

@@ -26,7 +26,7 @@ fn everything<const LANES: usize, const LINES: usize>(
     k: u32,
     instructions: Instructions,
 ) -> (Vec<u64>, Vec<bool>, Vec<u128>) {
-    let layout = Lines::<LANES, LINES> { pages: PAGES, k, instructions };
+    let layout = Lines::<LANES, LINES> { instructions, ..Lines::new(PAGES, k) };
     let hashes = hashes(900);
     let mut words = vec![0; (PAGES * PAGE_LINES) as usize * LINE];
     let (mut answers, mut evidence) = (Vec::new(), Vec::new());

@@ -1,9 +1,6 @@
 //! A batch of keys on its way through a filter: hashed block by block where it is used, with an eye on signals.
 
 use std::ops::Range;
-use std::panic::resume_unwind;
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use pyo3::prelude::*;
 
@@ -11,9 +8,13 @@ use super::times::OwnedMoments;
 use crate::Error;
 use crate::clock::Moments;
 use crate::key::Keys;
+use crate::threads::{Shared, share};
 
 /// Keys hashed at a time: their hashes take 32 KiB, two thirds of a first-level cache.
 const BLOCK: usize = 4096;
+/// Keys that threads hash before they act in order: their hashes take 2 MiB, and it takes threads a hundred times as
+/// long as to begin.
+const STRETCH: usize = 1 << 18;
 /// Keys between two looks at signals, so that Ctrl-C works: some 20 ms.
 const PATIENCE: usize = 1 << 20;
 
@@ -37,6 +38,27 @@ impl Batch {
         let begin = || ();
         self.run_with(py, threads, 1, begin, |(), hashes, keys, answers| {
             act(hashes, self.moments.borrow().slice(keys), answers)
+        })
+    }
+
+    /// [`run`](Self::run) for what has to be done in order, as if by one thread: `act` is called with a stretch of the
+    /// keys at a time and the place for the answers.
+    pub fn run_in_order<T: Clone + Default + Send>(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        act: impl Fn(&mut Shared<'_>, &mut [T]) -> Result<(), Error> + Sync,
+    ) -> PyResult<Vec<T>> {
+        py.detach(|| {
+            let mut answers = vec![T::default(); self.keys.len()];
+            let mut shared = Shared::new(threads, &self.keys, self.moments.borrow());
+            for (start, answers) in (0..).step_by(STRETCH).zip(answers.chunks_mut(STRETCH)) {
+                if start > 0 {
+                    Python::attach(|py| py.check_signals())?;
+                }
+                act(shared.stretch(start..start + answers.len()), answers)?;
+            }
+            Ok(answers)
         })
     }
 
@@ -75,27 +97,12 @@ impl Batch {
         begin: &(impl Fn() -> S + Sync),
         act: &(impl Fn(&mut S, &[u64], Range<usize>, &mut [T]) -> Result<(), Error> + Sync),
     ) -> Result<(), Error> {
-        let threads = threads.min(answers.len().div_ceil(BLOCK * width));
-        let blocks = Mutex::new((start..).step_by(BLOCK).zip(answers.chunks_mut(BLOCK * width)));
-        let next = || blocks.lock().unwrap_or_else(PoisonError::into_inner).next();
-        let work = || {
-            let (mut own, mut hashes) = (begin(), [0; BLOCK]);
-            while let Some((start, answers)) = next() {
-                let hashes = &mut hashes[..answers.len() / width];
-                self.keys.fill(start, hashes);
-                act(&mut own, hashes, start..start + hashes.len(), answers)?;
-            }
-            Ok(())
-        };
-        thread::scope(|scope| {
-            // Where a thread cannot be had, the others do its work.
-            let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
-            let helpers: Vec<_> = (1..threads).map_while(spawn).collect();
-            let done = work();
-            helpers
-                .into_iter()
-                .map(|helper| helper.join().unwrap_or_else(|panic| resume_unwind(panic)))
-                .fold(done, Result::and)
+        let blocks = (start..).step_by(BLOCK).zip(answers.chunks_mut(BLOCK * width));
+        let begin = || (begin(), [0; BLOCK]);
+        share(threads, blocks, begin, |(own, hashes), (start, answers)| {
+            let hashes = &mut hashes[..answers.len() / width];
+            self.keys.fill(start, hashes);
+            act(own, hashes, start..start + hashes.len(), answers)
         })
     }
 }

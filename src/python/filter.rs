@@ -3,7 +3,6 @@
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyTuple};
 
@@ -12,12 +11,13 @@ use super::errors::file_error;
 use super::keys::{hash_key, read_keys};
 use super::saving::Cells;
 use super::times::OwnedMoments;
-use super::whole::Whole;
+use super::whole::Threads;
 use super::wrap;
 use crate::clock::{Clock, Moments, Window};
 use crate::filter;
 use crate::format;
 use crate::key::KeyHasher;
+use crate::threads::Shared;
 use crate::words::Words;
 
 /// What every filter does. Not constructed itself: take one of its subclasses.
@@ -142,13 +142,18 @@ impl Filter {
     /// at : time or n times, optional
     ///     When they were seen, for a window of time: numbers are Unix seconds, or datetimes. The default is now.
     ///     Times may step back by at most `lateness`; a late key is taken as of the latest time seen.
+    /// threads : int, default 1
+    ///     How many threads share the batch; the filter is the same afterwards, bit for bit. All of them hash. In the
+    ///     line layout they insert side by side, each into pages of its own; into any other layout one of them does.
+    ///     Keys that are Python objects are hashed by one.
     ///
     /// Raises
     /// ------
     /// TypeError
     ///     If a key is of a type that has no canonical form; the message names it. Nothing was inserted then.
     /// ValueError
-    ///     If `at` is missing a time, steps back too far, or does not fit `keys`. Nothing was inserted then.
+    ///     If `at` is missing a time, steps back too far, or does not fit `keys`, or if `threads` is less than 1. Nothing
+    ///     was inserted then.
     ///
     /// Notes
     /// -----
@@ -160,10 +165,21 @@ impl Filter {
     /// >>> f.insert(["a", "b"])
     /// >>> f.inserted
     /// 2
-    #[pyo3(signature = (keys, *, at=None))]
-    fn insert(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let insert = |hashes: &[u64], at: Moments<'_>, _: &mut [()]| self.write().engine_mut().insert(hashes, at);
-        self.batch(py, keys, at, true)?.run(py, 1, insert)?;
+    #[pyo3(signature = (keys, *, at=None, threads=Threads::default()),
+        text_signature = "($self, keys, *, at=None, threads=1)")]
+    fn insert(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        at: Option<&Bound<'_, PyAny>>,
+        threads: Threads,
+    ) -> PyResult<()> {
+        let batch = self.batch(py, keys, at, true)?;
+        if threads.0 > 1 {
+            batch.run_in_order(py, threads.0, |keys, _: &mut [()]| self.write().engine_mut().insert_shared(keys))?;
+        } else {
+            batch.run(py, 1, |hashes, at, _: &mut [()]| self.write().engine_mut().insert(hashes, at))?;
+        }
         Ok(())
     }
 
@@ -189,7 +205,7 @@ impl Filter {
     /// Raises
     /// ------
     /// TypeError, ValueError
-    ///     As `insert`, or if `threads` is less than 1.
+    ///     As `insert`.
     ///
     /// Examples
     /// --------
@@ -197,22 +213,18 @@ impl Filter {
     /// >>> f.insert(["a", "b"])
     /// >>> f.query(["a", "b", "c"])
     /// array([ True,  True, False])
-    #[pyo3(signature = (keys, *, at=None, threads=Whole::new(1)),
+    #[pyo3(signature = (keys, *, at=None, threads=Threads::default()),
         text_signature = "($self, keys, *, at=None, threads=1)")]
     fn query<'py>(
         &self,
         py: Python<'py>,
         keys: &Bound<'_, PyAny>,
         at: Option<&Bound<'_, PyAny>>,
-        threads: Whole,
+        threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let threads = match threads.within("threads")? {
-            0 => return Err(PyValueError::new_err("threads must be at least 1, got 0")),
-            threads => threads,
-        };
         let query =
             |hashes: &[u64], at: Moments<'_>, present: &mut [bool]| self.read().engine().query(hashes, at, present);
-        Ok(self.batch(py, keys, at, false)?.run(py, threads, query)?.into_pyarray(py))
+        Ok(self.batch(py, keys, at, false)?.run(py, threads.0, query)?.into_pyarray(py))
     }
 
     /// Tell for each key in order whether it was there, then insert it.
@@ -228,6 +240,9 @@ impl Filter {
     ///     is not inserted and leaves the first sighting's window running, so that a key comes through again once it
     ///     was *delivered* longer ago than the window (paper 4, definition 4). A key taken for a duplicate by mistake
     ///     is then not remembered: it may come through later although it was seen within the window.
+    /// threads : int, default 1
+    ///     How many threads share the batch, as in `insert`; the answers are the same. With ``refresh=False`` and a
+    ///     window of insertions they share the hashing only: which keys count as insertions is known one by one.
     ///
     /// Returns
     /// -------
@@ -244,18 +259,29 @@ impl Filter {
     /// >>> f = lately.AgePartitionedBloomFilter(window=1000, fpr=0.001)
     /// >>> f.duplicated(["a", "b", "a"])
     /// array([False, False,  True])
-    #[pyo3(signature = (keys, *, at=None, refresh=true))]
+    #[pyo3(signature = (keys, *, at=None, refresh=true, threads=Threads::default()),
+        text_signature = "($self, keys, *, at=None, refresh=True, threads=1)")]
     fn duplicated<'py>(
         &self,
         py: Python<'py>,
         keys: &Bound<'_, PyAny>,
         at: Option<&Bound<'_, PyAny>>,
         refresh: bool,
+        threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let duplicated = |hashes: &[u64], at: Moments<'_>, seen: &mut [bool]| {
-            self.write().engine_mut().duplicated(hashes, at, refresh, seen)
+        let batch = self.batch(py, keys, at, true)?;
+        let seen = if threads.0 > 1 {
+            let engine = |keys: &mut Shared<'_>, seen: &mut [bool]| {
+                self.write().engine_mut().duplicated_shared(keys, refresh, seen)
+            };
+            batch.run_in_order(py, threads.0, engine)?
+        } else {
+            let duplicated = |hashes: &[u64], at: Moments<'_>, seen: &mut [bool]| {
+                self.write().engine_mut().duplicated(hashes, at, refresh, seen)
+            };
+            batch.run(py, 1, duplicated)?
         };
-        Ok(self.batch(py, keys, at, true)?.run(py, 1, duplicated)?.into_pyarray(py))
+        Ok(seen.into_pyarray(py))
     }
 
     /// Insert one key.

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 
 use super::filter::Filter;
 use super::times;
+use super::whole::Threads;
 use crate::Error;
 use crate::batch::Engine;
 use crate::clock::{Moments, Window};
@@ -136,6 +137,7 @@ impl Filter {
         (keys, at): (&Bound<'_, PyAny>, Option<&Bound<'_, PyAny>>),
         prior_given: &Bound<'_, PyAny>,
         (ages, width): (&[f64], usize),
+        threads: Threads,
         act: impl Fn(&Inference<'_>, &mut Memo, &[u64], Moments<'_>, PerKey<'_>, &mut [T]) -> Result<(), Error> + Sync,
     ) -> PyResult<Vec<T>> {
         let py = keys.py();
@@ -146,7 +148,7 @@ impl Filter {
         let batch = self.batch(py, keys, at, false)?;
         prior.check_len(batch.keys.len())?;
         let memo = || Memo::new(batch.keys.len());
-        batch.run_with(py, 1, width, memo, |memo, hashes, keys, answers| {
+        batch.run_with(py, threads.0, width, memo, |memo, hashes, keys, answers| {
             let at = batch.moments.borrow().slice(keys.clone());
             act(&inference, memo, hashes, at, numbers.slice(keys), answers)
         })
@@ -185,6 +187,8 @@ impl Filter {
     ///     Any other window to ask for, in insertions or a span of time; the default is the filter's own.
     /// at : time or n times, optional
     ///     When to ask for, for a window of time. The default is now.
+    /// threads : int, default 1
+    ///     How many threads share the batch, as in `query`; the answers are the same, bit for bit.
     ///
     /// Returns
     /// -------
@@ -211,7 +215,8 @@ impl Filter {
     /// >>> f.insert(range(5000))
     /// >>> f.posterior([4999, 4500, 7, -1], prior=1e-5, window=500).round(2)
     /// array([1.  , 0.25, 0.  , 0.  ])
-    #[pyo3(signature = (keys, prior, window=None, *, at=None))]
+    #[pyo3(signature = (keys, prior, window=None, *, at=None, threads=Threads::default()),
+        text_signature = "($self, keys, prior, window=None, *, at=None, threads=1)")]
     fn posterior<'py>(
         &self,
         py: Python<'py>,
@@ -219,10 +224,11 @@ impl Filter {
         prior: &Bound<'py, PyAny>,
         window: Option<&Bound<'py, PyAny>>,
         at: Option<&Bound<'py, PyAny>>,
+        threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let window = self.asked_window(window, self.own_window(py))?;
         let posteriors =
-            self.ask((keys, at), prior, (&[window], 1), |inference, memo, hashes, at, prior, posteriors| {
+            self.ask((keys, at), prior, (&[window], 1), threads, |inference, memo, hashes, at, prior, posteriors| {
                 inference.posterior(hashes, at, prior, window, memo, posteriors)
             })?;
         Ok(posteriors.into_pyarray(py))
@@ -232,7 +238,7 @@ impl Filter {
     ///
     /// Parameters
     /// ----------
-    /// keys, prior, window, at
+    /// keys, prior, window, at, threads
     ///     As in `posterior`.
     /// false_positive, false_negative : float or ndarray of float64, shape (n,), default 1.0
     ///     What it costs to report a key that was not inserted within the window, and to miss one that was.
@@ -253,8 +259,10 @@ impl Filter {
     /// >>> f.insert(range(5000))
     /// >>> f.decide([4999, -1], prior=1e-5, false_positive=5.0)
     /// array([ True, False])
-    #[pyo3(signature = (keys, prior, false_positive=None, false_negative=None, *, window=None, at=None),
-           text_signature = "($self, keys, prior, false_positive=1.0, false_negative=1.0, *, window=None, at=None)")]
+    #[pyo3(signature = (keys, prior, false_positive=None, false_negative=None, *, window=None, at=None,
+            threads=Threads::default()),
+        text_signature = "($self, keys, prior, false_positive=1.0, false_negative=1.0, *, window=None, at=None, \
+            threads=1)")]
     #[expect(clippy::too_many_arguments, reason = "the parameters of a Python method")]
     fn decide<'py>(
         &self,
@@ -265,13 +273,14 @@ impl Filter {
         false_negative: Option<&Bound<'py, PyAny>>,
         window: Option<&Bound<'py, PyAny>>,
         at: Option<&Bound<'py, PyAny>>,
+        threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let penalty = |name, value: Option<&Bound<'py, PyAny>>| match value {
             Some(value) => Numbers::penalty(name, value),
             None => Ok(Numbers { name, numbers: Held::All(1.0) }),
         };
         let costs = [penalty("false_positive", false_positive)?, penalty("false_negative", false_negative)?];
-        let posteriors = self.posterior(py, keys, prior, window, at)?.readonly();
+        let posteriors = self.posterior(py, keys, prior, window, at, threads)?.readonly();
         let posteriors = posteriors.as_slice()?;
         costs.iter().try_for_each(|cost| cost.check_len(posteriors.len()))?;
         let [false_positive, false_negative] = [costs[0].borrow()?, costs[1].borrow()?];
@@ -284,7 +293,7 @@ impl Filter {
     ///
     /// Parameters
     /// ----------
-    /// keys, prior, at
+    /// keys, prior, at, threads
     ///     As in `posterior`.
     /// kind : {"most_likely", "expected"}
     ///     The age of greatest probability, on a clock of time of greatest density; or the mean age. Both of a key that
@@ -309,7 +318,9 @@ impl Filter {
     /// >>> f.insert(range(5000))
     /// >>> f.age([4999, 4400, -1], prior=1e-5)
     /// array([   0.,  560., 1004.])
-    #[pyo3(signature = (keys, prior, kind="most_likely", *, finite=false, at=None))]
+    #[pyo3(signature = (keys, prior, kind="most_likely", *, finite=false, at=None, threads=Threads::default()),
+        text_signature = "($self, keys, prior, kind='most_likely', *, finite=False, at=None, threads=1)")]
+    #[expect(clippy::too_many_arguments, reason = "the parameters of a Python method")]
     fn age<'py>(
         &self,
         py: Python<'py>,
@@ -318,6 +329,7 @@ impl Filter {
         kind: &str,
         finite: bool,
         at: Option<&Bound<'py, PyAny>>,
+        threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let age: fn(&Posterior<'_>) -> f64 = match kind {
             "most_likely" => |posterior| posterior.most_likely(),
@@ -325,7 +337,7 @@ impl Filter {
             _ => return Err(PyValueError::new_err(format!("kind must be 'most_likely' or 'expected', got '{kind}'"))),
         };
         let own = self.own_window(py);
-        let ages = self.ask((keys, at), prior, (&[], 1), |inference, _, hashes, at, prior, ages| {
+        let ages = self.ask((keys, at), prior, (&[], 1), threads, |inference, _, hashes, at, prior, ages| {
             let end = ages_end(finite, inference, own)?;
             inference.each(hashes, at, prior, end, |key, posterior| ages[key] = age(posterior))
         })?;
@@ -336,7 +348,7 @@ impl Filter {
     ///
     /// Parameters
     /// ----------
-    /// keys, prior, at
+    /// keys, prior, at, threads
     ///     As in `posterior`.
     /// edges : array-like of float, shape (m + 1,)
     ///     Increasing ages, in insertions or seconds: bin j holds the ages in [edges[j], edges[j + 1]). The last may be
@@ -362,7 +374,9 @@ impl Filter {
     /// >>> f.age_probability([4999, 4400], prior=1e-5, edges=[0, 500, 1000]).round(2)
     /// array([[1.  , 0.  ],
     ///        [0.  , 0.53]])
-    #[pyo3(signature = (keys, prior, edges, *, finite=false, at=None))]
+    #[pyo3(signature = (keys, prior, edges, *, finite=false, at=None, threads=Threads::default()),
+        text_signature = "($self, keys, prior, edges, *, finite=False, at=None, threads=1)")]
+    #[expect(clippy::too_many_arguments, reason = "the parameters of a Python method")]
     fn age_probability<'py>(
         &self,
         py: Python<'py>,
@@ -371,20 +385,22 @@ impl Filter {
         edges: &Bound<'py, PyAny>,
         finite: bool,
         at: Option<&Bound<'py, PyAny>>,
+        threads: Threads,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let own = self.own_window(py);
         let edges = read_edges(edges, own)?;
         let bins = edges.len() - 1;
-        let shares = self.ask((keys, at), prior, (&edges, bins), |inference, _, hashes, at, prior, shares| {
-            let end = ages_end(finite, inference, own)?;
-            inference.each(hashes, at, prior, end, |key, posterior| {
-                let mut below = posterior.within(edges[0]);
-                for (share, &edge) in shares[key * bins..][..bins].iter_mut().zip(&edges[1..]) {
-                    let up_to = posterior.within(edge);
-                    (*share, below) = ((up_to - below).max(0.0), up_to);
-                }
-            })
-        })?;
+        let shares =
+            self.ask((keys, at), prior, (&edges, bins), threads, |inference, _, hashes, at, prior, shares| {
+                let end = ages_end(finite, inference, own)?;
+                inference.each(hashes, at, prior, end, |key, posterior| {
+                    let mut below = posterior.within(edges[0]);
+                    for (share, &edge) in shares[key * bins..][..bins].iter_mut().zip(&edges[1..]) {
+                        let up_to = posterior.within(edge);
+                        (*share, below) = ((up_to - below).max(0.0), up_to);
+                    }
+                })
+            })?;
         let keys = shares.len() / bins;
         shares.into_pyarray(py).reshape([keys, bins])
     }

@@ -44,3 +44,24 @@ impl FromPyObject<'_, '_> for Whole {
         }
     }
 }
+
+/// How many threads share a batch, as users pass it: at least 1, the default.
+#[derive(Clone, Copy)]
+pub struct Threads(pub usize);
+
+impl Default for Threads {
+    fn default() -> Self {
+        Self(1)
+    }
+}
+
+impl FromPyObject<'_, '_> for Threads {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        match value.extract::<Whole>()?.within("threads")? {
+            0 => Err(PyValueError::new_err("threads must be at least 1, got 0")),
+            threads => Ok(Self(threads)),
+        }
+    }
+}
