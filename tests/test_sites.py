@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lately
-from lately.distributed import SlicedFilter, _memo, _store
+from lately.distributed import _memo, _store
 from lately.distributed._local import LocalSites
 from lately.distributed._memo import UNKNOWN, Memo, Ticket
 from lately.distributed._site import CheckpointError, Site, SupersededError
@@ -440,13 +440,6 @@ def test_local_sites_answer_fail_and_come_back():
     assert sites.status()[1]["restored"]
     assert np.concatenate(sites.call(messages)).all()
     sites.close()
-
-
-def test_sites_of_another_number_are_refused():
-    with pytest.raises(ValueError, match="this filter has 2 sites, but 3 were given"):
-        SlicedFilter(
-            "horizontal", 2, lately.BloomFilter(10, fpr=0.1), sites=lambda makers: LocalSites([*makers, makers[0]])
-        )
 
 
 def test_an_error_is_raised_once_all_sites_have_answered():
