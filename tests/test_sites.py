@@ -16,11 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lately
-from lately.distributed import SlicedFilter
 from lately.distributed._contents.whole import Whole
-from lately.distributed._sites import memo as _memo
-from lately.distributed._sites import store as _store
 from lately.distributed._sites.interface import Failed, Message, Traffic
+from lately.distributed._sites.interface import memo as _memo
+from lately.distributed._sites.interface import store as _store
 from lately.distributed._sites.local import LocalSites
 from lately.distributed._sites.memo import UNKNOWN, Memo, Ticket
 from lately.distributed._sites.site import CheckpointError, Site, SupersededError
@@ -442,13 +441,6 @@ def test_local_sites_answer_fail_and_come_back():
     assert sites.status()[1]["restored"]
     assert np.concatenate(sites.call(messages)).all()
     sites.close()
-
-
-def test_sites_of_another_number_are_refused():
-    with pytest.raises(ValueError, match="this filter has 2 sites, but 3 were given"):
-        SlicedFilter(
-            "horizontal", 2, lately.BloomFilter(10, fpr=0.1), sites=lambda makers: LocalSites([*makers, makers[0]])
-        )
 
 
 def test_an_error_is_raised_once_all_sites_have_answered():
