@@ -15,8 +15,9 @@ from lately.distributed._slices.cells import Cells
 from lately.distributed._slices.horizontal import Horizontal
 from lately.distributed._slices.routes import MOST_SITES, Ranges
 
-Kind = Literal["horizontal", "vertical", "diced"]
-Dice = Literal["h-v", "v-h"]
+# Written as unions, which is what stubtest takes an alias of many words for.
+Kind = Literal["horizontal"] | Literal["vertical"] | Literal["diced"]
+Dice = Literal["h-v"] | Literal["v-h"]
 OnFailure = Literal["duplicate", "distinct"] | int
 
 
