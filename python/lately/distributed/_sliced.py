@@ -51,6 +51,7 @@ class SlicedFilter:
         seen, and so on. That asks for fewer cells of new keys, and waits up to k times. The verdicts are the same.
     sites : {"local", "ray"} or callable, default "local"
         Where the sites run: in this process, as actors of Ray, or as a function starts them that is given their makers.
+        ``lambda makers: RaySites.connect("seen")`` starts none, and joins those of that name.
     checkpoint : path or address, optional
         Where sites keep checkpoints, from which they start again; a folder, or what fsspec opens.
     interval : float, default 30
@@ -125,6 +126,8 @@ class SlicedFilter:
         self._connect(slicing, started, producer)
 
     def _connect(self, slicing: Slicing, sites: Sites, producer: str | None) -> None:
+        if len(sites) != slicing.sites:
+            raise ValueError(f"there are {len(sites)} sites, and {slicing.sites} are asked for")
         self._slicing = slicing
         self._like = slicing.blank.make()
         self._exchange = Exchange(sites)
@@ -341,6 +344,39 @@ class SlicedFilter:
     def failures(self) -> int:
         """Keys asked or written so far for which a site did not answer."""
         return self._slices.failures
+
+    @property
+    def fpr(self) -> float:
+        """Chance that a key never inserted is reported, at the worst phase and planned load, while all sites answer."""
+        return self._like.fpr
+
+    def failure_rates(self, failed: int) -> tuple[float, float]:
+        """Chances of a wrong answer while some sites do not answer, at the worst phase and planned load.
+
+        Parameters
+        ----------
+        failed : int
+            f: how many of the sites; each set of so many is as likely.
+
+        Returns
+        -------
+        fpr, fnr : float
+            That a key never inserted is reported, and that one of the window is not (paper 4, eq. 5 to 7, with errata
+            OIE-1 to OIE-3), as `on_failure` has it.
+
+        Raises
+        ------
+        ValueError
+            If there are not so many sites.
+
+        Examples
+        --------
+        >>> from lately.distributed import SlicedFilter
+        >>> f = SlicedFilter("horizontal", 8, lately.BloomFilter(1000, 0.01))
+        >>> f.fpr, *f.failure_rates(2)
+        (0.0099..., 0.2574..., 0.0)
+        """
+        return self._slicing.failure_rates(failed, self._like)
 
     @property
     def nbytes(self) -> int:
