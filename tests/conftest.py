@@ -5,8 +5,13 @@ import warnings
 
 import pytest
 
-# Read when Ray is imported: under `uv run` it would start its workers by `uv run` too, in a copy of the folder.
-os.environ |= {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+# Read when Ray is imported. Under `uv run` it would start its workers by `uv run` too, in a copy of the folder. And on
+# a busy machine a node takes longer to start than it is given.
+os.environ |= {
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_raylet_start_wait_time_s": "120",
+}
 
 
 @pytest.fixture(scope="session")

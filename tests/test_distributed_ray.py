@@ -16,6 +16,7 @@ import pytest
 import lately
 from lately.distributed import FailedSitesWarning, RaySites, SlicedFilter, _memo
 from lately.distributed._memo import Ticket
+from lately.distributed._ray import _Actor
 from lately.distributed._site import Site, SupersededError
 from lately.distributed._sites import Failed, Message
 from lately.distributed._store import Folder
@@ -245,10 +246,10 @@ def test_turns_exclude_each_other_and_end(hasty):
     assert max(fences) < early < late
 
 
-def test_fences_ascend_when_the_actor_of_turns_dies(hasty, ray_cluster):
-    with hasty.turn() as before:
-        ray_cluster.kill(hasty._turns, no_restart=False)
-    with hasty.turn() as after:
+def test_fences_ascend_when_the_actor_of_turns_dies(pair, ray_cluster):
+    with pair.turn() as before:
+        ray_cluster.kill(pair._turns, no_restart=False)
+    with pair.turn() as after:
         assert after > before
 
 
@@ -272,10 +273,16 @@ def test_a_sliced_filter_goes_on_without_a_site_that_hangs(pair):
         assert f.query(keys).tolist() == [True, False] * 500
 
 
-def test_a_damaged_checkpoint_is_said_at_the_start(pair, tmp_path):
+def test_an_actor_whose_site_cannot_start_says_so_and_tries_again(tmp_path):
     (tmp_path / "one").write_bytes(b"not what it should be")
-    with pytest.raises(ValueError, match="one cannot be restored: this is no checkpoint"):
-        RaySites([Maker("one", tmp_path)])
+    actor = _Actor(Maker("one", tmp_path))
+    message = Message(0, "query", (lately.hash_keys(["a"]),))
+    for ask in (lambda: actor.call(message), actor.close):
+        with pytest.raises(ValueError, match="one cannot be restored: this is no checkpoint"):
+            ask()
+    (tmp_path / "one").unlink()
+    assert actor.call(message)[0].tolist() == [False]
+    actor.close()
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch):

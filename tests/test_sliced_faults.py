@@ -362,7 +362,7 @@ def test_other_sites_than_asked_for_are_refused():
         joined = SlicedFilter("vertical", 3, timers(), sites=lambda makers: sliced.sites)
         joined.insert(["a"], at=0)
         assert sliced.query(["a"], at=0).all()
-        with pytest.raises(ValueError, match="there are 3 sites, and 4 are asked for"):
+        with pytest.raises(ValueError, match="this filter has 4 sites, but 3 were given"):
             SlicedFilter("vertical", 4, timers(), sites=lambda makers: sliced.sites)
 
 

@@ -11,9 +11,12 @@ from lately.distributed._local import LocalSites
 from lately.distributed._ray import RaySites
 from lately.distributed._sites import Traffic
 from lately.distributed._sliced import SlicedFilter
+from lately.distributed._tree import BloomTree, Leaf
 
 __all__ = [
+    "BloomTree",
     "FailedSitesWarning",
+    "Leaf",
     "LocalSites",
     "RaySites",
     "SlicedFilter",

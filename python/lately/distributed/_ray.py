@@ -95,6 +95,16 @@ class RaySites:
     to it meanwhile. A message to it may still be acted upon, later.
 
     A pickled `RaySites` refers to the same sites.
+
+    Examples
+    --------
+    Sites that Ray is to put on nodes with a disk, and that later drivers find as "seen":
+
+    >>> from lately.distributed import RaySites, SlicedFilter
+    >>> disks = lambda makers: RaySites(makers, name="seen", resources={"disk": 0.1})
+    >>> f = SlicedFilter("horizontal", 8, slice, sites=disks, checkpoint="s3://bucket/seen")  # doctest: +SKIP
+    >>> later = lambda makers: RaySites.connect("seen")
+    >>> f = SlicedFilter("horizontal", 8, slice, sites=later)  # doctest: +SKIP
     """
 
     def __init__(
@@ -133,6 +143,8 @@ class RaySites:
         ------
         ValueError
             If there are none of that name in the cluster.
+        TimeoutError
+            If it is not known within the deadline how many they are.
         """
         ray = _ray()
         turns = _named(ray, name)

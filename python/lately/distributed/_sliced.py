@@ -126,8 +126,6 @@ class SlicedFilter:
         self._connect(slicing, started, producer)
 
     def _connect(self, slicing: Slicing, sites: Sites, producer: str | None) -> None:
-        if len(sites) != slicing.sites:
-            raise ValueError(f"there are {len(sites)} sites, and {slicing.sites} are asked for")
         self._slicing = slicing
         self._like = slicing.blank.make()
         self._exchange = Exchange(sites)

@@ -59,7 +59,7 @@ def start(
     Raises
     ------
     ValueError
-        If `sites` is another word, or `interval` or `deadline` is out of range.
+        If `sites` is another word or gives another number of sites, or `interval` or `deadline` is out of range.
     """
     if not interval >= 0:
         raise ValueError(f"interval must be at least 0 s, got {interval}")
@@ -70,7 +70,11 @@ def start(
         for i, content in enumerate(contents)
     ]
     if callable(sites):
-        return sites(makers)
+        given = sites(makers)
+        if len(given) != len(makers):
+            # They may have been there, of another filter.
+            raise ValueError(f"this filter has {len(makers)} sites, but {len(given)} were given")
+        return given
     if sites == "local":
         return LocalSites(makers)
     if sites == "ray":

@@ -1,0 +1,328 @@
+"""The way of a batch through a Bloom tree, from a leaf to the root (paper 4, section 6)."""
+
+import threading
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lately.distributed._exchange import Exchange
+from lately.distributed._memo import UNKNOWN
+from lately.distributed._part import NEVER
+from lately.distributed._place import Keys, Place, send
+from lately.distributed._site import SupersededError
+from lately.distributed._sites import Failed
+from lately.distributed._topology import Topology
+
+TURNS = 10
+"""Turns that a producer takes for one batch: each lost one lasted longer than the sites allow."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a tree answers.
+
+    Attributes
+    ----------
+    kind : {"sparse", "dense"}
+    test_and_set : bool
+        Whether a node that misses a key sets it at once (algorithm 1), or once the verdict is there (algorithm 2).
+    threshold : int
+        Level d, above which a match must be confirmed from below; 0 for none.
+    unanswered : bool
+        The verdict about a key whose decisive node has failed.
+    """
+
+    kind: Literal["sparse", "dense"]
+    test_and_set: bool
+    threshold: int
+    unanswered: bool
+
+
+class Tally:
+    """What producers count.
+
+    Attributes
+    ----------
+    accesses, hits : ndarray of int64, shape (levels,)
+        Keys that were tested or set at the nodes of each level; keys that were found there.
+    failures : int
+        Keys decided without an answer.
+    """
+
+    def __init__(self, levels: int) -> None:
+        self.accesses = np.zeros(levels, dtype=np.int64)
+        self.hits = np.zeros(levels, dtype=np.int64)
+        self.failures = 0
+        self._lock = threading.Lock()
+
+    def count(self, level: int, *, accesses: int = 0, hits: int = 0) -> None:
+        """Add to what a level was asked, and found."""
+        with self._lock:
+            self.accesses[level] += accesses
+            self.hits[level] += hits
+
+    def fail(self, keys: int) -> None:
+        """Add keys that were decided without an answer."""
+        with self._lock:
+            self.failures += keys
+
+
+class _Found:
+    """What is known of n keys of a batch.
+
+    Attributes
+    ----------
+    verdicts : ndarray of int8
+        0 for new, 1 for seen, or `UNKNOWN`.
+    steps : ndarray of int64
+        At which step of the path the key was found.
+    oldest : ndarray of int64
+        When the oldest of its cells was set there; `NEVER` where it was not found on the path.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.verdicts = np.full(n, UNKNOWN, dtype=np.int8)
+        self.steps = np.zeros(n, dtype=np.int64)
+        self.oldest = np.full(n, NEVER)
+
+    @property
+    def answer(self) -> NDArray[np.bool_]:
+        """The verdicts, once all are there."""
+        answer: NDArray[np.bool_] = self.verdicts == 1
+        return answer
+
+    def open(self) -> NDArray[np.int64]:
+        """Rows without a verdict."""
+        return np.flatnonzero(self.verdicts == UNKNOWN)
+
+    def seen(self, rows: NDArray[np.int64], step: int, oldest: NDArray[np.int64]) -> None:
+        """Note keys that were found."""
+        self.verdicts[rows], self.steps[rows], self.oldest[rows] = 1, step, oldest
+
+
+class Climb:
+    """The algorithms of a tree, for the producers at one leaf.
+
+    Parameters
+    ----------
+    topology : Topology
+    places : sequence of Place
+        Of the nodes, by number.
+    rules : Rules
+    leaf : int
+        Where the producers are.
+    exchange : Exchange
+    tally : Tally
+
+    Notes
+    -----
+    *The verdicts are those of a single filter*, of the root's parameters (erratum OIE-11), as long as times do not step
+    back, no node fails, and no match has to be confirmed. In a tree that first tests and then sets: every cell of every
+    node is at all times at most as young as that cell of the root, and the root is the single filter. For a new key is
+    set in the root first, then below, all in its own generation; and where a dense tree sets a key that was found at a
+    node above, it does so in the generation of the oldest of the key's cells *there*, so that no cell becomes younger
+    than above, and no window longer. So a match anywhere is a match in the root: the single filter would say "seen"
+    and, as it does not refresh, set nothing. What no node matches, the root decides, in order and as one act. A tree
+    that tests and sets at once holds bits only, and what it has set below is set in the root when the batch is done.
+
+    A batch goes up level by level, so that keys of one batch do not see each other below the deciding node. That
+    changes where a repeated key is found, not the verdict.
+
+    *Top-down testing* asks, after a match at a node of a level below `threshold` (the root is level 0), its children
+    other than the one the key came from, and theirs, down to the threshold. The paper calls the key new if all miss.
+    But it may have come from further off, while the match was false: so testing goes on at the next node up, and the
+    key is new only if no match is confirmed, up to the root. A true duplicate is in all nodes from some leaf to the
+    root, so the first node that is on both paths confirms it. As the confirming nodes are not asked in one act, a
+    producer does this in its turn. The deciding node is then the one on the path at the threshold.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        places: Sequence[Place],
+        rules: Rules,
+        leaf: int,
+        exchange: Exchange,
+        tally: Tally,
+    ) -> None:
+        self._topology, self._places, self._rules = topology, places, rules
+        self._exchange, self._tally = exchange, tally
+        self._path = topology.path(leaf)
+        self._first = next(i for i, node in enumerate(self._path) if topology.levels[node] <= rules.threshold)
+
+    def query(self, keys: Keys) -> NDArray[np.bool_]:
+        """Tell which keys were set within the window."""
+        found = _Found(len(keys))
+        decider = self._ascend(keys, found)
+        if decider is None:
+            self._undecided(found, found.open())
+        else:
+            self._look_around(keys, found, decider)
+        return found.answer
+
+    def duplicated(self, keys: Keys, *, again: bool) -> NDArray[np.bool_]:
+        """Tell for each key in order whether it was there, and set it if not.
+
+        `again` tells that the batch may have been sent before. Then the nodes are first asked what they answered: that
+        stands, since another producer may meanwhile have been told "seen" because of it.
+        """
+        act = self._test_and_set if self._rules.test_and_set else self._first_test_then_set
+        for turn in range(TURNS):
+            try:
+                return act(keys, again=again or turn > 0)
+            except SupersededError:
+                # Another producer was given the turn. What was set is known by its ticket.
+                if turn == TURNS - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _test_and_set(self, keys: Keys, *, again: bool) -> NDArray[np.bool_]:
+        """Algorithm 1, level by level."""
+        found = _Found(len(keys))
+        if again:
+            self._recall(keys, found)
+        for step, node in enumerate(self._path):
+            if not len(rows := found.open()):
+                break
+            self._count(node, accesses=len(rows))
+            answer = self._places[node].duplicated(self._exchange, keys[rows])
+            if not isinstance(answer, Failed):
+                self._count(node, hits=int(answer.sum()))
+                found.verdicts[rows[answer]] = 1
+                if step == len(self._path) - 1:
+                    found.verdicts[rows[~answer]] = 0
+        self._undecided(found, found.open())
+        return found.answer
+
+    def _first_test_then_set(self, keys: Keys, *, again: bool) -> NDArray[np.bool_]:
+        """Algorithm 2: test upwards, decide, set downwards."""
+        found = _Found(len(keys))
+        if again:
+            self._recall(keys, found)
+            # What was told new may not be set everywhere, and comes before its repeats in the batch.
+            self._set(keys, found, np.flatnonzero(found.verdicts == 0), None)
+        decider = self._ascend(keys, found)
+        rows = found.open()
+        with self._turn(decider if len(rows) else None) as fence:
+            if decider is not None:
+                self._look_around(keys, found, decider, fence)
+            rows = found.open()
+            if decider is not None and len(rows):
+                node = self._path[decider]
+                self._count(node, accesses=len(rows))
+                answer = self._places[node].duplicated(self._exchange, keys[rows], fence)
+                if not isinstance(answer, Failed):
+                    self._count(node, hits=int(answer.sum()))
+                    found.verdicts[rows] = answer
+            self._undecided(found, found.open())
+            new = rows[found.verdicts[rows] == 0]
+            self._set(keys, found, new, len(self._path) - 1 if decider is None else decider, fence)
+        return found.answer
+
+    def _turn(self, decider: int | None) -> AbstractContextManager[int]:
+        """Have the turn, if there is something above the deciding node to ask."""
+        if decider is None or decider == len(self._path) - 1:
+            return nullcontext(0)
+        return self._exchange.sites.turn()
+
+    def _recall(self, keys: Keys, found: _Found) -> None:
+        """Take the verdicts that were given when this batch came before."""
+        answers = send(self._exchange, [self._places[node].recall(keys) for node in self._path])
+        for step, known in enumerate(answers):
+            if isinstance(known, Failed):
+                continue
+            if self._rules.test_and_set and step < len(self._path) - 1:
+                # That a node below missed a key is no verdict yet.
+                known = np.where(known == 0, UNKNOWN, known)
+            found.verdicts = np.where(known == UNKNOWN, found.verdicts, known)
+
+    def _ascend(self, keys: Keys, found: _Found) -> int | None:
+        """Test from the leaf up to the node that decides; give its step, or None if no node that could has answered.
+
+        A node that fails is passed by.
+        """
+        for step, node in enumerate(self._path):
+            if not len(rows := found.open()):
+                return self._first
+            self._count(node, accesses=len(rows))
+            answer = send(self._exchange, [self._places[node].test(keys[rows])])[0]
+            if isinstance(answer, Failed):
+                continue
+            hit = answer != NEVER
+            self._count(node, hits=int(hit.sum()))
+            found.seen(rows[hit], step, answer[hit])
+            if step >= self._first:
+                return step
+        return None
+
+    def _look_around(self, keys: Keys, found: _Found, decider: int, fence: int = 0) -> None:
+        """Test the nodes above the deciding one, and confirm from below what they match."""
+        for step in range(decider + 1, len(self._path)):
+            if not len(rows := found.open()):
+                return
+            node = self._path[step]
+            self._count(node, accesses=len(rows))
+            answer = send(self._exchange, [self._places[node].test(keys[rows], fence)])[0]
+            if isinstance(answer, Failed):
+                # Its children know together what it knew.
+                answer, suspects = np.full(len(rows), NEVER), rows
+            else:
+                suspects = rows[answer != NEVER]
+            others = [(child, suspects) for child in self._topology.children[node] if child != self._path[step - 1]]
+            seen = self._confirmed(keys, others, fence)[rows]
+            self._count(node, hits=int(seen.sum()))
+            found.seen(rows[seen], step, answer[seen])
+
+    def _confirmed(self, keys: Keys, asked: list[tuple[int, NDArray[np.int64]]], fence: int) -> NDArray[np.bool_]:
+        """Ask nodes, and where they match their children, down to the threshold; tell which keys were found there."""
+        seen = np.zeros(len(keys), dtype=np.bool_)
+        unanswered = seen.copy()
+        while asked := [(node, left) for node, rows in asked if len(left := rows[~seen[rows]])]:
+            answers = send(self._exchange, [self._places[node].test(keys[rows], fence) for node, rows in asked])
+            deeper = []
+            for (node, rows), answer in zip(asked, answers, strict=True):
+                self._count(node, accesses=len(rows))
+                children, failed = self._topology.children[node], isinstance(answer, Failed)
+                hit = rows if failed else rows[answer != NEVER]
+                if failed and not children:
+                    unanswered[rows] = True
+                elif not failed and (not children or self._topology.levels[node] >= self._rules.threshold):
+                    seen[hit] = True
+                else:
+                    deeper += [(child, hit) for child in children]
+            asked = deeper
+        unanswered &= ~seen
+        self._tally.fail(int(unanswered.sum()))
+        return seen | unanswered if self._rules.unanswered else seen
+
+    def _set(self, keys: Keys, found: _Found, new: NDArray[np.int64], decided: int | None, fence: int = 0) -> None:
+        """Set new keys on the whole path, and in a dense tree the others below where they were found.
+
+        `decided` is the step of the node that has dealt with the new keys itself.
+        """
+        length = np.where(found.oldest != NEVER, found.steps if self._rules.kind == "dense" else 0, 0)
+        length[new] = len(self._path)
+        as_of = Keys(keys.hashes, found.oldest.copy(), keys.ticket)
+        as_of.generations[new] = keys.generations[new]
+        requests = []
+        for step in reversed(range(len(self._path))):
+            unset = length > step
+            if step == decided:
+                unset[new] = False
+            if len(rows := np.flatnonzero(unset)):
+                node = self._path[step]
+                self._count(node, accesses=len(rows))
+                requests.append(self._places[node].set(as_of[rows], found.verdicts[rows] == 1, fence))
+        send(self._exchange, requests)
+
+    def _undecided(self, found: _Found, rows: NDArray[np.int64]) -> None:
+        """Give keys the verdict that stands for an answer that has not come."""
+        self._tally.fail(len(rows))
+        found.verdicts[rows] = self._rules.unanswered
+
+    def _count(self, node: int, *, accesses: int = 0, hits: int = 0) -> None:
+        self._tally.count(self._topology.levels[node], accesses=accesses, hits=hits)

@@ -1,0 +1,165 @@
+"""A root cut vertically over several sites: the same bits, and so the same verdicts (paper 4, lemma 1)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lately._core import BloomFilter, TimingBloomFilter, settle
+from lately.distributed._exchange import Exchange
+from lately.distributed._memo import UNKNOWN, Ticket
+from lately.distributed._part import NEVER
+from lately.distributed._place import Keys, Request, send
+from lately.distributed._routes import Places, Ranges, shares
+from lately.distributed._sites import Failed, Message
+
+
+class SlicedRoot:
+    """Parts of one filter on sites of their own, asked as if they were one node.
+
+    Parameters
+    ----------
+    filter : BloomFilter or TimingBloomFilter
+        The one that is cut, for its parameters.
+    sites : ndarray of int64, shape (parts,)
+        Where its parts are.
+    unanswered : bool
+        Whether a cell on a site that has failed counts as set (paper 4, section 3.2).
+    fail : callable
+        Is told how many keys were decided without such a site.
+    """
+
+    def __init__(
+        self,
+        filter: BloomFilter | TimingBloomFilter,
+        sites: NDArray[np.int64],
+        *,
+        unanswered: bool,
+        fail: Callable[[int], None],
+    ) -> None:
+        self._filter, self._sites = filter, sites
+        self._ranges = Ranges(filter, len(sites), 1, each=False)
+        self._unanswered, self._fail = unanswered, fail
+        self._endless = filter.window is None
+
+    def test(self, keys: Keys, fence: int = 0) -> Request:
+        """One message to each part that holds cells of the keys."""
+        places = self._ranges.places(keys.hashes)
+
+        def oldest(answers: list[Any]) -> NDArray[np.int64] | Failed:
+            last, alive, newest, _ = self._gather(places, groups, answers)
+            if not alive.any():
+                failed: Failed = answers[0]
+                return failed
+            horizon = self._horizon(keys, newest)
+            if self._unanswered:
+                self._fail(self._doubtful(keys, last, alive, newest))
+                # A cell that does not answer is as the youngest that does; where none does, as old as it can be.
+                youngest = np.maximum(last.max(axis=1), np.maximum(horizon, 0) if self._endless else horizon)
+                last = np.where(alive, last, youngest[:, None])
+            age: NDArray[np.int64] = last.min(axis=1)
+            return np.where(age >= horizon, age, NEVER)
+
+        groups, messages = self._read(places, None, fence)
+        return Request(messages, oldest)
+
+    def set(self, keys: Keys, verdicts: NDArray[np.bool_], fence: int = 0) -> Request:
+        """One message to each part that holds cells of the keys."""
+        places = self._ranges.places(keys.hashes)
+        k = places.cells.shape[1]
+        newest = int(keys.generations.max(initial=NEVER))
+        messages = [
+            Message(
+                int(self._sites[part]),
+                "set",
+                (places.cells.ravel()[index], keys.generations[index // k], verdicts[index // k]),
+                {"refresh": False, "newest": newest},
+                _of_cells(keys.ticket, index, k),
+                fence,
+            )
+            for part, index in shares(places.sites.ravel())
+        ]
+        return Request(messages, lambda answers: verdicts)
+
+    def recall(self, keys: Keys) -> Request:
+        """Read with the ticket: what a part knows of a cell it knows of its key."""
+        places = self._ranges.places(keys.hashes)
+        groups, messages = self._read(places, keys.ticket, 0)
+        return Request(messages, lambda answers: self._gather(places, groups, answers)[3])
+
+    def duplicated(self, exchange: Exchange, keys: Keys, fence: int = 0) -> NDArray[np.bool_] | Failed:
+        """Read, judge and set, in a turn: the one of `fence`, or one of its own."""
+        if not fence:
+            with exchange.sites.turn() as own:
+                return self.duplicated(exchange, keys, own)
+        places = self._ranges.places(keys.hashes)
+        groups, messages = self._read(places, keys.ticket, fence)
+        gather = Request(messages, lambda answers: self._gather(places, groups, answers))
+        last, alive, newest, known = send(exchange, [gather])[0]
+        if not alive.any():
+            return Failed(int(self._sites[0]), "no part of the root answers")
+        seen = settle(
+            places.names,
+            last,
+            keys.generations,
+            newest=newest,
+            kept=self._filter.kept,
+            least=0 if self._unanswered else places.cells.shape[1],
+            alive=alive,
+            known=known,
+        )
+        self._fail(self._doubtful(keys, last, alive, newest))
+        new = np.flatnonzero(~seen)
+        send(exchange, [self.set(keys[new], seen[new], fence)])
+        return seen
+
+    def _horizon(self, keys: Keys, newest: int) -> NDArray[np.int64]:
+        """Say since when a cell counts, for each key."""
+        return np.maximum(np.maximum.accumulate(keys.generations), newest) - self._filter.kept
+
+    def _doubtful(self, keys: Keys, last: NDArray[np.int64], alive: NDArray[np.bool_], newest: int) -> int:
+        """Count keys that the cells that have answered leave open."""
+        live = (last >= self._horizon(keys, newest)[:, None]) | ~alive
+        return int((live.all(axis=1) & ~alive.all(axis=1)).sum())
+
+    def _read(
+        self, places: Places, ticket: Ticket | None, fence: int
+    ) -> tuple[list[tuple[int, NDArray[np.int64]]], list[Message]]:
+        cells, k = places.cells.ravel(), places.cells.shape[1]
+        groups = shares(places.sites.ravel())
+        messages = [
+            Message(
+                int(self._sites[part]),
+                "read",
+                (cells[index],),
+                ticket=None if ticket is None else _of_cells(ticket, index, k),
+                fence=fence,
+            )
+            for part, index in groups
+        ]
+        return groups, messages
+
+    def _gather(
+        self, places: Places, groups: list[tuple[int, NDArray[np.int64]]], answers: list[Any]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_], int, NDArray[np.int8]]:
+        """Put the answers of the parts together: the cells' generations, which have answered, the newest, the known."""
+        keys, k = places.cells.shape
+        last, alive = np.full((keys, k), NEVER), np.ones((keys, k), dtype=np.bool_)
+        known = np.full(keys, UNKNOWN, dtype=np.int8)
+        newest = NEVER
+        for (_, index), answer in zip(groups, answers, strict=True):
+            if isinstance(answer, Failed):
+                alive.flat[index] = False
+                continue
+            if isinstance(answer, tuple):
+                answer, told = answer
+                known[index[told != UNKNOWN] // k] = told[told != UNKNOWN]
+            last.flat[index] = answer[:-1]
+            newest = max(newest, int(answer[-1]))
+        return last, alive, newest, known
+
+
+def _of_cells(ticket: Ticket, index: NDArray[np.int64], k: int) -> Ticket:
+    """Make the ticket of cells, by their places among those of a ticket's keys: cell j of key i is ``i * k + j``."""
+    return Ticket(ticket.producer, ticket.number, ticket.index[index // k] * k + index % k)

@@ -1,0 +1,139 @@
+"""The shape of a Bloom tree: who is whose parent (paper 4, definition 5)."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A tree of nodes, which have numbers and names.
+
+    Attributes
+    ----------
+    names : tuple
+        By number.
+    parents : tuple of int
+        By number; -1 for the root.
+    levels : tuple of int
+        By number: 0 for the root, 1 for its children, and so on.
+    children : tuple of tuple of int
+        By number.
+    """
+
+    names: tuple[Hashable, ...]
+    parents: tuple[int, ...]
+    levels: tuple[int, ...]
+    children: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, parents: Sequence[int] | NDArray[Any] | Mapping[Any, Any]) -> "Topology":
+        """Make it from the parent of each node.
+
+        Parameters
+        ----------
+        parents : sequence of int, or mapping
+            The number of each node's parent, -1 for the root; the nodes are then named by their numbers. Or names of
+            nodes, to the names of their parents, None for the root.
+
+        Raises
+        ------
+        TypeError
+            If it is neither, or a number is no integer.
+        ValueError
+            If there is no root, or a second one, a parent that is no node, or a cycle; the message names it.
+
+        Examples
+        --------
+        >>> tree = Topology.of({"world": None, "eu": "world", "us": "world", "paris": "eu"})
+        >>> tree.levels, tree.path(tree.number("paris"))
+        ((0, 1, 1, 2), (3, 1, 0))
+        >>> [tree.names[leaf] for leaf in tree.leaves]
+        ['us', 'paris']
+        """
+        if isinstance(parents, Mapping):
+            names, numbers = tuple(parents), _by_name(parents)
+        else:
+            numbers = _by_number(parents)
+            names = tuple(range(len(numbers)))
+        roots = [i for i, parent in enumerate(numbers) if parent == -1]
+        if len(roots) != 1:
+            found = ", ".join(repr(names[i]) for i in roots) or "none"
+            raise ValueError(f"a tree has one root, whose parent is -1 (or None); found {found}")
+        children: list[list[int]] = [[] for _ in numbers]
+        for i, parent in enumerate(numbers):
+            if parent != -1:
+                children[parent].append(i)
+        levels = [-1] * len(numbers)
+        row, level = roots, 0
+        while row:
+            for i in row:
+                levels[i] = level
+            row, level = [child for i in row for child in children[i]], level + 1
+        if -1 in levels:
+            raise ValueError(f"the parents of node {names[levels.index(-1)]!r} run in a cycle, not to the root")
+        return cls(names, tuple(numbers), tuple(levels), tuple(map(tuple, children)))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def root(self) -> int:
+        """Number of the root."""
+        return self.parents.index(-1)
+
+    @property
+    def leaves(self) -> tuple[int, ...]:
+        """Numbers of the nodes without children."""
+        return tuple(i for i, below in enumerate(self.children) if not below)
+
+    @property
+    def depth(self) -> int:
+        """How many levels there are."""
+        return max(self.levels) + 1
+
+    def number(self, name: Hashable) -> int:
+        """Find a node by its name.
+
+        Raises
+        ------
+        KeyError
+            If there is none.
+        """
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise KeyError(f"no node is named {name!r}") from None
+
+    def path(self, node: int) -> tuple[int, ...]:
+        """Nodes from this one up to the root, both included."""
+        path = [node]
+        while (parent := self.parents[path[-1]]) != -1:
+            path.append(parent)
+        return tuple(path)
+
+
+def _by_number(parents: Sequence[int] | NDArray[Any]) -> list[int]:
+    array = np.asarray(parents)
+    if array.ndim != 1 or len(array) == 0 or array.dtype.kind not in "iu":
+        raise TypeError(
+            "parents must be the numbers of the nodes' parents, -1 for the root, or a mapping from the names of nodes "
+            f"to those of their parents; got {parents!r}"
+        )
+    for i, parent in enumerate(array.tolist()):
+        if not -1 <= parent < len(array):
+            raise ValueError(f"the parent of node {i} is {parent}, of {len(array)} nodes")
+    return [int(parent) for parent in array]
+
+
+def _by_name(parents: Mapping[Any, Any]) -> list[int]:
+    numbers = {name: i for i, name in enumerate(parents)}
+    if None in numbers:
+        raise ValueError("no node can be named None, which stands for the root's parent")
+    for name, parent in parents.items():
+        if parent is not None and parent not in numbers:
+            raise ValueError(f"the parent of node {name!r} is {parent!r}, which is no node")
+    return [-1 if parent is None else numbers[parent] for parent in parents.values()]

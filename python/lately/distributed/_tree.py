@@ -1,0 +1,378 @@
+"""Bloom trees: filters near the producers, which spare those further off (paper 4, section 6)."""
+
+import os
+import threading
+import uuid
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lately
+from lately._core import BloomFilter, Slice, TimingBloomFilter
+from lately.distributed._blank import Blank
+from lately.distributed._climb import Climb, Rules, Tally
+from lately.distributed._clock import Clock
+from lately.distributed._exchange import Exchange
+from lately.distributed._memo import Ticket
+from lately.distributed._node import Node
+from lately.distributed._part import Part
+from lately.distributed._place import Keys, OneSite, Place
+from lately.distributed._site import Contents
+from lately.distributed._sites import Failed, Sites, Traffic
+from lately.distributed._sliced_root import SlicedRoot
+from lately.distributed._start import Where, start
+from lately.distributed._topology import Topology
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What every producer must know of a tree."""
+
+    topology: Topology
+    blank: Blank
+    rules: Rules
+    root_slices: int
+
+    def contents(self) -> list[Callable[[], Contents]]:
+        """Make what the sites hold: the nodes by number, the first part of a sliced root at its own, then the rest."""
+        contents: list[Callable[[], Contents]] = [partial(Node, self.blank) for _ in range(len(self.topology))]
+        if self.root_slices > 1:
+            parts = [partial(Part, self.blank, part, self.root_slices) for part in range(self.root_slices)]
+            contents[self.topology.root] = parts[0]
+            contents += parts[1:]
+        return contents
+
+    def places(self, filter: BloomFilter | TimingBloomFilter, tally: Tally) -> list[Place]:
+        """Say where the nodes are."""
+        nodes = len(self.topology)
+        places: list[Place] = [OneSite(node) for node in range(nodes)]
+        if self.root_slices > 1:
+            sites = np.append(self.topology.root, np.arange(nodes, nodes + self.root_slices - 1))
+            places[self.topology.root] = SlicedRoot(filter, sites, unanswered=self.rules.unanswered, fail=tally.fail)
+        return places
+
+
+class BloomTree:
+    """Filters in a tree whose leaves are near the producers: what a leaf has seen is answered there.
+
+    A key is looked up at its producer's leaf, then at the nodes above, up to the root, which has all keys. Every node
+    is a filter like the root, and the verdicts are those of the one filter that the root is.
+
+    Parameters
+    ----------
+    kind : {"sparse", "dense"}
+        Whether a key is kept at the leaf where it came first, or at every leaf where it came. Dense trees answer more
+        at the leaves, and hold more there.
+    parents : sequence of int, or mapping
+        The parent of each node, -1 for the root; or names of nodes, to those of their parents, None for the root.
+    filter : BloomFilter or TimingBloomFilter
+        What each node is, empty: planned for the keys of the whole tree. With a window of time, of fixed size, or
+        without one.
+    top_down : int, optional
+        A level d, from 1 on; the root is level 0. A match at a node of a level below d counts only if a node of level d
+        confirms it, so that there are fewer false positives. Each batch with keys that no node up to level d has seen
+        then waits for the turn of its producer: one at a time in the whole tree. The default is none.
+    root_slices : int, default 1
+        Sites that share the root, each with a range of its cells.
+    on_failure : {"duplicate", "distinct"}, default "duplicate"
+        The verdict about a key that no node below has seen, when the root does not answer; of a sliced root, whether a
+        cell that does not answer counts as set. `failures` counts these keys.
+    sites : {"local", "ray"} or callable, default "local"
+        Where the nodes run: in this process, as actors of Ray, or what a function makes of the makers of the sites.
+    checkpoint : path or address, optional
+        Where the sites keep their checkpoints. The default is nowhere: a site that ends forgets all.
+    interval : float, default 30.0
+        Seconds from a change to its checkpoint, at most.
+    deadline : float, default 10.0
+        Seconds that a site has to answer.
+    name : str, optional
+        Of the tree: before the names of its sites, by which checkpoints are found again.
+
+    Raises
+    ------
+    TypeError
+        If `filter` or `parents` are none.
+    ValueError
+        If `filter` is not empty, has a window of insertions, grows or asks for equal timers; if `parents` are no tree;
+        if another parameter is out of range.
+
+    Notes
+    -----
+    Without a window a dense tree tests and sets in one message a level (paper 4, algorithm 1): then a key is set below
+    before the root has answered, and if the root fails it stays there, so that only the same batch sent again by its
+    number can still be told that it is new. All other trees first test, upwards, and set when the verdict is there
+    (algorithm 2), the root first; so do dense ones with `top_down`.
+
+    A key that was seen is not set again: there is no `refresh`, since what a leaf answers the root does not hear of. A
+    key comes through again once it was last let through longer ago than the window. Where times step back, a node goes
+    by the latest it has heard of itself: the verdict may then be another than that of one filter, but a key that is
+    called seen was let through within window and slack of its own time.
+
+    *Failures.* A node that does not answer is passed by, and its parent answers. Keys that it should have set meanwhile
+    it does not have afterwards; with `top_down` it then denies them, and a key may come through twice.
+
+    *Concurrency.* Of two producers with the same new key at the same moment, one is told that it is new.
+
+    *A batch sent again* under its number is told of each key again what it was told. Where several sites decide (with
+    `top_down` or `root_slices`), a key of a batch that was cut off half-way may come through once more, for a producer
+    that had it in between; it is never lost.
+
+    Examples
+    --------
+    >>> from lately.distributed import BloomTree
+    >>> tree = BloomTree("dense", {"world": None, "eu": "world", "us": "world"}, lately.BloomFilter(1000, 0.001))
+    >>> tree.at("eu").duplicated(["a", "b", "a"])
+    array([False, False,  True])
+    >>> tree.at("us").duplicated(["a", "c"])
+    array([ True, False])
+    >>> tree.accesses, tree.hits
+    (array([4, 5]), array([1, 1]))
+    """
+
+    def __init__(
+        self,
+        kind: Literal["sparse", "dense"],
+        parents: Sequence[int] | NDArray[Any] | Mapping[Any, Any],
+        filter: BloomFilter | TimingBloomFilter,
+        *,
+        top_down: int | None = None,
+        root_slices: int = 1,
+        on_failure: Literal["duplicate", "distinct"] = "duplicate",
+        sites: Where = "local",
+        checkpoint: str | os.PathLike[str] | None = None,
+        interval: float = 30.0,
+        deadline: float = 10.0,
+        name: str | None = None,
+    ) -> None:
+        if kind not in ("sparse", "dense"):
+            raise ValueError(f"kind must be 'sparse' or 'dense', got {kind!r}")
+        if on_failure not in ("duplicate", "distinct"):
+            raise ValueError(f"on_failure must be 'duplicate' or 'distinct', got {on_failure!r}")
+        topology = Topology.of(parents)
+        if not isinstance(filter, BloomFilter | TimingBloomFilter):
+            raise TypeError(f"filter must be a BloomFilter or a TimingBloomFilter, got {type(filter).__name__}")
+        blank = Blank.of(filter)
+        if filter.parameters.get("equal_timers", 1) > 1:
+            raise ValueError("filter asks for equal timers: a tree would answer otherwise than one filter does")
+        if root_slices < 1:
+            raise ValueError(f"root_slices must be at least 1, got {root_slices}")
+        # Refuses what grows, and more parts than there are words.
+        Slice.bounds(filter, root_slices)
+        if top_down is not None and not 1 <= top_down < topology.depth:
+            raise ValueError(f"top_down must be a level below the root, from 1 to {topology.depth - 1}, got {top_down}")
+        at_once = kind == "dense" and filter.window is None and top_down is None
+        rules = Rules(kind, at_once, top_down or 0, on_failure == "duplicate")
+        self._layout = _Layout(topology, blank, rules, root_slices)
+        self._begin(
+            start(
+                self._layout.contents(), sites, checkpoint=checkpoint, interval=interval, deadline=deadline, name=name
+            )
+        )
+
+    def _begin(self, sites: Sites) -> None:
+        self._filter = cast("BloomFilter | TimingBloomFilter", self._layout.blank.make())
+        self._exchange = Exchange(sites)
+        self._tally = Tally(self._layout.topology.depth)
+        self._places = self._layout.places(self._filter, self._tally)
+
+    def at(self, leaf: Hashable, *, producer: str | None = None) -> "Leaf":
+        """Give the handle of a producer at a leaf.
+
+        Parameters
+        ----------
+        leaf : int or name
+            A node without children.
+        producer : str, optional
+            Name of the producer, if a later process is to send its last batch again; each batch then needs its
+            number. No two may have the same. The default is a new one.
+
+        Raises
+        ------
+        KeyError
+            If there is no such node.
+        ValueError
+            If it is no leaf.
+        """
+        number = self._layout.topology.number(leaf)
+        if number not in self._layout.topology.leaves:
+            raise ValueError(f"node {leaf!r} is no leaf: producers are at leaves")
+        return Leaf(self, number, producer)
+
+    @property
+    def leaves(self) -> list[Hashable]:
+        """list: names of the leaves."""
+        return [self._layout.topology.names[leaf] for leaf in self._layout.topology.leaves]
+
+    @property
+    def accesses(self) -> NDArray[np.int64]:
+        """Ndarray of int64, shape (levels,): keys that were tested or set at each level, the root's first."""
+        return self._tally.accesses.copy()
+
+    @property
+    def hits(self) -> NDArray[np.int64]:
+        """Ndarray of int64, shape (levels,): keys that were found at each level, the root's first."""
+        return self._tally.hits.copy()
+
+    @property
+    def failures(self) -> int:
+        """int: keys that were decided without a site that should have answered."""
+        return self._tally.failures
+
+    @property
+    def traffic(self) -> Traffic:
+        """Traffic: messages and bytes; like all counts, of the producers in this process."""
+        return self._exchange.traffic
+
+    @property
+    def nbytes(self) -> int:
+        """int: bytes of the cells of all nodes."""
+        return self._filter.nbytes * len(self._layout.topology)
+
+    @property
+    def fpr(self) -> float:
+        """float: the most that a new key is taken for a seen one: that of the root (paper 4, propositions 3 and 4)."""
+        return float(self._filter.fpr)
+
+    @property
+    def window(self) -> float | None:
+        """Float or None: seconds."""
+        return self._filter.window
+
+    def status(self) -> list[dict[str, Any] | Failed]:
+        """Ask each site how it is."""
+        return self._exchange.sites.status()
+
+    def close(self) -> None:
+        """Let the sites write their last checkpoints, and end them."""
+        self._exchange.sites.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _elsewhere, (self._layout, self._exchange.sites)
+
+    def __repr__(self) -> str:
+        topology, rules = self._layout.topology, self._layout.rules
+        return (
+            f"<BloomTree {rules.kind} nodes={len(topology)} levels={topology.depth} leaves={len(topology.leaves)} "
+            f"filter={self._filter!r}>"
+        )
+
+
+class Leaf:
+    """The handle of one producer at a leaf of a `BloomTree`, from its `at`.
+
+    It may be pickled, to a process that reaches the same sites; there it is a producer with a name of its own. Calls
+    from several threads wait for each other.
+    """
+
+    def __init__(self, tree: BloomTree, leaf: int, producer: str | None) -> None:
+        layout = tree._layout
+        self._tree, self._leaf = tree, leaf
+        self._producer, self._named = producer or uuid.uuid4().hex, producer is not None
+        self._climb = Climb(layout.topology, tree._places, layout.rules, leaf, tree._exchange, tree._tally)
+        self._clock = Clock(tree._filter)
+        # The latest moment, and what it was before the last batch, which may come again.
+        self._latest: int | None = None
+        self._before: int | None = None
+        self._number = 0
+        self._lock = threading.Lock()
+
+    @property
+    def number(self) -> int:
+        """int: number of the last batch; 0 before the first."""
+        return self._number
+
+    def duplicated(self, keys: Any, *, at: Any = None, number: int | None = None) -> NDArray[np.bool_]:
+        """Tell for each key in order whether it was let through lately, anywhere in the tree; set it if not.
+
+        Parameters
+        ----------
+        keys : array-like, Series, column or frame
+            n keys.
+        at : time or n times, optional
+            When they were seen, for a window of time. The default is now. They may step back by the filter's lateness.
+        number : int, optional
+            Of the batch, counted upwards from 1; that of the last one to send it again, with the same `at`. The default
+            is the next.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+
+        Raises
+        ------
+        TypeError
+            If a key is of a type that has no canonical form, or the producer has a name and the batch no number.
+        ValueError
+            If `at` is missing a time, steps back too far or does not fit `keys`, or `number` lies before the last one.
+        """
+        with self._lock:
+            again = number is not None
+            if number is None:
+                if self._named:
+                    raise TypeError(f"producer {self._producer!r} has a name, so each batch needs its number")
+                number = self._number + 1
+            least = max(self._number, 1)
+            if number < least:
+                raise ValueError(f"number must be at least {least}, that of the last batch, got {number}")
+            before = self._before if number == self._number else self._latest
+            batch, latest = self._batch(keys, at, number, before, in_order=True)
+            self._number, self._before, self._latest = number, before, latest
+            try:
+                return self._climb.duplicated(batch, again=again)
+            except Exception as error:
+                error.add_note(f"Some nodes may have this batch: send it again with number={number}.")
+                raise
+
+    def query(self, keys: Any, *, at: Any = None) -> NDArray[np.bool_]:
+        """Tell which keys were let through lately, anywhere in the tree; nothing is set.
+
+        Parameters
+        ----------
+        keys, at
+            As in `duplicated`.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+        """
+        with self._lock:
+            return self._climb.query(self._batch(keys, at, 0, self._latest, in_order=False)[0])
+
+    def _batch(self, keys: Any, at: Any, number: int, latest: int | None, *, in_order: bool) -> tuple[Keys, int | None]:
+        """Read a batch, or refuse it; and the latest moment with it."""
+        filter = self._tree._filter
+        hashes = lately.hash_keys(keys, seed=filter.seed)
+        moments = self._clock.moments(at, len(hashes))
+        self._clock.check(moments, latest, in_order=in_order)
+        generations = filter.generations(None if moments is None else moments.view("M8[ns]"), len(hashes))
+        if moments is not None and len(moments):
+            newest = int(moments.max())
+            latest = newest if latest is None else max(latest, newest)
+        return Keys(hashes, generations, Ticket(self._producer, number, np.arange(len(hashes)))), latest
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _leaf_elsewhere, (self._tree, self._leaf)
+
+    def __repr__(self) -> str:
+        return f"<Leaf {self._tree._layout.topology.names[self._leaf]!r} of {self._tree!r}>"
+
+
+def _elsewhere(layout: _Layout, sites: Sites) -> BloomTree:
+    tree = BloomTree.__new__(BloomTree)
+    tree._layout = layout
+    tree._begin(sites)
+    return tree
+
+
+def _leaf_elsewhere(tree: BloomTree, leaf: int) -> Leaf:
+    return Leaf(tree, leaf, None)
