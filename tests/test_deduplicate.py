@@ -1,5 +1,6 @@
 """A Ray dataset loses the repeats within the window, and no other row, however it is cut into blocks."""
 
+import doctest
 import gzip
 import json
 import random
@@ -132,6 +133,11 @@ def test_bad_arguments(ray_cluster, arguments, error, message):
     dataset = ray.data.from_arrow(pa.table({"key": [1], "t": [1]}))
     with pytest.raises(error, match=message):
         deduplicate(dataset, **arguments)
+
+
+def test_example(ray_cluster):
+    test = doctest.DocTestParser().get_doctest(deduplicate.__doc__, {"lately": lately}, "deduplicate", None, None)
+    assert doctest.DocTestRunner().run(test) == (0, 4)
 
 
 def test_not_a_dataset():
