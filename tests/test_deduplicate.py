@@ -1,5 +1,6 @@
 """A Ray dataset loses the repeats within the window, and no other row, however it is cut into blocks."""
 
+import doctest
 import gzip
 import json
 import random
@@ -93,8 +94,10 @@ def test_keys_that_are_missing_or_equal(ray_cluster):
 
 
 def test_empty(ray_cluster):
-    empty = pa.table({"key": pa.array([], pa.string()), "t": pa.array([], pa.int64())})
-    assert deduplicate(ray.data.from_arrow(empty), "key", "1s", at="t", num_partitions=2).count() == 0
+    """Blocks without rows, and a dataset without blocks."""
+    table = pa.table({"key": ["a", "a"], "t": [1, 1]})
+    dataset = ray.data.from_arrow([table.slice(2), table, table.slice(2)])
+    assert rows(deduplicate(dataset, "key", "1s", at="t", num_partitions=2), ["key"]) == [("a",)]
     assert deduplicate(ray.data.from_items([]), "key", "1s", at="t", num_partitions=2).count() == 0
 
 
@@ -130,6 +133,11 @@ def test_bad_arguments(ray_cluster, arguments, error, message):
     dataset = ray.data.from_arrow(pa.table({"key": [1], "t": [1]}))
     with pytest.raises(error, match=message):
         deduplicate(dataset, **arguments)
+
+
+def test_example(ray_cluster):
+    test = doctest.DocTestParser().get_doctest(deduplicate.__doc__, {"lately": lately}, "deduplicate", None, None)
+    assert doctest.DocTestRunner().run(test) == (0, 4)
 
 
 def test_not_a_dataset():

@@ -82,6 +82,9 @@ def deduplicate(
     A part of the dataset that is lost with its machine Ray makes again from what it came from, so that nothing may
     depend on what has run before; actors that remember keys would take the second run for repeats.
 
+    Blocks may be empty, but not all of them: then Ray's own grouping fails (2.60), as it hands no empty block on to
+    where the groups are made.
+
     Examples
     --------
     >>> import ray
