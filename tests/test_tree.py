@@ -612,7 +612,7 @@ def test_sites_of_this_process_stay_here():
 
 @pytest.mark.parametrize("module", ["topology", "tree"])
 def test_examples(module):
-    module = import_module(f"lately.distributed._tree.tree.{module}")
+    module = import_module(f"lately.distributed._tree.{module}")
     assert doctest.testmod(module, extraglobs={"lately": lately}).failed == 0
 
 
