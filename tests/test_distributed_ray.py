@@ -16,8 +16,8 @@ import pytest
 import lately
 from lately.distributed import FailedSitesWarning, RaySites, SlicedFilter
 from lately.distributed._contents.whole import Whole
-from lately.distributed._sites.actors import _Actor
 from lately.distributed._sites import memo
+from lately.distributed._sites.actors import _Actor
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.memo import Ticket
 from lately.distributed._sites.site import Site, SupersededError

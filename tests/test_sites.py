@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import lately
 from lately.distributed._contents.whole import Whole
-from lately.distributed._sites.interface import Failed, Message, Traffic
 from lately.distributed._sites import memo as _memo
 from lately.distributed._sites import store as _store
+from lately.distributed._sites.interface import Failed, Message, Traffic
 from lately.distributed._sites.local import LocalSites
 from lately.distributed._sites.memo import UNKNOWN, Memo, Ticket
 from lately.distributed._sites.site import CheckpointError, Site, SupersededError
