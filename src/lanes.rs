@@ -14,13 +14,16 @@ pub struct Lanes {
     count: u64,
     /// The lowest bit of every number.
     lows: u64,
+    /// 2^64 over `count`, rounded up: a product instead of a division.
+    per_number: u64,
 }
 
 impl Lanes {
     /// Lanes of `bits` bits, 2 to 32.
     pub fn new(bits: u32) -> Self {
         let count = 64 / bits;
-        Self { bits, count: count.into(), lows: (0..count).fold(0, |lows, lane| lows | 1 << (lane * bits)) }
+        let lows = (0..count).fold(0, |lows, lane| lows | 1 << (lane * bits));
+        Self { bits, count: count.into(), lows, per_number: u64::MAX / u64::from(count) + 1 }
     }
 
     /// Numbers in a word.
@@ -34,6 +37,16 @@ impl Lanes {
     pub fn place(&self, hash: u64, words: u64) -> (usize, u32) {
         let product = u128::from(hash) * u128::from(words);
         ((product >> 64) as usize, scale(product as u64, self.count) as u32 * self.bits)
+    }
+
+    /// The word and the shift within it of number `number`, below 2^59, of all numbers.
+    ///
+    /// The reciprocal is too large by less than 1/2^64 times `count`, at most 32: the product by less than 1/`count`, which
+    /// is what the quotient lacks at most to the next whole number.
+    #[inline(always)]
+    pub fn at(&self, number: u64) -> (usize, u32) {
+        let word = scale(number, self.per_number);
+        (word as usize, (number - word * self.count) as u32 * self.bits)
     }
 
     /// The shift of a number by its place in the word.
@@ -139,6 +152,18 @@ mod tests {
                     expected[lane as usize] = 1;
                     assert_eq!(numbers(&lanes, lanes.with(word, lane * bits, 1)), expected);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_lie_where_a_division_says() {
+        for bits in 2..=32 {
+            let (lanes, count) = (Lanes::new(bits), u64::from(64 / bits));
+            let words = (0..40).chain((1 << 53) - 40..1 << 53).chain([(1 << 59) / count - 1]);
+            for number in words.flat_map(|word| [word * count, word * count + count - 1]) {
+                let expected = ((number / count) as usize, (number % count) as u32 * bits);
+                assert_eq!(lanes.at(number), expected, "{bits} {number}");
             }
         }
     }

@@ -112,8 +112,8 @@ impl Slice {
     /// Writes the generation in which each cell was last set, or [`NEVER`].
     pub fn read(&self, cells: &[u64], last: &mut [i64]) -> Result<(), Error> {
         self.check_cells(cells)?;
-        let (words, start, per_word) = (self.words.as_slice(), self.cells.start, self.row.per_word());
-        let (address, all, newest) = (Address::of(words), 0..cells.len(), self.newest);
+        let (words, start, newest) = (self.words.as_slice(), self.cells.start, self.newest);
+        let (address, all) = (Address::of(words), 0..cells.len());
         match self.row.cells {
             Cells::Bits(_) => {
                 let fetch = |cell: u64| address.fetch(((cell - start) / 64) as usize);
@@ -123,10 +123,11 @@ impl Slice {
                 });
             }
             Cells::Timers(timers) => {
-                let fetch = |cell: u64| address.fetch(((cell - start) / per_word) as usize);
+                let phase = timers.phase(newest, 0);
+                let fetch = |cell| timers.fetch(address, cell - start);
                 in_flight(cells, all, fetch, |i, cell| {
-                    let (word, lane) = ((cell - start) / per_word, (cell - start) % per_word);
-                    last[i] = timers.last(words[word as usize], lane, newest).unwrap_or(NEVER);
+                    let age = timers.age_of(words, cell - start, phase);
+                    last[i] = age.map_or(NEVER, |age| newest.saturating_sub_unsigned(age));
                 });
             }
         }
@@ -139,7 +140,7 @@ impl Slice {
         debug_assert_eq!(cells.len(), width * generations.len());
         self.check_cells(cells)?;
         generations.iter().try_for_each(|&generation| self.check_generation(generation))?;
-        let (start, per_word, kept) = (self.cells.start, self.row.per_word(), self.row.kept() as u64);
+        let (start, kept) = (self.cells.start, self.row.kept() as u64);
         for (i, &generation) in generations.iter().enumerate() {
             self.open(generation)?;
             let (cells, newest) = (&cells[i * width..(i + 1) * width], self.newest);
@@ -151,9 +152,9 @@ impl Slice {
                     }
                 }
                 Cells::Timers(timers) if age <= kept => {
-                    for cell in cells.iter().map(|cell| cell - start) {
-                        let (word, lane) = (&mut words[(cell / per_word) as usize], cell % per_word);
-                        *word = timers.raised(*word, lane, newest, age);
+                    let phase = timers.phase(newest, 0);
+                    for cell in cells {
+                        timers.raise(words, cell - start, phase, age);
                     }
                 }
                 Cells::Timers(_) => {}
@@ -205,5 +206,77 @@ impl Slice {
             }
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Moments, Window};
+    use crate::filter::{Filter, Timing};
+    use crate::sizing::timing::Shape;
+
+    fn key(i: u64) -> u64 {
+        (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// Blocks of 5 insertions, as many as timestamps allow or fewer.
+    fn filter(bpt: u32, blocks: u32) -> Timing {
+        let window = Window::Count { insertions: u64::from(blocks) * 5 + 1 };
+        Timing::new(Shape::new(3, bpt, blocks, 200, 1).unwrap(), window, 0).unwrap()
+    }
+
+    #[test]
+    fn slices_age_as_the_whole_does() {
+        for (bpt, blocks) in [(2, 1), (2, 2), (3, 6), (4, 3), (7, 90)] {
+            let mut filter = filter(bpt, blocks);
+            let row = Row::of(&filter).unwrap();
+            let mut slices: Vec<_> = (0..4).map(|part| Slice::new(row, part, 4).unwrap()).collect();
+            for i in 0..3000 {
+                let mut cells = [0; 3];
+                row.cells(&[key(i)], &mut cells);
+                filter.engine_mut().insert(&[key(i)], Moments::Untimed).unwrap();
+                for slice in &mut slices {
+                    let here: Vec<u64> = cells.into_iter().filter(|cell| slice.cells().contains(cell)).collect();
+                    slice.set(&here, here.len(), &[i as i64 / 5]).unwrap();
+                }
+                let words: Vec<u64> = slices.iter().flat_map(|slice| slice.words().to_vec()).collect();
+                assert_eq!(words, filter.engine().words().as_slice(), "{bpt} {blocks} {i}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_late_cell_is_there_for_as_long_as_its_own_generation() {
+        for (bpt, blocks) in [(2, 2), (3, 6), (4, 3)] {
+            let mut slice = Slice::new(Row::of(&filter(bpt, blocks)).unwrap(), 0, 1).unwrap();
+            let kept = i64::from(blocks);
+            for late in 0..=kept + 1 {
+                let now = slice.newest().max(0) + 100;
+                slice.set(&[7], 1, &[now]).unwrap();
+                slice.set(&[7, 8], 2, &[now - late]).unwrap();
+                let mut last = [0; 2];
+                for later in 0..=kept {
+                    slice.set(&[], 0, &[now + later]).unwrap();
+                    slice.read(&[7, 8], &mut last).unwrap();
+                    assert_eq!(last[0], now, "lowered by one that came {late} late");
+                    if later + late <= kept {
+                        assert_eq!(last[1], now - late);
+                    }
+                }
+                assert!(late <= kept || last[1] == NEVER, "{late} late is too late");
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_leaves_all_as_it_was() {
+        let mut slice = Slice::new(Row::of(&filter(3, 6)).unwrap(), 1, 2).unwrap();
+        let Range { start, end } = slice.cells();
+        for (cells, generations) in [([start, end], [1, 2]), ([start - 1, start], [1, 2]), ([start, start], [1, NEVER])]
+        {
+            assert!(slice.set(&cells, 1, &generations).is_err());
+        }
+        assert_eq!((slice.newest(), slice.fill()), (NEVER, 0.0));
     }
 }

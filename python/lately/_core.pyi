@@ -25,10 +25,15 @@ __all__ = [
     "TimingBloomFilter",
     "__version__",
     "_from_parts",
+    "expected_messages",
+    "failure_rates",
     "from_bytes",
     "hash_keys",
+    "least_sites",
     "open",
     "settle",
+    "slice_capacity",
+    "sliced_rate",
 ]
 
 __version__: Final[str]
@@ -41,6 +46,9 @@ _MaybeNone: TypeAlias = Any
 
 # A number, one per key, or an object with `probability(keys)` or `rate(keys)`.
 _Prior: TypeAlias = ArrayLike | Any
+
+# How a filter is sliced over several sites.
+_Sliced: TypeAlias = Literal["horizontal", "vertical", "h-v", "v-h"]
 
 class FormatError(ValueError): ...
 
@@ -370,6 +378,43 @@ def settle(
     alive: NDArray[np.bool_] | None = None,
     known: NDArray[np.int8] | None = None,
 ) -> NDArray[np.bool_]: ...
+def sliced_rate(
+    kind: _Sliced, keys: int, cells: int, k: int, sites: int, *, inner: int = 1, partitioned: bool = False
+) -> float: ...
+def failure_rates(
+    kind: _Sliced,
+    k: int,
+    sites: int,
+    failed: int,
+    density: float,
+    *,
+    inner: int = 1,
+    on_failure: Literal["duplicate", "distinct"] | int = "duplicate",
+    partitioned: bool = False,
+) -> tuple[float, float]: ...
+def least_sites(
+    kind: Literal["horizontal", "vertical"],
+    k: int,
+    failed: int,
+    density: float,
+    *,
+    fpr: float | None = None,
+    fnr: float | None = None,
+    on_failure: Literal["duplicate", "distinct"] | int = "duplicate",
+    partitioned: bool = False,
+) -> int: ...
+def expected_messages(
+    kind: _Sliced,
+    k: int,
+    sites: int,
+    *,
+    inner: int = 1,
+    pipelined: bool = False,
+    density: float = 0.5,
+    duplicates: float = 0.0,
+    partitioned: bool = False,
+) -> float: ...
+def slice_capacity(keys: int, slices: int, *, overfull: float = 0.001) -> int: ...
 def hash_keys(keys: Any, *, seed: int = 0) -> NDArray[np.uint64]: ...
 def open(path: str | PathLike[str], *, mmap: bool = False) -> Filter: ...
 def from_bytes(data: Buffer) -> Filter: ...

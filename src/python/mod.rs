@@ -16,6 +16,7 @@ mod layout;
 mod learned;
 mod saving;
 mod slice;
+mod slicing;
 mod stable;
 mod swamp;
 mod time_limited;
@@ -93,6 +94,8 @@ mod _core {
     use super::saving::{from_bytes, from_parts, open};
     #[pymodule_export]
     use super::slice::{Slice, settle};
+    #[pymodule_export]
+    use super::slicing::{expected_messages, failure_rates, least_sites, slice_capacity, sliced_rate};
     #[pymodule_export]
     use super::stable::StableBloomFilter;
     #[pymodule_export]

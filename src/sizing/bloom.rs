@@ -152,31 +152,64 @@ fn smallest_array(k: u32, keys: u64, fpr: f64) -> Result<Shape, Error> {
 /// 1e-16 times its largest binomial. The diagonal, (1 - u/m)^n, is computed anew each time, since squaring would double
 /// its relative error with every step.
 pub fn array_rate(k: u32, bits: u64, keys: u64) -> f64 {
-    let different = different_positions(k, bits);
-    let (size, m) = (different.len(), bits as f64);
-    let mut left = keys.saturating_mul(k.into());
-    let mut throws = 1.0;
-    let mut step = vec![vec![0.0; size]; size]; // [free before][free after `throws` throws]
-    for free in 1..size {
-        step[free][free - 1] = free as f64 / m;
-    }
-    let mut none_free = vec![0.0; size];
-    none_free[0] = 1.0;
-    while left > 0 {
-        for (free, to) in step.iter_mut().enumerate() {
-            to[free] = (throws * (-(free as f64) / m).ln_1p()).exp();
+    Array::new(k, bits, keys).rate()
+}
+
+/// The chain of [`array_rate`], which can go on key by key.
+pub(super) struct Array {
+    k: u32,
+    bits: f64,
+    /// The chances that a fresh key has 0, 1, 2, ... different positions.
+    different: Vec<f64>,
+    /// The chances that 0, 1, 2, ... positions are all set.
+    all_set: Vec<f64>,
+}
+
+impl Array {
+    /// After so many keys.
+    pub(super) fn new(k: u32, bits: u64, keys: u64) -> Self {
+        let different = different_positions(k, bits);
+        let (size, m) = (different.len(), bits as f64);
+        let mut left = keys.saturating_mul(k.into());
+        let mut throws = 1.0;
+        let mut step = vec![vec![0.0; size]; size]; // [free before][free after `throws` throws]
+        for free in 1..size {
+            step[free][free - 1] = free as f64 / m;
         }
-        let through = |from: usize, to: &dyn Fn(usize) -> f64, lowest| -> f64 {
-            (lowest..=from).map(|middle| step[from][middle] * to(middle)).sum()
-        };
-        if left % 2 == 1 {
-            none_free = (0..size).map(|from| through(from, &|middle| none_free[middle], 0)).collect();
+        let mut all_set = vec![0.0; size];
+        all_set[0] = 1.0;
+        while left > 0 {
+            for (free, to) in step.iter_mut().enumerate() {
+                to[free] = (throws * (-(free as f64) / m).ln_1p()).exp();
+            }
+            let through = |from: usize, to: &dyn Fn(usize) -> f64, lowest| -> f64 {
+                (lowest..=from).map(|middle| step[from][middle] * to(middle)).sum()
+            };
+            if left % 2 == 1 {
+                all_set = (0..size).map(|from| through(from, &|middle| all_set[middle], 0)).collect();
+            }
+            step = (0..size)
+                .map(|from| (0..size).map(|to| through(from, &|middle| step[middle][to], to)).collect())
+                .collect();
+            (left, throws) = (left / 2, throws * 2.0);
         }
-        step =
-            (0..size).map(|from| (0..size).map(|to| through(from, &|middle| step[middle][to], to)).collect()).collect();
-        (left, throws) = (left / 2, throws * 2.0);
+        Self { k, bits: m, different, all_set }
     }
-    different.iter().zip(&none_free).map(|(chance, set)| chance * set).sum::<f64>().min(1.0)
+
+    /// Another key.
+    pub(super) fn insert(&mut self) {
+        for _ in 0..self.k {
+            for free in (1..self.all_set.len()).rev() {
+                let hit = free as f64 / self.bits;
+                self.all_set[free] += hit * (self.all_set[free - 1] - self.all_set[free]);
+            }
+        }
+    }
+
+    /// Chance that a fresh key finds its positions set.
+    pub(super) fn rate(&self) -> f64 {
+        self.different.iter().zip(&self.all_set).map(|(chance, set)| chance * set).sum::<f64>().min(1.0)
+    }
 }
 
 /// The chances that k independent positions among `bits` are 0, 1, 2, ... different ones.

@@ -20,6 +20,7 @@ pub mod guarded_epoch;
 pub mod line;
 pub mod runs;
 pub mod slices;
+pub mod slicing;
 pub mod stable;
 pub mod swamp;
 pub mod time_limited;

@@ -6,7 +6,8 @@
 
 use super::NEVER;
 use crate::Error;
-use crate::bits::Address;
+use crate::bits::{Address, scale};
+use crate::words::Words;
 
 /// Keys whose cells are looked up ahead: 7 cells of each are 56 lines on their way.
 const AHEAD: usize = 8;
@@ -48,7 +49,9 @@ pub struct Rule {
 pub fn settle(answers: Answers<'_>, rule: Rule, seen: &mut [bool]) -> Result<(), Error> {
     answers.check(rule, seen.len())?;
     let Answers { k, cells, last, generations, alive, known } = answers;
-    let (mut newest, mut set, mut there) = (rule.newest, Sightings::new(), Vec::with_capacity(k));
+    let mut room = Words::zeroed(Sightings::room(cells.len()))?;
+    let mut set = Sightings { slots: room.to_mut()?.as_chunks_mut().0 };
+    let (mut newest, mut there) = (rule.newest, Vec::with_capacity(k));
     for (i, seen) in seen.iter_mut().enumerate() {
         let (row, ahead) = (i * k..(i + 1) * k, (i + AHEAD) * k);
         for &cell in cells.get(ahead..ahead + k).unwrap_or_default() {
@@ -101,33 +104,30 @@ impl Answers<'_> {
     }
 }
 
-/// The latest generation in which each cell was set: an open-addressed table that doubles when half of it is taken.
-struct Sightings {
-    /// Cell and generation, the latter [`NEVER`] where there is none.
-    slots: Vec<[u64; 2]>,
-    /// The bits of a hash that are too many to be a slot.
-    shift: u32,
-    taken: usize,
+/// The latest generation in which each cell was set: an open-addressed table with room for a third more than all.
+struct Sightings<'a> {
+    /// Cell and generation, the latter by its distance from [`NEVER`], so that 0 is no cell: fresh memory is an empty table.
+    slots: &'a mut [[u64; 2]],
 }
 
-impl Sightings {
-    fn new() -> Self {
-        const SLOTS: u32 = 10;
-        Self { slots: vec![[0, NEVER as u64]; 1 << SLOTS], shift: 64 - SLOTS, taken: 0 }
+impl Sightings<'_> {
+    /// Words of a table for so many cells.
+    fn room(cells: usize) -> usize {
+        2 * (cells + cells / 3 + 1)
     }
 
     /// The slot at which the search for a cell begins: the high bits of a product (Fibonacci hashing).
     #[inline(always)]
     fn first(&self, cell: u64) -> usize {
-        (cell.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+        scale(cell.wrapping_mul(0x9e37_79b9_7f4a_7c15), self.slots.len() as u64) as usize
     }
 
     /// The slot of a cell, or the one it would take.
     #[inline(always)]
     fn slot(&self, cell: u64) -> usize {
         let mut slot = self.first(cell);
-        while self.slots[slot][1] as i64 != NEVER && self.slots[slot][0] != cell {
-            slot = (slot + 1) & (self.slots.len() - 1);
+        while self.slots[slot][1] != 0 && self.slots[slot][0] != cell {
+            slot = if slot + 1 == self.slots.len() { 0 } else { slot + 1 };
         }
         slot
     }
@@ -140,30 +140,14 @@ impl Sightings {
 
     #[inline(always)]
     fn get(&self, cell: u64) -> i64 {
-        self.slots[self.slot(cell)][1] as i64
+        self.slots[self.slot(cell)][1] as i64 ^ NEVER
     }
 
     /// Sets a cell in a generation, unless it has been set in a later one.
     #[inline(always)]
     fn raise(&mut self, cell: u64, generation: i64) {
         let slot = self.slot(cell);
-        let there = self.slots[slot][1] as i64;
-        self.slots[slot] = [cell, there.max(generation) as u64];
-        self.taken += usize::from(there == NEVER);
-        if 2 * self.taken > self.slots.len() {
-            self.double();
-        }
-    }
-
-    #[cold]
-    fn double(&mut self) {
-        self.shift -= 1;
-        let larger = vec![[0, NEVER as u64]; 2 * self.slots.len()];
-        for taken in std::mem::replace(&mut self.slots, larger) {
-            if taken[1] as i64 != NEVER {
-                let slot = self.slot(taken[0]);
-                self.slots[slot] = taken;
-            }
-        }
+        let there = self.slots[slot][1] as i64 ^ NEVER;
+        self.slots[slot] = [cell, (there.max(generation) ^ NEVER) as u64];
     }
 }

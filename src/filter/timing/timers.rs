@@ -111,21 +111,28 @@ impl Timers {
         self.lanes.per_word()
     }
 
-    /// The generation in which timer `lane` of a word was last set, while `newest` is open; none where it is empty.
+    /// How many generations ago a timer was last set, counted from the first of these words; none where it is empty.
     #[inline(always)]
-    pub(crate) fn last(&self, word: u64, lane: u64, newest: i64) -> Option<i64> {
-        let timer = self.lanes.get(word, self.lanes.shift(lane));
-        let age = self.age(timer, self.timestamp(newest));
-        (timer != 0).then(|| newest.saturating_sub(age as i64))
+    pub(crate) fn age_of(&self, words: &[u64], timer: u64, Phase { newest, .. }: Phase) -> Option<u64> {
+        let (word, shift) = self.lanes.at(timer);
+        let timer = self.lanes.get(words[word], shift);
+        (timer != 0).then(|| self.age(timer, newest))
     }
 
-    /// The word with timer `lane` as set `age` generations before `newest`, unless it has been set since.
+    /// Sets a timer as so many generations ago, unless it has been set since.
     #[inline(always)]
-    pub(crate) fn raised(&self, word: u64, lane: u64, newest: i64, age: u64) -> u64 {
-        let (shift, newest) = (self.lanes.shift(lane), self.timestamp(newest));
-        let timer = self.lanes.get(word, shift);
-        let younger = timer != 0 && self.age(timer, newest) <= age;
-        if younger { word } else { self.lanes.with(word, shift, self.before(newest, age)) }
+    pub(crate) fn raise(&self, words: &mut [u64], timer: u64, Phase { newest, .. }: Phase, age: u64) {
+        let (word, shift) = self.lanes.at(timer);
+        let there = self.lanes.get(words[word], shift);
+        if there == 0 || self.age(there, newest) > age {
+            words[word] = self.lanes.with(words[word], shift, self.before(newest, age));
+        }
+    }
+
+    /// Starts fetching a timer.
+    #[inline(always)]
+    pub(crate) fn fetch(&self, words: Address, timer: u64) {
+        words.fetch(self.lanes.at(timer).0);
     }
 
     /// Empties the expired timers of these words, as [`open`](Layout::open) does.

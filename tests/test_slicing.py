@@ -1,0 +1,150 @@
+"""Formulas of a filter over several sites, beside simulations of it, and the doctests of what `_core` alone has."""
+
+import doctest
+
+import numpy as np
+import pytest
+
+import lately
+from lately import _core
+from lately._core import expected_messages, failure_rates, least_sites, slice_capacity, sliced_rate
+
+ARRANGED = [("horizontal", 12, 1), ("vertical", 12, 1), ("vertical", 3, 1), ("h-v", 4, 3), ("v-h", 3, 4)]
+K, TRIALS = 5, 200_000
+
+
+def sites_of_cells(rng, kind, sites, inner, partitioned):
+    """The sites of the K cells of TRIALS keys, numbered through."""
+    groups, spread = {"horizontal": (sites, 1), "vertical": (1, sites), "h-v": (sites, inner), "v-h": (inner, sites)}[
+        kind
+    ]
+    place = rng.random((TRIALS, K))
+    if partitioned:
+        place = (np.arange(K) + place) / K
+    return groups * spread, rng.integers(groups, size=(TRIALS, 1)) * spread + (place * spread).astype(int)
+
+
+def assert_chance(hits, p):
+    """Within 5 standard deviations of what so many trials of chance p give."""
+    assert abs(hits.mean() - p) <= 5 * np.sqrt(p * (1 - p) / len(hits)) + 1e-12
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize(("kind", "sites", "inner"), ARRANGED)
+def test_failures_beside_a_simulation(kind, sites, inner, partitioned):
+    rng = np.random.default_rng(6)
+    count, at = sites_of_cells(rng, kind, sites, inner, partitioned)
+    for failed in (0, 1, count // 2, count - 1, count):
+        down = rng.permuted(np.broadcast_to(np.arange(count) < failed, (TRIALS, count)), axis=1)
+        lost = np.take_along_axis(down, at, axis=1)
+        set_by_others = rng.random((TRIALS, K)) < 0.6
+        for on_failure in ("duplicate", 1, 3, "distinct"):
+            least = {"duplicate": 0, "distinct": K}.get(on_failure, on_failure)
+            answered = (~lost).sum(axis=1) >= least
+            given = {"inner": inner, "on_failure": on_failure, "partitioned": partitioned}
+            fpr, fnr = failure_rates(kind, K, sites, failed, 0.6, **given)
+            assert_chance(answered & (lost | set_by_others).all(axis=1), fpr)
+            assert_chance(~answered, fnr)
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize(("kind", "sites", "inner"), ARRANGED)
+def test_messages_beside_a_simulation(kind, sites, inner, partitioned):
+    rng = np.random.default_rng(7)
+    count, at = sites_of_cells(rng, kind, sites, inner, partitioned)
+    seen = rng.random((TRIALS, 1)) < 0.3
+    is_set = seen | (rng.random((TRIALS, K)) < 0.7)
+    asked = {False: np.zeros(TRIALS), True: np.zeros(TRIALS)}
+    going = np.ones(TRIALS, bool)
+    for j in range(K):
+        new = (at[:, :j] != at[:, j : j + 1]).all(axis=1)
+        asked[False] += new
+        asked[True] += new & going
+        # The site that is asked tests all of the key's cells that it has.
+        going &= ~(new & ((at == at[:, j : j + 1]) & ~is_set).any(axis=1))
+    for pipelined, messages in asked.items():
+        given = {"inner": inner, "pipelined": pipelined, "partitioned": partitioned}
+        expected = expected_messages(kind, K, sites, **given, density=0.7, duplicates=0.3)
+        assert abs(messages.mean() - expected) <= 5 * messages.std() / np.sqrt(TRIALS) + 1e-9
+        assert 1 <= expected <= min(K, count)
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "sites", "inner", "groups"), [("horizontal", 5, 1, 5), ("v-h", 2, 4, 4), ("vertical", 5, 1, 1)]
+)
+def test_rates_beside_filters(kind, sites, inner, groups, partitioned):
+    rng, keys, cells = np.random.default_rng(8), 400, 2800
+    expected = sliced_rate(kind, keys, cells, 4, sites, inner=inner, partitioned=partitioned)
+    hits, rounds, queries = 0.0, 400, 2000
+    rates = []
+    for i in range(rounds):
+        each = cells // groups
+        given = {"slice_bits": each // 4} if partitioned else {"bits": each}
+        f = lately.BloomFilter.from_parameters(keys, k=4, seed=i, **given)
+        f.insert(np.arange(rng.binomial(keys, 1 / groups)))  # a fresh key's slice has so many
+        rates.append(f.query(np.arange(keys, keys + queries)).mean())
+    hits = np.mean(rates)
+    assert abs(hits - expected) <= 5 * np.std(rates) / np.sqrt(rounds)
+    if groups > 1:  # the printed form, with n / S keys in each slice, is too low
+        assert sliced_rate("vertical", keys // groups, cells // groups, 4, 1, partitioned=partitioned) < expected
+
+
+def test_no_slice_is_overfull_more_often_than_said():
+    rng, keys, slices = np.random.default_rng(9), 10_000, 20
+    most = rng.multinomial(keys, np.full(slices, 1 / slices), size=20_000).max(axis=1)
+    for overfull in (0.3, 0.05, 0.001):
+        capacity = slice_capacity(keys, slices, overfull=overfull)
+        assert (most > capacity).mean() <= overfull + 5 * np.sqrt(overfull / 20_000)
+        if overfull < 0.1:  # where the bound over all slices is sharp
+            assert (most > capacity - 1).mean() >= overfull - 0.1 * overfull - 5 * np.sqrt(overfull / 20_000)
+
+
+def test_more_sites_bear_more_failures():
+    for kind, on_failure, bound in (("vertical", "duplicate", "fpr"), ("horizontal", "distinct", "fnr")):
+        for partitioned in (False, True):
+            given = {"on_failure": on_failure, "partitioned": partitioned}
+            least = least_sites(kind, 7, 3, 0.4, **{bound: 0.1}, **given)
+            which = ("fpr", "fnr").index(bound)
+            assert failure_rates(kind, 7, least, 3, 0.4, **given)[which] <= 0.1
+            assert failure_rates(kind, 7, least - 1, 3, 0.4, **given)[which] > 0.1
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: sliced_rate("flat", 10, 100, 4, 2), ValueError, 'kind must be .* got "flat"'),
+        (lambda: sliced_rate("vertical", 10, 100, 4, 2, inner=2), ValueError, "inner"),
+        (lambda: sliced_rate("vertical", 10, 0, 4, 2), ValueError, "cells"),
+        (lambda: failure_rates("vertical", 4, 2, 3, 0.5), ValueError, "failed"),
+        (lambda: failure_rates("vertical", 4, 2, 1, 1.5), ValueError, "density"),
+        (lambda: failure_rates("vertical", 4, 2, 1, 0.5, on_failure="x"), ValueError, "on_failure"),
+        (lambda: failure_rates("vertical", 4, 2, 1, 0.5, on_failure=0.5), TypeError, "on_failure"),
+        (lambda: failure_rates("vertical", 4, 2, 1, 0.5, on_failure=5), ValueError, "least must be at most k"),
+        (lambda: least_sites("h-v", 4, 2, 0.5, fpr=0.1), ValueError, "kind"),
+        (lambda: least_sites("vertical", 4, 2, 0.9, fpr=0.1), ValueError, "no number of sites"),
+        (lambda: least_sites("vertical", 4, 2, 0.9), TypeError, "fpr or fnr"),
+        (lambda: expected_messages("vertical", 4, 0), ValueError, "sites"),
+        (lambda: slice_capacity(10, 2, overfull=2), ValueError, "overfull"),
+    ],
+)
+def test_what_cannot_be_is_named(call, kind, message):
+    with pytest.raises(kind, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        *(getattr(_core, name) for name in ("Slice", "settle", "sliced_rate", "failure_rates", "least_sites")),
+        *(getattr(_core, name) for name in ("expected_messages", "slice_capacity")),
+        *(vars(_core.Slice)[name] for name in ("from_words", "bounds", "read", "set", "words")),
+    ],
+)
+def test_docstring(thing):
+    thing = getattr(thing, "__func__", thing)
+    assert thing.__doc__
+    examples = doctest.DocTestParser().get_doctest(thing.__doc__, {"lately": lately}, thing.__name__, None, None)
+    failures = []
+    doctest.DocTestRunner().run(examples, out=failures.append)
+    assert not failures, "".join(failures)
