@@ -3,6 +3,7 @@
 import copy
 import pickle
 import threading
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from test_sliced import timers
 
 import lately
 from lately.distributed import FailedSitesWarning, LocalSites, SlicedFilter
+from lately.distributed._site import SupersededError
 
 KINDS = {
     "horizontal": {"kind": "horizontal", "slices": 6},
@@ -251,6 +253,47 @@ def test_one_of_many_producers_is_told_that_a_key_is_new(shape):
         for thread in running:
             thread.join()
         assert ((~np.array(verdicts)).sum(axis=0) == 1).all()
+
+
+class Slow(LocalSites):
+    """Sites that take a turn away while its producer has read, and not yet written."""
+
+    meanwhile = None
+
+    @contextmanager
+    def turn(self):
+        self._fence += 1
+        yield self._fence
+
+    def call(self, messages):
+        if self.meanwhile and messages[0].method == "set":
+            meanwhile, self.meanwhile = self.meanwhile, None
+            meanwhile()
+        return super().call(messages)
+
+
+@cells_of_keys
+def test_who_lost_the_turn_reads_again(shape):
+    with SlicedFilter(**shape, filter=timers(), sites=Slow) as sliced:
+        other, answers = sliced.handle(), []
+        sliced.sites.meanwhile = lambda: answers.append(other.duplicated(np.arange(100), at=0))
+        seen = sliced.duplicated(np.arange(50, 150), at=0)
+        assert not answers[0].any()
+        assert (seen == (np.arange(50, 150) < 100)).all()
+
+
+@cells_of_keys
+def test_who_always_loses_the_turn_is_told(shape):
+    with SlicedFilter(**shape, filter=timers(), sites=Slow) as sliced:
+        other = sliced.handle()
+
+        def again():
+            other.duplicated(np.arange(100), at=0)
+            sliced.sites.meanwhile = again
+
+        sliced.sites.meanwhile = again
+        with pytest.raises(SupersededError, match="is over"):
+            sliced.duplicated(np.arange(50, 150), at=0)
 
 
 def test_a_handle_of_sites_of_this_process_does_not_travel():

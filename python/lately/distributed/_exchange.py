@@ -25,7 +25,8 @@ class Exchange:
     def __init__(self, sites: Sites) -> None:
         self.sites = sites
         self.traffic = Traffic.none(len(sites))
-        self._down: set[int] = set()
+        # When each site that is out failed, which tells one outage from the next.
+        self._since: dict[int, float] = {}
         self._lock = threading.Lock()
 
     def call(self, messages: Sequence[Message]) -> list[Any]:
@@ -33,13 +34,14 @@ class Exchange:
         answers = self.sites.call(messages)
         with self._lock:
             self.traffic.count(messages, answers)
-            failed = {answer.site: answer.reason for answer in answers if isinstance(answer, Failed)}
-            new = sorted(failed.keys() - self._down)
-            self._down -= {message.site for message in messages} - failed.keys()
-            self._down |= failed.keys()
-        for site in new:
+            out = {answer.site: answer for answer in answers if isinstance(answer, Failed)}
+            new = [failed for site, failed in out.items() if self._since.get(site) != failed.since]
+            answered = {message.site for message in messages} - out.keys()
+            kept = {site: since for site, since in self._since.items() if site not in answered}
+            self._since = kept | {site: failed.since for site, failed in out.items()}
+        for failed in new:
             warnings.warn(
-                f"site {site} does not answer ({failed[site]}): its keys are decided without it",
+                f"site {failed.site} does not answer ({failed.reason}): its keys are decided without it",
                 FailedSitesWarning,
                 stacklevel=_level(),
             )

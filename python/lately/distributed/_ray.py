@@ -23,6 +23,12 @@ PAUSE = 0.1
 LOOK = 1.0
 """Seconds after which the sites that failed are looked after while others have yet to answer."""
 
+START = 300
+"""Seconds that sites have to start, to start again, and to save their last checkpoints: a cluster may have to grow."""
+
+PRODUCERS = 10_000
+"""That may wait for their turn."""
+
 LEASE = 3
 """Deadlines that a turn lasts: to read, to write, and one to spare."""
 
@@ -48,7 +54,7 @@ class _Actor:
         return [site.call(m.method, m.columns, m.options, ticket=m.ticket, fence=m.fence) for m in messages]
 
     def status(self) -> dict[str, Any]:
-        return self._made().status()
+        return self._made().status() | {"node": _ray().get_runtime_context().get_node_id()}
 
     def close(self) -> None:
         self._made().close()
@@ -78,7 +84,7 @@ class RaySites:
         If there are sites of that name, or no sites are asked for, or the deadline is not above 0. What a maker raises
         is raised here.
     TimeoutError
-        If the actors have not all started within ten deadlines.
+        If the actors have not all started within five minutes.
 
     Notes
     -----
@@ -101,24 +107,18 @@ class RaySites:
         ray = _ray()
         self._deadline = deadline
         self._outages: dict[int, tuple[Failed, Any]] = {}
-        options = dict(OPTIONS) | options
-        turns = ray.remote(Turns).options(num_cpus=options["num_cpus"], max_restarts=-1, max_concurrency=10_000)
-        actors = ray.remote(_Actor)
-        if name is None:
-            self._actors = [actors.options(**options).remote(maker) for maker in makers]
-            self._turns = turns.remote(LEASE * deadline, len(makers))
-        else:
-            options = {"lifetime": "detached", "namespace": NAMESPACE} | options
-            if _named(ray, name) is not None:
-                raise ValueError(f"there are sites named {name!r}: RaySites.connect({name!r}) finds them")
-            self._actors = [
-                actors.options(name=f"{name}/{i}", **options).remote(maker) for i, maker in enumerate(makers)
-            ]
-            self._turns = turns.options(name=name, lifetime=options["lifetime"], namespace=options["namespace"]).remote(
-                LEASE * deadline, len(makers)
-            )
+        if name is not None and _named(ray, name) is not None:
+            raise ValueError(f"there are sites named {name!r}: RaySites.connect({name!r}) finds them")
+        options = {**OPTIONS, **options}
+        actors, turns = ray.remote(_Actor), ray.remote(Turns)
+        self._actors = [
+            actors.options(**options, **_names(name, f"/{i}")).remote(maker) for i, maker in enumerate(makers)
+        ]
+        self._turns = turns.options(**OPTIONS, max_concurrency=PRODUCERS, **_names(name)).remote(
+            LEASE * deadline, len(makers)
+        )
         try:
-            late = [site for site in self._ask("status", patience=10 * deadline) if isinstance(site, Failed)]
+            late = [site for site in self._ask("status", patience=START) if isinstance(site, Failed)]
             if late:
                 raise TimeoutError(f"{len(late)} of {len(makers)} sites did not start: {late[0].reason}")
         except BaseException:
@@ -179,7 +179,7 @@ class RaySites:
             self._turns.give.remote(fence)
 
     def status(self) -> list[dict[str, Any] | Failed]:
-        """Ask each site how it is."""
+        """Ask each site how it is (`Site.status`), and on which ``node`` of the cluster."""
         return self._ask("status", patience=self._deadline)
 
     def kill(self, site: int) -> None:
@@ -192,17 +192,17 @@ class RaySites:
         Raises
         ------
         TimeoutError
-            If that takes longer than ten deadlines.
+            If that takes longer than five minutes.
         """
         self._outages.pop(site, None)
-        answer = self._gather("status", {site: ()}, 10 * self._deadline)[site]
+        answer = self._gather("status", {site: ()}, START)[site]
         if isinstance(answer, Failed):
             raise TimeoutError(answer.reason)
 
     def close(self) -> None:
         """Let the sites write their last checkpoints, and end them, for all who use them."""
         try:
-            self._ask("close", patience=10 * self._deadline)
+            self._ask("close", patience=START)
         finally:
             self._end()
 
@@ -301,6 +301,10 @@ def _ray() -> Any:
     except ImportError:
         raise ImportError("sites on Ray need it: pip install lately[distributed]") from None
     return ray
+
+
+def _names(name: str | None, part: str = "") -> dict[str, Any]:
+    return {} if name is None else {"name": name + part, "namespace": NAMESPACE, "lifetime": "detached"}
 
 
 def _named(ray: Any, name: str) -> Any:

@@ -60,6 +60,11 @@ class Site:
         Seconds from a change to its checkpoint, at most; what a crash loses was written within them. With 0 no answer
         leaves before the checkpoint that has it.
 
+    Raises
+    ------
+    ValueError
+        If its checkpoint is damaged, or is another's.
+
     Notes
     -----
     Cells and answers are saved together, in one piece: a key is in a checkpoint exactly if the answer is that was given
@@ -86,9 +91,12 @@ class Site:
         self._restored = False
         self._failure: Exception | None = None
         if store is not None and (data := store.read(name)) is not None:
-            state = unpack(data)
-            contents.load(_within("contents", state))
-            self._memo = Memo.from_state(_within("memo", state))
+            try:
+                state = unpack(data)
+                contents.load(_within("contents", state))
+                self._memo = Memo.from_state(_within("memo", state))
+            except (ValueError, KeyError) as error:
+                raise ValueError(f"{name} cannot be restored: {error}") from error
             self._restored = True
         if store is not None and interval > 0:
             self._keeper = threading.Thread(target=self._keep, name=f"checkpoints of {name}", daemon=True)

@@ -36,7 +36,7 @@ class Folder:
         self.path.mkdir(parents=True, exist_ok=True)
 
     def write(self, name: str, data: bytes) -> None:
-        """Write under another name, sync, rename."""
+        """Write under another name, sync, rename, and sync that."""
         passing = self.path / _passing(name)
         try:
             with passing.open("wb") as file:
@@ -47,6 +47,12 @@ class Folder:
         except BaseException:
             passing.unlink(missing_ok=True)
             raise
+        if os.name == "posix":
+            folder = os.open(self.path, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
     def read(self, name: str) -> bytes | None:
         """Read a file, or None where there is none."""
@@ -89,8 +95,10 @@ class Remote:
 
 def store(address: str | os.PathLike[str]) -> Store:
     """Make the store for a folder or an address."""
-    if isinstance(address, str) and "://" in address:
-        return Remote(address)
+    if isinstance(address, str):
+        address = address.removeprefix("file://")
+        if "://" in address:
+            return Remote(address)
     return Folder(address)
 
 

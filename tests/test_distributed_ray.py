@@ -1,0 +1,274 @@
+"""Sites on Ray that die, hang and come back. Every wait has its limit."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lately
+from lately.distributed import _memo
+from lately.distributed._memo import Ticket
+from lately.distributed._ray import RaySites
+from lately.distributed._site import Site, SupersededError
+from lately.distributed._sites import Failed, Message
+from lately.distributed._store import Folder
+from lately.distributed._whole import Whole
+
+ROOT = Path(__file__).parent.parent
+INTERVAL = 0.25
+
+
+class CrashesOnce(Folder):
+    """A folder after whose next write the process dies, if there is a file named crash."""
+
+    def write(self, name, data):
+        super().write(name, data)
+        crash = self.path / "crash"
+        if crash.exists():
+            crash.unlink()
+            os._exit(1)
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Makes a site with a filter that has no false positives to speak of."""
+
+    name: str
+    folder: Path
+    interval: float = INTERVAL
+    forgetful: bool = False
+
+    def __call__(self):
+        if self.forgetful:
+            _memo.Memo.keep = lambda memo, ticket, answers: None
+        contents = Whole(lately.BloomFilter(100_000, fpr=1e-12))
+        return Site(contents, name=self.name, store=CrashesOnce(self.folder), interval=self.interval)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("checkpoints")
+
+
+@pytest.fixture(scope="module")
+def pair(ray_cluster, folder):
+    """Two sites with time to answer."""
+    ray_cluster.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    sites = RaySites([Maker(f"site {i}", folder) for i in range(2)], name="pair", deadline=60)
+    yield sites
+    sites.close()
+    with pytest.raises(RuntimeError, match="the sites are closed"):
+        sites.status()
+    last = [Maker(f"site {i}", folder)() for i in range(2)]
+    assert all(site.status()["restored"] for site in last)
+
+
+@pytest.fixture(scope="module")
+def hasty(pair, folder):
+    """One site with a second to answer."""
+    sites = RaySites([Maker("hasty", folder)], deadline=1.0)
+    yield sites
+    sites.close()
+
+
+def duplicated(sites, keys, ticket=None):
+    """Send keys where the lowest bit of their hashes says, and put the answers together."""
+    hashes = lately.hash_keys(keys)
+    places = [np.flatnonzero(hashes % len(sites) == i) for i in range(len(sites))]
+    messages = [
+        Message(i, "duplicated", (hashes[its],), {"refresh": True}, ticket and Ticket(*ticket, its))
+        for i, its in enumerate(places)
+    ]
+    answer = np.empty(len(hashes), dtype=bool)
+    for its, part in zip(places, sites.call(messages), strict=True):
+        assert not isinstance(part, Failed), part
+        answer[its] = part
+    return answer
+
+
+def query(sites, keys, site=0):
+    return sites.call([Message(site, "query", (lately.hash_keys(keys),))])[0]
+
+
+def eventually(holds, seconds=90):
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, "it has not come"
+        time.sleep(0.05)
+
+
+def test_sites_are_found_by_name_and_pickled(pair):
+    keys = [f"found {i}" for i in range(1000)]
+    assert not duplicated(pair, keys).any()
+    for other in (RaySites.connect("pair", deadline=60), pickle.loads(pickle.dumps(pair))):
+        assert len(other) == 2
+        assert duplicated(other, keys).all()
+    with pytest.raises(ValueError, match="there are sites named 'pair'"):
+        RaySites([Maker("pair", Path())], name="pair")
+    with pytest.raises(ValueError, match="no sites named 'trio'"):
+        RaySites.connect("trio")
+
+
+def test_bad_arguments(ray_cluster):
+    with pytest.raises(ValueError, match="no sites without makers"):
+        RaySites([])
+    with pytest.raises(ValueError, match="not 0"):
+        RaySites([print], deadline=0)
+
+
+def test_errors_of_sites_stay_what_they_are(pair):
+    hashes = lately.hash_keys(["an error"])
+    messages = [Message(0, "query", (hashes, np.arange(3))), Message(1, "insert", (hashes,))]
+    with pytest.raises(ValueError, match="3 times for 1 keys") as caught:
+        pair.call(messages)
+    assert type(caught.value) is ValueError
+    # The others have done what they were asked.
+    assert query(pair, ["an error"], site=1).all()
+
+
+def test_a_site_gets_its_messages_in_order(pair):
+    batches = [lately.hash_keys([f"in order {i}"]) for i in range(50)]
+    messages = [m for batch in batches for m in (Message(0, "query", (batch,)), Message(0, "insert", (batch,)))]
+    answers = pair.call([*messages, *(Message(0, "query", (batch,)) for batch in batches)])
+    assert not any(answer.any() for answer in answers[:100])
+    assert all(answer.all() for answer in answers[100:])
+
+
+def kill(sites, site):
+    sites.kill(site)
+
+
+def sigkill(sites, site):
+    os.kill(sites.status()[site]["process"], signal.SIGKILL)
+
+
+@pytest.mark.parametrize("how", [kill, sigkill])
+def test_a_site_killed_in_mid_stream_forgets_one_interval_at_most(pair, how):
+    batches = [np.array([f"{how.__name__} {i} {j}" for j in range(200)]) for i in range(60)]
+    written = []
+    for number, batch in enumerate(batches):
+        if number == 50:
+            # Batches 0 to 49 took 2.5 seconds at least: ten intervals.
+            how(pair, 1)
+            killed = time.monotonic()
+        assert not duplicated(pair, batch, (how.__name__, number)).any(), number
+        written.append(time.monotonic())
+        time.sleep(0.05)
+    assert pair.status()[1]["restored"]
+    hashes = lately.hash_keys(np.concatenate(batches))
+    mine = hashes % 2 == 1
+    assert query(pair, np.concatenate(batches)[~mine], site=0).all()
+    forgotten = np.flatnonzero(mine)[~query(pair, np.concatenate(batches)[mine], site=1)] // 200
+    # Half a second for the write itself, on a machine that has other things to do.
+    assert all(killed - INTERVAL - 0.5 < written[batch] for batch in forgotten)
+    assert all(batch < 50 for batch in forgotten)
+
+
+@pytest.mark.parametrize("forgetful", [False, True])
+def test_a_crash_between_write_and_answer(pair, tmp_path, forgetful):
+    sites = RaySites([Maker("one", tmp_path, interval=0, forgetful=forgetful)], deadline=60)
+    keys = np.arange(10_000)
+    (tmp_path / "crash").touch()
+    seen = duplicated(sites, keys, ("producer", 1))
+    assert not (tmp_path / "crash").exists()
+    assert sites.status()[0]["restored"]
+    # Without a memo of the answers, every key of the batch that is sent again is taken for a duplicate, and lost.
+    assert seen.sum() == (len(keys) if forgetful else 0)
+    assert query(sites, keys).all()
+    sites.close()
+
+
+def test_two_producers_of_the_same_new_events(pair, ray_cluster, tmp_path):
+    @ray_cluster.remote(num_cpus=0.5)
+    def produce(sites, name):
+        (tmp_path / name).touch()
+        eventually(lambda: len(list(tmp_path.iterdir())) == 2)
+        keys = np.array([f"the same {i}" for i in range(10_000)])
+        return np.concatenate([~duplicated(sites, part, (name, n)) for n, part in enumerate(np.split(keys, 50))])
+
+    new = ray_cluster.get([produce.remote(pair, name) for name in "ab"], timeout=120)
+    assert (new[0].astype(int) + new[1] == 1).all()
+
+
+def test_a_site_that_hangs_is_passed_by_until_it_answers(hasty):
+    keys = ["somebody"]
+    eventually(lambda: not isinstance(query(hasty, keys), Failed))
+    process = hasty.status()[0]["process"]
+    os.kill(process, signal.SIGSTOP)
+    try:
+        began = time.time()
+        failed = query(hasty, keys)
+        assert failed == Failed(0, "no answer within 1 s.")
+        assert began <= failed.since <= time.time()
+        # Not one of these waits for a deadline.
+        again = [query(hasty, keys) for _ in range(100)]
+        assert time.time() - failed.since < 50
+        assert {(type(each), each.since) for each in again} == {(Failed, failed.since)}
+        assert isinstance(hasty.status()[0], Failed)
+    finally:
+        os.kill(process, signal.SIGCONT)
+    eventually(lambda: not isinstance(query(hasty, keys), Failed))
+    assert query(hasty, keys).tolist() == [False]
+
+
+def test_turns_exclude_each_other_and_end(hasty):
+    hashes = lately.hash_keys(["turn"])
+    inside, fences = [], []
+
+    def produce():
+        for _ in range(10):
+            with hasty.turn() as fence:
+                inside.append(1)
+                assert len(inside) == 1
+                fences.append(fence)
+                inside.pop()
+
+    threads = [threading.Thread(target=produce) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(set(fences)) == 30
+    with hasty.turn() as early:
+        # Three deadlines later it is another's.
+        with hasty.turn() as late:
+            hasty.call([Message(0, "insert", (hashes,), fence=late)])
+        with pytest.raises(SupersededError):
+            hasty.call([Message(0, "insert", (hashes,), fence=early)])
+    assert max(fences) < early < late
+
+
+def test_fences_ascend_when_the_actor_of_turns_dies(hasty, ray_cluster):
+    with hasty.turn() as before:
+        ray_cluster.kill(hasty._turns, no_restart=False)
+    with hasty.turn() as after:
+        assert after > before
+
+
+def test_a_damaged_checkpoint_is_said_at_the_start(pair, tmp_path):
+    (tmp_path / "one").write_bytes(b"not what it should be")
+    with pytest.raises(ValueError, match="one cannot be restored: this is no checkpoint"):
+        RaySites([Maker("one", tmp_path)])
+
+
+def test_without_ray_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match=r"pip install lately\[distributed\]"):
+        RaySites([print])
+
+
+def test_sites_of_a_lost_node_come_back_on_another():
+    script = ROOT / "benchmarks" / "lost_node.py"
+    # A node is taken for lost after 5 seconds of silence, not Ray's 15.
+    hasty = os.environ | {"RAY_health_check_period_ms": "1000"}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300, env=hasty)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 of 10000 keys missed" in done.stdout
