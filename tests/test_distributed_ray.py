@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 import lately
-from lately.distributed import _memo
+from lately.distributed import FailedSitesWarning, RaySites, SlicedFilter, _memo
 from lately.distributed._memo import Ticket
-from lately.distributed._ray import RaySites
 from lately.distributed._site import Site, SupersededError
 from lately.distributed._sites import Failed, Message
 from lately.distributed._store import Folder
@@ -251,6 +250,26 @@ def test_fences_ascend_when_the_actor_of_turns_dies(hasty, ray_cluster):
         ray_cluster.kill(hasty._turns, no_restart=False)
     with hasty.turn() as after:
         assert after > before
+
+
+def test_a_sliced_filter_goes_on_without_a_site_that_hangs(pair):
+    keys = np.arange(1000)
+    with SlicedFilter("horizontal", 2, lately.BloomFilter(1000, fpr=1e-9), sites="ray", deadline=1.0) as f:
+        eventually(lambda: not any(isinstance(status, Failed) for status in f.status()))
+        f.insert(keys[::2])
+        process = f.status()[1]["process"]
+        os.kill(process, signal.SIGSTOP)
+        try:
+            with pytest.warns(FailedSitesWarning, match="site 1 does not answer"):
+                seen = f.query(keys)
+            # Seen is what was, and what would be asked of the site that hangs. It is said once.
+            assert seen[::2].all()
+            assert f.query(keys).sum() == seen.sum() == 500 + seen[1::2].sum()
+            assert f.failures > 2 * seen[1::2].sum() > 0
+        finally:
+            os.kill(process, signal.SIGCONT)
+        eventually(lambda: not any(isinstance(status, Failed) for status in f.status()))
+        assert f.query(keys).tolist() == [True, False] * 500
 
 
 def test_a_damaged_checkpoint_is_said_at_the_start(pair, tmp_path):

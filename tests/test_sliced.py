@@ -1,6 +1,10 @@
 """Sliced filters give the verdicts of the filters that they are slices of."""
 
+import doctest
+import importlib
 import pickle
+import subprocess
+import sys
 from collections import Counter
 from itertools import pairwise
 
@@ -187,7 +191,8 @@ def test_vertical_words_are_those_of_the_unsliced_filter_bit_for_bit():
     whole = timers()
     with SlicedFilter("vertical", 5, timers()) as sliced:
         for i in range(100):
-            keys, times = np.arange(i * 50, i * 50 + 60), 30.0 * i + np.linspace(0, 29, 60)
+            # The last key, whose cells are on some of the sites, opens a generation.
+            keys, times = np.arange(i * 50, i * 50 + 60), np.append(np.full(59, 50.0 * i), 50.0 * i + 50)
             expected = whole.duplicated(keys, at=times)
             assert (sliced.duplicated(keys, at=times) == expected).all()
             assert (np.concatenate([part.words() for part in parts(sliced)]) == words(whole)).all()
@@ -250,3 +255,20 @@ def test_the_replicas_of_ranges_are_chosen_independently():
     assert (places.sites % 2 == [0, 1]).all()
     table = np.bincount(places.sites[:, 0] // 2 * 4 + places.sites[:, 1] // 2, minlength=16)
     assert np.abs(table - 2500).max() < 5 * np.sqrt(2500)
+
+
+@pytest.mark.parametrize("name", ["_blank", "_routes", "_sliced"])
+def test_the_examples_of_the_room(name):
+    module = importlib.import_module(f"lately.distributed.{name}")
+    tried = doctest.testmod(module, extraglobs={"lately": lately, "np": np}, optionflags=doctest.ELLIPSIS)
+    assert tried.attempted
+    assert not tried.failed
+
+
+def test_the_room_is_only_entered_when_it_is_wanted():
+    said = (
+        "import sys, lately; print('lately.distributed' in sys.modules); "
+        "import lately.distributed; print('ray' in sys.modules)"
+    )
+    answer = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    assert answer.stdout.split() == ["False", "False"]

@@ -6,7 +6,8 @@ interface of sites (`Sites`), so that it runs the same in one process and on the
 
 from lately.distributed._exchange import FailedSitesWarning
 from lately.distributed._local import LocalSites
+from lately.distributed._ray import RaySites
 from lately.distributed._sites import Traffic
 from lately.distributed._sliced import SlicedFilter
 
-__all__ = ["FailedSitesWarning", "LocalSites", "SlicedFilter", "Traffic"]
+__all__ = ["FailedSitesWarning", "LocalSites", "RaySites", "SlicedFilter", "Traffic"]

@@ -16,7 +16,7 @@ class Blank:
     --------
     >>> blank = Blank.of(lately.BloomFilter(1_000_000, 0.01, seed=3))
     >>> blank.make()
-    <BloomFilter capacity=1000000 fpr=1.00e-2 ... seed=3>
+    <BloomFilter capacity=1000000 fpr=1.00e-2 ...>
     """
 
     family: type[Filter]

@@ -147,8 +147,8 @@ class Cells:
         if not self._pipelined or batch.again:
             self._ask(batch, places, np.arange(keys * k), found, fence)
             return found
-        # A key is new if a cell is unset, unless a key before it in the batch may set that.
-        own = _first_of_key(places.names)
+        # A key is new if a cell is unset, unless a key before it in the batch may set that; a query sets nothing.
+        own = _first_of_key(places.names) if batch.number else np.ones((keys, k), dtype=np.bool_)
         oldest = generations - self._like.kept
         asked = np.arange(keys)
         for j in range(k):

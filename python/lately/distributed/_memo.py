@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 State = dict[str, NDArray[Any]]
 
+_Places = NDArray[np.integer[Any]]
+
 PRODUCERS = 1024
 """Producers a site remembers at most: those heard of last."""
 
 KEYS = 2**23
-"""Keys of all of them together, at most: 75 MB, which every checkpoint carries. The latest batch is always kept."""
+"""Keys of all of them together, at most: 42 MB, which every checkpoint carries. The latest batch is always kept."""
 
 UNKNOWN = -1
 """No answer was given yet; the others are 0 and 1."""
@@ -30,24 +32,27 @@ class Ticket:
     producer : str
     number : int
         Of the batch; a producer counts them upwards, and sends one after the other.
-    index : ndarray of int64, shape (n,)
-        Places of the keys in the batch, ascending.
+    index : ndarray of int32, shape (n,)
+        Places of the keys in the batch, ascending; of any integer type when given. They travel with every message.
 
     Raises
     ------
     ValueError
-        If the number does not fit into 63 bits, or the places do not ascend.
+        If the number does not fit into 63 bits, or the places not into 31, or do not ascend.
     """
 
     producer: str
     number: int
-    index: NDArray[np.int64]
+    index: _Places
 
     def __post_init__(self) -> None:
         if not 0 <= self.number < 2**63:
             raise ValueError(f"the number of a batch must be from 0 to 2**63 - 1, not {self.number}")
         if not np.all(self.index[1:] > self.index[:-1]):
             raise ValueError("the places of a batch's keys must ascend")
+        if len(self.index) and not 0 <= self.index[0] <= self.index[-1] < 2**31:
+            raise ValueError(f"a batch has places from 0 to 2**31 - 1, not {self.index[0]} to {self.index[-1]}")
+        object.__setattr__(self, "index", self.index.astype(np.int32))
 
 
 class Memo:
@@ -58,7 +63,7 @@ class Memo:
     """
 
     def __init__(self) -> None:
-        self._latest: OrderedDict[str, tuple[int, NDArray[np.int64], NDArray[np.bool_]]] = OrderedDict()
+        self._latest: OrderedDict[str, tuple[int, _Places, NDArray[np.bool_]]] = OrderedDict()
         self._keys = 0
 
     def __len__(self) -> int:
@@ -103,7 +108,7 @@ class Memo:
             first = np.append(True, places[1:] != places[:-1])
             self._add(ticket.producer, number, places[first], np.concatenate([before, answers])[order][first])
 
-    def _add(self, producer: str, number: int, index: NDArray[np.int64], answers: NDArray[np.bool_]) -> None:
+    def _add(self, producer: str, number: int, index: _Places, answers: NDArray[np.bool_]) -> None:
         self._latest[producer] = (number, index, answers)
         self._keys += len(index)
         while len(self._latest) > PRODUCERS or (self._keys > KEYS and len(self._latest) > 1):
@@ -140,12 +145,12 @@ class Memo:
             raise ValueError("the answers are damaged: they differ in number from the keys")
         for producer, number, end, length in zip(producers, state["numbers"], ends, lengths, strict=True):
             part = slice(end - length, end)
-            index = state["index"][part].astype(np.int64)
+            index = state["index"][part].astype(np.int32)
             if np.any(np.diff(index) <= 0):
                 raise ValueError("the answers are damaged: the places of the keys do not ascend")
             memo._add(str(producer), int(number), index, state["answers"][part].astype(np.bool_))
         return memo
 
 
-_NO_PLACES = np.empty(0, dtype=np.int64)
+_NO_PLACES = np.empty(0, dtype=np.int32)
 _NO_ANSWERS = np.empty(0, dtype=np.bool_)

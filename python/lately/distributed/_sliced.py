@@ -343,6 +343,39 @@ class SlicedFilter:
         return self._slices.failures
 
     @property
+    def fpr(self) -> float:
+        """Chance that a key never inserted is reported, at the worst phase and planned load, while all sites answer."""
+        return self._like.fpr
+
+    def failure_rates(self, failed: int) -> tuple[float, float]:
+        """Chances of a wrong answer while some sites do not answer, at the worst phase and planned load.
+
+        Parameters
+        ----------
+        failed : int
+            f: how many of the sites; each set of so many is as likely.
+
+        Returns
+        -------
+        fpr, fnr : float
+            That a key never inserted is reported, and that one of the window is not (paper 4, eq. 5 to 7, with errata
+            OIE-1 to OIE-3), as `on_failure` has it.
+
+        Raises
+        ------
+        ValueError
+            If there are not so many sites.
+
+        Examples
+        --------
+        >>> from lately.distributed import SlicedFilter
+        >>> f = SlicedFilter("horizontal", 8, lately.BloomFilter(1000, 0.01))
+        >>> f.fpr, *f.failure_rates(2)
+        (0.0099..., 0.2574..., 0.0)
+        """
+        return self._slicing.failure_rates(failed, self._like)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the cells of all sites that answer."""
         return sum(site["nbytes"] for site in self.status() if not isinstance(site, Failed))

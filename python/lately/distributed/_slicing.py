@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, cast
 
-from lately._core import BloomFilter, Filter, Slice, TimingBloomFilter
+from lately._core import BloomFilter, Filter, Slice, TimingBloomFilter, failure_rates
 from lately.distributed._blank import Blank
 from lately.distributed._cells import Cells
 from lately.distributed._exchange import Exchange
@@ -91,6 +91,26 @@ class Slicing:
         if self.dice is None:
             return self.sites
         return (self.replicas, self.parts) if self.dice == "h-v" else (self.parts, self.replicas)
+
+    def failure_rates(self, failed: int, like: Filter) -> tuple[float, float]:
+        """Give the rates of both mistakes with failed sites; `like` is one of the filters."""
+        if self.kind == "horizontal":
+            # The cells of a key fail together: as one, which is set as often as a slice errs.
+            return failure_rates("horizontal", 1, self.sites, failed, like.fpr, on_failure=self.least)
+        if like.parameters.get("equal_timers", 1) > 1:
+            raise ValueError("there is no formula for failed sites and equal_timers together")
+        k = like.parameters["k"]
+        outer, inner = self.slices if isinstance(self.slices, tuple) else (self.slices, 1)
+        return failure_rates(
+            self.dice or "vertical",
+            k,
+            outer,
+            failed,
+            like.fpr ** (1 / k),
+            inner=inner,
+            on_failure=self.least,
+            partitioned="bits" not in like.parameters,
+        )
 
     def contents(self) -> list[Callable[[], Contents]]:
         """Give the makers of what each site holds."""

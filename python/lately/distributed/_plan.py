@@ -1,0 +1,258 @@
+"""The ways to slice a filter over so many sites, side by side, and the one to take."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from lately._core import (
+    Filter,
+    TimingBloomFilter,
+    expected_messages,
+    failure_rates,
+    slice_capacity,
+)
+from lately._families import FAMILIES
+from lately._plan import plan
+from lately._table import Table, assigned
+from lately.distributed._sliced import SlicedFilter
+from lately.distributed._slicing import Dice, Kind
+
+Arranged: TypeAlias = Literal["vertical"] | Dice
+
+# Bytes that are sent of a key, or a cell: itself, its place in the batch, its moment or generation, its verdict.
+_ITSELF, _PLACE, _WHEN, _VERDICT = 8, 8, 8, 1
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to slice a filter, in figures.
+
+    Attributes
+    ----------
+    name : str
+        How it is sliced, and the family.
+    kind, slices, dice, pipelined
+        As `SlicedFilter` takes them.
+    filter : Filter
+        Likewise, empty.
+    nbytes_site, nbytes : int
+        Bytes of the cells of a site, at most, and of all.
+    fpr : float
+        Chance that a key never inserted is reported while all sites answer, at the worst phase and planned load.
+    duplicate : float
+        The same with so many failed sites, whose keys count as seen.
+    distinct : float
+        Chance that a key of the window is missed, where they count as new.
+    least : int
+        x with the least sum of both mistakes: the `on_failure` to take.
+    least_fpr, least_fnr : float
+        Both, with that.
+    messages_new, messages_seen : float
+        Sites asked and told about a key, if it were sent alone; those of a batch share them.
+    bits : float
+        Sent of a new key that comes with its moment. Of them 64 are its hash, or the number of each of its cells, for
+        which paper 4 (section 2) counts k log2 m in all; the others tell its place in the batch, when, and the verdict.
+    """
+
+    name: str
+    kind: Kind
+    slices: int | tuple[int, int]
+    dice: Dice | None
+    pipelined: bool
+    filter: Filter
+    nbytes_site: int
+    nbytes: int
+    fpr: float
+    duplicate: float
+    distinct: float
+    least: int
+    least_fpr: float
+    least_fnr: float
+    messages_new: float
+    messages_seen: float
+    bits: float
+
+    def build(self, **options: Any) -> SlicedFilter:
+        """Start it, on sites of this process unless said otherwise (`SlicedFilter`)."""
+        given: dict[str, Any] = {"dice": self.dice, "pipelined": self.pipelined, "on_failure": self.least}
+        return SlicedFilter(self.kind, self.slices, self.filter, **(given | options))
+
+
+class SlicedPlan(Table):
+    """The ways to slice a filter, and the one to take.
+
+    Attributes
+    ----------
+    choices : tuple of Way
+        The fewest bytes of a site first.
+    best : Way
+        The one to take.
+    reason : str
+        Why.
+    refused : dict of str to str
+        What cannot be sliced so, and why.
+    """
+
+    _columns: ClassVar[list[str]] = [
+        "filter",
+        "parameters",
+        "slices",
+        "bytes per site",
+        "bytes",
+        "fpr",
+        "fpr, duplicate",
+        "fnr, distinct",
+        "best x",
+        "its fpr",
+        "its fnr",
+        "messages, new",
+        "messages, seen",
+        "bits sent",
+    ]
+
+    def __init__(self, choices: list[Way], refused: dict[str, str], *, fastest: str, failures: int) -> None:
+        self.refused = refused
+        self.choices = tuple(sorted(choices, key=lambda way: way.nbytes_site))
+        horizontal = next(way for way in choices if way.name == f"horizontal {fastest}")
+        if failures == 0:
+            self.best = horizontal
+            self.reason = "a key is one message, and of the families it is the one to take on one machine"
+            return
+        self.best = min(choices, key=lambda way: (way.least_fpr + way.least_fnr, way.messages_new))
+        ours, theirs = (way.least_fpr + way.least_fnr for way in (self.best, horizontal))
+        self.reason = (
+            f"with {failures} failed its rates of both mistakes add up to {ours:.2g}, "
+            f"and those of a horizontal one to {theirs:.2g}"
+        )
+
+    def build(self, **options: Any) -> SlicedFilter:
+        """Start the one to take; see `Way.build`."""
+        return self.best.build(**options)
+
+    def _taken(self) -> str:
+        return self.best.name
+
+    def _shown(self) -> list[list[Any]]:
+        return [
+            [
+                way.name,
+                assigned(way.filter.parameters),
+                str(way.slices),
+                way.nbytes_site,
+                way.nbytes,
+                way.fpr,
+                way.duplicate,
+                way.distinct,
+                way.least,
+                way.least_fpr,
+                way.least_fnr,
+                way.messages_new,
+                way.messages_seen,
+                way.bits,
+            ]
+            for way in self.choices
+        ]
+
+
+def sliced_plan(window: Any, fpr: float, *, capacity: int, sites: int, failures: int, **optional: Any) -> SlicedPlan:
+    """Put the ways to slice a filter side by side; see `lately.plan`."""
+    if hasattr(window, "__index__"):
+        raise ValueError(
+            f"window counts {window} insertions, which several sites share no count of: take a span of time"
+        )
+    if sites < 1:
+        raise ValueError(f"sites must be at least 1, got {sites}")
+    if not 0 <= failures < sites:
+        raise ValueError(f"failures must lie in 0 .. {sites - 1}, fewer than the sites, got {failures}")
+    request = {name: value for name, value in optional.items() if value is not None}
+    of_slice = plan(window, fpr, capacity=slice_capacity(capacity, sites), **request)
+    refused = dict(of_slice.refused)
+    choices = []
+    for choice in of_slice.choices:
+        family = FAMILIES[choice.name]
+        if family.baseline or not family.promise:
+            refused[choice.name] = "is there to be compared with, on one machine"
+        else:
+            choices.append(_horizontal(choice.name, choice.build(), sites, failures))
+
+    def timers(slices: int) -> TimingBloomFilter:
+        """The filter for the keys of one of so many slices."""
+        keys = capacity if slices == 1 else slice_capacity(capacity, slices)
+        return TimingBloomFilter(window, fpr, capacity=keys, **request)
+
+    choices += [_cells("vertical", sites, 1, timers(1), failures, pipelined=piped) for piped in (False, True)]
+    if (inner := _divisor(sites)) > 1:
+        outer = sites // inner
+        choices += [
+            _cells("h-v", outer, inner, timers(outer), failures, pipelined=False),
+            _cells("v-h", outer, inner, timers(inner), failures, pipelined=False),
+        ]
+    else:
+        refused["diced"] = f"{sites} sites are no product"
+    return SlicedPlan(choices, refused, fastest=of_slice.best.name, failures=failures)
+
+
+def _horizontal(name: str, slice: Filter, sites: int, failures: int) -> Way:
+    # All cells of a key fail together: they are as one, which is set as often as a slice errs.
+    rates = [failure_rates("horizontal", 1, sites, failures, slice.fpr, on_failure=x) for x in (0, 1)]
+    least = min((0, 1), key=lambda x: sum(rates[x]))
+    return Way(
+        name=f"horizontal {name}",
+        kind="horizontal",
+        slices=sites,
+        dice=None,
+        pipelined=False,
+        filter=slice,
+        nbytes_site=slice.nbytes,
+        nbytes=slice.nbytes * sites,
+        fpr=slice.fpr,
+        duplicate=rates[0][0],
+        distinct=rates[1][1],
+        least=least,
+        least_fpr=rates[least][0],
+        least_fnr=rates[least][1],
+        messages_new=1.0,
+        messages_seen=1.0,
+        bits=8 * (_ITSELF + _PLACE + _WHEN),
+    )
+
+
+def _cells(kind: Arranged, sites: int, inner: int, filter: TimingBloomFilter, failures: int, *, pipelined: bool) -> Way:
+    k = filter.parameters["k"]
+    # The k timers of a key lie in k slices, so the rate is a power of their fill, exactly.
+    density = filter.fpr ** (1 / k)
+    rates = [
+        failure_rates(kind, k, sites, failures, density, on_failure=x, inner=inner, partitioned=True)
+        for x in range(k + 1)
+    ]
+    least = min(range(k + 1), key=lambda x: sum(rates[x]))
+    # To set, all sites of the key are told; to test, with pipelining, those up to the first empty cell.
+    told = expected_messages(kind, k, sites, inner=inner, partitioned=True)
+    asked = expected_messages(kind, k, sites, pipelined=pipelined, density=density, inner=inner, partitioned=True)
+    read = sum(density**j for j in range(k)) if pipelined else k
+    filters = {"vertical": 1, "h-v": sites, "v-h": inner}[kind]
+    parts = sites * inner // filters
+    return Way(
+        name=f"{kind} timing{', pipelined' if pipelined else ''}",
+        kind="vertical" if kind == "vertical" else "diced",
+        slices=sites if kind == "vertical" else (sites, inner),
+        dice=None if kind == "vertical" else kind,
+        pipelined=pipelined,
+        filter=filter,
+        nbytes_site=8 * -(-filter.nbytes // 8 // parts),
+        nbytes=filter.nbytes * filters,
+        fpr=filter.fpr,
+        duplicate=rates[0][0],
+        distinct=rates[k][1],
+        least=least,
+        least_fpr=rates[least][0],
+        least_fnr=rates[least][1],
+        messages_new=asked + told,
+        messages_seen=2 * told,
+        bits=8 * (read * (_ITSELF + _PLACE) + k * (_ITSELF + _PLACE + _WHEN + _VERDICT)),
+    )
+
+
+def _divisor(sites: int) -> int:
+    """The greatest divisor up to the root."""
+    return max(n for n in range(1, math.isqrt(sites) + 1) if sites % n == 0)

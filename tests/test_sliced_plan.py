@@ -1,0 +1,98 @@
+"""The planner's ways to slice a filter are what it says of them."""
+
+import numpy as np
+import pytest
+
+import lately
+from lately._families import FAMILIES
+
+REQUEST = {"window": "10min", "fpr": 0.01, "capacity": 20_000, "sites": 12, "failures": 2}
+PLAN = lately.plan(**REQUEST)
+
+
+@pytest.mark.parametrize("way", PLAN.choices, ids=lambda way: way.name)
+def test_a_way_is_what_is_stated(way):
+    with way.build() as sliced:
+        assert len(sliced.sites) == 12
+        assert sliced.nbytes == way.nbytes
+        assert max(site["nbytes"] for site in sliced.status()) == way.nbytes_site
+        assert (sliced.fpr, *sliced.failure_rates(2)) == pytest.approx((way.fpr, way.least_fpr, way.least_fnr))
+        assert way.fpr <= 0.01
+        sliced.duplicated(np.arange(1000), at=np.zeros(1000))
+        if not way.pipelined:
+            assert sliced.traffic.sent * 8 == way.bits * 1000
+        before, alone = sliced.traffic.messages, 300
+        for key in range(alone):
+            sliced.duplicated([key], at=0)
+        # How many sites a key has differs by less than two.
+        assert abs((sliced.traffic.messages - before) / alone - way.messages_seen) < 5 * 2 / np.sqrt(alone)
+
+
+def test_pipelining_asks_for_as_few_cells_and_sites_as_stated():
+    way = next(way for way in PLAN.choices if way.pipelined)
+    parallel = next(way for way in PLAN.choices if way.name == "vertical timing")
+    k = way.filter.parameters["k"]
+    with way.build() as sliced:
+        sliced.insert(np.arange(20_000), at=np.linspace(0, 599, 20_000))
+        before, asked = sliced.traffic.keys.sum(), 20_000
+        sliced.query(np.arange(20_000, 20_000 + asked), at=599)
+        cells = (sliced.traffic.keys.sum() - before) / asked
+        fill = sliced.fill.mean()
+    # Cells up to the first empty one: of variance fill / (1 - fill)**2 at most.
+    expected = (1 - fill**k) / (1 - fill)
+    assert abs(cells - expected) < 5 * np.sqrt(fill / asked) / (1 - fill)
+    # What is stated is for the planned load at the worst phase, where fewer cells are empty.
+    assert cells <= k - (parallel.bits - way.bits) / 128
+    assert way.messages_new < parallel.messages_new
+
+
+def test_every_family_is_a_choice_or_refused():
+    named = {way.name.removeprefix("horizontal ") for way in PLAN.choices if way.kind == "horizontal"}
+    assert named | set(PLAN.refused) == set(FAMILIES)
+    assert {way.kind for way in PLAN.choices} == {"horizontal", "vertical", "diced"}
+    assert {way.dice for way in PLAN.choices} == {None, "h-v", "v-h"}
+    assert "13 sites are no product" in repr(lately.plan(**{**REQUEST, "sites": 13}))
+
+
+def test_where_sites_fail_the_one_that_errs_least_is_taken():
+    assert PLAN.best.kind == "vertical"
+    assert PLAN.best.least_fpr + PLAN.best.least_fnr == min(way.least_fpr + way.least_fnr for way in PLAN.choices)
+    with PLAN.build(on_failure="distinct") as sliced:
+        assert sliced.failure_rates(2) == pytest.approx((pytest.approx(0, abs=0.01), PLAN.best.distinct))
+
+
+def test_where_none_fails_the_best_of_one_machine_is_taken_horizontally():
+    plan = lately.plan(**{**REQUEST, "failures": 0})
+    alone = lately.plan("10min", 0.01, capacity=plan.best.filter.capacity)
+    assert plan.best.name == f"horizontal {alone.best.name}"
+    assert plan.best.filter.capacity > 20_000 / 12
+    assert plan.best.duplicate == pytest.approx(plan.best.fpr)
+    assert plan.best.distinct == 0
+
+
+def test_tables_say_the_same():
+    frame = PLAN.to_pandas()
+    assert list(frame["filter"]) == [way.name for way in PLAN.choices]
+    assert list(frame["bytes per site"]) == [way.nbytes_site for way in PLAN.choices]
+    assert list(frame["bytes per site"]) == sorted(frame["bytes per site"])
+    for text in (repr(PLAN), PLAN._repr_html_()):
+        assert all(f"{way.nbytes_site:,}" in text and way.name in text for way in PLAN.choices)
+        assert PLAN.reason in text
+
+
+@pytest.mark.parametrize(
+    ("request_", "error", "message"),
+    [
+        ({"window": 1000}, ValueError, "window counts 1000 insertions"),
+        ({"sites": 0}, ValueError, "sites must be at least 1, got 0"),
+        ({"failures": 12}, ValueError, r"failures must lie in 0 \.\. 11"),
+        ({"failures": -1}, ValueError, r"failures must lie in 0 \.\. 11"),
+        ({"capacity": None}, TypeError, "with sites, plan takes fpr and capacity"),
+        ({"fpr": None}, TypeError, "with sites, plan takes fpr and capacity"),
+        ({"nbytes": 1 << 20}, TypeError, "no nbytes"),
+        ({"sites": None}, TypeError, "failures=2 is for a filter on several sites"),
+    ],
+)
+def test_bad_requests(request_, error, message):
+    with pytest.raises(error, match=message):
+        lately.plan(**{**REQUEST, **request_})

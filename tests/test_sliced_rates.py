@@ -1,0 +1,77 @@
+"""Rates of both mistakes while sites have failed, measured beside the formulas (paper 4, section 3.2; its errata)."""
+
+import time
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import lately
+from lately._core import failure_rates, sliced_rate
+from lately.distributed import FailedSitesWarning, SlicedFilter
+from lately.distributed._sites import Failed
+from lately.distributed._sliced import _handle
+
+K, SITES, FAILED, KEYS, CELLS = 8, 40, 8, 60_000, 40 * 64 * 270
+DRAWS, ASKED = 60, 500
+# As in the paper's experiment: 8 of 40 sites fail. Sites, and what there is of one filter.
+SHAPES = {
+    "horizontal": ({"kind": "horizontal", "slices": 40}, 40),
+    "vertical": ({"kind": "vertical", "slices": 40}, 1),
+    "h-v": ({"kind": "diced", "slices": (5, 8), "dice": "h-v"}, 5),
+    "v-h": ({"kind": "diced", "slices": (10, 4), "dice": "v-h"}, 4),
+}
+
+
+def bloom(filters):
+    return lately.BloomFilter.from_parameters(KEYS // filters, k=K, bits=CELLS // filters, seed=7)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_failed_sites_cost_what_the_formulas_say(name):
+    shape, filters = SHAPES[name]
+    rng = np.random.default_rng(12)
+    held = np.arange(KEYS)
+    with SlicedFilter(**shape, filter=bloom(filters)) as sliced:
+        sliced.insert(held)
+        fill = sliced.fill
+        # A key of one group asks all of its cells there, where the fill is as it is.
+        density = float(np.mean(fill**K) ** (1 / K) if name in ("horizontal", "h-v") else np.mean(fill))
+        least = [0, K] if name == "horizontal" else range(K + 1)
+        handles = {x: _handle(replace(sliced._slicing, least=x), sliced.sites, None) for x in least}
+        mistakes = {x: [] for x in least}
+        for draw in range(DRAWS):
+            # Out of reach, and back with what they held.
+            out = rng.choice(SITES, FAILED, replace=False).tolist()
+            sliced.sites._down = {site: Failed(site, "out of reach", time.time()) for site in out}
+            old = rng.choice(held, ASKED, replace=False)
+            new = KEYS + draw * ASKED + np.arange(ASKED)
+            for x, handle in handles.items():
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", FailedSitesWarning)
+                    seen = handle.query(np.concatenate([new, old]))
+                mistakes[x].append([seen[:ASKED].mean(), 1 - seen[ASKED:].mean()])
+        sliced.sites._down = {}
+    sites, inner = shape["slices"] if name in ("h-v", "v-h") else (SITES, 1)
+    for x, rates in mistakes.items():
+        expected = failure_rates(name, K, sites, FAILED, density, inner=inner, on_failure=x)
+        for measured, rate in zip(np.array(rates).T, expected, strict=True):
+            # Draws differ by more than their keys do, so they are what is counted.
+            deviation = max(measured.std() / np.sqrt(DRAWS), np.sqrt(rate * (1 - rate) / (DRAWS * ASKED)))
+            assert abs(measured.mean() - rate) <= 5 * deviation, (x, measured.mean(), rate)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_without_failures_the_rate_is_the_computed_one(name):
+    shape, filters = SHAPES[name]
+    sites, inner = shape["slices"] if name in ("h-v", "v-h") else (SITES, 1)
+    rate = sliced_rate(name, KEYS, CELLS, K, sites, inner=inner)
+    with SlicedFilter(**shape, filter=bloom(filters)) as sliced:
+        sliced.insert(np.arange(KEYS))
+        asked = 200_000
+        measured = sliced.query(np.arange(KEYS, KEYS + asked)).mean()
+    # Of the loads of one run too: a slice of n keys holds n +- sqrt(n), and so each run has a rate of its own.
+    share = KEYS / filters
+    spread = rate * K * np.sqrt(1 / share / filters)
+    assert abs(measured - rate) < 5 * np.sqrt(rate / asked + spread**2)
