@@ -17,7 +17,7 @@ CHECKS = {
     "ruff check": [sys.executable, "-m", "ruff", "check"],
     "ruff format": [sys.executable, "-m", "ruff", "format", "--check"],
     "mypy": [sys.executable, "-m", "mypy"],
-    "stubtest": [sys.executable, "-m", "mypy.stubtest", "lately"],
+    "stubtest": [sys.executable, "-m", "mypy.stubtest", "lately", "--mypy-config-file", "pyproject.toml"],
 }
 
 

@@ -357,6 +357,15 @@ def test_a_filter_that_holds_keys_is_refused():
         SlicedFilter("vertical", 3, full)
 
 
+def test_other_sites_than_asked_for_are_refused():
+    with SlicedFilter("vertical", 3, timers()) as sliced:
+        joined = SlicedFilter("vertical", 3, timers(), sites=lambda makers: sliced.sites)
+        joined.insert(["a"], at=0)
+        assert sliced.query(["a"], at=0).all()
+        with pytest.raises(ValueError, match="there are 3 sites, and 4 are asked for"):
+            SlicedFilter("vertical", 4, timers(), sites=lambda makers: sliced.sites)
+
+
 def test_pipelined_is_not_for_horizontal_ones():
     with pytest.raises(ValueError, match="pipelined is for"):
         SlicedFilter("horizontal", 3, timers(), pipelined=True)

@@ -42,7 +42,7 @@ def test_pipelining_asks_for_as_few_cells_and_sites_as_stated():
     expected = (1 - fill**k) / (1 - fill)
     assert abs(cells - expected) < 5 * np.sqrt(fill / asked) / (1 - fill)
     # What is stated is for the planned load at the worst phase, where fewer cells are empty.
-    assert cells <= k - (parallel.bits - way.bits) / 128
+    assert cells <= k - (parallel.bits - way.bits) / (8 * 12)
     assert way.messages_new < parallel.messages_new
 
 

@@ -15,12 +15,12 @@ from lately._families import FAMILIES
 from lately._plan import plan
 from lately._table import Table, assigned
 from lately.distributed._sliced import SlicedFilter
-from lately.distributed._slicing import Dice, Kind
+from lately.distributed._slicing import _Dice, _Kind
 
-Arranged: TypeAlias = Literal["vertical"] | Dice
+Arranged: TypeAlias = Literal["vertical"] | _Dice
 
 # Bytes that are sent of a key, or a cell: itself, its place in the batch, its moment or generation, its verdict.
-_ITSELF, _PLACE, _WHEN, _VERDICT = 8, 8, 8, 1
+_ITSELF, _PLACE, _WHEN, _VERDICT = 8, 4, 8, 1
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Way:
     """
 
     name: str
-    kind: Kind
+    kind: _Kind
     slices: int | tuple[int, int]
-    dice: Dice | None
+    dice: _Dice | None
     pipelined: bool
     filter: Filter
     nbytes_site: int

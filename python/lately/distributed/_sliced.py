@@ -16,7 +16,7 @@ from lately.distributed._batch import Batch
 from lately.distributed._clock import Clock
 from lately.distributed._exchange import Exchange
 from lately.distributed._sites import Failed, Message, Sites, Traffic
-from lately.distributed._slicing import Dice, Kind, OnFailure, Slicing
+from lately.distributed._slicing import _Dice, _Kind, OnFailure, Slicing
 from lately.distributed._start import Where, start
 
 _Written = TypeVar("_Written")
@@ -51,6 +51,7 @@ class SlicedFilter:
         seen, and so on. That asks for fewer cells of new keys, and waits up to k times. The verdicts are the same.
     sites : {"local", "ray"} or callable, default "local"
         Where the sites run: in this process, as actors of Ray, or as a function starts them that is given their makers.
+        ``lambda makers: RaySites.connect("seen")`` starts none, and joins those of that name.
     checkpoint : path or address, optional
         Where sites keep checkpoints, from which they start again; a folder, or what fsspec opens.
     interval : float, default 30
@@ -104,11 +105,11 @@ class SlicedFilter:
 
     def __init__(
         self,
-        kind: Kind,
+        kind: _Kind,
         slices: int | tuple[int, int],
         filter: Filter,
         *,
-        dice: Dice | None = None,
+        dice: _Dice | None = None,
         on_failure: OnFailure = "duplicate",
         pipelined: bool = False,
         sites: Where = "local",
@@ -125,6 +126,8 @@ class SlicedFilter:
         self._connect(slicing, started, producer)
 
     def _connect(self, slicing: Slicing, sites: Sites, producer: str | None) -> None:
+        if len(sites) != slicing.sites:
+            raise ValueError(f"there are {len(sites)} sites, and {slicing.sites} are asked for")
         self._slicing = slicing
         self._like = slicing.blank.make()
         self._exchange = Exchange(sites)
@@ -288,7 +291,7 @@ class SlicedFilter:
         return _handle, (self._slicing, self._exchange.sites, None)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> _Kind:
         """Way it is sliced."""
         return self._slicing.kind
 

@@ -15,8 +15,8 @@ from lately.distributed._routes import MOST_SITES, Ranges
 from lately.distributed._site import Contents
 from lately.distributed._whole import Whole
 
-Kind = Literal["horizontal", "vertical", "diced"]
-Dice = Literal["h-v", "v-h"]
+_Kind = Literal["horizontal", "vertical", "diced"]
+_Dice = Literal["h-v", "v-h"]
 OnFailure = Literal["duplicate", "distinct"] | int
 
 
@@ -39,10 +39,10 @@ class Slicing:
     pipelined : bool
     """
 
-    kind: Kind
+    kind: _Kind
     parts: int
     replicas: int
-    dice: Dice | None
+    dice: _Dice | None
     blank: Blank
     least: int
     pipelined: bool
@@ -50,11 +50,11 @@ class Slicing:
     @classmethod
     def of(
         cls,
-        kind: Kind,
+        kind: _Kind,
         slices: int | Sequence[int],
         filter: Filter,
         *,
-        dice: Dice | None,
+        dice: _Dice | None,
         on_failure: OnFailure,
         pipelined: bool,
     ) -> "Slicing":
@@ -127,7 +127,7 @@ class Slicing:
         return Cells(exchange, cut, ranges, least=self.least, pipelined=self.pipelined)
 
 
-def _counts(slices: int | Sequence[int], kind: Kind) -> tuple[int, ...]:
+def _counts(slices: int | Sequence[int], kind: _Kind) -> tuple[int, ...]:
     wanted = 2 if kind == "diced" else 1
     given = (slices,) if hasattr(slices, "__index__") else slices
     if not isinstance(given, tuple | list) or len(given) != wanted or not all(hasattr(n, "__index__") for n in given):
