@@ -81,10 +81,10 @@ def streams(folder: Path) -> list[Stream]:
     nasa = pd.read_csv(folder / "nasa-http-1995-08-01.tsv.gz", sep="\t", quoting=3, encoding="latin-1", dtype=str)
     clicks = pd.read_json(folder / "usagov-clicks-2013.jsonl.gz", lines=True, dtype=False)
     return [
-        drawn("Zipf, as many distinct as the web log", 33_700, 1, (143_000, 105_000, 89_000)),
+        drawn("Zipf, web log's size", 33_700, 1, (143_000, 105_000, 89_000)),
         drawn("uniform", 5_700, 0, (48_400, 35_600, 30_000)),
         drawn("Zipf", 6_000, 1, (48_400, 35_600, 30_000)),
-        drawn("Zipf, as many distinct as the flow log", 2_049, 1, (17_400, 12_800, 10_800)),
+        drawn("Zipf, flow log's size", 2_049, 1, (17_400, 12_800, 10_800)),
         Stream.of("NASA URLs", lately.hash_keys(nasa["url"])),
         Stream.of("clicks, URLs", lately.hash_keys(clicks["u"])),
     ]
