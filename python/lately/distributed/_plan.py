@@ -15,9 +15,9 @@ from lately._families import FAMILIES
 from lately._plan import plan
 from lately._table import Table, assigned
 from lately.distributed._sliced import SlicedFilter
-from lately.distributed._slicing import _Dice, _Kind
+from lately.distributed._slicing import Dice, Kind
 
-Arranged: TypeAlias = Literal["vertical"] | _Dice
+Arranged: TypeAlias = Literal["vertical"] | Dice
 
 # Bytes that are sent of a key, or a cell: itself, its place in the batch, its moment or generation, its verdict.
 _ITSELF, _PLACE, _WHEN, _VERDICT = 8, 4, 8, 1
@@ -55,9 +55,9 @@ class Way:
     """
 
     name: str
-    kind: _Kind
+    kind: Kind
     slices: int | tuple[int, int]
-    dice: _Dice | None
+    dice: Dice | None
     pipelined: bool
     filter: Filter
     nbytes_site: int

@@ -16,7 +16,7 @@ from lately.distributed._batch import Batch
 from lately.distributed._clock import Clock
 from lately.distributed._exchange import Exchange
 from lately.distributed._sites import Failed, Message, Sites, Traffic
-from lately.distributed._slicing import _Dice, _Kind, OnFailure, Slicing
+from lately.distributed._slicing import Dice, Kind, OnFailure, Slicing
 from lately.distributed._start import Where, start
 
 _Written = TypeVar("_Written")
@@ -105,11 +105,11 @@ class SlicedFilter:
 
     def __init__(
         self,
-        kind: _Kind,
+        kind: Kind,
         slices: int | tuple[int, int],
         filter: Filter,
         *,
-        dice: _Dice | None = None,
+        dice: Dice | None = None,
         on_failure: OnFailure = "duplicate",
         pipelined: bool = False,
         sites: Where = "local",
@@ -291,7 +291,7 @@ class SlicedFilter:
         return _handle, (self._slicing, self._exchange.sites, None)
 
     @property
-    def kind(self) -> _Kind:
+    def kind(self) -> Kind:
         """Way it is sliced."""
         return self._slicing.kind
 

@@ -15,8 +15,9 @@ from lately.distributed._routes import MOST_SITES, Ranges
 from lately.distributed._site import Contents
 from lately.distributed._whole import Whole
 
-_Kind = Literal["horizontal", "vertical", "diced"]
-_Dice = Literal["h-v", "v-h"]
+# Written as unions, which is what stubtest takes an alias of many words for.
+Kind = Literal["horizontal"] | Literal["vertical"] | Literal["diced"]
+Dice = Literal["h-v"] | Literal["v-h"]
 OnFailure = Literal["duplicate", "distinct"] | int
 
 
@@ -39,10 +40,10 @@ class Slicing:
     pipelined : bool
     """
 
-    kind: _Kind
+    kind: Kind
     parts: int
     replicas: int
-    dice: _Dice | None
+    dice: Dice | None
     blank: Blank
     least: int
     pipelined: bool
@@ -50,11 +51,11 @@ class Slicing:
     @classmethod
     def of(
         cls,
-        kind: _Kind,
+        kind: Kind,
         slices: int | Sequence[int],
         filter: Filter,
         *,
-        dice: _Dice | None,
+        dice: Dice | None,
         on_failure: OnFailure,
         pipelined: bool,
     ) -> "Slicing":
@@ -127,7 +128,7 @@ class Slicing:
         return Cells(exchange, cut, ranges, least=self.least, pipelined=self.pipelined)
 
 
-def _counts(slices: int | Sequence[int], kind: _Kind) -> tuple[int, ...]:
+def _counts(slices: int | Sequence[int], kind: Kind) -> tuple[int, ...]:
     wanted = 2 if kind == "diced" else 1
     given = (slices,) if hasattr(slices, "__index__") else slices
     if not isinstance(given, tuple | list) or len(given) != wanted or not all(hasattr(n, "__index__") for n in given):
