@@ -29,3 +29,11 @@ def ray_cluster():
             gc.collect()
     yield ray
     ray.shutdown()
+
+
+def pytest_collection_modifyitems(items):
+    """Warnings are errors; those of Ray, at its own settings and processes, are not ours."""
+    for item in items:
+        if "ray_cluster" in item.fixturenames:
+            for theirs in ("DeprecationWarning", "ResourceWarning", "pytest.PytestUnraisableExceptionWarning"):
+                item.add_marker(pytest.mark.filterwarnings(f"ignore::{theirs}"))

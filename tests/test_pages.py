@@ -14,6 +14,8 @@ def blocks(page: str) -> str:
     return "\n".join(BLOCK.findall((ROOT / "docs" / page).read_text(encoding="utf-8")))
 
 
+# A page may catch a warning and show it.
+@pytest.mark.filterwarnings("always::lately.distributed.FailedSitesWarning")
 @pytest.mark.parametrize("page", ["over-many-machines.md"])
 def test_page(page, ray_cluster, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)

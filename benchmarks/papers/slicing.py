@@ -117,7 +117,7 @@ def draw_loads(fair: Axes, greatest: Axes, stream: Stream) -> list[str]:
 FIGURE_7C = """### Figure 7(c)
 
 Messages per lookup, {lookups:,} of the 100,000 events of a stream, key by key, while it fills a vertical filter. In
-parallel: one to each site that has a cell of the key. Pipelined: one cell after the other, up to an empty one. By
+parallel: one to each site that has a cell of the key. Pipelined: one site after the other, up to an empty cell. By
 `expected_messages` in parentheses."""
 
 
@@ -203,9 +203,8 @@ The paper's curves are drawings, so compared is what its text says.
   false positives, x = 4 misses 1 % and saves 0.4: by the sum of both, "duplicate" does as well. Beyond, more is missed
   than saved. The printed rates show none of this: at x = 8 they give 6 % false negatives, where five in six keys are
   missed.
-- *Pipelining* saves most where few events repeat. This package asks for one cell at a time, and so asks a site again
-  that has two of a key's cells. That takes more messages than `expected_messages`, which lets a site look at all it
-  has: hardly so at 50 slices, but at 5, with few distinct events, more than asking in parallel.
+- *Pipelining* saves most where few events repeat, as the paper says: a new event is known at the first empty cell, and
+  one that was seen asks every site that has one of its cells.
 - *Diced filters* err alike under failures, says the paper, by eq. 7. But the sites of a group fail together more often
   than each by itself, and the keys of that group pay for it: the fewer ranges a group has, the more.
 """

@@ -66,7 +66,8 @@ class Cells:
     least : int
         x: cells of a seen key whose sites have answered (paper 4, section 3.2; erratum OIE-2).
     pipelined : bool
-        Whether to read the first cell of each key, then the second of those that may still have been seen, and so on.
+        Whether to ask the site of the first cell of each key, then the next site of those keys that may still have been
+        seen, and so on.
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class Cells:
         return seen
 
     def _read(self, batch: Batch, places: Places, generations: NDArray[np.int64], fence: int = 0) -> _Found:
-        """Ask the sites for the cells: all at once, or one of each key after the other."""
+        """Ask the sites for the cells: all at once, or one site of each key after the other."""
         keys, k = places.cells.shape
         found = _Found.nothing(keys, k)
         if not self._pipelined or batch.again:
@@ -150,13 +151,14 @@ class Cells:
         # A key is new if a cell is unset, unless a key before it in the batch may set that; a query sets nothing.
         own = _first_of_key(places.names) if batch.number else np.ones((keys, k), dtype=np.bool_)
         oldest = generations - self._like.kept
-        asked = np.arange(keys)
-        for j in range(k):
-            self._ask(batch, places, asked * k + j, found, fence)
-            unset = found.alive[asked, j] & (found.last[asked, j] < oldest[asked]) & own[asked, j]
-            asked = asked[~unset]
-            if not len(asked):
+        turns, open = _turns(places.sites), np.ones(keys, dtype=np.bool_)
+        for turn in range(k):
+            now = (turns == turn) & open[:, None]
+            if not now.any():
                 break
+            self._ask(batch, places, np.flatnonzero(now), found, fence)
+            unset = now & own & found.alive & (found.last < oldest[:, None])
+            open &= ~unset.any(axis=1)
         return found
 
     def _ask(self, batch: Batch, places: Places, rows: NDArray[np.int64], found: _Found, fence: int) -> None:
@@ -236,6 +238,13 @@ class Cells:
                     "other producers have brought: construct the filter with a larger lateness"
                 )
         return max(newest, int(found.newest.max()))
+
+
+def _turns(sites: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Tell of each cell of a key, shape (n, k), how many other sites are asked before its own."""
+    first = (sites[:, :, None] == sites[:, None, :]).argmax(axis=2)
+    others = np.cumsum(first == np.arange(sites.shape[1]), axis=1) - 1
+    return np.take_along_axis(others, first, axis=1)
 
 
 def _first_of_key(names: NDArray[np.uint64]) -> NDArray[np.bool_]:

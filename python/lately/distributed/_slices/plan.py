@@ -229,7 +229,8 @@ def _cells(kind: Arranged, sites: int, inner: int, filter: TimingBloomFilter, fa
     # To set, all sites of the key are told; to test, with pipelining, those up to the first empty cell.
     told = expected_messages(kind, k, sites, inner=inner, partitioned=True)
     asked = expected_messages(kind, k, sites, pipelined=pipelined, density=density, inner=inner, partitioned=True)
-    read = sum(density**j for j in range(k)) if pipelined else k
+    # Sites are asked for all of their cells of a key: on average k / told each, and one asked first has a little more.
+    read = asked / told * k
     filters = {"vertical": 1, "h-v": sites, "v-h": inner}[kind]
     parts = sites * inner // filters
     return Way(

@@ -47,8 +47,8 @@ class SlicedFilter:
         was seen if at least so many of its cells are on sites that answer: with 0 ("duplicate") always, with k
         ("distinct") only if all are (paper 4, section 3.2, as erratum OIE-2 reads it).
     pipelined : bool, default False
-        Vertical and diced: read the first cell of each key, then the second of those keys that may still have been
-        seen, and so on. That asks for fewer cells of new keys, and waits up to k times. The verdicts are the same.
+        Vertical and diced: ask the site of each key's first cell, then the next site of those keys that may still have
+        been seen, and so on. That asks fewer sites about new keys, and waits up to k times. The verdicts are the same.
     sites : {"local", "ray"} or callable, default "local"
         Where the sites run: in this process, as actors of Ray, or as a function starts them that is given their makers.
         ``lambda makers: RaySites.connect("seen")`` starts none, and joins those of that name.
