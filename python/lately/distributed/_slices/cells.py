@@ -240,7 +240,7 @@ class Cells:
         return max(newest, int(found.newest.max()))
 
 
-def _turns(sites: NDArray[np.int64]) -> NDArray[np.int64]:
+def _turns(sites: NDArray[np.uint16]) -> NDArray[np.int64]:
     """Tell of each cell of a key, shape (n, k), how many other sites are asked before its own."""
     first = (sites[:, :, None] == sites[:, None, :]).argmax(axis=2)
     others = np.cumsum(first == np.arange(sites.shape[1]), axis=1) - 1
