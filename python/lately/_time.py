@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lately._core import nanoseconds
+
 _NANOSECONDS = {
     "ns": 1,
     "us": 10**3,
@@ -199,6 +201,8 @@ def moments(at: Any) -> int | NDArray[np.int64]:
             raise type(error)(f"at {error}") from None
     if array.ndim > 1:
         raise ValueError(f"at must have one dimension, got {array.ndim}")
+    if (quick := nanoseconds(array)) is not None:
+        return quick
     if array.dtype.kind == "M":
         _refuse(array, np.isnat(array))
         _refuse(array, _out_of_range(array))

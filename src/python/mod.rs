@@ -89,6 +89,8 @@ mod _core {
     #[pymodule_export]
     use super::keys::{Hashes, hash_keys};
     #[pymodule_export]
+    use super::times::nanoseconds;
+    #[pymodule_export]
     use super::learned::Learned;
     #[pymodule_export]
     use super::saving::{from_bytes, from_parts, open};
