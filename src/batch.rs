@@ -118,7 +118,7 @@ impl Chosen<'_> {
 impl<L: Layout> Current<'_, L> {
     /// Inserts the keys in order.
     pub fn insert(&mut self, keys: Chosen<'_>, at: Moments<'_>) {
-        let (mut start, mut phase, mut i) = (0, self.phase(), 0);
+        let (mut start, mut phase, mut i) = (0, None, 0);
         while i < keys.len {
             let (mut begun, run) = self.clock.run(at, i, keys.len);
             if run == 0 {
@@ -126,17 +126,21 @@ impl<L: Layout> Current<'_, L> {
                 begun = 1;
             }
             if self.changes(begun) {
-                self.layout.insert_run(self.words, phase, keys.hashes, keys.within(start..i));
+                if let Some(phase) = phase {
+                    self.layout.insert_run(self.words, phase, keys.hashes, keys.within(start..i));
+                }
                 self.age(begun);
                 start = i;
             }
             if start == i {
-                phase = self.phase();
+                phase = Some(self.phase());
             }
             self.clock.count(run as u64);
             i += run;
         }
-        self.layout.insert_run(self.words, phase, keys.hashes, keys.within(start..i));
+        if let Some(phase) = phase {
+            self.layout.insert_run(self.words, phase, keys.hashes, keys.within(start..i));
+        }
     }
 
     /// For each key in order: writes to `seen` whether it was there, then inserts it, always with `refresh`, else only

@@ -137,6 +137,24 @@ def test_floats_keep_the_microseconds_they_were_written_with():
     assert [moment(s) for s in seconds] == (micros * 1000).tolist()
 
 
+def test_arrays_are_as_their_elements():
+    """What is read in one pass, where rounding changes, at halves and at the ends of the range, is what one is."""
+    random = np.random.default_rng(0)
+    halves = random.integers(-(10**15), 10**15, 3000) + 0.5
+    sizes = random.normal(size=3000) * 10.0 ** random.integers(-12, 10, 3000)
+    edges = np.array([2.0**23, np.nextafter(2.0**23, 0), 2**51 / 1e6, 2**52 / 1e6, 9223372036.0, 0.0, -0.0])
+    seconds = np.concatenate([halves / 1e6, halves / 1e9, sizes, edges, -edges])
+    seconds = seconds[np.abs(seconds) <= 9223372036]
+    assert moments(seconds).tolist() == [moment(float(value)) for value in seconds]
+    assert moments(seconds[::-3]).tolist() == [moment(float(value)) for value in seconds[::-3]]
+    whole = seconds.astype(np.int64)
+    assert moments(whole).tolist() == [moment(int(value)) for value in whole]
+    for unit in ("ns", "us", "ms", "s", "25s", "h"):
+        times = whole.astype(f"M8[{unit}]") if unit in ("ns", "us") else (whole // 10**5).astype(f"M8[{unit}]")
+        assert moments(times).tolist() == [moment(value) for value in times]
+    assert moments(whole.astype(">i8")).tolist() == moments(whole).tolist()
+
+
 def test_small_floats_keep_nanoseconds():
     assert moments([1e-9, 86_400.000000123]).tolist() == [1, 86_400_000_000_123]
     assert moment(1e-9) == 1

@@ -78,8 +78,14 @@ macro_rules! runs_of_keys {
             hashes: &[u64],
             run: Range<usize>,
         ) {
-            let (mut coming, lines) = (InFlight::new(layout, words, hashes, &run), words.as_chunks_mut().0);
             let written = layout.written(phase);
+            if let &[hash] = &hashes[run.clone()] {
+                // Alone, a key is done before a ring for those in flight is there.
+                let spot = layout.spot(hash);
+                let lanes = &written[phase.behind(spot.page) as usize];
+                return write(words.as_chunks_mut().0, &spot, &masks(&spot), lanes);
+            }
+            let (mut coming, lines) = (InFlight::new(layout, words, hashes, &run), words.as_chunks_mut().0);
             for i in run {
                 let spot = coming.next(i);
                 write(lines, &spot, &masks(&spot), &written[phase.behind(spot.page) as usize]);
@@ -96,6 +102,12 @@ macro_rules! runs_of_keys {
             run: Range<usize>,
             present: &mut [bool],
         ) {
+            if let &[hash] = &hashes[run.clone()] {
+                let spot = layout.spot(hash);
+                let lanes = read::<LANES, LINES>(words.as_chunks().0, &spot, &masks(&spot));
+                present[run.start] = layout.reported(layout.kept_by_age(phase, spot.page, lanes));
+                return;
+            }
             let (mut coming, lines) = (InFlight::new(layout, words, hashes, &run), words.as_chunks().0);
             for block in blocks(run) {
                 let (mut pages, mut lanes) = ([0; READ], [0; READ]);
@@ -119,7 +131,7 @@ macro_rules! runs_of_keys {
             present: &mut [bool],
         ) {
             for (present, (&page, &lanes)) in present.iter_mut().zip(pages.iter().zip(lanes)) {
-                *present = layout.reported(layout.by_age(phase, page, lanes) & layout.kept(phase, page));
+                *present = layout.reported(layout.kept_by_age(phase, page, lanes));
             }
         }
 

@@ -89,8 +89,6 @@ mod _core {
     #[pymodule_export]
     use super::keys::{Hashes, hash_keys};
     #[pymodule_export]
-    use super::times::nanoseconds;
-    #[pymodule_export]
     use super::learned::Learned;
     #[pymodule_export]
     use super::saving::{from_bytes, from_parts, open};
@@ -104,6 +102,8 @@ mod _core {
     use super::swamp::Swamp;
     #[pymodule_export]
     use super::time_limited::TimeLimitedBloomFilter;
+    #[pymodule_export]
+    use super::times::nanoseconds;
     #[pymodule_export]
     use super::timing::TimingBloomFilter;
 
