@@ -282,7 +282,6 @@ def settled(cells=CELLS, last=LAST, generations=LAST[:, 0], **given):
     [
         (lambda: Slice(GROWING), ValueError, "grows"),
         (lambda: GROWING.cells([1]), ValueError, "grows"),
-        (lambda: GROWING.kept, ValueError, "grows"),
         (lambda: Slice(lately.Swamp(100, 0.1)), ValueError, "only Bloom filters and timing Bloom filters"),
         (lambda: Slice(5), TypeError, "like"),
         (lambda: Slice(F, parts=0), ValueError, "parts must lie in 1 .. 100, .* got 0"),

@@ -30,6 +30,7 @@ __all__ = [
     "from_bytes",
     "hash_keys",
     "least_sites",
+    "nanoseconds",
     "open",
     "settle",
     "slice_capacity",

@@ -293,8 +293,9 @@ impl TimingBloomFilter {
 
     /// int: blocks that a timer counts beside its own, for `lately.distributed`.
     #[getter]
-    fn kept(slf: &Bound<'_, Self>) -> PyResult<i64> {
-        Ok(slice::row(slf.as_super())?.kept())
+    fn kept(slf: &Bound<'_, Self>) -> u32 {
+        let (py, filter) = (slf.py(), slf.as_super().get());
+        py.detach(|| filter.with(|filter| timing(filter).shape().blocks))
     }
 }
 

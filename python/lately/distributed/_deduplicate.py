@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,10 @@ import lately
 from lately import _time
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     import ray.data
+
+# pyarrow.Table: it has no types, and is imported where it is needed.
+_Table: TypeAlias = Any
 
 _GROUP = "lately:group"
 """The column that says which rows go together; it is gone from the result."""
@@ -135,7 +137,7 @@ class _Rows:
     seed: int
     groups: int
 
-    def group(self, block: "pa.Table") -> "pa.Table":
+    def group(self, block: _Table) -> _Table:
         """Say which rows go together; where the window is all, a block's own repeats need not travel."""
         import pyarrow as pa
 
@@ -144,11 +146,11 @@ class _Rows:
         block = block.append_column(_GROUP, pa.array(group.astype(np.int32)))
         return self._left(block) if self.span is None else block
 
-    def first_seen(self, rows: "pa.Table") -> "pa.Table":
+    def first_seen(self, rows: _Table) -> _Table:
         """Take the repeats out of all rows of some keys."""
         return self._left(rows).drop_columns([_GROUP])
 
-    def _left(self, rows: "pa.Table") -> "pa.Table":
+    def _left(self, rows: _Table) -> _Table:
         import pyarrow as pa
 
         hashes = lately.hash_keys(rows.select(self.keys), seed=self.seed)
@@ -161,7 +163,7 @@ class _Rows:
         """All that are read."""
         return self.keys if self.at is None else (*self.keys, self.at)
 
-    def _moments(self, rows: "pa.Table") -> NDArray[np.int64] | None:
+    def _moments(self, rows: _Table) -> NDArray[np.int64] | None:
         if self.at is None:
             return None
         try:
