@@ -1,0 +1,53 @@
+"""How often is a sliced filter on Ray wrong after a fifth of its sites was killed, beside the formulas?
+
+    uv run benchmarks/lost_sites.py
+
+prints a row for each way to answer. The actors are killed without grace and do not come back.
+"""
+
+import os
+import warnings
+
+# Under `uv run`, Ray would start its workers by `uv run` too.
+os.environ |= {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+
+import numpy as np
+import ray
+
+import lately
+from lately.distributed import FailedSitesWarning, SlicedFilter, failure_rates
+
+KEYS, BITS, K, SITES = 20_000, 200_000, 8, 5
+WAYS = [
+    ("horizontal", "duplicate"),
+    ("horizontal", "distinct"),
+    ("vertical", "duplicate"),
+    ("vertical", "distinct"),
+    ("vertical", 4),
+]
+
+
+def main() -> None:
+    """Fill each filter, kill one site of five, ask for what was inserted and for what was not."""
+    warnings.simplefilter("ignore", FailedSitesWarning)
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    print("| slicing | on_failure | false positives | formula | false negatives | formula |")
+    print("|---|---|--:|--:|--:|--:|")
+    for kind, answer in WAYS:
+        share = 1 if kind == "vertical" else SITES
+        like = lately.BloomFilter.from_parameters(KEYS // share, K, bits=BITS // share)
+        f = SlicedFilter(kind, SITES, like, on_failure=answer, sites="ray", deadline=3)
+        f.insert(np.arange(KEYS))
+        density = float(np.mean(f.fill))
+        actors = f.sites._actors
+        ray.kill(actors[2], no_restart=True)
+        negatives = 1 - f.query(np.arange(KEYS)).mean()
+        positives = f.query(np.arange(10 * KEYS, 11 * KEYS)).mean()
+        fpr, fnr = failure_rates(kind, k=K, sites=SITES, failed=1, density=density, on_failure=answer)
+        print(f"| {kind} | {answer} | {positives:.4f} | {fpr:.4f} | {negatives:.4f} | {fnr:.4f} |")
+        for actor in actors:
+            ray.kill(actor)
+
+
+if __name__ == "__main__":
+    main()
