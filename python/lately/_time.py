@@ -214,8 +214,7 @@ def moments(at: Any) -> int | NDArray[np.int64]:
         seconds = array.astype(np.float64)
         with np.errstate(invalid="ignore"):
             _refuse(array, ~(np.abs(seconds) <= _LAST_SECOND))
-        fine = np.abs(seconds) < _FINE
-        result = np.rint(seconds * np.where(fine, 1e9, 1e6)).astype(np.int64) * np.where(fine, 1, 1000)
+        return moments(seconds)
     elif array.dtype == object:
         result = np.empty(len(array), np.int64)
         for i, value in enumerate(array):

@@ -3,10 +3,16 @@
 import sys
 import threading
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
+from lately.distributed._sites.site import SupersededError
+
+TURNS = 10
+"""Turns that a producer takes for one batch: each lost one lasted longer than the sites allow."""
+
+_Done = TypeVar("_Done")
 
 
 class FailedSitesWarning(RuntimeWarning):
@@ -54,3 +60,21 @@ def _level() -> int:
     while frame.f_back is not None and frame.f_globals["__name__"].startswith("lately.distributed."):
         frame, level = frame.f_back, level + 1
     return level
+
+
+def until_done(act: Callable[[bool], _Done], *, again: bool) -> _Done:
+    """Write a batch, again if another producer was given the turn meanwhile.
+
+    `act` is told whether the batch may have been sent before: what was set is then known by its ticket.
+
+    Raises
+    ------
+    SupersededError
+        If that happens too often.
+    """
+    for _ in range(TURNS - 1):
+        try:
+            return act(again)
+        except SupersededError:
+            again = True
+    return act(again)

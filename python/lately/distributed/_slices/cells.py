@@ -9,14 +9,10 @@ from lately._core import BloomFilter, TimingBloomFilter, settle
 from lately.distributed._contents.part import NEVER
 from lately.distributed._producer.batch import Batch
 from lately.distributed._producer.clock import Clock
-from lately.distributed._producer.exchange import Exchange
+from lately.distributed._producer.exchange import Exchange, until_done
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.memo import UNKNOWN
-from lately.distributed._sites.site import SupersededError
 from lately.distributed._slices.routes import Places, Ranges, shares
-
-_TURNS = 10
-"""Turns that a producer takes for one batch: each lost one lasted longer than the sites allow."""
 
 
 @dataclass(frozen=True)
@@ -107,16 +103,12 @@ class Cells:
     def duplicated(self, batch: Batch, *, refresh: bool) -> NDArray[np.bool_]:
         """Tell for each key whether it was there, then insert it."""
         places, generations = self._ranges.places(batch.hashes), self._generations(batch)
-        for turn in range(_TURNS):
-            try:
-                with self._exchange.sites.turn() as fence:
-                    return self._settle(batch, places, generations, refresh=refresh, fence=fence)
-            except SupersededError:
-                # Another producer was given the turn since. What was set is known by its ticket.
-                if turn == _TURNS - 1:
-                    raise
-                batch = replace(batch, again=True)
-        raise AssertionError("unreachable")
+
+        def act(again: bool) -> NDArray[np.bool_]:
+            with self._exchange.sites.turn() as fence:
+                return self._settle(replace(batch, again=again), places, generations, refresh=refresh, fence=fence)
+
+        return until_done(act, again=batch.again)
 
     def _settle(
         self, batch: Batch, places: Places, generations: NDArray[np.int64], *, refresh: bool, fence: int
@@ -151,9 +143,9 @@ class Cells:
         # A key is new if a cell is unset, unless a key before it in the batch may set that; a query sets nothing.
         own = _first_of_key(places.names) if batch.number else np.ones((keys, k), dtype=np.bool_)
         oldest = generations - self._like.kept
-        turns, open = _turns(places.sites), np.ones(keys, dtype=np.bool_)
-        for turn in range(k):
-            now = (turns == turn) & open[:, None]
+        rounds, open = _rounds(places.sites), np.ones(keys, dtype=np.bool_)
+        for number in range(k):
+            now = (rounds == number) & open[:, None]
             if not now.any():
                 break
             self._ask(batch, places, np.flatnonzero(now), found, fence)
@@ -240,7 +232,7 @@ class Cells:
         return max(newest, int(found.newest.max()))
 
 
-def _turns(sites: NDArray[np.uint16]) -> NDArray[np.int64]:
+def _rounds(sites: NDArray[np.uint16]) -> NDArray[np.int64]:
     """Tell of each cell of a key, shape (n, k), how many other sites are asked before its own."""
     first = (sites[:, :, None] == sites[:, None, :]).argmax(axis=2)
     others = np.cumsum(first == np.arange(sites.shape[1]), axis=1) - 1

@@ -3,7 +3,6 @@
 import os
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -15,6 +14,7 @@ from lately._core import Filter, hash_keys
 from lately.distributed._producer.batch import Batch
 from lately.distributed._producer.clock import Clock
 from lately.distributed._producer.exchange import Exchange
+from lately.distributed._producer.numbering import Numbering
 from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
 from lately.distributed._sites.start import Where, start
 from lately.distributed._slices.slicing import Dice, Kind, OnFailure, Slicing
@@ -131,13 +131,8 @@ class SlicedFilter:
         self._exchange = Exchange(sites)
         self._slices = slicing.over(self._exchange, self._like)
         self._clock = Clock(self._like)
-        self._named, self._producer = producer is not None, producer or uuid.uuid4().hex
-        # The batch written last, the latest moment before it and the latest of all.
-        self._number, self._before, self._latest = 0, None, None
+        self._numbering = Numbering(producer)
         self._writing = threading.Lock()
-
-    _before: int | None
-    _latest: int | None
 
     def insert(self, keys: Any, *, at: Any = None, number: int | None = None) -> None:
         """Insert keys, in order.
@@ -181,10 +176,10 @@ class SlicedFilter:
         """
         hashes = hash_keys(keys, seed=self.seed)
         moments = self._clock.moments(at, len(hashes))
-        self._clock.check(moments, self._latest, in_order=False)
+        self._clock.check(moments, self._numbering.latest, in_order=False)
         if not len(hashes):
             return np.zeros(0, dtype=np.bool_)
-        return self._slices.query(Batch(hashes, moments, self._latest))
+        return self._slices.query(Batch(hashes, moments, self._numbering.latest))
 
     def duplicated(
         self, keys: Any, *, at: Any = None, refresh: bool = True, number: int | None = None
@@ -236,30 +231,21 @@ class SlicedFilter:
         """Read a batch to write, or refuse it; None if it is empty."""
         hashes = hash_keys(keys, seed=self.seed)
         moments = self._clock.moments(at, len(hashes))
-        again = number is not None
-        if number is None:
-            if self._named:
-                raise TypeError(f"producer {self._producer!r} has a name, so each batch needs its number")
-            number = self._number + 1
-        if not hasattr(number, "__index__"):
-            raise TypeError(f"number must be a whole number, got {number!r}")
-        if number < max(self._number, 1):
-            raise ValueError(f"number must be at least {max(self._number, 1)}, that of the last batch, got {number}")
-        latest = self._before if number == self._number else self._latest
+        again, number = number is not None, self._numbering.of(number)
+        latest = self._numbering.latest_before(number)
         self._clock.check(moments, latest, in_order=True)
         if not len(hashes):
             return None
-        return Batch(hashes, moments, latest, self._producer, int(number), again)
+        return Batch(hashes, moments, latest, self.producer, number, again)
 
     def _write(self, batch: Batch, write: Callable[[Batch], _Written]) -> _Written:
-        self._number, self._before = batch.number, batch.latest
+        self._numbering.begin(batch.number)
         try:
             written = write(batch)
         except Exception as error:
             error.add_note(f"Some sites may have this batch: send it again with number={batch.number}.")
             raise
-        newest = time.time_ns() if batch.moments is None else int(batch.moments.max())
-        self._latest = newest if self._latest is None else max(self._latest, newest)
+        self._numbering.reach(time.time_ns() if batch.moments is None else int(batch.moments.max()))
         return written
 
     def handle(self, producer: str | None = None) -> "SlicedFilter":
@@ -326,12 +312,12 @@ class SlicedFilter:
     @property
     def producer(self) -> str:
         """Name of this producer."""
-        return self._producer
+        return self._numbering.producer
 
     @property
     def number(self) -> int:
         """Number of the batch written last; 0 before the first."""
-        return self._number
+        return self._numbering.number
 
     @property
     def traffic(self) -> Traffic:

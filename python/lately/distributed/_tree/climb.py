@@ -10,15 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately.distributed._contents.part import NEVER
-from lately.distributed._producer.exchange import Exchange
+from lately.distributed._producer.exchange import Exchange, until_done
 from lately.distributed._sites.interface import Failed
 from lately.distributed._sites.memo import UNKNOWN
-from lately.distributed._sites.site import SupersededError
 from lately.distributed._tree.place import Keys, Place, send
 from lately.distributed._tree.topology import Topology
-
-TURNS = 10
-"""Turns that a producer takes for one batch: each lost one lasted longer than the sites allow."""
 
 
 @dataclass(frozen=True)
@@ -171,14 +167,7 @@ class Climb:
         stands, since another producer may meanwhile have been told "seen" because of it.
         """
         act = self._test_and_set if self._rules.test_and_set else self._first_test_then_set
-        for turn in range(TURNS):
-            try:
-                return act(keys, again=again or turn > 0)
-            except SupersededError:
-                # Another producer was given the turn. What was set is known by its ticket.
-                if turn == TURNS - 1:
-                    raise
-        raise AssertionError("unreachable")
+        return until_done(lambda again: act(keys, again=again), again=again)
 
     def _test_and_set(self, keys: Keys, *, again: bool) -> NDArray[np.bool_]:
         """Algorithm 1, level by level."""

@@ -2,7 +2,6 @@
 
 import os
 import threading
-import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +17,7 @@ from lately.distributed._contents.node import Node
 from lately.distributed._contents.part import Part
 from lately.distributed._producer.clock import Clock
 from lately.distributed._producer.exchange import Exchange
+from lately.distributed._producer.numbering import Numbering
 from lately.distributed._sites.interface import Failed, Sites, Traffic
 from lately.distributed._sites.memo import Ticket
 from lately.distributed._sites.site import Contents
@@ -277,19 +277,15 @@ class Leaf:
     def __init__(self, tree: BloomTree, leaf: int, producer: str | None) -> None:
         layout = tree._layout
         self._tree, self._leaf = tree, leaf
-        self._producer, self._named = producer or uuid.uuid4().hex, producer is not None
+        self._numbering = Numbering(producer)
         self._climb = Climb(layout.topology, tree._places, layout.rules, leaf, tree._exchange, tree._tally)
         self._clock = Clock(tree._filter)
-        # The latest moment, and what it was before the last batch, which may come again.
-        self._latest: int | None = None
-        self._before: int | None = None
-        self._number = 0
         self._lock = threading.Lock()
 
     @property
     def number(self) -> int:
         """int: number of the last batch; 0 before the first."""
-        return self._number
+        return self._numbering.number
 
     def duplicated(self, keys: Any, *, at: Any = None, number: int | None = None) -> NDArray[np.bool_]:
         """Tell for each key in order whether it was let through lately, anywhere in the tree; set it if not.
@@ -316,17 +312,11 @@ class Leaf:
             If `at` is missing a time, steps back too far or does not fit `keys`, or `number` lies before the last one.
         """
         with self._lock:
-            again = number is not None
-            if number is None:
-                if self._named:
-                    raise TypeError(f"producer {self._producer!r} has a name, so each batch needs its number")
-                number = self._number + 1
-            least = max(self._number, 1)
-            if number < least:
-                raise ValueError(f"number must be at least {least}, that of the last batch, got {number}")
-            before = self._before if number == self._number else self._latest
-            batch, latest = self._batch(keys, at, number, before, in_order=True)
-            self._number, self._before, self._latest = number, before, latest
+            again, number = number is not None, self._numbering.of(number)
+            batch, newest = self._batch(keys, at, number, self._numbering.latest_before(number), in_order=True)
+            self._numbering.begin(number)
+            if newest is not None:
+                self._numbering.reach(newest)
             try:
                 return self._climb.duplicated(batch, again=again)
             except Exception as error:
@@ -346,19 +336,17 @@ class Leaf:
         ndarray of bool, shape (n,)
         """
         with self._lock:
-            return self._climb.query(self._batch(keys, at, 0, self._latest, in_order=False)[0])
+            return self._climb.query(self._batch(keys, at, 0, self._numbering.latest, in_order=False)[0])
 
     def _batch(self, keys: Any, at: Any, number: int, latest: int | None, *, in_order: bool) -> tuple[Keys, int | None]:
-        """Read a batch, or refuse it; and the latest moment with it."""
+        """Read a batch, or refuse it; and its latest moment, if it has any."""
         filter = self._tree._filter
         hashes = lately.hash_keys(keys, seed=filter.seed)
         moments = self._clock.moments(at, len(hashes))
         self._clock.check(moments, latest, in_order=in_order)
         generations = filter.generations(None if moments is None else moments.view("M8[ns]"), len(hashes))
-        if moments is not None and len(moments):
-            newest = int(moments.max())
-            latest = newest if latest is None else max(latest, newest)
-        return Keys(hashes, generations, Ticket(self._producer, number, np.arange(len(hashes)))), latest
+        newest = int(moments.max()) if moments is not None and len(moments) else None
+        return Keys(hashes, generations, Ticket(self._numbering.producer, number, np.arange(len(hashes)))), newest
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _leaf_elsewhere, (self._tree, self._leaf)
