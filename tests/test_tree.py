@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import lately
-from lately.distributed._contents.part import NEVER
+from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.exchange import FailedSitesWarning
 from lately.distributed._sites.interface import Failed
 from lately.distributed._sites.local import LocalSites
@@ -62,7 +62,7 @@ def root_words(tree):
     """The words of the root, of all its parts."""
     root, nodes, slices = 0, len(tree._layout.topology), tree._layout.root_slices
     if slices == 1:
-        return contents(tree, root)._cells.words()
+        return contents(tree, root)._slice.words()
     sites = [root, *range(nodes, nodes + slices - 1)]
     return np.concatenate([contents(tree, site)._slice.words() for site in sites])
 
@@ -70,7 +70,7 @@ def root_words(tree):
 def nowhere_younger_than_above(tree):
     """Whether no cell of a node that counts was set later than that of its parent."""
     topology = tree._layout.topology
-    nodes = [contents(tree, node)._cells for node in range(len(topology))]
+    nodes = [contents(tree, node)._slice for node in range(len(topology))]
     cells = np.stack([node.read(np.arange(node.stop, dtype=np.uint64)) for node in nodes])
     cells[cells < max(node.newest for node in nodes) - tree._filter.kept] = NEVER
     return all((cells[i] <= cells[topology.parents[i]]).all() for i in range(1, len(topology)))
@@ -141,7 +141,7 @@ def test_windows_end_as_in_a_single_filter(kind, slices, name):
             assert nowhere_younger_than_above(tree)
     if slices == 1:
         # The root has not heard of what was answered below; told the time, it is the single filter.
-        root = contents(tree, 0)._cells
+        root = contents(tree, 0)._slice
         root.set(np.empty(0, np.uint64), int(single.generations(when[-1:], 1)[0]))
         np.testing.assert_array_equal(root.words(), words(single))
 
@@ -243,7 +243,7 @@ def test_a_false_match_on_the_way_does_not_end_the_search(kind):
     # Node 1 matches the key falsely; the true match is at the root, through node 2.
     tree = BloomTree(kind, [-1, 0, 0, 1, 1, 2], lately.BloomFilter.from_parameters(1000, 2, bits=128), top_down=2)
     tree.at(5).duplicated(["key"])
-    contents(tree, 1)._cells.set(np.arange(128, dtype=np.uint64), 0)
+    contents(tree, 1)._slice.set(np.arange(128, dtype=np.uint64), 0)
     assert tree.at(3).duplicated(["key"])[0]
     assert not tree.at(3).duplicated(["another"])[0]
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import BloomFilter, TimingBloomFilter, settle
-from lately.distributed._contents.part import NEVER
+from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.batch import Batch
 from lately.distributed._producer.clock import Clock
 from lately.distributed._producer.exchange import Exchange, until_done

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lately.distributed._contents.part import NEVER
+from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.exchange import Exchange, until_done
 from lately.distributed._sites.interface import Failed
 from lately.distributed._sites.memo import UNKNOWN

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import BloomFilter, TimingBloomFilter, settle
-from lately.distributed._contents.part import NEVER
+from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.memo import UNKNOWN, Ticket
