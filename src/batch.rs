@@ -41,14 +41,18 @@ pub trait Engine: Send + Sync {
     fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error>;
 
     /// [`insert`](Self::insert), shared by threads as far as the cells can be; all is as if there were one.
-    fn insert_shared(&mut self, keys: &mut Shared<'_>) -> Result<(), Error> {
-        let at = keys.moments();
+    fn insert_shared(&mut self, keys: &mut Shared<'_>, at: Moments<'_>) -> Result<(), Error> {
         self.insert(keys.hashes(), at)
     }
 
     /// [`duplicated`](Self::duplicated), shared by threads as far as the cells can be; all is as if there were one.
-    fn duplicated_shared(&mut self, keys: &mut Shared<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error> {
-        let at = keys.moments();
+    fn duplicated_shared(
+        &mut self,
+        keys: &mut Shared<'_>,
+        at: Moments<'_>,
+        refresh: bool,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
         self.duplicated(keys.hashes(), at, refresh, seen)
     }
 
@@ -238,27 +242,31 @@ impl<L: Layout> Engine for Aged<L> {
         Ok(())
     }
 
-    fn insert_shared(&mut self, keys: &mut Shared<'_>) -> Result<(), Error> {
-        self.clock.check(keys.moments(), true)?;
+    fn insert_shared(&mut self, keys: &mut Shared<'_>, at: Moments<'_>) -> Result<(), Error> {
+        self.clock.check(at, true)?;
         let parts = self.layout.cut(self.words.to_mut()?, keys.parts());
         if parts.is_empty() {
-            let at = keys.moments();
             return self.insert(keys.hashes(), at);
         }
-        self.clock = threads::insert(parts, self.clock, keys);
+        self.clock = threads::insert(parts, self.clock, keys, at);
         Ok(())
     }
 
-    fn duplicated_shared(&mut self, keys: &mut Shared<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error> {
-        self.clock.check(keys.moments(), true)?;
+    fn duplicated_shared(
+        &mut self,
+        keys: &mut Shared<'_>,
+        at: Moments<'_>,
+        refresh: bool,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
+        self.clock.check(at, true)?;
         // Without `refresh` the generation of a key depends on the answers to all before it, if insertions count.
         let by_place = refresh || matches!(self.clock.window(), Window::Time { .. });
         let parts = self.layout.cut(self.words.to_mut()?, if by_place { keys.parts() } else { 1 });
         if parts.is_empty() {
-            let at = keys.moments();
             return self.duplicated(keys.hashes(), at, refresh, seen);
         }
-        self.clock = threads::duplicated(parts, self.clock, keys, refresh, seen);
+        self.clock = threads::duplicated(parts, self.clock, keys, at, refresh, seen);
         Ok(())
     }
 

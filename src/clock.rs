@@ -151,13 +151,21 @@ pub enum Moments<'a> {
     Now(i64),
     /// Each at its own: nanoseconds since the Unix epoch, one per key.
     Each(&'a [i64]),
+    /// The same, and none lies before the one before it, as [`of`](Self::of) finds: nobody has to look at them all then.
+    InOrder(&'a [i64]),
 }
 
 impl<'a> Moments<'a> {
+    /// One per key, in order or not.
+    pub fn of(each: &'a [i64]) -> Self {
+        if each.is_sorted() { Self::InOrder(each) } else { Self::Each(each) }
+    }
+
     /// The moments of the keys in `range`.
     pub fn slice(self, range: Range<usize>) -> Self {
         match self {
             Self::Each(moments) => Self::Each(&moments[range]),
+            Self::InOrder(moments) => Self::InOrder(&moments[range]),
             other => other,
         }
     }
@@ -173,6 +181,7 @@ impl<'a> Moments<'a> {
             Self::Untimed => i64::MIN,
             Self::At(moment) | Self::Now(moment) => moment,
             Self::Each(all) => all[range].iter().copied().max().unwrap_or(i64::MIN),
+            Self::InOrder(all) => all[range].last().copied().unwrap_or(i64::MIN),
         }
     }
 
@@ -186,8 +195,27 @@ impl<'a> Moments<'a> {
                 let run = all[i..len].iter().take_while(|&moment| span.contains(moment)).count();
                 Some((all[i], run.max(1)))
             }
+            Self::InOrder(all) => {
+                let span = span(all[i]);
+                Some((all[i], before(&all[i..len], span.end).max(1)))
+            }
         }
     }
+}
+
+/// The least and the greatest of these moments.
+fn extremes(moments: &[i64]) -> (i64, i64) {
+    moments.iter().fold((i64::MAX, i64::MIN), |(least, greatest), &moment| (least.min(moment), greatest.max(moment)))
+}
+
+/// How many of these moments, which are in order, lie before `end`. Looked for in strides: processors read on past them
+/// at once, while each step of a bisection waits for the one before it (1.3 ns a key where generations have 250, and
+/// 0.2 so).
+fn before(moments: &[i64], end: i64) -> usize {
+    const STRIDE: usize = 32;
+    let within = |&moment: &i64| moment < end;
+    let sure = moments.chunks_exact(STRIDE).take_while(|stride| stride.last().is_some_and(within)).count() * STRIDE;
+    sure + moments[sure..].iter().take(STRIDE).filter(|&moment| within(moment)).count()
 }
 
 /// Where a filter is in time: how much it has seen, and which generation is open.
@@ -258,27 +286,40 @@ impl Clock {
             };
         };
         // What a moment must not lie before, kept rather than the latest one: one comparison a key.
-        let mut earliest = self.latest.map_or(i64::MIN, |latest| latest.saturating_sub_unsigned(lateness));
-        let mut check = |position: usize, moment: i64| {
-            if moment < earliest {
-                let late = i128::from(earliest) + i128::from(lateness) - i128::from(moment);
-                return Err(Error::value(format!(
-                    "at[{position}] lies {} s before the latest time seen, but lateness is {} s: \
-                     sort by time, or construct the filter with a larger lateness",
-                    late as f64 / 1e9,
-                    lateness as f64 / 1e9
-                )));
+        let behind = |moment: i64| moment.saturating_sub_unsigned(lateness);
+        let mut earliest = self.latest.map_or(i64::MIN, behind);
+        let not_before = |earliest: i64, position: usize, moment: i64| {
+            if moment >= earliest {
+                return Ok(());
             }
-            if in_order {
-                earliest = earliest.max(moment.saturating_sub_unsigned(lateness));
-            }
-            Ok(())
+            let late = i128::from(earliest) + i128::from(lateness) - i128::from(moment);
+            Err(Error::value(format!(
+                "at[{position}] lies {} s before the latest time seen, but lateness is {} s: \
+                 sort by time, or construct the filter with a larger lateness",
+                late as f64 / 1e9,
+                lateness as f64 / 1e9
+            )))
         };
         match moments {
             Moments::Untimed => Err(Error::value("a window of time needs the moment of each key: at")),
             Moments::Now(_) => Ok(()),
-            Moments::At(moment) => check(0, moment),
-            Moments::Each(moments) => moments.iter().enumerate().try_for_each(|(i, &moment)| check(i, moment)),
+            Moments::At(moment) => not_before(earliest, 0, moment),
+            Moments::InOrder(all) => all.first().map_or(Ok(()), |&first| not_before(earliest, 0, first)),
+            Moments::Each(all) => {
+                let (least, greatest) = extremes(all);
+                // Nearly always the least is not too far behind the greatest, wherever they stand.
+                let latest_of_all = if in_order { behind(greatest) } else { i64::MIN };
+                if least >= earliest.max(latest_of_all) {
+                    return Ok(());
+                }
+                for (i, &moment) in all.iter().enumerate() {
+                    not_before(earliest, i, moment)?;
+                    if in_order {
+                        earliest = earliest.max(behind(moment));
+                    }
+                }
+                Ok(())
+            }
         }
     }
 
@@ -299,9 +340,7 @@ impl Clock {
         let before = self.generation;
         self.latest = self.latest.max(Some(moment));
         self.generation = self.generation_at(self.latest.unwrap_or(moment));
-        if let Moments::Each(all) = moments {
-            self.latest = self.latest.max(all[i..i + run].iter().copied().max());
-        }
+        self.latest = self.latest.max(Some(moments.latest(i..i + run)));
         (if first { 0 } else { self.generation.abs_diff(before) }, run)
     }
 
@@ -430,5 +469,57 @@ mod tests {
         let longer = Window::Count { insertions: (1 << 32) + 1 };
         assert_eq!(longer.generation(BY_INSERTION), 2);
         assert!(longer.by_insertion().is_err());
+    }
+
+    /// Moments in order are looked at here and there, others one by one: a clock cannot tell the difference.
+    #[test]
+    fn moments_in_order_are_as_if_looked_at_one_by_one() {
+        let window = Window::Time { span: 1000, lateness: 30, capacity: 10 };
+        for (steps, kept) in [(0..1, 4), (0..3, 10), (0..40, 3), (0..700, 3), (1..2, 1)] {
+            let mut state = 5u64;
+            let mut moment = -3000;
+            let mut next = || {
+                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+                moment += steps.start + (state >> 33) as i64 % (steps.end - steps.start);
+                moment
+            };
+            let all: Vec<i64> = (0..300).map(|_| next()).collect();
+            let (mut looked, mut told) = (Clock::new(window, kept), Clock::new(window, kept));
+            for start in [0, 1, 2, 40, 41, 130] {
+                let end = 300.min(start + 140);
+                let (each, in_order) = (Moments::Each(&all[start..end]), Moments::of(&all[start..end]));
+                assert!(matches!(in_order, Moments::InOrder(_)));
+                for check_order in [false, true] {
+                    let refused = |clock: &Clock, moments| clock.check(moments, check_order).map_err(|e| e.to_string());
+                    assert_eq!(refused(&looked, each), refused(&told, in_order));
+                }
+                let mut i = 0;
+                while i < end - start {
+                    assert_eq!(looked.pending(each, i, end - start), told.pending(in_order, i, end - start));
+                    let run = looked.run(each, i, end - start);
+                    assert_eq!(run, told.run(in_order, i, end - start), "{i} of {start}..{end}");
+                    assert_eq!(looked, told);
+                    i += run.1;
+                }
+            }
+        }
+    }
+
+    /// The least may be far behind the greatest and still late by no more than it may be: that depends on who comes first.
+    #[test]
+    fn times_may_step_back_by_the_lateness_from_those_before_them() {
+        let clock = Clock::new(Window::Time { span: 1000, lateness: 30, capacity: 10 }, 4).resumed(1, Some(100));
+        let refused = |moments: &[i64], in_order| clock.check(Moments::of(moments), in_order).is_err();
+        for in_order in [false, true] {
+            assert!(!refused(&[70, 500], in_order));
+            assert!(!refused(&[], in_order));
+            assert!(!refused(&[100, 70, 470, 500, 470], in_order));
+            assert!(refused(&[100, 69], in_order));
+            assert!(refused(&[69, 100], in_order));
+        }
+        assert!(refused(&[500, 469], true));
+        assert!(!refused(&[500, 469], false));
+        let error = clock.check(Moments::of(&[100, 500, 480, 469]), true).unwrap_err().to_string();
+        assert!(error.starts_with("at[3] lies 0.000000031 s before the latest time seen"), "{error}");
     }
 }

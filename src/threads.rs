@@ -55,7 +55,6 @@ pub fn share<I: Send, S, E: Send>(
 pub struct Shared<'a> {
     threads: usize,
     keys: &'a Keys,
-    moments: Moments<'a>,
     range: Range<usize>,
     hashes: Vec<u64>,
     places: Vec<u16>,
@@ -63,9 +62,9 @@ pub struct Shared<'a> {
 }
 
 impl<'a> Shared<'a> {
-    /// Nothing yet of these keys and their moments.
-    pub fn new(threads: usize, keys: &'a Keys, moments: Moments<'a>) -> Self {
-        Self { threads, keys, moments, range: 0..0, hashes: Vec::new(), places: Vec::new(), ends: Vec::new() }
+    /// Nothing yet of these keys.
+    pub fn new(threads: usize, keys: &'a Keys) -> Self {
+        Self { threads, keys, range: 0..0, hashes: Vec::new(), places: Vec::new(), ends: Vec::new() }
     }
 
     /// The keys in `range`.
@@ -77,11 +76,6 @@ impl<'a> Shared<'a> {
     /// Number of keys.
     pub(crate) fn len(&self) -> usize {
         self.range.len()
-    }
-
-    /// Their moments.
-    pub(crate) fn moments(&self) -> Moments<'a> {
-        self.moments.slice(self.range.clone())
     }
 
     /// Their hashes.
@@ -167,8 +161,13 @@ impl Sorted<'_> {
 }
 
 /// Inserts the keys of a stretch into the parts of a filter; says where the clock is then.
-pub(crate) fn insert<L: Layout>(parts: Vec<Part<'_, L>>, clock: Clock, keys: &mut Shared<'_>) -> Clock {
-    let clocks = side_by_side(parts, clock, keys, || (), |(), cells, keys, at, _| cells.insert(keys, at));
+pub(crate) fn insert<L: Layout>(
+    parts: Vec<Part<'_, L>>,
+    clock: Clock,
+    keys: &mut Shared<'_>,
+    at: Moments<'_>,
+) -> Clock {
+    let clocks = side_by_side(parts, clock, keys, at, || (), |(), cells, keys, at, _| cells.insert(keys, at));
     clocks[0].0
 }
 
@@ -179,11 +178,12 @@ pub(crate) fn duplicated<L: Layout>(
     parts: Vec<Part<'_, L>>,
     clock: Clock,
     keys: &mut Shared<'_>,
+    at: Moments<'_>,
     refresh: bool,
     seen: &mut [bool],
 ) -> Clock {
     let begin = || (vec![false; seen.len()], Vec::new());
-    let done = side_by_side(parts, clock, keys, begin, |(seen, own), cells, keys, at, piece| {
+    let done = side_by_side(parts, clock, keys, at, begin, |(seen, own), cells, keys, at, piece| {
         own.clear();
         own.resize(keys.hashes.len(), false);
         cells.duplicated(keys, at, refresh, own);
@@ -211,10 +211,11 @@ fn side_by_side<L: Layout, S: Send>(
     parts: Vec<Part<'_, L>>,
     clock: Clock,
     keys: &mut Shared<'_>,
+    moments: Moments<'_>,
     begin: impl Fn() -> S,
     act: impl Fn(&mut S, &mut Current<'_, L>, Chosen<'_>, Moments<'_>, Range<usize>) + Sync,
 ) -> Vec<(Clock, S)> {
-    let (threads, moments) = (parts.len(), keys.moments());
+    let threads = parts.len();
     let sorted = keys.sort(&parts.iter().map(|part| part.hashes.clone()).collect::<Vec<_>>());
     let mut done: Vec<_> = parts.iter().map(|_| (clock, begin())).collect();
     let work = |(): &mut (), (number, (part, (clock, own))): (usize, (Part<'_, L>, &mut (Clock, S)))| {

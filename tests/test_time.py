@@ -6,6 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import lately
 from lately._time import moment, moments, span
 
 SECOND = 10**9
@@ -205,3 +206,46 @@ def test_no_time_at_all(value):
 def test_two_dimensions():
     with pytest.raises(ValueError, match="at must have one dimension, got 2"):
         moments(np.zeros((2, 2)))
+
+
+# What holds the times of a batch, and what is read one by one and what block by block must not matter.
+IN_ORDER = 1_700_000_000 + np.repeat(np.arange(5000), 4)
+STEPPING_BACK = IN_ORDER - np.random.default_rng(3).integers(0, 5, len(IN_ORDER))
+HELD_AS = {
+    "int64": lambda times: times,
+    "every other of int64": lambda times: np.repeat(times, 2)[::2],
+    "backwards": lambda times: times[::-1].copy()[::-1],
+    "int32": lambda times: times.astype(np.int32),
+    "float64": lambda times: times.astype(float),
+    "unaligned": lambda times: np.frombuffer(b"x" + times.tobytes(), np.uint8)[1:].view(np.int64),
+    "big-endian": lambda times: times.astype(">i8"),
+    "list": lambda times: times.tolist(),
+    "Series": lambda times: pd.Series(pd.to_datetime(times, unit="s", utc=True)),
+    "Arrow": lambda times: pa.array(times, pa.timestamp("s")),
+}
+for unit in ("s", "ms", "us", "ns"):
+    HELD_AS[f"datetime64[{unit}]"] = lambda times, unit=unit: times.astype("M8[s]").astype(f"M8[{unit}]")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("times", [IN_ORDER, STEPPING_BACK], ids=["in order", "stepping back"])
+@pytest.mark.parametrize("held", HELD_AS)
+def test_a_batch_is_as_its_keys_one_by_one(held, times, threads):
+    keys = np.random.default_rng(4).integers(0, 2000, len(times))
+    made = [lately.AgePartitionedBloomFilter("60s", 0.01, capacity=400, lateness="5s", layout="line") for _ in range(2)]
+    at = HELD_AS[held](times)
+    one_by_one = [made[0].duplicated([key], at=int(time))[0] for key, time in zip(keys, times, strict=True)]
+    np.testing.assert_array_equal(made[1].duplicated(keys, at=at, threads=threads), one_by_one)
+    assert made[1].to_bytes() == made[0].to_bytes()
+    assert made[1].query(keys[-4:], at=at[-4:], threads=threads).all()
+
+
+@pytest.mark.parametrize("position", [0, 5000, 19_999])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e10])
+def test_one_bad_time_of_many_changes_nothing(position, bad):
+    times = IN_ORDER.astype(float)
+    times[position] = bad
+    f = lately.AgePartitionedBloomFilter("60s", 0.01, capacity=400, layout="line")
+    with pytest.raises(ValueError, match=rf"at\[{position}\] is"):
+        f.insert(np.arange(len(times)), at=times)
+    assert f.inserted == 0

@@ -191,6 +191,18 @@ def moments(at: Any) -> int | NDArray[np.int64]:
     >>> moments([0, 1.5])
     array([         0, 1500000000])
     """
+    times = one_or_array(at)
+    return times if isinstance(times, int) else of_array(times)
+
+
+def one_or_array(at: Any) -> int | NDArray[Any]:
+    """Tell one time, as `moments` does, from many, which come as an array of whatever they are.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `moments`, of one time; or if `at` has two dimensions.
+    """
     # pandas gives a column with a time zone as UTC when asked for datetime64, and as objects when not.
     zoned = getattr(getattr(at, "dtype", None), "kind", None) == "M" and not isinstance(at, np.ndarray | np.datetime64)
     array = np.asarray(at, dtype="datetime64[ns]" if zoned else None)
@@ -201,6 +213,11 @@ def moments(at: Any) -> int | NDArray[np.int64]:
             raise type(error)(f"at {error}") from None
     if array.ndim > 1:
         raise ValueError(f"at must have one dimension, got {array.ndim}")
+    return array
+
+
+def of_array(array: NDArray[Any]) -> NDArray[np.int64]:
+    """Nanoseconds since the Unix epoch of an array of times, shape (n,); see `moments`."""
     if (quick := nanoseconds(array)) is not None:
         return quick
     if array.dtype.kind == "M":
@@ -214,7 +231,7 @@ def moments(at: Any) -> int | NDArray[np.int64]:
         seconds = array.astype(np.float64)
         with np.errstate(invalid="ignore"):
             _refuse(array, ~(np.abs(seconds) <= _LAST_SECOND))
-        return moments(seconds)
+        return of_array(seconds)
     elif array.dtype == object:
         result = np.empty(len(array), np.int64)
         for i, value in enumerate(array):

@@ -78,17 +78,17 @@ macro_rules! runs_of_keys {
             hashes: &[u64],
             run: Range<usize>,
         ) {
-            let written = layout.written(phase);
+            let written = layout.written();
             if let &[hash] = &hashes[run.clone()] {
                 // Alone, a key is done before a ring for those in flight is there.
                 let spot = layout.spot(hash);
-                let lanes = &written[phase.behind(spot.page) as usize];
+                let lanes = &written[layout.newest(phase, spot.page) as usize];
                 return write(words.as_chunks_mut().0, &spot, &masks(&spot), lanes);
             }
             let (mut coming, lines) = (InFlight::new(layout, words, hashes, &run), words.as_chunks_mut().0);
             for i in run {
                 let spot = coming.next(i);
-                write(lines, &spot, &masks(&spot), &written[phase.behind(spot.page) as usize]);
+                write(lines, &spot, &masks(&spot), &written[layout.newest(phase, spot.page) as usize]);
             }
         }
 
@@ -166,14 +166,14 @@ macro_rules! runs_of_keys {
             seen: &mut [bool],
         ) -> u64 {
             let (mut coming, lines) = (InFlight::new(layout, words, hashes, &run), words.as_chunks_mut().0);
-            let (written, mut inserted) = (layout.written(phase), 0);
+            let (written, mut inserted) = (layout.written(), 0);
             for (i, seen) in run.clone().zip(&mut seen[run]) {
                 let spot = coming.next(i);
                 let masks = masks(&spot);
                 let lanes = read::<LANES, LINES>(lines, &spot, &masks);
                 *seen = layout.reported(layout.by_age(phase, spot.page, lanes));
                 if refresh || !*seen {
-                    write(lines, &spot, &masks, &written[phase.behind(spot.page) as usize]);
+                    write(lines, &spot, &masks, &written[layout.newest(phase, spot.page) as usize]);
                     inserted += 1;
                 }
             }

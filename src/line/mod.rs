@@ -147,6 +147,24 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
     /// Lines of a page that a key chooses one of its own from.
     const RANGE: u64 = PAGE_LINES / LINES as u64;
 
+    /// Of each k, the bits of a line in the lanes that an insertion writes, by the first of them: in a table, since to
+    /// make them takes longer than to insert a key.
+    const WRITTEN: &'static [[[u64; LINE]; LANES]; MAX_K as usize] = &{
+        let mut written = [[[0; LINE]; LANES]; MAX_K as usize];
+        let mut i = 0;
+        while i < MAX_K as usize * LANES {
+            let (k, first) = (i / LANES + 1, i % LANES);
+            let mut age = 0;
+            while age < k {
+                let (word, bits) = portable::lane_bits::<LANES>((first + age) % LANES);
+                written[k - 1][first][word] |= bits;
+                age += 1;
+            }
+            i += 1;
+        }
+        written
+    };
+
     fn new(pages: u64, k: u32) -> Self {
         Self { pages, first: 0, end: pages, k, instructions: Instructions::best() }
     }
@@ -177,16 +195,10 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
         (phase.newest + phase.behind(page)) % LANES as u32
     }
 
-    /// The bits of a line in the lanes that an insertion writes: of a page that has turned, and of one that has not.
-    fn written(&self, phase: Phase) -> [[u64; LINE]; 2] {
-        [phase.newest, phase.newest + 1].map(|newest| {
-            let mut words = [0; LINE];
-            for age in 0..self.k {
-                let (word, bits) = portable::lane_bits::<LANES>((newest + age) as usize % LANES);
-                words[word] |= bits;
-            }
-            words
-        })
+    /// The bits of a line in the lanes that an insertion writes, by the one it writes first.
+    #[inline(always)]
+    fn written(&self) -> &'static [[u64; LINE]; LANES] {
+        &Self::WRITTEN[self.k as usize - 1]
     }
 
     /// Whether a key is there that has all of its bits in these lanes by age: in k in a row.

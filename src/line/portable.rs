@@ -55,7 +55,7 @@ fn set(line: &mut [u64; LINE], mask: Mask, lanes: &[u64; LINE]) {
 
 /// The word of a line that a lane is in, and its bits there.
 #[inline]
-pub fn lane_bits<const LANES: usize>(lane: usize) -> (usize, u64) {
+pub const fn lane_bits<const LANES: usize>(lane: usize) -> (usize, u64) {
     let (per_word, width) = (LANES / LINE, 64 * LINE / LANES);
     (lane / per_word, u64::MAX >> (64 - width) << (lane % per_word * width))
 }

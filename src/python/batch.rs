@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pyo3::prelude::*;
 
-use super::times::OwnedMoments;
+use super::moments::OwnedMoments;
 use crate::Error;
 use crate::clock::Moments;
 use crate::key::Keys;
@@ -36,41 +36,40 @@ impl Batch {
         act: impl Fn(&[u64], Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
     ) -> PyResult<Vec<T>> {
         let begin = || ();
-        self.run_with(py, threads, 1, begin, |(), hashes, keys, answers| {
-            act(hashes, self.moments.borrow().slice(keys), answers)
-        })
+        self.run_with(py, threads, 1, begin, |(), hashes, _, at, answers| act(hashes, at, answers))
     }
 
     /// [`run`](Self::run) for what has to be done in order, as if by one thread: `act` is called with a stretch of the
-    /// keys at a time and the place for the answers.
+    /// keys at a time, their moments and the place for the answers.
     pub fn run_in_order<T: Clone + Default + Send>(
         &self,
         py: Python<'_>,
         threads: usize,
-        act: impl Fn(&mut Shared<'_>, &mut [T]) -> Result<(), Error> + Sync,
+        act: impl Fn(&mut Shared<'_>, Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
     ) -> PyResult<Vec<T>> {
         py.detach(|| {
             let mut answers = vec![T::default(); self.keys.len()];
-            let mut shared = Shared::new(threads, &self.keys, self.moments.borrow());
+            let (mut shared, mut room) = (Shared::new(threads, &self.keys), Vec::new());
             for (start, answers) in (0..).step_by(STRETCH).zip(answers.chunks_mut(STRETCH)) {
                 if start > 0 {
                     Python::attach(|py| py.check_signals())?;
                 }
-                act(shared.stretch(start..start + answers.len()), answers)?;
+                let keys = start..start + answers.len();
+                act(shared.stretch(keys.clone()), self.moments.of(keys, &mut room), answers)?;
             }
             Ok(answers)
         })
     }
 
     /// [`run`](Self::run) with `width` answers a key, and for each thread something of its own that `begin` makes. `act`
-    /// is told which keys of the batch a block has.
+    /// is told which keys of the batch a block has, too.
     pub fn run_with<T: Clone + Default + Send, S>(
         &self,
         py: Python<'_>,
         threads: usize,
         width: usize,
         begin: impl Fn() -> S + Sync,
-        act: impl Fn(&mut S, &[u64], Range<usize>, &mut [T]) -> Result<(), Error> + Sync,
+        act: impl Fn(&mut S, &[u64], Range<usize>, Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
     ) -> PyResult<Vec<T>> {
         py.detach(|| {
             let len = self.keys.len();
@@ -95,14 +94,15 @@ impl Batch {
         answers: &mut [T],
         threads: usize,
         begin: &(impl Fn() -> S + Sync),
-        act: &(impl Fn(&mut S, &[u64], Range<usize>, &mut [T]) -> Result<(), Error> + Sync),
+        act: &(impl Fn(&mut S, &[u64], Range<usize>, Moments<'_>, &mut [T]) -> Result<(), Error> + Sync),
     ) -> Result<(), Error> {
         let blocks = (start..).step_by(BLOCK).zip(answers.chunks_mut(BLOCK * width));
-        let begin = || (begin(), [0; BLOCK]);
-        share(threads, blocks, begin, |(own, hashes), (start, answers)| {
+        let begin = || (begin(), [0; BLOCK], Vec::new());
+        share(threads, blocks, begin, |(own, hashes, room), (start, answers)| {
             let hashes = &mut hashes[..answers.len() / width];
             self.keys.fill(start, hashes);
-            act(own, hashes, start..start + hashes.len(), answers)
+            let keys = start..start + hashes.len();
+            act(own, hashes, keys.clone(), self.moments.of(keys, room), answers)
         })
     }
 }

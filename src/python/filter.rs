@@ -9,8 +9,8 @@ use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyTuple};
 use super::batch::Batch;
 use super::errors::file_error;
 use super::keys::{hash_key, read_keys};
+use super::moments::{OwnedMoments, now};
 use super::saving::Cells;
-use super::times::OwnedMoments;
 use super::whole::Threads;
 use super::wrap;
 use crate::clock::{Clock, Moments, Window};
@@ -114,7 +114,7 @@ impl Filter {
         let keys = read_keys(keys, self.hasher)?;
         let moments = OwnedMoments::read(at, self.window, keys.len())?;
         let clock = self.clock(py);
-        py.detach(|| clock.check(moments.borrow(), in_order))?;
+        py.detach(|| moments.check(&clock, in_order))?;
         Ok(Batch { keys, moments })
     }
 
@@ -176,7 +176,10 @@ impl Filter {
     ) -> PyResult<()> {
         let batch = self.batch(py, keys, at, true)?;
         if threads.0 > 1 {
-            batch.run_in_order(py, threads.0, |keys, _: &mut [()]| self.write().engine_mut().insert_shared(keys))?;
+            let engine = |keys: &mut Shared<'_>, at: Moments<'_>, _: &mut [()]| {
+                self.write().engine_mut().insert_shared(keys, at)
+            };
+            batch.run_in_order(py, threads.0, engine)?;
         } else {
             batch.run(py, 1, |hashes, at, _: &mut [()]| self.write().engine_mut().insert(hashes, at))?;
         }
@@ -271,8 +274,8 @@ impl Filter {
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let batch = self.batch(py, keys, at, true)?;
         let seen = if threads.0 > 1 {
-            let engine = |keys: &mut Shared<'_>, seen: &mut [bool]| {
-                self.write().engine_mut().duplicated_shared(keys, refresh, seen)
+            let engine = |keys: &mut Shared<'_>, at: Moments<'_>, seen: &mut [bool]| {
+                self.write().engine_mut().duplicated_shared(keys, at, refresh, seen)
             };
             batch.run_in_order(py, threads.0, engine)?
         } else {
@@ -303,16 +306,19 @@ impl Filter {
     fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let hash = hash_key(key, self.hasher)?;
         let moments = OwnedMoments::read(at, self.window, 1)?;
-        Ok(self.change_one(py, |filter| filter.engine_mut().insert(&[hash], moments.borrow()))?)
+        Ok(self.change_one(py, |filter| filter.engine_mut().insert(&[hash], moments.of(0..1, &mut Vec::new())))?)
     }
 
     /// Whether one key was inserted within the window; for a window of time, as of now.
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let hash = hash_key(key, self.hasher)?;
-        let moments = OwnedMoments::read(None, self.window, 1)?;
+        let at = match self.window {
+            Window::Count { .. } => Moments::Untimed,
+            Window::Time { .. } => Moments::Now(now()),
+        };
         let query = |filter: &dyn filter::Filter| {
             let mut present = [false];
-            filter.engine().query(&[hash], moments.borrow(), &mut present).map(|()| present[0])
+            filter.engine().query(&[hash], at, &mut present).map(|()| present[0])
         };
         Ok(self.ask_one(py, query)?)
     }

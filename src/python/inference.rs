@@ -148,8 +148,7 @@ impl Filter {
         let batch = self.batch(py, keys, at, false)?;
         prior.check_len(batch.keys.len())?;
         let memo = || Memo::new(batch.keys.len());
-        batch.run_with(py, threads.0, width, memo, |memo, hashes, keys, answers| {
-            let at = batch.moments.borrow().slice(keys.clone());
+        batch.run_with(py, threads.0, width, memo, |memo, hashes, keys, at, answers| {
             act(&inference, memo, hashes, at, numbers.slice(keys), answers)
         })
     }

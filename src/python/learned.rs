@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use super::keys::read_keys;
-use super::times::OwnedMoments;
+use super::moments::OwnedMoments;
 use super::whole::Whole;
 use crate::clock::Window;
 use crate::inference::learned;
@@ -139,13 +139,13 @@ impl Learned {
         // A clock of insertions: without `at` there is no time.
         let moments = OwnedMoments::read(at, Window::Count { insertions: 1 }, keys.len())?;
         py.detach(|| {
-            let mut hashes = [0; BLOCK];
+            let (mut hashes, mut room) = ([0; BLOCK], Vec::new());
             for start in (0..keys.len()).step_by(BLOCK) {
                 let end = keys.len().min(start + BLOCK);
                 let hashes = &mut hashes[..end - start];
                 keys.fill(start, hashes);
                 let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-                inner.insert(hashes, moments.borrow().slice(start..end));
+                inner.insert(hashes, moments.of(start..end, &mut room));
             }
         });
         Ok(())

@@ -14,6 +14,7 @@ mod inference;
 mod keys;
 mod layout;
 mod learned;
+mod moments;
 mod saving;
 mod slice;
 mod slicing;
@@ -91,6 +92,8 @@ mod _core {
     #[pymodule_export]
     use super::learned::Learned;
     #[pymodule_export]
+    use super::moments::nanoseconds;
+    #[pymodule_export]
     use super::saving::{from_bytes, from_parts, open};
     #[pymodule_export]
     use super::slice::{Slice, settle};
@@ -102,8 +105,6 @@ mod _core {
     use super::swamp::Swamp;
     #[pymodule_export]
     use super::time_limited::TimeLimitedBloomFilter;
-    #[pymodule_export]
-    use super::times::nanoseconds;
     #[pymodule_export]
     use super::timing::TimingBloomFilter;
 

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use super::arrays::{Values, flags};
 use super::filter::Filter;
 use super::whole::Whole;
+use crate::clock::Moments;
 use crate::slice::{self, Answers, Row, Rule};
 
 /// Part of the cells of a filter, by their numbers: what one site of a distributed filter holds.
@@ -79,7 +80,7 @@ pub fn row(filter: &Bound<'_, Filter>) -> PyResult<Row> {
 pub fn cells<'py>(filter: &Bound<'py, Filter>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray2<u64>>> {
     let (py, row) = (filter.py(), row(filter)?);
     let batch = filter.get().keys(keys)?;
-    let write = |(): &mut (), hashes: &[u64], _, cells: &mut [u64]| {
+    let write = |(): &mut (), hashes: &[u64], _, _: Moments<'_>, cells: &mut [u64]| {
         row.cells(hashes, cells);
         Ok(())
     };
@@ -94,7 +95,7 @@ pub fn generations<'py>(
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let (py, n) = (filter.py(), n.within("n")?);
     let (row, moments) = (row(filter)?, filter.get().moments(at, n)?);
-    Ok(py.detach(|| row.generations(moments.borrow(), n))?.into_pyarray(py))
+    Ok(py.detach(|| row.generations(moments.of(0..n, &mut Vec::new()), n))?.into_pyarray(py))
 }
 
 #[pymethods]

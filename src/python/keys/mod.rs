@@ -15,7 +15,7 @@ use crate::key::{KeyHasher, Keys};
 mod arrow;
 mod capsule;
 mod hashes;
-mod numpy_array;
+pub mod numpy_array;
 mod objects;
 mod pandas;
 mod polars;
