@@ -80,21 +80,6 @@ def by_batch(seconds: dict[int, float]) -> str:
     return "\n".join(rows)
 
 
-def single(window: int, fpr: float, rounds: int) -> dict[str, float]:
-    """Nanoseconds of a call for one key, the median over rounds."""
-    made = lately.AgePartitionedBloomFilter(window, fpr, layout="line")
-    keys = list(range(CALLS))
-    calls = {"f.add(key)": made.add, "key in f": made.__contains__}
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
-        for name, call in calls.items():
-            start = perf_counter()
-            for key in keys:
-                call(key)
-            times[name].append(1e9 * (perf_counter() - start) / len(keys))
-    return {name: median(each) for name, each in times.items()}
-
-
 def with_threads(window: int, fpr: float, rounds: int, threads: int) -> dict[str, str]:
     """How many times as fast each call that several threads share is on them, for integers and for URLs in Arrow."""
     return {

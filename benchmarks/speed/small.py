@@ -1,0 +1,88 @@
+"""Small things that are felt: a key at a time, the import, a large filter made, saved and opened."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import lately
+from speed.race import ratio
+
+# Calls for a key at a time.
+CALLS = 20_000
+
+
+def seconds(act: Callable[[], object]) -> float:
+    """Time one call."""
+    start = perf_counter()
+    act()
+    return perf_counter() - start
+
+
+def one_by_one(window: int, fpr: float, rounds: int) -> dict[str, float]:
+    """Seconds of a call for one key, the median over rounds."""
+    made = lately.AgePartitionedBloomFilter(window, fpr, layout="line")
+    keys = list(range(CALLS))
+    calls = {"f.add(key)": made.add, "key in f": made.__contains__}
+    times: dict[str, list[float]] = defaultdict(list)
+    for _ in range(rounds):
+        for name, call in calls.items():
+            start = perf_counter()
+            for key in keys:
+                call(key)
+            times[name].append((perf_counter() - start) / len(keys))
+    return {name: median(each) for name, each in times.items()}
+
+
+def imported(rounds: int) -> float:
+    """Seconds that ``import lately`` adds to an interpreter that begins."""
+
+    def python(code: str) -> float:
+        return seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True))
+
+    return median(python("import lately") - python("pass") for _ in range(rounds))
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file until it is on the disk, as `save` does."""
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def large(nbytes: int, rounds: int) -> dict[str, list[float]]:
+    """Seconds for a filter of so many bytes, and for a file of as many, of each round."""
+    times: dict[str, list[float]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as folder:
+        ours, plain = Path(folder, "filter.lately"), Path(folder, "plain")
+        for _ in range(rounds):
+            start = perf_counter()
+            made = lately.AgePartitionedBloomFilter(nbytes // 3, nbytes=nbytes, layout="line")
+            times["made"].append(perf_counter() - start)
+            content = made.to_bytes()
+            times["written"].append(seconds(lambda content=content: write(plain, content)))
+            times["saved"].append(seconds(lambda made=made: made.save(ours)))
+            times["read"].append(seconds(plain.read_bytes))
+            times["opened"].append(seconds(lambda: lately.open(ours)))
+            times["opened, mapped"].append(seconds(lambda: lately.open(ours, mmap=True)))
+    return times
+
+
+def rows(window: int, fpr: float, rounds: int, nbytes: int) -> list[tuple[str, str]]:
+    """What takes how long."""
+    each, found = one_by_one(window, fpr, rounds), large(nbytes, rounds)
+    one = f"a filter of {nbytes / 1e6:,.0f} MB"
+    return [
+        *((f"{name}: nanoseconds", f"{1e9 * time:.0f}") for name, time in each.items()),
+        ("import lately: milliseconds", f"{1e3 * imported(rounds):.0f}"),
+        (f"{one}, made: milliseconds", f"{1e3 * median(found['made']):.1f}"),
+        (f"{one}, opened with mmap, its checksum held: milliseconds", f"{1e3 * median(found['opened, mapped']):.0f}"),
+        (f"{one}, saved over a file of as many bytes written", ratio(found["saved"], found["written"])),
+        (f"{one}, opened over a file of as many bytes read", ratio(found["opened"], found["read"])),
+    ]
