@@ -159,13 +159,18 @@ def test_late_cells_keep_their_generation_and_lower_none(name):
     assert gone > 300
 
 
-def verdicts(cells, last, generations, *, newest, kept, refresh, least, equal, alive, known):
+def verdicts(cells, last, generations, *, newest, kept, refresh, least, equal, alive, missed, known):
     """What `settle` says, key by key."""
     batch, seen = {}, []
+
+    def counts(generation):
+        return generation != NEVER and newest - generation <= kept
+
     for i, own in enumerate(generations):
         newest = max(newest, own)
-        there = [max(t, batch.get(c, NEVER)) for c, t, a in zip(cells[i], last[i], alive[i], strict=True) if a]
-        live = all(t != NEVER and newest - t <= kept for t in there)
+        now = [max(t, batch.get(c, NEVER)) for c, t in zip(cells[i], last[i], strict=True)]
+        there = [t for t, a, m in zip(now, alive[i], missed[i], strict=True) if a and (counts(t) or not counts(m))]
+        live = all(map(counts, there))
         alike = max([there.count(t) for t in there], default=0)
         verdict = live and len(there) >= least and (equal <= 1 or alike >= equal)
         seen.append(verdict if known[i] < 0 else bool(known[i]))
@@ -191,14 +196,24 @@ def test_settle_as_if_key_by_key(seed):
     }
     alive = rng.random((n, k)) < rng.choice([0.3, 0.9, 1])
     known = rng.choice(np.array([-1, 0, 1], np.int8), n, p=[0.8, 0.1, 0.1])
+    missed = np.where(rng.random((n, k)) < rng.choice([0.1, 1]), NEVER, rng.integers(-5, 25, (n, k)))
+    told = {"alive": alive, "missed": missed, "known": known}
     expected = verdicts(
-        cells.tolist(), last.tolist(), generations.tolist(), **given, alive=alive.tolist(), known=known.tolist()
+        cells.tolist(),
+        last.tolist(),
+        generations.tolist(),
+        **given,
+        **{name: each.tolist() for name, each in told.items()},
     )
-    assert settle(cells, last, generations, **given, alive=alive, known=known).tolist() == expected
-    all_alive, unknown = np.ones((n, k), bool), np.full(n, -1, np.int8)
+    assert settle(cells, last, generations, **given, **told).tolist() == expected
+    nothing = {
+        "alive": np.ones((n, k), bool),
+        "missed": np.full((n, k), NEVER),
+        "known": np.full(n, -1, np.int8),
+    }
     assert (
         settle(cells, last, generations, **given).tolist()
-        == settle(cells, last, generations, **given, alive=all_alive, known=unknown).tolist()
+        == settle(cells, last, generations, **given, **nothing).tolist()
     )
 
 
@@ -304,6 +319,7 @@ def settled(cells=CELLS, last=LAST, generations=LAST[:, 0], **given):
         (lambda: settled(cells=CELLS[0]), ValueError, r"\(n, k\)"),
         (lambda: settled(last=LAST[:1]), ValueError, r"last must have the shape \[2, 3\], got \[1, 3\]"),
         (lambda: settled(last=CELLS), TypeError, "last must be an ndarray of int64"),
+        (lambda: settled(missed=LAST[0]), ValueError, r"missed must have the shape \[2, 3\], got \[3\]"),
         (lambda: settled(generations=LAST), ValueError, "generations"),
         (lambda: settled(generations=np.array([0, NEVER])), ValueError, r"generations\[1\]"),
         (lambda: settled(least=4), ValueError, "least must be at most k, here 3, got 4"),

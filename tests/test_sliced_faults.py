@@ -231,6 +231,70 @@ def test_sites_start_again_from_checkpoints(shape, tmp_path):
         SlicedFilter(**{**made, "filter": timers(equal_timers=2)})
 
 
+def wide():
+    """Timers with so many cells that hardly any of a fresh key are set, even but for those on one site."""
+    return lately.TimingBloomFilter.from_parameters("600s", k=6, bpt=5, blocks=12, slice_timers=60_000, capacity=1000)
+
+
+@cells_of_keys
+@pytest.mark.parametrize("on_failure", ["duplicate", "distinct"])
+def test_what_a_site_missed_is_not_missed_when_it_is_back(shape, on_failure, tmp_path):
+    """For a window after the last write it missed, the site's unset cells say nothing; then all is as before."""
+    made = {**shape, "filter": wide(), "checkpoint": tmp_path, "interval": 0, "name": "seen"}
+    before, meanwhile, after, fresh = np.arange(12_000).reshape(4, 3000)
+    with SlicedFilter(**made, on_failure=on_failure) as sliced:
+        sliced.insert(before, at=0)
+        sliced.sites.kill(1)
+        with pytest.warns(FailedSitesWarning):
+            sliced.insert(meanwhile, at=100)
+        sliced.sites.restart(1)
+        sliced.insert(after, at=200)
+        touched = (sliced._slices._ranges.places(lately.hash_keys(meanwhile)).sites == 1).any(axis=1)
+        # Of 60,000 timers 6,000 keys have set one in ten, from which 1,500 keys deviate by 4 in a hundred at 5 sigma.
+        most = 1 - np.exp(-0.1) + 0.04
+        for at in (200, 450, 700):
+            counted = sliced.failures
+            seen = sliced.query(meanwhile, at=at)
+            assert touched.sum() * (1 - most) < sliced.failures - counted <= touched.sum()
+            assert seen[~touched].all()
+            assert seen.all() if on_failure == "duplicate" else seen[touched].mean() < most
+            # Nothing is missing of these, wherever their cells are.
+            assert sliced.query(after, at=at).all()
+            # A fresh key has cells on other sites, where hardly any is set.
+            assert sliced.query(fresh, at=at).mean() < 0.01
+        if on_failure == "duplicate":
+            # Said to be seen they are inserted again, and their window begins anew.
+            assert sliced.duplicated(meanwhile, at=700).all()
+            assert sliced.query(meanwhile, at=1300).all()
+        else:
+            # Taken for new they are inserted, the first of them already for the second.
+            twice = np.repeat(meanwhile[touched], 2)
+            assert sliced.duplicated(twice, at=700)[1::2].all()
+            assert sliced.query(meanwhile[touched], at=1300).all()
+        # Another 12 and one blocks of 50 s on, the site has seen all that counts.
+        counted = sliced.failures
+        assert not sliced.query(fresh, at=1351).any()
+        assert sliced.failures == counted
+
+
+@cells_of_keys
+def test_what_a_site_lost_is_not_missed_when_it_is_back(shape, tmp_path):
+    """What came after its last checkpoint is gone too, of which a producer learns when it writes meanwhile."""
+    made = {**shape, "filter": wide(), "checkpoint": tmp_path, "interval": 3600, "name": "seen"}
+    lost, fresh = np.arange(6000).reshape(2, 3000)
+    with SlicedFilter(**made) as sliced:
+        sliced.insert(lost, at=100)
+        sliced.sites.kill(1)
+        with pytest.warns(FailedSitesWarning):
+            sliced.insert(np.arange(-100, 0), at=100)
+        sliced.sites.restart(1)
+        assert sliced.query(lost, at=700).all()
+        assert sliced.query(fresh, at=700).mean() < 0.01
+        counted = sliced.failures
+        assert not sliced.query(lost, at=751).any()
+        assert sliced.failures == counted
+
+
 # --- many producers
 
 

@@ -388,6 +388,7 @@ def settle(
     least: int = 0,
     equal: int = 1,
     alive: NDArray[np.bool_] | None = None,
+    missed: NDArray[np.int64] | None = None,
     known: NDArray[np.int8] | None = None,
 ) -> NDArray[np.bool_]: ...
 def sliced_rate(

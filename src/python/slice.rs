@@ -330,6 +330,9 @@ impl Slice {
 ///     k': cells of a duplicate that were set in one generation (paper 4, "equal timers"), at most k.
 /// alive : ndarray of bool, shape (n, k), optional
 ///     Whether the site of each cell has answered. The default is all.
+/// missed : ndarray of int64, shape (n, k), optional
+///     The newest generation of which the site of each cell may lack what was set; the least int64 where it has all. As
+///     long as that counts, a cell that is not live counts as not answered.
 /// known : ndarray of int8, shape (n,), optional
 ///     The verdict that a key has been given before, 0 or 1, which it is given again; -1 where it has not.
 ///
@@ -359,8 +362,8 @@ impl Slice {
 /// >>> lately._core.settle(cells, s.read(cells), now, newest=0, kept=f.kept)
 /// array([False, False,  True])
 #[pyfunction]
-#[pyo3(signature = (cells, last, generations, *, newest, kept, refresh=false, least=Whole::new(0), equal=Whole::new(1), alive=None, known=None),
-    text_signature = "(cells, last, generations, *, newest, kept, refresh=False, least=0, equal=1, alive=None, known=None)")]
+#[pyo3(signature = (cells, last, generations, *, newest, kept, refresh=false, least=Whole::new(0), equal=Whole::new(1), alive=None, missed=None, known=None),
+    text_signature = "(cells, last, generations, *, newest, kept, refresh=False, least=0, equal=1, alive=None, missed=None, known=None)")]
 #[allow(clippy::too_many_arguments, reason = "keywords")]
 pub fn settle<'py>(
     py: Python<'py>,
@@ -373,6 +376,7 @@ pub fn settle<'py>(
     least: Whole,
     equal: Whole,
     alive: Option<&Bound<'_, PyAny>>,
+    missed: Option<&Bound<'_, PyAny>>,
     known: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Bound<'py, PyArray1<bool>>> {
     let Values { values: cells, shape } = Values::read("cells", cells)?;
@@ -382,11 +386,12 @@ pub fn settle<'py>(
     let last = Values::read("last", last)?.shaped("last", &shape)?;
     let generations = Values::read("generations", generations)?.shaped("generations", &[n])?;
     let alive = alive.map(|alive| flags("alive", alive, &shape)).transpose()?;
+    let missed = missed.map(|missed| Values::read("missed", missed)?.shaped("missed", &shape)).transpose()?;
     let known = known.map(|known| Values::read("known", known)?.shaped("known", &[n])).transpose()?;
     let rule = Rule { newest, kept, refresh, least: least.within("least")?, equal: equal.within("equal")? };
     let seen = py.detach(|| {
-        let (alive, known) = (alive.as_deref(), known.as_deref());
-        let answers = Answers { k, cells: &cells, last: &last, generations: &generations, alive, known };
+        let (alive, missed, known) = (alive.as_deref(), missed.as_deref(), known.as_deref());
+        let answers = Answers { k, cells: &cells, last: &last, generations: &generations, alive, missed, known };
         let mut seen = vec![false; n];
         slice::settle(answers, rule, &mut seen).map(|()| seen)
     })?;

@@ -25,6 +25,9 @@ pub struct Answers<'a> {
     pub generations: &'a [i64],
     /// Whether the site of each cell has answered, as 1 or 0; all have where this is not given.
     pub alive: Option<&'a [u8]>,
+    /// The newest generation of which each site may lack what was set, or [`NEVER`]; while that counts, a cell that is not
+    /// live there counts as not answered.
+    pub missed: Option<&'a [i64]>,
     /// The verdict that each key has been given before, as 1 or 0; -1 where it has not.
     pub known: Option<&'a [i8]>,
 }
@@ -48,7 +51,7 @@ pub struct Rule {
 /// Writes which keys have been seen, in order, as if the sites had been asked key by key.
 pub fn settle(answers: Answers<'_>, rule: Rule, seen: &mut [bool]) -> Result<(), Error> {
     answers.check(rule, seen.len())?;
-    let Answers { k, cells, last, generations, alive, known } = answers;
+    let Answers { k, cells, last, generations, alive, missed, known } = answers;
     let mut room = Words::zeroed(Sightings::room(cells.len()))?;
     let mut set = Sightings { slots: room.to_mut()?.as_chunks_mut().0 };
     let (mut newest, mut there) = (rule.newest, Vec::with_capacity(k));
@@ -61,9 +64,12 @@ pub fn settle(answers: Answers<'_>, rule: Rule, seen: &mut [bool]) -> Result<(),
         *seen = match known.map_or(-1, |known| known[i]) {
             -1 => {
                 there.clear();
-                let answered = row.clone().filter(|&j| alive.is_none_or(|alive| alive[j] != 0));
-                there.extend(answered.map(|j| last[j].max(set.get(cells[j]))));
                 let live = |&last: &i64| last != NEVER && newest.saturating_sub(last) <= rule.kept;
+                let answered = row.clone().filter(|&j| alive.is_none_or(|alive| alive[j] != 0)).filter_map(|j| {
+                    let last = last[j].max(set.get(cells[j]));
+                    (live(&last) || !missed.is_some_and(|missed| live(&missed[j]))).then_some(last)
+                });
+                there.extend(answered);
                 there.iter().all(live)
                     && there.len() >= rule.least
                     && (rule.equal <= 1 || alike(&mut there, rule.equal))
@@ -88,6 +94,7 @@ impl Answers<'_> {
         let cells = keys * self.k;
         debug_assert!(self.cells.len() == cells && self.last.len() == cells);
         debug_assert!(self.generations.len() == keys && self.alive.is_none_or(|alive| alive.len() == cells));
+        debug_assert!(self.missed.is_none_or(|missed| missed.len() == cells));
         for (name, count) in [("least", rule.least), ("equal", rule.equal)] {
             if count > self.k {
                 return Err(Error::value(format!("{name} must be at most k, here {}, got {count}", self.k)));

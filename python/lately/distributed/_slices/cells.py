@@ -79,6 +79,9 @@ class Cells:
         self._least, self._pipelined = least, pipelined
         self._equal = like.parameters.get("equal_timers", 1)
         self._lateness = Clock(like).lateness
+        # The newest generation that was written while a site did not answer. Until that is out of the window, what the
+        # site shows unset may have been set: it has missed that, and may have lost what came just before.
+        self._missed = np.full(len(exchange.sites), NEVER)
         self.failures = 0
 
     def query(self, batch: Batch) -> NDArray[np.bool_]:
@@ -87,6 +90,7 @@ class Cells:
         found = self._read(batch, places, generations)
         as_of = np.maximum(generations, self._newest(batch, found))
         live = found.last >= (as_of - self._like.kept)[:, None]
+        found.alive[self._doubted(places, found, as_of)] = False
         seen: NDArray[np.bool_] = (live | ~found.alive).all(axis=1) & (found.alive.sum(axis=1) >= self._least)
         if self._equal > 1:
             seen &= _alike(np.where(found.alive, found.last, NEVER)) >= self._equal
@@ -117,6 +121,7 @@ class Cells:
         newest = self._newest(batch, found)
         if batch.moments is None:
             generations = np.maximum(generations, newest)
+        unsure = ~found.alive | self._doubted(places, found, np.maximum(generations, newest))
         seen = settle(
             places.names,
             found.last,
@@ -127,10 +132,11 @@ class Cells:
             least=self._least,
             equal=self._equal,
             alive=found.alive,
+            missed=self._missed[places.sites] if self._missed.max() > NEVER else None,
             known=found.known,
         )
         failed = self._write(batch, places, generations, seen, refresh=refresh, fence=fence)
-        self.failures += int((failed | ~found.alive.all(axis=1)).sum())
+        self.failures += int((failed | unsure.any(axis=1)).sum())
         return seen
 
     def _read(self, batch: Batch, places: Places, generations: NDArray[np.int64], fence: int = 0) -> _Found:
@@ -150,6 +156,7 @@ class Cells:
                 break
             self._ask(batch, places, np.flatnonzero(now), found, fence)
             unset = now & own & found.alive & (found.last < oldest[:, None])
+            unset &= self._missed[places.sites] < oldest[:, None]
             open &= ~unset.any(axis=1)
         return found
 
@@ -169,6 +176,14 @@ class Cells:
             answered = known != UNKNOWN
             found.known[index[answered] // k] = known[answered]
             found.newest.reshape(-1)[index[~answered]] = last[-1]
+
+    def _doubted(self, places: Places, found: _Found, as_of: NDArray[np.int64]) -> NDArray[np.bool_] | np.bool_:
+        """Tell which cells a site shows unset that may have missed them; shape (n, k), or none."""
+        if self._missed.max() == NEVER:
+            return np.False_
+        oldest = (as_of - self._like.kept)[:, None]
+        doubted: NDArray[np.bool_] = (found.last < oldest) & (self._missed[places.sites] >= oldest)
+        return doubted
 
     def _write(
         self,
@@ -200,9 +215,10 @@ class Cells:
             for site, index in groups
         ]
         failed = np.zeros(len(batch), dtype=np.bool_)
-        for (_, index), answer in zip(groups, self._exchange.call(messages), strict=True):
+        for (site, index), answer in zip(groups, self._exchange.call(messages), strict=True):
             if isinstance(answer, Failed):
                 failed[index // k] = True
+                self._missed[site] = max(self._missed[site], newest)
         return failed
 
     def _generations(self, batch: Batch) -> NDArray[np.int64]:

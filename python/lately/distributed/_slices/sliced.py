@@ -88,6 +88,8 @@ class SlicedFilter:
       had it. If a call raises an error after keys were sent, its notes tell the number.
     - *Two producers* with the same new key at once: exactly one is told that it is new.
     - *A site that fails* misses what is written meanwhile, and what it has not saved; `failures` counts the keys.
+      When it answers again, a horizontal filter takes the keys it lacks for new. A vertical or diced one counts the
+      cells that it shows unset as not answered, until what this producer wrote meanwhile is out of the window.
     - *Times* may step back by `lateness` of the filter, whoever brings them. A batch that is later than that is refused
       before anything is sent, if this producer has sent later times. If others have, a vertical or diced filter still
       answers all of it or nothing. Of a horizontal one, other sites may have taken their keys: give those that are too
