@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use crate::Error;
+use crate::bits::Address;
 use crate::clock::{Clock, Moments, Window};
 use crate::inference::{Likelihood, Question};
 use crate::layout::Layout;
@@ -122,6 +123,9 @@ impl Chosen<'_> {
 impl<L: Layout> Current<'_, L> {
     /// Inserts the keys in order.
     pub fn insert(&mut self, keys: Chosen<'_>, at: Moments<'_>) {
+        if self.clock.turns_each_insertion() && keys.places.is_none() {
+            return self.insert_each(keys.hashes);
+        }
         let (mut start, mut phase, mut i) = (0, None, 0);
         while i < keys.len {
             let (mut begun, run) = self.clock.run(at, i, keys.len);
@@ -150,6 +154,9 @@ impl<L: Layout> Current<'_, L> {
     /// For each key in order: writes to `seen` whether it was there, then inserts it, always with `refresh`, else only
     /// when it was not there.
     pub fn duplicated(&mut self, keys: Chosen<'_>, at: Moments<'_>, refresh: bool, seen: &mut [bool]) {
+        if self.clock.turns_each_insertion() && keys.places.is_none() {
+            return self.duplicated_each(keys.hashes, refresh, seen);
+        }
         let (mut start, mut phase, mut i) = (0, self.phase(), 0);
         while i < keys.len {
             let (begun, run) = self.clock.run(at, i, keys.len);
@@ -188,6 +195,39 @@ impl<L: Layout> Current<'_, L> {
             }
         }
         self.layout.duplicated_run(self.words, phase, keys.hashes, keys.within(start..i), refresh, seen);
+    }
+
+    /// [`insert`](Self::insert) where every insertion opens a generation.
+    fn insert_each(&mut self, hashes: &[u64]) {
+        let (layout, phase, address) = (self.layout, self.phase(), Address::of(self.words));
+        let fetch = |hash| layout.fetch_newest(address, phase, hash);
+        in_flight(hashes, 0..hashes.len(), fetch, |_, hash| self.insert_next(hash));
+    }
+
+    /// [`duplicated`](Self::duplicated) where every insertion opens a generation.
+    fn duplicated_each(&mut self, hashes: &[u64], refresh: bool, seen: &mut [bool]) {
+        let (layout, address) = (self.layout, Address::of(self.words));
+        let fetch = |hash| layout.fetch_all(address, hash);
+        in_flight(hashes, 0..hashes.len(), fetch, |i, hash| {
+            // Looked up while the old generation is still open; only an insertion opens the next.
+            seen[i] = layout.contains(self.words, self.phase(), hash);
+            if refresh || !seen[i] {
+                self.insert_next(hash);
+            }
+        });
+    }
+
+    /// Opens the next generation, but for the first insertion, and inserts a key.
+    #[inline(always)]
+    fn insert_next(&mut self, hash: u64) {
+        if self.clock.inserted() > 0 {
+            self.clock.turn();
+            if self.changes(1) {
+                self.age(1);
+            }
+        }
+        self.clock.count(1);
+        self.layout.insert(self.words, self.phase(), hash);
     }
 
     /// Whether one of the last `begun` generations changes the cells at hand.

@@ -260,6 +260,11 @@ impl Clock {
         self.length == NEVER
     }
 
+    /// Whether every insertion opens a generation.
+    pub(crate) fn turns_each_insertion(&self) -> bool {
+        matches!(self.window, Window::Count { .. }) && self.length == 1
+    }
+
     /// Insertions so far.
     pub fn inserted(&self) -> u64 {
         self.inserted

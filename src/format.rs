@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 9 SWAMP, 10 generalized, 16 age-partitioned in lines, 17 guarded-epoch in lines, 18 guarded-epoch transposed |
+//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 10 generalized, 11 SWAMP, 16 age-partitioned in lines, 17 guarded-epoch in lines, 18 guarded-epoch transposed |
 //! | 12..14 | scheme its keys are hashed by ([`key::SCHEME`](crate::key::SCHEME)) |
 //! | 14..16 | zero |
 //! | 16..24 | seed |
@@ -58,9 +58,20 @@
 //! The Bloom filter goes on with k, the bits of its one array and the bits of a slice, of which one is zero; its cells are
 //! bits, low ones first, slice after slice without a gap.
 //! The stable filter goes on with k, slice cells, bits and decrements; its cells are packed like these.
-//! The fingerprint buffer goes on with the bits of a fingerprint. SWAMP goes on with the slots of its table and the bits
-//! of a remainder.
+//! The fingerprint buffer goes on with the bits of a fingerprint.
+//! SWAMP goes on with the slots of its table and the bits of a remainder. Its cells are the fingerprints of the buffer,
+//! low bits first, up to a whole word; then blocks of 64 slots:
+//!
+//! | word | what |
+//! |---|---|
+//! | 0 | which of 64 quotients have a run |
+//! | 1 | which of the slots end a run |
+//! | 2 | for each 8 quotients a byte: the slot of the block, at most 255, where the first of their runs begins, or would |
+//! | 3.. | the entries, low bits first: in the lowest bit a digit less 1, then a remainder |
+//!
 //! The generalized filter goes on with bits, k1 and k0; its cells are bits, low ones first.
+//!
+//! Kind 9 was a SWAMP whose table kept three bits a slot; it is not read any more.
 //!
 //! Reading trusts nothing: lengths are compared with what is there before anything is allocated, sums before anything
 //! is believed, parameters as if a user had passed them. Any pattern of bits is a legal filter.

@@ -1,14 +1,19 @@
 //! Numbers of a few bits each, packed into words without gaps.
 
-use std::ops::Range;
-
 /// The number at `index` of those of `width` bits, 1 to 64.
 #[inline(always)]
 pub fn get(words: &[u64], width: u32, index: usize) -> u64 {
+    window(words, width, index) & (u64::MAX >> (64 - width))
+}
+
+/// The 64 bits that begin with the number at `index`; zeros behind the last word.
+///
+/// The second word is read whether it is needed or not: which numbers lie across words is hard to foretell.
+#[inline(always)]
+pub fn window(words: &[u64], width: u32, index: usize) -> u64 {
     let (word, bit) = place(width, index);
-    let low = words[word] >> bit;
-    let all = if bit + width > 64 { low | words[word + 1] << (64 - bit) } else { low };
-    all & (u64::MAX >> (64 - width))
+    let next = words.get(word + 1).copied().unwrap_or(0);
+    words[word] >> bit | next << 1 << (63 - bit)
 }
 
 /// Writes it; `value` has no more than `width` bits.
@@ -17,49 +22,39 @@ pub fn set(words: &mut [u64], width: u32, index: usize, value: u64) {
     let (word, bit) = place(width, index);
     let mask = u64::MAX >> (64 - width);
     words[word] = words[word] & !(mask << bit) | value << bit;
-    if bit + width > 64 {
-        let high = 64 - bit;
-        words[word + 1] = words[word + 1] & !(mask >> high) | value >> high;
+    if let Some(next) = words.get_mut(word + 1) {
+        *next = *next & !(mask >> 1 >> (63 - bit)) | value >> 1 >> (63 - bit);
     }
 }
 
-/// Moves the numbers in `range`, of at most 63 bits, one place up, over the one there.
+/// Puts a number, of at most 63 bits, at `index` of `words`, which are full of them, and moves those from there on one
+/// place up. Returns the last one, for which there is no room.
 #[inline(always)]
-pub fn move_up(words: &mut [u64], width: u32, range: Range<usize>) {
-    let written = bits(width, range.start + 1..range.end + 1);
-    for word in covered(&written).rev() {
-        let below = word.checked_sub(1).map_or(0, |below| words[below]);
-        write(words, word, &written, words[word] << width | below >> (64 - width));
+pub fn insert(words: &mut [u64], width: u32, index: usize, value: u64) -> u64 {
+    let (first, bit) = place(width, index);
+    let (old, from) = (words[first], !0 << bit);
+    words[first] = old & !from | (old & from) << width | value << bit;
+    let mut over = (old & from) >> (64 - width) | value >> 1 >> (63 - bit);
+    for word in &mut words[first + 1..] {
+        (*word, over) = (*word << width | over, *word >> (64 - width));
     }
+    over
 }
 
-/// Moves the numbers in `range`, of at most 63 bits and not the first of all, one place down, over the one there.
+/// Takes the number, of at most 63 bits, at `index` of `words`, which are full of them, and moves those behind it one
+/// place down. `last` comes to the last place.
 #[inline(always)]
-pub fn move_down(words: &mut [u64], width: u32, range: Range<usize>) {
-    let written = bits(width, range.start - 1..range.end - 1);
-    for word in covered(&written) {
-        let above = words.get(word + 1).copied().unwrap_or(0);
-        write(words, word, &written, words[word] >> width | above << (64 - width));
+pub fn remove(words: &mut [u64], width: u32, index: usize, last: u64) {
+    let (first, bit) = place(width, index);
+    let (old, from) = (words[first], !0 << bit);
+    let mut low = old >> width & from | old & !from;
+    let mut keep = from;
+    for word in first + 1..words.len() {
+        let next = words[word];
+        words[word - 1] = low | next << (64 - width) & keep;
+        (low, keep) = (next >> width, !0);
     }
-}
-
-/// The bits of the numbers in `range`.
-fn bits(width: u32, range: Range<usize>) -> Range<usize> {
-    range.start * width as usize..range.end * width as usize
-}
-
-/// The words that have bits of a range.
-fn covered(bits: &Range<usize>) -> Range<usize> {
-    if bits.is_empty() { 0..0 } else { bits.start / 64..bits.end.div_ceil(64) }
-}
-
-/// Writes those bits of a word that lie in a range of all bits.
-#[inline(always)]
-fn write(words: &mut [u64], word: usize, written: &Range<usize>, value: u64) {
-    let start = written.start.saturating_sub(word * 64);
-    let end = (written.end - word * 64).min(64);
-    let mask = !0 >> (64 - (end - start)) << start;
-    words[word] = words[word] & !mask | value & mask;
+    words[words.len() - 1] = low | last << (64 - width) & keep;
 }
 
 /// The word where a number begins, and the bit in it.
@@ -86,25 +81,21 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_moved_together_as_one_by_one() {
+    fn numbers_are_put_in_and_taken_as_those_of_a_list() {
         for width in 1..=63 {
-            let fresh =
-                || -> Vec<u64> { (1..=width.into()).map(|i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect() };
-            for range in [0..0, 0..1, 0..63, 1..5, 7..7, 20..41, 62..63, 63..63] {
-                let (mut together, mut alone) = (fresh(), fresh());
-                move_up(&mut together, width, range.clone());
-                for i in range.clone().rev() {
-                    let moved = get(&alone, width, i);
-                    set(&mut alone, width, i + 1, moved);
-                }
-                assert_eq!(together, alone, "{width} up {range:?}");
-                let range = range.start + 1..range.end + 1;
-                move_down(&mut together, width, range.clone());
-                for i in range.clone() {
-                    let moved = get(&alone, width, i);
-                    set(&mut alone, width, i - 1, moved);
-                }
-                assert_eq!(together, alone, "{width} down {range:?}");
+            let value = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - width);
+            let mut list: Vec<u64> = (1..=64).map(value).collect();
+            let mut words = vec![0; width as usize];
+            list.iter().enumerate().for_each(|(i, &value)| set(&mut words, width, i, value));
+            for index in (0..64).chain([0, 63, 63, 31, 7]) {
+                list.insert(index, value(100 + index as u64));
+                assert_eq!(Some(insert(&mut words, width, index, list[index])), list.pop(), "{width} {index}");
+                assert!((0..64).all(|i| get(&words, width, i) == list[i]), "{width} {index}");
+                let from = (index * 17 + 3) % 64;
+                list.remove(from);
+                list.push(value(200 + from as u64));
+                remove(&mut words, width, from, list[63]);
+                assert!((0..64).all(|i| get(&words, width, i) == list[i]), "{width} {from}");
             }
         }
     }

@@ -500,7 +500,7 @@ fn exact_windows_of_any_cells_are_legal() {
         } else {
             let shape = Shape::new(64 * blocks, bits as u32).unwrap();
             let window = 1 + random.below(64 * blocks as usize - 1) as u64;
-            (9, [64 * blocks, bits], window, shape.nbytes(window) / 8)
+            (11, [64 * blocks, bits], window, shape.nbytes(window) / 8)
         };
         let mut bytes = golden("plain")[..HEADER].to_vec();
         bytes[10] = kind;

@@ -29,8 +29,8 @@ use table::Table;
 
 /// Insertions ahead of the one that takes a fingerprint off the table, at which its place there is fetched.
 const AHEAD: usize = 16;
-/// Slots that tell how many fingerprints are taken, where there are more: right to 1 % where half are in use.
-const SAMPLE: usize = 1 << 14;
+/// Blocks of slots that tell how many fingerprints are taken, where there are more: right to 1 % where half are in use.
+const SAMPLE: usize = 1 << 8;
 
 /// The cyclic buffer, and behind it the table.
 #[derive(Clone, Copy)]
@@ -87,7 +87,8 @@ impl Buffered {
         words[self.table.slots.start..].fill(0);
         for slot in 0..filled {
             let fingerprint = self.buffered(words, slot);
-            self.table.add(words, fingerprint);
+            let counted = self.table.add(words, fingerprint);
+            debug_assert!(counted, "a sound table has room for the whole buffer");
         }
     }
 }
@@ -119,9 +120,8 @@ impl Layout for Buffered {
     fn insert(&self, words: &mut [u64], Phase { newest, filled }: Phase, hash: u64) {
         let fingerprint = self.fingerprint(hash);
         packed::set(words, self.fingerprint_bits, newest, fingerprint);
-        self.table.add(words, fingerprint);
-        // Only a damaged table can fail to count, and any buffer makes a sound one.
-        if self.table.count(words, fingerprint) == 0 {
+        // Only a damaged table has no place for it, and any buffer makes a sound one.
+        if !self.table.add(words, fingerprint) {
             self.rebuild(words, filled);
         }
     }
@@ -150,9 +150,9 @@ impl Layout for Buffered {
     /// It tells whether a key is in the window, and nothing of its age: counts are not looked at, and to search the
     /// buffer takes the time of W keys.
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let slots = self.table.slots.count.min(SAMPLE);
-        let fingerprints = self.fingerprints as f64 / self.table.slots.count as f64 * slots as f64;
-        let taken = self.table.distinct_in(words, slots) as f64;
+        let blocks = self.table.slots.blocks().min(SAMPLE);
+        let fingerprints = self.fingerprints as f64 / self.table.slots.blocks() as f64 * blocks as f64;
+        let taken = self.table.distinct_in(words, blocks) as f64;
         let length = clock.inserted().min(self.window as u64);
         Some(Box::new(Ring::whole(length, (taken + 0.5) / (fingerprints + 1.0))))
     }
@@ -172,7 +172,7 @@ pub struct Swamp {
 
 impl Swamp {
     /// Its number in the saved form.
-    pub const KIND: u16 = 9;
+    pub const KIND: u16 = 11;
 
     /// An empty filter for windows of insertions.
     pub fn new(shape: Shape, window: Window, seed: u64) -> Result<Self, Error> {
@@ -266,7 +266,7 @@ impl Filter for Swamp {
         Accesses { in_window: 1.0, false_positive: 1.0, absent: 1.0 }
     }
 
-    /// The table keeps a key's marks and its remainder in a line or two; an insertion writes those of the key that comes
+    /// The table keeps a key's bits and its remainder in a line or two; an insertion writes those of the key that comes
     /// and of the one that leaves, and one line of the buffer.
     fn cache_lines(&self) -> Lines {
         Lines { insert: 5.0, hit: 2.0, miss: 2.0 }

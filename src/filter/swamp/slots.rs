@@ -1,28 +1,40 @@
-//! The slots of a quotient filter: three bits and an entry each, in a ring, searched and moved a word at a time.
+//! The slots of a quotient filter, in blocks of 64 in a ring, with as many quotients: runs of entries, one behind the
+//! other in the order of their quotients.
 //!
-//! Slots come in blocks of 64: a word for each of the three bitmaps, then the entries. A search and a move look at whole
-//! words of a bitmap, of which a cluster of pushed entries takes one or two where it would take a dozen steps slot by
-//! slot; entries move together, as one long number. Every walk ends after one turn of the ring, whatever the bits.
-
-use std::ops::Range;
+//! As in the rank-and-select quotient filter (Pandey et al., *A General-Purpose Counting Filter: Making Every Bit
+//! Count*, SIGMOD 2017, section 3) two bits a slot tell which quotients of a block have a run, and which of its slots end
+//! one.
+//!
+//! Where this differs from the paper:
+//! - A run begins where the one before it ends, or with its block, not at the slot of its quotient: the slots of a block
+//!   in use are its first ones. An insertion moves half a block on, and nothing beyond it unless the block is full, as
+//!   4 of 100 are where 4 slots of 5 are in use. What passes on goes to the next.
+//! - Eight bytes, instead of one, tell where in the block the runs of each eight quotients begin. From there it is at
+//!   most seven runs to any other, which are passed by two operations each; to select a bit of a word by its number
+//!   takes forty, one after the other, without an instruction that not every processor has.
+//!
+//! Nearly all insertions and removals therefore take place in one block, on a path without loops over blocks; what
+//! passes from block to block takes another, which would do for all.
+//!
+//! So the slots are a function of the runs alone. Cells may come from a damaged file: no walk takes more turns than
+//! there are groups, or more steps than there are slots, whatever the bits.
 
 use crate::packed;
 
-/// The bits of a slot.
-#[derive(Clone, Copy)]
-pub enum Bit {
-    /// Its quotient has a run, wherever that lies.
-    Occupied,
-    /// Its entry goes on with the run of the slot before.
-    Continued,
-    /// Its entry was pushed from the place of its quotient.
-    Shifted,
-}
-
-use Bit::{Continued, Occupied, Shifted};
-
-/// Words of the bitmaps of a block.
-const BITMAPS: usize = 3;
+/// Words of a block before its entries.
+const HEADER: usize = 3;
+/// Which quotients have a run.
+const OCCUPIED: usize = 0;
+/// Which slots end one.
+const ENDS: usize = 1;
+/// A byte for each group of 8 quotients: the slot where the first of their runs begins, or would, from the first of the
+/// block on. The first byte is the number of entries that come in, from blocks before.
+const BEGINS: usize = 2;
+/// A begin as far away as a byte can tell, or farther.
+const FAR: usize = 255;
+/// One in each byte, and the highest bit of each.
+const EACH: u64 = !0 / 255;
+const HIGH: u64 = EACH << 7;
 
 /// Where the slots lie in the words of their filter.
 #[derive(Clone, Copy)]
@@ -35,176 +47,292 @@ pub struct Slots {
     pub entry_bits: u32,
 }
 
+/// The slots of a run.
+#[derive(Clone, Copy)]
+pub struct Run {
+    start: usize,
+    /// The first word of the entries of the block where it begins.
+    entries: usize,
+    pub length: usize,
+}
+
 impl Slots {
-    /// The word of a slot's bits, and that of its entry.
+    /// The words that tell of a quotient: of its bits, of its run where all slots before it are in use, and whether its
+    /// block is full.
     #[inline(always)]
-    pub fn place(&self, slot: usize) -> [usize; 2] {
-        let block = self.block(slot / 64);
-        [block, block + BITMAPS + slot % 64 * self.entry_bits as usize / 64]
+    pub fn place(&self, quotient: usize) -> [usize; 3] {
+        let start = self.block(quotient / 64);
+        let run = start + HEADER + quotient % 64 * self.entry_bits as usize / 64;
+        [start, run, start + self.block_words() + BEGINS]
     }
 
+    /// The entry at a step of a run, or behind it.
     #[inline(always)]
-    pub fn is(&self, words: &[u64], bit: Bit, slot: usize) -> bool {
-        words[self.block(slot / 64) + bit as usize] >> (slot % 64) & 1 == 1
-    }
-
-    #[inline(always)]
-    pub fn set(&self, words: &mut [u64], bit: Bit, slot: usize, value: bool) {
-        let word = &mut words[self.block(slot / 64) + bit as usize];
-        *word = *word & !(1 << (slot % 64)) | u64::from(value) << (slot % 64);
-    }
-
-    /// Whether none of the slot's bits is set.
-    #[inline(always)]
-    pub fn is_empty(&self, words: &[u64], slot: usize) -> bool {
-        empty(self.bits(words, slot / 64)) >> (slot % 64) & 1 == 1
-    }
-
-    #[inline(always)]
-    pub fn entry(&self, words: &[u64], slot: usize) -> u64 {
-        packed::get(&words[self.entries(slot / 64)], self.entry_bits, slot % 64)
-    }
-
-    #[inline(always)]
-    pub fn set_entry(&self, words: &mut [u64], slot: usize, entry: u64) {
-        packed::set(&mut words[self.entries(slot / 64)], self.entry_bits, slot % 64, entry);
-    }
-
-    #[inline(always)]
-    pub fn next(&self, slot: usize) -> usize {
-        if slot + 1 == self.count { 0 } else { slot + 1 }
-    }
-
-    /// Where the run of an occupied quotient begins, or is to begin.
-    ///
-    /// The cluster of pushed entries around it begins at a slot that is not shifted. From there on as many runs come
-    /// before it as quotients are occupied between that slot and its own.
-    pub fn run_start(&self, words: &[u64], quotient: usize) -> usize {
-        let (mut start, mut runs) = (quotient, 0);
-        let (mut block, mut within) = (quotient / 64, !0 >> (63 - quotient % 64));
-        for _ in 0..=self.blocks() {
-            let [occupied, _, shifted] = self.bits(words, block);
-            if let Some(first) = (!shifted & within).checked_ilog2() {
-                start = block * 64 + first as usize;
-                runs += (occupied & within & !1 << first).count_ones();
-                break;
-            }
-            runs += (occupied & within).count_ones();
-            (block, within) = (if block == 0 { self.blocks() } else { block } - 1, !0);
+    pub fn entry(&self, words: &[u64], run: Run, step: usize) -> u64 {
+        let slot = run.start % 64 + step;
+        if slot >= 64 {
+            return self.entry_in(words, self.on(run.start, step));
         }
-        let (mut block, mut within) = (start / 64, !1 << (start % 64));
-        for _ in 0..=self.blocks() {
-            if runs == 0 {
-                break;
-            }
-            let mut heads = !self.bits(words, block)[Continued as usize] & within;
-            while heads != 0 {
-                runs -= 1;
-                if runs == 0 {
-                    return block * 64 + heads.trailing_zeros() as usize;
-                }
-                heads &= heads - 1;
-            }
-            (block, within) = (self.next_block(block), !0);
-        }
-        start
+        packed::get(&words[run.entries..run.entries + self.entry_bits as usize], self.entry_bits, slot)
     }
 
-    /// Puts an entry at a slot and moves those there on, up to the next empty slot.
-    pub fn push(&self, words: &mut [u64], slot: usize, entry: u64, continued: bool, shifted: bool) {
-        let (mut block, mut first) = (slot / 64, slot % 64);
-        let mut coming = (entry, u64::from(continued), u64::from(shifted));
-        for _ in 0..=self.blocks() {
-            let bits = self.bits(words, block);
-            let empty = empty(bits) & !0 << first;
-            let last = empty.trailing_zeros().min(63) as usize;
-            let (entry, continued, shifted) = coming;
-            let (moved, on) = (ones(first..last + 1), ones(first + 1..last + 1));
-            let start = self.block(block);
-            words[start + Continued as usize] = bits[1] & !moved | bits[1] << 1 & on | continued << first;
-            words[start + Shifted as usize] = bits[2] & !moved | on | shifted << first;
-            let entries = &mut words[self.entries(block)];
-            coming = (packed::get(entries, self.entry_bits, 63), bits[1] >> 63, 1);
-            packed::move_up(entries, self.entry_bits, first..last);
-            packed::set(entries, self.entry_bits, first, entry);
-            if empty != 0 {
-                return;
-            }
-            (block, first) = (self.next_block(block), 0);
-        }
+    /// The entries of a run, the first in the lowest bits, if it lies in one block and they are no more than fit.
+    #[inline(always)]
+    pub fn window(&self, words: &[u64], run: Run) -> Option<u64> {
+        let slot = run.start % 64;
+        let whole = slot + run.length <= 64 && run.length * self.entry_bits as usize <= 64;
+        let entries = &words[run.entries..run.entries + self.entry_bits as usize];
+        whole.then(|| packed::window(entries, self.entry_bits, slot))
     }
 
-    /// Takes away the entry at a slot, of the run of `quotient`, and moves those pushed from their places back.
-    pub fn pull(&self, words: &mut [u64], slot: usize, quotient: usize) {
-        let next = self.next(slot);
-        let alone = !self.is(words, Continued, slot) && !self.is(words, Continued, next);
-        let inherited = !self.is(words, Continued, slot) && !alone;
-        if alone {
-            self.set(words, Occupied, quotient, false);
-        }
-        if inherited {
-            // What follows begins the run in place of the one that goes.
-            self.set(words, Continued, next, false);
-        }
-        let end = self.behind(words, slot, at_home).next(words, at_home).unwrap_or(next);
-        let moving = self.distance(next, end);
-        if moving > 0 {
-            self.set(words, Shifted, slot, !inherited || slot != quotient);
-            let (behind, runs_in) = if inherited { (next, moving - 1) } else { (slot, moving) };
-            self.come_home(words, behind, runs_in, quotient);
-        }
-        self.close(words, slot, moving);
+    #[inline(always)]
+    pub fn set_entry(&self, words: &mut [u64], run: Run, step: usize, entry: u64) {
+        let slot = self.on(run.start, step);
+        packed::set(self.split(words, slot / 64).1, self.entry_bits, slot % 64, entry);
     }
 
-    /// Of the runs that begin at the `moving` slots behind `slot`, and move back by one, marks as not shifted those that
-    /// come to their quotients, which are the occupied ones behind `quotient`.
-    fn come_home(&self, words: &mut [u64], slot: usize, moving: usize, quotient: usize) {
-        let (mut heads, mut quotients) = (self.behind(words, slot, head), self.behind(words, quotient, occupied));
-        while let (Some(head), Some(quotient)) = (heads.next(words, head), quotients.next(words, occupied)) {
-            if self.distance(slot, head) > moving {
-                return;
-            }
-            if self.next(quotient) == head {
-                self.set(words, Shifted, quotient, false);
+    /// The entry in a slot.
+    pub fn entry_in(&self, words: &[u64], slot: usize) -> u64 {
+        let start = self.block(slot / 64) + HEADER;
+        packed::get(&words[start..start + self.entry_bits as usize], self.entry_bits, slot % 64)
+    }
+
+    /// The run of a quotient: where it begins, or is to begin, and how long it is. None, only if the cells are damaged.
+    #[inline(always)]
+    pub fn run(&self, words: &[u64], quotient: usize) -> Option<Run> {
+        let start = self.block(quotient / 64);
+        let header = &words[start..start + HEADER];
+        let (group, within) = (quotient % 64 & !7, quotient % 8);
+        let begin = (header[BEGINS] >> group & 0xff) as usize;
+        let occupied = header[OCCUPIED] >> group;
+        let ends = header[ENDS] >> (begin % 64);
+        // For each quotient before it that has a run, the lowest end is passed.
+        let before = occupied & !(!0 << within);
+        let own = (0..7).fold(ends, |ends, i| ends & ends.wrapping_sub(before >> i & 1));
+        if begin >= 64 || own == 0 {
+            // What is told of the run is in other blocks; or there is nothing behind it.
+            return self.far_run(words, quotient);
+        }
+        let first = 64 - (ends ^ own).leading_zeros() as usize;
+        let behind = own.trailing_zeros() as usize + 1;
+        let length = if occupied >> within & 1 == 1 { behind - first } else { 0 };
+        Some(Run { start: quotient / 64 * 64 + begin + first, entries: start + HEADER, length })
+    }
+
+    /// The same, wherever the run lies.
+    #[cold]
+    fn far_run(&self, words: &[u64], quotient: usize) -> Option<Run> {
+        let mut group = quotient / 8;
+        let occupied = self.occupied(words, group);
+        let mut before = (occupied & !(!0 << (quotient % 8))).count_ones() as usize;
+        // Back to where it is known where runs begin; all on the way is in use.
+        while self.begin(words, group) == FAR {
+            group = group.checked_sub(1).unwrap_or(self.count / 8 - 1);
+            before += self.occupied(words, group).count_ones() as usize;
+            if group == quotient / 8 {
+                return None;
             }
         }
+        let begin = self.on(group / 8 * 64, self.begin(words, group).min(self.count));
+        let start = self.on(begin, self.to_end(words, begin, before)?);
+        let length = if occupied >> (quotient % 8) & 1 == 1 { self.to_end(words, start, 1)? } else { 0 };
+        Some(Run { start, entries: self.block(start / 64) + HEADER, length })
     }
 
-    /// The slots behind one that have a bit, in order.
+    /// Steps from a slot to behind the one that ends so many runs from there on.
+    fn to_end(&self, words: &[u64], slot: usize, mut runs: usize) -> Option<usize> {
+        let (mut block, mut ends) = (slot / 64, self.ends(words, slot / 64) & !0 << (slot % 64));
+        for steps in 0..=self.blocks() {
+            let here = ends.count_ones() as usize;
+            if runs <= here {
+                (1..runs).for_each(|_| ends &= ends - 1);
+                let behind = if runs == 0 { slot % 64 } else { ends.trailing_zeros() as usize + 1 };
+                return (steps * 64 + behind).checked_sub(slot % 64);
+            }
+            runs -= here;
+            block = self.next_block(block);
+            ends = self.ends(words, block);
+        }
+        None
+    }
+
+    /// Puts an entry into the run of a quotient, at a step of it, and moves those from there on. Says whether there was
+    /// room, which there always is unless the cells are damaged.
     #[inline(always)]
-    fn behind(&self, words: &[u64], slot: usize, wanted: fn([u64; BITMAPS]) -> u64) -> Walk {
-        let block = slot / 64;
-        let found = wanted(self.bits(words, block)) & !1 << (slot % 64);
-        Walk { slots: *self, block, found, blocks_left: self.blocks() }
+    pub fn push(&self, words: &mut [u64], quotient: usize, run: Run, step: usize, entry: u64) -> bool {
+        let slot = run.start % 64 + step;
+        if !self.is_near(words, quotient, run, slot) || self.ends(words, quotient / 64) >> 63 != 0 {
+            return self.push_far(words, quotient, run, step, entry);
+        }
+        let (header, entries) = self.split(words, quotient / 64);
+        header[OCCUPIED] |= 1 << (quotient % 64);
+        header[BEGINS] += behind(quotient);
+        let (end, from) = (u64::from(step == run.length), !0 << slot);
+        // The run now ends here, and not a slot before.
+        let before = end << slot >> u32::from(run.length > 0) & !from;
+        let ends = header[ENDS];
+        header[ENDS] = ends & !from & !before | (ends & from) << 1 | end << slot;
+        packed::insert(entries, self.entry_bits, slot, entry);
+        true
     }
 
-    /// Moves the entries of the `moving` slots after a slot back by one, and empties the last.
-    fn close(&self, words: &mut [u64], slot: usize, mut moving: usize) {
-        let (mut block, mut first) = (slot / 64, slot % 64);
+    /// The same, whatever blocks it takes.
+    #[cold]
+    fn push_far(&self, words: &mut [u64], quotient: usize, run: Run, step: usize, entry: u64) -> bool {
+        let (home, slot, end) = (quotient / 64, self.on(run.start, step), step == run.length);
+        if run.length == 0 {
+            words[self.block(home) + OCCUPIED] |= 1 << (quotient % 64);
+        } else if end {
+            let last = self.on(run.start, step - 1);
+            words[self.block(last / 64) + ENDS] &= !(1 << (last % 64));
+        }
+        let (mut block, mut first, mut coming) = (home, slot % 64, (entry, u64::from(end)));
+        self.shift_begins(words, block, behind(quotient), true);
+        while block != slot / 64 {
+            block = self.next_block(block);
+            self.shift_begins(words, block, EACH, true);
+        }
         loop {
-            let here = moving.min(63 - first);
-            let last = first + here;
-            let continued = &mut words[self.block(block) + Continued as usize];
-            *continued = *continued & !ones(first..last + 1) | *continued >> 1 & ones(first..last);
-            packed::move_down(&mut words[self.entries(block)], self.entry_bits, first + 1..last + 1);
-            if moving == here {
-                let vacant = block * 64 + last;
-                self.set_entry(words, vacant, 0);
-                return self.set(words, Shifted, vacant, false);
+            let next = self.next_block(block);
+            let full = self.ends(words, block) >> 63 == 1 || self.begin(words, next * 8) > 0;
+            let (header, entries) = self.split(words, block);
+            let (ends, from) = (header[ENDS], !0 << first);
+            header[ENDS] = ends & !from | (ends & from) << 1 | coming.1 << first;
+            coming = (packed::insert(entries, self.entry_bits, first, coming.0), ends >> 63);
+            if !full || next == home {
+                return !full;
             }
-            let (vacant, next) = (block * 64 + 63, self.next_block(block));
-            self.set_entry(words, vacant, self.entry(words, next * 64));
-            self.set(words, Continued, vacant, self.is(words, Continued, next * 64));
-            (block, first, moving) = (next, 0, moving - here - 1);
+            self.shift_begins(words, next, EACH, true);
+            (block, first) = (next, 0);
         }
+    }
+
+    /// Takes an entry from the run of a quotient, at a step of it, and moves those behind it back.
+    #[inline(always)]
+    pub fn pull(&self, words: &mut [u64], quotient: usize, run: Run, step: usize) {
+        let slot = run.start % 64 + step;
+        if !self.is_near(words, quotient, run, slot) {
+            return self.pull_far(words, quotient, run, step);
+        }
+        let (header, entries) = self.split(words, quotient / 64);
+        header[OCCUPIED] &= !(u64::from(run.length == 1) << (quotient % 64));
+        header[BEGINS] = header[BEGINS].wrapping_sub(behind(quotient));
+        let (end, from) = (u64::from(step + 1 == run.length), !0 << slot);
+        // What ended the run leaves that to the slot before.
+        let before = end << slot >> u32::from(run.length > 1) & !from;
+        header[ENDS] = header[ENDS] & !from | header[ENDS] >> 1 & from | before;
+        packed::remove(entries, self.entry_bits, slot, 0);
+    }
+
+    /// The same, whatever blocks it takes.
+    #[cold]
+    fn pull_far(&self, words: &mut [u64], quotient: usize, run: Run, step: usize) {
+        let (home, slot) = (quotient / 64, self.on(run.start, step));
+        if run.length == 1 {
+            words[self.block(home) + OCCUPIED] &= !(1 << (quotient % 64));
+        } else if step + 1 == run.length {
+            let last = self.on(run.start, step - 1);
+            words[self.block(last / 64) + ENDS] |= 1 << (last % 64);
+        }
+        let (mut block, mut first) = (home, slot % 64);
+        let mut far = self.shift_begins(words, block, behind(quotient), false);
+        while block != slot / 64 {
+            block = self.next_block(block);
+            far |= self.shift_begins(words, block, EACH, false);
+        }
+        loop {
+            let next = self.next_block(block);
+            let passed_on = self.begin(words, next * 8) > 0 && next != home;
+            let (last, end) =
+                if passed_on { (self.entry_in(words, next * 64), self.ends(words, next) & 1) } else { (0, 0) };
+            let (header, entries) = self.split(words, block);
+            let from = !0 << first;
+            header[ENDS] = header[ENDS] & !from | header[ENDS] >> 1 & from | end << 63;
+            packed::remove(entries, self.entry_bits, first, last);
+            if !passed_on {
+                break;
+            }
+            far |= self.shift_begins(words, next, EACH, false);
+            (block, first) = (next, 0);
+        }
+        if far {
+            self.find_begins(words, home, block);
+        }
+    }
+
+    /// Whether a run, up to a slot, and all behind it lie in the block of its quotient, and all its begins can be told.
+    #[inline(always)]
+    fn is_near(&self, words: &[u64], quotient: usize, run: Run, slot: usize) -> bool {
+        let start = self.block(quotient / 64);
+        let next = self.begin(words, self.next_block(quotient / 64) * 8);
+        run.entries == start + HEADER && slot < 64 && next == 0 && words[start + BEGINS] & HIGH == 0
+    }
+
+    /// Shifts by an entry where the groups of a block begin that `ones` has a one for; says whether one of the block is
+    /// too far away to tell.
+    fn shift_begins(&self, words: &mut [u64], block: usize, ones: u64, on: bool) -> bool {
+        let begins = &mut words[self.block(block) + BEGINS];
+        if *begins & HIGH == 0 {
+            *begins = if on { *begins + ones } else { begins.wrapping_sub(ones) };
+            return false;
+        }
+        let mut bytes = begins.to_le_bytes();
+        for (byte, one) in bytes.iter_mut().zip(ones.to_le_bytes()).filter(|(byte, _)| usize::from(**byte) < FAR) {
+            *byte = if on { *byte + one } else { byte.saturating_sub(one) };
+        }
+        *begins = u64::from_le_bytes(bytes);
+        bytes.iter().any(|&byte| usize::from(byte) == FAR)
+    }
+
+    /// Works out where the groups of some blocks begin that were too far away, and may have come near enough.
+    #[cold]
+    fn find_begins(&self, words: &mut [u64], first: usize, last: usize) -> Option<()> {
+        let (mut block, mut begin) = (first, self.far_run(words, first * 64)?.start);
+        loop {
+            for group in block * 8..block * 8 + 8 {
+                if self.begin(words, group) < FAR {
+                    begin = self.on(block * 64, self.begin(words, group).min(self.count));
+                } else {
+                    let begins = &mut words[self.block(block) + BEGINS];
+                    let far = FAR.saturating_sub(self.steps(block * 64, begin)) as u64;
+                    *begins -= far << (group % 8 * 8);
+                }
+                let runs = self.occupied(words, group).count_ones() as usize;
+                begin = self.on(begin, self.to_end(words, begin, runs)?);
+            }
+            if block == last {
+                return Some(());
+            }
+            block = self.next_block(block);
+        }
+    }
+
+    /// Slots of a block that are in use, the first ones.
+    pub fn used(&self, words: &[u64], block: usize) -> usize {
+        let passed_on = self.begin(words, self.next_block(block) * 8) > 0;
+        if passed_on { 64 } else { 64 - self.ends(words, block).leading_zeros() as usize }
+    }
+
+    /// Whether a slot that is in use goes on with the run of the slot before.
+    pub fn is_continued(&self, words: &[u64], slot: usize) -> bool {
+        let before = slot.checked_sub(1).unwrap_or(self.count - 1);
+        let follows = slot % 64 != 0 || self.begin(words, slot / 8) > 0;
+        follows && self.ends(words, before / 64) >> (before % 64) & 1 == 0
+    }
+
+    /// The slot so many slots on, at most as many as there are.
+    #[inline(always)]
+    fn on(&self, slot: usize, steps: usize) -> usize {
+        let slot = slot + steps;
+        if slot >= self.count { slot - self.count } else { slot }
     }
 
     /// Steps from one slot to another.
-    fn distance(&self, from: usize, to: usize) -> usize {
+    fn steps(&self, from: usize, to: usize) -> usize {
         if to >= from { to - from } else { to + self.count - from }
     }
 
-    fn blocks(&self) -> usize {
+    pub fn blocks(&self) -> usize {
         self.count / 64
     }
 
@@ -212,76 +340,41 @@ impl Slots {
         if block + 1 == self.blocks() { 0 } else { block + 1 }
     }
 
+    /// Which quotients of a group have a run.
+    fn occupied(&self, words: &[u64], group: usize) -> u64 {
+        words[self.block(group / 8) + OCCUPIED] >> (group % 8 * 8) & 0xff
+    }
+
+    /// Where a group begins, from the first slot of its block on, or [`FAR`].
+    fn begin(&self, words: &[u64], group: usize) -> usize {
+        (words[self.block(group / 8) + BEGINS] >> (group % 8 * 8) & 0xff) as usize
+    }
+
+    /// Which slots of a block end a run.
+    fn ends(&self, words: &[u64], block: usize) -> u64 {
+        words[self.block(block) + ENDS]
+    }
+
+    fn block_words(&self) -> usize {
+        HEADER + self.entry_bits as usize
+    }
+
     /// First word of a block.
     #[inline(always)]
     fn block(&self, block: usize) -> usize {
-        self.start + block * (BITMAPS + self.entry_bits as usize)
+        self.start + block * self.block_words()
     }
 
+    /// The header of a block and its entries.
     #[inline(always)]
-    fn bits(&self, words: &[u64], block: usize) -> [u64; BITMAPS] {
+    fn split<'a>(&self, words: &'a mut [u64], block: usize) -> (&'a mut [u64], &'a mut [u64]) {
         let start = self.block(block);
-        [words[start], words[start + 1], words[start + 2]]
-    }
-
-    /// The words of the entries of a block.
-    #[inline(always)]
-    fn entries(&self, block: usize) -> Range<usize> {
-        let start = self.block(block) + BITMAPS;
-        start..start + self.entry_bits as usize
+        words[start..start + self.block_words()].split_at_mut(HEADER)
     }
 }
 
-/// Slots of the ring that have a bit, one after the other.
-struct Walk {
-    slots: Slots,
-    block: usize,
-    /// Those of the block that are still to come.
-    found: u64,
-    blocks_left: usize,
-}
-
-impl Walk {
-    /// The next slot, unless the ring has been walked round.
-    #[inline(always)]
-    fn next(&mut self, words: &[u64], wanted: fn([u64; BITMAPS]) -> u64) -> Option<usize> {
-        while self.found == 0 {
-            self.blocks_left = self.blocks_left.checked_sub(1)?;
-            self.block = self.slots.next_block(self.block);
-            self.found = wanted(self.slots.bits(words, self.block));
-        }
-        let slot = self.block * 64 + self.found.trailing_zeros() as usize;
-        self.found &= self.found - 1;
-        Some(slot)
-    }
-}
-
-/// Which slots of a block begin a run, or are empty.
+/// A one in the byte of each group behind that of a quotient.
 #[inline(always)]
-fn head([_, continued, _]: [u64; BITMAPS]) -> u64 {
-    !continued
-}
-
-/// Which slots of a block are not shifted.
-#[inline(always)]
-fn at_home([.., shifted]: [u64; BITMAPS]) -> u64 {
-    !shifted
-}
-
-/// Which quotients of a block have a run.
-#[inline(always)]
-fn occupied([occupied, ..]: [u64; BITMAPS]) -> u64 {
-    occupied
-}
-
-/// Which slots of a block are empty.
-#[inline(always)]
-fn empty([occupied, continued, shifted]: [u64; BITMAPS]) -> u64 {
-    !(occupied | continued | shifted)
-}
-
-/// The bits of a range within 0..64, set.
-#[inline(always)]
-fn ones(bits: Range<usize>) -> u64 {
-    if bits.is_empty() { 0 } else { !0 >> (64 - (bits.end - bits.start)) << bits.start }
+fn behind(quotient: usize) -> u64 {
+    EACH << 8 << (quotient % 64 & !7)
 }

@@ -2,10 +2,9 @@
 //!
 //! A quotient filter (Bender et al., *Don't Thrash: How to Cache Your Hash on Flash*, VLDB 2012, section 3): a slot keeps
 //! the lower bits of a fingerprint, its remainder, and the upper ones, its quotient, say where it wants to lie.
-//! Fingerprints of one quotient lie side by side as a run, sorted, runs are in the order of their quotients, and three bits a slot
-//! tell where each belongs: has its quotient a run (`Occupied`), does the slot go on with a run (`Continued`), was it
-//! pushed from its place (`Shifted`). Deletion moves what follows back, so the slots are a function of the
-//! fingerprints alone and nothing piles up however long the stream.
+//! Fingerprints of one quotient lie side by side as a run, sorted; where the run lies is the affair of [`Slots`].
+//! Deletion moves what follows back, so the slots are a function of the fingerprints alone and nothing piles up however
+//! long the stream.
 //!
 //! A count is written in the bijective base 2, one digit of 1 or 2 a slot, the lowest first: a fingerprint that occurs
 //! n times takes floor(log2(n + 1)) slots, neighbours of the same remainder. That is at most n. So W occurrences take at
@@ -14,8 +13,7 @@
 //!
 //! Cells may come from a damaged file: every walk ends after as many steps as there are slots.
 
-use super::slots::Bit::{Continued, Occupied};
-use super::slots::Slots;
+use super::slots::{Run, Slots};
 
 /// Where a table lies in the words of its filter.
 #[derive(Clone, Copy)]
@@ -24,6 +22,10 @@ pub struct Table {
     pub slots: Slots,
     /// Bits of a remainder.
     remainder_bits: u32,
+    /// A one for each entry of a word, in its lowest bit.
+    each: u64,
+    /// 2^16 divided by the bits of an entry, rounded up.
+    per_bit: u32,
 }
 
 /// Remainder and digit of a slot, as they are packed: the digit less 1 in the lowest bit.
@@ -47,125 +49,114 @@ impl Entry {
 impl Table {
     /// A table whose first word is `start`, of a multiple of 64 slots.
     pub fn new(start: usize, slots: usize, remainder_bits: u32) -> Self {
-        Self { slots: Slots { start, count: slots, entry_bits: remainder_bits + 1 }, remainder_bits }
+        let entry_bits = remainder_bits + 1;
+        let each = (0..64 / entry_bits).fold(0, |each, i| each | 1 << (i * entry_bits));
+        let per_bit = (1u32 << 16).div_ceil(entry_bits);
+        Self { slots: Slots { start, count: slots, entry_bits }, remainder_bits, each, per_bit }
     }
 
-    /// The words that tell of a fingerprint, but for pushed slots.
+    /// The words that tell of a fingerprint, unless they have passed on to another block.
     #[inline(always)]
-    pub fn place(&self, fingerprint: u64) -> [usize; 2] {
+    pub fn place(&self, fingerprint: u64) -> [usize; 3] {
         self.slots.place(self.quotient(fingerprint))
     }
 
     /// How often a fingerprint is in the table.
+    #[inline(always)]
     pub fn count(&self, words: &[u64], fingerprint: u64) -> u64 {
-        let quotient = self.quotient(fingerprint);
-        if !self.slots.is(words, Occupied, quotient) {
-            return 0;
-        }
+        let remainder = self.remainder(fingerprint);
+        let Some(run) = self.slots.run(words, self.quotient(fingerprint)) else { return 0 };
+        let (first, mut entry) = self.first(words, run, remainder);
         let (mut count, mut weight) = (0u64, 1u64);
-        for slot in self.run(words, quotient) {
-            let entry = self.entry(words, slot);
-            if entry.remainder() == self.remainder(fingerprint) {
-                count = count.saturating_add(weight.saturating_mul(entry.digit()));
-                weight = weight.saturating_mul(2);
-            } else if entry.remainder() > self.remainder(fingerprint) {
+        for step in first + 1..=run.length {
+            if entry.remainder() != remainder {
                 break;
             }
+            count = count.saturating_add(weight.saturating_mul(entry.digit()));
+            weight = weight.saturating_mul(2);
+            entry = self.entry(words, run, step);
         }
         count
     }
 
-    /// Counts one more occurrence of a fingerprint.
-    pub fn add(&self, words: &mut [u64], fingerprint: u64) {
+    /// Counts one more occurrence of a fingerprint. Says whether it could, as it always can unless the table is damaged.
+    #[must_use]
+    pub fn add(&self, words: &mut [u64], fingerprint: u64) -> bool {
         let (slots, quotient, remainder) = (self.slots, self.quotient(fingerprint), self.remainder(fingerprint));
-        let first = Entry::new(remainder, 1);
-        if slots.is_empty(words, quotient) {
-            slots.set(words, Occupied, quotient, true);
-            return slots.set_entry(words, quotient, first.0);
-        }
-        if !slots.is(words, Occupied, quotient) {
-            slots.set(words, Occupied, quotient, true);
-            let start = slots.run_start(words, quotient);
-            return slots.push(words, start, first.0, false, start != quotient);
-        }
-        let start = slots.run_start(words, quotient);
-        let mut slot = start;
-        loop {
-            let entry = self.entry(words, slot);
-            if entry.remainder() > remainder {
-                break;
+        let Some(run) = slots.run(words, quotient) else { return false };
+        let (mut step, mut entry) = self.first(words, run, remainder);
+        while step < run.length && entry.remainder() == remainder {
+            // 1 becomes 2, and 2 becomes 1 with one to carry: to the next digit, or as a new one.
+            slots.set_entry(words, run, step, Entry::new(remainder, 3 - entry.digit()).0);
+            if entry.digit() == 1 {
+                return true;
             }
-            if entry.remainder() == remainder {
-                // 1 becomes 2, and 2 becomes 1 with one to carry: to the next digit, or as a new one.
-                slots.set_entry(words, slot, Entry::new(remainder, 3 - entry.digit()).0);
-                if entry.digit() == 1 {
-                    return;
-                }
-            }
-            slot = slots.next(slot);
-            if slot == start || !slots.is(words, Continued, slot) {
-                break;
-            }
+            step += 1;
+            entry = self.entry(words, run, step);
         }
-        if slot == start {
-            // What began the run now goes on with it.
-            slots.set(words, Continued, start, true);
-        }
-        slots.push(words, slot, first.0, slot != start, slot != quotient);
+        slots.push(words, quotient, run, step, Entry::new(remainder, 1).0)
     }
 
     /// Counts one occurrence of a fingerprint less; nothing if there is none.
     pub fn remove(&self, words: &mut [u64], fingerprint: u64) {
         let (slots, quotient, remainder) = (self.slots, self.quotient(fingerprint), self.remainder(fingerprint));
-        if !slots.is(words, Occupied, quotient) {
-            return;
-        }
-        let first = self.run(words, quotient).find(|&slot| self.entry(words, slot).remainder() == remainder);
-        let Some(mut slot) = first else { return };
-        for _ in 0..slots.count {
-            if self.entry(words, slot).digit() == 2 {
-                return slots.set_entry(words, slot, Entry::new(remainder, 1).0);
+        let Some(run) = slots.run(words, quotient) else { return };
+        let (mut step, mut entry) = self.first(words, run, remainder);
+        while step < run.length && entry.remainder() == remainder {
+            if entry.digit() == 2 {
+                return slots.set_entry(words, run, step, Entry::new(remainder, 1).0);
             }
-            let next = slots.next(slot);
-            if !slots.is(words, Continued, next) || self.entry(words, next).remainder() != remainder {
-                return slots.pull(words, slot, quotient);
+            step += 1;
+            entry = self.entry(words, run, step);
+            if step == run.length || entry.remainder() != remainder {
+                return slots.pull(words, quotient, run, step - 1);
             }
             // 1 becomes 2, with one to borrow from the next digit.
-            slots.set_entry(words, slot, Entry::new(remainder, 2).0);
-            slot = next;
+            slots.set_entry(words, run, step - 1, Entry::new(remainder, 2).0);
         }
+    }
+
+    /// The first step in a run whose entry has no lesser remainder, and that entry.
+    #[inline(always)]
+    fn first(&self, words: &[u64], run: Run, remainder: u64) -> (usize, Entry) {
+        let Some(entries) = self.slots.window(words, run) else { return self.first_of_many(words, run, remainder) };
+        // All at once: of a remainder and a bit above it a lesser one takes that bit.
+        let above = self.each << self.remainder_bits;
+        let remainders = entries >> 1 & (above - self.each);
+        let not_less = (remainders | above) - remainder * self.each & above;
+        let behind = 1u64.checked_shl(run.length as u32 * self.slots.entry_bits).unwrap_or(0);
+        let step = (not_less | behind).trailing_zeros() * self.per_bit >> 16;
+        let entry = entries.wrapping_shr(step * self.slots.entry_bits) & !(!0 << self.slots.entry_bits);
+        (step as usize, Entry(entry))
+    }
+
+    /// The same of a long run, or one across blocks.
+    #[cold]
+    fn first_of_many(&self, words: &[u64], run: Run, remainder: u64) -> (usize, Entry) {
+        let at = |step| self.entry(words, run, step);
+        let step = (0..run.length).find(|&step| at(step).remainder() >= remainder).unwrap_or(run.length);
+        (step, at(step))
     }
 
     /// How many different fingerprints are in the table.
     pub fn distinct(&self, words: &[u64]) -> u64 {
-        self.distinct_in(words, self.slots.count)
+        self.distinct_in(words, self.slots.blocks())
     }
 
-    /// How many of them are in the first `slots` slots.
-    pub fn distinct_in(&self, words: &[u64], slots: usize) -> u64 {
+    /// How many of them are in the first `blocks` blocks.
+    pub fn distinct_in(&self, words: &[u64], blocks: usize) -> u64 {
+        let remainder = |slot| Entry(self.slots.entry_in(words, slot)).remainder();
         let first_digit = |&slot: &usize| {
-            let before = if slot == 0 { self.slots.count - 1 } else { slot - 1 };
-            let goes_on = self.slots.is(words, Continued, slot)
-                && self.entry(words, before).remainder() == self.entry(words, slot).remainder();
-            !self.slots.is_empty(words, slot) && !goes_on
+            !self.slots.is_continued(words, slot)
+                || remainder(slot.checked_sub(1).unwrap_or(self.slots.count - 1)) != remainder(slot)
         };
-        (0..slots).filter(first_digit).count() as u64
+        let slots = |block| (block * 64..).take(self.slots.used(words, block));
+        (0..blocks).flat_map(slots).filter(first_digit).count() as u64
     }
 
     /// Slots in use.
     pub fn used(&self, words: &[u64]) -> u64 {
-        (0..self.slots.count).filter(|&slot| !self.slots.is_empty(words, slot)).count() as u64
-    }
-
-    /// The slots of the run of a quotient that has one.
-    fn run(&self, words: &[u64], quotient: usize) -> impl Iterator<Item = usize> {
-        let start = self.slots.run_start(words, quotient);
-        let mut next = Some(start);
-        std::iter::from_fn(move || {
-            let slot = next?;
-            next = Some(self.slots.next(slot)).filter(|&slot| slot != start && self.slots.is(words, Continued, slot));
-            Some(slot)
-        })
+        (0..self.slots.blocks()).map(|block| self.slots.used(words, block) as u64).sum()
     }
 
     fn quotient(&self, fingerprint: u64) -> usize {
@@ -176,8 +167,10 @@ impl Table {
         fingerprint & !(u64::MAX << self.remainder_bits)
     }
 
-    fn entry(&self, words: &[u64], slot: usize) -> Entry {
-        Entry(self.slots.entry(words, slot))
+    /// The entry at a step of a run.
+    #[inline(always)]
+    fn entry(&self, words: &[u64], run: Run, step: usize) -> Entry {
+        Entry(self.slots.entry(words, run, step))
     }
 }
 
@@ -190,20 +183,23 @@ mod tests {
     /// A stream of fingerprints in which some are frequent, and the last of `window` that leave the table again.
     #[test]
     fn counts_are_those_of_a_map() {
-        for (slots, remainder_bits, window) in [(64, 0, 63), (64, 2, 63), (64, 1, 10), (128, 5, 100), (192, 20, 191)] {
+        let shapes = [(64, 0, 63), (64, 2, 63), (64, 1, 10), (128, 5, 100), (192, 20, 191), (1024, 10, 1023)];
+        for (slots, remainder_bits, window) in shapes {
             let table = Table::new(3, slots, remainder_bits);
-            let mut words = vec![0; 3 + slots / 64 * (4 + remainder_bits as usize)];
+            let empty = vec![0; 3 + slots / 64 * (4 + remainder_bits as usize)];
+            let mut words = empty.clone();
             let fingerprints = (slots as u64) << remainder_bits;
             let mut counts = BTreeMap::new();
             let mut stream = Vec::new();
             let mut state = 1u64;
             for n in 0..20_000 {
                 state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-                // All alike for a while, all near the end of the table for another, else anywhere.
-                let fingerprint = match n / 1000 % 4 {
+                // All alike for a while, all near the end of the table for another, of a few quotients, else anywhere.
+                let fingerprint = match n / 1000 % 5 {
                     0 => fingerprints / 3,
                     1 => fingerprints - 1 - (state >> 60).min(fingerprints - 1),
                     2 => (state >> 33) % 8 * (fingerprints / 8),
+                    3 => fingerprints - 1 - (state >> 33) % fingerprints.min(900),
                     _ => (state >> 33) % fingerprints,
                 };
                 if n >= window {
@@ -216,7 +212,7 @@ mod tests {
                     }
                 }
                 stream.push(fingerprint);
-                table.add(&mut words, fingerprint);
+                assert!(table.add(&mut words, fingerprint));
                 *counts.entry(fingerprint).or_insert(0) += 1;
                 assert_eq!(table.count(&words, fingerprint), counts[&fingerprint]);
                 if n % 97 == 0 {
@@ -226,6 +222,11 @@ mod tests {
                     assert_eq!(table.distinct(&words), counts.len() as u64);
                     let digits = |count: &u64| u64::from((count + 1).ilog2());
                     assert_eq!(table.used(&words), counts.values().map(digits).sum::<u64>());
+                    let mut fresh = empty.clone();
+                    for (&fingerprint, &count) in &counts {
+                        assert!((0..count).all(|_| table.add(&mut fresh, fingerprint)));
+                    }
+                    assert!(words == fresh, "the words are a function of the fingerprints alone");
                 }
             }
             table.remove(&mut words, fingerprints - 1 - stream[stream.len() - 1]);
