@@ -102,7 +102,7 @@ impl Slots {
     pub fn run(&self, words: &[u64], quotient: usize) -> Option<Run> {
         let start = self.block(quotient / 64);
         let header = &words[start..start + HEADER];
-        let (group, within) = (quotient % 64 & !7, quotient % 8);
+        let (group, within) = ((quotient % 64) & !7, quotient % 8);
         let begin = (header[BEGINS] >> group & 0xff) as usize;
         let occupied = header[OCCUPIED] >> group;
         let ends = header[ENDS] >> (begin % 64);
@@ -134,13 +134,13 @@ impl Slots {
             }
         }
         let begin = self.on(group / 8 * 64, self.begin(words, group).min(self.count));
-        let start = self.on(begin, self.to_end(words, begin, before)?);
-        let length = if occupied >> (quotient % 8) & 1 == 1 { self.to_end(words, start, 1)? } else { 0 };
+        let start = self.on(begin, self.steps_behind(words, begin, before)?);
+        let length = if occupied >> (quotient % 8) & 1 == 1 { self.steps_behind(words, start, 1)? } else { 0 };
         Some(Run { start, entries: self.block(start / 64) + HEADER, length })
     }
 
     /// Steps from a slot to behind the one that ends so many runs from there on.
-    fn to_end(&self, words: &[u64], slot: usize, mut runs: usize) -> Option<usize> {
+    fn steps_behind(&self, words: &[u64], slot: usize, mut runs: usize) -> Option<usize> {
         let (mut block, mut ends) = (slot / 64, self.ends(words, slot / 64) & !0 << (slot % 64));
         for steps in 0..=self.blocks() {
             let here = ends.count_ones() as usize;
@@ -298,7 +298,7 @@ impl Slots {
                     *begins -= far << (group % 8 * 8);
                 }
                 let runs = self.occupied(words, group).count_ones() as usize;
-                begin = self.on(begin, self.to_end(words, begin, runs)?);
+                begin = self.on(begin, self.steps_behind(words, begin, runs)?);
             }
             if block == last {
                 return Some(());
@@ -316,7 +316,7 @@ impl Slots {
     /// Whether a slot that is in use goes on with the run of the slot before.
     pub fn is_continued(&self, words: &[u64], slot: usize) -> bool {
         let before = slot.checked_sub(1).unwrap_or(self.count - 1);
-        let follows = slot % 64 != 0 || self.begin(words, slot / 8) > 0;
+        let follows = !slot.is_multiple_of(64) || self.begin(words, slot / 8) > 0;
         follows && self.ends(words, before / 64) >> (before % 64) & 1 == 0
     }
 
@@ -376,5 +376,5 @@ impl Slots {
 /// A one in the byte of each group behind that of a quotient.
 #[inline(always)]
 fn behind(quotient: usize) -> u64 {
-    EACH << 8 << (quotient % 64 & !7)
+    EACH << 8 << ((quotient % 64) & !7)
 }

@@ -123,9 +123,10 @@ impl Table {
         // All at once: of a remainder and a bit above it a lesser one takes that bit.
         let above = self.each << self.remainder_bits;
         let remainders = entries >> 1 & (above - self.each);
-        let not_less = (remainders | above) - remainder * self.each & above;
+        let not_less = ((remainders | above) - remainder * self.each) & above;
         let behind = 1u64.checked_shl(run.length as u32 * self.slots.entry_bits).unwrap_or(0);
-        let step = (not_less | behind).trailing_zeros() * self.per_bit >> 16;
+        let step = (not_less | behind).trailing_zeros();
+        let step = (step * self.per_bit) >> 16;
         let entry = entries.wrapping_shr(step * self.slots.entry_bits) & !(!0 << self.slots.entry_bits);
         (step as usize, Entry(entry))
     }
