@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 10 generalized, 11 SWAMP, 16 age-partitioned in lines, 17 guarded-epoch in lines, 18 guarded-epoch transposed |
+//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 10 generalized, 11 SWAMP, 16 age-partitioned in lines, 17 guarded-epoch in lines, 18 guarded-epoch transposed, 19 timing in lines |
 //! | 12..14 | scheme its keys are hashed by ([`key::SCHEME`](crate::key::SCHEME)) |
 //! | 14..16 | zero |
 //! | 16..24 | seed |
@@ -42,6 +42,9 @@
 //! | 1 | load of the newest part: the keys it has taken, or its timers that are set |
 //! | 2.. | for each part, the newest first: generation of its last insertion |
 //! | .. | the timers of each part, in the same order |
+//!
+//! In lines it goes on with k, bits per timer, blocks, pages and lines per key; its cells are pages of 64 lines of 8 such
+//! words.
 //!
 //! The time-limited filter goes on with k, l and the bits of its first slices. Its cells begin with a table:
 //!
@@ -88,7 +91,7 @@ use crate::Error;
 use crate::clock::{Clock, Window};
 use crate::filter::{
     AgePartitioned, Bloom, Counting, Filter, FingerprintBuffer, Generalized, GuardedEpoch, InLines, Stable, Swamp,
-    TimeLimited, Timing, Transposed,
+    TimeLimited, Timing, TimingInLines, Transposed,
 };
 use crate::key::SCHEME;
 use crate::sizing::line::Family;
@@ -283,6 +286,7 @@ impl Preamble {
             AgePartitioned::KIND => Ok(Box::new(AgePartitioned::from_saved(own, resume, self.seed, words)?)),
             GuardedEpoch::KIND => Ok(Box::new(GuardedEpoch::from_saved(own, resume, self.seed, words)?)),
             Timing::KIND => Ok(Box::new(Timing::from_saved(own, resume, self.seed, words)?)),
+            TimingInLines::KIND => Ok(Box::new(TimingInLines::from_saved(own, resume, self.seed, words)?)),
             TimeLimited::KIND => Ok(Box::new(TimeLimited::from_saved(own, resume, self.seed, words)?)),
             Bloom::KIND => Ok(Box::new(Bloom::from_saved(own, resume, self.seed, words)?)),
             FingerprintBuffer::KIND => Ok(Box::new(FingerprintBuffer::from_saved(own, resume, self.seed, words)?)),

@@ -49,6 +49,18 @@ impl Lanes {
         (word as usize, (number - word * self.count) as u32 * self.bits)
     }
 
+    /// Bits of a number.
+    #[inline(always)]
+    pub fn bits(&self) -> u64 {
+        self.bits.into()
+    }
+
+    /// The place in the word of the number at a shift.
+    #[inline(always)]
+    pub fn lane(&self, shift: u32) -> u64 {
+        (shift / self.bits).into()
+    }
+
     /// The shift of a number by its place in the word.
     #[inline(always)]
     pub fn shift(&self, lane: u64) -> u32 {
@@ -101,7 +113,7 @@ impl Lanes {
 
     /// The largest number of so many bits.
     #[inline(always)]
-    fn most(&self) -> u64 {
+    pub fn most(&self) -> u64 {
         (1 << self.bits) - 1
     }
 }

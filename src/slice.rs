@@ -19,7 +19,6 @@ use crate::Error;
 use crate::batch::in_flight;
 use crate::bits::Address;
 use crate::cells::share_of_ones;
-use crate::layout::Layout;
 use crate::words::Words;
 use row::Cells;
 
@@ -47,7 +46,7 @@ impl Slice {
         let words = Words::zeroed(place.len())?;
         let newest = match row.cells {
             Cells::Bits(_) => 0,
-            Cells::Timers(_) => NEVER,
+            Cells::Timers { .. } => NEVER,
         };
         Ok(Self { row, part, parts, place, cells, words, newest })
     }
@@ -61,10 +60,10 @@ impl Slice {
         }
         match row.cells {
             Cells::Bits(_) => slice.check_generation(newest)?,
-            Cells::Timers(_) if newest == NEVER && words.iter().any(|&word| word != 0) => {
+            Cells::Timers { .. } if newest == NEVER && words.iter().any(|&word| word != 0) => {
                 return Err(Error::value(format!("timers are set, so newest cannot be {NEVER}")));
             }
-            Cells::Timers(_) => slice.newest = newest,
+            Cells::Timers { .. } => slice.newest = newest,
         }
         slice.words.to_mut()?.copy_from_slice(words);
         Ok(slice)
@@ -105,7 +104,7 @@ impl Slice {
         let (words, cells) = (self.words.as_slice(), self.cells.end - self.cells.start);
         match self.row.cells {
             Cells::Bits(_) => share_of_ones(words, cells),
-            Cells::Timers(timers) => timers.count(words, timers.phase(self.newest, 0)) as f64 / cells as f64,
+            Cells::Timers { timers, .. } => timers.count(words, timers.phase(self.newest, 0)) as f64 / cells as f64,
         }
     }
 
@@ -122,7 +121,7 @@ impl Slice {
                     last[i] = if set { 0 } else { NEVER };
                 });
             }
-            Cells::Timers(timers) => {
+            Cells::Timers { timers, .. } => {
                 let phase = timers.phase(newest, 0);
                 let fetch = |cell| timers.fetch(address, cell - start);
                 in_flight(cells, all, fetch, |i, cell| {
@@ -151,13 +150,13 @@ impl Slice {
                         words[(cell / 64) as usize] |= 1 << (cell % 64);
                     }
                 }
-                Cells::Timers(timers) if age <= kept => {
+                Cells::Timers { timers, .. } if age <= kept => {
                     let phase = timers.phase(newest, 0);
                     for cell in cells {
                         timers.raise(words, cell - start, phase, age);
                     }
                 }
-                Cells::Timers(_) => {}
+                Cells::Timers { .. } => {}
             }
         }
         Ok(())
@@ -165,7 +164,7 @@ impl Slice {
 
     /// Opens the generations up to this one, and sweeps as the whole filter does.
     fn open(&mut self, generation: i64) -> Result<(), Error> {
-        let Cells::Timers(timers) = self.row.cells else { return Ok(()) };
+        let Cells::Timers { timers, .. } = self.row.cells else { return Ok(()) };
         if generation <= self.newest {
             return Ok(());
         }
@@ -176,10 +175,7 @@ impl Slice {
             words.fill(0);
         } else {
             for generation in self.newest + 1..=generation {
-                let swept = timers.swept(generation);
-                let start = swept.start.clamp(self.place.start, self.place.end);
-                let stop = swept.end.clamp(start, self.place.end);
-                timers.sweep(&mut words[start - self.place.start..stop - self.place.start], generation);
+                timers.sweep(&mut words[timers.swept_within(generation, self.place.clone())], generation);
             }
         }
         self.newest = generation;
@@ -201,7 +197,7 @@ impl Slice {
             Cells::Bits(_) if generation != 0 => {
                 Err(Error::value(format!("without a window there is only generation 0, got {generation}")))
             }
-            Cells::Timers(_) if generation == NEVER => {
+            Cells::Timers { .. } if generation == NEVER => {
                 Err(Error::value(format!("generation {generation} stands for a cell that was never set")))
             }
             _ => Ok(()),

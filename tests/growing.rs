@@ -10,7 +10,7 @@ use lately::clock::{Moments, Window};
 use lately::filter::{Filter, Timing};
 use lately::sizing::age_partitioned::Budget;
 use lately::sizing::growing::{Grow, Limit};
-use lately::sizing::timing::{Shape, choose};
+use lately::sizing::timing::{Shape, choose, timestamps};
 use timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 
 fn window(lateness: i64, capacity: u64) -> Window {
@@ -56,7 +56,7 @@ fn what_the_parts_hold_is_what_one_filter_would() {
         let length = window(0, 100).generation(shape.blocks) as i64;
         let (mut filter, mut generations, mut most) = (made(shape, limit, 0), Vec::<i64>::new(), 0);
         let mut at = START;
-        for n in 0..(40 * u64::from(shape.timestamps())).max(500) {
+        for n in 0..(40 * u64::from(timestamps(shape.bpt))).max(500) {
             at += [3 * length, length, length / 3, length / 9, length / 50][below(n, 64).min(4) as usize];
             generations.push(at.div_euclid(length));
             filter.engine_mut().insert(&[key(1, n)], Moments::At(at)).unwrap();

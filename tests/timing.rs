@@ -1,67 +1,113 @@
-//! The promise of the timing filter through every wrap of its timestamps, on either clock, and its rates at the worst
-//! phase, with equal timers too.
+//! The promise of the timing filter, in slices and in lines, through every wrap of its timestamps, on either clock, and its
+//! rates at the worst phase, with equal timers too.
 
 mod common;
 
 use common::{insert, key, present};
 use lately::clock::{Moments, Window};
-use lately::filter::{Filter, Timing};
+use lately::filter::{Filter, Timing, TimingInLines};
 use lately::sizing::age_partitioned::Budget;
-use lately::sizing::timing::{Shape, choose};
+use lately::sizing::timing::{Shape, choose, line, sweeps, timestamps};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
-/// Plain timers, as good as free of chance: slices so empty that what is reported is what the filter holds.
-fn sparse(bpt: u32, blocks: u32) -> Shape {
-    Shape::new(12, bpt, blocks, 2048, 1).unwrap()
+/// Timers in either layout.
+#[derive(Debug, Clone, Copy)]
+enum Timers {
+    Slices(Shape),
+    Lines(line::Shape),
+}
+
+impl Timers {
+    /// As good as free of chance: so empty that what is reported is what the filter holds.
+    fn sparse(bpt: u32, blocks: u32) -> [Self; 3] {
+        [
+            Self::Slices(Shape::new(12, bpt, blocks, 2048, 1).unwrap()),
+            Self::Lines(line::Shape::new(8, bpt, blocks, 3, 1).unwrap()),
+            Self::Lines(line::Shape::new(13, bpt, blocks, 2, 2).unwrap()),
+        ]
+    }
+
+    /// What is chosen for a rate, in each layout.
+    fn chosen(window: Window, rate: f64, slack: Option<u64>) -> [Self; 2] {
+        let budget = Budget::Rate(rate);
+        [
+            Self::Slices(choose(window, budget, slack).unwrap()),
+            Self::Lines(line::choose(window, budget, slack).unwrap()),
+        ]
+    }
+
+    fn filter(self, window: Window) -> Box<dyn Filter> {
+        match self {
+            Self::Slices(shape) => Box::new(Timing::new(shape, window, 0).unwrap()),
+            Self::Lines(shape) => Box::new(TimingInLines::new(shape, window, 0).unwrap()),
+        }
+    }
+
+    fn bpt(self) -> u32 {
+        match self {
+            Self::Slices(Shape { bpt, .. }) | Self::Lines(line::Shape { bpt, .. }) => bpt,
+        }
+    }
+
+    fn blocks(self) -> u32 {
+        match self {
+            Self::Slices(Shape { blocks, .. }) | Self::Lines(line::Shape { blocks, .. }) => blocks,
+        }
+    }
+
+    /// Generations through which timestamps wrap three times, and every part of the timers is swept that often.
+    fn three_turns(self) -> u64 {
+        3 * (u64::from(timestamps(self.bpt())) + u64::from(sweeps(self.bpt(), self.blocks()))) + 2
+    }
+
+    /// No more timers are live than `keys` distinct keys set: an old timer that looks young again is one more, which a
+    /// query hardly ever shows, since all timers of a key would have to come back.
+    fn check(self, filter: &dyn Filter, keys: u64) {
+        let (timers, most) = match self {
+            Self::Slices(shape) => (shape.slice_timers(), keys),
+            Self::Lines(shape) => (shape.nbytes() / 8 * u64::from(64 / shape.bpt), keys * u64::from(shape.k)),
+        };
+        for fill in filter.engine().fill() {
+            let live = (fill * timers as f64).round() as u64;
+            assert!(live <= most, "{self:?}: {live} live timers of {keys} keys");
+        }
+    }
 }
 
 /// Widths, blocks and windows: the least of each, no padding and all of it, B = 1 and B > 1.
-fn shapes() -> impl Iterator<Item = (Shape, Window)> {
+fn shapes() -> impl Iterator<Item = (Timers, Window)> {
     let divided = [(2, 1), (2, 2), (3, 1), (3, 4), (3, 6), (4, 9), (4, 14), (5, 29), (5, 30), (6, 3)];
     let windows = [1, 2, 3, 7, 31].map(count);
-    divided.into_iter().flat_map(move |(bpt, blocks)| windows.map(|window| (sparse(bpt, blocks), window)))
-}
-
-/// Generations through which timestamps wrap three times, and every part of a slice is swept that often.
-fn three_turns(shape: Shape) -> u64 {
-    3 * (u64::from(shape.timestamps()) + u64::from(shape.sweeps())) + 2
-}
-
-/// No slice has more live timers than `keys` distinct keys set: an old timer that looks young again is one more, which a
-/// query hardly ever shows, since all timers of a key would have to come back.
-fn check_timers(filter: &Timing, keys: u64) {
-    for fill in filter.engine().fill() {
-        let live = (fill * filter.shape().slice_timers() as f64).round() as u64;
-        assert!(live <= keys, "{:?}: {live} live timers of {keys} keys", filter.shape());
-    }
+    let shapes = divided.into_iter().flat_map(|(bpt, blocks)| Timers::sparse(bpt, blocks));
+    shapes.flat_map(move |timers| windows.map(|window| (timers, window)))
 }
 
 /// After every insertion, from the first on, just the keys that should be there are: one that came back when its
 /// timestamp came round would show as well as one that went too soon.
 #[test]
 fn no_key_of_the_window_is_missing_and_none_comes_back() {
-    for (shape, window) in shapes() {
+    for (timers, window) in shapes() {
         let Window::Count { insertions } = window else { unreachable!() };
-        let block = window.generation(shape.blocks);
-        let reach = block * (u64::from(shape.blocks) + 1);
-        let mut filter = Timing::new(shape, window, 0).unwrap();
+        let block = window.generation(timers.blocks());
+        let reach = block * (u64::from(timers.blocks()) + 1);
+        let mut filter = timers.filter(window);
         assert_eq!(filter.slack(), reach - insertions);
         let mut longest = 0;
-        for n in 0..three_turns(shape) * block {
-            insert(&mut filter, &[key(0, n)]);
+        for n in 0..timers.three_turns() * block {
+            insert(&mut *filter, &[key(0, n)]);
             // Exactly the open block and the full ones before it.
             let kept = n % block + 1 + (reach - block);
-            let there: Vec<u64> = (0..=n).filter(|&i| present(&filter, &[key(0, i)]) == 1).collect();
+            let there: Vec<u64> = (0..=n).filter(|&i| present(&*filter, &[key(0, i)]) == 1).collect();
             let expected: Vec<u64> = ((n + 1).saturating_sub(kept)..=n).collect();
-            assert_eq!(there, expected, "{shape:?} {window:?} after {n}");
-            check_timers(&filter, there.len() as u64);
+            assert_eq!(there, expected, "{timers:?} {window:?} after {n}");
+            timers.check(&*filter, there.len() as u64);
             longest = longest.max(there.len() as u64);
             assert!(there.len() as u64 >= insertions.min(n + 1));
         }
-        assert_eq!(longest, insertions + filter.slack(), "{shape:?} {window:?}: the slack is reached");
+        assert_eq!(longest, insertions + filter.slack(), "{timers:?} {window:?}: the slack is reached");
     }
 }
 
@@ -69,12 +115,13 @@ fn no_key_of_the_window_is_missing_and_none_comes_back() {
 #[test]
 fn gaps_of_every_length_at_every_phase() {
     let window = Window::Time { span: 1000, lateness: 0, capacity: 10 };
-    for shape in [(2, 1), (2, 2), (3, 4), (3, 6), (4, 3), (4, 14)].map(|(bpt, blocks)| sparse(bpt, blocks)) {
-        let length = window.generation(shape.blocks) as i64;
-        let (codes, kept) = (i64::from(shape.timestamps()), i64::from(shape.blocks) + 1);
+    let divided = [(2, 1), (2, 2), (3, 4), (3, 6), (4, 3), (4, 14)];
+    for timers in divided.into_iter().flat_map(|(bpt, blocks)| Timers::sparse(bpt, blocks)) {
+        let length = window.generation(timers.blocks()) as i64;
+        let (codes, kept) = (i64::from(timestamps(timers.bpt())), i64::from(timers.blocks()) + 1);
         for gap in (0..=2 * codes + 3).chain([1000 * codes, 1000 * codes + 1]) {
             for start in -codes..=codes {
-                let mut filter = Timing::new(shape, window, 0).unwrap();
+                let mut filter = timers.filter(window);
                 let mut generations = Vec::new();
                 let mut generation = start;
                 // A key in every other generation through two turns, so that timers of all ages are about; the gap.
@@ -83,14 +130,14 @@ fn gaps_of_every_length_at_every_phase() {
                     let at = Moments::At(generation * length);
                     filter.engine_mut().insert(&[key(1, generations.len() as u64)], at).unwrap();
                     generations.push(generation);
-                    check_timers(&filter, generations.iter().filter(|&&g| generation - g < kept).count() as u64);
+                    timers.check(&*filter, generations.iter().filter(|&&g| generation - g < kept).count() as u64);
                     for ahead in [0, 1, kept - 1, kept, codes - 1, codes, codes + 1, 1 << 40] {
                         let keys: Vec<u64> = (0..generations.len() as u64).map(|i| key(1, i)).collect();
                         let mut there = vec![false; keys.len()];
                         let asked = Moments::At((generation + ahead) * length);
                         filter.engine().query(&keys, asked, &mut there).unwrap();
                         let expected: Vec<bool> = generations.iter().map(|g| generation + ahead - g < kept).collect();
-                        assert_eq!(there, expected, "{shape:?} gap {gap} from {start}, {ahead} ahead");
+                        assert_eq!(there, expected, "{timers:?} gap {gap} from {start}, {ahead} ahead");
                     }
                 }
             }
@@ -104,14 +151,14 @@ fn what_is_chosen_keeps_its_promise() {
         for (rate, slack) in [(0.1, None), (0.001, None), (0.01, Some(0)), (0.01, Some(insertions / 20))] {
             let slack = if insertions == 1 { None } else { slack };
             let window = count(insertions);
-            let shape = choose(window, Budget::Rate(rate), slack).unwrap();
-            let block = window.generation(shape.blocks);
-            // Three windows, and of short timestamps three turns.
-            let turns = if shape.timestamps() < 1000 { three_turns(shape) * block } else { 0 };
-            let mut filter = Timing::new(shape, window, 0).unwrap();
-            let insertions_checked = turns.max(3 * insertions).min(600_000);
-            let every = block.max(insertions / 10);
-            common::check_window(&mut filter, insertions, every, insertions_checked).unwrap();
+            for timers in Timers::chosen(window, rate, slack) {
+                let block = window.generation(timers.blocks());
+                // Three windows, and of short timestamps three turns.
+                let turns = if timestamps(timers.bpt()) < 1000 { timers.three_turns() * block } else { 0 };
+                let insertions_checked = turns.max(3 * insertions).min(600_000);
+                let every = block.max(insertions / 10);
+                common::check_window(&mut *timers.filter(window), insertions, every, insertions_checked).unwrap();
+            }
         }
     }
 }
@@ -119,11 +166,10 @@ fn what_is_chosen_keeps_its_promise() {
 /// As if one block more fitted into the window: the blocks are then too short.
 #[test]
 fn the_check_of_the_window_fails_when_one_block_too_many_is_promised() {
-    let shape = sparse(4, 9);
-    let mut filter = Timing::new(shape, count(9 * 10 + 1), 0).unwrap();
-    common::check_window(&mut filter, 91, 10, 1000).unwrap();
-    let mut filter = Timing::new(shape, count(9 * 10 + 1), 0).unwrap();
-    common::check_window(&mut filter, 92, 10, 1000).unwrap_err();
+    for timers in Timers::sparse(4, 9) {
+        common::check_window(&mut *timers.filter(count(9 * 10 + 1)), 91, 10, 1000).unwrap();
+        common::check_window(&mut *timers.filter(count(9 * 10 + 1)), 92, 10, 1000).unwrap_err();
+    }
 }
 
 /// Shares of fresh keys reported, and of the keys of each generation missed (the newest first), just before a shift of
@@ -131,7 +177,7 @@ fn the_check_of_the_window_fails_when_one_block_too_many_is_promised() {
 fn measure(shape: Shape, window: Window, filters: u64, trials: u64) -> (f64, Vec<f64>) {
     let block = window.generation(shape.blocks);
     let generations = u64::from(shape.blocks) + 1;
-    let inserted = (u64::from(shape.timestamps()) + generations + 1) * block;
+    let inserted = (u64::from(timestamps(shape.bpt)) + generations + 1) * block;
     let mut reported = 0;
     let mut missed = vec![0; generations as usize];
     for stream in 0..filters {
@@ -176,6 +222,62 @@ fn fresh_keys_are_reported_as_often_as_computed() {
             check_rate(shape, window, computed, filters, trials).unwrap();
         }
     }
+}
+
+/// Share of fresh keys reported just before a shift by filters in lines, each of which stands for what its timers say: the
+/// mean of that, and its standard error as they differ.
+fn check_lines(shape: line::Shape, window: Window, filters: u64, trials: u64) -> (f64, f64) {
+    let block = window.generation(shape.blocks);
+    let inserted = (u64::from(timestamps(shape.bpt)) + u64::from(shape.blocks) + 2) * block;
+    let (mut reported, mut rates) = (0, Vec::new());
+    for stream in 0..filters {
+        let mut filter = TimingInLines::new(shape, window, 0).unwrap();
+        insert(&mut filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
+        reported += present(&filter, &(0..trials).map(|i| key(stream, inserted + i)).collect::<Vec<_>>());
+        rates.push(filter.false_positive_rate());
+    }
+    let n = filters as f64;
+    let now = rates.iter().sum::<f64>() / n;
+    let measured = reported as f64 / (n * trials as f64);
+    let coin = (now * (1.0 - now) / (n * trials as f64)).sqrt();
+    assert!((measured - now).abs() <= 5.0 * coin, "{shape:?}: {measured} is not {now} of the timers");
+    (now, (rates.iter().map(|rate| (rate - now).powi(2)).sum::<f64>() / (n - 1.0) / n).sqrt())
+}
+
+#[test]
+fn fresh_keys_are_reported_by_lines_as_often_as_computed() {
+    const WINDOW: u64 = 500_000;
+    let window = count(WINDOW);
+    for (k, bpt, blocks, lines, bits) in [
+        (1, 2, 2, 1, 20.0),
+        (4, 3, 6, 1, 30.0),
+        (6, 2, 2, 1, 31.0),
+        (8, 2, 2, 1, 40.0),
+        (7, 6, 55, 1, 70.0),
+        (6, 2, 2, 2, 29.0),
+        (9, 3, 6, 2, 40.0),
+        (16, 2, 2, 2, 40.0),
+        (10, 9, 500, 2, 110.0),
+    ] {
+        let pages = (bits * WINDOW as f64 / 32768.0) as u64;
+        let shape = line::Shape::new(k, bpt, blocks, pages, lines).unwrap();
+        let filters = if bpt < 6 { 24 } else { 8 };
+        let (now, error) = check_lines(shape, window, filters, 50_000);
+        let theory = shape.false_positive_rate(window);
+        println!("{shape:?}: by the timers {now:.4e}, in theory {theory:.4e}, error {:.2} %", 100.0 * error / now);
+        assert!((now - theory).abs() <= 5.0 * error, "{shape:?}: {now} of the timers is not {theory}");
+        assert!(5.0 * error < 0.01 * theory, "{shape:?}: {error} tells nothing");
+    }
+}
+
+/// As if every line held the mean number of keys.
+#[test]
+fn the_check_of_the_rate_fails_on_lines_of_the_mean_load() {
+    let (window, shape) = (count(100_000), line::Shape::new(6, 2, 2, 94, 1).unwrap());
+    let load = 150_000.0 / (94.0 * 64.0);
+    let naive = (1.0 - (1.0_f64 - 6.0 / 8.0 / 32.0).powf(load)).powi(6);
+    let (now, error) = check_lines(shape, window, 10, 10_000);
+    assert!(now - naive > 5.0 * error, "{now} {naive} {error}");
 }
 
 #[test]

@@ -27,8 +27,8 @@ pub use stable::Stable;
 pub use swamp::Swamp;
 pub use time_limited::TimeLimited;
 
-pub(crate) use timing::Timers;
-pub use timing::Timing;
+pub(crate) use timing::{Places as TimerPlaces, Timers};
+pub use timing::{Timing, TimingInLines};
 pub use transposed::Transposed;
 
 use std::any::Any;

@@ -17,6 +17,9 @@
 //! - Of dynamic size (paper 4, section 5) a filter grows as a whole, not slice by slice, so that a part matches as one.
 
 mod growing;
+mod in_lines;
+mod lines;
+mod slices;
 mod timers;
 
 use super::saved::{as_damage, check_cells, damaged, narrow};
@@ -29,7 +32,38 @@ use crate::sizing::runs::Accesses;
 use crate::sizing::timing::Shape;
 use crate::words::Words;
 use growing::Growing;
+pub use in_lines::TimingInLines;
+use lines::Lines as InLines;
+use slices::Slices;
 pub(crate) use timers::Timers;
+
+/// Which timers are a key's, whatever the layout.
+#[derive(Clone, Copy)]
+pub(crate) enum Places {
+    Slices(Slices),
+    OneLine(InLines<1>),
+    TwoLines(InLines<2>),
+}
+
+impl Places {
+    /// The timers themselves.
+    pub(crate) fn timers(&self) -> Timers {
+        match self {
+            Self::Slices(slices) => slices.timers,
+            Self::OneLine(lines) => lines.timers,
+            Self::TwoLines(lines) => lines.timers,
+        }
+    }
+
+    /// Writes the k cells of each key, counted through the words.
+    pub(crate) fn of_keys<'a>(&self, keys: impl Iterator<Item = (u64, &'a mut [u64])>) {
+        match self {
+            Self::Slices(slices) => keys.for_each(|(hash, cells)| slices.cells(hash, cells)),
+            Self::OneLine(lines) => keys.for_each(|(hash, cells)| lines.cells(hash, cells)),
+            Self::TwoLines(lines) => keys.for_each(|(hash, cells)| lines.cells(hash, cells)),
+        }
+    }
+}
 
 /// A timing Bloom filter: has a key been inserted within the last `window` insertions, or span of time?
 #[derive(Clone)]
@@ -44,7 +78,7 @@ pub struct Timing {
 /// The timers, of one size or of many parts.
 #[derive(Clone)]
 enum Size {
-    Fixed(Aged<Timers>),
+    Fixed(Aged<Slices>),
     Dynamic(Growing),
 }
 
@@ -94,7 +128,7 @@ impl Timing {
     }
 
     fn fixed(shape: Shape, clock: Clock, seed: u64, words: Words) -> Self {
-        Self { shape, limit: None, seed, timers: Size::Fixed(Aged { layout: Timers::new(shape), words, clock }) }
+        Self { shape, limit: None, seed, timers: Size::Fixed(Aged { layout: Slices::new(shape), words, clock }) }
     }
 
     /// Its parameters.
@@ -111,9 +145,9 @@ impl Timing {
     }
 
     /// Where its timers lie; none where parts of them come and go.
-    pub(crate) fn layout(&self) -> Option<Timers> {
+    pub(crate) fn places(&self) -> Option<Places> {
         match &self.timers {
-            Size::Fixed(timers) => Some(timers.layout),
+            Size::Fixed(timers) => Some(Places::Slices(timers.layout)),
             Size::Dynamic(_) => None,
         }
     }

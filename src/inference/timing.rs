@@ -9,6 +9,13 @@
 //! in erratum INF-6). Here they are counted: a timer has not been touched in younger blocks than a with the share of all
 //! timers that are older or empty, and was touched in block a last with the share of those that show a. This needs no
 //! curve of distinct keys, and holds for repeats and drifting streams too.
+//!
+//! Timers of one key that lie in a line share its keys, and are touched together more often than the product of the shares
+//! has it: [`lines`] has what takes their place.
+
+mod lines;
+
+pub use lines::{InLines, OfLine, oldest_in_lines};
 
 use super::{Hazard, Likelihood, Span, chances};
 use crate::clock::Clock;
@@ -58,10 +65,6 @@ impl Timers {
         Self { clock, blocks, width, shares }
     }
 
-    fn began(&self, age: u64) -> f64 {
-        self.clock.began(age)
-    }
-
     /// The share of timers that show a block, and of those that show a younger one.
     fn shares_at(&self, age: u64) -> (f64, f64) {
         let (of_block, before_range) = self.shares[(age / self.width) as usize];
@@ -70,18 +73,36 @@ impl Timers {
 
     /// The spans for a key whose timers are all live. Of its oldest block these timers had only a share, and timers that
     /// are not asked the other share, before.
-    fn of_oldest(&self, evidence: u128, (own, before): (f64, f64), hazard: Hazard, spans: &mut Vec<Span>) {
+    fn of_oldest(&self, evidence: u128, shares: (f64, f64), hazard: Hazard, spans: &mut Vec<Span>) {
         let (age, count) = ((evidence >> 32) as u64, evidence as u32);
         let (of_block, younger) = self.shares_at(age);
-        let (from, to) = (if age == 0 { 0.0 } else { self.began(age - 1) }, self.began(age));
         // At least 1: a timer untouched since block a began was touched in it or not.
         let explains = ((1.0 - younger) / of_block).max(1.0).powi(count as i32).min(f64::MAX);
-        let exposure = self.clock.exposure(age);
-        let (held, not_held) = chances(hazard.odds(own * exposure) * explains);
-        let held_before = not_held * hazard.within(before * exposure);
-        spans.push(Span { from, to, probability: held + held_before });
-        spans.push(Span { from: to, to: f64::INFINITY, probability: not_held - held_before });
+        of_block_at(&self.clock, age, explains, shares, hazard, spans);
     }
+}
+
+/// The spans for a key whose oldest timers show the block of this age, of which it had a share and before that another:
+/// what an insertion in it would explain.
+fn of_block_at(
+    clock: &Clock,
+    age: u64,
+    explains: f64,
+    (own, before): (f64, f64),
+    hazard: Hazard,
+    spans: &mut Vec<Span>,
+) {
+    let (from, to) = (if age == 0 { 0.0 } else { clock.began(age - 1) }, clock.began(age));
+    let exposure = clock.exposure(age);
+    let (held, not_held) = chances(hazard.odds(own * exposure) * explains);
+    let held_before = not_held * hazard.within(before * exposure);
+    spans.push(Span { from, to, probability: held + held_before });
+    spans.push(Span { from: to, to: f64::INFINITY, probability: not_held - held_before });
+}
+
+/// The spans for a key that is in no block kept.
+fn of_none(clock: &Clock, blocks: u64, spans: &mut Vec<Span>) {
+    spans.push(Span { from: clock.began(blocks - 1), to: f64::INFINITY, probability: 1.0 });
 }
 
 /// The evidence of one part of many: what it says, and which it is.
@@ -119,8 +140,7 @@ impl Likelihood for Parts {
 impl Likelihood for Timers {
     fn last_inserted(&self, evidence: u128, hazard: Hazard, spans: &mut Vec<Span>) {
         if evidence == ABSENT {
-            spans.push(Span { from: self.began(self.blocks - 1), to: f64::INFINITY, probability: 1.0 });
-            return;
+            return of_none(&self.clock, self.blocks, spans);
         }
         self.of_oldest(evidence, (1.0, 0.0), hazard, spans);
     }

@@ -10,7 +10,7 @@
 //! and 0.8, those of a few keys in a hundred, are up to 0.045 too low with k = 4 for it, and 0.01 with k = 2; in the mean
 //! over all keys that is 0.002 and less from 15 bits per key on (0.006 with 32 lanes, of which k = 4).
 
-use super::{Lines, Phase};
+use super::{Lines, Pages, Phase};
 use crate::clock::Clock;
 use crate::inference::line::{STRETCHES, Stretches, evidence};
 use crate::inference::ring::{Generation, Ring, not_ruled_out};
@@ -26,13 +26,13 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
     #[inline(always)]
     fn behind(&self, phase: Phase, page: u32) -> u64 {
         let behind = phase.turned.wrapping_sub(page);
-        u64::from(if page > phase.turned { behind.wrapping_add(self.pages as u32) } else { behind })
+        u64::from(if page > phase.turned { behind.wrapping_add(self.pages.count as u32) } else { behind })
     }
 
     /// Pages of a stretch, as a power of two.
     #[inline(always)]
     fn stretch_log2(&self) -> u32 {
-        (self.pages - 1).checked_ilog2().map_or(0, |log2| (log2 + 1).saturating_sub(STRETCHES.ilog2()))
+        (self.pages.count - 1).checked_ilog2().map_or(0, |log2| (log2 + 1).saturating_sub(STRETCHES.ilog2()))
     }
 
     /// The evidence of a key of this page whose bits are in these lanes, a bit each by place.
@@ -46,14 +46,14 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
     pub(super) fn rings(&self, words: &[u64], clock: &Clock) -> Stretches {
         let (phase, length) = (self.phase(clock.generation(), 0), 1 << self.stretch_log2());
         let stretch = |first: u64| {
-            let pages = length.min(self.pages - first);
-            let sampled = SAMPLE.div_ceil(Self::RANGE).min(pages);
-            let page = |behind: u64| (u64::from(phase.turned) + self.pages - behind) % self.pages;
+            let pages = length.min(self.pages.count - first);
+            let sampled = SAMPLE.div_ceil(Pages::<LINES>::RANGE).min(pages);
+            let page = |behind: u64| (u64::from(phase.turned) + self.pages.count - behind) % self.pages.count;
             let sample = (0..sampled).map(|i| page(first + i * pages / sampled));
             let chances = sample.flat_map(|page| self.chances_of(words, phase, page));
             Ring::of_runs(self.k, self.generations_of(clock, first + pages / 2), self.run_rates(chances))
         };
-        Stretches((0..self.pages).step_by(length as usize).map(stretch).collect())
+        Stretches((0..self.pages.count).step_by(length as usize).map(stretch).collect())
     }
 
     /// The generations of a page that so many have turned after.
@@ -61,7 +61,7 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
         // The latest insertion stands for the time it takes: see `Clock::exposure`.
         let mut next = -clock.gap();
         let generation = |turns: u64| {
-            let began = clock.began(turns * self.pages + behind);
+            let began = clock.began(turns * self.pages.count + behind);
             let exposure = began - next;
             next = began;
             Generation { began, exposure }

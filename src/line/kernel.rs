@@ -6,12 +6,9 @@
 
 use std::ops::Range;
 
-use super::{LINE, Lines, Spot};
+use super::LINE;
+use super::pages::{AHEAD, Pages, Spot};
 use crate::bits::Address;
-
-/// Keys in flight. A line is all that a key touches, so that more of them are needed to hide its latency than where a
-/// key touches many.
-const AHEAD: usize = 64;
 
 /// Keys read before their answers are made of what was read, which vector instructions do for several at once.
 pub const READ: usize = 64;
@@ -21,36 +18,36 @@ pub fn blocks(run: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     run.clone().step_by(READ).map(move |start| start..(start + READ).min(run.end))
 }
 
-/// The keys of a run and where their bits are, worked out once: when the lines of a key are fetched, `AHEAD` keys before
-/// it acts. Those of later runs are fetched too, whatever their generation.
-pub struct InFlight<'a, const LANES: usize, const LINES: usize> {
-    layout: &'a Lines<LANES, LINES>,
+/// The keys of a run and where they are, worked out once: when the lines of a key are fetched, `AHEAD` keys before it
+/// acts. Those of later runs are fetched too, whatever their generation.
+pub(crate) struct InFlight<'a, const LINES: usize> {
+    pages: Pages<LINES>,
     address: Address,
     hashes: &'a [u64],
     spots: [Spot<LINES>; AHEAD],
 }
 
-impl<'a, const LANES: usize, const LINES: usize> InFlight<'a, LANES, LINES> {
+impl<'a, const LINES: usize> InFlight<'a, LINES> {
     /// Before the first key of a run.
     #[inline(always)]
-    pub fn new(layout: &'a Lines<LANES, LINES>, words: &[u64], hashes: &'a [u64], run: &Range<usize>) -> Self {
+    pub fn new(pages: Pages<LINES>, words: &[u64], hashes: &'a [u64], run: &Range<usize>) -> Self {
         let address = Address::of(words);
         if run.start == 0 {
-            hashes.iter().take(AHEAD).for_each(|&hash| layout.fetch(address, hash));
+            hashes.iter().take(AHEAD).for_each(|&hash| pages.fetch(address, hash));
         }
         let mut spots = [Spot { page: 0, lines: [0; LINES], seeds: [0; LINES] }; AHEAD];
         for i in run.clone().take(AHEAD) {
-            spots[i % AHEAD] = layout.spot(hashes[i]);
+            spots[i % AHEAD] = pages.spot(hashes[i]);
         }
-        Self { layout, address, hashes, spots }
+        Self { pages, address, hashes, spots }
     }
 
-    /// Where the bits of key `i` are, the next of the run.
+    /// Where key `i` is, the next of the run.
     #[inline(always)]
     pub fn next(&mut self, i: usize) -> Spot<LINES> {
         let spot = self.spots[i % AHEAD];
         if let Some(&coming) = self.hashes.get(i + AHEAD) {
-            let coming = self.layout.spot(coming);
+            let coming = self.pages.spot(coming);
             for line in coming.lines {
                 self.address.fetch(line * LINE);
             }
@@ -81,11 +78,11 @@ macro_rules! runs_of_keys {
             let written = layout.written();
             if let &[hash] = &hashes[run.clone()] {
                 // Alone, a key is done before a ring for those in flight is there.
-                let spot = layout.spot(hash);
+                let spot = layout.pages.spot(hash);
                 let lanes = &written[layout.newest(phase, spot.page) as usize];
                 return write(words.as_chunks_mut().0, &spot, &masks(&spot), lanes);
             }
-            let (mut coming, lines) = (InFlight::new(layout, words, hashes, &run), words.as_chunks_mut().0);
+            let (mut coming, lines) = (InFlight::new(layout.pages, words, hashes, &run), words.as_chunks_mut().0);
             for i in run {
                 let spot = coming.next(i);
                 write(lines, &spot, &masks(&spot), &written[layout.newest(phase, spot.page) as usize]);
@@ -103,12 +100,12 @@ macro_rules! runs_of_keys {
             present: &mut [bool],
         ) {
             if let &[hash] = &hashes[run.clone()] {
-                let spot = layout.spot(hash);
+                let spot = layout.pages.spot(hash);
                 let lanes = read::<LANES, LINES>(words.as_chunks().0, &spot, &masks(&spot));
                 present[run.start] = layout.reported(layout.kept_by_age(phase, spot.page, lanes));
                 return;
             }
-            let (mut coming, lines) = (InFlight::new(layout, words, hashes, &run), words.as_chunks().0);
+            let (mut coming, lines) = (InFlight::new(layout.pages, words, hashes, &run), words.as_chunks().0);
             for block in blocks(run) {
                 let (mut pages, mut lanes) = ([0; READ], [0; READ]);
                 for (i, (page, lanes)) in block.clone().zip(pages.iter_mut().zip(&mut lanes)) {
@@ -145,7 +142,7 @@ macro_rules! runs_of_keys {
             evidence: &mut [u128],
         ) {
             let run = 0..hashes.len();
-            let (mut coming, lines) = (InFlight::new(layout, words, hashes, &run), words.as_chunks().0);
+            let (mut coming, lines) = (InFlight::new(layout.pages, words, hashes, &run), words.as_chunks().0);
             for (i, evidence) in run.zip(evidence) {
                 let spot = coming.next(i);
                 let lanes = read::<LANES, LINES>(lines, &spot, &masks(&spot));
@@ -165,7 +162,7 @@ macro_rules! runs_of_keys {
             refresh: bool,
             seen: &mut [bool],
         ) -> u64 {
-            let (mut coming, lines) = (InFlight::new(layout, words, hashes, &run), words.as_chunks_mut().0);
+            let (mut coming, lines) = (InFlight::new(layout.pages, words, hashes, &run), words.as_chunks_mut().0);
             let (written, mut inserted) = (layout.written(), 0);
             for (i, seen) in run.clone().zip(&mut seen[run]) {
                 let spot = coming.next(i);

@@ -26,7 +26,9 @@
 //! keeps l P generations.
 
 mod evidence;
+mod instructions;
 mod kernel;
+mod pages;
 mod portable;
 #[cfg(test)]
 mod tests;
@@ -36,25 +38,23 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 
-use std::mem;
 use std::ops::Range;
 
 use crate::Error;
 use crate::batch::{Aged, Engine};
-use crate::bits::{Address, odd_constants, scale};
+use crate::bits::{Address, odd_constants};
 use crate::clock::Clock;
 use crate::inference::{Likelihood, Question};
 use crate::layout::{Layout, Part};
 use crate::sizing::line::{MAX_K, PAGE_LINES, SUBLANE_BITS, Shape};
 use crate::sizing::runs;
 use crate::words::Words;
+pub(crate) use instructions::{Instructions, Work};
+pub(crate) use pages::{AHEAD, Pages, Spot};
 
 /// Words of a cache line.
-const LINE: usize = 8;
+pub(crate) const LINE: usize = 8;
 
-/// For each line of a key, what its hash is multiplied with: the high half of the product makes the mask, the low half
-/// chooses the line.
-static CHOICES: [u64; 4] = odd_constants(0);
 /// For each two sub-lanes of a line, what the 32 bits of a mask are multiplied with: of the product the highest four
 /// bits choose in the upper, the next four in the lower.
 static SUBLANES: [u32; 16] = {
@@ -69,47 +69,10 @@ static SUBLANES: [u32; 16] = {
 /// Pages of lines of `LANES` lanes, of which a key has `LINES`.
 #[derive(Clone, Copy)]
 pub struct Lines<const LANES: usize, const LINES: usize> {
-    pages: u64,
-    /// The first page of those at hand, and the first beyond: all, but in a part of them.
-    first: u64,
-    end: u64,
+    pages: Pages<LINES>,
     /// Lanes written.
     k: u32,
     instructions: Instructions,
-}
-
-/// What the processor can do, looked up once per filter.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Instructions {
-    Portable,
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-}
-
-impl Instructions {
-    /// All that the processor has, the best last.
-    fn available() -> Vec<Self> {
-        #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut, reason = "nothing to add"))]
-        let mut available = vec![Self::Portable];
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::is_x86_feature_detected as has;
-            let bmi = has!("bmi1") && has!("bmi2");
-            if bmi && has!("avx2") {
-                available.push(Self::Avx2);
-            }
-            if bmi && has!("avx512f") && has!("avx512bw") {
-                available.push(Self::Avx512);
-            }
-        }
-        available
-    }
-
-    fn best() -> Self {
-        *Self::available().last().expect("every processor has the portable ones")
-    }
 }
 
 /// Which lane is newest, page by page, and which lanes are still kept.
@@ -124,14 +87,6 @@ pub struct Phase {
     kept: [u32; 2],
 }
 
-/// Where one key's bits are: its page, its lines, and what its bits there are made from.
-#[derive(Clone, Copy)]
-struct Spot<const LINES: usize> {
-    page: u32,
-    lines: [usize; LINES],
-    seeds: [u32; LINES],
-}
-
 impl Phase {
     /// Lanes that a page is behind those that have turned: one, or none. Arithmetic, since from a comparison compilers
     /// make a branch, which is as good as random (measured: insertions took 1.6 times as long at W = 20,000).
@@ -144,9 +99,6 @@ impl Phase {
 impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
     /// All lanes, a bit each.
     const ALL: u32 = u32::MAX >> (32 - LANES);
-    /// Lines of a page that a key chooses one of its own from.
-    const RANGE: u64 = PAGE_LINES / LINES as u64;
-
     /// Of each k, the bits of a line in the lanes that an insertion writes, by the first of them: in a table, since to
     /// make them takes longer than to insert a key.
     const WRITTEN: &'static [[[u64; LINE]; LANES]; MAX_K as usize] = &{
@@ -166,27 +118,7 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
     };
 
     fn new(pages: u64, k: u32) -> Self {
-        Self { pages, first: 0, end: pages, k, instructions: Instructions::best() }
-    }
-
-    #[inline(always)]
-    fn spot(&self, hash: u64) -> Spot<LINES> {
-        let page = scale(hash, self.pages);
-        let mut spot = Spot { page: page as u32, lines: [0; LINES], seeds: [0; LINES] };
-        for (t, constant) in CHOICES.into_iter().enumerate().take(LINES) {
-            let choice = hash.wrapping_mul(constant);
-            let line = (u64::from(choice as u32) * Self::RANGE) >> 32;
-            spot.lines[t] = ((page - self.first) * PAGE_LINES + t as u64 * Self::RANGE + line) as usize;
-            spot.seeds[t] = (choice >> 32) as u32;
-        }
-        spot
-    }
-
-    #[inline(always)]
-    fn fetch(&self, words: Address, hash: u64) {
-        for line in self.spot(hash).lines {
-            words.fetch(line * LINE);
-        }
+        Self { pages: Pages::new(pages), k, instructions: Instructions::best() }
     }
 
     /// The lane of a page that an insertion writes first.
@@ -230,7 +162,7 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
     fn kept(&self, phase: Phase, page: u32) -> u32 {
         let [kept, turned_again] = phase.kept;
         let before = page.wrapping_sub(phase.turned + 1);
-        let before = if page > phase.turned { before } else { before.wrapping_add(self.pages as u32) };
+        let before = if page > phase.turned { before } else { before.wrapping_add(self.pages.count as u32) };
         if before < phase.more { turned_again } else { kept }
     }
 
@@ -242,17 +174,17 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
 
     /// For a sample of all that a fresh key could choose, every line in it as often: its chance to match by age.
     fn chances(&self, words: &[u64], phase: Phase) -> impl Iterator<Item = [f64; LANES]> {
-        (0..self.pages).flat_map(move |page| self.chances_of(words, phase, page))
+        (0..self.pages.count).flat_map(move |page| self.chances_of(words, phase, page))
     }
 
     /// The same for all that a fresh key of one page could choose.
     fn chances_of(&self, words: &[u64], phase: Phase, page: u64) -> impl Iterator<Item = [f64; LANES]> {
         let lines = words.as_chunks::<LINE>().0;
         let newest = self.newest(phase, page as u32) as usize;
-        (0..Self::RANGE).map(move |first| {
+        (0..Pages::<LINES>::RANGE).map(move |first| {
             std::array::from_fn(|age| {
                 let (word, bits) = portable::lane_bits::<LANES>((newest + age) % LANES);
-                let line = |t: u64| &lines[(page * PAGE_LINES + t * Self::RANGE + first) as usize];
+                let line = |t: u64| &lines[(page * PAGE_LINES + t * Pages::<LINES>::RANGE + first) as usize];
                 (0..LINES as u64)
                     .map(|t| sublanes_match((line(t)[word] & bits) >> bits.trailing_zeros(), bits))
                     .product()
@@ -263,7 +195,7 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
     /// Chance that a fresh key is reported: given the bits, lanes match independently.
     fn false_positive_rate(&self, words: &[u64], generation: i64) -> f64 {
         let rates = self.chances(words, self.phase(generation, 0)).map(|r| runs::false_positive_rate(self.k, &r));
-        rates.sum::<f64>() / (self.pages * Self::RANGE) as f64
+        rates.sum::<f64>() / (self.pages.count * Pages::<LINES>::RANGE) as f64
     }
 }
 
@@ -308,16 +240,17 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
 
     /// Steps until every page has turned all of its lanes.
     fn generations(&self) -> u64 {
-        LANES as u64 * self.pages
+        LANES as u64 * self.pages.count
     }
 
     fn phase(&self, generation: i64, pending: u64) -> Phase {
         // Pages are fewer than 2^27, so that nothing is cut off.
-        let pages = self.pages as i64;
+        let pages = self.pages.count as i64;
         let kept = |turns: u64| Self::ALL.unbounded_shr(u32::try_from(turns).unwrap_or(u32::MAX));
         let turned = generation.div_euclid(pages);
         // Nearly always none, and a division costs a fifth of what a single key does.
-        let (turns, more) = if pending == 0 { (0, 0) } else { (pending / self.pages, pending % self.pages) };
+        let (turns, more) =
+            if pending == 0 { (0, 0) } else { (pending / self.pages.count, pending % self.pages.count) };
         Phase {
             turned: (generation - turned * pages) as u32,
             newest: turned.wrapping_neg().rem_euclid(LANES as i64) as u32,
@@ -328,12 +261,12 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
 
     #[inline(always)]
     fn fetch_newest(&self, words: Address, _phase: Phase, hash: u64) {
-        self.fetch(words, hash);
+        self.pages.fetch(words, hash);
     }
 
     #[inline(always)]
     fn fetch_all(&self, words: Address, hash: u64) {
-        self.fetch(words, hash);
+        self.pages.fetch(words, hash);
     }
 
     fn insert(&self, words: &mut [u64], phase: Phase, hash: u64) {
@@ -417,15 +350,15 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
         let phase = self.phase(generation, 0);
         let (word, bits) = portable::lane_bits::<LANES>(phase.newest as usize);
         let turned = u64::from(phase.turned);
-        if !(self.first..self.end).contains(&turned) {
+        if !(self.pages.first..self.pages.end).contains(&turned) {
             return;
         }
-        let first = ((turned - self.first) * PAGE_LINES) as usize;
+        let first = ((turned - self.pages.first) * PAGE_LINES) as usize;
         for line in &mut words.as_chunks_mut::<LINE>().0[first..first + PAGE_LINES as usize] {
             line[word] &= !bits;
         }
         // The next is fetched meanwhile, so that its turn does not wait for memory; after the last, the first.
-        let next = if turned + 1 == self.end { 0 } else { first + PAGE_LINES as usize };
+        let next = if turned + 1 == self.pages.end { 0 } else { first + PAGE_LINES as usize };
         let address = Address::of(words);
         for line in next..next + PAGE_LINES as usize {
             address.fetch(line * LINE);
@@ -435,30 +368,14 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
     /// Whether the page that turns is at hand.
     #[inline(always)]
     fn turns(&self, generation: i64) -> bool {
-        let whole = self.end - self.first == self.pages;
-        whole || (self.first..self.end).contains(&(generation.rem_euclid(self.pages as i64) as u64))
+        let turns = || generation.rem_euclid(self.pages.count as i64) as u64;
+        self.pages.whole() || (self.pages.first..self.pages.end).contains(&turns())
     }
 
     /// Into ranges of pages.
-    fn cut<'a>(&self, mut words: &'a mut [u64], parts: usize) -> Vec<Part<'a, Self>> {
-        let parts = self.pages.min(parts as u64);
-        if parts < 2 {
-            return Vec::new();
-        }
-        let first = |part: u64| (u128::from(part) * u128::from(self.pages) / u128::from(parts)) as u64;
-        // The least hash that `scale` puts into a page: one more than the greatest, where there is no such page.
-        let least = |page: u64| (u128::from(page) << 64).div_ceil(u128::from(self.pages));
-        let part = |part| {
-            let (begin, end) = (first(part), first(part + 1));
-            let (own, rest) = mem::take(&mut words).split_at_mut(((end - begin) * PAGE_LINES) as usize * LINE);
-            words = rest;
-            Part {
-                layout: Self { first: begin, end, ..*self },
-                words: own,
-                hashes: least(begin) as u64..=(least(end) - 1) as u64,
-            }
-        };
-        (0..parts).map(part).collect()
+    fn cut<'a>(&self, words: &'a mut [u64], parts: usize) -> Vec<Part<'a, Self>> {
+        let part = |(pages, words, hashes)| Part { layout: Self { pages, ..*self }, words, hashes };
+        self.pages.cut(words, parts).map(part).collect()
     }
 
     fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {
@@ -487,6 +404,6 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
         for chances in self.chances(words, phase) {
             sums.iter_mut().zip(chances).for_each(|(sum, chance)| *sum += chance);
         }
-        sums.into_iter().map(|sum| sum / (self.pages * Self::RANGE) as f64).collect()
+        sums.into_iter().map(|sum| sum / (self.pages.count * Pages::<LINES>::RANGE) as f64).collect()
     }
 }

@@ -80,7 +80,7 @@ fn all_instruction_sets_agree() {
 
 /// The bits of a key as the text defines them: one in each sub-lane of the lanes given by place.
 fn bits<const LANES: usize, const LINES: usize>(layout: &Lines<LANES, LINES>, hash: u64, lanes: &[u32]) -> Vec<usize> {
-    let spot = layout.spot(hash);
+    let spot = layout.pages.spot(hash);
     let sublanes = 32 / LANES;
     let mut bits = Vec::new();
     for t in 0..LINES {
@@ -104,7 +104,7 @@ fn an_insertion_sets_what_is_defined_and_a_query_asks_for_it() {
             let generation = 3 * i as i64;
             let turned = (generation as u64 % PAGES, generation as u64 / PAGES);
             // A page counts its turns; the lane before the last in the ring is the next to be the newest.
-            let turns = turned.1 + u64::from(u64::from(layout.spot(hash).page) <= turned.0);
+            let turns = turned.1 + u64::from(u64::from(layout.pages.spot(hash).page) <= turned.0);
             let newest = (1 + LANES as u64 * 1000 - turns) % LANES as u64;
             let lanes: Vec<u32> = (0..k).map(|age| (newest as u32 + age) % LANES as u32).collect();
             let mut words = vec![0u64; (PAGES * PAGE_LINES) as usize * LINE];

@@ -23,10 +23,10 @@ pub const MAX_LINES: u32 = 4;
 /// Most lanes written. More of them pay nowhere, and the rate takes 5^k steps.
 pub const MAX_K: u32 = 4;
 /// Most pages: a clock numbers the steps in which 32 lanes of them turn by 32 bits. It is half a tebibyte.
-const MAX_PAGES: u64 = (1 << 27) - 1;
+pub const MAX_PAGES: u64 = (1 << 27) - 1;
 
 /// Places and weights of Gauss and Hermite: the mean of a smooth function of a normal deviate.
-const HERMITE: [(f64, f64); 3] =
+pub(super) const HERMITE: [(f64, f64); 3] =
     [(0.0, 2.0 / 3.0), (1.732_050_807_568_877_2, 1.0 / 6.0), (-1.732_050_807_568_877_2, 1.0 / 6.0)];
 /// Places and weights of Gauss and Legendre: the mean of a smooth function over 0..1.
 const LEGENDRE: [(f64, f64); 3] =

@@ -1,5 +1,7 @@
 //! The shape of a timing Bloom filter (papers 4 and 5): what it costs and what it promises.
 
+pub mod line;
+
 use super::age_partitioned::{Budget, MAX_BYTES, allowed_slack, refuse_below, too_little_slack};
 use super::runs::Accesses;
 use super::{equal_timers, fill};
@@ -39,13 +41,7 @@ impl Shape {
         if !(1..=MAX_HASHES).contains(&k) {
             return Err(Error::value(format!("k must lie in 1..={MAX_HASHES}, got {k}")));
         }
-        if !(2..=32).contains(&bpt) {
-            return Err(Error::value(format!("bpt must lie in 2..=32, got {bpt}")));
-        }
-        let most = MAX_BLOCKS.min(timestamps(bpt) - 1);
-        if !(1..=most).contains(&blocks) {
-            return Err(Error::value(format!("blocks must lie in 1..={most} at bpt={bpt}, got {blocks}")));
-        }
+        check_timers(bpt, blocks)?;
         if slice_timers == 0 {
             return Err(Error::value("slice_timers must be at least 1, got 0"));
         }
@@ -77,25 +73,6 @@ impl Shape {
     /// Bits of memory per key of a window of `keys` keys.
     pub fn bits_per_key(&self, keys: u64) -> f64 {
         8.0 * self.nbytes() as f64 / keys as f64
-    }
-
-    /// Distinct timestamps: 2^bpt - 1, since 0 is the empty timer. (T_Omega + 1 in paper 5.)
-    pub fn timestamps(&self) -> u32 {
-        timestamps(self.bpt)
-    }
-
-    /// Parts of a slice, one of which is swept of expired timers whenever a block begins: P - N for P timestamps and N
-    /// blocks, less one to spare where there is one to spare.
-    ///
-    /// Why that is often enough: a timer set in generation g counts until generation g + N ends. At the opening of
-    /// g + N + 1 it is expired and still known to be, and so on until that of g + P, where its timestamp is the one
-    /// that begins: nothing has been set in that generation yet, so it is still known to be old. That makes P - N
-    /// openings, at which the sweep, which goes through its parts in turn, comes by at least once when there are no
-    /// more than P - N parts. So no timer older than P - 1 generations is ever there to be misread. (Paper 5, section
-    /// 3.2.3, asks for one timestamp more, T_Omega >= ceil(w/B) + 1 with T_Omega + 1 of them: its sweep may come
-    /// after the block's first insertion.)
-    pub fn sweeps(&self) -> u32 {
-        (self.timestamps() - self.blocks - 1).max(1)
     }
 
     /// Chance that a fresh key finds a live timer in a slice when the last `live` keys still count, exactly.
@@ -156,9 +133,35 @@ impl Shape {
     }
 }
 
-/// 2^bpt - 1: all values of a timer but 0.
-fn timestamps(bpt: u32) -> u32 {
+/// Refuses timers that cannot be, and more blocks than they can tell apart.
+fn check_timers(bpt: u32, blocks: u32) -> Result<(), Error> {
+    if !(2..=32).contains(&bpt) {
+        return Err(Error::value(format!("bpt must lie in 2..=32, got {bpt}")));
+    }
+    let most = MAX_BLOCKS.min(timestamps(bpt) - 1);
+    if !(1..=most).contains(&blocks) {
+        return Err(Error::value(format!("blocks must lie in 1..={most} at bpt={bpt}, got {blocks}")));
+    }
+    Ok(())
+}
+
+/// Distinct timestamps: 2^bpt - 1, since 0 is the empty timer. (T_Omega + 1 in paper 5.)
+pub fn timestamps(bpt: u32) -> u32 {
     u32::MAX >> (32 - bpt)
+}
+
+/// Parts of the timers, one of which is swept of expired ones whenever a block begins: P - N for P timestamps and N
+/// blocks, less one to spare where there is one to spare.
+///
+/// Why that is often enough: a timer set in generation g counts until generation g + N ends. At the opening of
+/// g + N + 1 it is expired and still known to be, and so on until that of g + P, where its timestamp is the one
+/// that begins: nothing has been set in that generation yet, so it is still known to be old. That makes P - N
+/// openings, at which the sweep, which goes through its parts in turn, comes by at least once when there are no
+/// more than P - N parts. So no timer older than P - 1 generations is ever there to be misread. (Paper 5, section
+/// 3.2.3, asks for one timestamp more, T_Omega >= ceil(w/B) + 1 with T_Omega + 1 of them: its sweep may come
+/// after the block's first insertion.)
+pub fn sweeps(bpt: u32, blocks: u32) -> u32 {
+    (timestamps(bpt) - blocks - 1).max(1)
 }
 
 /// Keys that count just before a shift: those of `blocks` + 1 generations.
@@ -192,19 +195,13 @@ const WIDTHS: [u32; 13] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 21, 32];
 pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<Shape, Error> {
     let window = window.check()?;
     budget.check()?;
-    let bound = allowed_slack(window, slack);
-    let blocks = WIDTHS.map(|bpt| (bpt, blocks_of_least_slack(window, bpt)));
-    let allowed: Vec<_> = blocks.into_iter().filter(|&(_, blocks)| window.slack(blocks, 1) <= bound).collect();
-    if allowed.is_empty() {
-        let least = blocks.iter().map(|&(_, blocks)| window.slack(blocks, 1)).min();
-        return Err(too_little_slack(window, least.unwrap_or(0), bound));
-    }
+    let allowed = timers_within(window, slack)?;
     let shapes = allowed
-        .into_iter()
-        .flat_map(|(bpt, blocks)| (1..=MAX_HASHES).map(move |k| Shape { k, bpt, blocks, words: 0, equal_timers: 1 }));
+        .iter()
+        .flat_map(|&(bpt, blocks)| (1..=MAX_HASHES).map(move |k| Shape { k, bpt, blocks, words: 0, equal_timers: 1 }));
     let chosen = match budget {
         Budget::Rate(fpr) => {
-            refuse_below(blocks.iter().map(|&(_, blocks)| live_keys(window, blocks)), fpr)?;
+            refuse_below(allowed.iter().map(|&(_, blocks)| live_keys(window, blocks)), fpr)?;
             shapes
                 .filter_map(|shape| smallest(shape, window, fpr))
                 .min_by_key(|shape| (shape.nbytes(), shape.k))
@@ -219,6 +216,19 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<Shap
             .ok_or_else(|| Error::value(format!("nbytes must be at least 8, got {bytes}"))),
     }?;
     Ok(chosen)
+}
+
+/// The widths of a timer, and blocks for each, whose slack is at most this or the default.
+fn timers_within(window: Window, slack: Option<u64>) -> Result<Vec<(u32, u32)>, Error> {
+    let bound = allowed_slack(window, slack);
+    let all = WIDTHS.map(|bpt| (bpt, blocks_of_least_slack(window, bpt)));
+    let slack_of = |&(_, blocks): &(u32, u32)| window.slack(blocks, 1);
+    let allowed: Vec<_> = all.into_iter().filter(|timers| slack_of(timers) <= bound).collect();
+    if allowed.is_empty() {
+        let least = all.iter().map(slack_of).min().expect("there are widths");
+        return Err(too_little_slack(window, least, bound));
+    }
+    Ok(allowed)
 }
 
 /// The blocks of the least slack that leave an eighth of the timestamps for padding.
@@ -307,11 +317,10 @@ mod tests {
     fn no_timer_outlives_its_timestamp() {
         for bpt in 2..=6 {
             for blocks in 1..timestamps(bpt) {
-                let shape = Shape::new(1, bpt, blocks, 100, 1).unwrap();
-                let (sweeps, codes) = (u64::from(shape.sweeps()), u64::from(shape.timestamps()));
+                let (sweeps, codes) = (u64::from(sweeps(bpt, blocks)), u64::from(timestamps(bpt)));
                 for (set, part) in (0..3 * codes).flat_map(|set| (0..sweeps).map(move |part| (set, part))) {
                     let known_expired = set + u64::from(blocks) + 1..=set + codes;
-                    assert!(known_expired.clone().any(|opened| opened % sweeps == part), "{shape:?}");
+                    assert!(known_expired.clone().any(|opened| opened % sweeps == part), "{bpt} {blocks}");
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::Error;
 use crate::cells::{Cells as _, Parts};
 use crate::clock::{Clock, Moments, Window};
-use crate::filter::{Bloom, Filter, Timers, Timing};
+use crate::filter::{Bloom, Filter, TimerPlaces, Timers, Timing, TimingInLines};
 
 /// Generations that a cell counts where nothing is forgotten: more than any stream has.
 const FOREVER: i64 = 1 << 62;
@@ -23,7 +23,7 @@ pub struct Row {
 #[derive(Clone, Copy)]
 pub(super) enum Cells {
     Bits(Parts),
-    Timers(Timers),
+    Timers { timers: Timers, places: TimerPlaces },
 }
 
 impl Row {
@@ -34,13 +34,17 @@ impl Row {
         if let Some(bloom) = filter.downcast_ref::<Bloom>() {
             return Ok(Self { cells: Cells::Bits(bloom.layout()), clock, k: bloom.shape().k() });
         }
+        let timers = |places: TimerPlaces| Cells::Timers { timers: places.timers(), places };
+        if let Some(timing) = filter.downcast_ref::<TimingInLines>() {
+            return Ok(Self { cells: timers(timing.places()), clock, k: timing.shape().k });
+        }
         let Some(timing) = filter.downcast_ref::<Timing>() else {
             return Err(Error::value("only Bloom filters and timing Bloom filters can be sliced"));
         };
-        let Some(timers) = timing.layout() else {
+        let Some(places) = timing.places() else {
             return Err(Error::value("a timing Bloom filter that grows cannot be sliced: its cells come and go"));
         };
-        Ok(Self { cells: Cells::Timers(timers), clock, k: timing.shape().k })
+        Ok(Self { cells: timers(places), clock, k: timing.shape().k })
     }
 
     /// Cells of a key.
@@ -52,7 +56,7 @@ impl Row {
     pub fn kept(&self) -> i64 {
         match self.cells {
             Cells::Bits(_) => FOREVER,
-            Cells::Timers(timers) => timers.blocks().into(),
+            Cells::Timers { timers, .. } => timers.blocks().into(),
         }
     }
 
@@ -63,9 +67,7 @@ impl Row {
             Cells::Bits(parts) => keys.for_each(|(&hash, cells)| {
                 cells.iter_mut().zip(parts.bits_of(0, hash)).for_each(|(cell, bit)| *cell = bit);
             }),
-            Cells::Timers(timers) => keys.for_each(|(&hash, cells)| {
-                (0..).zip(cells).for_each(|(slice, cell)| *cell = timers.cell(slice, hash));
-            }),
+            Cells::Timers { places, .. } => places.of_keys(keys.map(|(&hash, cells)| (hash, cells))),
         }
     }
 
@@ -105,7 +107,7 @@ impl Row {
     fn len(&self) -> u64 {
         match self.cells {
             Cells::Bits(parts) => parts.bits(),
-            Cells::Timers(timers) => timers.words() as u64 * timers.per_word(),
+            Cells::Timers { timers, .. } => timers.words() as u64 * timers.per_word(),
         }
     }
 
@@ -113,7 +115,7 @@ impl Row {
     pub(super) fn per_word(&self) -> u64 {
         match self.cells {
             Cells::Bits(_) => 64,
-            Cells::Timers(timers) => timers.per_word(),
+            Cells::Timers { timers, .. } => timers.per_word(),
         }
     }
 }

@@ -4,7 +4,8 @@
 //! All parts have one set of hash functions, as in the paper. A key seen again while an older part holds it is written
 //! into the newest like any other; the older part forgets it when its own time is over.
 
-use super::timers::{Phase, Timers};
+use super::slices::Slices;
+use super::timers::Phase;
 use crate::Error;
 use crate::batch::{Engine, in_flight};
 use crate::bits::Address;
@@ -62,7 +63,7 @@ impl Part {
 /// The parts, the newest first, and where they are in time.
 #[derive(Clone)]
 pub(super) struct Growing {
-    layout: Timers,
+    layout: Slices,
     limit: Limit,
     /// The most that one key adds to the load.
     step: u64,
@@ -77,7 +78,7 @@ pub(super) struct Growing {
 
 impl Growing {
     pub(super) fn new(shape: Shape, limit: Limit, clock: Clock) -> Result<Self, Error> {
-        let (layout, words) = (Timers::new(shape), Words::zeroed(0)?);
+        let (layout, words) = (Slices::new(shape), Words::zeroed(0)?);
         let mut new = Self { layout, limit, step: limit.step(shape), clock, words, parts: Vec::new(), load: 0 };
         new.lay_out(vec![new.empty(0)], 0)?;
         Ok(new)
@@ -89,12 +90,12 @@ impl Growing {
         let [parts, load, ..] = *words.as_slice() else {
             return Err(damaged());
         };
-        let layout = Timers::new(shape);
+        let layout = Slices::new(shape);
         let mut newer = clock.generation();
         let table = parts::read(words.as_slice(), HEAD, parts, |_, row| {
             let older = row[0] as i64 <= newer;
             newer = row[0] as i64;
-            older.then_some(Part { start: 0, len: layout.words(), last: newer })
+            older.then_some(Part { start: 0, len: layout.timers.words(), last: newer })
         });
         let parts = table.filter(|parts| !parts.is_empty() && load <= limit.most()).ok_or_else(damaged)?;
         Ok(Self { layout, limit, step: limit.step(shape), clock, words, parts, load })
@@ -106,7 +107,7 @@ impl Growing {
     }
 
     fn empty(&self, generation: i64) -> Part {
-        Part { start: 0, len: self.layout.words(), last: generation }
+        Part { start: 0, len: self.layout.timers.words(), last: generation }
     }
 
     /// Makes these the parts, the newest of them with this load. On an error nothing has changed.
@@ -130,7 +131,7 @@ impl Growing {
         for generation in (0..begun).rev().map(|later| open - later as i64) {
             let set = |words: &[u64]| match limit {
                 Limit::Keys(_) => 0,
-                Limit::Timers(_) => layout.set(&newest.of(words)[layout.swept(generation)]),
+                Limit::Timers(_) => layout.timers.set(&newest.of(words)[layout.timers.swept(generation)]),
             };
             let before = set(words);
             for part in &self.parts {
@@ -144,7 +145,7 @@ impl Growing {
 
     /// What a key would add to the load.
     #[inline(always)]
-    fn need(layout: &Timers, limit: Limit, newest: &[u64], phase: Phase, hash: u64) -> u64 {
+    fn need(layout: &Slices, limit: Limit, newest: &[u64], phase: Phase, hash: u64) -> u64 {
         match limit {
             Limit::Keys(_) => u64::from(!layout.contains(newest, phase, hash)),
             Limit::Timers(_) => layout.unset(newest, hash),
@@ -152,7 +153,7 @@ impl Growing {
     }
 
     #[inline(always)]
-    fn contains(layout: &Timers, parts: &[Part], words: &[u64], phase: Phase, hash: u64) -> bool {
+    fn contains(layout: &Slices, parts: &[Part], words: &[u64], phase: Phase, hash: u64) -> bool {
         parts.iter().any(|part| layout.contains(part.of(words), phase, hash))
     }
 
@@ -317,7 +318,7 @@ impl Engine for Growing {
     }
 
     fn likelihood(&self, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let timers = |part: &Part| self.layout.timers(part.of(self.words.as_slice()), &self.clock);
+        let timers = |part: &Part| self.layout.sampled(part.of(self.words.as_slice()), &self.clock);
         Some(Box::new(timing::Parts::new(self.parts.iter().map(timers).collect())))
     }
 

@@ -1,0 +1,189 @@
+//! What timers tell that share a line: see [`Lines`](crate::filter) of the timing filter.
+//!
+//! As for timers of slices, an insertion of the key in block a explains that c of its timers show a. Else other keys have
+//! touched all of them in that block, and none since. In a line they are touched together: by one key that has several
+//! of them, or by many that fell into the same line. So chances are counted for the c timers at once, over lines: the mean
+//! of the product of the shares of c words, in a line whose timers show a block or do not show any younger one. Loads of a
+//! line in different blocks are independent, so that the other timers of the key, which have been overwritten since,
+//! tell nothing of block a.
+//!
+//! What is left: two lines of a page are taken as independent, and a key that comes again in every block as another each
+//! time.
+
+use super::{ABSENT, RANGES, of_block_at, of_none};
+use crate::clock::Clock;
+use crate::inference::{Hazard, Likelihood, Span};
+
+/// Words of a line, and so the most timers of one key there.
+const WORDS: usize = 8;
+/// Bits of the evidence for how many timers of one line show the oldest block.
+const COUNT: u32 = 8;
+
+/// Something for each number of timers from 0 to all.
+type ByCount = [f64; WORDS + 1];
+
+/// The evidence of a key whose timers are all live: the age of the oldest in blocks, and how many of each line show it.
+#[inline(always)]
+pub fn oldest_in_lines<const LINES: usize>(age: u64, counts: [u32; LINES]) -> u128 {
+    let counts = (0..).zip(counts).fold(0, |all, (line, count)| all | u128::from(count) << (line * COUNT));
+    u128::from(age) << 32 | counts
+}
+
+/// What is counted over a sample of lines, of which every key has one.
+pub struct OfLine {
+    /// Timers that a key takes, in as many words.
+    k: usize,
+    /// Timers of a word.
+    per_word: f64,
+    /// Blocks of a range of ages.
+    width: u64,
+    lines: f64,
+    /// For each range of ages and each number of timers: the sum over lines of the chances that all show one block of it.
+    touched: Vec<ByCount>,
+    /// How much the sum of the chances that none shows a younger block than all of the range is less than for the range
+    /// before.
+    sooner: Vec<ByCount>,
+}
+
+impl OfLine {
+    /// Nothing yet of timers of `blocks` blocks kept, of which a key takes k of a line, and of timers of a word.
+    pub fn new(blocks: u64, k: u32, per_word: u64) -> Self {
+        let width = blocks.div_ceil(RANGES);
+        let nothing = vec![[0.0; WORDS + 1]; blocks.div_ceil(width) as usize + 1];
+        let sooner = nothing.clone();
+        Self { k: k as usize, per_word: per_word as f64, width, lines: 0.0, touched: nothing, sooner }
+    }
+
+    /// Adds the k words of a line that some key takes timers of: the ages of their live timers, with the number of the
+    /// word.
+    pub fn add(&mut self, ages: impl Iterator<Item = (u64, usize)>) {
+        let mut ages: Vec<_> = ages.collect();
+        ages.sort_unstable();
+        self.lines += 1.0;
+        let (mut older, mut none_younger) = ([1.0; WORDS], [1.0; WORDS + 1]);
+        for block in ages.chunk_by(|(a, _), (b, _)| a == b) {
+            let mut share = [0.0; WORDS];
+            block.iter().for_each(|&(_, word)| share[word] += 1.0 / self.per_word);
+            older.iter_mut().zip(share).for_each(|(older, share)| *older = f64::max(*older - share, 0.0));
+            let range = (block[0].0 / self.width) as usize;
+            let before = none_younger;
+            none_younger = self.by_count(older);
+            for (count, chance) in self.by_count(share).into_iter().enumerate() {
+                self.touched[range][count] += chance;
+                self.sooner[range + 1][count] += before[count] - none_younger[count];
+            }
+        }
+    }
+
+    /// For each number of timers: the mean over all choices of so many of the k words of the product of their shares.
+    fn by_count(&self, shares: [f64; WORDS]) -> ByCount {
+        // Word by word, the mean over the choices among the words so far, by whether the word is chosen.
+        let mut means = [0.0; WORDS + 1];
+        means[0] = 1.0;
+        for (words, share) in (1..=self.k).zip(shares) {
+            for count in (1..=words).rev() {
+                let chosen = count as f64 / words as f64;
+                means[count] = (1.0 - chosen) * means[count] + chosen * share * means[count - 1];
+            }
+        }
+        means
+    }
+
+    /// For each range of ages and each number of timers: the chance that all show one block of the range, and that none
+    /// shows a younger one than all of it.
+    fn chances(self) -> Vec<(ByCount, ByCount)> {
+        let Self { width, lines, per_word, .. } = self;
+        let mut none_younger = [1.0; WORDS + 1];
+        let of_range = |(touched, sooner): (ByCount, ByCount)| {
+            let of_block = std::array::from_fn(|count| {
+                // A sample without a key of a block does not say that there is none.
+                let least = 0.5 * per_word.powi(-(count as i32));
+                touched[count].max(least) / lines / width as f64
+            });
+            none_younger.iter_mut().zip(sooner).for_each(|(none, sooner)| *none -= sooner / lines);
+            (of_block, none_younger)
+        };
+        self.touched.into_iter().zip(self.sooner).map(of_range).collect()
+    }
+}
+
+/// Timers in one state, those of a key in lines.
+pub struct InLines {
+    clock: Clock,
+    /// Blocks kept, the open one among them.
+    blocks: u64,
+    /// Blocks in a range.
+    width: u64,
+    /// For each line of a key, each range of ages and each number of timers: see [`OfLine::chances`].
+    lines: Vec<Vec<(ByCount, ByCount)>>,
+}
+
+impl InLines {
+    /// Timers of `blocks` blocks kept, and what a sample says of each line of a key.
+    pub fn new(clock: Clock, blocks: u64, lines: Vec<OfLine>) -> Self {
+        let width = blocks.div_ceil(RANGES);
+        Self { clock, blocks, width, lines: lines.into_iter().map(OfLine::chances).collect() }
+    }
+
+    /// What an insertion in a block explains, of which so many timers of a line show it.
+    fn explains(&self, line: &[(ByCount, ByCount)], age: u64, count: usize) -> f64 {
+        if count == 0 {
+            return 1.0;
+        }
+        let (range, within) = ((age / self.width) as usize, (age % self.width) as f64 / self.width as f64);
+        let (of_block, before_range) = (line[range].0[count], line[range].1[count]);
+        let none_younger = before_range + within * (line[range + 1].1[count] - before_range);
+        (none_younger / of_block).max(1.0)
+    }
+}
+
+impl Likelihood for InLines {
+    fn last_inserted(&self, evidence: u128, hazard: Hazard, spans: &mut Vec<Span>) {
+        if evidence == ABSENT {
+            return of_none(&self.clock, self.blocks, spans);
+        }
+        let age = (evidence >> 32) as u64;
+        let count = |line: usize| (evidence >> (line as u32 * COUNT)) as usize & (1 << COUNT) - 1;
+        let lines = self.lines.iter().enumerate();
+        let explains: f64 = lines.map(|(number, line)| self.explains(line, age, count(number))).product();
+        of_block_at(&self.clock, age, explains.min(f64::MAX), (1.0, 0.0), hazard, spans);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_those_over_all_choices_of_words() {
+        let shares = [0.5, 0.1, 0.0, 0.9, 0.3, 0.7, 1.0, 0.2];
+        for k in 1..=8u32 {
+            let of_line = OfLine::new(3, k, 4);
+            let means = of_line.by_count(shares);
+            for count in 0..=k {
+                let choices: Vec<u32> = (0..1u32 << k).filter(|words| words.count_ones() == count).collect();
+                let product = |&words: &u32| -> f64 {
+                    (0..8).filter(|word| words >> word & 1 == 1).map(|word| shares[word]).product()
+                };
+                let mean = choices.iter().map(product).sum::<f64>() / choices.len() as f64;
+                assert!((means[count as usize] - mean).abs() < 1e-12, "{k} {count}");
+            }
+        }
+    }
+
+    /// Half of the lines have one timer of each word touched in block 1, the other half in blocks 0 and 2.
+    #[test]
+    fn chances_are_means_over_lines_and_not_products_of_means() {
+        let mut of_line = OfLine::new(3, 2, 2);
+        for line in 0..10 {
+            let blocks: &[u64] = if line % 2 == 0 { &[1] } else { &[0, 2] };
+            of_line.add(blocks.iter().flat_map(|&block| [(block, 0), (block, 1)]));
+        }
+        let chances = of_line.chances();
+        let of_block: Vec<_> = chances[..3].iter().map(|(of_block, _)| of_block[1..=2].to_vec()).collect();
+        let none_younger: Vec<_> = chances.iter().map(|(_, none)| none[1..=2].to_vec()).collect();
+        assert_eq!(of_block, vec![vec![0.25, 0.125]; 3]);
+        let expected = [[1.0, 1.0], [0.75, 0.625], [0.5, 0.25], [0.25, 0.125]];
+        assert_eq!(none_younger, expected.map(|chances| chances.to_vec()));
+    }
+}
