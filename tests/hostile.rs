@@ -11,7 +11,7 @@ use lately::format::{self, SaveError};
 use lately::sizing::swamp::Shape;
 use xxhash_rust::xxh3::xxh3_64;
 
-const GOLDEN: [&str; 25] = [
+const GOLDEN: [&str; 27] = [
     "plain",
     "lines",
     "words",
@@ -35,6 +35,8 @@ const GOLDEN: [&str; 25] = [
     "generalized",
     "side_by_side",
     "epochs_side_by_side",
+    "timers_in_lines",
+    "timed_in_lines",
     "transposed",
     "transposed_timed",
 ];
@@ -453,6 +455,52 @@ fn timing_filters_of_any_parameters_are_refused_or_legal() {
         legal += usize::from(read);
     }
     assert!(legal > 500, "{legal} of 3,000 were filters");
+}
+
+/// The same in lines, of one to three pages.
+#[test]
+fn timing_filters_in_lines_of_any_parameters_are_refused_or_legal() {
+    let mut random = Random(7);
+    let mut legal = 0;
+    for round in 0..1_000 {
+        let (k, lines, pages) = (random.below(18) as u64, random.below(4) as u64, 1 + random.below(3) as u64);
+        let bpt = 1 + random.below(33) as u64;
+        let blocks = match random.below(4) {
+            0 => random.number(),
+            _ => 1 + random.number() % (1 << bpt.min(12)),
+        };
+        let timed = random.below(2) as u64;
+        let time = |number: u64| if timed == 1 { number } else { 0 };
+        let parameters = [
+            timed,
+            random.number(),
+            time(random.number() >> random.below(2)),
+            time(random.number()),
+            random.number(),
+            time(random.below(2) as u64),
+            random.number(),
+            k,
+            bpt,
+            blocks,
+            if random.below(8) == 0 { random.number() } else { pages },
+            lines,
+        ];
+        let mut bytes = golden("timers_in_lines")[..HEADER].to_vec();
+        set_word(&mut bytes, 24, 128);
+        set_word(&mut bytes, 32, 4096 * pages);
+        bytes.extend(parameters.into_iter().flat_map(u64::to_le_bytes));
+        bytes.resize(HEADER + 128, 0);
+        let dense = random.below(3);
+        for _ in 0..512 * pages {
+            bytes.extend([random.next(), random.next() & random.next() & random.next(), !0][dense].to_le_bytes());
+        }
+        seal(&mut bytes);
+        let read = try_all(&bytes);
+        let in_range = (2..=32).contains(&bpt) && (1..=2).contains(&lines) && (lines..=8 * lines).contains(&k);
+        assert!(!read || in_range, "round {round}: {parameters:?}");
+        legal += usize::from(read);
+    }
+    assert!(legal > 100, "{legal} of 1,000 were filters");
 }
 
 /// Tables of parts that agree with the cells, with numbers of any size beside the lengths.

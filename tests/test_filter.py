@@ -65,12 +65,21 @@ def timers(window, k, l, **others):  # noqa: E741
     return lately.TimingBloomFilter.from_parameters(window, k, bpt, blocks=l, slice_timers=1500, **others)
 
 
+def timers_in_lines(window, k, l, **others):  # noqa: E741
+    """The same in one line or two of a few pages."""
+    lines, bpt = 1 + l % 2, (l + 1).bit_length()
+    k = max(lines, min(k, 8 * lines))
+    return lately.TimingBloomFilter.from_parameters(window, k, bpt, blocks=l, pages=1 + l % 3, lines=lines, **others)
+
+
 # From a window, with k and l (or r, or blocks) from a pair of small numbers.
 PLANS = {name: partial(plan, **layout) for name, layout in LAYOUTS.items()}
 PLANS |= {name: partial(epochs, layout=layout) for name, layout in EPOCHS.items()}
-PLANS |= {"lines": lines, "epochs in lines": epochs_in_lines, "transposed": transposed, "timers": timers}
+PLANS |= {"lines": lines, "epochs in lines": epochs_in_lines, "transposed": transposed}
+PLANS |= {"timers": timers, "timers in lines": timers_in_lines}
 COUNTED = {name: lambda make=make: make(300, 4, 6) for name, make in PLANS.items()}
 COUNTED["timers of one insertion"] = lambda: timers(300, 4, 299)
+COUNTED["timers of one insertion in lines"] = lambda: timers_in_lines(300, 10, 299)
 COUNTED["fingerprints"] = lambda: lately.FingerprintBuffer.from_parameters(300, fingerprint_bits=13)
 COUNTED["counting"] = lambda: lately.CountingBloomFilter.from_parameters(300, k=3, slice_cells=700)
 COUNTED["stable"] = lambda: lately.StableBloomFilter.from_parameters(300, k=2, slice_cells=1500, bits=2, decrements=20)

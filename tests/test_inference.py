@@ -12,6 +12,10 @@ FILTERS = {
     "guarded, blocked": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01, block_bits=512),
     "age-partitioned": lambda: lately.AgePartitionedBloomFilter(WINDOW, fpr=0.01),
     "timing": lambda: lately.TimingBloomFilter(WINDOW, fpr=0.01),
+    "timing, line": lambda: lately.TimingBloomFilter(WINDOW, fpr=0.01, layout="line"),
+    "timing, two lines, B = 1": lambda: lately.TimingBloomFilter.from_parameters(
+        WINDOW, k=10, bpt=10, blocks=WINDOW - 1, pages=7, lines=2
+    ),
     "timing, B = 1": lambda: lately.TimingBloomFilter(WINDOW, fpr=0.01, slack=0),
     "age-partitioned, blocked": lambda: lately.AgePartitionedBloomFilter(WINDOW, fpr=0.01, block_bits=512),
 }

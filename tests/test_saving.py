@@ -347,8 +347,9 @@ def use(f):
     keys = ["a", 1, 2.5, b"x"] * 5
     f.query(keys, **at)
     f.insert(keys, **at)
-    assert f.query(keys, **at).all()
-    assert f.duplicated(keys, **at).all()
+    promised = not isinstance(f, lately.GeneralizedBloomFilter | lately.StableBloomFilter)
+    assert f.query(keys, **at).all() or not promised
+    assert f.duplicated(keys, **at).all() or not promised
     f.duplicated(keys, refresh=False, **at)
     for name in dir(f):
         if not name.startswith("_"):

@@ -33,6 +33,7 @@ TIMED = {
         "10min", 0.01, capacity=500, layout="line", **more
     ),
     "timing": lambda **more: lately.TimingBloomFilter("10min", 0.01, capacity=500, **more),
+    "timing in lines": lambda **more: lately.TimingBloomFilter("10min", 0.01, capacity=500, layout="line", **more),
     "timing, growing": lambda **more: lately.TimingBloomFilter("10min", 0.01, capacity=100, grow="cardinality", **more),
     "timing, growing by density": lambda **more: lately.TimingBloomFilter(
         "10min", 0.01, capacity=100, grow="density", **more
@@ -45,13 +46,13 @@ CELLS = {
     "timers": lambda: timers(),
     "timers, late": lambda: lately.TimingBloomFilter("10min", 0.02, capacity=400, lateness="90s", seed=3),
     "timers, equal": lambda: timers(equal_timers=2),
+    "timers in lines": lambda: timers(slice_timers=None, pages=2, lines=2),
 }
 
 
 def timers(**more):
-    return lately.TimingBloomFilter.from_parameters(
-        "10min", k=6, bpt=5, blocks=12, slice_timers=1000, capacity=500, seed=3, **more
-    )
+    given = {"k": 6, "bpt": 5, "blocks": 12, "slice_timers": 1000, "capacity": 500, "seed": 3}
+    return lately.TimingBloomFilter.from_parameters("10min", **given | more)
 
 
 def stream(keys, rng, *, seconds=1.0, distinct=700):

@@ -36,6 +36,11 @@ COUNT, TIME = {"window": 1000, "fpr": 0.01}, {"window": "1min", "fpr": 0.01, "ca
         (TIME, {"grow": "size"}, ValueError, "grow must be 'cardinality' or 'density', got \"size\""),
         (TIME, {"grow": True}, TypeError, "grow"),
         (TIME, {"grow": "density", "fpr": None, "nbytes": 1000}, TypeError, "grow goes with fpr"),
+        (TIME, {"grow": "density", "layout": "line"}, ValueError, "grow does not apply to layout='line'"),
+        *((COUNT, {"layout": x}, ValueError, "layout") for x in ("lines", "", "transposed")),
+        *((COUNT, {"layout": x}, TypeError, "layout") for x in (None, 1)),
+        ({"window": 1000}, {"nbytes": 4095, "layout": "line"}, ValueError, "nbytes must be at least 4096"),
+        (COUNT, {"window": 2**45, "layout": "line"}, ValueError, "more than 134217727 pages"),
     ],
 )
 def test_a_parameter_that_cannot_be_is_named(base, change, kind, name):
@@ -45,6 +50,7 @@ def test_a_parameter_that_cannot_be_is_named(base, change, kind, name):
 
 
 GIVEN = {"window": 100, "k": 3, "bpt": 4, "blocks": 9, "slice_timers": 500}
+LINES = {"slice_timers": None, "pages": 5, "lines": 1}
 SPAN = {"window": "1min", "capacity": 100}
 
 
@@ -53,6 +59,13 @@ SPAN = {"window": "1min", "capacity": 100}
     [
         *(({name: x}, ValueError, name) for name in list(GIVEN)[1:] for x in (0, -1, 2**64, 2**100)),
         *(({name: x}, TypeError, name) for name in GIVEN for x in (1.0, None)),
+        ({"pages": 5}, TypeError, "slice_timers or pages, and not both"),
+        *((LINES | {name: x}, ValueError, name) for name in list(LINES)[1:] for x in (0, -1, 2**64)),
+        *((LINES | {"k": x}, ValueError, "k must lie in 1..=8 in lines") for x in (9, 64)),
+        (LINES | {"k": 1, "lines": 2}, ValueError, "k must lie in 2..=16 in lines"),
+        (LINES | {"lines": 3}, ValueError, "lines must lie in 1..=2"),
+        (LINES | {"pages": 2**27}, ValueError, "pages"),
+        *((LINES | {name: 2}, ValueError, "do not apply") for name in ("equal_timers", "part_keys", "part_timers")),
         ({"k": 65}, ValueError, "k must"),
         ({"bpt": 1}, ValueError, "bpt"),
         ({"bpt": 33}, ValueError, "bpt"),
@@ -88,6 +101,11 @@ BUILT = [
     {"window": "10min", "fpr": 0.01, "capacity": 3000},
     {"window": timedelta(minutes=10), "fpr": 0.01, "capacity": 3000, "lateness": "90s", "slack": "2min"},
     {"window": np.timedelta64(10, "m"), "nbytes": 5000, "capacity": 3000, "lateness": "1h"},
+    {"window": 1, "fpr": 0.1, "layout": "line"},
+    {"window": 20_000, "fpr": 0.01, "layout": "line", "seed": 5},
+    {"window": 20_000, "fpr": 1e-6, "layout": "line", "slack": 0},
+    {"window": 20_000, "nbytes": 100_000, "layout": "line"},
+    {"window": "10min", "fpr": 0.001, "capacity": 9000, "lateness": "90s", "slack": "2min", "layout": "line"},
 ]
 
 
@@ -108,13 +126,16 @@ def test_what_a_filter_says_of_itself_holds_together(given_):
     assert f.slack <= allowed
     assert f.npws == pytest.approx(f.slack / f.window, abs=1e-9)
     accesses = f.expected_accesses
-    assert 1 <= accesses["absent"] <= accesses["window"] == accesses["false_positive"] == p["k"]
-    words = p["slice_timers"] // (64 // p["bpt"])
-    assert f.nbytes == 8 * p["k"] * words <= given_.get("nbytes", 2**60)
+    read, parts = (p["lines"], 1) if "lines" in p else (p["k"], p["k"])
+    assert 1 <= accesses["absent"] <= accesses["window"] == accesses["false_positive"] == read
+    assert set(f.cache_lines.values()) == {read}
+    words = 512 * p["pages"] if "lines" in p else p["k"] * (p["slice_timers"] // (64 // p["bpt"]))
+    assert f.nbytes == 8 * words <= given_.get("nbytes", 2**60)
     preamble, cells = f.__reduce_ex__(5)[1]
     assert f.nbytes == memoryview(cells).nbytes == len(f.to_bytes()) - len(preamble)
     assert f.false_negative_rates.tolist() == [0.0] * (p["blocks"] + 1)
-    assert (f.inserted, f.false_positive_rate(), f.fill.tolist()) == (0, 0.0, [0.0] * p["k"])
+    assert (f.inserted, f.false_positive_rate(), f.fill.tolist()) == (0, 0.0, [0.0] * parts)
+    assert (f.parts, f.kept) == (1, p["blocks"])
     assert repr(f).startswith(f"<TimingBloomFilter window={f.window}")
 
     how = {k: v for k, v in given_.items() if k in ("window", "capacity", "lateness", "seed")}
@@ -123,13 +144,14 @@ def test_what_a_filter_says_of_itself_holds_together(given_):
     assert (again.fpr, again.slack, repr(again)) == (f.fpr, f.slack, repr(f))
 
     f.insert(np.arange(1), **({"at": 5.0} if timed else {}))
-    assert f.fill.tolist() == [1 / p["slice_timers"]] * p["k"]
+    assert f.fill.tolist() == pytest.approx([p["k"] / (words * (64 // p["bpt"]))] * parts)
 
 
+@pytest.mark.parametrize("layout", ["sliced", "line"])
 @pytest.mark.parametrize("slack", [None, 100, 0])
-def test_keys_beyond_window_and_slack_are_reported_at_most_at_the_rate(slack):
+def test_keys_beyond_window_and_slack_are_reported_at_most_at_the_rate(slack, layout):
     window, fpr = 2000, 0.02
-    f = lately.TimingBloomFilter(window, fpr, slack=slack)
+    f = lately.TimingBloomFilter(window, fpr, slack=slack, layout=layout)
     n = 10 * window
     for start in range(0, n, window // 3):
         f.insert(np.arange(start, min(start + window // 3, n)))
@@ -139,18 +161,20 @@ def test_keys_beyond_window_and_slack_are_reported_at_most_at_the_rate(slack):
     assert f.query(np.arange(n, 4 * n)).sum() <= bound(3 * n, fpr)
 
 
-def test_without_slack_the_window_is_exact():
+@pytest.mark.parametrize("layout", ["sliced", "line"])
+def test_without_slack_the_window_is_exact(layout):
     """With hardly a timer set nothing is reported by chance: what is reported is what the filter holds."""
-    f = lately.TimingBloomFilter(100, 1e-9, slack=0)
+    f = lately.TimingBloomFilter(100, 1e-9, slack=0, layout=layout)
     assert (f.slack, f.npws, f.parameters["blocks"]) == (0, 0.0, 99)
     for n in range(1000):
         f.add(n)
         assert f.query(np.arange(n + 1)).nonzero()[0].tolist() == list(range(max(0, n - 99), n + 1))
 
 
+@pytest.mark.parametrize("layout", ["sliced", "line"])
 @pytest.mark.parametrize("slack", [None, 300, 0])
-def test_the_rate_by_the_timers_is_the_rate_that_is_measured(slack):
-    f = lately.TimingBloomFilter(5000, 0.02, slack=slack)
+def test_the_rate_by_the_timers_is_the_rate_that_is_measured(slack, layout):
+    f = lately.TimingBloomFilter(5000, 0.02, slack=slack, layout=layout)
     for n in (100, 6000, 40_000):
         f.insert(np.arange(f.inserted, n))
         rate, trials = f.false_positive_rate(), 200_000

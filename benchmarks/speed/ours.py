@@ -112,6 +112,7 @@ def others(window: int, fpr: float, length: int) -> dict[str, Make]:
         ),
         "time-limited": lambda: Timed(lately.TimeLimitedBloomFilter(span, fpr, **planned), length),
         "timing": lambda: Ours(lately.TimingBloomFilter(window, fpr)),
+        "timing, line": lambda: Ours(lately.TimingBloomFilter(window, fpr, layout="line")),
         "SWAMP": lambda: Ours(lately.Swamp(window, fpr)),
         "counting": lambda: Ours(lately.CountingBloomFilter(window, fpr)),
         "fingerprint buffer": lambda: Ours(lately.FingerprintBuffer(window, fpr), share=10_000),

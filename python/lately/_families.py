@@ -104,6 +104,7 @@ FAMILIES = {
     "guarded-epoch-line": Family(GuardedEpochBloomFilter, _SIDE_BY_SIDE),
     "guarded-epoch-transposed": Family(GuardedEpochBloomFilter, {"layout": "transposed"}),
     "timing": Family(TimingBloomFilter),
+    "timing-line": Family(TimingBloomFilter, _SIDE_BY_SIDE),
     "timing-growing": Family(
         TimingBloomFilter, {"grow": "density"}, windows="time", note="bytes and fpr follow bursts"
     ),

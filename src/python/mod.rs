@@ -30,7 +30,7 @@ use pyo3::prelude::*;
 
 use crate::filter::{
     AgePartitioned, Bloom, Counting, FingerprintBuffer, Generalized, GuardedEpoch, InLines, Stable, Swamp, TimeLimited,
-    Timing, Transposed,
+    Timing, TimingInLines, Transposed,
 };
 use crate::sizing::age_partitioned::Budget;
 use layout::Layout;
@@ -45,7 +45,7 @@ fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<P
             Py::new(py, base.add_subclass(guarded_epoch::GuardedEpochBloomFilter))?.into_any()
         }
         TimeLimited::KIND => Py::new(py, base.add_subclass(time_limited::TimeLimitedBloomFilter))?.into_any(),
-        Timing::KIND => Py::new(py, base.add_subclass(timing::TimingBloomFilter))?.into_any(),
+        Timing::KIND | TimingInLines::KIND => Py::new(py, base.add_subclass(timing::TimingBloomFilter))?.into_any(),
         AgePartitioned::KIND | InLines::AGE_PARTITIONED => {
             Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any()
         }

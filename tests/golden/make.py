@@ -119,6 +119,20 @@ def timed_blocks() -> lately.Filter:
     return f
 
 
+def timers_in_lines() -> lately.Filter:
+    f = timers(300, k=7, bpt=3, blocks=6, pages=1, seed=15)
+    f.insert(np.arange(1234))
+    f.duplicated([f"key {i % 50}" for i in range(177)])
+    return f
+
+
+def timed_in_lines() -> lately.Filter:
+    f = timers("10min", k=11, bpt=5, blocks=20, pages=1, lines=2, capacity=200, lateness="30s", seed=2**64 - 1)
+    i = np.arange(700)
+    f.insert(i, at=np.datetime64(1_700_000_000_123_456_789, "ns") + (4 * i - 29 * (i % 2)) * np.timedelta64(1, "s"))
+    return f
+
+
 def grow(**limit: int) -> lately.Filter:
     """A trickle; a burst that opens parts, during which the first are dropped; a trickle; some keys late."""
     f = timers("10min", k=3, bpt=4, blocks=9, slice_timers=200, capacity=50, lateness="30s", seed=6, **limit)
@@ -203,7 +217,7 @@ TIME_LIMITED = (limited,)
 EXACT = (fingerprints, swamp, counting)
 DECAYING = (stable, generalized)
 ENDLESS = (bloom, bloom_in_slices)
-IN_LINES = (side_by_side, epochs_side_by_side)
+IN_LINES = (side_by_side, epochs_side_by_side, timers_in_lines, timed_in_lines)
 TRANSPOSED = (transposed, transposed_timed)
 MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED + EXACT + DECAYING + ENDLESS + IN_LINES + TRANSPOSED
 FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in MADE}

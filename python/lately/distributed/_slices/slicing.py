@@ -100,6 +100,8 @@ class Slicing:
             return failure_rates("horizontal", 1, self.sites, failed, like.fpr, on_failure=self.least)
         if like.parameters.get("equal_timers", 1) > 1:
             raise ValueError("there is no formula for failed sites and equal_timers together")
+        if "lines" in like.parameters:
+            raise ValueError("there is no formula for failed sites and timers in lines, which fail together")
         k = like.parameters["k"]
         outer, inner = self.slices if isinstance(self.slices, tuple) else (self.slices, 1)
         return failure_rates(
