@@ -1,5 +1,5 @@
-//! The promise of the timing filter, in slices and in lines, through every wrap of its timestamps, on either clock, and its
-//! rates at the worst phase, with equal timers too.
+//! The promise of the timing filter, in slices and in lines, through every wrap of its timestamps, on either clock,
+//! and its rates at the worst phase, with equal timers too.
 
 mod common;
 
@@ -224,8 +224,8 @@ fn fresh_keys_are_reported_as_often_as_computed() {
     }
 }
 
-/// Share of fresh keys reported just before a shift by filters in lines, each of which stands for what its timers say: the
-/// mean of that, and its standard error as they differ.
+/// Share of fresh keys reported just before a shift by filters in lines, each of which stands for what its timers say:
+/// the mean of that, and its standard error as they differ.
 fn check_lines(shape: line::Shape, window: Window, filters: u64, trials: u64) -> (f64, f64) {
     let block = window.generation(shape.blocks);
     let inserted = (u64::from(timestamps(shape.bpt)) + u64::from(shape.blocks) + 2) * block;

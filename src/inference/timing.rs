@@ -10,8 +10,8 @@
 //! timers that are older or empty, and was touched in block a last with the share of those that show a. This needs no
 //! curve of distinct keys, and holds for repeats and drifting streams too.
 //!
-//! Timers of one key that lie in a line share its keys, and are touched together more often than the product of the shares
-//! has it: [`lines`] has what takes their place.
+//! Timers of one key that lie in a line share its keys, and are touched together more often than the product of the
+//! shares has it: [`InLines`] has what takes their place.
 
 mod lines;
 

@@ -69,13 +69,13 @@ impl<const LINES: usize> Pages<LINES> {
         }
     }
 
-    /// Cuts them into at most `parts`: those of each, their words, and the hashes of the keys there. Into none, where that
-    /// is one.
-    pub fn cut<'a>(
+    /// Cuts them into at most `parts`: those of each, their words, and the hashes of the keys there. Into none, where
+    /// that is one.
+    pub fn cut(
         self,
-        mut words: &'a mut [u64],
+        mut words: &mut [u64],
         parts: usize,
-    ) -> impl Iterator<Item = (Self, &'a mut [u64], RangeInclusive<u64>)> {
+    ) -> impl Iterator<Item = (Self, &mut [u64], RangeInclusive<u64>)> {
         let parts = Some(self.count.min(parts as u64)).filter(|&parts| parts > 1).unwrap_or(0);
         let first = move |part: u64| (u128::from(part) * u128::from(self.count) / u128::from(parts)) as u64;
         // The least hash that `scale` puts into a page: one more than the greatest, where there is no such page.

@@ -198,7 +198,7 @@ impl TimingBloomFilter {
     /// (4, 12336, 0.00055, 0.0022)
     /// >>> f = lately.TimingBloomFilter.from_parameters(1000, k=6, bpt=2, blocks=2, pages=1)
     /// >>> f.nbytes, f.slack, round(f.fpr, 4)
-    /// (4096, 500, 0.0079)
+    /// (4096, 500, 0.0077)
     #[classmethod]
     #[pyo3(signature = (window, k, bpt, blocks, slice_timers=None, *, pages=None, lines=Whole::new(1), equal_timers=Whole::new(1), part_keys=None, part_timers=None, capacity=None, lateness=None, seed=Whole::new(0)),
         text_signature = "($cls, window, k, bpt, blocks, slice_timers=None, *, pages=None, lines=1, equal_timers=1, part_keys=None, part_timers=None, capacity=None, lateness=None, seed=0)")]

@@ -1,5 +1,5 @@
-//! The timing Bloom filter in the line layout: a key's timers in one cache line, or in two of one page, where slices cost
-//! it a line for each.
+//! The timing Bloom filter in the line layout: a key's timers in one cache line, or in two of one page, where slices
+//! cost it a line for each.
 //!
 //! Where this differs from slices: timers of a key share a line, and so the number of keys in it; the rate is that of
 //! [`sizing::timing::line`](crate::sizing::timing::line), not a power of the fill. Equal timers and sizes that grow are

@@ -1,7 +1,8 @@
-//! Timers in lines: those of a key lie in consecutive words of one cache line, one in each, or of two lines of one page.
+//! Timers in lines: those of a key lie in consecutive words of one cache line, one in each, or of two lines of one
+//! page.
 //!
-//! Which line is found as in the other families' [`line`] layout. What a key takes there is made from 32 bits of its hash:
-//! the first of its words, and one place in each. Two keys of a line have the same with chance 2^-32.
+//! Which line is found as in the other families' [`line`] layout. What a key takes there is made from 32 bits of its
+//! hash: the first of its words, and one place in each. Two keys of a line have the same with chance 2^-32.
 //!
 //! Pages are nothing that ages here: all timers do at once, as in slices.
 

@@ -91,9 +91,9 @@ impl Timers {
         words.fetch(self.lanes.at(timer).0);
     }
 
-    /// Empties the expired timers of these words, just before a generation opens. All that counts was set in the `blocks`
-    /// generations before it; a timer with its timestamp is as old as timestamps are many, since nothing has been set in
-    /// it yet. [`sweeps`] proves that no timer is ever older.
+    /// Empties the expired timers of these words, just before a generation opens. All that counts was set in the
+    /// `blocks` generations before it; a timer with its timestamp is as old as timestamps are many, since nothing has
+    /// been set in it yet. [`sweeps`] proves that no timer is ever older.
     pub(crate) fn sweep(&self, words: &mut [u64], generation: i64) {
         let newest = self.timestamp(generation);
         let (first, last) = (self.before(newest, self.blocks.into()), self.before(newest, 1));

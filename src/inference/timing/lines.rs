@@ -1,14 +1,14 @@
-//! What timers tell that share a line: see [`Lines`](crate::filter) of the timing filter.
+//! What timers tell that share a line: those of the [timing filter in lines](crate::filter::TimingInLines).
 //!
-//! As for timers of slices, an insertion of the key in block a explains that c of its timers show a. Else other keys have
-//! touched all of them in that block, and none since. In a line they are touched together: by one key that has several
-//! of them, or by many that fell into the same line. So chances are counted for the c timers at once, over lines: the mean
-//! of the product of the shares of c words, in a line whose timers show a block or do not show any younger one. Loads of a
-//! line in different blocks are independent, so that the other timers of the key, which have been overwritten since,
-//! tell nothing of block a.
+//! As for timers of slices, an insertion of the key in block a explains that c of its timers show a. Else other keys
+//! have touched all of them in that block, and none since. In a line they are touched together: by one key that has
+//! several of them, or by many that fell into the same line. So chances are counted for the c timers at once, over
+//! lines: the mean of the product of the shares of c words, in a line whose timers show a block or do not show any
+//! younger one. Loads of a line in different blocks are independent, so that the other timers of the key, which have
+//! been overwritten since, tell nothing of block a.
 //!
-//! What is left: two lines of a page are taken as independent, and a key that comes again in every block as another each
-//! time.
+//! What is left: two lines of a page are taken as independent, and a key that comes again in every block as another
+//! each time.
 
 use super::{ABSENT, RANGES, of_block_at, of_none};
 use crate::clock::Clock;
@@ -38,7 +38,8 @@ pub struct OfLine {
     /// Blocks of a range of ages.
     width: u64,
     lines: f64,
-    /// For each range of ages and each number of timers: the sum over lines of the chances that all show one block of it.
+    /// For each range of ages and each number of timers: the sum over lines of the chances that all show one block of
+    /// it.
     touched: Vec<ByCount>,
     /// How much the sum of the chances that none shows a younger block than all of the range is less than for the range
     /// before.
@@ -143,7 +144,7 @@ impl Likelihood for InLines {
             return of_none(&self.clock, self.blocks, spans);
         }
         let age = (evidence >> 32) as u64;
-        let count = |line: usize| (evidence >> (line as u32 * COUNT)) as usize & (1 << COUNT) - 1;
+        let count = |line: usize| (evidence >> (line as u32 * COUNT)) as usize & ((1 << COUNT) - 1);
         let lines = self.lines.iter().enumerate();
         let explains: f64 = lines.map(|(number, line)| self.explains(line, age, count(number))).product();
         of_block_at(&self.clock, age, explains.min(f64::MAX), (1.0, 0.0), hazard, spans);

@@ -1,9 +1,9 @@
 //! The shape of a timing Bloom filter whose timers of one key lie in one cache line, or in two of one page.
 //!
 //! A line is 8 words of as many timers as fit. A key takes one timer in each of k consecutive words, counted round the
-//! line from one that its hash chooses, so that the words are equally full whatever k is. A line is found by hash, and so
-//! lines differ in how many keys they hold: that is what the layout costs. At 30 bits per key a line has 25 live keys, give
-//! or take 5.
+//! line from one that its hash chooses, so that the words are equally full whatever k is. A line is found by hash, and
+//! so lines differ in how many keys they hold: that is what the layout costs. At 30 bits per key a line has 25 live
+//! keys, give or take 5.
 
 mod choose;
 
@@ -102,18 +102,18 @@ impl Shape {
 
 /// What a fresh key finds in one line.
 struct Line {
-    /// For each set of its timers, taken together by how often they are missed: the sign and number of such sets, and the
-    /// chance that a key of the line touches one timer of the set at least.
+    /// For each set of its timers, taken together by how often they are missed: the sign and number of such sets, and
+    /// the chance that a key of the line touches one timer of the set at least.
     terms: Vec<(f64, f64)>,
 }
 
 impl Line {
     /// Of k timers of a key in a line of timers of so many bits.
     ///
-    /// By inclusion and exclusion over the 2^k sets of its timers, all are live with the sum of (-1)^|J| P(none of J is).
-    /// A key of the line whose timers begin in word s misses J with (1 - 1/t)^c, where t are the timers of a word, and c
-    /// the words of J that it takes too. All that counts of a set is how many of the 8 words s have which c: that makes at
-    /// most 13 terms of 256.
+    /// By inclusion and exclusion over the 2^k sets of its timers, all are live with the sum of (-1)^|J| P(none of J
+    /// is). A key of the line whose timers begin in word s misses J with (1 - 1/t)^c, where t are the timers of a
+    /// word, and c the words of J that it takes too. All that counts of a set is how many of the 8 words s have which
+    /// c: that makes at most 13 terms of 256.
     fn new(k: u32, bpt: u32) -> Self {
         let run = |start: u32| (0..k).fold(0u32, |words, i| words | 1 << ((start + i) % WORDS));
         let mut sets = BTreeMap::new();
@@ -174,8 +174,8 @@ mod tests {
         assert_eq!((odd.k_of(0), odd.k_of(1)), (4, 3));
     }
 
-    /// Chance that all k timers of a fresh key, which begin in word 0, are live after so many keys of its line: which of
-    /// them are, key by key, over all starts and places.
+    /// Chance that all k timers of a fresh key, which begin in word 0, are live after so many keys of its line: which
+    /// of them are, key by key, over all starts and places.
     fn by_enumeration(k: u32, per_word: f64, keys: u32) -> Vec<f64> {
         let mut states = vec![0.0; 1 << k];
         states[0] = 1.0;

@@ -353,7 +353,8 @@ class SlicedFilter:
         Raises
         ------
         ValueError
-            If there are not so many sites.
+            If there are not so many sites. If the filter that is cut has equal timers, or timers in lines, which fail
+            together: there is no formula.
 
         Examples
         --------

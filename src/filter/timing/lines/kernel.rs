@@ -7,15 +7,18 @@ use super::{Lines, Phase, Timers};
 use crate::bits::{Address, odd_constants};
 use crate::line::{AHEAD, LINE, Pages, Spot, Work};
 
-/// What the 32 bits of a key are multiplied with: to choose the place in each word, and the first of its words.
-static CHOICES: [u32; LINE + 1] = {
-    let (constants, mut high, mut i) = (odd_constants::<{ LINE + 1 }>(24), [0; LINE + 1], 0);
-    while i < LINE + 1 {
+/// What the 32 bits of a key are multiplied with, to choose its place in each word: apart from the constants that choose
+/// a line and, in other layouts, bits.
+static PLACES: [u32; LINE] = {
+    let (constants, mut high, mut i) = (odd_constants::<LINE>(24), [0; LINE], 0);
+    while i < LINE {
         high[i] = (constants[i] >> 32) as u32 | 1;
         i += 1;
     }
     high
 };
+/// The same, to choose the first of its words.
+const FIRST: u32 = (odd_constants::<1>(24 + LINE as u64)[0] >> 32) as u32 | 1;
 
 /// The timers of a key in one line.
 #[derive(Clone, Copy)]
@@ -29,14 +32,14 @@ pub(super) struct Taken {
 impl Taken {
     #[inline(always)]
     pub fn new(timers: &Timers, seed: u32, k: u32) -> Self {
-        let start = u64::from(seed.wrapping_mul(CHOICES[LINE]) >> 29);
+        let first = u64::from(seed.wrapping_mul(FIRST) >> 29);
         let (per_word, bits) = (timers.per_word(), timers.lanes.bits());
         let mut taken = Self { shifts: [0; LINE], words: [0; LINE] };
-        for word in 0..LINE {
-            let choice = u64::from(seed) * u64::from(CHOICES[word]) & 0xffff_ffff;
+        for (word, place) in PLACES.into_iter().enumerate() {
+            let choice = u64::from(seed.wrapping_mul(place));
             taken.shifts[word] = ((choice * per_word) >> 32) * bits;
             // As arithmetic: all ones where the word is fewer than k after the first.
-            let after = (word as u64).wrapping_sub(start) & (LINE as u64 - 1);
+            let after = (word as u64).wrapping_sub(first) & (LINE as u64 - 1);
             taken.words[word] = ((after.wrapping_sub(u64::from(k)) as i64) >> 63) as u64;
         }
         taken
@@ -62,9 +65,8 @@ impl Taken {
     #[inline(always)]
     fn set(&self, timers: &Timers, newest: u64, line: &mut [u64; LINE]) {
         let most = timers.lanes.most();
-        for word in 0..LINE {
-            let (timer, taken) = (self.shifts[word], self.words[word]);
-            line[word] = line[word] & !(most << timer & taken) | newest << timer & taken;
+        for (word, (shift, taken)) in line.iter_mut().zip(self.shifts.into_iter().zip(self.words)) {
+            *word = (*word & !((most << shift) & taken)) | ((newest << shift) & taken);
         }
     }
 }
@@ -73,8 +75,8 @@ impl<const LINES: usize> Lines<LINES> {
     #[inline(always)]
     fn taken(&self, spot: &Spot<LINES>) -> [Taken; LINES] {
         let mut taken = [Taken { shifts: [0; LINE], words: [0; LINE] }; LINES];
-        for t in 0..LINES {
-            taken[t] = Taken::new(&self.timers, spot.seeds[t], self.k[t]);
+        for (taken, (seed, k)) in taken.iter_mut().zip(spot.seeds.into_iter().zip(self.k)) {
+            *taken = Taken::new(&self.timers, seed, k);
         }
         taken
     }

@@ -6,8 +6,8 @@ use crate::clock::Clock;
 use crate::inference::timing::{InLines, OfLine};
 use crate::line::Pages;
 
-/// Lines of each range that are looked at for inference. Timers of a key that were set in one block are explained by other
-/// keys to some 4 %, since the loads of lines deviate; it takes some 3 ms.
+/// Lines of each range that are looked at for inference. Timers of a key that were set in one block are explained by
+/// other keys to some 4 %, since the loads of lines deviate; it takes some 3 ms.
 const SAMPLE: usize = 2048;
 
 impl<const LINES: usize> Lines<LINES> {

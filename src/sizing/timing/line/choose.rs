@@ -9,16 +9,16 @@ use crate::sizing::line::MAX_PAGES;
 
 /// The shape for a window and a budget.
 ///
-/// Considered are the timers that [those in slices](super::super::choose) have, by 1 to 8 of a key in one line and 2 to 16
-/// in two. The second line costs a line of memory per call and saves bits, which at small rates are many: 4 % at 1 % and
-/// 11 % at 0.1 %.
+/// Considered are the timers that [those in slices](super::super::choose) have, by 1 to 8 of a key in one line and 2
+/// to 16 in two. The second line costs a line of memory per call and saves bits, which at small rates are many: 4 % at
+/// 1 % and 11 % at 0.1 %.
 /// - [`Budget::Rate`]: each gets the fewest pages that hold the rate. The smallest of one line per key is taken where
 ///   it is at most 4/3 as large as that of two, as in [`sizing::line`](crate::sizing::line::choose).
-/// - [`Budget::Bytes`]: each gets as many pages as fit. That of the least rate of one line per key is taken where it is at
-///   most four times that of two.
+/// - [`Budget::Bytes`]: each gets as many pages as fit. That of the least rate of one line per key is taken where it
+///   is at most four times that of two.
 ///
-/// For a window of a million keys at 1 % and 0.1 % that gives one line, k = 6 at 30.8 and k = 8 at 50.7 bits per key. A slack
-/// of 7 % takes 63.0 and 116.4. It takes some 10 ms.
+/// For a window of a million keys at 1 % and 0.1 % that gives one line, k = 6 at 30.8 and k = 8 at 50.7 bits per key.
+/// A slack of 7 % takes 63.0 and 116.4. It takes some 10 ms.
 pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<Shape, Error> {
     let window = window.check()?;
     budget.check()?;
