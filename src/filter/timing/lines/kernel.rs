@@ -36,7 +36,8 @@ impl Taken {
         let (per_word, bits) = (timers.per_word(), timers.lanes.bits());
         let mut taken = Self { shifts: [0; LINE], words: [0; LINE] };
         for (word, place) in PLACES.into_iter().enumerate() {
-            let choice = u64::from(seed.wrapping_mul(place));
+            // In 64 bits: vectors have the product of their lower halves in one step, that of 32 bits in two.
+            let choice = (u64::from(seed) * u64::from(place)) & u64::from(u32::MAX);
             taken.shifts[word] = ((choice * per_word) >> 32) * bits;
             // As arithmetic: all ones where the word is fewer than k after the first.
             let after = (word as u64).wrapping_sub(first) & (LINE as u64 - 1);
