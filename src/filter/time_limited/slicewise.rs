@@ -208,19 +208,17 @@ impl Search {
             let mut counts = [0; CHUNK];
             matching[..self.len].copy_from_slice(&self.keys[..self.len]);
             let len = slices[age].keep(far, words, hashes, &mut matching[..self.len], &mut counts);
-            let newer = slices[(age + 1).saturating_sub(k).max(1)..age.max(1)].iter().rev();
-            let older = slices[age + 1..].iter().take(k - 1);
-            let mut go = |slices: &mut dyn Iterator<Item = &Slice>| {
+            let mut older = slices[age + 1..].iter().take(k - 1);
+            let mut newer = slices[(age + 1).saturating_sub(k)..age].iter().rev();
+            for neighbours in [&mut older as &mut dyn Iterator<Item = &Slice>, &mut newer] {
                 onward[..len].copy_from_slice(&matching[..len]);
-                let mut len = len;
-                while len > 0
-                    && let Some(slice) = slices.next()
+                let mut left = len;
+                while left > 0
+                    && let Some(slice) = neighbours.next()
                 {
-                    len = slice.keep(far, words, hashes, &mut onward[..len], &mut counts);
+                    left = slice.keep(far, words, hashes, &mut onward[..left], &mut counts);
                 }
-            };
-            go(&mut { older });
-            go(&mut { newer });
+            }
             self.note(&counts, age, k);
         }
         self.leads
@@ -233,13 +231,8 @@ impl Search {
             let key = self.keys[i];
             let (count, lead) = (counts[usize::from(key)], &mut self.leads[usize::from(key)]);
             let found = usize::from(count) >= k;
-            *lead = if found {
-                k as u8
-            } else if age == 0 {
-                count
-            } else {
-                *lead
-            };
+            // The slice of age 0 comes first, with nothing newer, so that what is counted there is the lead.
+            *lead = if found || age == 0 { count.min(k as u8) } else { *lead };
             self.keys[left] = key;
             left += usize::from(!found);
         }
