@@ -68,7 +68,7 @@ impl Slice {
     }
 
     #[inline(always)]
-    fn bit(&self, slice: usize, hash: u64) -> u64 {
+    pub(crate) fn bit(&self, slice: usize, hash: u64) -> u64 {
         place(slice, hash, self.bits)
     }
 }

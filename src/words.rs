@@ -87,6 +87,19 @@ impl Words {
         &words[..self.len]
     }
 
+    /// So many words, to write, in the memory there is, each as it was: unless somebody else holds it, or it has no room
+    /// for them, or more than an eighth too much.
+    pub fn resized(&mut self, len: usize) -> Option<&mut [u64]> {
+        let all: &mut [u64] = match Arc::get_mut(&mut self.region)? {
+            Region::Small(lines) => bytemuck::cast_slice_mut(lines),
+            Region::Mapped(map) => bytemuck::cast_slice_mut(map),
+            Region::Lent { .. } => return None,
+        };
+        let fits = (all.len() - all.len() / 8..=all.len()).contains(&len);
+        self.len = if fits { len } else { self.len };
+        fits.then(|| &mut all[..len])
+    }
+
     /// The words, to write: copied first when anybody else holds them.
     pub fn to_mut(&mut self) -> Result<&mut [u64], Error> {
         // Nobody can share them meanwhile, who would have to do it through this one. (`get_mut` takes twice 5 ns to ask.)
@@ -145,6 +158,26 @@ mod tests {
         assert_eq!(Words::lent(lender(), 3, 2).unwrap().as_ref(), &bytes[3..19]);
         assert!(matches!(Words::lent(lender(), 16, 2), Err(Error::Format(_))));
         assert!(matches!(Words::lent(lender(), 8, usize::MAX), Err(Error::Format(_))));
+    }
+
+    #[test]
+    fn words_of_nearly_the_same_number_stay_where_they_are() {
+        for len in [80, MAP_FROM / 8 + 512] {
+            let mut words = Words::zeroed(len).unwrap();
+            words.to_mut().unwrap().fill(7);
+            let place = words.as_slice().as_ptr();
+            assert!(words.resized(len - len / 8 - 1).is_none() && words.resized(len + 512).is_none());
+            assert_eq!(words.as_slice(), vec![7; len]);
+            words.resized(len - len / 8).unwrap()[0] = 5;
+            assert_eq!((words.as_slice().len(), words.as_slice()[0]), (len - len / 8, 5));
+            let copy = words.clone();
+            assert!(words.resized(len).is_none(), "somebody else holds them");
+            drop(copy);
+            assert_eq!(words.resized(len).unwrap().len(), len);
+            assert_eq!(words.as_slice().as_ptr(), place);
+        }
+        let lender = Words::zeroed(80).unwrap();
+        assert!(Words::lent(Box::new(lender), 0, 80).unwrap().resized(80).is_none());
     }
 
     #[test]

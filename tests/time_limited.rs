@@ -67,6 +67,51 @@ fn no_key_is_missing_after_gaps_at_equal_times_or_when_times_step_back() {
     }
 }
 
+/// Keys at a rate that rises, falls and pauses, two in three of them repeats of keys up to 5000 back.
+fn with_repeats(keys: u64) -> (Vec<u64>, Vec<i64>) {
+    let mut at = START;
+    let moments = (0..keys).map(|n| {
+        at += [SPAN / 20_000, SPAN / 2_000_000, SPAN / 4][if n % 9973 == 0 { 2 } else { (n / 20_000 % 2) as usize }];
+        at
+    });
+    let hashes = (0..keys).map(|n| key(0, if n % 3 == 0 { n } else { n.saturating_sub(below(n, 5000)) }));
+    (hashes.collect(), moments.collect())
+}
+
+/// Cells and answers, whatever the size of batches: those that go slice by slice, and those whose slices fill a cache.
+#[test]
+fn a_batch_is_its_keys_one_by_one() {
+    let (hashes, moments) = with_repeats(100_000);
+    for (shape, first_bits) in SHAPES.map(|shape| (shape, 512)).into_iter().chain([(Shape { k: 10, l: 20 }, 1 << 20)]) {
+        for refresh in [true, false] {
+            let answers = |batch: usize| {
+                let (mut filter, mut seen, mut kept) =
+                    (made(shape, first_bits, 0), vec![false; hashes.len()], Vec::new());
+                for start in (0..hashes.len()).step_by(batch) {
+                    let keys = start..hashes.len().min(start + batch);
+                    let at = Moments::Each(&moments[keys.clone()]);
+                    let engine = filter.engine_mut();
+                    engine.duplicated(&hashes[keys.clone()], at, refresh, &mut seen[keys]).unwrap();
+                }
+                for size in [1, 13, 5000] {
+                    for asked in hashes[90_000..].chunks(size) {
+                        let mut present = vec![false; asked.len()];
+                        filter.engine().query(asked, Moments::At(moments[99_999]), &mut present).unwrap();
+                        kept.extend(present);
+                    }
+                }
+                let (once, more) = kept.split_at(10_000);
+                assert!([once, once].concat() == more, "{shape:?}: queries differ by the size of their batch");
+                (seen, once.to_vec(), filter.engine().words().as_slice().to_vec())
+            };
+            let one_by_one = answers(1);
+            let repeats = one_by_one.0.iter().filter(|&&seen| seen).count();
+            assert!((20_000..99_000).contains(&repeats), "{repeats}");
+            assert!([13, 5000].map(answers).iter().all(|batches| *batches == one_by_one), "{shape:?} {refresh}");
+        }
+    }
+}
+
 #[test]
 fn the_check_of_the_promise_fails_when_more_than_the_span_is_promised() {
     for shape in [Shape { k: 3, l: 5 }, Shape { k: 5, l: 10 }] {

@@ -117,6 +117,7 @@ def others(window: int, fpr: float, length: int) -> dict[str, Make]:
         "counting": lambda: Ours(lately.CountingBloomFilter(window, fpr)),
         "fingerprint buffer": lambda: Ours(lately.FingerprintBuffer(window, fpr), share=10_000),
         "stable, no promise": lambda: Ours(lately.StableBloomFilter(window, fpr), promise=False),
+        "generalized, no promise": lambda: Ours(lately.GeneralizedBloomFilter(window, fpr), promise=False),
         "Bloom, no window": lambda: Bloom(lately.BloomFilter(window, fpr)),
     }
 

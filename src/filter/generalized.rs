@@ -11,6 +11,8 @@
 //!
 //! Nothing happens when a generation begins; it is as long as can be, so that batches are few long runs.
 
+use std::ops::Range;
+
 use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
@@ -27,6 +29,9 @@ use crate::words::Words;
 
 /// Full generations that the clock counts for a window: any number would do.
 const KEPT: u32 = 1;
+
+/// Keys whose bits are on their way.
+const AHEAD: usize = 16;
 
 /// Bits that keys set and reset.
 #[derive(Clone, Copy)]
@@ -45,6 +50,32 @@ impl Bits {
         (0..self.0.k1 as usize).map(move |i| place(self.0.k0 as usize + i, hash, self.0.bits))
     }
 
+    /// Calls `act` on the keys of a run, in order, with their numbers and the bits they reset and set, in this order,
+    /// with the bits of the keys to come on their way. Where they are is worked out once, for test and insertion too.
+    #[inline(always)]
+    fn in_flight(self, words: Address, hashes: &[u64], run: Range<usize>, mut act: impl FnMut(usize, &[u64], &[u64])) {
+        let (k0, each, ahead) = (self.0.k0 as usize, (self.0.k0 + self.0.k1) as usize, AHEAD.min(run.len()));
+        let locate = |hash: u64, bits: &mut [u64]| {
+            for (i, bit) in bits.iter_mut().enumerate() {
+                *bit = place(i, hash, self.0.bits);
+                words.fetch((*bit / 64) as usize);
+            }
+        };
+        let mut coming = vec![0; ahead * each];
+        for (bits, &hash) in coming.chunks_exact_mut(each).zip(&hashes[run.clone()]) {
+            locate(hash, bits);
+        }
+        let (mut next, hashes) = (0, &hashes[..run.end]);
+        for i in run {
+            let bits = &mut coming[next..next + each];
+            act(i, &bits[..k0], &bits[k0..]);
+            if let Some(&hash) = hashes.get(i + ahead) {
+                locate(hash, bits);
+            }
+            next = if next + each == ahead * each { 0 } else { next + each };
+        }
+    }
+
     fn matches(self, words: &[u64], hash: u64) -> Evidence {
         let mut evidence = Evidence { zeros: 0, zeros_matching: 0, ones: 0, ones_matching: 0 };
         for (i, bit) in self.zeros(hash).enumerate() {
@@ -61,6 +92,20 @@ impl Bits {
         }
         evidence
     }
+}
+
+/// Whether the first bits are zero and the others one. A one that the key itself resets is a zero.
+#[inline(always)]
+fn contains(words: &[u64], zeros: &[u64], ones: &[u64]) -> bool {
+    let all_zero = zeros.iter().fold(true, |all, &bit| all & !is_one(words, bit));
+    let all_one = ones.iter().fold(true, |all, &bit| all & is_one(words, bit));
+    all_zero && (all_one || ones.iter().all(|bit| is_one(words, *bit) || zeros.contains(bit)))
+}
+
+#[inline(always)]
+fn insert(words: &mut [u64], zeros: &[u64], ones: &[u64]) {
+    ones.iter().for_each(|bit| words[(bit / 64) as usize] |= 1 << (bit % 64));
+    zeros.iter().for_each(|bit| words[(bit / 64) as usize] &= !(1 << (bit % 64)));
 }
 
 #[inline(always)]
@@ -88,17 +133,43 @@ impl Layout for Bits {
         self.zeros(hash).chain(self.ones(hash)).for_each(|bit| words.fetch((bit / 64) as usize));
     }
 
-    #[inline(always)]
-    fn insert(&self, words: &mut [u64], _phase: (), hash: u64) {
-        self.ones(hash).for_each(|bit| words[(bit / 64) as usize] |= 1 << (bit % 64));
-        self.zeros(hash).for_each(|bit| words[(bit / 64) as usize] &= !(1 << (bit % 64)));
+    fn insert(&self, words: &mut [u64], phase: (), hash: u64) {
+        self.insert_run(words, phase, &[hash], 0..1);
     }
 
-    /// A one that the key itself resets is a zero.
-    #[inline(always)]
-    fn contains(&self, words: &[u64], _phase: (), hash: u64) -> bool {
-        self.zeros(hash).all(|bit| !is_one(words, bit))
-            && self.ones(hash).all(|bit| is_one(words, bit) || self.zeros(hash).any(|zero| zero == bit))
+    fn contains(&self, words: &[u64], phase: (), hash: u64) -> bool {
+        let mut present = [false];
+        self.query_run(words, phase, &[hash], 0..1, &mut present);
+        present[0]
+    }
+
+    fn insert_run(&self, words: &mut [u64], _phase: (), hashes: &[u64], run: Range<usize>) {
+        self.in_flight(Address::of(words), hashes, run, |_, zeros, ones| insert(words, zeros, ones));
+    }
+
+    fn query_run(&self, words: &[u64], _phase: (), hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
+        let act = |i: usize, zeros: &[u64], ones: &[u64]| present[i] = contains(words, zeros, ones);
+        self.in_flight(Address::of(words), hashes, run, act);
+    }
+
+    fn duplicated_run(
+        &self,
+        words: &mut [u64],
+        _phase: (),
+        hashes: &[u64],
+        run: Range<usize>,
+        refresh: bool,
+        seen: &mut [bool],
+    ) -> u64 {
+        let mut inserted = 0;
+        self.in_flight(Address::of(words), hashes, run, |i, zeros, ones| {
+            seen[i] = contains(words, zeros, ones);
+            if refresh || !seen[i] {
+                insert(words, zeros, ones);
+                inserted += 1;
+            }
+        });
+        inserted
     }
 
     /// Bits fade with the insertions, not with the generation.

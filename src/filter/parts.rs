@@ -19,24 +19,43 @@ pub trait Part {
     fn write(&self, row: &mut [u64]);
 }
 
-/// Moves these parts to memory of their own, which is returned: those that have cells in `present` take them along, new
-/// ones begin with zeros. It costs twice the bytes for that moment; on an error the parts are still where they were.
-pub fn lay_out<P: Part>(present: &Words, head: &[u64], parts: &mut [P]) -> Result<Words, Error> {
-    let mut start = head.len() + P::ROW * parts.len();
-    let len = parts.iter().map(P::len).fold(start, usize::saturating_add);
-    let mut words = Words::zeroed(len)?;
-    let (present, new) = (present.as_slice(), words.to_mut()?);
-    new[..head.len()].copy_from_slice(head);
-    for (i, part) in parts.iter_mut().enumerate() {
-        let (old, len) = (*part.start(), part.len());
-        if old > 0 {
-            new[start..start + len].copy_from_slice(&present[old..old + len]);
-        }
-        *part.start() = start;
-        part.write(row::<P>(new, head.len(), i));
-        start += len;
+/// Makes these the parts in `words`: those that have cells there take them along, new ones begin with zeros. They stay in
+/// the memory they have where it is nearly of the right size and no part moves towards its begin, as where new ones come
+/// first; else they move to memory of their own, and for that moment it is twice. On an error all is as it was.
+pub fn lay_out<P: Part>(words: &mut Words, head: &[u64], parts: &mut [P]) -> Result<(), Error> {
+    let mut len = head.len() + P::ROW * parts.len();
+    let mut starts = Vec::with_capacity(parts.len());
+    for part in parts.iter() {
+        starts.push(len);
+        len = len.saturating_add(part.len());
     }
-    Ok(words)
+    let upwards = parts.iter_mut().zip(&starts).all(|(part, &start)| *part.start() <= start);
+    if upwards && let Some(all) = words.resized(len) {
+        // From the last one on, so that none is written to where another still lies.
+        for (part, &start) in parts.iter_mut().zip(&starts).rev() {
+            match (*part.start(), part.len()) {
+                (0, len) => all[start..start + len].fill(0),
+                (old, len) => all.copy_within(old..old + len, start),
+            }
+        }
+    } else {
+        let mut new = Words::zeroed(len)?;
+        let (present, all) = (words.as_slice(), new.to_mut()?);
+        for (part, &start) in parts.iter_mut().zip(&starts) {
+            let (old, len) = (*part.start(), part.len());
+            if old > 0 {
+                all[start..start + len].copy_from_slice(&present[old..old + len]);
+            }
+        }
+        *words = new;
+    }
+    let all = words.to_mut()?;
+    all[..head.len()].copy_from_slice(head);
+    for (i, (part, &start)) in parts.iter_mut().zip(&starts).enumerate() {
+        *part.start() = start;
+        part.write(row::<P>(all, head.len(), i));
+    }
+    Ok(())
 }
 
 /// The parts in `words`, each as `read` has it from its number and its row, if the table and the cells are all there is.

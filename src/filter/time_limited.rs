@@ -17,17 +17,18 @@
 //!   expired keys in them.
 //! - Lateness lengthens the span: a late key is taken as of the latest moment seen.
 //!
-//! A shift moves the live slices into new memory, so for that moment the filter takes up to twice its bytes. At a steady
-//! rate the filter is copied once per generation: at 1 %, where l = 20, that is 54 bytes per insertion. A shift that
-//! cannot have its memory is an error that leaves the filter as it was before the key; the keys before it are inserted.
+//! A shift moves the live slices: within the memory they have, or, where the rate has changed or somebody else holds that
+//! memory, into new memory, so that for that moment the filter takes up to twice its bytes. At a steady rate the filter is
+//! moved once per generation: at 1 %, where l = 20, that is 54 bytes per insertion. A shift that cannot have its memory is
+//! an error that leaves the filter as it was before the key; the keys before it are inserted.
 
 mod slices;
+mod slicewise;
 
 use super::saved::{as_damage, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
-use crate::batch::{Engine, in_flight};
-use crate::bits::Address;
+use crate::batch::Engine;
 use crate::cells::{Cells, share_of_ones};
 use crate::clock::{Clock, Moments, Window};
 use crate::inference::ring::{Ring, not_ruled_out};
@@ -51,13 +52,7 @@ impl Engine for Slices {
                 run = self.run(at, i, hashes.len(), 0);
             }
             let (newest, words) = (&self.table[..self.shape.k as usize], self.words.to_mut()?);
-            let address = Address::of(words);
-            in_flight(
-                hashes,
-                i..i + run,
-                |hash| Self::fetch(newest, address, hash),
-                |_, hash| Self::set(newest, words, hash),
-            );
+            slicewise::set(newest, words, &hashes[i..i + run]);
             self.clock.reach(at.latest(i..i + run));
             self.count(run as u64, self.now(i64::MIN))?;
             i += run;
@@ -68,7 +63,6 @@ impl Engine for Slices {
     fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
         self.clock.check(at, false)?;
         let words = self.words.as_slice();
-        let address = Address::of(words);
         let mut i = 0;
         while i < hashes.len() {
             let now = self.now(at.moment(i));
@@ -76,14 +70,9 @@ impl Engine for Slices {
             let start = if Some(now) == self.clock.latest() { i64::MIN } else { now };
             let alike = |_| start..self.last_moment(live).saturating_add(1);
             let run = at.run(i, hashes.len(), alike).map_or(hashes.len() - i, |(_, run)| run);
-            let live = &self.table[..live];
-            in_flight(
-                hashes,
-                i..i + run,
-                |hash| Self::fetch(live, address, hash),
-                |j, hash| present[j] = Self::contains(live, self.k(), words, hash),
-            );
-            i += run;
+            let run = i..i + run;
+            slicewise::query(&self.table[..live], self.k(), words, &hashes[run.clone()], &mut present[run.clone()]);
+            i = run.end;
         }
         Ok(())
     }
@@ -95,41 +84,31 @@ impl Engine for Slices {
         while i < hashes.len() {
             let now = self.now(at.moment(i));
             let live = self.live(now);
-            let run = self.run(at, i, hashes.len(), live);
+            let run = if live < k { 0 } else { self.run(at, i, hashes.len(), live) };
             if run == 0 {
                 // Looked up while the old generation is still open; only an insertion opens the next.
-                seen[i] = Self::contains(&self.table[..live], k, self.words.as_slice(), hashes[i]);
+                seen[i] = slicewise::contains(&self.table[..live], k, self.words.as_slice(), hashes[i]);
                 if refresh || !seen[i] {
                     self.shift(now)?;
                     self.clock.reach(now);
-                    Self::set(&self.table[..k], self.words.to_mut()?, hashes[i]);
+                    slicewise::set_one(&self.table[..k], self.words.to_mut()?, hashes[i]);
                     self.count(1, now)?;
                 }
                 self.clock.reach(now);
                 i += 1;
                 continue;
             }
-            let (live, newest, words) = (&self.table[..live], &self.table[..k], self.words.to_mut()?);
-            let address = Address::of(words);
-            let (mut inserted, mut last) = (0, i);
-            in_flight(
-                hashes,
-                i..i + run,
-                |hash| Self::fetch(live, address, hash),
-                |j, hash| {
-                    seen[j] = Self::contains(live, k, words, hash);
-                    if refresh || !seen[j] {
-                        Self::set(newest, words, hash);
-                        (inserted, last) = (inserted + 1, j);
-                    }
-                },
-            );
-            if inserted > 0 {
-                self.clock.reach(at.latest(i..last + 1));
+            let run = i..i + run;
+            let (live, words, seen) = (&self.table[..live], self.words.to_mut()?, &mut seen[run.clone()]);
+            slicewise::duplicated(live, k, words, &hashes[run.clone()], refresh, seen);
+            let new = |seen: &bool| refresh || !seen;
+            if let Some(last) = seen.iter().rposition(new) {
+                let inserted = seen.iter().copied().filter(|seen| new(seen)).count() as u64;
+                self.clock.reach(at.latest(i..i + last + 1));
                 self.count(inserted, self.now(i64::MIN))?;
             }
-            self.clock.reach(at.latest(i..i + run));
-            i += run;
+            self.clock.reach(at.latest(run.clone()));
+            i = run.end;
         }
         Ok(())
     }
@@ -162,17 +141,8 @@ impl Engine for Slices {
 
     fn evidence(&self, hashes: &[u64], evidence: &mut [u128]) {
         let (slices, words, k) = (self.telling(), self.words.as_slice(), self.shape.k);
-        let address = Address::of(words);
-        let set = |slice: &Slice, hash| slice.bits.all_set(words, slice.start, slice.function, hash);
-        in_flight(
-            hashes,
-            0..hashes.len(),
-            |hash| Self::fetch(slices, address, hash),
-            |i, hash| {
-                let matches = slices.iter().rev().fold(0, |matches, slice| matches << 1 | u128::from(set(slice, hash)));
-                evidence[i] = not_ruled_out(matches, k, slices.len() as u32);
-            },
-        );
+        slicewise::matches(slices, words, hashes, evidence);
+        evidence.iter_mut().for_each(|matches| *matches = not_ruled_out(*matches, k, slices.len() as u32));
     }
 
     fn likelihood(&self, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {

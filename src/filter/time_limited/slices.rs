@@ -1,7 +1,6 @@
 //! The slices of the time-limited filter: where they lie, which of them are live, and the shift that begins another.
 
 use crate::Error;
-use crate::bits::Address;
 use crate::cells::{Cells, Slice as Bits};
 use crate::clock::{Clock, Moments, Window};
 use crate::filter::parts::{self, Part};
@@ -23,6 +22,18 @@ pub(super) struct Slice {
     pub(super) updated: i64,
     /// Its hash function: slices k apart share one, since no run contains both (paper 3, section 6; erratum TLBF-6).
     pub(super) function: usize,
+}
+
+impl Slice {
+    /// Its words.
+    pub(super) fn of<'a>(&self, words: &'a [u64]) -> &'a [u64] {
+        &words[self.start..][..self.len()]
+    }
+
+    /// Its words, to write.
+    pub(super) fn of_mut<'a>(&self, words: &'a mut [u64]) -> &'a mut [u64] {
+        &mut words[self.start..][..self.len()]
+    }
 }
 
 impl Part for Slice {
@@ -102,8 +113,8 @@ impl Slices {
     /// Makes these the slices, and opens a generation at `opened`. On an error nothing has changed.
     fn lay_out(&mut self, mut table: Vec<Slice>, opened: i64) -> Result<(), Error> {
         let head = [table.len() as u64, opened as u64, table[0].function as u64];
-        let words = parts::lay_out(&self.words, &head, &mut table)?;
-        (self.words, self.table, self.opened) = (words, table, opened);
+        parts::lay_out(&mut self.words, &head, &mut table)?;
+        (self.table, self.opened) = (table, opened);
         Ok(())
     }
 
@@ -199,43 +210,5 @@ impl Slices {
         }
         self.clock.count(inserted);
         Ok(())
-    }
-
-    /// Sets the key's bit in each of the k newest slices.
-    #[inline(always)]
-    pub(super) fn set(newest: &[Slice], words: &mut [u64], hash: u64) {
-        for slice in newest {
-            slice.bits.set(words, slice.start, slice.function, hash);
-        }
-    }
-
-    #[inline(always)]
-    pub(super) fn fetch(slices: &[Slice], words: Address, hash: u64) {
-        for slice in slices {
-            words.fetch(slice.start + slice.bits.word(slice.function, hash));
-        }
-    }
-
-    /// Algorithm 1: looks for k consecutive matches from the k-th last of the live slices on, whatever their number; at
-    /// a mismatch it goes k slices towards the newest, taking along the matches it has found below.
-    #[inline(always)]
-    pub(super) fn contains(live: &[Slice], k: usize, words: &[u64], hash: u64) -> bool {
-        let Some(mut i) = live.len().checked_sub(k) else {
-            return false;
-        };
-        let (mut before, mut matches) = (0, 0);
-        loop {
-            let slice = &live[i];
-            if slice.bits.all_set(words, slice.start, slice.function, hash) {
-                (i, matches) = (i + 1, matches + 1);
-                if before + matches == k {
-                    return true;
-                }
-            } else if i >= k {
-                (i, before, matches) = (i - k, matches, 0);
-            } else {
-                return false;
-            }
-        }
     }
 }

@@ -112,7 +112,7 @@ impl Growing {
 
     /// Makes these the parts, the newest of them with this load. On an error nothing has changed.
     fn lay_out(&mut self, mut parts: Vec<Part>, load: u64) -> Result<(), Error> {
-        self.words = parts::lay_out(&self.words, &[parts.len() as u64, load], &mut parts)?;
+        parts::lay_out(&mut self.words, &[parts.len() as u64, load], &mut parts)?;
         (self.parts, self.load) = (parts, load);
         Ok(())
     }
