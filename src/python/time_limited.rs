@@ -49,8 +49,9 @@ const FIRST_GUESS: i128 = 10_000;
 /// more chances for a run of matches: `fpr` is then exceeded, in proportion to their number, until sizes have followed,
 /// for about one window. `false_positive_rate` says what it is now, and `fill` has one value per live slice.
 ///
-/// `nbytes` is what is allocated now. It grows with the rate and comes back as old slices are dropped, which is done by
-/// insertions; while one makes room, there are for a moment two copies.
+/// `nbytes` is what the slices take now, of memory that may be up to a seventh more. It grows with the rate and comes back
+/// as old slices are dropped, which is done by insertions; when the memory has to change, there are for a moment two
+/// copies.
 ///
 /// Paper 3: A. Rodrigues, A. Shtul, C. Baquero, P. S. Almeida, Time-limited Bloom Filter, 2023.
 ///

@@ -63,8 +63,8 @@ use crate::sizing::timing::{Shape, choose, line};
 ///
 /// Notes
 /// -----
-/// With `grow` no key of the window is missed in a burst either, and memory comes back: `nbytes` is what is allocated
-/// now, and `parts` how many parts that is, F. Keys go to the newest part and queries ask all, so the chance of a false
+/// With `grow` no key of the window is missed in a burst either, and memory comes back: `nbytes` is what the parts
+/// take now, and `parts` how many that is, F. Keys go to the newest part and queries ask all, so the chance of a false
 /// positive is at most 1 - (1 - fpr)**F: `fpr` is that of one part, and `false_positive_rate` says what it is now. At the
 /// planned rate the total stays at `fpr`. In a burst of 100 times the rate, though, there are some 100 parts for a query
 /// to ask, until window and slack have passed after it; `TimeLimitedBloomFilter` holds its rate there. By cardinality
