@@ -90,7 +90,7 @@ class Cells:
         found = self._read(batch, places, generations)
         as_of = np.maximum(generations, self._newest(batch, found))
         live = found.last >= (as_of - self._like.kept)[:, None]
-        found.alive[self._doubted(places, found, as_of)] = False
+        found.alive[self._doubted(found, self._missed_at(places), as_of)] = False
         seen: NDArray[np.bool_] = (live | ~found.alive).all(axis=1) & (found.alive.sum(axis=1) >= self._least)
         if self._equal > 1:
             seen &= _alike(np.where(found.alive, found.last, NEVER)) >= self._equal
@@ -121,7 +121,8 @@ class Cells:
         newest = self._newest(batch, found)
         if batch.moments is None:
             generations = np.maximum(generations, newest)
-        unsure = ~found.alive | self._doubted(places, found, np.maximum(generations, newest))
+        missed = self._missed_at(places)
+        unsure = ~found.alive | self._doubted(found, missed, np.maximum(generations, newest))
         seen = settle(
             places.names,
             found.last,
@@ -132,7 +133,7 @@ class Cells:
             least=self._least,
             equal=self._equal,
             alive=found.alive,
-            missed=self._missed[places.sites] if self._missed.max() > NEVER else None,
+            missed=missed,
             known=found.known,
         )
         failed = self._write(batch, places, generations, seen, refresh=refresh, fence=fence)
@@ -149,14 +150,14 @@ class Cells:
         # A key is new if a cell is unset, unless a key before it in the batch may set that; a query sets nothing.
         own = _first_of_key(places.names) if batch.number else np.ones((keys, k), dtype=np.bool_)
         oldest = generations - self._like.kept
+        sure = self._missed[places.sites] < oldest[:, None]
         rounds, open = _rounds(places.sites), np.ones(keys, dtype=np.bool_)
         for number in range(k):
             now = (rounds == number) & open[:, None]
             if not now.any():
                 break
             self._ask(batch, places, np.flatnonzero(now), found, fence)
-            unset = now & own & found.alive & (found.last < oldest[:, None])
-            unset &= self._missed[places.sites] < oldest[:, None]
+            unset = now & own & found.alive & sure & (found.last < oldest[:, None])
             open &= ~unset.any(axis=1)
         return found
 
@@ -177,12 +178,18 @@ class Cells:
             found.known[index[answered] // k] = known[answered]
             found.newest.reshape(-1)[index[~answered]] = last[-1]
 
-    def _doubted(self, places: Places, found: _Found, as_of: NDArray[np.int64]) -> NDArray[np.bool_] | np.bool_:
+    def _missed_at(self, places: Places) -> NDArray[np.int64] | None:
+        """Give for each cell what its site may have missed, shape (n, k); None if no site has missed anything."""
+        return self._missed[places.sites] if self._missed.max() > NEVER else None
+
+    def _doubted(
+        self, found: _Found, missed: NDArray[np.int64] | None, as_of: NDArray[np.int64]
+    ) -> NDArray[np.bool_] | np.bool_:
         """Tell which cells a site shows unset that may have missed them; shape (n, k), or none."""
-        if self._missed.max() == NEVER:
+        if missed is None:
             return np.False_
         oldest = (as_of - self._like.kept)[:, None]
-        doubted: NDArray[np.bool_] = (found.last < oldest) & (self._missed[places.sites] >= oldest)
+        doubted: NDArray[np.bool_] = (found.last < oldest) & (missed >= oldest)
         return doubted
 
     def _write(
