@@ -6,9 +6,9 @@
 //! 2e-3 of it for 100 keys at 1 %, by 2e-6 for 100,000. [`array_rate`] is that mean, exactly.
 
 use super::age_partitioned::{Budget, MAX_SLICES};
-use super::fill;
 use super::runs::Accesses;
 use super::slices::Slices;
+use super::{bisection, fill};
 use crate::Error;
 use crate::clock::Window;
 
@@ -136,11 +136,7 @@ fn smallest_array(k: u32, keys: u64, fpr: f64) -> Result<Shape, Error> {
         }
         (too_few, enough) = (enough, enough * 2);
     }
-    while enough - too_few > 1 {
-        let middle = too_few + (enough - too_few) / 2;
-        *(if holds(middle) { &mut enough } else { &mut too_few }) = middle;
-    }
-    Ok(made(enough))
+    Ok(made(bisection(too_few, enough, holds)))
 }
 
 /// Expectation of (X/m)^k, where X of `bits` = m bits are set after `keys` distinct keys with k positions each, all

@@ -14,6 +14,7 @@
 //! D(i) < i of them, and less is forgotten (erratum INF-10).
 
 use super::age_partitioned::Budget;
+use super::bisection;
 use super::runs::Accesses;
 use super::stable::FORGOTTEN;
 use crate::Error;
@@ -134,15 +135,11 @@ impl Shape {
     fn smallest(k1: u32, k0: u32, window: u64, fpr: f64, best: Option<Self>) -> Option<Self> {
         let made = |bits| Self { bits, k1, k0 };
         let holds = |bits| made(bits).keeps(window) && made(bits).false_positive_rate() <= fpr;
-        let (mut too_few, mut enough) = (1, best.map_or(MAX_BITS, |best| best.bits - 1));
-        if enough < 2 || !holds(enough) {
+        let most = best.map_or(MAX_BITS, |best| best.bits - 1);
+        if most < 2 || !holds(most) {
             return None;
         }
-        while enough - too_few > 1 {
-            let middle = too_few + (enough - too_few) / 2;
-            *(if holds(middle) { &mut enough } else { &mut too_few }) = middle;
-        }
-        Some(made(enough))
+        Some(made(bisection(1, most, holds)))
     }
 }
 

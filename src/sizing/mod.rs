@@ -25,3 +25,12 @@ pub mod stable;
 pub mod swamp;
 pub mod time_limited;
 pub mod timing;
+
+/// The least number above `too_few` that holds, as `enough` and all between it and that number do.
+fn bisection(mut too_few: u64, mut enough: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    while enough - too_few > 1 {
+        let middle = too_few + (enough - too_few) / 2;
+        *(if holds(middle) { &mut enough } else { &mut too_few }) = middle;
+    }
+    enough
+}

@@ -5,8 +5,8 @@
 //! of the k-th power of the fill is a little above the power of its expectation, and has no closed form.)
 
 use super::age_partitioned::MAX_SLICES;
-use super::fill;
 use super::runs::Accesses;
+use super::{bisection, fill};
 use crate::Error;
 
 /// Most cells of all slices together: far above any machine, far enough below 2^64 that no size can overflow.
@@ -102,15 +102,11 @@ impl Slices {
     /// The fewest cells that hold `keys` in k slices at a rate of at most `fpr`, by bisection.
     fn smallest(k: u32, keys: u64, fpr: f64) -> Option<Self> {
         let holds = |cells| Self { k, cells }.false_positive_rate(keys) <= fpr;
-        let (mut too_few, mut enough) = (0, MAX_CELLS / u64::from(k));
-        if !holds(enough) {
+        let most = MAX_CELLS / u64::from(k);
+        if !holds(most) {
             return None;
         }
-        while enough - too_few > 1 {
-            let middle = too_few + (enough - too_few) / 2;
-            *(if holds(middle) { &mut enough } else { &mut too_few }) = middle;
-        }
-        Some(Self { k, cells: enough })
+        Some(Self { k, cells: bisection(0, most, holds) })
     }
 }
 

@@ -4,7 +4,7 @@ pub mod line;
 
 use super::age_partitioned::{Budget, MAX_BYTES, allowed_slack, refuse_below, too_little_slack};
 use super::runs::Accesses;
-use super::{equal_timers, fill};
+use super::{bisection, equal_timers, fill};
 use crate::Error;
 use crate::clock::Window;
 
@@ -257,15 +257,11 @@ fn blocks_of_least_slack(window: Window, bpt: u32) -> u32 {
 /// The shape with the fewest words that holds the rate, by bisection: larger slices are emptier.
 fn smallest(shape: Shape, window: Window, fpr: f64) -> Option<Shape> {
     let holds = |words| Shape { words, ..shape }.false_positive_rate(window) <= fpr;
-    let (mut too_small, mut enough) = (0, MAX_BYTES / (8 * u64::from(shape.k)));
-    if !holds(enough) {
+    let most = MAX_BYTES / (8 * u64::from(shape.k));
+    if !holds(most) {
         return None;
     }
-    while enough - too_small > 1 {
-        let middle = too_small + (enough - too_small) / 2;
-        *(if holds(middle) { &mut enough } else { &mut too_small }) = middle;
-    }
-    Some(Shape { words: enough, ..shape })
+    Some(Shape { words: bisection(0, most, holds), ..shape })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::{MAX_BYTES, MAX_SLICES, Segment, Shape, check_block_bits};
 use crate::Error;
 use crate::clock::Window;
-use crate::sizing::{fill, runs};
+use crate::sizing::{bisection, fill, runs};
 
 /// What the filter is held to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -207,15 +207,11 @@ impl Candidate {
     /// an emptier segment can only lower the rate.
     fn smallest(&self, fpr: f64, bytes: u64) -> Option<Shape> {
         let holds = |units| self.rate_at_most(&self.shape(units), fpr).is_some();
-        let (mut too_small, mut enough) = (0, bytes / self.bytes_per_unit());
-        if enough == 0 || !holds(enough) {
+        let most = bytes / self.bytes_per_unit();
+        if most == 0 || !holds(most) {
             return None;
         }
-        while enough - too_small > 1 {
-            let middle = too_small + (enough - too_small) / 2;
-            *(if holds(middle) { &mut enough } else { &mut too_small }) = middle;
-        }
-        Some(self.shape(enough))
+        Some(self.shape(bisection(0, most, holds)))
     }
 
     /// The worst-phase rate if it is at most `limit`. Two lower bounds of the rate come first, each a fraction of the

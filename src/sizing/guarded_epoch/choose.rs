@@ -4,6 +4,7 @@ use super::{MAX_BYTES, MAX_PARTS, MAX_SLICES, Segment, Shape, TRANSPOSED, check_
 use crate::Error;
 use crate::clock::Window;
 use crate::sizing::age_partitioned::{Budget, allowed_slack, refuse_below, too_little_slack};
+use crate::sizing::bisection;
 
 /// The shape for a window and a budget.
 ///
@@ -154,15 +155,11 @@ impl Candidate {
     /// The smallest shape within `bytes` whose rate is at most `fpr`, by bisection: larger segments are emptier.
     fn smallest(&self, fpr: f64, bytes: u64) -> Option<Shape> {
         let holds = |units| self.rate(&self.shape(units)) <= fpr;
-        let (mut too_small, mut enough) = (0, bytes / self.bytes_per_unit());
-        if enough == 0 || !holds(enough) {
+        let most = bytes / self.bytes_per_unit();
+        if most == 0 || !holds(most) {
             return None;
         }
-        while enough - too_small > 1 {
-            let middle = too_small + (enough - too_small) / 2;
-            *(if holds(middle) { &mut enough } else { &mut too_small }) = middle;
-        }
-        Some(self.shape(enough))
+        Some(self.shape(bisection(0, most, holds)))
     }
 }
 

@@ -7,6 +7,7 @@ use super::{Family, MAX_K, MAX_PAGES, Shape};
 use crate::Error;
 use crate::clock::Window;
 use crate::sizing::age_partitioned::{Budget, allowed_slack, refuse_below, too_little_slack};
+use crate::sizing::bisection;
 
 /// The shape for a window and a budget.
 ///
@@ -109,14 +110,10 @@ impl Allowed {
     /// The smallest of at most `most` pages that holds a rate, by bisection: more pages are emptier.
     fn smallest(&self, candidate: Shape, fpr: f64, most: u64) -> Option<Shape> {
         let holds = |pages| self.rate(Shape { pages, ..candidate }) <= fpr;
-        let (mut too_few, mut enough) = (0, most);
         if !holds(most) {
             return None;
         }
-        while enough - too_few > 1 {
-            let middle = too_few + (enough - too_few) / 2;
-            *(if holds(middle) { &mut enough } else { &mut too_few }) = middle;
-        }
+        let enough = bisection(0, most, holds);
         // Steps are whole insertions, and a few pages more may make a difference to the slack.
         let slightly_more = (enough..=most.min(enough + enough / 64 + 1)).map(|pages| Shape { pages, ..candidate });
         slightly_more.into_iter().find(|&shape| self.slack_holds(shape) && self.rate(shape) <= fpr)

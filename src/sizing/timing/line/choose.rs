@@ -5,6 +5,7 @@ use super::{Line, MAX_LINES, PAGE_LINES, Shape, WORDS};
 use crate::Error;
 use crate::clock::Window;
 use crate::sizing::age_partitioned::{Budget, refuse_below};
+use crate::sizing::bisection;
 use crate::sizing::line::MAX_PAGES;
 
 /// The shape for a window and a budget.
@@ -65,15 +66,10 @@ fn smallest(candidate: Shape, window: Window, fpr: f64) -> Option<Shape> {
     let keys = live_keys(window, candidate.blocks);
     let of_line: Vec<Line> = (0..candidate.lines).map(|line| Line::new(candidate.k_of(line), candidate.bpt)).collect();
     let holds = |pages| Shape { pages, ..candidate }.rate(keys, &of_line) <= fpr;
-    let (mut too_few, mut enough) = (0, MAX_PAGES);
-    if !holds(enough) {
+    if !holds(MAX_PAGES) {
         return None;
     }
-    while enough - too_few > 1 {
-        let middle = too_few + (enough - too_few) / 2;
-        *(if holds(middle) { &mut enough } else { &mut too_few }) = middle;
-    }
-    Some(Shape { pages: enough, ..candidate })
+    Some(Shape { pages: bisection(0, MAX_PAGES, holds), ..candidate })
 }
 
 #[cfg(test)]
