@@ -336,6 +336,21 @@ fn filters_of_any_parameters_are_refused_or_legal() {
     assert!(legal > 1_000, "{legal} of 5,000 were filters");
 }
 
+/// A clock as a file may tell it: the window, and what it has seen. Mostly legal.
+fn any_clock(random: &mut Random) -> [u64; 7] {
+    let timed = random.below(2) as u64;
+    let time = |number: u64| if timed == 1 { number } else { 0 };
+    [
+        timed,
+        random.number(),
+        time(random.number() >> random.below(2)),
+        time(random.number()),
+        random.number(),
+        time(random.below(2) as u64),
+        random.number(),
+    ]
+}
+
 /// The same for lines, of one to three pages.
 #[test]
 fn filters_in_lines_of_any_parameters_are_refused_or_legal() {
@@ -346,17 +361,7 @@ fn filters_in_lines_of_any_parameters_are_refused_or_legal() {
         let (k, lines, pages) = (random.below(6) as u64, random.below(6) as u64, 1 + random.below(3) as u64);
         let epochs = random.below(2) == 1;
         let shape = if epochs { vec![lanes - 1, pages, lines] } else { vec![k, lanes - k, pages, lines] };
-        let timed = random.below(2) as u64;
-        let time = |number: u64| if timed == 1 { number } else { 0 };
-        let clock = [
-            timed,
-            random.number(),
-            time(random.number() >> random.below(2)),
-            time(random.number()),
-            random.number(),
-            time(random.below(2) as u64),
-            random.number(),
-        ];
+        let clock = any_clock(&mut random);
         let mut bytes = golden(if epochs { "epochs_side_by_side" } else { "side_by_side" })[..HEADER].to_vec();
         set_word(&mut bytes, 32, 4096 * pages);
         bytes.extend(clock.into_iter().chain(shape).flat_map(u64::to_le_bytes));
@@ -382,17 +387,7 @@ fn transposed_filters_of_any_parameters_are_refused_or_legal() {
     for round in 0..1_000 {
         let epochs = [8, 16, 32, 64, 9][random.below(5)];
         let (k, positions) = (random.below(70) as u64, random.below(200) as u64);
-        let timed = random.below(2) as u64;
-        let time = |number: u64| if timed == 1 { number } else { 0 };
-        let clock = [
-            timed,
-            random.number(),
-            time(random.number() >> random.below(2)),
-            time(random.number()),
-            random.number(),
-            time(random.below(2) as u64),
-            random.number(),
-        ];
+        let clock = any_clock(&mut random);
         let words = epochs * positions.div_ceil(64);
         let mut bytes = golden("transposed")[..HEADER].to_vec();
         set_word(&mut bytes, 24, 128);
@@ -425,33 +420,19 @@ fn timing_filters_of_any_parameters_are_refused_or_legal() {
             0 => random.number(),
             _ => 1 + random.number() % (1 << bpt.min(12)),
         };
-        let timed = random.below(2) as u64;
-        let time = |number: u64| if timed == 1 { number } else { 0 };
-        let parameters = [
-            timed,
-            random.number(),
-            time(random.number() >> random.below(2)),
-            time(random.number()),
-            random.number(),
-            time(random.below(2) as u64),
-            random.number(),
-            k,
-            bpt,
-            blocks,
-            words * (64 / bpt) - random.below(2) as u64,
-            random.below(k as usize + 2) as u64,
-        ];
+        let clock = any_clock(&mut random);
+        let shape = [k, bpt, blocks, words * (64 / bpt) - random.below(2) as u64, random.below(k as usize + 2) as u64];
         let mut bytes = golden("blocks_of_keys")[..HEADER].to_vec();
         set_word(&mut bytes, 24, 128);
         set_word(&mut bytes, 32, 8 * words * k);
-        bytes.extend(parameters.into_iter().flat_map(u64::to_le_bytes));
+        bytes.extend(clock.into_iter().chain(shape).flat_map(u64::to_le_bytes));
         bytes.resize(HEADER + 128, 0);
         for _ in 0..words * k {
             bytes.extend((random.next() | random.next() & random.next()).to_le_bytes());
         }
         seal(&mut bytes);
         let read = try_all(&bytes);
-        assert!(!read || (2..=32).contains(&bpt), "round {round}: {parameters:?}");
+        assert!(!read || (2..=32).contains(&bpt), "round {round}: {clock:?} {shape:?}");
         legal += usize::from(read);
     }
     assert!(legal > 500, "{legal} of 3,000 were filters");
@@ -469,26 +450,12 @@ fn timing_filters_in_lines_of_any_parameters_are_refused_or_legal() {
             0 => random.number(),
             _ => 1 + random.number() % (1 << bpt.min(12)),
         };
-        let timed = random.below(2) as u64;
-        let time = |number: u64| if timed == 1 { number } else { 0 };
-        let parameters = [
-            timed,
-            random.number(),
-            time(random.number() >> random.below(2)),
-            time(random.number()),
-            random.number(),
-            time(random.below(2) as u64),
-            random.number(),
-            k,
-            bpt,
-            blocks,
-            if random.below(8) == 0 { random.number() } else { pages },
-            lines,
-        ];
+        let clock = any_clock(&mut random);
+        let shape = [k, bpt, blocks, if random.below(8) == 0 { random.number() } else { pages }, lines];
         let mut bytes = golden("timers_in_lines")[..HEADER].to_vec();
         set_word(&mut bytes, 24, 128);
         set_word(&mut bytes, 32, 4096 * pages);
-        bytes.extend(parameters.into_iter().flat_map(u64::to_le_bytes));
+        bytes.extend(clock.into_iter().chain(shape).flat_map(u64::to_le_bytes));
         bytes.resize(HEADER + 128, 0);
         let dense = random.below(3);
         for _ in 0..512 * pages {
@@ -497,7 +464,7 @@ fn timing_filters_in_lines_of_any_parameters_are_refused_or_legal() {
         seal(&mut bytes);
         let read = try_all(&bytes);
         let in_range = (2..=32).contains(&bpt) && (1..=2).contains(&lines) && (lines..=8 * lines).contains(&k);
-        assert!(!read || in_range, "round {round}: {parameters:?}");
+        assert!(!read || in_range, "round {round}: {clock:?} {shape:?}");
         legal += usize::from(read);
     }
     assert!(legal > 100, "{legal} of 2,000 were filters");
