@@ -94,8 +94,8 @@ use crate::filter::{
     TimeLimited, Timing, TimingInLines, Transposed,
 };
 use crate::key::SCHEME;
-use crate::sizing::line::Family;
-use crate::words::{Lender, Words};
+use crate::memory::{Lender, Words};
+use crate::shape::line::Family;
 
 #[cfg(target_endian = "big")]
 compile_error!("cells are saved as they lie in memory, which has to be little endian");

@@ -30,7 +30,7 @@
 //! use lately::clock::{Moments, Window};
 //! use lately::filter::{AgePartitioned, Filter};
 //! use lately::key::KeyHasher;
-//! use lately::sizing::age_partitioned::{Budget, choose};
+//! use lately::shape::age_partitioned::{Budget, choose};
 //!
 //! let window = Window::Count { insertions: 1_000_000 };
 //! let shape = choose(window, Budget::Rate(0.01), None, Some(512))?;
@@ -49,29 +49,26 @@
 //!
 //! # How it is built
 //!
-//! Data runs in one direction: a key becomes a 64-bit hash ([`key`]), the engine ([`batch`]) takes hashes through a
-//! filter's cells ([`filter`], in [`words`], by the [`layout`] of its family), and the [`clock`] tells which generation of cells is open. [`sizing`]
-//! knows what a filter promises before a bit is allocated; [`inference`] what its cells tell of a key's age; [`mod@format`] is how one is saved.
+//! Data runs in one direction: a key becomes a 64-bit hash ([`key`]), the [`engine`] takes batches of hashes through a
+//! filter's cells (in [`memory`], by the [`layout`] of its family), and the [`clock`] tells which generation of cells is
+//! open. A [`shape`] knows what a filter promises before a bit is allocated. [`inference`] turns what the cells say of a
+//! key into probabilities of its age, [`posteriors`] asks it of an engine, and a [`prior`] is what is known beforehand.
+//! [`mod@format`] is how a filter is saved, and a [`shard`] is the part of one that lies at a site.
 
-pub mod batch;
-pub mod bits;
-pub mod cells;
 pub mod clock;
-pub mod counters;
+pub mod engine;
 pub mod error;
 pub mod filter;
 pub mod format;
 pub mod inference;
 pub mod key;
-pub mod lanes;
 pub mod layout;
-pub mod line;
-pub mod packed;
+pub mod memory;
+pub mod posteriors;
+pub mod prior;
 #[cfg(feature = "python")]
 mod python;
-pub mod sizing;
-pub mod slice;
-pub mod threads;
-pub mod words;
+pub mod shape;
+pub mod shard;
 
 pub use error::Error;

@@ -4,8 +4,8 @@ mod common;
 
 use common::{check_window, insert, key, present};
 use lately::filter::{Bloom, Filter};
-use lately::sizing::age_partitioned::Budget;
-use lately::sizing::bloom::{Shape, choose};
+use lately::shape::age_partitioned::Budget;
+use lately::shape::bloom::{Shape, choose};
 
 fn keys(stream: u64, count: u64) -> Vec<u64> {
     (0..count).map(|i| key(stream, i)).collect()

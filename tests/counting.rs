@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use common::{check_window, insert, key, present};
 use lately::clock::Window;
 use lately::filter::{Counting, Filter};
-use lately::sizing::age_partitioned::Budget;
-use lately::sizing::counting::{choose, floor, sticking_rate};
-use lately::sizing::slices::Slices;
+use lately::shape::age_partitioned::Budget;
+use lately::shape::counting::{choose, floor, sticking_rate};
+use lately::shape::slices::Slices;
 
 fn made(window: u64, rate: f64) -> Counting {
     let window = Window::Count { insertions: window };

@@ -7,9 +7,9 @@ use common::{check_window, insert, key, present};
 use lately::clock::{Clock, Window};
 use lately::filter::{Filter, Generalized};
 use lately::inference::generalized::Evidence;
-use lately::sizing::age_partitioned::Budget;
-use lately::sizing::generalized::{Shape, choose};
-use lately::words::Words;
+use lately::memory::Words;
+use lately::shape::age_partitioned::Budget;
+use lately::shape::generalized::{Shape, choose};
 
 const WINDOW: Window = Window::Count { insertions: 100 };
 

@@ -8,9 +8,9 @@ mod timed;
 use common::key;
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, Timing};
-use lately::sizing::age_partitioned::Budget;
-use lately::sizing::growing::{Grow, Limit};
-use lately::sizing::timing::{Shape, choose, timestamps};
+use lately::shape::age_partitioned::Budget;
+use lately::shape::growing::{Grow, Limit};
+use lately::shape::timing::{Shape, choose, timestamps};
 use timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 
 fn window(lateness: i64, capacity: u64) -> Window {

@@ -12,9 +12,9 @@ use std::collections::HashSet;
 use common::{insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, GuardedEpoch, Transposed};
-use lately::sizing::age_partitioned::Budget;
-use lately::sizing::fill;
-use lately::sizing::guarded_epoch::{Segment, Shape, choose, choose_transposed};
+use lately::shape::age_partitioned::Budget;
+use lately::shape::fill;
+use lately::shape::guarded_epoch::{Segment, Shape, choose, choose_transposed};
 
 const WINDOWS: [u64; 4] = [1, 7, 1000, 100_003];
 const RATES: [f64; 4] = [0.1, 0.01, 0.001, 1e-5];

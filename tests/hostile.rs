@@ -8,7 +8,7 @@ use lately::Error;
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, Swamp};
 use lately::format::{self, SaveError};
-use lately::sizing::swamp::Shape;
+use lately::shape::swamp::Shape;
 use xxhash_rust::xxh3::xxh3_64;
 
 const GOLDEN: [&str; 27] = [

@@ -17,8 +17,9 @@ use lately::filter::{
 };
 use lately::inference::generalized::{Evidence, likelihood};
 use lately::inference::ring::{Generation, Ring, not_ruled_out};
-use lately::inference::{Distinct, Hazard, Inference, Likelihood, Memo, PerKey, Posterior, Question, Span};
-use lately::sizing::{
+use lately::inference::{Distinct, Hazard, Likelihood, Memo, PerKey, Posterior, Question, Span};
+use lately::posteriors::Inference;
+use lately::shape::{
     age_partitioned, bloom, fingerprint_buffer, generalized, growing, guarded_epoch, slices, stable, swamp,
     time_limited, timing,
 };

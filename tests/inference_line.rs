@@ -10,9 +10,10 @@ use std::collections::HashMap;
 use common::{insert, key};
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, InLines, TimingInLines};
-use lately::inference::{Hazard, Inference, PerKey, Posterior, Question};
-use lately::sizing::line::{Family, Shape};
-use lately::sizing::timing;
+use lately::inference::{Hazard, PerKey, Posterior, Question};
+use lately::posteriors::Inference;
+use lately::shape::line::{Family, Shape};
+use lately::shape::timing;
 use tally::Tally;
 
 /// A window of insertions, or of as many seconds.

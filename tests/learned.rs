@@ -1,7 +1,7 @@
 //! The learned prior against bytes that somebody made: a right sum proves nothing.
 
 use lately::clock::Moments;
-use lately::inference::learned::Learned;
+use lately::prior::learned::Learned;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Where the header, the ages, the sightings and the cells of a prior of 8192 bytes lie.

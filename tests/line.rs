@@ -8,8 +8,8 @@ mod common;
 use common::{insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, InLines};
-use lately::sizing::age_partitioned::Budget;
-use lately::sizing::line::{Family, Shape, choose};
+use lately::shape::age_partitioned::Budget;
+use lately::shape::line::{Family, Shape, choose};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }

@@ -1,4 +1,4 @@
-//! Tables 1 to 4 of paper 1 (Age-Partitioned Bloom Filters), cell by cell, from the formulas of `lately::sizing`.
+//! Tables 1 to 4 of paper 1 (Age-Partitioned Bloom Filters), cell by cell, from the formulas of `lately::shape`.
 //!
 //! The forms the paper printed its tables with live here and end in `_printed`; the product has only the right ones.
 //! A cell is compared as text, with the decimals the paper gives. Cells are rounded to the nearest, except the bits per
@@ -6,9 +6,9 @@
 //! are both asserted, with the id of the erratum. `--nocapture` shows the true rates beside the printed ones.
 
 use lately::clock::Window;
-use lately::sizing::age_partitioned::{Budget, Segment, Shape};
-use lately::sizing::runs::{expected_accesses, false_positive_rate, npws};
-use lately::sizing::{fill, swamp};
+use lately::shape::age_partitioned::{Budget, Segment, Shape};
+use lately::shape::runs::{expected_accesses, false_positive_rate, npws};
+use lately::shape::{fill, swamp};
 
 // ---- the forms the paper used ----
 

@@ -9,8 +9,8 @@ mod common;
 use common::{insert, key, present};
 use lately::clock::Window;
 use lately::filter::AgePartitioned;
-use lately::sizing::age_partitioned::{Budget, Segment, Shape, choose};
-use lately::sizing::runs;
+use lately::shape::age_partitioned::{Budget, Segment, Shape, choose};
+use lately::shape::runs;
 
 const WINDOWS: [u64; 4] = [1, 7, 1000, 100_003];
 const RATES: [f64; 4] = [0.1, 0.01, 0.001, 1e-5];

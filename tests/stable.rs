@@ -5,9 +5,9 @@ mod common;
 use common::{check_window, insert, key, present};
 use lately::clock::Window;
 use lately::filter::{Filter, Stable};
-use lately::sizing::age_partitioned::Budget;
-use lately::sizing::slices::Slices;
-use lately::sizing::stable::{Shape, choose};
+use lately::shape::age_partitioned::Budget;
+use lately::shape::slices::Slices;
+use lately::shape::stable::{Shape, choose};
 
 const SHAPES: [(u32, u64, u32, u64); 5] =
     [(1, 500, 1, 3), (2, 3500, 4, 30), (3, 2000, 2, 25), (2, 300, 8, 300), (4, 64, 1, 5)];

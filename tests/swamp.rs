@@ -6,8 +6,8 @@ mod common;
 use common::{insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, FingerprintBuffer, Swamp};
-use lately::sizing::age_partitioned::Budget;
-use lately::sizing::{fingerprint_buffer, swamp};
+use lately::shape::age_partitioned::Budget;
+use lately::shape::{fingerprint_buffer, swamp};
 
 const WINDOWS: [u64; 5] = [1, 7, 64, 1000, 10_007];
 const RATES: [f64; 4] = [0.1, 0.01, 0.001, 1e-5];

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use common::key;
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, TimeLimited};
-use lately::sizing::runs;
-use lately::sizing::time_limited::{Shape, choose};
+use lately::shape::runs;
+use lately::shape::time_limited::{Shape, choose};
 use timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 
 fn window(span: i64, lateness: i64) -> Window {

@@ -6,8 +6,8 @@ mod common;
 use common::{insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, Timing, TimingInLines};
-use lately::sizing::age_partitioned::Budget;
-use lately::sizing::timing::{Shape, choose, line, sweeps, timestamps};
+use lately::shape::age_partitioned::Budget;
+use lately::shape::timing::{Shape, choose, line, sweeps, timestamps};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }

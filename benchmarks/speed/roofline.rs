@@ -8,13 +8,14 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use lately::bits::{Address, scale};
 use lately::clock::{Moments, Window};
 use lately::filter::{AgePartitioned, Filter, InLines};
 use lately::key::KeyHasher;
-use lately::sizing::age_partitioned::{self, Budget};
-use lately::sizing::line::{self, Family};
-use lately::words::Words;
+use lately::memory::Words;
+use lately::memory::bits::scale;
+use lately::memory::prefetch::Address;
+use lately::shape::age_partitioned::{self, Budget};
+use lately::shape::line::{self, Family};
 
 const NAMES: &str = "window\tbytes\tpaper_bytes\troof\tline\tline_hashing\tpaper\tpaper_hashing";
 /// Keys asked for in one timing.

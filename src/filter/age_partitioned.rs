@@ -11,23 +11,24 @@
 //!   there, and g = ceil((W - 1) / l) keeps the promise. The paper's l * g is the same to one.
 //! - Queries look at all slices and search the match vector for a run, where Algorithm 1 stops early: what it saves in
 //!   reads it loses in mispredicted branches as long as the lines are fetched ahead.
-//! - Positions are not made by double hashing, whose floor of errors lies too high: see [`cells`](crate::cells).
+//! - Positions are not made by double hashing, whose floor of errors lies too high: see [`cells`](crate::layout::cells).
 
 use std::ops::Range;
 
 use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
-use crate::batch::{Aged, Engine};
-use crate::bits::{Address, BitVector, has_run, ones};
-use crate::cells::{Blocks, Cells, Slice, share_of_ones};
 use crate::clock::{Clock, Window};
+use crate::engine::{Aged, Engine};
 use crate::inference::ring::{Ring as Likelihoods, not_ruled_out};
 use crate::inference::{Likelihood, Question};
 use crate::layout::Layout;
-use crate::sizing::age_partitioned::{Segment, Shape};
-use crate::sizing::runs::{self, Accesses};
-use crate::words::Words;
+use crate::layout::cells::{Blocks, Cells, Slice, share_of_ones};
+use crate::memory::Words;
+use crate::memory::bits::{BitVector, has_run, ones};
+use crate::memory::prefetch::Address;
+use crate::shape::age_partitioned::{Segment, Shape};
+use crate::shape::runs::{self, Accesses};
 
 /// The ring of slices.
 #[derive(Clone, Copy)]

@@ -6,22 +6,22 @@
 //! bits are set. More keys than it is planned for are taken too, and cost accuracy. The generation of its clock never
 //! ends ([`ENDLESS`]), so a batch is one run of keys.
 //!
-//! Where this differs from the papers: no double hashing, whose floor of errors lies too high ([`cells`](crate::cells)).
+//! Where this differs from the papers: no double hashing, whose floor of errors lies too high ([`cells`](crate::layout::cells)).
 
 use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
-use crate::batch::{Aged, Engine};
-use crate::bits::Address;
-use crate::cells::{Cells, Parts, share_of_ones};
 use crate::clock::{Clock, ENDLESS, Window};
+use crate::engine::{Aged, Engine};
 use crate::inference::ring::Ring;
 use crate::inference::{Likelihood, Question};
 use crate::layout::Layout;
-use crate::sizing::bloom::{Shape, check_capacity};
-use crate::sizing::runs::Accesses;
-use crate::sizing::slices::Slices;
-use crate::words::Words;
+use crate::layout::cells::{Cells, Parts, share_of_ones};
+use crate::memory::Words;
+use crate::memory::prefetch::Address;
+use crate::shape::bloom::{Shape, check_capacity};
+use crate::shape::runs::Accesses;
+use crate::shape::slices::Slices;
 
 /// The bits: one set of [`Parts`], in which the slices of a partitioned filter are the parts.
 #[derive(Clone, Copy)]

@@ -9,7 +9,7 @@
 //! - Saturation is sticky: a counter that reaches 15 is never decremented (erratum GEBF-5). One that stays at 15
 //!   for the 16th insertion, but comes down for each that leaves, reaches zero while the last is still in the window: a
 //!   key that comes 16 times within a window is lost. The price is a floor of false positives that grows with the
-//!   number of such keys: [`sizing::counting::floor`](crate::sizing::counting::floor).
+//!   number of such keys: [`shape::counting::floor`](crate::shape::counting::floor).
 //! - A slice for each hash function, not one array for all: the rate is then exact in closed form, and a key never
 //!   meets one counter twice.
 //! - The queue counts as memory: it takes more than the counters.
@@ -19,17 +19,17 @@
 use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
-use crate::batch::{Aged, Engine};
-use crate::bits::Address;
 use crate::clock::{BY_INSERTION, Clock, Window};
-use crate::counters::CounterSlices;
+use crate::engine::{Aged, Engine};
 use crate::inference::ring::Ring;
 use crate::inference::{Likelihood, Question};
 use crate::layout::Layout;
-use crate::sizing::counting::{BITS, STUCK};
-use crate::sizing::runs::Accesses;
-use crate::sizing::slices::Slices;
-use crate::words::Words;
+use crate::layout::counters::CounterSlices;
+use crate::memory::Words;
+use crate::memory::prefetch::Address;
+use crate::shape::counting::{BITS, STUCK};
+use crate::shape::runs::Accesses;
+use crate::shape::slices::Slices;
 
 /// Deletions whose counters are fetched ahead: the queue knows them long before they are due.
 const AHEAD: u64 = 16;

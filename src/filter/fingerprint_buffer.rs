@@ -15,15 +15,16 @@
 use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
-use crate::batch::{Aged, Engine};
-use crate::bits::{Address, scale};
-use crate::cells::share_of_ones;
 use crate::clock::{BY_INSERTION, Clock, Window};
+use crate::engine::{Aged, Engine};
 use crate::inference::{Likelihood, Question, buffer};
 use crate::layout::Layout;
-use crate::sizing::fingerprint_buffer::{GROUP, Shape};
-use crate::sizing::runs::Accesses;
-use crate::words::Words;
+use crate::layout::cells::share_of_ones;
+use crate::memory::Words;
+use crate::memory::bits::scale;
+use crate::memory::prefetch::Address;
+use crate::shape::fingerprint_buffer::{GROUP, Shape};
+use crate::shape::runs::Accesses;
 
 /// The buffer, a ring of `window` places.
 #[derive(Clone, Copy)]

@@ -3,11 +3,11 @@
 //!
 //! k1 hashes of a key set bits to one, k0 reset bits to zero, and where both hit, zero wins. A key matches when its
 //! zeros are zero and its ones are one: it was inserted lately, as long as no later key changed one of its bits. How
-//! lately is a matter of chance, told by [`Memory`](crate::sizing::generalized::Memory), and of the query, which may ask
+//! lately is a matter of chance, told by [`Memory`](crate::shape::generalized::Memory), and of the query, which may ask
 //! for any window: what of the bits matches is [`Evidence`] for it. The window of the filter is what its shape was chosen
 //! for, and nothing else.
 //!
-//! Where this differs from the papers: no double hashing, whose floor of errors lies too high ([`cells`](crate::cells)).
+//! Where this differs from the papers: no double hashing, whose floor of errors lies too high ([`cells`](crate::layout::cells)).
 //!
 //! Nothing happens when a generation begins; it is as long as can be, so that batches are few long runs.
 
@@ -16,16 +16,16 @@ use std::ops::Range;
 use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
-use crate::batch::{Aged, Engine};
-use crate::bits::Address;
-use crate::cells::{Cells, Slice, place, share_of_ones};
 use crate::clock::{Clock, Window};
+use crate::engine::{Aged, Engine};
 use crate::inference::generalized::{self, Evidence};
 use crate::inference::{Likelihood, Question};
 use crate::layout::Layout;
-use crate::sizing::generalized::{Shape, insertions};
-use crate::sizing::runs::Accesses;
-use crate::words::Words;
+use crate::layout::cells::{Cells, Slice, place, share_of_ones};
+use crate::memory::Words;
+use crate::memory::prefetch::Address;
+use crate::shape::generalized::{Shape, insertions};
+use crate::shape::runs::Accesses;
 
 /// Full generations that the clock counts for a window: any number would do.
 const KEPT: u32 = 1;
@@ -297,7 +297,7 @@ impl Filter for Generalized {
     }
 
     /// Of the key just inserted and of the oldest of the window, a generation of the clock before it; of all ages between
-    /// and beyond [`Memory`](crate::sizing::generalized::Memory) tells.
+    /// and beyond [`Memory`](crate::shape::generalized::Memory) tells.
     fn false_negative_rates(&self) -> Vec<f64> {
         vec![0.0, self.shape().memory().missed((self.window() - 1) as f64)]
     }

@@ -20,18 +20,18 @@
 //!   piece of evidence and look like several. With positions of their own the segments are independent given what was
 //!   inserted when, and the likelihood of a match vector is a product over them. The rate promised, for keys without
 //!   repeats, is the highest either way.
-//! - No double hashing, whose floor of errors lies too high: see [`cells`](crate::cells).
+//! - No double hashing, whose floor of errors lies too high: see [`cells`](crate::layout::cells).
 
 use super::age_partitioned::{Ring, blocked};
 use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
-use crate::batch::Engine;
-use crate::cells::Parts;
 use crate::clock::{Clock, Window};
-use crate::sizing::guarded_epoch::{Segment, Shape};
-use crate::sizing::runs::{self, Accesses};
-use crate::words::Words;
+use crate::engine::Engine;
+use crate::layout::cells::Parts;
+use crate::memory::Words;
+use crate::shape::guarded_epoch::{Segment, Shape};
+use crate::shape::runs::{self, Accesses};
 
 /// A guarded-epoch Bloom filter: has a key been inserted within the last `window` insertions, or span of time?
 #[derive(Clone)]

@@ -1,23 +1,23 @@
-//! The age-partitioned and the guarded-epoch Bloom filter in the [line layout](crate::line): a lane of every line in
+//! The age-partitioned and the guarded-epoch Bloom filter in the [line layout](crate::layout::line): a lane of every line in
 //! place of a slice or a segment, one cache line per query in place of one per slice.
 //!
 //! The two are one: guarded epochs are slices of which one is written. They differ in the names of their parameters.
 //!
 //! Where this differs from the papers:
 //! - Slices do not age all at once but page by page, so that a generation is not a moment but a round of the pages, and
-//!   the rate is the same at all times: [`line`](crate::line) has the proof of the promise.
+//!   the rate is the same at all times: [`line`](crate::layout::line) has the proof of the promise.
 //! - All slices share their blocks (paper 1, section 6, has a block in each), and so the number of keys in them: the
-//!   rates of [`sizing::line`](crate::sizing::line) are not those of independent slices.
+//!   rates of [`shape::line`](crate::shape::line) are not those of independent slices.
 
 use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
-use crate::batch::Engine;
 use crate::clock::{Clock, Window};
-use crate::line;
-use crate::sizing::line::{Family, Shape};
-use crate::sizing::runs::Accesses;
-use crate::words::Words;
+use crate::engine::Engine;
+use crate::layout::line;
+use crate::memory::Words;
+use crate::shape::line::{Family, Shape};
+use crate::shape::runs::Accesses;
 
 /// An age-partitioned or guarded-epoch Bloom filter in lines: has a key been inserted within the last `window`
 /// insertions, or span of time?

@@ -1,4 +1,4 @@
-//! The filters, a file per family: each a [`Layout`](crate::layout::Layout) of cells, which [`Aged`](crate::batch::Aged)
+//! The filters, a file per family: each a [`Layout`](crate::layout::Layout) of cells, which [`Aged`](crate::engine::Aged)
 //! lets age.
 
 mod age_partitioned;
@@ -34,8 +34,8 @@ pub use transposed::Transposed;
 use std::any::Any;
 
 use crate::Error;
-use crate::batch::Engine;
-use crate::sizing::runs::Accesses;
+use crate::engine::Engine;
+use crate::shape::runs::Accesses;
 
 /// Cache lines, in expectation where it depends on the key.
 #[derive(Debug, Clone, Copy, PartialEq)]

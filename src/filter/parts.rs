@@ -2,7 +2,7 @@
 //! head, a row for each part, then the cells of each part, in the order of the rows.
 
 use crate::Error;
-use crate::words::Words;
+use crate::memory::Words;
 
 /// A part: what its row says, and where its cells are.
 pub trait Part {

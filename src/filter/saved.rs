@@ -1,7 +1,7 @@
 //! What every filter asks of the parameters and cells it is read from: they are trusted no more than a user's.
 
 use crate::Error;
-use crate::words::Words;
+use crate::memory::Words;
 
 /// Parameters that no filter of this kind has.
 pub fn damaged() -> Error {

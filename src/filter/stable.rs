@@ -15,17 +15,17 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
-use crate::batch::{Aged, Engine};
-use crate::bits::Address;
-use crate::cells::place;
 use crate::clock::{BY_INSERTION, Clock, Window};
-use crate::counters::CounterSlices;
+use crate::engine::{Aged, Engine};
 use crate::inference::{Likelihood, Question, stable};
 use crate::layout::Layout;
-use crate::sizing::runs::Accesses;
-use crate::sizing::slices::Slices;
-use crate::sizing::stable::Shape;
-use crate::words::Words;
+use crate::layout::cells::place;
+use crate::layout::counters::CounterSlices;
+use crate::memory::Words;
+use crate::memory::prefetch::Address;
+use crate::shape::runs::Accesses;
+use crate::shape::slices::Slices;
+use crate::shape::stable::Shape;
 
 /// Cells that decay at random.
 #[derive(Clone, Copy)]

@@ -22,16 +22,17 @@ use std::ops::Range;
 use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
-use crate::batch::{Aged, Engine};
-use crate::bits::{Address, ones};
-use crate::cells::{SAMPLE, place_in_part};
 use crate::clock::{Clock, Window};
+use crate::engine::{Aged, Engine};
 use crate::inference::ring::Ring as Likelihoods;
 use crate::inference::{Likelihood, Question};
 use crate::layout::Layout;
-use crate::sizing::guarded_epoch::{Segment, Shape};
-use crate::sizing::runs::{self, Accesses};
-use crate::words::Words;
+use crate::layout::cells::{SAMPLE, place_in_part};
+use crate::memory::Words;
+use crate::memory::bits::ones;
+use crate::memory::prefetch::Address;
+use crate::shape::guarded_epoch::{Segment, Shape};
+use crate::shape::runs::{self, Accesses};
 
 /// The cells: `EPOCHS` bits at every position, as many positions to a 64-bit word as fit.
 #[derive(Clone, Copy)]

@@ -1,4 +1,4 @@
-//! What the lanes of a [line](crate::line) tell: a [`Ring`] of slices, one of its own for pages that turn at different
+//! What the lanes of a [line](crate::layout::line) tell: a [`Ring`] of slices, one of its own for pages that turn at different
 //! times, since their generations began at other ages.
 //!
 //! Pages are taken together in stretches that turn one after the other: [`STRETCHES`] of them at most, and at least half

@@ -42,20 +42,13 @@ impl Memo {
 
     /// The posterior of a prior that all keys share; `exact` works it out.
     #[inline(always)]
-    pub(super) fn shared(&mut self, evidence: u128, age: f64, p: f64, mut exact: impl FnMut(f64) -> f64) -> f64 {
+    pub fn shared(&mut self, evidence: u128, age: f64, p: f64, mut exact: impl FnMut(f64) -> f64) -> f64 {
         self.polynomial(evidence, age, p.to_bits(), || [exact(p), 0.0, 0.0])[0]
     }
 
     /// The posterior of a prior of the key's own, worked out anew where that is `most` or more.
     #[inline(always)]
-    pub(super) fn own(
-        &mut self,
-        evidence: u128,
-        age: f64,
-        p: f64,
-        most: f64,
-        mut exact: impl FnMut(f64) -> f64,
-    ) -> f64 {
+    pub fn own(&mut self, evidence: u128, age: f64, p: f64, most: f64, mut exact: impl FnMut(f64) -> f64) -> f64 {
         if !(f64::MIN_POSITIVE..most).contains(&p) {
             return exact(p);
         }

@@ -20,7 +20,6 @@ pub mod buffer;
 mod decision;
 mod fading;
 pub mod generalized;
-pub mod learned;
 pub mod line;
 mod memo;
 mod per_key;
@@ -35,13 +34,6 @@ pub use decision::decide;
 pub use memo::Memo;
 pub use per_key::PerKey;
 pub use posterior::{Posterior, Span};
-
-use crate::Error;
-use crate::batch::Engine;
-use crate::clock::{Clock, Moments, Window};
-
-/// Keys whose evidence is taken at a time: 8 KiB of it.
-const BLOCK: usize = 512;
 
 /// What the cells of one state of a filter say about the age of a key.
 pub trait Likelihood: Send + Sync {
@@ -66,120 +58,4 @@ pub type Distinct<'a> = dyn Fn(&[f64]) -> Option<Vec<f64>> + 'a;
 fn chances(odds: f64) -> (f64, f64) {
     let contrary = 1.0 / (1.0 + odds);
     (if odds > 1.0 { 1.0 - contrary } else { odds * contrary }, contrary)
-}
-
-/// A filter's cells, their clock and what they tell, ready for questions.
-pub struct Inference<'a> {
-    engine: &'a dyn Engine,
-    clock: Clock,
-    likelihood: Box<dyn Likelihood>,
-}
-
-impl<'a> Inference<'a> {
-    /// Reads from the cells what is the same for all keys; an error if nobody has worked out what these cells tell.
-    pub fn new(engine: &'a dyn Engine) -> Result<Self, Error> {
-        Self::about(engine, &Question::default())
-    }
-
-    /// The same, to answer this question.
-    pub fn about(engine: &'a dyn Engine, question: &Question<'_>) -> Result<Self, Error> {
-        let likelihood =
-            engine.likelihood(question).ok_or_else(|| Error::value("this filter cannot tell probabilities yet"))?;
-        Ok(Self { engine, clock: *engine.clock(), likelihood })
-    }
-
-    /// Calls `answer` with the number and the posterior of every key in order.
-    ///
-    /// `ages_end` is where the stream began, as an age: beyond it lies only "never". It is infinite for the paper's
-    /// continuous stream.
-    pub fn each(
-        &self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        prior: PerKey<'_>,
-        ages_end: f64,
-        mut answer: impl FnMut(usize, &Posterior<'_>),
-    ) -> Result<(), Error> {
-        let mut spans = Vec::new();
-        self.evidence(hashes, at, prior, |key, evidence, gap, p| {
-            answer(key, &self.of(evidence, self.hazard(p), gap, ages_end, &mut spans));
-        })
-    }
-
-    /// Writes the probability that each key was inserted within the last `window` insertions, or seconds. Posteriors
-    /// are kept in `memo`, which belongs to this state of the filter, and are right to 1e-5 for a prior per key.
-    pub fn posterior(
-        &self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        prior: PerKey<'_>,
-        window: f64,
-        memo: &mut Memo,
-        posteriors: &mut [f64],
-    ) -> Result<(), Error> {
-        let most = match self.clock.window() {
-            Window::Count { .. } => 0.125,
-            Window::Time { .. } => f64::MAX,
-        };
-        let ages_end = self.began();
-        let mut spans = Vec::new();
-        let mut exact = |evidence, age, p| self.of(evidence, self.hazard(p), 0.0, ages_end, &mut spans).within(age);
-        self.evidence(hashes, at, prior, |key, evidence, gap, p| {
-            let age = window - gap;
-            posteriors[key] = match prior {
-                PerKey::All(_) => memo.shared(evidence, age, p, |p| exact(evidence, age, p)),
-                PerKey::Each(_) => memo.own(evidence, age, p, most, |p| exact(evidence, age, p)),
-            };
-        })
-    }
-
-    /// Calls `act` with the number, the evidence, the seconds since the latest insertion and the prior of every key.
-    fn evidence(
-        &self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        prior: PerKey<'_>,
-        mut act: impl FnMut(usize, u128, f64, f64),
-    ) -> Result<(), Error> {
-        self.clock.check(at, false)?;
-        prior.check_prior(self.clock.window())?;
-        prior.check_len("prior", hashes.len())?;
-        let mut evidence = [0; BLOCK];
-        for (block, hashes) in hashes.chunks(BLOCK).enumerate() {
-            let evidence = &mut evidence[..hashes.len()];
-            self.engine.evidence(hashes, evidence);
-            for (key, &evidence) in (block * BLOCK..).zip(&*evidence) {
-                act(key, evidence, self.clock.since_latest(at, key), prior.of(key));
-            }
-        }
-        Ok(())
-    }
-
-    fn of<'s>(
-        &self,
-        evidence: u128,
-        hazard: Hazard,
-        gap: f64,
-        ages_end: f64,
-        spans: &'s mut Vec<Span>,
-    ) -> Posterior<'s> {
-        spans.clear();
-        self.likelihood.last_inserted(evidence, hazard, spans);
-        Posterior::new(spans, hazard, gap, ages_end)
-    }
-
-    /// The age of the filter's first insertion, plus one: infinite on a time clock, which does not note it.
-    pub fn began(&self) -> f64 {
-        match (self.clock.window(), self.clock.inserted()) {
-            (Window::Time { .. }, 1..) => f64::INFINITY,
-            (_, inserted) => inserted as f64,
-        }
-    }
-
-    fn hazard(&self, p: f64) -> Hazard {
-        match self.clock.window() {
-            Window::Count { .. } => Hazard::per_insertion(p),
-            Window::Time { .. } => Hazard::per_second(p),
-        }
-    }
 }

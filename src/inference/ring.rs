@@ -24,9 +24,9 @@
 //! do, a run of them matches more often than the product of its rates, and what it explains is measured as one.
 
 use super::{Hazard, Likelihood, Span, chances};
-use crate::bits::ones;
 use crate::clock::Clock;
-use crate::sizing::age_partitioned::MAX_SLICES;
+use crate::memory::bits::ones;
+use crate::shape::age_partitioned::MAX_SLICES;
 
 /// Match rates below this explain all that can be explained. They come from samples in which hardly a bit was set.
 const LEAST_RATE: f64 = 1e-30;

@@ -3,14 +3,14 @@
 //! lately.
 //!
 //! A cell that was set i insertions ago has met an event, a decrement or another key, in each of them with chance q, and
-//! holds less than v when the last Max - v + 1 of them were decrements ([`sizing::stable`](crate::sizing::stable)). A
+//! holds less than v when the last Max - v + 1 of them were decrements ([`shape::stable`](crate::shape::stable)). A
 //! key that is gone finds cells as they come, which are counted. Where they hold less than v more often or less often
 //! than they should after so many insertions of different keys, as where keys repeat, the key's are taken to do so by
 //! the same factor.
 
 use super::fading::{Fading, Spans, edges};
 use super::{Likelihood, Question};
-use crate::sizing::stable::Shape;
+use crate::shape::stable::Shape;
 
 /// The least likelihood of anything: a cell in an empty filter is never expected to hold something.
 const LEAST: f64 = 1e-300;

@@ -9,8 +9,8 @@ use super::whole::Whole;
 use super::{Layout, budget, times, wrap};
 use crate::Error;
 use crate::filter::{self, AgePartitioned, InLines};
-use crate::sizing::age_partitioned::{Segment, Shape, choose};
-use crate::sizing::line::{self, Family};
+use crate::shape::age_partitioned::{Segment, Shape, choose};
+use crate::shape::line::{self, Family};
 
 /// Age-partitioned Bloom filter: no key of the window is missed, and old ones fade slice by slice.
 ///

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use super::moments::OwnedMoments;
 use crate::Error;
 use crate::clock::Moments;
+use crate::engine::threads::{Shared, share};
 use crate::key::Keys;
-use crate::threads::{Shared, share};
 
 /// Keys hashed at a time: their hashes take 32 KiB, two thirds of a first-level cache.
 const BLOCK: usize = 4096;

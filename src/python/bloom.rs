@@ -10,7 +10,7 @@ use super::slice;
 use super::whole::Whole;
 use super::{budget, wrap};
 use crate::filter::Bloom;
-use crate::sizing::bloom::{Shape, choose};
+use crate::shape::bloom::{Shape, choose};
 
 /// Bloom filter, classical or partitioned: has a key **ever** been inserted?
 ///

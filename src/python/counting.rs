@@ -9,8 +9,8 @@ use super::times;
 use super::whole::Whole;
 use super::wrap;
 use crate::filter::Counting;
-use crate::sizing::counting::choose;
-use crate::sizing::slices::Slices;
+use crate::shape::counting::choose;
+use crate::shape::slices::Slices;
 
 /// Counting Bloom filter with a deletion queue: exactly the last `window` insertions, no slack.
 ///

@@ -14,11 +14,11 @@ use super::saving::Cells;
 use super::whole::Threads;
 use super::wrap;
 use crate::clock::{Clock, Moments, Window};
+use crate::engine::threads::Shared;
 use crate::filter;
 use crate::format;
 use crate::key::KeyHasher;
-use crate::threads::Shared;
-use crate::words::Words;
+use crate::memory::Words;
 
 /// What every filter does. Not constructed itself: take one of its subclasses.
 ///

@@ -7,7 +7,7 @@ use super::filter::Filter;
 use super::whole::Whole;
 use super::{budget, times, wrap};
 use crate::filter::FingerprintBuffer as Buffer;
-use crate::sizing::fingerprint_buffer::{Shape, choose};
+use crate::shape::fingerprint_buffer::{Shape, choose};
 
 /// Fingerprint buffer: a list of the last keys' fingerprints, searched by every query. A baseline.
 ///

@@ -10,7 +10,7 @@ use super::filter::Filter;
 use super::whole::Whole;
 use super::{budget, times, wrap};
 use crate::filter::{self, Generalized};
-use crate::sizing::generalized::{Shape, choose};
+use crate::shape::generalized::{Shape, choose};
 
 /// Generalized Bloom filter: **promises no window.** Every bit forgets gradually, and keys fade.
 ///

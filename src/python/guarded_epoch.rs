@@ -9,8 +9,8 @@ use super::whole::Whole;
 use super::{Layout, budget, times, wrap};
 use crate::Error;
 use crate::filter::{self, GuardedEpoch, InLines, Transposed};
-use crate::sizing::guarded_epoch::{Segment, Shape, choose, choose_transposed};
-use crate::sizing::line::{self, Family};
+use crate::shape::guarded_epoch::{Segment, Shape, choose, choose_transposed};
+use crate::shape::line::{self, Family};
 
 /// Guarded-epoch Bloom filter: fewest bits; no key of the window is missed, and old ones go an epoch at a time.
 ///

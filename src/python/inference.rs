@@ -10,9 +10,10 @@ use super::filter::Filter;
 use super::times;
 use super::whole::Threads;
 use crate::Error;
-use crate::batch::Engine;
 use crate::clock::{Moments, Window};
-use crate::inference::{Inference, Memo, PerKey, Posterior, Question, decide};
+use crate::engine::Engine;
+use crate::inference::{Memo, PerKey, Posterior, Question, decide};
+use crate::posteriors::Inference;
 
 /// Numbers that go with the keys of a batch, held for as long as it takes.
 struct Numbers<'py> {

@@ -11,8 +11,8 @@ use super::keys::read_keys;
 use super::moments::OwnedMoments;
 use super::whole::Whole;
 use crate::clock::Window;
-use crate::inference::learned;
 use crate::key::KeyHasher;
+use crate::prior::learned;
 
 /// Keys hashed at a time, as a filter does.
 const BLOCK: usize = 4096;

@@ -32,7 +32,7 @@ use crate::filter::{
     AgePartitioned, Bloom, Counting, FingerprintBuffer, Generalized, GuardedEpoch, InLines, Stable, Swamp, TimeLimited,
     Timing, TimingInLines, Transposed,
 };
-use crate::sizing::age_partitioned::Budget;
+use crate::shape::age_partitioned::Budget;
 use layout::Layout;
 use whole::Whole;
 

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use super::errors::file_error;
 use super::wrap;
 use crate::format;
-use crate::words::{Lender, Words};
+use crate::memory::{Lender, Words};
 
 /// Open a saved filter.
 ///

@@ -11,7 +11,7 @@ use super::arrays::{Values, flags};
 use super::filter::Filter;
 use super::whole::Whole;
 use crate::clock::Moments;
-use crate::slice::{self, Answers, Row, Rule};
+use crate::shard::{self, Answers, Row, Rule};
 
 /// Part of the cells of a filter, by their numbers: what one site of a distributed filter holds.
 ///
@@ -50,7 +50,7 @@ use crate::slice::{self, Answers, Row, Rule};
 /// array([ True, False])
 #[pyclass(frozen, module = "lately._core")]
 pub struct Slice {
-    inner: RwLock<slice::Slice>,
+    inner: RwLock<shard::Slice>,
     /// What never changes, to be asked without the lock.
     like: Row,
     cells: std::ops::Range<u64>,
@@ -59,13 +59,13 @@ pub struct Slice {
 }
 
 impl Slice {
-    fn new_from(inner: slice::Slice) -> Self {
+    fn new_from(inner: shard::Slice) -> Self {
         let (like, cells, part, parts) = (*inner.row(), inner.cells(), inner.part(), inner.parts());
         Self { inner: RwLock::new(inner), like, cells, part, parts }
     }
 
     /// To read. As the lock of a filter, taken detached from the interpreter only.
-    fn inner(&self) -> RwLockReadGuard<'_, slice::Slice> {
+    fn inner(&self) -> RwLockReadGuard<'_, shard::Slice> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -105,7 +105,7 @@ impl Slice {
         text_signature = "(like, *, part=0, parts=1)")]
     fn new(py: Python<'_>, like: &Bound<'_, Filter>, part: Whole, parts: Whole) -> PyResult<Self> {
         let (row, part, parts) = (row(like)?, part.within("part")?, parts.within("parts")?);
-        Ok(Self::new_from(py.detach(|| slice::Slice::new(row, part, parts))?))
+        Ok(Self::new_from(py.detach(|| shard::Slice::new(row, part, parts))?))
     }
 
     /// The slice that had these words.
@@ -152,7 +152,7 @@ impl Slice {
         if shape.len() != 1 {
             return Err(PyValueError::new_err(format!("words must have one dimension, got {}", shape.len())));
         }
-        Ok(Self::new_from(py.detach(|| slice::Slice::from_words(row, part, parts, &words, newest))?))
+        Ok(Self::new_from(py.detach(|| shard::Slice::from_words(row, part, parts, &words, newest))?))
     }
 
     /// Where the cells of a filter are cut.
@@ -393,7 +393,7 @@ pub fn settle<'py>(
         let (alive, missed, known) = (alive.as_deref(), missed.as_deref(), known.as_deref());
         let answers = Answers { k, cells: &cells, last: &last, generations: &generations, alive, missed, known };
         let mut seen = vec![false; n];
-        slice::settle(answers, rule, &mut seen).map(|()| seen)
+        shard::settle(answers, rule, &mut seen).map(|()| seen)
     })?;
     Ok(seen.into_pyarray(py))
 }

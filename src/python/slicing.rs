@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use super::whole::Whole;
 use crate::Error;
-use crate::sizing::slicing::{self, Bound as Limit, Sites};
+use crate::shape::slicing::{self, Bound as Limit, Sites};
 
 /// How the sites are arranged, by its name in paper 4.
 fn arranged(kind: &str, sites: u64, inner: u64, k: u32, partitioned: bool) -> Result<Sites, Error> {

@@ -9,8 +9,8 @@ use super::times;
 use super::whole::Whole;
 use super::wrap;
 use crate::filter::Stable;
-use crate::sizing::slices::Slices;
-use crate::sizing::stable::{Shape, choose};
+use crate::shape::slices::Slices;
+use crate::shape::stable::{Shape, choose};
 
 /// Stable Bloom filter: **promises no window.** Keys are forgotten at random, some of them soon after they came.
 ///

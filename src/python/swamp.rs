@@ -11,7 +11,7 @@ use super::whole::Whole;
 use super::{budget, times, wrap};
 use crate::clock::Moments;
 use crate::filter;
-use crate::sizing::swamp::{Shape, choose};
+use crate::shape::swamp::{Shape, choose};
 
 /// SWAMP: an exact window without slack, that also counts keys.
 ///

@@ -11,7 +11,7 @@ use super::times;
 use super::whole::Whole;
 use super::wrap;
 use crate::filter::TimeLimited;
-use crate::sizing::time_limited::{Shape, choose};
+use crate::shape::time_limited::{Shape, choose};
 
 /// Keys per window where nobody has a guess: a few dozen KiB.
 const FIRST_GUESS: i128 = 10_000;

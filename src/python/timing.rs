@@ -16,9 +16,9 @@ use super::whole::Whole;
 use super::wrap;
 use crate::Error;
 use crate::filter::{self, Timing, TimingInLines};
-use crate::sizing::age_partitioned::Budget;
-use crate::sizing::growing::{Grow, Limit};
-use crate::sizing::timing::{Shape, choose, line};
+use crate::shape::age_partitioned::Budget;
+use crate::shape::growing::{Grow, Limit};
+use crate::shape::timing::{Shape, choose, line};
 
 /// Timing Bloom filter: cells that remember when they were set, so that keys go one block at a time.
 ///

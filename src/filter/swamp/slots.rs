@@ -19,7 +19,7 @@
 //! So the slots are a function of the runs alone. Cells may come from a damaged file: no walk takes more turns than
 //! there are groups, or more steps than there are slots, whatever the bits.
 
-use crate::packed;
+use crate::memory::packed;
 
 /// Words of a block before its entries.
 const HEADER: usize = 3;

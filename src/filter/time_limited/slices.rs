@@ -1,12 +1,12 @@
 //! The slices of the time-limited filter: where they lie, which of them are live, and the shift that begins another.
 
 use crate::Error;
-use crate::cells::{Cells, Slice as Bits};
 use crate::clock::{Clock, Moments, Window};
 use crate::filter::parts::{self, Part};
 use crate::inference::time_limited::MOST_SLICES;
-use crate::sizing::time_limited::{LEAST_BITS, Load, Shape, bits, capacity, generation, new_capacity, target};
-use crate::words::Words;
+use crate::layout::cells::{Cells, Slice as Bits};
+use crate::memory::Words;
+use crate::shape::time_limited::{LEAST_BITS, Load, Shape, bits, capacity, generation, new_capacity, target};
 
 /// Words before the table: number of slices, begin of the open generation, number of the newest slice's hash function.
 const HEAD: usize = 3;

@@ -8,10 +8,10 @@
 use std::cell::Cell;
 
 use super::slices::Slice;
-use crate::batch::in_flight;
-use crate::bits::Address;
-use crate::cells::Cells;
 use crate::filter::parts::Part;
+use crate::layout::cells::Cells;
+use crate::memory::prefetch::Address;
+use crate::memory::prefetch::in_flight;
 
 /// Keys that go through the slices together: what is noted of them takes 16 KiB.
 const CHUNK: usize = 2048;

@@ -7,15 +7,16 @@
 use super::slices::Slices;
 use super::timers::Phase;
 use crate::Error;
-use crate::batch::{Engine, in_flight};
-use crate::bits::Address;
 use crate::clock::{Clock, Moments};
+use crate::engine::Engine;
 use crate::filter::parts::{self, Part as _};
 use crate::inference::{Likelihood, Question, timing};
 use crate::layout::Layout;
-use crate::sizing::growing::Limit;
-use crate::sizing::timing::Shape;
-use crate::words::Words;
+use crate::memory::Words;
+use crate::memory::prefetch::Address;
+use crate::memory::prefetch::in_flight;
+use crate::shape::growing::Limit;
+use crate::shape::timing::Shape;
 
 /// Words before the table: number of parts, load of the newest.
 const HEAD: usize = 2;

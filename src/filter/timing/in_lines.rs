@@ -2,19 +2,19 @@
 //! cost it a line for each.
 //!
 //! Where this differs from slices: timers of a key share a line, and so the number of keys in it; the rate is that of
-//! [`sizing::timing::line`](crate::sizing::timing::line), not a power of the fill. Equal timers and sizes that grow are
+//! [`shape::timing::line`](crate::shape::timing::line), not a power of the fill. Equal timers and sizes that grow are
 //! for slices alone.
 
 use super::Places;
 use super::lines::Lines;
 use crate::Error;
-use crate::batch::{Aged, Engine};
 use crate::clock::{Clock, Window};
+use crate::engine::{Aged, Engine};
 use crate::filter::saved::{as_damage, check_cells, damaged, narrow};
 use crate::filter::{self, Filter};
-use crate::sizing::runs::Accesses;
-use crate::sizing::timing::line::Shape;
-use crate::words::Words;
+use crate::memory::Words;
+use crate::shape::runs::Accesses;
+use crate::shape::timing::line::Shape;
 
 /// A timing Bloom filter in lines: has a key been inserted within the last `window` insertions, or span of time?
 #[derive(Clone)]

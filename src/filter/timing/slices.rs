@@ -1,13 +1,14 @@
 //! k slices of timers: which timer of each is a key's.
 
 use super::timers::{Phase, Timers};
-use crate::bits::{Address, odd_constants, scale};
 use crate::clock::Clock;
 use crate::inference::{Likelihood, Question, timing};
 use crate::layout::Layout;
-use crate::sizing::timing::{MAX_HASHES, Shape};
+use crate::memory::bits::{odd_constants, scale};
+use crate::memory::prefetch::Address;
+use crate::shape::timing::{MAX_HASHES, Shape};
 
-/// Which timer a key takes in each slice: positions are made as in [`cells`](crate::cells), with the same floor of
+/// Which timer a key takes in each slice: positions are made as in [`cells`](crate::layout::cells), with the same floor of
 /// errors, n / 2^64 for n keys.
 static PLACE: [u64; MAX_HASHES as usize] = odd_constants(0);
 

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::bits::Address;
-use crate::lanes::Lanes;
-use crate::sizing::timing::{sweeps, timestamps};
+use crate::memory::lanes::Lanes;
+use crate::memory::prefetch::Address;
+use crate::shape::timing::{sweeps, timestamps};
 
 /// Timers of a filter, by the words they lie in.
 #[derive(Clone, Copy)]

@@ -4,8 +4,9 @@
 use std::ops::Range;
 
 use super::{Lines, Phase, Timers};
-use crate::bits::{Address, odd_constants};
-use crate::line::{AHEAD, LINE, Pages, Spot, Work};
+use crate::layout::line::{AHEAD, LINE, Pages, Spot, Work};
+use crate::memory::bits::odd_constants;
+use crate::memory::prefetch::Address;
 
 /// What the 32 bits of a key are multiplied with, to choose its place in each word: apart from the constants that choose
 /// a line and, in other layouts, bits.

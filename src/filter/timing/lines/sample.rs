@@ -4,7 +4,7 @@
 use super::{LINE, Lines, PAGE};
 use crate::clock::Clock;
 use crate::inference::timing::{InLines, OfLine};
-use crate::line::Pages;
+use crate::layout::line::Pages;
 
 /// Lines of each range that are looked at for inference. Timers of a key that were set in one block are explained by
 /// other keys to some 4 %, since the loads of lines deviate; it takes some 3 ms.

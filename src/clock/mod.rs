@@ -1,0 +1,333 @@
+//! Insertions or timestamps, turned into generations: the only thing a filter knows about time.
+
+mod moments;
+mod window;
+
+pub use moments::Moments;
+pub use window::Window;
+
+use std::ops::Range;
+
+use crate::Error;
+use moments::extremes;
+
+/// Full generations to keep so that each is a single insertion: as many as can be, and one less than the longest window
+/// that [can age like this](Window::by_insertion), since the open generation is one more.
+pub const BY_INSERTION: u32 = u32::MAX;
+
+/// Full generations to keep of a filter of insertions that forgets nothing: its first generation never ends, and its
+/// window is the number of keys it is planned for.
+pub const ENDLESS: u32 = 0;
+
+/// Length of a generation that never ends.
+const NEVER: u64 = 1 << 63;
+/// Where a filter is in time: how much it has seen, and which generation is open.
+///
+/// Generations are numbered from 0 on the count clock, and from the Unix epoch on the time clock, so that filters of
+/// equal parameters agree on them wherever they run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clock {
+    window: Window,
+    /// Length of a generation: insertions, or nanoseconds.
+    length: u64,
+    /// Insertions so far.
+    inserted: u64,
+    /// Time clock: the latest moment seen, if any was.
+    latest: Option<i64>,
+    /// The generation that is open.
+    generation: i64,
+}
+
+impl Clock {
+    /// A clock that has seen nothing yet, for a filter that keeps `kept` full generations.
+    pub fn new(window: Window, kept: u32) -> Self {
+        Self { window, length: window.generation(kept), inserted: 0, latest: None, generation: 0 }
+    }
+
+    /// The same clock after `inserted` insertions, the latest at `latest`.
+    pub fn resumed(self, inserted: u64, latest: Option<i64>) -> Self {
+        let generation = match self.window {
+            Window::Count { .. } => (inserted.saturating_sub(1) / self.length) as i64,
+            Window::Time { .. } => latest.map_or(0, |moment| self.generation_at(moment)),
+        };
+        Self { inserted, latest, generation, ..self }
+    }
+
+    /// What this clock measures.
+    pub fn window(&self) -> Window {
+        self.window
+    }
+
+    /// Whether its generation never ends, so that nothing is forgotten.
+    pub fn endless(&self) -> bool {
+        self.length == NEVER
+    }
+
+    /// Whether every insertion opens a generation.
+    pub(crate) fn turns_each_insertion(&self) -> bool {
+        matches!(self.window, Window::Count { .. }) && self.length == 1
+    }
+
+    /// Insertions so far.
+    pub fn inserted(&self) -> u64 {
+        self.inserted
+    }
+
+    /// Time clock: the latest moment seen.
+    pub fn latest(&self) -> Option<i64> {
+        self.latest
+    }
+
+    /// The generation that is open.
+    pub fn generation(&self) -> i64 {
+        self.generation
+    }
+
+    /// Refuses moments the promise cannot cover: missing on a time clock, present on a count clock, or further back
+    /// than the stated lateness. Keys to insert come in order, so each is held against those before it as well.
+    pub fn check(&self, moments: Moments<'_>, in_order: bool) -> Result<(), Error> {
+        let Window::Time { lateness, .. } = self.window else {
+            return match moments {
+                Moments::Untimed => Ok(()),
+                _ if self.endless() => Err(Error::value("at is for windows of time; this filter has no window")),
+                _ => Err(Error::value("at is for windows of time; this filter's window counts insertions")),
+            };
+        };
+        // What a moment must not lie before, kept rather than the latest one: one comparison a key.
+        let behind = |moment: i64| moment.saturating_sub_unsigned(lateness);
+        let mut earliest = self.latest.map_or(i64::MIN, behind);
+        let not_before = |earliest: i64, position: usize, moment: i64| {
+            if moment >= earliest {
+                return Ok(());
+            }
+            let late = i128::from(earliest) + i128::from(lateness) - i128::from(moment);
+            Err(Error::value(format!(
+                "at[{position}] lies {} s before the latest time seen, but lateness is {} s: \
+                 sort by time, or construct the filter with a larger lateness",
+                late as f64 / 1e9,
+                lateness as f64 / 1e9
+            )))
+        };
+        match moments {
+            Moments::Untimed => Err(Error::value("a window of time needs the moment of each key: at")),
+            Moments::Now(_) => Ok(()),
+            Moments::At(moment) => not_before(earliest, 0, moment),
+            Moments::InOrder(all) => all.first().map_or(Ok(()), |&first| not_before(earliest, 0, first)),
+            Moments::Each(all) => {
+                let (least, greatest) = extremes(all);
+                // Nearly always the least is not too far behind the greatest, wherever they stand.
+                let latest_of_all = if in_order { behind(greatest) } else { i64::MIN };
+                if least >= earliest.max(latest_of_all) {
+                    return Ok(());
+                }
+                for (i, &moment) in all.iter().enumerate() {
+                    not_before(earliest, i, moment)?;
+                    if in_order {
+                        earliest = earliest.max(behind(moment));
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Moves to the moment of key `i`; says how many generations that begins, and how many keys from `i` on, of `len`,
+    /// then act in the open one: none when it is full on the count clock. A late key is taken as of the latest moment:
+    /// it stays longer.
+    pub(crate) fn run(&mut self, moments: Moments<'_>, i: usize, len: usize) -> (u64, usize) {
+        let Window::Time { .. } = self.window else {
+            let room = (self.generation as u64 + 1) * self.length - self.inserted;
+            return (0, (len - i).min(usize::try_from(room).unwrap_or(usize::MAX)));
+        };
+        let not_past =
+            |moment| i64::MIN..self.span_of(self.generation_at(self.latest.unwrap_or(moment).max(moment))).end;
+        let Some((moment, run)) = moments.run(i, len, not_past) else {
+            return (0, len - i);
+        };
+        let first = self.latest.is_none();
+        let before = self.generation;
+        self.latest = self.latest.max(Some(moment));
+        self.generation = self.generation_at(self.latest.unwrap_or(moment));
+        self.latest = self.latest.max(Some(moments.latest(i..i + run)));
+        (if first { 0 } else { self.generation.abs_diff(before) }, run)
+    }
+
+    /// Time clock: moves to `moment`, unless a later one has been seen.
+    pub(crate) fn reach(&mut self, moment: i64) {
+        let latest = self.latest.map_or(moment, |latest| latest.max(moment));
+        (self.latest, self.generation) = (Some(latest), self.generation_at(latest));
+    }
+
+    /// Count clock: opens the next generation, for the insertion that no longer fits into the open one.
+    pub(crate) fn turn(&mut self) {
+        self.generation += 1;
+    }
+
+    /// Counts insertions into the open generation.
+    pub(crate) fn count(&mut self, insertions: u64) {
+        self.inserted += insertions;
+    }
+
+    /// The clock of two filters of equal parameters together, and how many generations each has to age to get there.
+    ///
+    /// Moments are the same for everybody, so on the time clock the later one counts. Insertions are not: generations
+    /// of two counts name the same slices only when their numbers are equal, and then the lesser count keeps the promise
+    /// of both, since the greater would end the generation too early for the keys of the other. A generation that never
+    /// ends takes all insertions.
+    pub(crate) fn united(&self, other: &Self) -> Result<(Self, u64, u64), Error> {
+        match self.window {
+            Window::Count { .. } if self.endless() => {
+                Ok((Self { inserted: self.inserted.saturating_add(other.inserted), ..*self }, 0, 0))
+            }
+            Window::Count { .. } if self.generation == other.generation => {
+                Ok((Self { inserted: self.inserted.min(other.inserted), ..*self }, 0, 0))
+            }
+            Window::Count { .. } => Err(Error::value(format!(
+                "filters of insertions can be united only in the same generation, but inserted is {} and {}: \
+                 generations {} and {}",
+                self.inserted, other.inserted, self.generation, other.generation
+            ))),
+            Window::Time { .. } => {
+                let later = if self.latest < other.latest { other } else { self };
+                let behind = |clock: &Self| clock.latest.map_or(0, |_| later.generation.abs_diff(clock.generation));
+                let inserted = self.inserted.saturating_add(other.inserted);
+                Ok((Self { inserted, ..*later }, behind(self), behind(other)))
+            }
+        }
+    }
+
+    /// For a query, which moves nothing: how many generations after the open one key `i` asks in, and how many keys
+    /// from `i` on, of `len`, ask in the same.
+    pub(crate) fn pending(&self, moments: Moments<'_>, i: usize, len: usize) -> (u64, usize) {
+        let asked_in = |moment: i64| self.generation_at(moment).max(self.generation);
+        let alike = |moment: i64| {
+            let Range { start, end } = self.span_of(asked_in(moment));
+            if asked_in(moment) == self.generation { i64::MIN..end } else { start..end }
+        };
+        match (self.latest, moments.run(i, len, alike)) {
+            (Some(_), Some((moment, run))) => (asked_in(moment).abs_diff(self.generation), run),
+            _ => (0, len - i),
+        }
+    }
+
+    /// How long ago, as of the latest moment seen, the generation `back` before the open one began: insertions, or
+    /// seconds. Nothing began before the first insertion.
+    pub(crate) fn began(&self, back: u64) -> f64 {
+        match (self.window, self.latest) {
+            (Window::Count { .. }, _) => {
+                let before = (self.generation as u64).saturating_sub(back) * self.length;
+                (self.inserted - before.min(self.inserted)) as f64
+            }
+            (Window::Time { .. }, Some(latest)) => {
+                let open = i128::from(latest) - i128::from(self.span_of(self.generation).start);
+                (open as f64 + back as f64 * self.length as f64) / 1e9
+            }
+            (Window::Time { .. }, None) => 0.0,
+        }
+    }
+
+    /// How long that generation had to take keys: the time from when it began to the next, or to the latest insertion.
+    /// That one stands for the time it takes at the planned rate: a generation it has just opened holds it, though no
+    /// time has passed.
+    pub(crate) fn exposure(&self, back: u64) -> f64 {
+        match back.checked_sub(1) {
+            Some(next) => self.began(back) - self.began(next),
+            None => self.began(0) + self.gap(),
+        }
+    }
+
+    /// Time clock: seconds from one insertion to the next at the planned rate.
+    pub(crate) fn gap(&self) -> f64 {
+        match self.window {
+            Window::Count { .. } => 0.0,
+            Window::Time { span, capacity, .. } => span as f64 / capacity as f64 / 1e9,
+        }
+    }
+
+    /// Seconds from the latest moment seen to that of key `i`, if it lies behind; none on a clock of insertions.
+    pub(crate) fn since_latest(&self, moments: Moments<'_>, i: usize) -> f64 {
+        match (moments, self.latest) {
+            (Moments::Untimed, _) | (_, None) => 0.0,
+            (_, Some(latest)) => (i128::from(moments.moment(i)) - i128::from(latest)).max(0) as f64 / 1e9,
+        }
+    }
+
+    /// The moments of a generation, as far as moments go.
+    fn span_of(&self, generation: i64) -> Range<i64> {
+        let start =
+            |generation: i128| (generation * i128::from(self.length)).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        start(generation.into())..start(i128::from(generation) + 1)
+    }
+
+    /// Time clock: the generation that a moment lies in.
+    pub(crate) fn generation_at(&self, moment: i64) -> i64 {
+        moment.div_euclid(self.length as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_window_by_insertion_still_ages_by_each() {
+        let longest = Window::Count { insertions: 1 << 32 };
+        assert_eq!(longest.by_insertion().unwrap(), 1 << 32);
+        assert_eq!(longest.generation(BY_INSERTION), 1);
+        let longer = Window::Count { insertions: (1 << 32) + 1 };
+        assert_eq!(longer.generation(BY_INSERTION), 2);
+        assert!(longer.by_insertion().is_err());
+    }
+
+    /// Moments in order are looked at here and there, others one by one: a clock cannot tell the difference.
+    #[test]
+    fn moments_in_order_are_as_if_looked_at_one_by_one() {
+        let window = Window::Time { span: 1000, lateness: 30, capacity: 10 };
+        for (steps, kept) in [(0..1, 4), (0..3, 10), (0..40, 3), (0..700, 3), (1..2, 1)] {
+            let mut state = 5u64;
+            let mut moment = -3000;
+            let mut next = || {
+                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+                moment += steps.start + (state >> 33) as i64 % (steps.end - steps.start);
+                moment
+            };
+            let all: Vec<i64> = (0..300).map(|_| next()).collect();
+            let (mut looked, mut told) = (Clock::new(window, kept), Clock::new(window, kept));
+            for start in [0, 1, 2, 40, 41, 130] {
+                let end = 300.min(start + 140);
+                let (each, in_order) = (Moments::Each(&all[start..end]), Moments::of(&all[start..end]));
+                assert!(matches!(in_order, Moments::InOrder(_)));
+                for check_order in [false, true] {
+                    let refused = |clock: &Clock, moments| clock.check(moments, check_order).map_err(|e| e.to_string());
+                    assert_eq!(refused(&looked, each), refused(&told, in_order));
+                }
+                let mut i = 0;
+                while i < end - start {
+                    assert_eq!(looked.pending(each, i, end - start), told.pending(in_order, i, end - start));
+                    let run = looked.run(each, i, end - start);
+                    assert_eq!(run, told.run(in_order, i, end - start), "{i} of {start}..{end}");
+                    assert_eq!(looked, told);
+                    i += run.1;
+                }
+            }
+        }
+    }
+
+    /// The least may be far behind the greatest and still late by no more than it may be: that depends on who comes first.
+    #[test]
+    fn times_may_step_back_by_the_lateness_from_those_before_them() {
+        let clock = Clock::new(Window::Time { span: 1000, lateness: 30, capacity: 10 }, 4).resumed(1, Some(100));
+        let refused = |moments: &[i64], in_order| clock.check(Moments::of(moments), in_order).is_err();
+        for in_order in [false, true] {
+            assert!(!refused(&[70, 500], in_order));
+            assert!(!refused(&[], in_order));
+            assert!(!refused(&[100, 70, 470, 500, 470], in_order));
+            assert!(refused(&[100, 69], in_order));
+            assert!(refused(&[69, 100], in_order));
+        }
+        assert!(refused(&[500, 469], true));
+        assert!(!refused(&[500, 469], false));
+        let error = clock.check(Moments::of(&[100, 500, 480, 469]), true).unwrap_err().to_string();
+        assert!(error.starts_with("at[3] lies 0.000000031 s before the latest time seen"), "{error}");
+    }
+}

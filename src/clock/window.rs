@@ -1,0 +1,129 @@
+//! What "lately" means: so many insertions, or a span of time.
+
+use std::fmt;
+
+use super::{ENDLESS, NEVER};
+use crate::Error;
+
+/// What "lately" means for one filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Window {
+    /// The last `insertions` insertions.
+    Count {
+        /// W, at least 1.
+        insertions: u64,
+    },
+    /// A span of time, in nanoseconds.
+    Time {
+        /// T: a key stays for at least this long.
+        span: u64,
+        /// How far a timestamp may lie behind the latest one seen; the promise covers such late keys too.
+        lateness: u64,
+        /// Keys expected within one span when they come fastest: generations are planned for that rate, and more keys in
+        /// one of them cost accuracy, never the window.
+        capacity: u64,
+    },
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
+        match *self {
+            Self::Count { insertions } => write!(f, "{insertions} insertions"),
+            Self::Time { span, lateness, capacity } => {
+                write!(f, "{} s (lateness {} s, capacity {capacity})", seconds(span), seconds(lateness))
+            }
+        }
+    }
+}
+
+impl Window {
+    /// Refuses an empty window, an empty capacity, and lengths that would overflow the clock.
+    pub fn check(self) -> Result<Self, Error> {
+        const LONGEST: u64 = 1 << 62;
+        match self {
+            Self::Count { insertions: 0 } => Err(Error::value("window must be at least 1 insertion, got 0")),
+            Self::Time { span: 0, .. } => Err(Error::value("window must be longer than 0 seconds")),
+            Self::Time { capacity: 0, .. } => Err(Error::value("capacity must be at least 1 key, got 0")),
+            Self::Count { insertions } if insertions > LONGEST => {
+                Err(Error::value(format!("window must be at most 2**62 insertions, got {insertions}")))
+            }
+            Self::Time { capacity, .. } if capacity > LONGEST => {
+                Err(Error::value(format!("capacity must be at most 2**62 keys, got {capacity}")))
+            }
+            Self::Time { span, lateness, .. } if span.saturating_add(lateness) > LONGEST => {
+                Err(Error::value("window and lateness together must be at most 146 years"))
+            }
+            window => Ok(window),
+        }
+    }
+
+    /// The insertions of a window for a filter that ages by each of them: 1 to 2^32, and no span of time. A filter of
+    /// bounded memory would have to write over keys of the span in a burst.
+    pub fn by_insertion(self) -> Result<u64, Error> {
+        match self.check()? {
+            Self::Count { insertions } if insertions <= 1 << 32 => Ok(insertions),
+            Self::Count { insertions } => {
+                Err(Error::value(format!("window must be at most 2**32 insertions for this filter, got {insertions}")))
+            }
+            Self::Time { .. } => Err(Error::value(
+                "window must be a number of insertions: this filter has room for so many keys, and in a span of time \
+                 there may be more; for a span of time take AgePartitionedBloomFilter",
+            )),
+        }
+    }
+
+    /// Length of one generation when the last `kept` full generations are retained: insertions, or nanoseconds.
+    ///
+    /// A generation is closed only by the insertion that needs the next one, so just after a shift
+    /// `kept * g` older insertions and the new one are there: `g = ceil((W - 1) / kept)` is enough. On the time
+    /// clock a key and a query at most `kept * d` apart lie at most `kept` generations apart.
+    ///
+    /// With [`ENDLESS`] it is one that no stream fills.
+    pub fn generation(self, kept: u32) -> u64 {
+        if kept == ENDLESS {
+            return NEVER;
+        }
+        match self {
+            Self::Count { insertions } => (insertions - 1).div_ceil(u64::from(kept)).max(1),
+            Self::Time { span, lateness, .. } => (span + lateness).div_ceil(u64::from(kept)).max(1),
+        }
+    }
+
+    /// Keys one generation is planned for.
+    pub fn keys_per_generation(self, kept: u32) -> u64 {
+        self.keys_in(kept, 1)
+    }
+
+    /// Keys that so many `generations` together are planned for, of which there are at most as many as are `kept`.
+    pub fn keys_in(self, kept: u32, generations: u32) -> u64 {
+        let length = u128::from(self.generation(kept)) * u128::from(generations);
+        let keys = match self {
+            Self::Count { .. } => length,
+            Self::Time { span, capacity, .. } => (u128::from(capacity) * length).div_ceil(u128::from(span)),
+        };
+        u64::try_from(keys).unwrap_or(u64::MAX)
+    }
+
+    /// Keys beyond the window that are still reported just before a generation ends, over those of a window: with `kept`
+    /// full generations all of them are, and in expectation those of `fading` generations more. Rounding to whole
+    /// generations and lateness count as well.
+    pub fn npws(self, kept: u32, fading: f64) -> f64 {
+        let length = match self {
+            Self::Count { insertions: length } | Self::Time { span: length, .. } => length,
+        };
+        let reported = self.generation(kept) as f64 * (f64::from(kept) + fading);
+        (reported / length as f64 - 1.0).max(0.0)
+    }
+
+    /// How long after leaving the window a key may still be remembered, when it leaves its last trace
+    /// `kept + fading` generations after its own: insertions, or nanoseconds.
+    pub fn slack(self, kept: u32, fading: u32) -> u64 {
+        let last = u128::from(self.generation(kept)) * u128::from(kept + fading);
+        let window = match self {
+            Self::Count { insertions } => insertions,
+            Self::Time { span, .. } => span,
+        };
+        u64::try_from(last - u128::from(window).min(last)).unwrap_or(u64::MAX)
+    }
+}

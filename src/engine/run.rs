@@ -1,0 +1,179 @@
+//! Runs of keys that belong to one generation: how a batch meets the cells at hand, all of a filter or a part of it.
+
+use std::ops::Range;
+
+use crate::clock::{Clock, Moments};
+use crate::layout::Layout;
+use crate::memory::prefetch::{Address, in_flight};
+
+/// The cells that a batch acts on, all of a filter or a part of them, and the clock that ages them meanwhile.
+pub(crate) struct Current<'a, L> {
+    pub layout: L,
+    pub words: &'a mut [u64],
+    pub clock: &'a mut Clock,
+}
+
+/// The keys of a batch that have their cells at hand, in order.
+#[derive(Clone, Copy)]
+pub(crate) struct Chosen<'a> {
+    pub hashes: &'a [u64],
+    /// Where in the batch they stand, unless they are all of it.
+    pub places: Option<&'a [u16]>,
+    /// Keys of the batch.
+    pub len: usize,
+}
+
+impl<'a> Chosen<'a> {
+    /// All keys of a batch.
+    pub fn all(hashes: &'a [u64]) -> Self {
+        Self { hashes, places: None, len: hashes.len() }
+    }
+
+    /// Those of a range of the batch.
+    #[inline(always)]
+    fn within(&self, range: Range<usize>) -> Range<usize> {
+        match self.places {
+            None => range,
+            Some(places) => {
+                let before = |end| places.partition_point(|&place| usize::from(place) < end);
+                before(range.start)..before(range.end)
+            }
+        }
+    }
+}
+
+impl<L: Layout> Current<'_, L> {
+    /// Inserts the keys in order.
+    pub fn insert(&mut self, keys: Chosen<'_>, at: Moments<'_>) {
+        if self.clock.turns_each_insertion() && keys.places.is_none() {
+            return self.insert_each(keys.hashes);
+        }
+        let (mut start, mut phase, mut i) = (0, None, 0);
+        while i < keys.len {
+            let (mut begun, run) = self.clock.run(at, i, keys.len);
+            if run == 0 {
+                self.clock.turn();
+                begun = 1;
+            }
+            if self.changes(begun) {
+                if let Some(phase) = phase {
+                    self.layout.insert_run(self.words, phase, keys.hashes, keys.within(start..i));
+                }
+                self.age(begun);
+                start = i;
+            }
+            if start == i {
+                phase = Some(self.phase());
+            }
+            self.clock.count(run as u64);
+            i += run;
+        }
+        if let Some(phase) = phase {
+            self.layout.insert_run(self.words, phase, keys.hashes, keys.within(start..i));
+        }
+    }
+
+    /// For each key in order: writes to `seen` whether it was there, then inserts it, always with `refresh`, else only
+    /// when it was not there.
+    pub fn duplicated(&mut self, keys: Chosen<'_>, at: Moments<'_>, refresh: bool, seen: &mut [bool]) {
+        if self.clock.turns_each_insertion() && keys.places.is_none() {
+            return self.duplicated_each(keys.hashes, refresh, seen);
+        }
+        let (mut start, mut phase, mut i) = (0, self.phase(), 0);
+        while i < keys.len {
+            let (begun, run) = self.clock.run(at, i, keys.len);
+            let full = run == 0 && self.layout.turns(self.clock.generation() + 1);
+            if full || self.changes(begun) {
+                self.layout.duplicated_run(self.words, phase, keys.hashes, keys.within(start..i), refresh, seen);
+                self.age(begun);
+                start = i;
+            }
+            if start == i {
+                phase = self.phase();
+            }
+            if full {
+                // Looked up while the old generation is still open; only an insertion opens the next.
+                let key = keys.within(i..i + 1);
+                self.layout.query_run(self.words, phase, keys.hashes, key.clone(), seen);
+                if refresh || !seen[key.clone()].contains(&true) {
+                    self.clock.turn();
+                    self.age(1);
+                    keys.hashes[key].iter().for_each(|&hash| self.layout.insert(self.words, self.phase(), hash));
+                    self.clock.count(1);
+                }
+                i += 1;
+                start = i;
+            } else if run == 0 {
+                self.clock.turn();
+            } else if refresh {
+                self.clock.count(run as u64);
+                i += run;
+            } else {
+                // How many were inserted has to be known before the clock can go on.
+                let own = keys.within(i..i + run);
+                self.clock.count(self.layout.duplicated_run(self.words, phase, keys.hashes, own, false, seen));
+                i += run;
+                start = i;
+            }
+        }
+        self.layout.duplicated_run(self.words, phase, keys.hashes, keys.within(start..i), refresh, seen);
+    }
+
+    /// [`insert`](Self::insert) where every insertion opens a generation.
+    fn insert_each(&mut self, hashes: &[u64]) {
+        let (layout, phase, address) = (self.layout, self.phase(), Address::of(self.words));
+        let fetch = |hash| layout.fetch_newest(address, phase, hash);
+        in_flight(hashes, 0..hashes.len(), fetch, |_, hash| self.insert_next(hash));
+    }
+
+    /// [`duplicated`](Self::duplicated) where every insertion opens a generation.
+    fn duplicated_each(&mut self, hashes: &[u64], refresh: bool, seen: &mut [bool]) {
+        let (layout, address) = (self.layout, Address::of(self.words));
+        let fetch = |hash| layout.fetch_all(address, hash);
+        in_flight(hashes, 0..hashes.len(), fetch, |i, hash| {
+            // Looked up while the old generation is still open; only an insertion opens the next.
+            seen[i] = layout.contains(self.words, self.phase(), hash);
+            if refresh || !seen[i] {
+                self.insert_next(hash);
+            }
+        });
+    }
+
+    /// Opens the next generation, but for the first insertion, and inserts a key.
+    #[inline(always)]
+    fn insert_next(&mut self, hash: u64) {
+        if self.clock.inserted() > 0 {
+            self.clock.turn();
+            if self.changes(1) {
+                self.age(1);
+            }
+        }
+        self.clock.count(1);
+        self.layout.insert(self.words, self.phase(), hash);
+    }
+
+    /// Whether one of the last `begun` generations changes the cells at hand.
+    fn changes(&self, begun: u64) -> bool {
+        let turns = |later| self.layout.turns(self.clock.generation() - later as i64);
+        begun >= self.layout.generations() || (0..begun).any(turns)
+    }
+
+    fn phase(&self) -> L::Phase {
+        self.layout.phase(self.clock.generation(), 0)
+    }
+
+    fn age(&mut self, begun: u64) {
+        age(self.layout, self.words, self.clock.generation(), begun);
+    }
+}
+
+/// Opens the last `begun` generations up to `open`; a gap longer than the filter remembers empties it at once.
+pub(super) fn age<L: Layout>(layout: L, words: &mut [u64], open: i64, begun: u64) {
+    if begun >= layout.generations() {
+        words.fill(0);
+    } else {
+        for later in (0..begun).rev() {
+            layout.open(words, open - later as i64);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Work shared by threads; and a batch shared by where the cells of its keys lie, so that its answers and all cells are
+//! those of one thread.
+//!
+//! A [`Part`] of the cells has all cells of its keys. Whatever a key does, it does to its part, and what it is answered
+//! depends on the keys of its part before it and on the generation, which the clock tells from the place of the key in
+//! the batch. So when the threads have hashed the keys and sorted them by part, each takes a part, lets its keys act in
+//! order, and follows the clock on its own: nobody waits for anybody, however often generations begin. (Pages of lines
+//! turn every few hundred keys.)
+
+use std::convert::Infallible;
+use std::ops::{Range, RangeInclusive};
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use super::run::{Chosen, Current};
+use crate::clock::{Clock, Moments};
+use crate::key::Keys;
+use crate::layout::{Layout, Part};
+
+/// Keys hashed and sorted at a time: their hashes take 64 KiB.
+const PIECE: usize = 8192;
+
+/// Does `work` on all items, which `threads` take in turn, each with something of its own that `begin` makes. An error
+/// ends it.
+pub fn share<I: Send, S, E: Send>(
+    threads: usize,
+    items: impl Iterator<Item = I> + Send,
+    begin: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, I) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    let threads = threads.min(items.size_hint().1.unwrap_or(threads));
+    let items = Mutex::new(items);
+    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        let mut own = begin();
+        while let Some(item) = next() {
+            work(&mut own, item)?;
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        // Where a thread cannot be had, the others do its work.
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let helpers: Vec<_> = (1..threads).map_while(spawn).collect();
+        let done = work();
+        helpers
+            .into_iter()
+            .map(|helper| helper.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .fold(done, Result::and)
+    })
+}
+
+/// A stretch of a batch whose keys threads hash, and room for what they make of it, which the next stretch uses again.
+pub struct Shared<'a> {
+    threads: usize,
+    keys: &'a Keys,
+    range: Range<usize>,
+    hashes: Vec<u64>,
+    places: Vec<u16>,
+    ends: Vec<usize>,
+}
+
+impl<'a> Shared<'a> {
+    /// Nothing yet of these keys.
+    pub fn new(threads: usize, keys: &'a Keys) -> Self {
+        Self { threads, keys, range: 0..0, hashes: Vec::new(), places: Vec::new(), ends: Vec::new() }
+    }
+
+    /// The keys in `range`.
+    pub fn stretch(&mut self, range: Range<usize>) -> &mut Self {
+        self.range = range;
+        self
+    }
+
+    /// Number of keys.
+    pub(crate) fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Their hashes.
+    pub(crate) fn hashes(&mut self) -> &[u64] {
+        self.hashes.resize(self.range.len(), 0);
+        let pieces = (self.range.start..).step_by(PIECE).zip(self.hashes.chunks_mut(PIECE));
+        let Ok(()) = share(
+            self.threads,
+            pieces,
+            || (),
+            |(), (start, hashes)| {
+                self.keys.fill(start, hashes);
+                Ok::<(), Infallible>(())
+            },
+        );
+        &self.hashes
+    }
+
+    /// Parts worth cutting for them.
+    pub(crate) fn parts(&self) -> usize {
+        self.threads.min(self.len() / PIECE)
+    }
+
+    /// Hashes the keys and sorts them, piece by piece, by which of the parts their hash lies in.
+    fn sort(&mut self, parts: &[RangeInclusive<u64>]) -> Sorted<'_> {
+        let pieces = self.range.len().div_ceil(PIECE);
+        self.hashes.resize(pieces * ROOM, 0);
+        self.places.resize(pieces * ROOM, 0);
+        self.ends.resize(pieces * parts.len(), 0);
+        let starts = self.range.clone().step_by(PIECE);
+        let room = self.hashes.chunks_mut(ROOM).zip(self.places.chunks_mut(ROOM));
+        let ends = self.ends.chunks_mut(parts.len());
+        let begin = || [0; PIECE];
+        let Ok(()) =
+            share(self.threads, starts.zip(room.zip(ends)), begin, |piece, (start, ((hashes, places), ends))| {
+                let piece = &mut piece[..PIECE.min(self.range.end - start)];
+                self.keys.fill(start, piece);
+                let mut sorted = 0;
+                for (part, end) in parts.iter().zip(ends) {
+                    let (least, width) = (*part.start(), part.end() - part.start());
+                    // Each is written, and kept only where it belongs: a branch would be foretold half of the time.
+                    for (place, &hash) in piece.iter().enumerate() {
+                        (hashes[sorted], places[sorted]) = (hash, place as u16);
+                        sorted += usize::from(hash.wrapping_sub(least) <= width);
+                    }
+                    *end = sorted;
+                }
+                Ok::<(), Infallible>(())
+            });
+        Sorted {
+            parts: parts.len(),
+            len: self.range.len(),
+            hashes: &self.hashes,
+            places: &self.places,
+            ends: &self.ends,
+        }
+    }
+}
+
+/// Room for the keys of a piece, and for one to write that is not kept.
+const ROOM: usize = PIECE + 1;
+
+/// The keys of a stretch, sorted by part in each of its pieces.
+struct Sorted<'a> {
+    parts: usize,
+    len: usize,
+    hashes: &'a [u64],
+    places: &'a [u16],
+    ends: &'a [usize],
+}
+
+impl Sorted<'_> {
+    /// The keys of a part in each piece, and which keys of the stretch that piece has.
+    fn of_part(&self, part: usize) -> impl Iterator<Item = (Chosen<'_>, Range<usize>)> {
+        let room = self.hashes.chunks(ROOM).zip(self.places.chunks(ROOM));
+        let ends = self.ends.chunks(self.parts);
+        (0..self.len).step_by(PIECE).zip(room.zip(ends)).map(move |(start, ((hashes, places), ends))| {
+            let own = part.checked_sub(1).map_or(0, |before| ends[before])..ends[part];
+            let piece = start..self.len.min(start + PIECE);
+            (Chosen { hashes: &hashes[own.clone()], places: Some(&places[own]), len: piece.len() }, piece)
+        })
+    }
+}
+
+/// Inserts the keys of a stretch into the parts of a filter; says where the clock is then.
+pub(crate) fn insert<L: Layout>(
+    parts: Vec<Part<'_, L>>,
+    clock: Clock,
+    keys: &mut Shared<'_>,
+    at: Moments<'_>,
+) -> Clock {
+    let clocks = side_by_side(parts, clock, keys, at, || (), |(), cells, keys, at, _| cells.insert(keys, at));
+    clocks[0].0
+}
+
+/// For each key of a stretch in order: writes to `seen` whether it was in the parts of a filter, then inserts it, always
+/// with `refresh`, else only when it was not there; says where the clock is then. Not for a clock that counts
+/// insertions without `refresh`, since only all parts together know where it is.
+pub(crate) fn duplicated<L: Layout>(
+    parts: Vec<Part<'_, L>>,
+    clock: Clock,
+    keys: &mut Shared<'_>,
+    at: Moments<'_>,
+    refresh: bool,
+    seen: &mut [bool],
+) -> Clock {
+    let begin = || (vec![false; seen.len()], Vec::new());
+    let done = side_by_side(parts, clock, keys, at, begin, |(seen, own), cells, keys, at, piece| {
+        own.clear();
+        own.resize(keys.hashes.len(), false);
+        cells.duplicated(keys, at, refresh, own);
+        let seen = &mut seen[piece];
+        for (&place, &own) in keys.places.unwrap_or_default().iter().zip(&*own) {
+            seen[usize::from(place)] = own;
+        }
+    });
+    seen.fill(false);
+    for (_, (of_part, _)) in &done {
+        seen.iter_mut().zip(of_part).for_each(|(seen, &of_part)| *seen |= of_part);
+    }
+    let mut joint = done[0].0;
+    if !refresh {
+        // Each part has counted its own.
+        joint.count(done[1..].iter().map(|(of_part, _)| of_part.inserted() - clock.inserted()).sum());
+    }
+    joint
+}
+
+/// Calls `act` with the keys of each part in order, piece by piece: with what `begin` made for the part, its cells, the
+/// keys, the moments of the piece, and which keys of the stretch that is. Gives the clocks of all parts, and what was
+/// made for them.
+fn side_by_side<L: Layout, S: Send>(
+    parts: Vec<Part<'_, L>>,
+    clock: Clock,
+    keys: &mut Shared<'_>,
+    moments: Moments<'_>,
+    begin: impl Fn() -> S,
+    act: impl Fn(&mut S, &mut Current<'_, L>, Chosen<'_>, Moments<'_>, Range<usize>) + Sync,
+) -> Vec<(Clock, S)> {
+    let threads = parts.len();
+    let sorted = keys.sort(&parts.iter().map(|part| part.hashes.clone()).collect::<Vec<_>>());
+    let mut done: Vec<_> = parts.iter().map(|_| (clock, begin())).collect();
+    let work = |(): &mut (), (number, (part, (clock, own))): (usize, (Part<'_, L>, &mut (Clock, S)))| {
+        let mut cells = Current { layout: part.layout, words: part.words, clock };
+        for (keys, piece) in sorted.of_part(number) {
+            act(own, &mut cells, keys, moments.slice(piece.clone()), piece);
+        }
+        Ok::<(), Infallible>(())
+    };
+    let Ok(()) = share(threads, parts.into_iter().zip(&mut done).enumerate(), || (), work);
+    done
+}

@@ -1,0 +1,284 @@
+//! Timers in lines: those of a key lie in consecutive words of one cache line, one in each, or of two lines of one
+//! page.
+//!
+//! Which line is found as in the other families' [`line`] layout. What a key takes there is made from 32 bits of its
+//! hash: the first of its words, and one place in each. Two keys of a line have the same with chance 2^-32.
+//!
+//! Pages are nothing that ages here: all timers do at once, as in slices.
+
+mod kernel;
+mod sample;
+
+use std::ops::Range;
+
+use super::timers::{Phase, Timers};
+use crate::clock::Clock;
+use crate::inference::{Likelihood, Question, timing};
+use crate::layout::line::{Instructions, LINE, Pages};
+use crate::layout::{Layout, Part};
+use crate::memory::prefetch::Address;
+use crate::shape::line::PAGE_LINES;
+use crate::shape::timing::line::Shape;
+use kernel::{Duplicated, Insert, Query, Taken};
+
+/// Words of a page.
+const PAGE: usize = PAGE_LINES as usize * LINE;
+
+/// Pages of lines of timers, of which a key has `LINES`.
+#[derive(Clone, Copy)]
+pub(crate) struct Lines<const LINES: usize> {
+    pub(super) timers: Timers,
+    pages: Pages<LINES>,
+    /// Timers that a key takes in each of its lines.
+    k: [u32; LINES],
+    instructions: Instructions,
+}
+
+impl<const LINES: usize> Lines<LINES> {
+    pub(super) fn new(shape: Shape) -> Self {
+        Self {
+            timers: Timers::new(shape.bpt, shape.blocks, shape.pages * PAGE as u64),
+            pages: Pages::new(shape.pages),
+            k: std::array::from_fn(|line| shape.k_of(line as u32)),
+            instructions: Instructions::best(),
+        }
+    }
+
+    /// Each timer of a key: its line, of those that the key has, its word among those at hand, and the shift in it.
+    #[inline(always)]
+    fn places(&self, hash: u64) -> impl Iterator<Item = (usize, usize, u32)> {
+        let spot = self.pages.spot(hash);
+        (0..LINES).flat_map(move |t| {
+            let taken = Taken::new(&self.timers, spot.seeds[t], self.k[t]);
+            let words = (0..LINE).filter(move |&word| taken.words[word] != 0);
+            words.map(move |word| (t, spot.lines[t] * LINE + word, taken.shifts[word] as u32))
+        })
+    }
+
+    /// Writes the numbers of the timers of a key, counted through the words.
+    #[inline(always)]
+    pub(super) fn cells(&self, hash: u64, cells: &mut [u64]) {
+        let number = |word: usize, shift: u32| word as u64 * self.timers.per_word() + self.timers.lanes.lane(shift);
+        for (cell, (_, word, shift)) in cells.iter_mut().zip(self.places(hash)) {
+            *cell = number(word, shift);
+        }
+    }
+}
+
+impl<const LINES: usize> Layout for Lines<LINES> {
+    type Phase = Phase;
+
+    fn generations(&self) -> u64 {
+        self.timers.generations()
+    }
+
+    fn phase(&self, generation: i64, pending: u64) -> Phase {
+        self.timers.phase(generation, pending)
+    }
+
+    #[inline(always)]
+    fn fetch_newest(&self, words: Address, _: Phase, hash: u64) {
+        self.pages.fetch(words, hash);
+    }
+
+    #[inline(always)]
+    fn fetch_all(&self, words: Address, hash: u64) {
+        self.pages.fetch(words, hash);
+    }
+
+    fn insert(&self, words: &mut [u64], phase: Phase, hash: u64) {
+        self.insert_run(words, phase, &[hash], 0..1);
+    }
+
+    fn contains(&self, words: &[u64], phase: Phase, hash: u64) -> bool {
+        let mut present = [false];
+        self.query_run(words, phase, &[hash], 0..1, &mut present);
+        present[0]
+    }
+
+    #[inline(always)]
+    fn evidence(&self, words: &[u64], Phase { newest, kept }: Phase, hash: u64) -> u128 {
+        let (mut oldest, mut counts) = (0u64, [0u32; LINES]);
+        for (t, word, shift) in self.places(hash) {
+            let timer = self.timers.lanes.get(words[word], shift);
+            let age = if timer == 0 { u64::MAX } else { self.timers.age(timer, newest) };
+            if age > oldest {
+                (oldest, counts) = (age, [0; LINES]);
+            }
+            counts[t] += u32::from(age == oldest);
+        }
+        if oldest < kept { timing::oldest_in_lines(oldest, counts) } else { timing::ABSENT }
+    }
+
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        Some(Box::new(self.sampled(words, clock)))
+    }
+
+    fn insert_run(&self, words: &mut [u64], phase: Phase, hashes: &[u64], run: Range<usize>) {
+        self.instructions.run(Insert { layout: self, words, phase, hashes, run });
+    }
+
+    fn query_run(&self, words: &[u64], phase: Phase, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
+        self.instructions.run(Query { layout: self, words, phase, hashes, run, present });
+    }
+
+    fn duplicated_run(
+        &self,
+        words: &mut [u64],
+        phase: Phase,
+        hashes: &[u64],
+        run: Range<usize>,
+        refresh: bool,
+        seen: &mut [bool],
+    ) -> u64 {
+        self.instructions.run(Duplicated { layout: self, words, phase, hashes, run, refresh, seen })
+    }
+
+    /// Sweeps what is at hand of the part that is to be swept.
+    fn open(&self, words: &mut [u64], generation: i64) {
+        let place = self.pages.first as usize * PAGE..self.pages.end as usize * PAGE;
+        self.timers.sweep(&mut words[self.timers.swept_within(generation, place)], generation);
+    }
+
+    /// Into ranges of pages.
+    fn cut<'a>(&self, words: &'a mut [u64], parts: usize) -> Vec<Part<'a, Self>> {
+        let part = |(pages, words, hashes)| Part { layout: Self { pages, ..*self }, words, hashes };
+        self.pages.cut(words, parts).map(part).collect()
+    }
+
+    /// Of all timers: they age alike, and no words are fuller than others.
+    fn fill(&self, words: &[u64], phase: Phase) -> Vec<f64> {
+        let timers = words.len() as u64 * self.timers.per_word();
+        vec![self.timers.count(words, phase) as f64 / timers as f64]
+    }
+
+    /// Timers of a key are live together more often than this says, since they share a line.
+    fn match_rates(&self, words: &[u64], phase: Phase) -> Vec<f64> {
+        self.fill(words, phase)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hashes(count: u64) -> Vec<u64> {
+        (0..count).map(|i| xxhash_rust::xxh3::xxh3_64(&(i % 700).to_le_bytes())).collect()
+    }
+
+    fn shape(k: u32, bpt: u32, lines: u32) -> Shape {
+        Shape::new(k, bpt, ((1u64 << bpt) - 2).min(20) as u32, 5, lines).unwrap()
+    }
+
+    /// Everything that runs of keys do to a filter, ten runs to a generation: its words in the end, and all answers.
+    fn everything<const LINES: usize>(shape: Shape, instructions: Instructions) -> (Vec<u64>, Vec<bool>) {
+        let layout = Lines::<LINES> { instructions, ..Lines::new(shape) };
+        let (hashes, mut words, mut answers) = (hashes(3000), vec![0; 5 * PAGE], Vec::new());
+        let cuts = [0, 1, 2, 7, 8, 9, 40, 41, 130, 203, 300, 512, 513, 700, 1900, 2999, 3000];
+        for (cut, generation) in cuts.windows(2).zip([-9, -1, 0, 1, 2, 3, 4, 5, 20, 21, 1 << 40].into_iter().cycle()) {
+            let run = cut[0]..cut[1];
+            layout.open(&mut words, generation);
+            let phase = layout.phase(generation, 0);
+            let mut seen = vec![false; hashes.len()];
+            layout.insert_run(&mut words, phase, &hashes, run.clone());
+            for refresh in [false, true] {
+                let inserted = layout.duplicated_run(&mut words, phase, &hashes, run.clone(), refresh, &mut seen);
+                assert!(!refresh || inserted == run.len() as u64);
+                answers.extend_from_slice(&seen);
+            }
+            for pending in [0, 1, 3, 400] {
+                let phase = layout.phase(generation, pending);
+                layout.query_run(&words, phase, &hashes, 0..hashes.len(), &mut seen);
+                answers.extend_from_slice(&seen);
+                let says = |&hash: &u64| layout.evidence(&words, phase, hash) != timing::ABSENT;
+                assert!(seen.iter().copied().eq(hashes.iter().map(says)));
+            }
+        }
+        (words, answers)
+    }
+
+    fn agree<const LINES: usize>() {
+        for (k, bpt) in [(1, 2), (3, 3), (8, 5), (7, 16), (6, 21), (8, 32)] {
+            let shape = shape(k * LINES as u32, bpt, LINES as u32);
+            let portable = everything::<LINES>(shape, Instructions::Portable);
+            let share = portable.1.iter().filter(|&&seen| seen).count() as f64 / portable.1.len() as f64;
+            assert!(0.1 < share && share < 0.9, "both answers are there: {share}");
+            for instructions in Instructions::available() {
+                assert!(everything::<LINES>(shape, instructions) == portable, "{instructions:?} {LINES} {k} {bpt}");
+            }
+        }
+    }
+
+    #[test]
+    fn all_instruction_sets_agree() {
+        agree::<1>();
+        agree::<2>();
+    }
+
+    /// One in each of k consecutive words of each line, the lines of one page and of separate ranges; all count.
+    #[test]
+    fn an_insertion_sets_k_timers_and_a_query_asks_for_all() {
+        fn check<const LINES: usize>(shape: Shape) {
+            let layout = Lines::<LINES>::new(shape);
+            let (range, mut starts) = (PAGE / LINES, [0; LINE]);
+            for hash in hashes(300) {
+                let (phase, mut words) = (layout.phase(7, 0), vec![0; 5 * PAGE]);
+                layout.insert(&mut words, phase, hash);
+                let mut cells = vec![u64::MAX; shape.k as usize];
+                layout.cells(hash, &mut cells);
+                let set: Vec<usize> = (0..words.len()).filter(|&word| words[word] != 0).collect();
+                assert_eq!(
+                    set,
+                    cells.iter().map(|cell| (cell / layout.timers.per_word()) as usize).collect::<Vec<_>>()
+                );
+                let page = set[0] / PAGE;
+                for t in 0..LINES {
+                    let within = page * PAGE + t * range..page * PAGE + (t + 1) * range;
+                    let of_line: Vec<usize> = set.iter().copied().filter(|word| within.contains(word)).collect();
+                    let k = shape.k_of(t as u32) as usize;
+                    assert!(of_line.len() == k && of_line.iter().all(|word| word / LINE == of_line[0] / LINE));
+                    let taken = |word: usize| of_line.contains(&(of_line[0] / LINE * LINE + word % LINE));
+                    let begins = |&word: &usize| (word..word + k).all(taken) && (k == LINE || !taken(word + LINE - 1));
+                    starts[(0..LINE).find(begins).unwrap()] += 1;
+                }
+                assert!(layout.contains(&words, phase, hash) && !layout.contains(&words, layout.phase(7, 900), hash));
+                for &cell in &cells {
+                    assert_eq!(layout.timers.age_of(&words, cell, phase), Some(0));
+                    let (mut without, (word, _)) = (words.clone(), layout.timers.lanes.at(cell));
+                    without[word] = 0;
+                    assert!(!layout.contains(&without, phase, hash), "every timer counts");
+                }
+            }
+            // 300 keys of each line: a word begins 37 of them, give or take 6.
+            assert!(shape.k_of(0) == 8 || starts.into_iter().all(|begun| begun > 5 * LINES), "{starts:?}");
+        }
+        check::<1>(shape(1, 2, 1));
+        check::<1>(shape(5, 7, 1));
+        check::<1>(shape(8, 32, 1));
+        check::<2>(shape(2, 3, 2));
+        check::<2>(shape(9, 4, 2));
+        check::<2>(shape(16, 2, 2));
+    }
+
+    #[test]
+    fn parts_do_what_the_whole_does() {
+        let layout = Lines::<2>::new(shape(9, 4, 2));
+        let hashes = hashes(700);
+        let (mut whole, mut cut) = (vec![0; 5 * PAGE], vec![0; 5 * PAGE]);
+        for generation in 0..60 {
+            let own = |hash: &&u64| **hash % 60 == generation as u64;
+            layout.open(&mut whole, generation);
+            hashes.iter().filter(own).for_each(|&hash| layout.insert(&mut whole, layout.phase(generation, 0), hash));
+            let parts = layout.cut(&mut cut, 3);
+            assert_eq!(parts.len(), 3);
+            for part in parts {
+                part.layout.open(part.words, generation);
+                for &hash in hashes.iter().filter(own).filter(|hash| part.hashes.contains(hash)) {
+                    part.layout.insert(part.words, part.layout.phase(generation, 0), hash);
+                }
+            }
+            assert_eq!(whole, cut, "{generation}");
+        }
+        assert!(layout.cut(&mut whole, 1).is_empty());
+    }
+}

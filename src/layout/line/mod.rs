@@ -1,0 +1,410 @@
+//! The line layout: what all generations hold of a key lies side by side in one cache line, or in a few of one page.
+//!
+//! A line of 512 bits has a lane for every generation: 8 lanes of 64 bits, 16 of 32 or 32 of 16. A lane is cut into
+//! sub-lanes of 16 bits, and a key sets one bit in each. An insertion writes the k newest lanes, and a key is there when
+//! k lanes in a row, counted by age, have its bits: the age-partitioned filter (paper 1) whose slices share their
+//! blocks, and with k = 1 the guarded-epoch filter (paper 2). A query reads one line where slices apart cost k + l.
+//!
+//! The bits of a key in all lanes of a line are one mask, made by multiplying 32 bits of its hash with constants of the
+//! sub-lanes, and one comparison with it answers for every generation at once. Each lane has constants of its own: with
+//! the same positions in all, two keys that collide do so in each of the k lanes, and k = 2 reported five times as many
+//! (5e-2 in place of 1.04e-2 at 21 bits per key). Two keys of a line have the same mask with chance 2^-32.
+//!
+//! With several lines per key all are of one page of 4 KiB, which costs one entry of the translation buffer, and each is
+//! of a range of its own there, so that they differ.
+//!
+//! # How it ages
+//!
+//! Turning all lanes at once would stop the stream for milliseconds. Pages turn one after the other instead: with P
+//! pages and generations of g insertions a *step* is g / P insertions, and with step s the page s mod P begins its next
+//! generation: its oldest lane is cleared and becomes the newest. Steps are the generations of the
+//! [`Clock`], so there is nothing to keep but the words.
+//!
+//! The promise is the same page by page. A key written in step s is in k lanes of its page, the oldest of which is
+//! cleared by turn l + 1 after s. A page turns once in P steps, so that this turn begins with step s + l P + 1 at the
+//! earliest: as long as the l P steps after s last, the k lanes are there. That is what any filter here promises that
+//! keeps l P generations.
+
+mod evidence;
+mod instructions;
+mod kernel;
+mod pages;
+mod portable;
+#[cfg(test)]
+mod tests;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
+use std::ops::Range;
+
+use crate::Error;
+use crate::clock::Clock;
+use crate::engine::{Aged, Engine};
+use crate::inference::{Likelihood, Question};
+use crate::layout::{Layout, Part};
+use crate::memory::Words;
+use crate::memory::bits::odd_constants;
+use crate::memory::prefetch::Address;
+use crate::shape::line::{MAX_K, PAGE_LINES, SUBLANE_BITS, Shape};
+use crate::shape::runs;
+pub(crate) use instructions::{Instructions, Work};
+pub(crate) use pages::{AHEAD, Pages, Spot};
+
+/// Words of a cache line.
+pub(crate) const LINE: usize = 8;
+
+/// For each two sub-lanes of a line, what the 32 bits of a mask are multiplied with: of the product the highest four
+/// bits choose in the upper, the next four in the lower.
+static SUBLANES: [u32; 16] = {
+    let (constants, mut high, mut i) = (odd_constants::<16>(8), [0; 16], 0);
+    while i < 16 {
+        high[i] = (constants[i] >> 32) as u32 | 1;
+        i += 1;
+    }
+    high
+};
+
+/// Pages of lines of `LANES` lanes, of which a key has `LINES`.
+#[derive(Clone, Copy)]
+pub struct Lines<const LANES: usize, const LINES: usize> {
+    pages: Pages<LINES>,
+    /// Lanes written.
+    k: u32,
+    instructions: Instructions,
+}
+
+/// Which lane is newest, page by page, and which lanes are still kept.
+#[derive(Clone, Copy)]
+pub struct Phase {
+    /// The last page that has begun the generation `newest` is the lane of; those behind it are one lane back.
+    turned: u32,
+    newest: u32,
+    /// Pages after `turned` that turn once more than the others before the moment of a query.
+    more: u32,
+    /// The ages kept then, a bit each: of the others, and of those.
+    kept: [u32; 2],
+}
+
+impl Phase {
+    /// Lanes that a page is behind those that have turned: one, or none. Arithmetic, since from a comparison compilers
+    /// make a branch, which is as good as random (measured: insertions took 1.6 times as long at W = 20,000).
+    #[inline(always)]
+    fn behind(self, page: u32) -> u32 {
+        self.turned.wrapping_sub(page) >> 31
+    }
+}
+
+impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
+    /// All lanes, a bit each.
+    const ALL: u32 = u32::MAX >> (32 - LANES);
+    /// Of each k, the bits of a line in the lanes that an insertion writes, by the first of them: in a table, since to
+    /// make them takes longer than to insert a key.
+    const WRITTEN: &'static [[[u64; LINE]; LANES]; MAX_K as usize] = &{
+        let mut written = [[[0; LINE]; LANES]; MAX_K as usize];
+        let mut i = 0;
+        while i < MAX_K as usize * LANES {
+            let (k, first) = (i / LANES + 1, i % LANES);
+            let mut age = 0;
+            while age < k {
+                let (word, bits) = portable::lane_bits::<LANES>((first + age) % LANES);
+                written[k - 1][first][word] |= bits;
+                age += 1;
+            }
+            i += 1;
+        }
+        written
+    };
+
+    fn new(pages: u64, k: u32) -> Self {
+        Self { pages: Pages::new(pages), k, instructions: Instructions::best() }
+    }
+
+    /// The lane of a page that an insertion writes first.
+    #[inline(always)]
+    fn newest(&self, phase: Phase, page: u32) -> u32 {
+        (phase.newest + phase.behind(page)) % LANES as u32
+    }
+
+    /// The bits of a line in the lanes that an insertion writes, by the one it writes first.
+    #[inline(always)]
+    fn written(&self) -> &'static [[u64; LINE]; LANES] {
+        &Self::WRITTEN[self.k as usize - 1]
+    }
+
+    /// Whether a key is there that has all of its bits in these lanes by age: in k in a row.
+    #[inline(always)]
+    fn reported(&self, by_age: u32) -> bool {
+        // As in `has_run`, but in two steps without a branch, which do for runs of four.
+        const { assert!(MAX_K <= 4) };
+        let first = u32::min(self.k - 1, 1);
+        let runs = by_age & by_age >> first;
+        runs & runs >> (self.k - 1 - first) != 0
+    }
+
+    /// Lanes by age, the newest first, out of lanes by place, a bit each.
+    #[inline(always)]
+    fn by_age(&self, phase: Phase, page: u32, lanes: u32) -> u32 {
+        // As often as they fit, so that turning them all round turns each.
+        let by_age = (lanes * (u32::MAX / Self::ALL)).rotate_right(phase.newest + phase.behind(page));
+        by_age & Self::ALL
+    }
+
+    /// Those of them that will be kept at the moment of a query.
+    #[inline(always)]
+    fn kept_by_age(&self, phase: Phase, page: u32, lanes: u32) -> u32 {
+        self.by_age(phase, page, lanes) & self.kept(phase, page)
+    }
+
+    /// The ages that will be kept at the moment of a query: all, unless it is in the future.
+    #[inline(always)]
+    fn kept(&self, phase: Phase, page: u32) -> u32 {
+        let [kept, turned_again] = phase.kept;
+        let before = page.wrapping_sub(phase.turned + 1);
+        let before = if page > phase.turned { before } else { before.wrapping_add(self.pages.count as u32) };
+        if before < phase.more { turned_again } else { kept }
+    }
+
+    /// Each line of the words, with the lane that is newest in its page.
+    fn lines<'a>(&self, words: &'a [u64], phase: Phase) -> impl Iterator<Item = (&'a [u64; LINE], u32)> {
+        let newest = move |line: usize| self.newest(phase, (line as u64 / PAGE_LINES) as u32);
+        words.as_chunks().0.iter().enumerate().map(move |(i, line)| (line, newest(i)))
+    }
+
+    /// For a sample of all that a fresh key could choose, every line in it as often: its chance to match by age.
+    fn chances(&self, words: &[u64], phase: Phase) -> impl Iterator<Item = [f64; LANES]> {
+        (0..self.pages.count).flat_map(move |page| self.chances_of(words, phase, page))
+    }
+
+    /// The same for all that a fresh key of one page could choose.
+    fn chances_of(&self, words: &[u64], phase: Phase, page: u64) -> impl Iterator<Item = [f64; LANES]> {
+        let lines = words.as_chunks::<LINE>().0;
+        let newest = self.newest(phase, page as u32) as usize;
+        (0..Pages::<LINES>::RANGE).map(move |first| {
+            std::array::from_fn(|age| {
+                let (word, bits) = portable::lane_bits::<LANES>((newest + age) % LANES);
+                let line = |t: u64| &lines[(page * PAGE_LINES + t * Pages::<LINES>::RANGE + first) as usize];
+                (0..LINES as u64)
+                    .map(|t| sublanes_match((line(t)[word] & bits) >> bits.trailing_zeros(), bits))
+                    .product()
+            })
+        })
+    }
+
+    /// Chance that a fresh key is reported: given the bits, lanes match independently.
+    fn false_positive_rate(&self, words: &[u64], generation: i64) -> f64 {
+        let rates = self.chances(words, self.phase(generation, 0)).map(|r| runs::false_positive_rate(self.k, &r));
+        rates.sum::<f64>() / (self.pages.count * Pages::<LINES>::RANGE) as f64
+    }
+}
+
+/// Chance that a random bit of each of the sub-lanes of a lane, which has as many bits as `mask`, is set.
+fn sublanes_match(lane: u64, mask: u64) -> f64 {
+    let share = |sublane: u32| {
+        let bits = lane >> (SUBLANE_BITS * sublane) & ((1 << SUBLANE_BITS) - 1);
+        f64::from(bits.count_ones()) / f64::from(SUBLANE_BITS)
+    };
+    (0..mask.count_ones() / SUBLANE_BITS).map(share).product()
+}
+
+/// Calls a method of [`Lines`] as the shape has it.
+macro_rules! of_shape {
+    ($shape:expr, $lines:ident => $call:expr) => {
+        of_shape!($shape, $lines => $call, [8, 1] [8, 2] [8, 3] [8, 4] [16, 1] [16, 2] [16, 3] [16, 4] [32, 1] [32, 2]
+            [32, 3] [32, 4])
+    };
+    ($shape:expr, $lines:ident => $call:expr, $([$lanes:literal, $per_key:literal])*) => {
+        match ($shape.lanes, $shape.lines) {
+            $(($lanes, $per_key) => {
+                let $lines = Lines::<$lanes, $per_key>::new($shape.pages, $shape.k);
+                $call
+            })*
+            _ => unreachable!("a shape has no other lanes and lines"),
+        }
+    };
+}
+
+/// Lines of a shape, with what ages them.
+pub fn aged(shape: Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
+    of_shape!(shape, layout => Box::new(Aged { layout, words, clock }))
+}
+
+/// Chance that a fresh key is reported by the lines of a shape, from the bits as they are.
+pub fn false_positive_rate(shape: Shape, engine: &dyn Engine) -> f64 {
+    of_shape!(shape, lines => lines.false_positive_rate(engine.words().as_slice(), engine.clock().generation()))
+}
+
+impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
+    type Phase = Phase;
+
+    /// Steps until every page has turned all of its lanes.
+    fn generations(&self) -> u64 {
+        LANES as u64 * self.pages.count
+    }
+
+    fn phase(&self, generation: i64, pending: u64) -> Phase {
+        // Pages are fewer than 2^27, so that nothing is cut off.
+        let pages = self.pages.count as i64;
+        let kept = |turns: u64| Self::ALL.unbounded_shr(u32::try_from(turns).unwrap_or(u32::MAX));
+        let turned = generation.div_euclid(pages);
+        // Nearly always none, and a division costs a fifth of what a single key does.
+        let (turns, more) =
+            if pending == 0 { (0, 0) } else { (pending / self.pages.count, pending % self.pages.count) };
+        Phase {
+            turned: (generation - turned * pages) as u32,
+            newest: turned.wrapping_neg().rem_euclid(LANES as i64) as u32,
+            more: more as u32,
+            kept: [kept(turns), kept(turns.saturating_add(1))],
+        }
+    }
+
+    #[inline(always)]
+    fn fetch_newest(&self, words: Address, _phase: Phase, hash: u64) {
+        self.pages.fetch(words, hash);
+    }
+
+    #[inline(always)]
+    fn fetch_all(&self, words: Address, hash: u64) {
+        self.pages.fetch(words, hash);
+    }
+
+    fn insert(&self, words: &mut [u64], phase: Phase, hash: u64) {
+        self.insert_run(words, phase, &[hash], 0..1);
+    }
+
+    fn contains(&self, words: &[u64], phase: Phase, hash: u64) -> bool {
+        let mut present = [false];
+        self.query_run(words, phase, &[hash], 0..1, &mut present);
+        present[0]
+    }
+
+    fn evidence(&self, words: &[u64], phase: Phase, hash: u64) -> u128 {
+        let mut evidence = [0];
+        self.evidence_run(words, phase, &[hash], &mut evidence);
+        evidence[0]
+    }
+
+    fn evidence_run(&self, words: &[u64], phase: Phase, hashes: &[u64], evidence: &mut [u128]) {
+        match self.instructions {
+            Instructions::Portable => portable::evidence(self, words, phase, hashes, evidence),
+            // SAFETY: the processor has the instructions, or they were not among the available ones.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2 => unsafe { avx2::evidence(self, words, phase, hashes, evidence) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx512 => unsafe { avx512::evidence(self, words, phase, hashes, evidence) },
+        }
+    }
+
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        Some(Box::new(self.rings(words, clock)))
+    }
+
+    fn insert_run(&self, words: &mut [u64], phase: Phase, hashes: &[u64], run: Range<usize>) {
+        match self.instructions {
+            Instructions::Portable => portable::insert(self, words, phase, hashes, run),
+            // SAFETY: the processor has the instructions, or they were not among the available ones.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2 => unsafe { avx2::insert(self, words, phase, hashes, run) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx512 => unsafe { avx512::insert(self, words, phase, hashes, run) },
+        }
+    }
+
+    fn query_run(&self, words: &[u64], phase: Phase, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
+        match self.instructions {
+            Instructions::Portable => portable::query(self, words, phase, hashes, run, present),
+            // SAFETY: the processor has the instructions, or they were not among the available ones.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2 => unsafe { avx2::query(self, words, phase, hashes, run, present) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx512 => unsafe { avx512::query(self, words, phase, hashes, run, present) },
+        }
+    }
+
+    fn duplicated_run(
+        &self,
+        words: &mut [u64],
+        phase: Phase,
+        hashes: &[u64],
+        run: Range<usize>,
+        refresh: bool,
+        seen: &mut [bool],
+    ) -> u64 {
+        match self.instructions {
+            Instructions::Portable => portable::duplicated(self, words, phase, hashes, run, refresh, seen),
+            // SAFETY: the processor has the instructions, or they were not among the available ones.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2 => unsafe { avx2::duplicated(self, words, phase, hashes, run, refresh, seen) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx512 => unsafe { avx512::duplicated(self, words, phase, hashes, run, refresh, seen) },
+        }
+    }
+
+    /// Turns one page, if its words are at hand.
+    fn open(&self, words: &mut [u64], generation: i64) {
+        let phase = self.phase(generation, 0);
+        let (word, bits) = portable::lane_bits::<LANES>(phase.newest as usize);
+        let turned = u64::from(phase.turned);
+        if !(self.pages.first..self.pages.end).contains(&turned) {
+            return;
+        }
+        let first = ((turned - self.pages.first) * PAGE_LINES) as usize;
+        for line in &mut words.as_chunks_mut::<LINE>().0[first..first + PAGE_LINES as usize] {
+            line[word] &= !bits;
+        }
+        // The next is fetched meanwhile, so that its turn does not wait for memory; after the last, the first.
+        let next = if turned + 1 == self.pages.end { 0 } else { first + PAGE_LINES as usize };
+        let address = Address::of(words);
+        for line in next..next + PAGE_LINES as usize {
+            address.fetch(line * LINE);
+        }
+    }
+
+    /// Whether the page that turns is at hand.
+    #[inline(always)]
+    fn turns(&self, generation: i64) -> bool {
+        let turns = || generation.rem_euclid(self.pages.count as i64) as u64;
+        self.pages.whole() || (self.pages.first..self.pages.end).contains(&turns())
+    }
+
+    /// Into ranges of pages.
+    fn cut<'a>(&self, words: &'a mut [u64], parts: usize) -> Vec<Part<'a, Self>> {
+        let part = |(pages, words, hashes)| Part { layout: Self { pages, ..*self }, words, hashes };
+        self.pages.cut(words, parts).map(part).collect()
+    }
+
+    fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {
+        for (word, other) in words.iter_mut().zip(others) {
+            *word |= other;
+        }
+        Ok(())
+    }
+
+    fn fill(&self, words: &[u64], phase: Phase) -> Vec<f64> {
+        let mut ones = vec![0; LANES];
+        for (line, newest) in self.lines(words, phase) {
+            for (age, ones) in ones.iter_mut().enumerate() {
+                let (word, bits) = portable::lane_bits::<LANES>((newest as usize + age) % LANES);
+                *ones += u64::from((line[word] & bits).count_ones());
+            }
+        }
+        let bits_of_a_lane = 64 * words.len() as u64 / LANES as u64;
+        ones.into_iter().map(|ones| ones as f64 / bits_of_a_lane as f64).collect()
+    }
+
+    /// Lanes of a line match together more often than these say, since they share keys: see
+    /// [`false_positive_rate`].
+    fn match_rates(&self, words: &[u64], phase: Phase) -> Vec<f64> {
+        let mut sums = vec![0.0; LANES];
+        for chances in self.chances(words, phase) {
+            sums.iter_mut().zip(chances).for_each(|(sum, chance)| *sum += chance);
+        }
+        sums.into_iter().map(|sum| sum / (self.pages.count * Pages::<LINES>::RANGE) as f64).collect()
+    }
+}

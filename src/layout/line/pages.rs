@@ -1,0 +1,91 @@
+//! Which lines are a key's: all of one page of 4 KiB, each of a range of its own there.
+
+use std::mem;
+use std::ops::RangeInclusive;
+
+use super::LINE;
+use crate::memory::bits::{odd_constants, scale};
+use crate::memory::prefetch::Address;
+use crate::shape::line::{MAX_LINES, PAGE_LINES};
+
+/// Keys in flight. A line is all that a key touches, so that more of them are needed to hide its latency than where a
+/// key touches many.
+pub(crate) const AHEAD: usize = 64;
+
+/// For each line of a key, what its hash is multiplied with: the high half of the product makes what the key is in it,
+/// the low half chooses the line.
+static CHOICES: [u64; MAX_LINES as usize] = odd_constants(0);
+
+/// Pages of lines, of which a key has `LINES`: all, or those at hand.
+#[derive(Clone, Copy)]
+pub(crate) struct Pages<const LINES: usize> {
+    /// How many there are in all.
+    pub count: u64,
+    /// The first of those at hand, and the first beyond.
+    pub first: u64,
+    pub end: u64,
+}
+
+/// Where one key is: its page, its lines, and what it is made from there.
+#[derive(Clone, Copy)]
+pub(crate) struct Spot<const LINES: usize> {
+    pub page: u32,
+    pub lines: [usize; LINES],
+    pub seeds: [u32; LINES],
+}
+
+impl<const LINES: usize> Pages<LINES> {
+    /// Lines of a page that a key chooses one of its own from.
+    pub const RANGE: u64 = PAGE_LINES / LINES as u64;
+
+    pub fn new(count: u64) -> Self {
+        Self { count, first: 0, end: count }
+    }
+
+    /// Whether all of them are at hand.
+    #[inline(always)]
+    pub fn whole(&self) -> bool {
+        self.end - self.first == self.count
+    }
+
+    /// Where a key is whose page is at hand.
+    #[inline(always)]
+    pub fn spot(&self, hash: u64) -> Spot<LINES> {
+        let page = scale(hash, self.count);
+        let mut spot = Spot { page: page as u32, lines: [0; LINES], seeds: [0; LINES] };
+        for (t, constant) in CHOICES.into_iter().enumerate().take(LINES) {
+            let choice = hash.wrapping_mul(constant);
+            let line = (u64::from(choice as u32) * Self::RANGE) >> 32;
+            spot.lines[t] = ((page - self.first) * PAGE_LINES + t as u64 * Self::RANGE + line) as usize;
+            spot.seeds[t] = (choice >> 32) as u32;
+        }
+        spot
+    }
+
+    /// Starts fetching the lines of a key.
+    #[inline(always)]
+    pub fn fetch(&self, words: Address, hash: u64) {
+        for line in self.spot(hash).lines {
+            words.fetch(line * LINE);
+        }
+    }
+
+    /// Cuts them into at most `parts`: those of each, their words, and the hashes of the keys there. Into none, where
+    /// that is one.
+    pub fn cut(
+        self,
+        mut words: &mut [u64],
+        parts: usize,
+    ) -> impl Iterator<Item = (Self, &mut [u64], RangeInclusive<u64>)> {
+        let parts = Some(self.count.min(parts as u64)).filter(|&parts| parts > 1).unwrap_or(0);
+        let first = move |part: u64| (u128::from(part) * u128::from(self.count) / u128::from(parts)) as u64;
+        // The least hash that `scale` puts into a page: one more than the greatest, where there is no such page.
+        let least = move |page: u64| (u128::from(page) << 64).div_ceil(u128::from(self.count));
+        (0..parts).map(move |part| {
+            let (first, end) = (first(part), first(part + 1));
+            let (own, rest) = mem::take(&mut words).split_at_mut(((end - first) * PAGE_LINES) as usize * LINE);
+            words = rest;
+            (Self { first, end, ..self }, own, least(first) as u64..=(least(end) - 1) as u64)
+        })
+    }
+}

@@ -1,0 +1,136 @@
+//! What the engine asks of a filter's cells.
+
+pub mod cells;
+pub mod counters;
+pub mod line;
+
+use std::ops::{Range, RangeInclusive};
+
+use crate::Error;
+use crate::clock::Clock;
+use crate::inference::{Likelihood, Question};
+use crate::memory::prefetch::Address;
+use crate::memory::prefetch::in_flight;
+
+/// Cells of a filter and a layout of them alone: all that the keys have whose hashes lie in a range.
+pub struct Part<'a, L> {
+    /// As that of the whole, but for keys of this part only, and with these words only.
+    pub layout: L,
+    /// Its words.
+    pub words: &'a mut [u64],
+    /// The hashes of its keys.
+    pub hashes: RangeInclusive<u64>,
+}
+
+/// Where the bits of a key lie in the words of a filter, and what a new generation does to them.
+///
+/// Generations are numbered by the [`Clock`]. A layout keeps no state: the words and the clock are
+/// all there is to save.
+pub trait Layout: Copy + Send + Sync + 'static {
+    /// What the generation means for the cells, worked out once per run of keys.
+    type Phase: Copy;
+
+    /// Generations after which a key has left no trace.
+    fn generations(&self) -> u64;
+
+    /// The phase of cells whose open generation is `generation`, as they will be once `pending` more have begun.
+    fn phase(&self, generation: i64, pending: u64) -> Self::Phase;
+
+    /// Starts fetching the cells that an insertion writes; a few generations on, it may write others.
+    fn fetch_newest(&self, words: Address, phase: Self::Phase, hash: u64);
+
+    /// Starts fetching the cells that a query reads, among them those that an insertion writes.
+    fn fetch_all(&self, words: Address, hash: u64);
+
+    /// Writes a key into the open generation.
+    fn insert(&self, words: &mut [u64], phase: Self::Phase, hash: u64);
+
+    /// Whether the cells hold a key.
+    fn contains(&self, words: &[u64], phase: Self::Phase, hash: u64) -> bool;
+
+    /// What the cells say about a key, for the [likelihood](Self::likelihood) to read: all that is there, expired or not.
+    #[inline(always)]
+    fn evidence(&self, words: &[u64], phase: Self::Phase, hash: u64) -> u128 {
+        self.contains(words, phase, hash).into()
+    }
+
+    /// Writes what the cells say about each key of a batch.
+    fn evidence_run(&self, words: &[u64], phase: Self::Phase, hashes: &[u64], evidence: &mut [u128]) {
+        let address = Address::of(words);
+        let fetch = |hash| self.fetch_all(address, hash);
+        in_flight(hashes, 0..hashes.len(), fetch, |i, hash| evidence[i] = self.evidence(words, phase, hash));
+    }
+
+    /// What evidence tells about ages while the cells are as they are, if that has been worked out. It may rest on a
+    /// sample of the cells, but is the same for the same cells.
+    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        let _ = (words, clock, question);
+        None
+    }
+
+    /// Inserts the keys of a run, a part of the batch `hashes`, in order.
+    fn insert_run(&self, words: &mut [u64], phase: Self::Phase, hashes: &[u64], run: Range<usize>) {
+        let address = Address::of(words);
+        let fetch = |hash| self.fetch_newest(address, phase, hash);
+        in_flight(hashes, run, fetch, |_, hash| self.insert(words, phase, hash));
+    }
+
+    /// Writes to `present`, which is as long as the batch, which keys of a run the cells hold.
+    fn query_run(&self, words: &[u64], phase: Self::Phase, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
+        let address = Address::of(words);
+        let fetch = |hash| self.fetch_all(address, hash);
+        in_flight(hashes, run, fetch, |i, hash| present[i] = self.contains(words, phase, hash));
+    }
+
+    /// For each key of a run in order: writes to `seen` whether the cells hold it, then inserts it, always with
+    /// `refresh`, without it only when it was not there. Says how many it inserted.
+    fn duplicated_run(
+        &self,
+        words: &mut [u64],
+        phase: Self::Phase,
+        hashes: &[u64],
+        run: Range<usize>,
+        refresh: bool,
+        seen: &mut [bool],
+    ) -> u64 {
+        let (mut inserted, address) = (0, Address::of(words));
+        let fetch = |hash| self.fetch_all(address, hash);
+        in_flight(hashes, run, fetch, |i, hash| {
+            seen[i] = self.contains(words, phase, hash);
+            if refresh || !seen[i] {
+                self.insert(words, phase, hash);
+                inserted += 1;
+            }
+        });
+        inserted
+    }
+
+    /// Whether it makes a difference to the cells that `generation` opens.
+    #[inline(always)]
+    fn turns(&self, generation: i64) -> bool {
+        let _ = generation;
+        true
+    }
+
+    /// Clears the cells that `generation` will write first, just before it opens.
+    fn open(&self, words: &mut [u64], generation: i64);
+
+    /// Cuts the cells into at most `parts`, 2 or more, so that threads can work side by side, if it can be done: the
+    /// cells of a key must lie together, by its hash.
+    fn cut<'a>(&self, words: &'a mut [u64], parts: usize) -> Vec<Part<'a, Self>> {
+        let _ = (words, parts);
+        Vec::new()
+    }
+
+    /// Share of the bits set in each part that ages as one, the newest first.
+    fn fill(&self, words: &[u64], phase: Self::Phase) -> Vec<f64>;
+
+    /// Chance that a fresh key matches in each part that ages as one, the newest first.
+    fn match_rates(&self, words: &[u64], phase: Self::Phase) -> Vec<f64>;
+
+    /// Writes into `words` what `others` hold, both with the same generation open, if cells of this kind can be united.
+    fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {
+        let _ = (words, others);
+        Err(Error::value("filters of this family cannot be united"))
+    }
+}

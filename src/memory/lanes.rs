@@ -1,0 +1,196 @@
+//! Small numbers packed into words: read and written one by one, and compared all at once.
+//!
+//! No number straddles two words, so each costs one load and a word is swept without looking at its neighbours. The
+//! price is the `64 % bits` bits at the top of every word: 1.6 % at 3, 7 or 9 bits, 6 % at 5, 10 or 12, 20 % at 17;
+//! nothing where `bits` divides 64.
+
+use crate::memory::bits::scale;
+
+/// Words of `64 / bits` numbers of `bits` bits, 2 to 32.
+#[derive(Clone, Copy)]
+pub struct Lanes {
+    bits: u32,
+    /// Numbers in a word.
+    count: u64,
+    /// The lowest bit of every number.
+    lows: u64,
+    /// 2^64 over `count`, rounded up: a product instead of a division.
+    per_number: u64,
+}
+
+impl Lanes {
+    /// Lanes of `bits` bits, 2 to 32.
+    pub fn new(bits: u32) -> Self {
+        let count = 64 / bits;
+        let lows = (0..count).fold(0, |lows, lane| lows | 1 << (lane * bits));
+        Self { bits, count: count.into(), lows, per_number: u64::MAX / u64::from(count) + 1 }
+    }
+
+    /// Numbers in a word.
+    pub fn per_word(&self) -> u64 {
+        self.count
+    }
+
+    /// The word and the shift within it of one of all numbers in `words` words: number `scale(hash, words * per_word)`
+    /// of them, found without a division, since what the choice of the word leaves over chooses within it.
+    #[inline(always)]
+    pub fn place(&self, hash: u64, words: u64) -> (usize, u32) {
+        let product = u128::from(hash) * u128::from(words);
+        ((product >> 64) as usize, scale(product as u64, self.count) as u32 * self.bits)
+    }
+
+    /// The word and the shift within it of number `number`, below 2^59, of all numbers.
+    ///
+    /// The reciprocal is too large by less than 1/2^64 times `count`, at most 32: the product by less than 1/`count`, which
+    /// is what the quotient lacks at most to the next whole number.
+    #[inline(always)]
+    pub fn at(&self, number: u64) -> (usize, u32) {
+        let word = scale(number, self.per_number);
+        (word as usize, (number - word * self.count) as u32 * self.bits)
+    }
+
+    /// Bits of a number.
+    #[inline(always)]
+    pub fn bits(&self) -> u64 {
+        self.bits.into()
+    }
+
+    /// The place in the word of the number at a shift.
+    #[inline(always)]
+    pub fn lane(&self, shift: u32) -> u64 {
+        (shift / self.bits).into()
+    }
+
+    /// The shift of a number by its place in the word.
+    #[inline(always)]
+    pub fn shift(&self, lane: u64) -> u32 {
+        lane as u32 * self.bits
+    }
+
+    /// The number at a shift.
+    #[inline(always)]
+    pub fn get(&self, word: u64, shift: u32) -> u64 {
+        word >> shift & self.most()
+    }
+
+    /// The word with another number at a shift.
+    #[inline(always)]
+    pub fn with(&self, word: u64, shift: u32, number: u64) -> u64 {
+        word & !(self.most() << shift) | number << shift
+    }
+
+    /// The word with those numbers only that lie in the cyclic range `first..=last`; the others, and what lies beyond
+    /// the numbers, become zero.
+    #[inline(always)]
+    pub fn keep(&self, word: u64, first: u64, last: u64) -> u64 {
+        let tops = self.within(word, first, last);
+        word & (tops | (tops - (tops >> (self.bits - 1))))
+    }
+
+    /// How many numbers of the word are not zero and lie in the cyclic range `first..=last`.
+    #[inline(always)]
+    pub fn count_within(&self, word: u64, first: u64, last: u64) -> u32 {
+        (self.within(word, first, last) & self.at_least(word, self.lows)).count_ones()
+    }
+
+    /// The top bit of each number in `first..=last`, or, when `last < first`, in `0..=last` or `first..`.
+    #[inline(always)]
+    fn within(&self, word: u64, first: u64, last: u64) -> u64 {
+        let (from, to) = (self.at_least(word, self.lows * first), self.at_least(self.lows * last, word));
+        if first <= last { from & to } else { from | to }
+    }
+
+    /// The top bit of each lane whose number in `a` is at least that in `b`.
+    ///
+    /// Where the top bits differ they decide. Where they are alike so do the rest, whose difference cannot borrow from
+    /// the next lane when a one stands above it.
+    #[inline(always)]
+    fn at_least(&self, a: u64, b: u64) -> u64 {
+        let tops = self.lows << (self.bits - 1);
+        let rest = (a | tops) - (b & !tops & (self.lows * self.most()));
+        ((a & !b) | (!(a ^ b) & rest)) & tops
+    }
+
+    /// The largest number of so many bits.
+    #[inline(always)]
+    pub fn most(&self) -> u64 {
+        (1 << self.bits) - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(lanes: &Lanes, word: u64) -> Vec<u64> {
+        (0..lanes.count as u32).map(|lane| lanes.get(word, lane * lanes.bits)).collect()
+    }
+
+    #[test]
+    fn all_numbers_of_a_word_are_compared_as_each_alone() {
+        let mut random = 1u64;
+        let mut next = || {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            random ^ random >> 29
+        };
+        for bits in 2..=32 {
+            let lanes = Lanes::new(bits);
+            assert_eq!(lanes.per_word(), u64::from(64 / bits));
+            for round in 0..3000 {
+                let word = [next(), next() & next(), next() | next(), 0, u64::MAX][round % 5];
+                let near = numbers(&lanes, word)[0];
+                let [first, last] = [near, next()].map(|n| n & lanes.most());
+                for (first, last) in [(first, last), (last, first), (first, first), (0, lanes.most()), (1, 0)] {
+                    let inside = |n: u64| if first <= last { first <= n && n <= last } else { n <= last || n >= first };
+                    let all = numbers(&lanes, word);
+                    let kept: Vec<u64> = all.iter().map(|&n| if inside(n) { n } else { 0 }).collect();
+                    assert_eq!(numbers(&lanes, lanes.keep(word, first, last)), kept, "{bits} {word:x} {first} {last}");
+                    let count = kept.iter().filter(|&&n| n != 0).count() as u32;
+                    assert_eq!(lanes.count_within(word, first, last), count, "{bits} {word:x} {first} {last}");
+                    let beyond = lanes.count as u32 * bits;
+                    assert_eq!(lanes.keep(word, first, last).checked_shr(beyond).unwrap_or(0), 0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_is_written_without_touching_others() {
+        for bits in 2..=32 {
+            let lanes = Lanes::new(bits);
+            for lane in 0..lanes.count as u32 {
+                for word in [0, u64::MAX, 0x0123_4567_89ab_cdef] {
+                    let mut expected = numbers(&lanes, word);
+                    expected[lane as usize] = 1;
+                    assert_eq!(numbers(&lanes, lanes.with(word, lane * bits, 1)), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_lie_where_a_division_says() {
+        for bits in 2..=32 {
+            let (lanes, count) = (Lanes::new(bits), u64::from(64 / bits));
+            let words = (0..40).chain((1 << 53) - 40..1 << 53).chain([(1 << 59) / count - 1]);
+            for number in words.flat_map(|word| [word * count, word * count + count - 1]) {
+                let expected = ((number / count) as usize, (number % count) as u32 * bits);
+                assert_eq!(lanes.at(number), expected, "{bits} {number}");
+            }
+        }
+    }
+
+    #[test]
+    fn places_are_the_hash_scaled_to_all_numbers() {
+        for bits in [2, 3, 7, 12, 32] {
+            let lanes = Lanes::new(bits);
+            for words in [1, 2, 3, 1000, 1 << 40] {
+                for hash in (0..1000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).chain([u64::MAX]) {
+                    let (word, shift) = lanes.place(hash, words);
+                    let number = word as u64 * lanes.count + u64::from(shift / bits);
+                    assert_eq!((number, shift % bits), (scale(hash, words * lanes.count), 0));
+                }
+            }
+        }
+    }
+}

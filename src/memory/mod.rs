@@ -1,0 +1,9 @@
+//! The memory of a filter: words copied on write, fetched ahead, and read as bits or small numbers.
+
+pub mod bits;
+pub mod lanes;
+pub mod packed;
+pub mod prefetch;
+mod words;
+
+pub use words::{Lender, Words};

@@ -1,0 +1,46 @@
+//! Cells fetched before they are needed, so that the latencies of memory overlap.
+
+use std::ops::Range;
+
+/// Keys in flight. More than 16 to 64 outstanding lines gain nothing; they only evict each other.
+const AHEAD: usize = 16;
+
+/// Where the words of a filter lie: enough to fetch from, without holding on to them.
+#[derive(Clone, Copy)]
+pub struct Address(*const u64);
+
+impl Address {
+    /// The address of `words`.
+    pub fn of(words: &[u64]) -> Self {
+        Self(words.as_ptr())
+    }
+
+    /// Starts fetching the cache line of one word. Only a hint: any address will do.
+    #[inline(always)]
+    pub fn fetch(self, word: usize) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch reads nothing and cannot fault, whatever the address; SSE is part of x86_64.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(self.0.wrapping_add(word).cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (self.0, word);
+    }
+}
+
+/// Calls `act` on the keys of a run of the batch `hashes`, in order and with their places, with the cells of the keys to
+/// come on their way. Those of later runs are fetched as this one sees them: only a hint, and after a long run a wrong
+/// one for no more than `AHEAD` keys.
+#[inline(always)]
+pub fn in_flight(hashes: &[u64], run: Range<usize>, fetch: impl Fn(u64), mut act: impl FnMut(usize, u64)) {
+    if run.start == 0 {
+        hashes.iter().take(AHEAD).for_each(|&hash| fetch(hash));
+    }
+    for i in run {
+        if let Some(&coming) = hashes.get(i + AHEAD) {
+            fetch(coming);
+        }
+        act(i, hashes[i]);
+    }
+}

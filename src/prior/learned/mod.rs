@@ -1,0 +1,293 @@
+//! A prior learned from the stream itself, in fixed memory.
+//!
+//! A posterior needs p, the key's chance of being the next insertion, from which a geometric law of ages follows. Where
+//! keys come in bursts no single p tells both how often a key comes and how long ago it was last here: p = n_x / n, of
+//! the whole stream, made answers up to 7.7 times as costly as those without inference on three real streams; what is
+//! learned here, at most 0.87 times (`benchmarks/inference_learned.py`). A posterior asks for the age, so that is
+//! learned:
+//!
+//! 1. A *sketch* knows how often each key came lately, with exponential forgetting, and puts it into one of 35 classes.
+//! 2. A *sample* remembers exactly when the keys of a fair share of all keys were last inserted. An insertion of such a
+//!    key tells its age, and the class in which it was found.
+//! 3. *Recency* counts, by class, how many of them were no older than one half-life. That share is P(age <= half-life)
+//!    of any key found in the class, whatever bursts, repeats or collisions in the sketch have done to it, and p is the
+//!    one whose geometric law passes through it. A class that nothing is known of begins with the law for keys that
+//!    come independently, p = count / n.
+//!
+//! So at the age of one half-life the prior is calibrated by construction for keys that come as those inserted did. The
+//! ages of all classes together also give the expected number of distinct keys (paper 5, section 2.5).
+
+mod recency;
+mod sample;
+mod sketch;
+
+use bytemuck::{bytes_of, bytes_of_mut, cast_slice, cast_slice_mut};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::Error;
+use crate::clock::Moments;
+use crate::key::SCHEME;
+use crate::memory::bits::odd_constants;
+use crate::memory::prefetch::Address;
+use recency::Recency;
+use sample::Sample;
+use sketch::Sketch;
+
+/// What saved bytes begin with; the last two are the version.
+const MAGIC: [u8; 8] = *b"LATPRI\x01\x00";
+/// Bytes of the magic, the header and the sum over all before it.
+const FRAME: usize = 8 + size_of::<Header>() + 8;
+/// Less would leave the sample without keys enough to learn from.
+const LEAST_BYTES: u64 = 1 << 13;
+/// More than any machine has, and no arithmetic overflows.
+const MOST_BYTES: u64 = 1 << 48;
+/// As for a filter: more than any stream has.
+const MOST_INSERTED: u64 = 1 << 62;
+/// Ages by class are forgotten after this many insertions, or one half-life if that is longer: below it a class would
+/// hold too few of them to tell anything.
+const STATISTICS: u64 = 1 << 16;
+/// Hashes are mixed anew, so that a filter of the same seed and the sketch make their mistakes for different keys.
+const MIX: [u64; 2] = odd_constants(64);
+/// Lines of the sketch fetched ahead.
+const AHEAD: usize = 16;
+
+/// What is neither a cell, a sighting nor an age. All of it is saved.
+#[derive(Debug, Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Header {
+    scheme: u64,
+    nbytes: u64,
+    half_life: u64,
+    seed: u64,
+    inserted: u64,
+    /// A key is in the sample when its hash begins with so many zeros.
+    level: u64,
+    /// Insertions with a time, but the first, and the seconds they took; both fade with the ages.
+    timed: f64,
+    seconds: f64,
+    /// 1 and the latest time in nanoseconds since the epoch, or zeros.
+    has_latest: u64,
+    latest: i64,
+}
+
+/// A prior learned from the stream. See the [module](self).
+///
+/// ```
+/// use lately::clock::Moments;
+/// use lately::prior::learned::Learned;
+/// use lately::key::KeyHasher;
+///
+/// let mut prior = Learned::new(1 << 20, 1000, 0)?;
+/// let hasher = KeyHasher::new(prior.seed());
+/// let keys: Vec<u64> = (0..10_000).map(|i| hasher.integer(if i % 2 == 0 { 7 } else { i })).collect();
+/// prior.insert(&keys, Moments::Untimed);
+/// let mut p = [0.0; 2];
+/// prior.probability(&[hasher.integer(7), hasher.text("never seen")], &mut p);
+/// assert!(p[0] > 0.1 && p[1] < 1e-5 && p[1] > 0.0);
+/// # Ok::<(), lately::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Learned {
+    header: Header,
+    sketch: Sketch,
+    sample: Sample,
+    recency: Recency,
+}
+
+impl Learned {
+    /// An empty one of exactly `nbytes`, rounded down to whole cache lines; a sighting counts half after `half_life`
+    /// insertions, and p is fitted at that age.
+    pub fn new(nbytes: u64, half_life: u64, seed: u64) -> Result<Self, Error> {
+        if !(LEAST_BYTES..=MOST_BYTES).contains(&nbytes) {
+            return Err(Error::value(format!("nbytes must lie in {LEAST_BYTES} .. 2**48, got {nbytes}")));
+        }
+        if !(1..=MOST_INSERTED).contains(&half_life) {
+            return Err(Error::value(format!("half_life must lie in 1 .. 2**62 insertions, got {half_life}")));
+        }
+        let nbytes = nbytes & !63;
+        let header = Header { scheme: SCHEME.into(), nbytes, half_life, seed, ..Header::default() };
+        // A quarter remembers when, since it takes 16 bytes for each key it follows; the rest counts all of them.
+        let sample = (nbytes / 4) & !63;
+        let sketch = nbytes - sample - Recency::BYTES;
+        let refused = |_| Error::Memory { bytes: nbytes };
+        Ok(Self {
+            header,
+            sketch: Sketch::new(sketch as usize).map_err(refused)?,
+            sample: Sample::new(sample as usize).map_err(refused)?,
+            recency: Recency::default(),
+        })
+    }
+
+    /// Bytes of cells, sightings and ages together.
+    pub fn nbytes(&self) -> u64 {
+        self.header.nbytes
+    }
+
+    /// Insertions after which a sighting counts half, and the age at which p is fitted.
+    pub fn half_life(&self) -> u64 {
+        self.header.half_life
+    }
+
+    /// Seed the keys are to be hashed with.
+    pub fn seed(&self) -> u64 {
+        self.header.seed
+    }
+
+    /// Insertions so far.
+    pub fn inserted(&self) -> u64 {
+        self.header.inserted
+    }
+
+    /// Learns from keys in the order in which they were inserted.
+    pub fn insert(&mut self, hashes: &[u64], at: Moments<'_>) {
+        let cells = Address::of(self.sketch.words());
+        for (i, &hash) in hashes.iter().enumerate() {
+            if let Some(&later) = hashes.get(i + AHEAD) {
+                cells.fetch(self.sketch.line(mix(later)));
+            }
+            if !matches!(at, Moments::Untimed) {
+                self.see_time(at.moment(i));
+            }
+            self.insert_one(mix(hash));
+        }
+    }
+
+    fn insert_one(&mut self, hash: u64) {
+        let header = &mut self.header;
+        // The sample numbers insertions from 1, and keeps 0 for places that are free.
+        header.inserted += 1;
+        let now = header.inserted;
+        if hash.leading_zeros() as u64 >= header.level {
+            let class = self.sketch.class(hash, phase(now - 1, header.half_life));
+            let weight = (header.level as f64).exp2();
+            let horizon = sample::horizon(header.half_life);
+            let age = self.sample.renew(hash, now).map(|last| now - last).filter(|&age| age <= horizon);
+            let recent = age.is_some_and(|age| age <= header.half_life);
+            self.recency.record(class, recent, age.ok_or((now - 1).min(horizon)), weight);
+            header.level = self.sample.make_room(header.level, now.saturating_sub(horizon));
+        }
+        self.recency.insertions += 1.0;
+        self.sketch.insert(hash, phase(now - 1, header.half_life));
+        if now.is_multiple_of(header.half_life) {
+            self.sketch.halve();
+        }
+        if now.is_multiple_of(header.half_life.max(STATISTICS)) {
+            self.recency.halve();
+            header.timed /= 2.0;
+            header.seconds /= 2.0;
+        }
+    }
+
+    /// Time passes between two insertions, and never runs back.
+    fn see_time(&mut self, moment: i64) {
+        let header = &mut self.header;
+        if header.has_latest == 1 {
+            header.timed += 1.0;
+            header.seconds += i128::from(moment).saturating_sub(header.latest.into()).max(0) as f64 / 1e9;
+            header.latest = header.latest.max(moment);
+        } else {
+            (header.has_latest, header.latest) = (1, moment);
+        }
+    }
+
+    /// For each key the chance that the next insertion is this key, in (0, 1).
+    pub fn probability(&self, hashes: &[u64], out: &mut [f64]) {
+        let half_life = self.half_life() as f64;
+        self.by_class(hashes, out, |hazard| -(-hazard / half_life).exp_m1());
+    }
+
+    /// For each key its insertions per second; `None` while no time has passed.
+    pub fn rate(&self, hashes: &[u64], out: &mut [f64]) -> Option<()> {
+        let per_second = self.header.timed / self.header.seconds;
+        let half_life = self.half_life() as f64;
+        (per_second.is_finite() && per_second > 0.0)
+            .then(|| self.by_class(hashes, out, |hazard| hazard / half_life * per_second))
+    }
+
+    /// For each key what `answer` makes of the hazard that its class adds up in one half-life.
+    fn by_class(&self, hashes: &[u64], out: &mut [f64], answer: impl Fn(f64) -> f64) {
+        let weight = (self.header.level as f64).exp2();
+        let classes = self.recency.hazards(weight).map(answer);
+        let phase = phase(self.header.inserted, self.header.half_life);
+        let cells = Address::of(self.sketch.words());
+        for (i, out) in out.iter_mut().enumerate() {
+            if let Some(&later) = hashes.get(i + AHEAD) {
+                cells.fetch(self.sketch.line(mix(later)));
+            }
+            *out = classes[self.sketch.class(mix(hashes[i]), phase)];
+        }
+    }
+
+    /// Expected number of distinct keys among so many insertions: D(j) of paper 5, section 2.5.
+    pub fn distinct(&self, insertions: &[f64], out: &mut [f64]) {
+        let curve = self.recency.distinct();
+        for (out, &j) in out.iter_mut().zip(insertions) {
+            *out = curve.at(j);
+        }
+    }
+
+    /// All of it as bytes: magic, header, ages, sightings, cells, and the xxh3-64 of all before it. Little endian.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(FRAME + self.header.nbytes as usize);
+        bytes.extend(MAGIC);
+        bytes.extend(bytes_of(&self.header));
+        bytes.extend(bytes_of(&self.recency));
+        bytes.extend(cast_slice::<_, u8>(self.sample.slots()));
+        bytes.extend(cast_slice::<_, u8>(self.sketch.words()));
+        bytes.extend(xxh3_64(&bytes).to_le_bytes());
+        bytes
+    }
+
+    /// What [`to_bytes`](Self::to_bytes) gave. Nothing is trusted: whatever passes is legal and answers in range.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        let damaged = || Error::format("the prior is damaged");
+        let rest = bytes.strip_prefix(&MAGIC).ok_or_else(|| Error::format("not a saved prior of this version"))?;
+        let (body, sum) = bytes.split_last_chunk().ok_or_else(damaged)?;
+        if xxh3_64(body).to_le_bytes() != *sum || bytes.len() < FRAME {
+            return Err(damaged());
+        }
+        let mut header = Header::default();
+        let (saved, mut rest) = rest.split_at(size_of::<Header>());
+        bytes_of_mut(&mut header).copy_from_slice(saved);
+        if header.scheme != u64::from(SCHEME) {
+            return Err(Error::format(format!("keys were hashed by scheme {}, not {SCHEME}", header.scheme)));
+        }
+        // Before anything of that size is allocated.
+        if header.nbytes != (bytes.len() - FRAME) as u64 {
+            return Err(Error::format(format!("the prior has not the {} bytes it promises", header.nbytes)));
+        }
+        let mut prior = Self::new(header.nbytes, header.half_life, header.seed)
+            .map_err(|error| Error::format(error.to_string()))?;
+        for part in [
+            bytes_of_mut(&mut prior.recency),
+            cast_slice_mut(prior.sample.slots_mut()),
+            cast_slice_mut(prior.sketch.words_mut()),
+        ] {
+            let (saved, after) = rest.split_at_checked(part.len()).ok_or_else(damaged)?;
+            part.copy_from_slice(saved);
+            rest = after;
+        }
+        let fine = |value: f64| value.is_finite() && value >= 0.0;
+        let legal = prior.header.nbytes == header.nbytes
+            && header.inserted <= MOST_INSERTED
+            && header.level <= 63
+            && header.has_latest <= 1
+            && fine(header.timed)
+            && fine(header.seconds)
+            && prior.recency.is_legal()
+            && prior.sample.count_again(header.inserted);
+        prior.header = header;
+        legal.then_some(prior).ok_or_else(damaged)
+    }
+}
+
+/// How much of the current half-life is over, in [0, 1).
+fn phase(inserted: u64, half_life: u64) -> f64 {
+    (inserted % half_life) as f64 / half_life as f64
+}
+
+/// Bits that a filter does not address its cells by.
+fn mix(hash: u64) -> u64 {
+    let hash = (hash ^ hash >> 32).wrapping_mul(MIX[0]);
+    (hash ^ hash >> 29).wrapping_mul(MIX[1])
+}

@@ -1,0 +1,88 @@
+//! When the keys of a fair share of all keys were last inserted, exactly.
+//!
+//! The share is by hash: a key that belongs to it always does, so every insertion of it tells its age. It begins with
+//! all keys and is halved whenever the table would hold more than it can, so a stream of few keys is followed whole.
+
+use std::collections::TryReserveError;
+
+/// Ages beyond this are not told apart.
+pub fn horizon(half_life: u64) -> u64 {
+    half_life.saturating_mul(16)
+}
+
+/// A table with linear probing: hash and number of the last insertion, 0 where a place is free.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    slots: Vec<[u64; 2]>,
+    kept: usize,
+}
+
+impl Sample {
+    /// An empty one of so many bytes, at least 64.
+    pub fn new(bytes: usize) -> Result<Self, TryReserveError> {
+        let mut slots = Vec::new();
+        slots.try_reserve_exact(bytes / 16)?;
+        slots.resize(bytes / 16, [0, 0]);
+        Ok(Self { slots, kept: 0 })
+    }
+
+    /// The table as it is saved.
+    pub fn slots(&self) -> &[[u64; 2]] {
+        &self.slots
+    }
+
+    /// The table, to read a saved one into; [`count_again`](Self::count_again) then makes sure of it.
+    pub fn slots_mut(&mut self) -> &mut [[u64; 2]] {
+        &mut self.slots
+    }
+
+    /// Whether a table that was read has room left, so that probing ends, and knows of no insertion after the last.
+    pub fn count_again(&mut self, inserted: u64) -> bool {
+        self.kept = self.slots.iter().filter(|[_, last]| *last > 0).count();
+        self.kept <= self.most() && self.slots.iter().all(|[_, last]| *last <= inserted)
+    }
+
+    /// Keys to hold at most: three quarters of the places, where a search looks at four of them on average or fewer.
+    fn most(&self) -> usize {
+        self.slots.len() / 4 * 3
+    }
+
+    /// Sets the last insertion of a key to `now`, and tells what it was.
+    pub fn renew(&mut self, hash: u64, now: u64) -> Option<u64> {
+        let place = self.place(hash);
+        let last = std::mem::replace(&mut self.slots[place], [hash, now])[1];
+        self.kept += usize::from(last == 0);
+        (last > 0).then_some(last)
+    }
+
+    /// Where a key is, or belongs.
+    fn place(&self, hash: u64) -> usize {
+        // The first bits are alike for all keys of the share.
+        let mut place = crate::memory::bits::scale(hash.rotate_left(32), self.slots.len() as u64) as usize;
+        while self.slots[place][1] > 0 && self.slots[place][0] != hash {
+            place = if place + 1 == self.slots.len() { 0 } else { place + 1 };
+        }
+        place
+    }
+
+    /// Where the table is full, forgets what is older than `oldest`, then every other key until half of it is free.
+    /// Returns the level from then on: how many zeros the hashes of the share begin with.
+    pub fn make_room(&mut self, mut level: u64, oldest: u64) -> u64 {
+        if self.kept < self.most() {
+            return level;
+        }
+        let mut kept: Vec<[u64; 2]> =
+            self.slots.iter().copied().filter(|&[_, last]| last > 0 && last >= oldest).collect();
+        while kept.len() > self.slots.len() / 2 && level < 63 {
+            level += 1;
+            kept.retain(|[hash, _]| u64::from(hash.leading_zeros()) >= level);
+        }
+        self.slots.fill([0, 0]);
+        self.kept = kept.len();
+        for slot in kept {
+            let place = self.place(slot[0]);
+            self.slots[place] = slot;
+        }
+        level
+    }
+}

@@ -1,0 +1,373 @@
+//! From what a user asks for, a rate or a number of bytes, to a shape.
+
+use super::{MAX_BYTES, MAX_SLICES, Segment, Shape, check_block_bits};
+use crate::Error;
+use crate::clock::Window;
+use crate::shape::{bisection, fill, runs};
+
+/// What the filter is held to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Budget {
+    /// The worst-phase false positive rate may be at most this, strictly between 0 and 1.
+    Rate(f64),
+    /// The filter may have at most so many bytes.
+    Bytes(u64),
+}
+
+impl Budget {
+    /// Refuses what no filter can have, whatever its window.
+    pub(in crate::shape) fn check(self) -> Result<(), Error> {
+        match self {
+            Self::Rate(fpr) if !(fpr > 0.0 && fpr < 1.0) => {
+                Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")))
+            }
+            Self::Bytes(bytes) if bytes > MAX_BYTES => {
+                Err(Error::value(format!("nbytes must be at most 2**60, got {bytes}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The shape for a window and a budget.
+///
+/// Considered are all k + l <= [`MAX_SLICES`] (with `block_bits`: blocks of so many bits, in 1, 2, 4 or 8 parts) whose
+/// slack, in the clock's unit (insertions or nanoseconds), is at most `slack`. By default it may be half the window,
+/// on the time clock half of span and lateness together beyond the lateness, which no shape avoids; or 64 units
+/// where that is more, so that rounding to whole generations leaves a tiny window a choice.
+///
+/// Segments cost time: every query reads a few and every insertion k. Memory falls with their number, slower and
+/// slower. So a little of the budget is traded for fewer of them:
+/// - [`Budget::Rate`]: each (k, l) gets the smallest segment (whole words, or whole blocks) that holds the rate; of
+///   those at most 1.25 times as large as the smallest filter the one with the fewest segments, then the fewest bytes.
+/// - [`Budget::Bytes`]: each (k, l) gets the largest segment that fits; of those with at most twice the least rate
+///   the one with the fewest segments, then the least rate.
+///
+/// For a window of a million keys at 1 % and 0.1 % that gives k = 5, l = 10 at 23.5 bits per key and k = 8, l = 16 at
+/// 30.9; in blocks of 512 bits k = 1, l = 2 at 18.8 and 28.7.
+pub fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Option<u32>) -> Result<Shape, Error> {
+    let window = window.check()?;
+    budget.check()?;
+    if let Some(block_bits) = block_bits {
+        check_block_bits(block_bits)?;
+    }
+    let candidates = candidates(window, slack, block_bits)?;
+    match budget {
+        Budget::Rate(fpr) => fewest_segments_for_rate(&candidates, fpr),
+        Budget::Bytes(bytes) => fewest_segments_for_bytes(&candidates, bytes),
+    }
+}
+
+fn fewest_segments_for_rate(candidates: &[Candidate], fpr: f64) -> Result<Shape, Error> {
+    refuse_below(candidates.iter().map(|c| c.shape(1).keys_remembered(c.keys)), fpr)?;
+    let mut least = MAX_BYTES;
+    for candidate in most_segments_first(candidates) {
+        if let Some(shape) = candidate.smallest(fpr, least) {
+            least = shape.nbytes();
+        }
+    }
+    let within = least + least / 4;
+    by_segments(candidates)
+        .find_map(|group| group.iter().filter_map(|c| c.smallest(fpr, within)).min_by_key(Shape::nbytes))
+        .ok_or_else(|| Error::value(format!("fpr={fpr} for this window takes more than 2**60 bytes")))
+}
+
+fn fewest_segments_for_bytes(candidates: &[Candidate], bytes: u64) -> Result<Shape, Error> {
+    let needed = candidates.iter().map(|c| c.bytes_per_unit()).min().expect("a candidate has the least slack");
+    if bytes < needed {
+        return Err(Error::value(format!("nbytes must be at least {needed} for this window and slack, got {bytes}")));
+    }
+    let rated = |candidate: &Candidate, at_most: f64| {
+        let shape = candidate.largest(bytes)?;
+        Some((shape, candidate.rate_at_most(&shape, at_most)?))
+    };
+    let least = most_segments_first(candidates).fold(1.0, |least, c| rated(c, least).map_or(least, |(_, rate)| rate));
+    let within = 2.0 * least;
+    let (shape, _) = by_segments(candidates)
+        .find_map(|group| group.iter().filter_map(|c| rated(c, within)).min_by(|a, b| a.1.total_cmp(&b.1)))
+        .expect("the shape with the least rate is among them");
+    Ok(shape)
+}
+
+/// Refuses a rate below the floor that equal hashes lay, of any choice of the keys it remembers.
+pub(in crate::shape) fn refuse_below(remembered: impl Iterator<Item = u64>, fpr: f64) -> Result<(), Error> {
+    let floor = fill::same_hash(remembered.min().unwrap_or(0));
+    if fpr > floor {
+        return Ok(());
+    }
+    Err(Error::value(format!(
+        "fpr must be above {floor:.1e} for this window, where 64-bit hashes of its keys are the same; got {fpr:e}"
+    )))
+}
+
+/// Runs of candidates with the same number of segments, the fewest first.
+fn by_segments(candidates: &[Candidate]) -> impl DoubleEndedIterator<Item = &[Candidate]> {
+    candidates.chunk_by(|a, b| a.k + a.l == b.k + b.l)
+}
+
+/// The order that finds the optimum soonest, after which one cheap look rules out each of the others: many segments
+/// are smaller, and among equally many those with few k are the quickest to compute.
+fn most_segments_first(candidates: &[Candidate]) -> impl Iterator<Item = &Candidate> {
+    by_segments(candidates).rev().flatten()
+}
+
+/// Every (k, l, parts) whose slack is allowed, by k + l, then k, then parts.
+fn candidates(window: Window, slack: Option<u64>, block_bits: Option<u32>) -> Result<Vec<Candidate>, Error> {
+    let grains: Vec<Grain> = match block_bits {
+        None => vec![Grain::Word],
+        Some(block_bits) => [1, 2, 4, 8].map(|parts| Grain::Block { block_bits, parts }).to_vec(),
+    };
+    let with_grains = |(k, l): (u32, u32)| {
+        let keys = window.keys_per_generation(l);
+        grains.iter().map(move |&grain| Candidate { k, l, grain, keys })
+    };
+    Ok(within_slack(window, slack)?.into_iter().flat_map(with_grains).collect())
+}
+
+/// Every (k, l) whose slack is allowed, by k + l, then k.
+pub(crate) fn within_slack(window: Window, slack: Option<u64>) -> Result<Vec<(u32, u32)>, Error> {
+    let bound = allowed_slack(window, slack);
+    let (mut found, mut least) = (Vec::new(), u64::MAX);
+    for segments in 2..=MAX_SLICES {
+        for k in 1..segments {
+            let l = segments - k;
+            let slack = window.slack(l, k);
+            least = least.min(slack);
+            if slack <= bound {
+                found.push((k, l));
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(too_little_slack(window, least, bound));
+    }
+    Ok(found)
+}
+
+/// The error for a slack that no candidate keeps; `least` is what the best of them has.
+pub(in crate::shape) fn too_little_slack(window: Window, least: u64, bound: u64) -> Error {
+    let in_units = |slack: u64| match window {
+        Window::Count { .. } => format!("{slack} insertions"),
+        Window::Time { .. } => format!("{} s", slack as f64 / 1e9),
+    };
+    let (least, bound) = (in_units(least), in_units(bound));
+    Error::value(format!("slack must be at least {least} for this window, got {bound}"))
+}
+
+/// The slack asked for, or the default: see [`choose`].
+pub(in crate::shape) fn allowed_slack(window: Window, slack: Option<u64>) -> u64 {
+    let half = match window {
+        Window::Count { insertions } => insertions / 2,
+        Window::Time { span, lateness, .. } => lateness + (span + lateness) / 2,
+    };
+    slack.unwrap_or(half.max(64))
+}
+
+/// What a segment's size is a whole number of.
+#[derive(Clone, Copy)]
+enum Grain {
+    Word,
+    Block { block_bits: u32, parts: u32 },
+}
+
+/// A shape but for its size.
+struct Candidate {
+    k: u32,
+    l: u32,
+    grain: Grain,
+    /// Keys per generation.
+    keys: u64,
+}
+
+impl Candidate {
+    fn shape(&self, units: u64) -> Shape {
+        let segment = match self.grain {
+            Grain::Word => Segment::Slice { bits: 64 * units },
+            Grain::Block { block_bits, parts } => Segment::Blocks { blocks: units, block_bits, parts },
+        };
+        Shape { k: self.k, l: self.l, segment }
+    }
+
+    /// Bytes of the whole filter for every word or block of a segment.
+    fn bytes_per_unit(&self) -> u64 {
+        let unit = match self.grain {
+            Grain::Word => 8,
+            Grain::Block { block_bits, .. } => u64::from(block_bits / 8),
+        };
+        unit * u64::from(self.k + self.l)
+    }
+
+    /// The largest shape within `bytes`.
+    fn largest(&self, bytes: u64) -> Option<Shape> {
+        let units = bytes / self.bytes_per_unit();
+        (units > 0).then(|| self.shape(units))
+    }
+
+    /// The smallest shape within `bytes` whose rate is at most `fpr`, by bisection: larger segments are emptier, and
+    /// an emptier segment can only lower the rate.
+    fn smallest(&self, fpr: f64, bytes: u64) -> Option<Shape> {
+        let holds = |units| self.rate_at_most(&self.shape(units), fpr).is_some();
+        let most = bytes / self.bytes_per_unit();
+        if most == 0 || !holds(most) {
+            return None;
+        }
+        Some(self.shape(bisection(0, most, holds)))
+    }
+
+    /// The worst-phase rate if it is at most `limit`. Two lower bounds of the rate come first, each a fraction of the
+    /// cost of the next step: the k oldest segments alone, then all that are full alone, which are k - 1 and older.
+    fn rate_at_most(&self, shape: &Shape, limit: f64) -> Option<f64> {
+        let keys_when_full = shape.keys_when_full(self.keys);
+        let fill_at_least = match shape.segment {
+            Segment::Slice { bits } => fill::slice(bits, keys_when_full),
+            Segment::Blocks { blocks, block_bits, parts } => {
+                fill::blocks_at_least(blocks, block_bits, parts, keys_when_full)
+            }
+        };
+        if fill_at_least.powi(self.k as i32) > limit {
+            return None;
+        }
+        let full = shape.segment.fill(keys_when_full);
+        if runs::false_positive_rate(self.k, &vec![full; self.l as usize + 1]) > limit {
+            return None;
+        }
+        Some(shape.false_positive_rate(self.keys)).filter(|&rate| rate <= limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn count(insertions: u64) -> Window {
+        Window::Count { insertions }
+    }
+
+    fn keys(window: Window, shape: &Shape) -> u64 {
+        window.keys_per_generation(shape.l)
+    }
+
+    /// All shapes of the rule, each in every size up to `bytes`, the smallest first.
+    fn sizes(window: Window, slack: u64, block_bits: Option<u32>, bytes: u64) -> Vec<Vec<Shape>> {
+        let mut all = Vec::new();
+        for (k, l) in (1..128).flat_map(|k| (1..=128 - k).map(move |l| (k, l))) {
+            for parts in if block_bits.is_some() { vec![1, 2, 4, 8] } else { vec![1] } {
+                let segment = |units| match block_bits {
+                    None => Segment::Slice { bits: 64 * units },
+                    Some(block_bits) => Segment::Blocks { blocks: units, block_bits, parts },
+                };
+                if window.slack(l, k) <= slack {
+                    let shapes = (1..).map(|units| Shape::new(k, l, segment(units)).unwrap());
+                    all.push(shapes.take_while(|shape| shape.nbytes() <= bytes).collect());
+                }
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn a_rate_gives_what_trying_everything_gives() {
+        for (insertions, slack, block_bits, fpr, bytes) in [
+            (100, 64, None, 0.1, 500),
+            (300, 150, None, 0.01, 2000),
+            (300, 40, None, 0.01, 2000),
+            (7, 64, None, 1e-4, 500),
+            (300, 150, Some(64), 0.01, 2000),
+            (500, 1000, Some(512), 0.001, 4000),
+        ] {
+            let window = count(insertions);
+            let holds = |shape: &Shape| shape.false_positive_rate(keys(window, shape)) <= fpr;
+            let smallest: Vec<Shape> = sizes(window, slack, block_bits, bytes)
+                .into_iter()
+                .filter_map(|sizes| sizes.into_iter().find(holds))
+                .collect();
+            let least = smallest.iter().map(Shape::nbytes).min().unwrap();
+            assert!(5 * least <= 4 * bytes, "sizes were tried far enough");
+            let best = smallest.iter().filter(|shape| 4 * shape.nbytes() <= 5 * least);
+            let best = best.min_by_key(|shape| (shape.k + shape.l, shape.nbytes())).unwrap();
+            let chosen = choose(window, Budget::Rate(fpr), Some(slack), block_bits).unwrap();
+            assert_eq!(chosen, *best, "{insertions} {slack} {block_bits:?} {fpr}");
+        }
+    }
+
+    #[test]
+    fn a_number_of_bytes_gives_what_trying_everything_gives() {
+        for (insertions, slack, block_bits, bytes) in
+            [(100, 64, None, 300), (300, 150, None, 2000), (7, 64, None, 5000), (300, 150, Some(64), 999)]
+        {
+            let window = count(insertions);
+            let largest: Vec<(Shape, f64)> = sizes(window, slack, block_bits, bytes)
+                .iter()
+                .filter_map(|sizes| sizes.last().map(|shape| (*shape, shape.false_positive_rate(keys(window, shape)))))
+                .collect();
+            let least = largest.iter().map(|rated| rated.1).fold(1.0, f64::min);
+            let best = largest.iter().filter(|rated| rated.1 <= 2.0 * least);
+            let best = best.min_by(|a, b| (a.0.k + a.0.l).cmp(&(b.0.k + b.0.l)).then(a.1.total_cmp(&b.1))).unwrap();
+            let chosen = choose(window, Budget::Bytes(bytes), Some(slack), block_bits).unwrap();
+            assert_eq!(chosen, best.0, "{insertions} {slack} {block_bits:?} {bytes}");
+        }
+    }
+
+    #[test]
+    fn the_documented_choices() {
+        for (fpr, block_bits, k, l, bits_per_key) in [
+            (0.01, None, 5, 10, 23.48),
+            (0.001, None, 8, 16, 30.95),
+            (0.01, Some(512), 1, 2, 18.83),
+            (0.001, Some(512), 1, 2, 28.71),
+        ] {
+            let shape = choose(count(1_000_000), Budget::Rate(fpr), None, block_bits).unwrap();
+            assert_eq!((shape.k, shape.l), (k, l));
+            assert!((shape.bits_per_key(1_000_000) - bits_per_key).abs() < 0.005);
+        }
+    }
+
+    #[test]
+    fn the_default_slack_can_be_had_and_is_kept() {
+        let time = |span, lateness| Window::Time { span, lateness, capacity: 1000 };
+        let windows = [1, 2, 7, 127, 128, 129, 130, 1000, 100_003].map(count).into_iter();
+        for window in
+            windows.chain([(1, 0), (129, 0), (1_000_000_007, 0), (1000, 5000), (1, 99)].map(|(s, l)| time(s, l)))
+        {
+            let shape = choose(window, Budget::Rate(0.01), None, None).unwrap();
+            assert!(window.slack(shape.l, shape.k) <= allowed_slack(window, None), "{window:?}");
+        }
+    }
+
+    #[track_caller]
+    fn refused(window: Window, budget: Budget, slack: Option<u64>, block_bits: Option<u32>, words: &str) {
+        let error = choose(window, budget, slack, block_bits).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_said() {
+        for fpr in [0.0, 1.0, -0.5, f64::NAN, f64::INFINITY] {
+            refused(
+                count(1000),
+                Budget::Rate(fpr),
+                None,
+                None,
+                &format!("fpr must lie between 0 and 1, both excluded, got {fpr}"),
+            );
+        }
+        refused(count(0), Budget::Rate(0.1), None, None, "window must be at least 1");
+        refused(count(1000), Budget::Rate(0.1), None, Some(96), "block_bits must be 64 or 512, got 96");
+        refused(count(1 << 60), Budget::Rate(0.2), None, None, "more than 2**60 bytes");
+        refused(count(1 << 62), Budget::Rate(0.1), None, None, "fpr must be above 2.5e-1 for this window");
+        refused(count(1_000_000), Budget::Rate(5e-14), None, None, "fpr must be above 5.5e-14 for this window");
+        refused(count(1000), Budget::Bytes(u64::MAX), None, None, "nbytes must be at most 2**60");
+
+        // The least that is named is enough.
+        refused(count(1000), Budget::Bytes(23), None, None, "nbytes must be at least 24 ");
+        assert!(choose(count(1000), Budget::Bytes(24), None, None).is_ok());
+        refused(
+            count(1000),
+            Budget::Rate(0.1),
+            Some(7),
+            None,
+            "slack must be at least 8 insertions for this window, got 7",
+        );
+        assert!(choose(count(1000), Budget::Rate(0.1), Some(8), None).is_ok());
+    }
+}

@@ -1,0 +1,311 @@
+//! From what a user asks for, a rate or a number of bytes, to a shape.
+
+use super::{MAX_BYTES, MAX_PARTS, MAX_SLICES, Segment, Shape, TRANSPOSED, check_block_bits};
+use crate::Error;
+use crate::clock::Window;
+use crate::shape::age_partitioned::{Budget, allowed_slack, refuse_below, too_little_slack};
+use crate::shape::bisection;
+
+/// The shape for a window and a budget.
+///
+/// Considered are all r < [`MAX_SLICES`] whose slack (r + 1) * epoch - W, in the clock's unit, is at most `slack`, each
+/// with every k up to [`MAX_PARTS`], or with `block_bits` in blocks of so many bits with 1, 2, 4 or 8 parts. The default
+/// slack is that of [the age-partitioned filter](crate::shape::age_partitioned::choose), half the window, which memory
+/// alone would hardly ever spend: it is least between r = 5 and 15, where the bits per key are a flat valley.
+///
+/// Queries ask every segment, so of the shapes on the valley's floor the one with the fewest is taken:
+/// - [`Budget::Rate`]: each gets the smallest segment (whole words, or whole blocks) that holds the rate; of those at
+///   most 1/512 larger than the smallest filter the one with the fewest segments, then the fewest bytes.
+/// - [`Budget::Bytes`]: each gets the largest segment that fits; of those with at most 1/64 more than the least rate
+///   the one with the fewest segments, then the least rate.
+///
+/// For a window of a million keys at 1 % and 0.1 % that gives r = 6, k = 9 at 15.9 bits per key and r = 8, k = 13 at
+/// 21.3; in blocks of 512 bits r = 5 at 17.2 and 25.9.
+pub fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Option<u32>) -> Result<Shape, Error> {
+    if let Some(block_bits) = block_bits {
+        check_block_bits(block_bits)?;
+    }
+    choose_of(1..MAX_SLICES, window, budget, slack, block_bits)
+}
+
+/// The same for the transposed layout, of the r that it has. For a window of a million keys at 1 % and 0.1 % that gives
+/// r = 7, k = 10 at 15.9 bits per key and k = 13 at 21.4.
+pub fn choose_transposed(window: Window, budget: Budget, slack: Option<u64>) -> Result<Shape, Error> {
+    choose_of(TRANSPOSED, window, budget, slack, None)
+}
+
+fn choose_of(
+    allowed: impl IntoIterator<Item = u32>,
+    window: Window,
+    budget: Budget,
+    slack: Option<u64>,
+    block_bits: Option<u32>,
+) -> Result<Shape, Error> {
+    let window = window.check()?;
+    budget.check()?;
+    let candidates = candidates(allowed, window, slack, block_bits)?;
+    match budget {
+        Budget::Rate(fpr) => smallest_for_rate(&candidates, fpr),
+        Budget::Bytes(bytes) => least_rate_for_bytes(&candidates, bytes),
+    }
+}
+
+fn smallest_for_rate(candidates: &[Candidate], fpr: f64) -> Result<Shape, Error> {
+    refuse_below(candidates.iter().map(|c| c.shape(1).keys_remembered(c.keys)), fpr)?;
+    let mut least = MAX_BYTES;
+    for candidate in candidates {
+        if let Some(shape) = candidate.smallest(fpr, least) {
+            least = shape.nbytes();
+        }
+    }
+    let within = least + least / 512;
+    by_segments(candidates)
+        .find_map(|group| group.iter().filter_map(|c| c.smallest(fpr, within)).min_by_key(Shape::nbytes))
+        .ok_or_else(|| Error::value(format!("fpr={fpr} for this window takes more than 2**60 bytes")))
+}
+
+fn least_rate_for_bytes(candidates: &[Candidate], bytes: u64) -> Result<Shape, Error> {
+    let needed = candidates.iter().map(Candidate::bytes_per_unit).min().expect("a candidate has the least slack");
+    if bytes < needed {
+        return Err(Error::value(format!("nbytes must be at least {needed} for this window and slack, got {bytes}")));
+    }
+    let rated = |candidate: &Candidate| {
+        let shape = candidate.largest(bytes)?;
+        Some((shape, candidate.rate(&shape)))
+    };
+    let least = candidates.iter().filter_map(rated).map(|(_, rate)| rate).fold(1.0, f64::min);
+    let within = least * (1.0 + 1.0 / 64.0);
+    let (shape, _) = by_segments(candidates)
+        .find_map(|group| {
+            let rated = group.iter().filter_map(rated).filter(|(_, rate)| *rate <= within);
+            rated.min_by(|a, b| a.1.total_cmp(&b.1))
+        })
+        .expect("the shape with the least rate is among them");
+    Ok(shape)
+}
+
+/// Runs of candidates with the same number of segments, the fewest first.
+fn by_segments(candidates: &[Candidate]) -> impl Iterator<Item = &[Candidate]> {
+    candidates.chunk_by(|a, b| a.r == b.r)
+}
+
+/// Every r of these whose slack is allowed, with every k or number of parts.
+fn candidates(
+    allowed: impl IntoIterator<Item = u32>,
+    window: Window,
+    slack: Option<u64>,
+    block_bits: Option<u32>,
+) -> Result<Vec<Candidate>, Error> {
+    let bound = allowed_slack(window, slack);
+    let grains: Vec<Grain> = match block_bits {
+        None => (1..=MAX_PARTS).map(|k| Grain::Word { k }).collect(),
+        Some(block_bits) => [1, 2, 4, 8].map(|parts| Grain::Block { block_bits, parts }).to_vec(),
+    };
+    let (mut found, mut least) = (Vec::new(), u64::MAX);
+    for r in allowed {
+        let slack = window.slack(r, 1);
+        least = least.min(slack);
+        if slack <= bound {
+            let keys = window.keys_per_generation(r);
+            found.extend(grains.iter().map(|&grain| Candidate { r, grain, keys }));
+        }
+    }
+    if found.is_empty() { Err(too_little_slack(window, least, bound)) } else { Ok(found) }
+}
+
+/// What a segment's size is a whole number of.
+#[derive(Clone, Copy)]
+enum Grain {
+    Word { k: u32 },
+    Block { block_bits: u32, parts: u32 },
+}
+
+/// A shape but for its size.
+struct Candidate {
+    r: u32,
+    grain: Grain,
+    /// Keys per epoch.
+    keys: u64,
+}
+
+impl Candidate {
+    fn shape(&self, units: u64) -> Shape {
+        let segment = match self.grain {
+            Grain::Word { k } => Segment::Bloom { bits: 64 * units, k },
+            Grain::Block { block_bits, parts } => Segment::Blocks { blocks: units, block_bits, parts },
+        };
+        Shape { r: self.r, segment }
+    }
+
+    /// Bytes of the whole filter for every word or block of a segment.
+    fn bytes_per_unit(&self) -> u64 {
+        self.shape(1).nbytes()
+    }
+
+    fn rate(&self, shape: &Shape) -> f64 {
+        shape.false_positive_rate(self.keys)
+    }
+
+    /// The largest shape within `bytes`.
+    fn largest(&self, bytes: u64) -> Option<Shape> {
+        let units = bytes / self.bytes_per_unit();
+        (units > 0).then(|| self.shape(units))
+    }
+
+    /// The smallest shape within `bytes` whose rate is at most `fpr`, by bisection: larger segments are emptier.
+    fn smallest(&self, fpr: f64, bytes: u64) -> Option<Shape> {
+        let holds = |units| self.rate(&self.shape(units)) <= fpr;
+        let most = bytes / self.bytes_per_unit();
+        if most == 0 || !holds(most) {
+            return None;
+        }
+        Some(self.shape(bisection(0, most, holds)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn count(insertions: u64) -> Window {
+        Window::Count { insertions }
+    }
+
+    fn rate(window: Window, shape: &Shape) -> f64 {
+        shape.false_positive_rate(window.keys_per_generation(shape.r))
+    }
+
+    /// All shapes of the rule, each in every size up to `bytes`, the smallest first.
+    fn sizes(window: Window, slack: u64, block_bits: Option<u32>, bytes: u64) -> Vec<Vec<Shape>> {
+        let mut all = Vec::new();
+        for r in (1..128).filter(|&r| window.slack(r, 1) <= slack) {
+            for bits_of_a_key in if block_bits.is_some() { vec![1, 2, 4, 8] } else { (1..=64).collect() } {
+                let segment = |units| match block_bits {
+                    None => Segment::Bloom { bits: 64 * units, k: bits_of_a_key },
+                    Some(block_bits) => Segment::Blocks { blocks: units, block_bits, parts: bits_of_a_key },
+                };
+                let shapes = (1..).map(|units| Shape::new(r, segment(units)).unwrap());
+                all.push(shapes.take_while(|shape| shape.nbytes() <= bytes).collect());
+            }
+        }
+        all
+    }
+
+    const ASKED: [(u64, u64, Option<u32>); 6] = [
+        (7, 64, None),
+        (100, 64, None),
+        (300, 150, None),
+        (300, 40, None),
+        (300, 150, Some(64)),
+        (500, 1000, Some(512)),
+    ];
+
+    #[test]
+    fn a_rate_gives_what_trying_everything_gives() {
+        for ((insertions, slack, block_bits), fpr) in ASKED.into_iter().zip([1e-4, 0.1, 0.01, 0.01, 0.01, 0.001]) {
+            let window = count(insertions);
+            let bytes = 2000;
+            let smallest: Vec<Shape> = sizes(window, slack, block_bits, bytes)
+                .into_iter()
+                .filter_map(|sizes| sizes.into_iter().find(|shape| rate(window, shape) <= fpr))
+                .collect();
+            let least = smallest.iter().map(Shape::nbytes).min().unwrap();
+            let best = smallest.iter().filter(|shape| 512 * shape.nbytes() <= 513 * least);
+            let best = best.min_by_key(|shape| (shape.r, shape.nbytes())).unwrap();
+            let chosen = choose(window, Budget::Rate(fpr), Some(slack), block_bits).unwrap();
+            assert_eq!((chosen.r, chosen.nbytes()), (best.r, best.nbytes()), "{insertions} {slack} {block_bits:?}");
+            assert!(rate(window, &chosen) <= fpr);
+        }
+    }
+
+    #[test]
+    fn a_number_of_bytes_gives_what_trying_everything_gives() {
+        for ((insertions, slack, block_bits), bytes) in ASKED.into_iter().zip([999, 300, 700, 2000, 999, 2000]) {
+            let window = count(insertions);
+            let largest: Vec<(Shape, f64)> = sizes(window, slack, block_bits, bytes)
+                .iter()
+                .filter_map(|sizes| sizes.last().map(|shape| (*shape, rate(window, shape))))
+                .collect();
+            let least = largest.iter().map(|rated| rated.1).fold(1.0, f64::min);
+            let best = largest.iter().filter(|rated| rated.1 <= 65.0 / 64.0 * least);
+            let best = best.min_by(|a, b| a.0.r.cmp(&b.0.r).then(a.1.total_cmp(&b.1))).unwrap();
+            let chosen = choose(window, Budget::Bytes(bytes), Some(slack), block_bits).unwrap();
+            assert_eq!(chosen, best.0, "{insertions} {slack} {block_bits:?} {bytes}");
+        }
+    }
+
+    #[test]
+    fn the_documented_choices() {
+        for (fpr, block_bits, r, bits_per_key) in
+            [(0.01, None, 6, 15.91), (0.001, None, 8, 21.32), (0.01, Some(512), 5, 17.17), (0.001, Some(512), 5, 25.93)]
+        {
+            let shape = choose(count(1_000_000), Budget::Rate(fpr), None, block_bits).unwrap();
+            assert_eq!(shape.r, r);
+            assert!((shape.bits_per_key(1_000_000) - bits_per_key).abs() < 0.005);
+            if let Segment::Bloom { k, .. } = shape.segment {
+                assert_eq!(k, if r == 6 { 9 } else { 13 });
+            }
+        }
+    }
+
+    #[test]
+    fn the_transposed_choices() {
+        for (fpr, slack, r, k, bits_per_key) in
+            [(0.01, None, 7, 10, 15.90), (0.001, None, 7, 13, 21.38), (0.01, Some(70_000), 15, 11, 16.38)]
+        {
+            let shape = choose_transposed(count(1_000_000), Budget::Rate(fpr), slack).unwrap();
+            let Segment::Bloom { bits, k: chosen } = shape.segment else { unreachable!() };
+            assert_eq!((shape.r, chosen), (r, k), "{shape:?} {}", shape.bits_per_key(1_000_000));
+            assert!((shape.bits_per_key(1_000_000) - bits_per_key).abs() < 0.005, "{}", shape.bits_per_key(1_000_000));
+            assert_eq!(Shape::transposed(r, k, bits).unwrap(), shape);
+        }
+        for (slack, r) in [(142_860, 7), (142_800, 15), (70_000, 15), (66_000, 31), (20_000, 63)] {
+            let shape = choose_transposed(count(1_000_000), Budget::Bytes(2_000_000), Some(slack)).unwrap();
+            assert_eq!(shape.r, r);
+            assert!(shape.nbytes() <= 2_000_000 && count(1_000_000).slack(r, 1) <= slack);
+        }
+        let error = choose_transposed(count(1000), Budget::Rate(0.1), Some(7)).unwrap_err().to_string();
+        assert!(error.contains("slack must be at least 24 insertions for this window"), "{error}");
+        let error = choose_transposed(count(1000), Budget::Bytes(63), None).unwrap_err().to_string();
+        assert!(error.contains("nbytes must be at least 64 "), "{error}");
+    }
+
+    #[test]
+    fn the_slack_asked_for_is_kept() {
+        let windows = [1, 2, 7, 127, 128, 129, 1000, 100_003].map(count).into_iter();
+        let time = [(1, 0), (129, 0), (1_000_000_007, 0), (1000, 5000), (1, 99)];
+        for window in windows.chain(time.map(|(span, lateness)| Window::Time { span, lateness, capacity: 1000 })) {
+            let shape = choose(window, Budget::Rate(0.01), None, None).unwrap();
+            assert!(window.slack(shape.r, 1) <= allowed_slack(window, None), "{window:?}");
+        }
+        for slack in [8_000, 20_000, 70_000, 700_000] {
+            let window = count(1_000_000);
+            let shape = choose(window, Budget::Rate(0.01), Some(slack), None).unwrap();
+            assert!(window.slack(shape.r, 1) <= slack);
+        }
+    }
+
+    #[track_caller]
+    fn refused(window: Window, budget: Budget, slack: Option<u64>, block_bits: Option<u32>, words: &str) {
+        let error = choose(window, budget, slack, block_bits).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_said() {
+        for fpr in [0.0, 1.0, -0.5, f64::NAN, f64::INFINITY] {
+            refused(count(1000), Budget::Rate(fpr), None, None, "fpr must lie between 0 and 1, both excluded");
+        }
+        refused(count(0), Budget::Rate(0.1), None, None, "window must be at least 1");
+        refused(count(1000), Budget::Rate(0.1), None, Some(96), "block_bits must be 64 or 512, got 96");
+        refused(count(1 << 60), Budget::Rate(0.1), None, None, "more than 2**60 bytes");
+        refused(count(1 << 62), Budget::Rate(0.1), None, None, "fpr must be above 2.5e-1 for this window");
+        refused(count(1000), Budget::Bytes(u64::MAX), None, None, "nbytes must be at most 2**60");
+
+        // The least that is named is enough.
+        refused(count(1000), Budget::Bytes(23), None, None, "nbytes must be at least 24 ");
+        assert!(choose(count(1000), Budget::Bytes(24), None, None).is_ok());
+        refused(count(1000), Budget::Rate(0.1), Some(7), None, "slack must be at least 8 insertions for this window");
+        assert!(choose(count(1000), Budget::Rate(0.1), Some(8), None).is_ok());
+    }
+}

@@ -1,0 +1,240 @@
+//! From what a user asks for, a rate or a number of bytes, to a shape.
+
+use std::cmp::Reverse;
+use std::iter::successors;
+
+use super::{Family, MAX_K, MAX_PAGES, Shape};
+use crate::Error;
+use crate::clock::Window;
+use crate::shape::age_partitioned::{Budget, allowed_slack, refuse_below, too_little_slack};
+use crate::shape::bisection;
+
+/// The shape for a window and a budget.
+///
+/// Considered are lines of 8, 16 and 32 lanes, 1 to 4 of them per key, with k up to 4, 3, 2 and 2 (guarded epochs: 1),
+/// whose slack is at most `slack`; by default as [elsewhere](crate::shape::age_partitioned::choose). Every line of a key costs a line of memory
+/// per call, and the second saves a fifth of the bits, the third and fourth together as much again:
+/// - [`Budget::Rate`]: each gets the fewest pages that hold the rate; of those at most 4/3 as large as the smallest the
+///   one with the fewest lines, then the fewest pages.
+/// - [`Budget::Bytes`]: each gets as many pages as fit; of those with at most four times the least rate the one with
+///   the fewest lines, then the least rate.
+///
+/// For a window of a million keys at 1 % and 0.1 % that gives one line with k = 2, l = 6 at 21.1 bits per key and two at
+/// 27.3; for guarded epochs two lines with r = 7 at 18.0 and 27.9. It takes some 10 ms.
+pub fn choose(window: Window, budget: Budget, slack: Option<u64>, family: Family) -> Result<Shape, Error> {
+    let window = window.check()?;
+    budget.check()?;
+    let allowed = Allowed { window, slack: allowed_slack(window, slack) };
+    let candidates = candidates(family);
+    match budget {
+        Budget::Rate(fpr) => allowed.fewest_lines_for_rate(&candidates, fpr),
+        Budget::Bytes(bytes) => allowed.fewest_lines_for_bytes(&candidates, bytes),
+    }
+}
+
+/// All shapes, of one page, by lines. Large k evens out the loads of a line over generations, which the lines of a key
+/// do by themselves: the more of them there are, the smaller is the k beyond which nothing is won.
+fn candidates(family: Family) -> Vec<Shape> {
+    let mut found = Vec::new();
+    for (lines, most_k) in [(1, MAX_K), (2, 3), (3, 2), (4, 2)] {
+        for lanes in [8, 16, 32] {
+            let most_k = if family == Family::GuardedEpoch { 1 } else { most_k };
+            found.extend((1..=most_k).map(|k| Shape { lanes, k, lines, pages: 1 }));
+        }
+    }
+    found
+}
+
+/// What every shape is held to.
+struct Allowed {
+    window: Window,
+    slack: u64,
+}
+
+impl Allowed {
+    fn fewest_lines_for_rate(&self, candidates: &[Shape], fpr: f64) -> Result<Shape, Error> {
+        let candidates = self.within_slack(candidates)?;
+        refuse_below(
+            candidates.iter().map(|c| c.keys_per_generation(self.window).saturating_mul(c.lanes.into())),
+            fpr,
+        )?;
+        // Small k is the quickest to compute, and with many lines the smallest: one look then rules out most others.
+        let mut order: Vec<&Shape> = candidates.iter().collect();
+        order.sort_by_key(|c| (c.k, Reverse(c.lines)));
+        let mut least = MAX_PAGES;
+        for candidate in order {
+            if let Some(shape) = self.smallest(*candidate, fpr, least) {
+                least = shape.pages;
+            }
+        }
+        let within = (least + least / 3).min(MAX_PAGES);
+        candidates
+            .chunk_by(|a, b| a.lines == b.lines)
+            .find_map(|group| group.iter().filter_map(|c| self.smallest(*c, fpr, within)).min_by_key(|c| c.pages))
+            .ok_or_else(|| {
+                Error::value(format!("fpr={fpr} for this window takes more than {MAX_PAGES} pages of lines"))
+            })
+    }
+
+    fn fewest_lines_for_bytes(&self, candidates: &[Shape], bytes: u64) -> Result<Shape, Error> {
+        let page = candidates[0].nbytes();
+        if bytes < page {
+            return Err(Error::value(format!("nbytes must be at least {page} in the line layout, got {bytes}")));
+        }
+        let largest = self.within_slack(candidates)?.into_iter().filter_map(|c| self.largest(c, bytes / page));
+        let rated: Vec<(Shape, f64)> = largest.map(|shape| (shape, self.rate(shape))).collect();
+        let least = rated.iter().map(|(_, rate)| *rate).fold(1.0, f64::min);
+        let good = rated.into_iter().filter(|(_, rate)| *rate <= 4.0 * least);
+        let best = good.min_by(|(a, rate_a), (b, rate_b)| a.lines.cmp(&b.lines).then(rate_a.total_cmp(rate_b)));
+        Ok(best.expect("the shape with the least rate is among them").0)
+    }
+
+    /// The candidates whose slack is allowed with a page, and may be with more.
+    fn within_slack(&self, candidates: &[Shape]) -> Result<Vec<Shape>, Error> {
+        let found: Vec<Shape> = candidates.iter().copied().filter(|&c| self.slack_holds(c)).collect();
+        if found.is_empty() {
+            let least = candidates.iter().map(|c| c.slack(self.window)).min().expect("there are some");
+            return Err(too_little_slack(self.window, least, self.slack));
+        }
+        Ok(found)
+    }
+
+    fn slack_holds(&self, shape: Shape) -> bool {
+        shape.slack(self.window) <= self.slack
+    }
+
+    fn rate(&self, shape: Shape) -> f64 {
+        shape.false_positive_rate(shape.keys_per_generation(self.window))
+    }
+
+    /// The smallest of at most `most` pages that holds a rate, by bisection: more pages are emptier.
+    fn smallest(&self, candidate: Shape, fpr: f64, most: u64) -> Option<Shape> {
+        let holds = |pages| self.rate(Shape { pages, ..candidate }) <= fpr;
+        if !holds(most) {
+            return None;
+        }
+        let enough = bisection(0, most, holds);
+        // Steps are whole insertions, and a few pages more may make a difference to the slack.
+        let slightly_more = (enough..=most.min(enough + enough / 64 + 1)).map(|pages| Shape { pages, ..candidate });
+        slightly_more.into_iter().find(|&shape| self.slack_holds(shape) && self.rate(shape) <= fpr)
+    }
+
+    /// The largest of at most `most` pages whose slack is allowed, to 1 / 256 of them: steps of less than an insertion
+    /// would keep keys for longer than asked for.
+    fn largest(&self, candidate: Shape, most: u64) -> Option<Shape> {
+        let fewer = |pages: &u64| pages.checked_sub((pages / 256).max(1)).filter(|&pages| pages > 0);
+        let mut shapes = successors(Some(most.min(MAX_PAGES)), fewer).map(|pages| Shape { pages, ..candidate });
+        shapes.find(|&shape| self.slack_holds(shape))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAMILIES: [Family; 2] = [Family::AgePartitioned, Family::GuardedEpoch];
+
+    const fn count(insertions: u64) -> Window {
+        Window::Count { insertions }
+    }
+
+    fn rate(window: Window, shape: Shape) -> f64 {
+        shape.false_positive_rate(shape.keys_per_generation(window))
+    }
+
+    /// All shapes of the rule in every number of pages up to `most` whose slack is allowed.
+    fn all(window: Window, slack: u64, family: Family, most: u64) -> Vec<Vec<Shape>> {
+        let sizes = |c: Shape| {
+            let shapes = (1..=most).map(|pages| Shape { pages, ..c });
+            shapes.filter(|shape| shape.slack(window) <= slack).collect()
+        };
+        candidates(family).into_iter().map(sizes).collect()
+    }
+
+    #[test]
+    fn a_rate_gives_what_trying_everything_gives() {
+        for (insertions, slack, fpr) in [(12_000, 6_000, 0.01), (7_000, 1_400, 0.02), (100, 64, 0.1)] {
+            for family in FAMILIES {
+                let window = count(insertions);
+                let smallest: Vec<Shape> = all(window, slack, family, 12)
+                    .iter()
+                    .filter_map(|sizes| sizes.iter().copied().find(|&shape| rate(window, shape) <= fpr))
+                    .collect();
+                let least = smallest.iter().map(|shape| shape.pages).min().unwrap();
+                let best = smallest.iter().filter(|shape| shape.pages <= least + least / 3);
+                let best = best.min_by_key(|shape| (shape.lines, shape.pages)).unwrap();
+                let chosen = choose(window, Budget::Rate(fpr), Some(slack), family).unwrap();
+                assert_eq!((chosen.lines, chosen.pages), (best.lines, best.pages), "{insertions} {slack} {family:?}");
+                assert!(rate(window, chosen) <= fpr && chosen.slack(window) <= slack);
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_of_bytes_gives_what_trying_everything_gives() {
+        for (insertions, slack, pages) in [(30_000, 15_000, 17), (20_000, 4_000, 12), (100, 64, 1)] {
+            for family in FAMILIES {
+                let window = count(insertions);
+                let largest: Vec<Shape> =
+                    all(window, slack, family, pages).iter().filter_map(|sizes| sizes.last().copied()).collect();
+                let least = largest.iter().map(|&shape| rate(window, shape)).fold(1.0, f64::min);
+                let good = largest.into_iter().filter(|&shape| rate(window, shape) <= 4.0 * least);
+                let best =
+                    good.min_by(|&a, &b| a.lines.cmp(&b.lines).then(rate(window, a).total_cmp(&rate(window, b))));
+                let bytes = 4096 * pages + 4095;
+                assert_eq!(choose(window, Budget::Bytes(bytes), Some(slack), family).unwrap(), best.unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn the_documented_choices() {
+        for (family, fpr, k, l, lines, bits_per_key) in [
+            (Family::AgePartitioned, 0.01, 2, 6, 1, 21.10),
+            (Family::AgePartitioned, 0.001, 2, 6, 2, 27.33),
+            (Family::GuardedEpoch, 0.01, 1, 7, 2, 17.96),
+            (Family::GuardedEpoch, 0.001, 1, 7, 2, 27.89),
+        ] {
+            let window = count(1_000_000);
+            let shape = choose(window, Budget::Rate(fpr), None, family).unwrap();
+            let bits = 8.0 * shape.nbytes() as f64 / 1e6;
+            assert_eq!((shape.k, shape.l(), shape.lines), (k, l, lines));
+            assert!((bits - bits_per_key).abs() < 0.005, "{bits}");
+        }
+    }
+
+    #[test]
+    fn the_slack_asked_for_is_kept() {
+        let time = |span, lateness| Window::Time { span, lateness, capacity: 1000 };
+        let windows = [1, 2, 7, 127, 129, 130, 1000, 100_003].map(count).into_iter();
+        for window in windows.chain([(1_000_003, 0), (1_000_000_007, 0), (100_000, 500_000)].map(|(s, l)| time(s, l))) {
+            for (family, budget) in
+                FAMILIES.into_iter().flat_map(|f| [(f, Budget::Rate(0.01)), (f, Budget::Bytes(1 << 22))])
+            {
+                let shape = choose(window, budget, None, family).unwrap();
+                assert!(shape.slack(window) <= allowed_slack(window, None), "{window:?} {shape:?}");
+            }
+        }
+    }
+
+    #[track_caller]
+    fn refused(window: Window, budget: Budget, slack: Option<u64>, words: &str) {
+        for family in FAMILIES {
+            let error = choose(window, budget, slack, family).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_said() {
+        refused(count(1000), Budget::Rate(0.0), None, "fpr must lie between 0 and 1, both excluded, got 0");
+        refused(count(0), Budget::Rate(0.1), None, "window must be at least 1");
+        refused(count(1 << 45), Budget::Rate(0.01), None, "takes more than 134217727 pages");
+        refused(count(1 << 62), Budget::Rate(0.1), None, "fpr must be above ");
+        refused(count(1000), Budget::Bytes(u64::MAX), None, "nbytes must be at most 2**60");
+        refused(count(1000), Budget::Bytes(4095), None, "nbytes must be at least 4096 in the line layout, got 4095");
+        refused(count(1000), Budget::Rate(0.1), Some(7), "slack must be at least 56 insertions for this window, got 7");
+        assert!(choose(count(1000), Budget::Bytes(4096), None, Family::GuardedEpoch).is_ok());
+        assert!(choose(count(1000), Budget::Rate(0.1), Some(56), Family::GuardedEpoch).is_ok());
+    }
+}

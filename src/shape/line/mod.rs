@@ -1,0 +1,358 @@
+//! The shape of a filter in the [line layout](crate::layout::line): what it costs and what it promises.
+//!
+//! A fresh key is compared with lines it chooses by chance, and lines differ: how many keys of each generation fell into
+//! one is binomial. Given these loads the lanes of a line match independently, lane a with (1 - (15/16)^L)^b where b is
+//! the sub-lanes of a lane and L the load of the k generations that wrote it. Neighbouring lanes share k - 1 of them,
+//! so means are taken over all lanes of a run at once. Multiplied out, (15/16) appears to the power of a sum over
+//! generations, whose mean is a product: the rate of a line is exact, and no load is ever enumerated.
+
+mod choose;
+
+pub use choose::choose;
+
+use super::fill;
+use crate::Error;
+use crate::clock::Window;
+
+/// Lines of a page of 4 KiB, which turns at once.
+pub const PAGE_LINES: u64 = 64;
+/// Bits of a sub-lane, of which a key sets one.
+pub const SUBLANE_BITS: u32 = 16;
+/// Most lines of a key.
+pub const MAX_LINES: u32 = 4;
+/// Most lanes written. More of them pay nowhere, and the rate takes 5^k steps.
+pub const MAX_K: u32 = 4;
+/// Most pages: a clock numbers the steps in which 32 lanes of them turn by 32 bits. It is half a tebibyte.
+pub const MAX_PAGES: u64 = (1 << 27) - 1;
+
+/// Places and weights of Gauss and Hermite: the mean of a smooth function of a normal deviate.
+pub(super) const HERMITE: [(f64, f64); 3] =
+    [(0.0, 2.0 / 3.0), (1.732_050_807_568_877_2, 1.0 / 6.0), (-1.732_050_807_568_877_2, 1.0 / 6.0)];
+/// Places and weights of Gauss and Legendre: the mean of a smooth function over 0..1.
+const LEGENDRE: [(f64, f64); 3] =
+    [(0.112_701_665_379_258_3, 5.0 / 18.0), (0.5, 8.0 / 18.0), (0.887_298_334_620_741_7, 5.0 / 18.0)];
+
+/// Which filter it is: what its parameters are called, and what is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// k lanes are written and l kept.
+    AgePartitioned,
+    /// One lane is written and r kept.
+    GuardedEpoch,
+}
+
+/// Everything that determines the size and the error of a filter in lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Lanes of a line: 8, 16 or 32. It is k + l.
+    pub lanes: u32,
+    /// Lanes written by an insertion, and lanes in a row that must match.
+    pub k: u32,
+    /// Lines of a key, all of one page: 1 to 4.
+    pub lines: u32,
+    /// Pages, which turn one after the other.
+    pub pages: u64,
+}
+
+/// What one generation left in a line.
+struct Generation {
+    /// Its keys there, in the mean.
+    load: f64,
+    /// The mean of (15/16)^(J load) for J = 0, 1, .., at each place of [`HERMITE`] for the keys of the page.
+    powers: [Vec<f64>; 3],
+}
+
+impl Shape {
+    /// The shape of an age-partitioned filter whose parameters are in range: k + l 8, 16 or 32.
+    pub fn age_partitioned(k: u32, l: u32, pages: u64, lines: u32) -> Result<Self, Error> {
+        let lanes = k.saturating_add(l);
+        if ![8, 16, 32].contains(&lanes) || l == 0 {
+            return Err(Error::value(format!("k + l must be 8, 16 or 32 in the line layout, got k={k}, l={l}")));
+        }
+        Self::new(lanes, k, lines, pages)
+    }
+
+    /// The shape of a guarded-epoch filter whose parameters are in range: r 7, 15 or 31.
+    pub fn guarded_epoch(r: u32, pages: u64, lines: u32) -> Result<Self, Error> {
+        if ![7, 15, 31].contains(&r) {
+            return Err(Error::value(format!("r must be 7, 15 or 31 in the line layout, got {r}")));
+        }
+        Self::new(r + 1, 1, lines, pages)
+    }
+
+    fn new(lanes: u32, k: u32, lines: u32, pages: u64) -> Result<Self, Error> {
+        for (name, value, most) in
+            [("k", k.into(), MAX_K.into()), ("lines", lines.into(), MAX_LINES.into()), ("pages", pages, MAX_PAGES)]
+        {
+            if !(1..=most).contains(&value) {
+                return Err(Error::value(format!("{name} must lie in 1..={most} in the line layout, got {value}")));
+            }
+        }
+        Ok(Self { lanes, k, lines, pages })
+    }
+
+    /// Full generations kept.
+    pub fn l(&self) -> u32 {
+        self.lanes - self.k
+    }
+
+    /// Bytes of all pages.
+    pub fn nbytes(&self) -> u64 {
+        self.pages * PAGE_LINES * 64
+    }
+
+    /// Generations of the clock that are kept: the steps in which every page turns l times.
+    pub fn kept(&self) -> u32 {
+        self.l() * self.pages as u32
+    }
+
+    /// How long after leaving the window a key may still be remembered: insertions, or nanoseconds.
+    pub fn slack(&self, window: Window) -> u64 {
+        window.slack(self.kept(), self.k * self.pages as u32)
+    }
+
+    /// Keys between two turns of a page.
+    pub fn keys_per_generation(&self, window: Window) -> u64 {
+        window.keys_in(self.kept(), self.pages as u32)
+    }
+
+    /// Probability that a key never inserted is reported. Pages turn in a stagger, so that it is the same at all times
+    /// but for the last step, which is taken as full.
+    ///
+    /// The runs of a line are counted as in [`runs`](super::runs::false_positive_rate): a run is the first if the lane
+    /// before it does not match and none lies further ahead. The latter is taken as independent of the run; lanes so far
+    /// apart share no more than k - 2 generations. Simulations agree within 1 %.
+    pub fn false_positive_rate(&self, keys_per_generation: u64) -> f64 {
+        let rate = self.mean_over_phases(|phase| {
+            let [current, full] = [phase, 1.0].map(|share| self.generation(share * keys_per_generation as f64));
+            self.run_rate(&current, &full)
+        });
+        fill::or_same_hash(rate, keys_per_generation.saturating_mul(self.lanes.into()))
+    }
+
+    /// Keys beyond the window that are still reported, as a share of l generations: see
+    /// [`runs::npws`](super::runs::npws). With k = 1 it is 1 / 2l, half of what turning all at once has at its peak.
+    pub fn npws(&self, keys_per_generation: u64) -> f64 {
+        let (k, l) = (self.k, self.l());
+        let full = self.generation(keys_per_generation as f64);
+        let rate = self.run_rate(&full, &full);
+        // Generation l has its k lanes; those after it fewer, and are reported when the younger lanes next to them match.
+        let younger = (l + 1..l + k).map(|j| 1.0 - (1.0 - self.all_match(l, j, &full, &full)) * (1.0 - rate));
+        let beyond = self.mean_over_phases(|phase| phase);
+        (beyond + younger.sum::<f64>()) / f64::from(l)
+    }
+
+    /// The mean of a function of how full the current generation of a page is, from 1/P to 1: the mean over that many
+    /// steps is, as by the midpoint rule, the integral that begins and ends half a step later.
+    fn mean_over_phases(&self, of: impl Fn(f64) -> f64) -> f64 {
+        let pages = self.pages as f64;
+        if self.pages <= 3 {
+            return (1..=self.pages).map(|turned| of(turned as f64 / pages)).sum::<f64>() / pages;
+        }
+        LEGENDRE.into_iter().map(|(place, weight)| weight * of(place + 0.5 / pages)).sum()
+    }
+
+    /// What a generation of `keys` keys leaves in a line. With one line per key the page does not matter; several share
+    /// theirs, and with it how full it is, a deviation that all of them have in common.
+    fn generation(&self, keys: f64) -> Generation {
+        let (pages, range) = (self.pages as f64, (PAGE_LINES / u64::from(self.lines)) as f64);
+        let (mean, deviation) = (keys / pages, (keys / pages * (1.0 - 1.0 / pages)).sqrt());
+        let powers = 0..=self.k * self.sublanes();
+        let empty = |power: u32| (f64::from(power) * (-1.0 / f64::from(SUBLANE_BITS)).ln_1p()).exp_m1();
+        let powers = HERMITE.map(|(place, _)| {
+            let of_page = (mean + place * deviation).max(0.0);
+            let (keys, lines) = if self.lines == 1 { (keys, pages * range) } else { (of_page, range) };
+            powers.clone().map(|power| (keys * (empty(power) / lines).ln_1p()).exp()).collect()
+        });
+        Generation { load: mean / range, powers }
+    }
+
+    /// Sub-lanes of a lane.
+    fn sublanes(&self) -> u32 {
+        64 * 8 / self.lanes / SUBLANE_BITS
+    }
+
+    /// Chance that a fresh key finds k lanes in a row.
+    fn run_rate(&self, current: &Generation, full: &Generation) -> f64 {
+        let k = self.k;
+        // Whether a run starts at a lane is the same for all that the current generation is not in.
+        let starts: Vec<f64> = (0..=self.l().min(k + 1))
+            .map(|lane| {
+                let longer = if lane == 0 { 0.0 } else { self.all_match(lane - 1, lane + k, current, full) };
+                (self.all_match(lane, lane + k, current, full) - longer).max(0.0)
+            })
+            .collect();
+        let mut found_within = vec![0.0; self.lanes as usize + 1];
+        for lane in 0..=self.l() as usize {
+            let none_before = if lane == 0 { 1.0 } else { 1.0 - found_within[lane - 1] };
+            let end = lane + k as usize;
+            found_within[end] = found_within[end - 1] + none_before * starts[lane.min(starts.len() - 1)];
+        }
+        found_within[self.lanes as usize].min(1.0)
+    }
+
+    /// Chance that a fresh key matches all of the lanes `from..to`, by age, in all of its lines.
+    ///
+    /// Given the keys of the page in each generation its lines are independent. Over these the mean is taken generation
+    /// by generation, as if it were a product of means: the deviations are of 3 to 10 %, and their products do not count.
+    fn all_match(&self, from: u32, to: u32, current: &Generation, full: &Generation) -> f64 {
+        let of = |generation: u32| if generation == 0 { current } else { full };
+        // The key of one generation that has written just these lanes may have the same mask.
+        let same_mask = if to - from == self.k { of(from).load / 2_f64.powi(32) } else { 0.0 };
+        let with = |deviating: u32, place: usize| {
+            let table = |generation: u32| &of(generation).powers[if generation == deviating { place } else { 0 }][..];
+            (self.in_one_line(from, to, &table) + same_mask).min(1.0).powi(self.lines as i32)
+        };
+        let at_mean = with(0, 0);
+        if self.lines == 1 || at_mean == 0.0 {
+            return at_mean;
+        }
+        let raised = |generation: u32| {
+            let beside: f64 = (1..3).map(|place| HERMITE[place].1 * with(generation, place)).sum();
+            HERMITE[0].1 + beside / at_mean
+        };
+        (at_mean * ((from + 1).saturating_sub(self.k)..to).map(raised).product::<f64>()).min(1.0)
+    }
+
+    /// The same in one line, by its bits: the mean of the product of (1 - x^L)^b over the lanes, multiplied out. The terms
+    /// alternate and reach 2^(b (to - from)), so that 1e-10 may be lost; equal masks are more likely than that.
+    fn in_one_line<'a>(&self, from: u32, to: u32, table: &dyn Fn(u32) -> &'a [f64]) -> f64 {
+        self.terms(from, from, to, &mut vec![0; to as usize], table).max(0.0)
+    }
+
+    /// The sum over all terms that have these `powers` of x in the lanes before `lane`. A generation is settled with the
+    /// last lane it has written.
+    fn terms<'a>(&self, lane: u32, from: u32, to: u32, powers: &mut [u32], table: &dyn Fn(u32) -> &'a [f64]) -> f64 {
+        let settle = |generation: u32, powers: &[u32]| {
+            let written = generation.max(from) as usize..(generation + self.k).min(to) as usize;
+            table(generation)[powers[written].iter().sum::<u32>() as usize]
+        };
+        if lane == to {
+            return ((to + 1).saturating_sub(self.k)..to).map(|generation| settle(generation, powers)).product();
+        }
+        let (mut sum, mut coefficient) = (0.0, 1.0);
+        for power in 0..=self.sublanes() {
+            powers[lane as usize] = power;
+            let settled = if lane + 1 >= self.k { settle(lane + 1 - self.k, powers) } else { 1.0 };
+            sum += coefficient * settled * self.terms(lane + 1, from, to, powers, table);
+            coefficient *= -f64::from(self.sublanes() - power) / f64::from(power + 1);
+        }
+        sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(lanes: u32, k: u32, lines: u32, pages: u64) -> Shape {
+        Shape { lanes, k, lines, pages }
+    }
+
+    /// The weights of a binomial load, by Pascal's triangle in floating point.
+    fn binomial(keys: u32, chance: f64) -> Vec<f64> {
+        let mut weights = vec![1.0];
+        for _ in 0..keys {
+            weights.resize(weights.len() + 1, 0.0);
+            for load in (0..weights.len()).rev() {
+                weights[load] *= 1.0 - chance;
+                if load > 0 {
+                    weights[load] += weights[load - 1] * chance;
+                }
+            }
+        }
+        weights
+    }
+
+    /// Every load of every generation, each lane's chance given them, and every pattern of matches: with one line per key.
+    fn by_enumeration(shape: Shape, current: u32, full: u32, of: &dyn Fn(u64) -> bool) -> f64 {
+        let chance = 1.0 / (shape.pages * PAGE_LINES) as f64;
+        let tables: Vec<Vec<f64>> =
+            (0..shape.lanes).map(|g| binomial(if g == 0 { current } else { full }, chance)).collect();
+        let (k, lanes) = (shape.k as usize, shape.lanes as usize);
+        // [loads of the last k - 1 generations and pattern so far], generation after generation from the oldest.
+        let mut states = std::collections::BTreeMap::from([((vec![], 0u64), 1.0)]);
+        for lane in (0..lanes + k - 1).rev() {
+            let mut next = std::collections::BTreeMap::new();
+            for ((loads, pattern), chance) in states {
+                // Generations older than the oldest lane have left nothing but in lanes that are gone.
+                let generation = lane as i64 - (k as i64 - 1);
+                let table: &[f64] = if generation < 0 { &[1.0] } else { &tables[generation as usize] };
+                for (load, weight) in table.iter().enumerate().filter(|(_, weight)| **weight > 1e-9) {
+                    let mut loads: Vec<usize> = loads.clone();
+                    loads.push(load);
+                    if loads.len() < k {
+                        *next.entry((loads, pattern)).or_insert(0.0) += chance * weight;
+                        continue;
+                    }
+                    let all: usize = loads.iter().sum();
+                    let lane_matches = (1.0 - (15.0_f64 / 16.0).powi(all as i32)).powi(shape.sublanes() as i32);
+                    loads.remove(0);
+                    for (bit, matching) in [(0, 1.0 - lane_matches), (1, lane_matches)] {
+                        *next.entry((loads.clone(), pattern << 1 | bit)).or_insert(0.0) += chance * weight * matching;
+                    }
+                }
+            }
+            states = next;
+        }
+        states.into_iter().filter(|((_, pattern), _)| of(*pattern)).map(|(_, chance)| chance).sum()
+    }
+
+    #[test]
+    fn one_line_is_what_enumeration_gives() {
+        for (k, full, current) in [(1, 300, 120), (2, 200, 90), (3, 130, 50)] {
+            let shape = shape(8, k, 1, 1);
+            let [of_current, of_full] = [current, full].map(|keys| shape.generation(f64::from(keys)));
+            let has_run = |pattern: u64| (0..8).any(|lane| (pattern >> lane).trailing_ones() >= k);
+            // The enumeration begins with the oldest lane, so that bit 0 of a pattern is the newest.
+            for (from, to) in [(0, k), (1, 1 + k), (0, k + 1), (3, 3 + k), (2, 3)] {
+                let window = ((1u64 << (to - from)) - 1) << from;
+                let exact = by_enumeration(shape, current, full, &|pattern| pattern & window == window);
+                let value = shape.all_match(from, to, &of_current, &of_full);
+                // Equal masks, which enumeration of bits knows nothing of, come on top.
+                let same_mask = f64::from(full) / 64.0 / 2_f64.powi(32);
+                assert!((value - exact).abs() < 1e-5 * exact + same_mask, "{k} {from} {to}: {value} is not {exact}");
+            }
+            let exact = by_enumeration(shape, current, full, &has_run);
+            let value = shape.run_rate(&of_current, &of_full);
+            // Runs apart share no generation for k = 1 and 2.
+            let tolerance = if k <= 2 { 1e-3 } else { 0.02 };
+            assert!((value / exact - 1.0).abs() < tolerance, "{k}: {value} is not {exact}");
+        }
+    }
+
+    #[test]
+    fn more_keys_and_fewer_pages_are_worse() {
+        for (lanes, k, lines) in [(8, 2, 1), (16, 3, 2), (32, 1, 4), (8, 3, 3)] {
+            let rates: Vec<f64> = [0, 1, 100, 3000, 10_000, 40_000, 1 << 40, u64::MAX]
+                .map(|keys| shape(lanes, k, lines, 7).false_positive_rate(keys))
+                .to_vec();
+            let rise = |pair: &[f64]| pair[1] > pair[0] - 1e-12; // near 1 they round
+            assert!(rates.windows(2).all(rise) && rates[0] == 0.0, "{rates:?}");
+            assert!((rates[7] - 1.0).abs() < 1e-9, "{rates:?}");
+            let rates: Vec<f64> =
+                [500, 50, 5, 2, 1].map(|pages| shape(lanes, k, lines, pages).false_positive_rate(9000)).to_vec();
+            assert!(rates.is_sorted(), "{rates:?}");
+        }
+    }
+
+    #[test]
+    fn one_page_is_taken_at_its_worst_and_many_at_their_mean() {
+        let rate = |pages: u64| shape(8, 2, 1, pages).false_positive_rate(300 * pages);
+        let mean = shape(8, 2, 1, 1).mean_over_phases(|phase| phase);
+        assert_eq!(mean, 1.0);
+        assert!((shape(8, 2, 1, 3).mean_over_phases(|phase| phase) - 2.0 / 3.0).abs() < 1e-15);
+        assert!((shape(8, 2, 1, 10).mean_over_phases(|phase| phase) - 0.55).abs() < 1e-15);
+        assert!(rate(1) > rate(3) && rate(3) > rate(10) && rate(10) > rate(1000));
+    }
+
+    #[test]
+    fn slack_and_its_weight() {
+        let shape = Shape::age_partitioned(2, 6, 10, 1).unwrap();
+        let window = Window::Count { insertions: 6001 };
+        assert_eq!((shape.kept(), shape.keys_per_generation(window), shape.slack(window)), (60, 1000, 8000 - 6001));
+        assert!((Shape::guarded_epoch(7, 1000, 2).unwrap().npws(10_000) - 1.0 / 14.0).abs() < 1e-4);
+        let weight = shape.npws(1000);
+        assert!(weight > 0.5 / 6.0 && weight < 2.0 / 6.0, "{weight}");
+    }
+}

@@ -1,0 +1,278 @@
+//! A slice of a filter: part of its cells, by their numbers, and no knowledge of keys (paper 4, definition 2).
+//!
+//! It is what one site of a vertical filter holds, and, of one part, a node of a Bloom tree. The words are those of the
+//! whole filter, so that the slices of a filter, one after the other, are that filter, bit for bit. Where a site has
+//! heard of fewer generations than the others, its expired timers may be swept later or sooner, and none of them counts.
+//!
+//! A cell that comes late keeps the generation of its own (paper 4, section 4: the timer is set to w - (t_i - t_u)), but
+//! never lowers a younger one (erratum OIE-8).
+
+mod row;
+mod settle;
+
+use std::ops::Range;
+
+pub use row::Row;
+pub use settle::{Answers, Rule, settle};
+
+use crate::Error;
+use crate::layout::cells::share_of_ones;
+use crate::memory::Words;
+use crate::memory::prefetch::Address;
+use crate::memory::prefetch::in_flight;
+use row::Cells;
+
+/// The generation of a cell that has not been set, or was so long ago that nothing is left of it.
+pub const NEVER: i64 = i64::MIN;
+
+/// Part of the cells of a filter.
+#[derive(Clone)]
+pub struct Slice {
+    row: Row,
+    part: u64,
+    parts: u64,
+    /// Which words of the whole filter these are.
+    place: Range<usize>,
+    /// Which cells.
+    cells: Range<u64>,
+    words: Words,
+    newest: i64,
+}
+
+impl Slice {
+    /// Part number `part` of `parts`, all of its cells empty.
+    pub fn new(row: Row, part: u64, parts: u64) -> Result<Self, Error> {
+        let (place, cells) = row.cut(part, parts)?;
+        let words = Words::zeroed(place.len())?;
+        let newest = match row.cells {
+            Cells::Bits(_) => 0,
+            Cells::Timers { .. } => NEVER,
+        };
+        Ok(Self { row, part, parts, place, cells, words, newest })
+    }
+
+    /// The slice that had these [`words`](Self::words) when `newest` was its newest generation. Any words are legal.
+    pub fn from_words(row: Row, part: u64, parts: u64, words: &[u64], newest: i64) -> Result<Self, Error> {
+        let mut slice = Self::new(row, part, parts)?;
+        if words.len() != slice.place.len() {
+            let message = format!("this slice has {} words, got {}", slice.place.len(), words.len());
+            return Err(Error::value(message));
+        }
+        match row.cells {
+            Cells::Bits(_) => slice.check_generation(newest)?,
+            Cells::Timers { .. } if newest == NEVER && words.iter().any(|&word| word != 0) => {
+                return Err(Error::value(format!("timers are set, so newest cannot be {NEVER}")));
+            }
+            Cells::Timers { .. } => slice.newest = newest,
+        }
+        slice.words.to_mut()?.copy_from_slice(words);
+        Ok(slice)
+    }
+
+    /// The cells of the whole filter.
+    pub fn row(&self) -> &Row {
+        &self.row
+    }
+
+    /// Which part this is.
+    pub fn part(&self) -> u64 {
+        self.part
+    }
+
+    /// Of how many parts.
+    pub fn parts(&self) -> u64 {
+        self.parts
+    }
+
+    /// The numbers of its cells.
+    pub fn cells(&self) -> Range<u64> {
+        self.cells.clone()
+    }
+
+    /// Its words, to save.
+    pub fn words(&self) -> &[u64] {
+        self.words.as_slice()
+    }
+
+    /// The newest generation it has heard of; [`NEVER`] where it has of none.
+    pub fn newest(&self) -> i64 {
+        self.newest
+    }
+
+    /// Share of its cells that are set and live.
+    pub fn fill(&self) -> f64 {
+        let (words, cells) = (self.words.as_slice(), self.cells.end - self.cells.start);
+        match self.row.cells {
+            Cells::Bits(_) => share_of_ones(words, cells),
+            Cells::Timers { timers, .. } => timers.count(words, timers.phase(self.newest, 0)) as f64 / cells as f64,
+        }
+    }
+
+    /// Writes the generation in which each cell was last set, or [`NEVER`].
+    pub fn read(&self, cells: &[u64], last: &mut [i64]) -> Result<(), Error> {
+        self.check_cells(cells)?;
+        let (words, start, newest) = (self.words.as_slice(), self.cells.start, self.newest);
+        let (address, all) = (Address::of(words), 0..cells.len());
+        match self.row.cells {
+            Cells::Bits(_) => {
+                let fetch = |cell: u64| address.fetch(((cell - start) / 64) as usize);
+                in_flight(cells, all, fetch, |i, cell| {
+                    let set = words[((cell - start) / 64) as usize] >> ((cell - start) % 64) & 1 == 1;
+                    last[i] = if set { 0 } else { NEVER };
+                });
+            }
+            Cells::Timers { timers, .. } => {
+                let phase = timers.phase(newest, 0);
+                let fetch = |cell| timers.fetch(address, cell - start);
+                in_flight(cells, all, fetch, |i, cell| {
+                    let age = timers.age_of(words, cell - start, phase);
+                    last[i] = age.map_or(NEVER, |age| newest.saturating_sub_unsigned(age));
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets cells, `width` of them in each generation given, one after the other. Generations open as they come; one
+    /// that is late by more than is kept sets nothing.
+    pub fn set(&mut self, cells: &[u64], width: usize, generations: &[i64]) -> Result<(), Error> {
+        debug_assert_eq!(cells.len(), width * generations.len());
+        self.check_cells(cells)?;
+        generations.iter().try_for_each(|&generation| self.check_generation(generation))?;
+        let (start, kept) = (self.cells.start, self.row.kept() as u64);
+        for (i, &generation) in generations.iter().enumerate() {
+            self.open(generation)?;
+            let (cells, newest) = (&cells[i * width..(i + 1) * width], self.newest);
+            let (words, age) = (self.words.to_mut()?, newest.abs_diff(generation));
+            match self.row.cells {
+                Cells::Bits(_) => {
+                    for cell in cells.iter().map(|cell| cell - start) {
+                        words[(cell / 64) as usize] |= 1 << (cell % 64);
+                    }
+                }
+                Cells::Timers { timers, .. } if age <= kept => {
+                    let phase = timers.phase(newest, 0);
+                    for cell in cells {
+                        timers.raise(words, cell - start, phase, age);
+                    }
+                }
+                Cells::Timers { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the generations up to this one, and sweeps as the whole filter does.
+    fn open(&mut self, generation: i64) -> Result<(), Error> {
+        let Cells::Timers { timers, .. } = self.row.cells else { return Ok(()) };
+        if generation <= self.newest {
+            return Ok(());
+        }
+        let words = self.words.to_mut()?;
+        if self.newest == NEVER {
+            // Nothing has been set.
+        } else if generation.abs_diff(self.newest) >= timers.generations() {
+            words.fill(0);
+        } else {
+            for generation in self.newest + 1..=generation {
+                timers.sweep(&mut words[timers.swept_within(generation, self.place.clone())], generation);
+            }
+        }
+        self.newest = generation;
+        Ok(())
+    }
+
+    fn check_cells(&self, cells: &[u64]) -> Result<(), Error> {
+        match cells.iter().find(|cell| !self.cells.contains(cell)) {
+            None => Ok(()),
+            Some(cell) => {
+                let Range { start, end } = self.cells;
+                Err(Error::value(format!("cell {cell} is not of this slice, whose cells are {start} .. {}", end - 1)))
+            }
+        }
+    }
+
+    fn check_generation(&self, generation: i64) -> Result<(), Error> {
+        match self.row.cells {
+            Cells::Bits(_) if generation != 0 => {
+                Err(Error::value(format!("without a window there is only generation 0, got {generation}")))
+            }
+            Cells::Timers { .. } if generation == NEVER => {
+                Err(Error::value(format!("generation {generation} stands for a cell that was never set")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Moments, Window};
+    use crate::filter::{Filter, Timing};
+    use crate::shape::timing::Shape;
+
+    fn key(i: u64) -> u64 {
+        (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// Blocks of 5 insertions, as many as timestamps allow or fewer.
+    fn filter(bpt: u32, blocks: u32) -> Timing {
+        let window = Window::Count { insertions: u64::from(blocks) * 5 + 1 };
+        Timing::new(Shape::new(3, bpt, blocks, 200, 1).unwrap(), window, 0).unwrap()
+    }
+
+    #[test]
+    fn slices_age_as_the_whole_does() {
+        for (bpt, blocks) in [(2, 1), (2, 2), (3, 6), (4, 3), (7, 90)] {
+            let mut filter = filter(bpt, blocks);
+            let row = Row::of(&filter).unwrap();
+            let mut slices: Vec<_> = (0..4).map(|part| Slice::new(row, part, 4).unwrap()).collect();
+            for i in 0..3000 {
+                let mut cells = [0; 3];
+                row.cells(&[key(i)], &mut cells);
+                filter.engine_mut().insert(&[key(i)], Moments::Untimed).unwrap();
+                for slice in &mut slices {
+                    let here: Vec<u64> = cells.into_iter().filter(|cell| slice.cells().contains(cell)).collect();
+                    slice.set(&here, here.len(), &[i as i64 / 5]).unwrap();
+                }
+                let words: Vec<u64> = slices.iter().flat_map(|slice| slice.words().to_vec()).collect();
+                assert_eq!(words, filter.engine().words().as_slice(), "{bpt} {blocks} {i}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_late_cell_is_there_for_as_long_as_its_own_generation() {
+        for (bpt, blocks) in [(2, 2), (3, 6), (4, 3)] {
+            let mut slice = Slice::new(Row::of(&filter(bpt, blocks)).unwrap(), 0, 1).unwrap();
+            let kept = i64::from(blocks);
+            for late in 0..=kept + 1 {
+                let now = slice.newest().max(0) + 100;
+                slice.set(&[7], 1, &[now]).unwrap();
+                slice.set(&[7, 8], 2, &[now - late]).unwrap();
+                let mut last = [0; 2];
+                for later in 0..=kept {
+                    slice.set(&[], 0, &[now + later]).unwrap();
+                    slice.read(&[7, 8], &mut last).unwrap();
+                    assert_eq!(last[0], now, "lowered by one that came {late} late");
+                    if later + late <= kept {
+                        assert_eq!(last[1], now - late);
+                    }
+                }
+                assert!(late <= kept || last[1] == NEVER, "{late} late is too late");
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_leaves_all_as_it_was() {
+        let mut slice = Slice::new(Row::of(&filter(3, 6)).unwrap(), 1, 2).unwrap();
+        let Range { start, end } = slice.cells();
+        for (cells, generations) in [([start, end], [1, 2]), ([start - 1, start], [1, 2]), ([start, start], [1, NEVER])]
+        {
+            assert!(slice.set(&cells, 1, &generations).is_err());
+        }
+        assert_eq!((slice.newest(), slice.fill()), (NEVER, 0.0));
+    }
+}

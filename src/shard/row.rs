@@ -1,0 +1,121 @@
+//! The cells of a whole filter in a row: which are a key's, and where the row is cut.
+
+use std::any::Any;
+use std::ops::Range;
+
+use crate::Error;
+use crate::clock::{Clock, Moments, Window};
+use crate::filter::{Bloom, Filter, TimerPlaces, Timers, Timing, TimingInLines};
+use crate::layout::cells::{Cells as _, Parts};
+
+/// Generations that a cell counts where nothing is forgotten: more than any stream has.
+const FOREVER: i64 = 1 << 62;
+
+/// The cells of a Bloom filter, or of a timing Bloom filter of fixed size, numbered from 0 in the order of its words.
+#[derive(Clone, Copy)]
+pub struct Row {
+    pub(super) cells: Cells,
+    clock: Clock,
+    k: u32,
+}
+
+/// What the cells are.
+#[derive(Clone, Copy)]
+pub(super) enum Cells {
+    Bits(Parts),
+    Timers { timers: Timers, places: TimerPlaces },
+}
+
+impl Row {
+    /// The cells of this filter, if it is of a family that can be sliced.
+    pub fn of(filter: &dyn Filter) -> Result<Self, Error> {
+        let clock = *filter.engine().clock();
+        let filter: &dyn Any = filter;
+        if let Some(bloom) = filter.downcast_ref::<Bloom>() {
+            return Ok(Self { cells: Cells::Bits(bloom.layout()), clock, k: bloom.shape().k() });
+        }
+        let timers = |places: TimerPlaces| Cells::Timers { timers: places.timers(), places };
+        if let Some(timing) = filter.downcast_ref::<TimingInLines>() {
+            return Ok(Self { cells: timers(timing.places()), clock, k: timing.shape().k });
+        }
+        let Some(timing) = filter.downcast_ref::<Timing>() else {
+            return Err(Error::value("only Bloom filters and timing Bloom filters can be sliced"));
+        };
+        let Some(places) = timing.places() else {
+            return Err(Error::value("a timing Bloom filter that grows cannot be sliced: its cells come and go"));
+        };
+        Ok(Self { cells: timers(places), clock, k: timing.shape().k })
+    }
+
+    /// Cells of a key.
+    pub fn k(&self) -> usize {
+        self.k as usize
+    }
+
+    /// Full generations that a cell counts beside the one it was set in.
+    pub fn kept(&self) -> i64 {
+        match self.cells {
+            Cells::Bits(_) => FOREVER,
+            Cells::Timers { timers, .. } => timers.blocks().into(),
+        }
+    }
+
+    /// Writes the k cells of each key.
+    pub fn cells(&self, hashes: &[u64], cells: &mut [u64]) {
+        let keys = hashes.iter().zip(cells.chunks_exact_mut(self.k()));
+        match self.cells {
+            Cells::Bits(parts) => keys.for_each(|(&hash, cells)| {
+                cells.iter_mut().zip(parts.bits_of(0, hash)).for_each(|(cell, bit)| *cell = bit);
+            }),
+            Cells::Timers { places, .. } => places.of_keys(keys.map(|(&hash, cells)| (hash, cells))),
+        }
+    }
+
+    /// The generations of so many moments, numbered from the Unix epoch; where nothing is forgotten there is only one, 0.
+    pub fn generations(&self, at: Moments<'_>, n: usize) -> Result<Vec<i64>, Error> {
+        match self.clock.window() {
+            _ if self.clock.endless() => Ok(vec![0; n]),
+            Window::Count { .. } => Err(Error::value(
+                "this filter's window counts insertions, which several sites share no count of: take a window of time",
+            )),
+            Window::Time { .. } => Ok((0..n).map(|i| self.clock.generation_at(at.moment(i))).collect()),
+        }
+    }
+
+    /// The first cell of each of `parts` slices, and after the last the end.
+    pub fn bounds(&self, parts: u64) -> Result<Vec<u64>, Error> {
+        (0..parts).map(|part| Ok(self.cut(part, parts)?.1.start)).chain([Ok(self.len())]).collect()
+    }
+
+    /// The words and the cells of one of `parts` slices: words i W / S to (i + 1) W / S, rounded up, of W (paper 4,
+    /// definition 2).
+    pub(super) fn cut(&self, part: u64, parts: u64) -> Result<(Range<usize>, Range<u64>), Error> {
+        let words = self.len().div_ceil(self.per_word());
+        if !(1..=words).contains(&parts) {
+            return Err(Error::value(format!("parts must lie in 1 .. {words}, the words of the cells, got {parts}")));
+        }
+        if part >= parts {
+            return Err(Error::value(format!("part must lie in 0 .. {}, got {part}", parts - 1)));
+        }
+        let first = |part: u64| (u128::from(part) * u128::from(words)).div_ceil(u128::from(parts)) as u64;
+        let (start, stop) = (first(part), first(part + 1));
+        let cells = start * self.per_word()..(stop * self.per_word()).min(self.len());
+        Ok((start as usize..stop as usize, cells))
+    }
+
+    /// Cells of the whole filter.
+    fn len(&self) -> u64 {
+        match self.cells {
+            Cells::Bits(parts) => parts.bits(),
+            Cells::Timers { timers, .. } => timers.words() as u64 * timers.per_word(),
+        }
+    }
+
+    /// Cells of a word.
+    pub(super) fn per_word(&self) -> u64 {
+        match self.cells {
+            Cells::Bits(_) => 64,
+            Cells::Timers { timers, .. } => timers.per_word(),
+        }
+    }
+}
