@@ -1,4 +1,4 @@
-"""Posteriors, decisions and ages as users ask for them; tests/inference.rs shows that they are right."""
+"""Posteriors, decisions and ages as users ask for them; tests/core/inference.rs shows that they are right."""
 
 import numpy as np
 import pytest

@@ -1,8 +1,6 @@
 //! The stable filter: no promise, but both of its errors are the ones the sizing states.
 
-mod common;
-
-use common::{check_window, insert, key, present};
+use crate::support::{check_window, insert, key, present};
 use lately::clock::Window;
 use lately::filter::{Filter, Stable};
 use lately::shape::age_partitioned::Budget;

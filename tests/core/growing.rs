@@ -1,17 +1,12 @@
 //! Timers of dynamic size: the promise in a burst and through every wrap, how many parts there are, and the rate.
 
-#[allow(dead_code, reason = "the rest is for windows of insertions")]
-mod common;
-#[path = "common/timed.rs"]
-mod timed;
-
-use common::key;
+use crate::support::key;
+use crate::support::timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, Timing};
 use lately::shape::age_partitioned::Budget;
 use lately::shape::growing::{Grow, Limit};
 use lately::shape::timing::{Shape, choose, timestamps};
-use timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 
 fn window(lateness: i64, capacity: u64) -> Window {
     Window::Time { span: SPAN as u64, lateness: lateness as u64, capacity }

@@ -1,9 +1,7 @@
 //! The promise of the two filters that keep every insertion by itself, SWAMP and the fingerprint buffer: the last W keys
 //! are there at every phase, the one before them is gone, and fresh keys are reported as often as computed, no more.
 
-mod common;
-
-use common::{insert, key, present};
+use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, FingerprintBuffer, Swamp};
 use lately::shape::age_partitioned::Budget;
@@ -31,7 +29,7 @@ const BOTH: [Make; 2] = [buffer, swamp];
 
 /// The last `window` keys through three full turns: the oldest at every phase, all of them now and then.
 fn check_window(filter: &mut dyn Filter, window: u64) -> Result<(), String> {
-    common::check_window(filter, window, window.div_ceil(16), 3 * window + 5)
+    support::check_window(filter, window, window.div_ceil(16), 3 * window + 5)
 }
 
 /// Fresh keys are reported by full filters as often as their rate says, but for five standard deviations of the mean:

@@ -1,9 +1,7 @@
 //! The generalized filter: no promise, but its fill, its rate of false positives and its false negatives by age are the
 //! ones the sizing states; and what it says as evidence is what a plain count gives.
 
-mod common;
-
-use common::{check_window, insert, key, present};
+use crate::support::{check_window, insert, key, present};
 use lately::clock::{Clock, Window};
 use lately::filter::{Filter, Generalized};
 use lately::inference::generalized::Evidence;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use lately::clock::{Moments, Window};
 use lately::filter::Filter;
 
-use super::common::key;
+use super::key;
 
 /// A second, the span of every window, and the time at which streams begin, in nanoseconds.
 pub const SECOND: i64 = 1_000_000_000;

@@ -3,9 +3,7 @@
 //!
 //! Each check is a function that says what is wrong, so that it can be shown to fail.
 
-mod common;
-
-use common::{insert, key, present};
+use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, InLines};
 use lately::shape::age_partitioned::Budget;
@@ -23,7 +21,7 @@ fn filter(shape: Shape, window: Window) -> InLines {
 fn check_window(shape: Shape, promised: u64, window: u64) -> Result<(), String> {
     let step = count(promised).generation(shape.kept());
     let turns = 3 * u64::from(shape.lanes) * shape.pages * step;
-    common::check_window(&mut filter(shape, count(promised)), window, step, turns + 1)
+    support::check_window(&mut filter(shape, count(promised)), window, step, turns + 1)
         .map_err(|error| format!("{shape:?}: {error}"))
 }
 

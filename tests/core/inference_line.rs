@@ -1,20 +1,15 @@
 //! Posteriors of filters in lines, of lanes and of timers, against streams drawn from the prior, and the laws that hold for any cells.
 
-#[allow(dead_code, reason = "the rest is for promises")]
-mod common;
-#[path = "common/tally.rs"]
-mod tally;
-
 use std::collections::HashMap;
 
-use common::{insert, key};
+use crate::support::tally::Tally;
+use crate::support::{insert, key};
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, InLines, TimingInLines};
 use lately::inference::{Hazard, PerKey, Posterior, Question};
 use lately::posteriors::Inference;
 use lately::shape::line::{Family, Shape};
 use lately::shape::timing;
-use tally::Tally;
 
 /// A window of insertions, or of as many seconds.
 fn window(insertions: u64, timed: bool) -> Window {

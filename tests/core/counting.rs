@@ -1,11 +1,9 @@
 //! The counting filter: its window is exact to one insertion, on skewed streams too; its rate is the one promised; and
 //! what sticks is what the sizing says.
 
-mod common;
-
 use std::collections::VecDeque;
 
-use common::{check_window, insert, key, present};
+use crate::support::{check_window, insert, key, present};
 use lately::clock::Window;
 use lately::filter::{Counting, Filter};
 use lately::shape::age_partitioned::Budget;

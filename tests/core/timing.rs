@@ -1,9 +1,7 @@
 //! The promise of the timing filter, in slices and in lines, through every wrap of its timestamps, on either clock,
 //! and its rates at the worst phase, with equal timers too.
 
-mod common;
-
-use common::{insert, key, present};
+use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, Timing, TimingInLines};
 use lately::shape::age_partitioned::Budget;
@@ -157,7 +155,7 @@ fn what_is_chosen_keeps_its_promise() {
                 let turns = if timestamps(timers.bpt()) < 1000 { timers.three_turns() * block } else { 0 };
                 let insertions_checked = turns.max(3 * insertions).min(600_000);
                 let every = block.max(insertions / 10);
-                common::check_window(&mut *timers.filter(window), insertions, every, insertions_checked).unwrap();
+                support::check_window(&mut *timers.filter(window), insertions, every, insertions_checked).unwrap();
             }
         }
     }
@@ -167,8 +165,8 @@ fn what_is_chosen_keeps_its_promise() {
 #[test]
 fn the_check_of_the_window_fails_when_one_block_too_many_is_promised() {
     for timers in Timers::sparse(4, 9) {
-        common::check_window(&mut *timers.filter(count(9 * 10 + 1)), 91, 10, 1000).unwrap();
-        common::check_window(&mut *timers.filter(count(9 * 10 + 1)), 92, 10, 1000).unwrap_err();
+        support::check_window(&mut *timers.filter(count(9 * 10 + 1)), 91, 10, 1000).unwrap();
+        support::check_window(&mut *timers.filter(count(9 * 10 + 1)), 92, 10, 1000).unwrap_err();
     }
 }
 

@@ -1,8 +1,6 @@
 //! The Bloom filter: nothing is ever forgotten, the rate is the exact one at any number of keys, and two are one.
 
-mod common;
-
-use common::{check_window, insert, key, present};
+use crate::support::{check_window, insert, key, present};
 use lately::filter::{Bloom, Filter};
 use lately::shape::age_partitioned::Budget;
 use lately::shape::bloom::{Shape, choose};

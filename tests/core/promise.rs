@@ -4,9 +4,7 @@
 //! Both checks are functions that say what is wrong, so that the same checks can be shown to fail on filters sized by
 //! what the paper prints.
 
-mod common;
-
-use common::{insert, key, present};
+use crate::support::{self, insert, key, present};
 use lately::clock::Window;
 use lately::filter::AgePartitioned;
 use lately::shape::age_partitioned::{Budget, Segment, Shape, choose};
@@ -21,7 +19,7 @@ fn check_window(shape: Shape, promised: Window, window: u64) -> Result<(), Strin
     let mut filter = AgePartitioned::new(shape, promised, 0).unwrap();
     let generation = promised.generation(shape.l);
     let turns = 2 * u64::from(shape.k + shape.l) * generation;
-    common::check_window(&mut filter, window, generation, turns.max(2 * window))
+    support::check_window(&mut filter, window, generation, turns.max(2 * window))
         .map_err(|error| format!("{shape:?}: {error}"))
 }
 

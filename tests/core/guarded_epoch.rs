@@ -1,15 +1,13 @@
 //! The promise of the guarded-epoch filter, plain, blocked and transposed: no key of the window missing through three
 //! turns of the ring, exactly r * epoch + 1 to (r + 1) * epoch insertions retained, and at the end of an epoch neither
 //! more nor fewer false positives than the sizing says. At the end the synthetic rows of paper 2's Table 1, measured
-//! beside theory: `cargo test --test guarded_epoch synthetic -- --nocapture` prints them.
+//! beside theory: `cargo test --test core synthetic -- --nocapture` prints them.
 //!
 //! Each check is a function that says what is wrong, so that it can be shown to fail.
 
-mod common;
-
 use std::collections::HashSet;
 
-use common::{insert, key, present};
+use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, GuardedEpoch, Transposed};
 use lately::shape::age_partitioned::Budget;
@@ -69,7 +67,7 @@ fn check_window(layout: Layout, shape: Shape, promised: u64, window: u64) -> Res
     let mut filter = layout.filter(shape, count(promised));
     let epoch = count(promised).generation(shape.r);
     let turns = 3 * u64::from(shape.r + 1) * epoch;
-    common::check_window(&mut *filter, window, epoch, turns + 1).map_err(|error| format!("{shape:?}: {error}"))
+    support::check_window(&mut *filter, window, epoch, turns + 1).map_err(|error| format!("{shape:?}: {error}"))
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! What the tests of several filters share: streams of keys, and the check of the promise.
 
+pub mod tally;
+pub mod timed;
+
 use std::collections::VecDeque;
 
 use lately::clock::Moments;

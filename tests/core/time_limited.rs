@@ -1,18 +1,13 @@
 //! The promise of the time-limited filter, whatever the rate does, and its rates against theory.
 
-#[allow(dead_code, reason = "the rest is for windows of insertions")]
-mod common;
-#[path = "common/timed.rs"]
-mod timed;
-
 use std::collections::VecDeque;
 
-use common::key;
+use crate::support::key;
+use crate::support::timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, TimeLimited};
 use lately::shape::runs;
 use lately::shape::time_limited::{Shape, choose};
-use timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 
 fn window(span: i64, lateness: i64) -> Window {
     Window::Time { span: span as u64, lateness: lateness as u64, capacity: 1000 }

@@ -2,14 +2,10 @@
 //! those that hold it at an age is what the posterior says. And the laws that hold for any evidence: sums of 1, nothing
 //! outside [0, 1], from empty filters to saturated ones and priors from 0 to 1.
 
-#[allow(dead_code, reason = "the rest is for promises")]
-mod common;
-#[path = "common/tally.rs"]
-mod tally;
-
 use std::collections::HashMap;
 
-use common::{insert, key};
+use crate::support::tally::Tally;
+use crate::support::{insert, key};
 use lately::clock::{Moments, Window};
 use lately::filter::{
     AgePartitioned, Bloom, Counting, Filter, FingerprintBuffer, Generalized, GuardedEpoch, Stable, Swamp, TimeLimited,
@@ -23,7 +19,6 @@ use lately::shape::{
     age_partitioned, bloom, fingerprint_buffer, generalized, growing, guarded_epoch, slices, stable, swamp,
     time_limited, timing,
 };
-use tally::Tally;
 
 const WINDOW: Window = Window::Count { insertions: 41 };
 const SECOND: f64 = 1e9;

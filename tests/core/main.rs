@@ -1,0 +1,20 @@
+//! The promise of every filter at its worst phase, its rates, its posteriors, and what hostile bytes can do to it.
+
+mod support;
+
+mod bloom;
+mod counting;
+mod generalized;
+mod growing;
+mod guarded_epoch;
+mod hostile;
+mod inference;
+mod inference_line;
+mod learned;
+mod line;
+mod paper1_tables;
+mod promise;
+mod stable;
+mod swamp;
+mod time_limited;
+mod timing;
