@@ -5,8 +5,10 @@
 //! runs too, since where every insertion is a generation a run is a single key. Keys still act one after the other: a
 //! batch gives what its keys give one by one, repeats included.
 
+pub(crate) mod growing;
 mod run;
 pub mod threads;
+mod time_limited;
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
@@ -88,6 +90,11 @@ impl Clone for Box<dyn Engine> {
 }
 
 impl<L: Layout> Aged<L> {
+    /// Of any layout, in a box.
+    pub(crate) fn boxed(layout: L, words: Words, clock: Clock) -> Box<dyn Engine> {
+        Box::new(Self { layout, words, clock })
+    }
+
     fn current(&mut self) -> Result<Current<'_, L>, Error> {
         Ok(Current { layout: self.layout, words: self.words.to_mut()?, clock: &mut self.clock })
     }

@@ -13,158 +13,18 @@
 //!   reads it loses in mispredicted branches as long as the lines are fetched ahead.
 //! - Positions are not made by double hashing, whose floor of errors lies too high: see [`cells`](crate::layout::cells).
 
-use std::ops::Range;
-
 use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
 use crate::clock::{Clock, Window};
 use crate::engine::{Aged, Engine};
-use crate::inference::ring::{Ring as Likelihoods, not_ruled_out};
-use crate::inference::{Likelihood, Question};
-use crate::layout::Layout;
-use crate::layout::cells::{Blocks, Cells, Slice, share_of_ones};
+use crate::layout::cells::{Blocks, Slice};
+use crate::layout::ring::Ring;
 use crate::memory::Words;
-use crate::memory::bits::{BitVector, has_run, ones};
-use crate::memory::prefetch::Address;
 use crate::shape::age_partitioned::{Segment, Shape};
 use crate::shape::runs::{self, Accesses};
 
-/// The ring of slices.
-#[derive(Clone, Copy)]
-pub struct Ring<C> {
-    cells: C,
-    /// Words of one slice.
-    stride: usize,
-    k: u32,
-    slices: u32,
-}
-
-impl<C: Cells> Ring<C> {
-    /// A ring of `slices` slices, of which an insertion writes the `k` newest; with what ages it.
-    pub(super) fn aged(cells: C, k: u32, slices: u32, clock: Clock, words: Words) -> Box<dyn Engine> {
-        let layout = Self { cells, stride: cells.words(), k, slices };
-        Box::new(Aged { layout, words, clock })
-    }
-
-    /// Where in the ring the slice of an age is.
-    #[inline(always)]
-    fn slice(&self, newest: u32, age: u32) -> usize {
-        let slice = newest + age;
-        (if slice < self.slices { slice } else { slice - self.slices }) as usize
-    }
-
-    /// The words of the slice of an age.
-    fn words_of(&self, newest: u32, age: u32) -> Range<usize> {
-        let start = self.slice(newest, age) * self.stride;
-        start..start + self.stride
-    }
-
-    /// The match vector: bit i says that the slice of age i has all bits of the key.
-    #[inline(always)]
-    fn matches<V: BitVector>(&self, words: &[u64], newest: u32, hash: u64) -> V {
-        let mut ring = V::default();
-        for slice in (0..self.slices as usize).rev() {
-            ring = ring << 1 | V::from(self.cells.all_set(words, slice * self.stride, slice, hash));
-        }
-        // Slice `newest` of the ring has age 0; those before it in the ring follow behind the end.
-        ring >> newest | ring << 1 << (self.slices - 1 - newest)
-    }
-}
-
-/// Which slice of the ring is newest, and which ages, counted from it, are still kept.
-#[derive(Clone, Copy)]
-pub struct Phase {
-    newest: u32,
-    kept: u128,
-}
-
-impl<C: Cells> Layout for Ring<C> {
-    type Phase = Phase;
-
-    fn generations(&self) -> u64 {
-        self.slices.into()
-    }
-
-    /// The newest slice is number `(-generation) mod (k + l)` of the ring (paper 1, section 5.1).
-    fn phase(&self, generation: i64, pending: u64) -> Phase {
-        Phase {
-            newest: (-i128::from(generation)).rem_euclid(self.slices.into()) as u32,
-            kept: ones(u64::from(self.slices).saturating_sub(pending) as u32),
-        }
-    }
-
-    #[inline(always)]
-    fn fetch_newest(&self, words: Address, Phase { newest, .. }: Phase, hash: u64) {
-        for age in 0..self.k {
-            let slice = self.slice(newest, age);
-            self.cells.fetch(words, slice * self.stride, slice, hash);
-        }
-    }
-
-    #[inline(always)]
-    fn fetch_all(&self, words: Address, hash: u64) {
-        for slice in 0..self.slices as usize {
-            words.fetch(slice * self.stride + self.cells.word(slice, hash));
-        }
-    }
-
-    #[inline(always)]
-    fn insert(&self, words: &mut [u64], Phase { newest, .. }: Phase, hash: u64) {
-        for age in 0..self.k {
-            let slice = self.slice(newest, age);
-            self.cells.set(words, slice * self.stride, slice, hash);
-        }
-    }
-
-    #[inline(always)]
-    fn contains(&self, words: &[u64], Phase { newest, kept }: Phase, hash: u64) -> bool {
-        if self.slices <= 64 {
-            has_run(self.matches::<u64>(words, newest, hash) & kept as u64, self.k)
-        } else {
-            has_run(self.matches::<u128>(words, newest, hash) & kept, self.k)
-        }
-    }
-
-    #[inline(always)]
-    fn evidence(&self, words: &[u64], Phase { newest, .. }: Phase, hash: u64) -> u128 {
-        let matches = if self.slices <= 64 {
-            self.matches::<u64>(words, newest, hash).into()
-        } else {
-            self.matches::<u128>(words, newest, hash)
-        };
-        not_ruled_out(matches, self.k, self.slices)
-    }
-
-    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let Phase { newest, .. } = self.phase(clock.generation(), 0);
-        let rate = |age| self.cells.sampled_match_rate(&words[self.words_of(newest, age)]);
-        let rates: Vec<f64> = (0..self.slices).map(rate).collect();
-        Some(Box::new(Likelihoods::of_clock(self.k, clock, &rates)))
-    }
-
-    fn open(&self, words: &mut [u64], generation: i64) {
-        words[self.words_of(self.phase(generation, 0).newest, 0)].fill(0);
-    }
-
-    fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {
-        for (word, other) in words.iter_mut().zip(others) {
-            *word |= other;
-        }
-        Ok(())
-    }
-
-    fn fill(&self, words: &[u64], Phase { newest, .. }: Phase) -> Vec<f64> {
-        let fill = |age| share_of_ones(&words[self.words_of(newest, age)], self.cells.bits());
-        (0..self.slices).map(fill).collect()
-    }
-
-    fn match_rates(&self, words: &[u64], Phase { newest, .. }: Phase) -> Vec<f64> {
-        (0..self.slices).map(|age| self.cells.match_rate(&words[self.words_of(newest, age)])).collect()
-    }
-}
-
-/// [`Ring::aged`] of slices of `blocks` blocks, whose size and number of parts a shape has checked.
+/// A ring of slices of `blocks` blocks, whose size and number of parts a shape has checked.
 pub(super) fn blocked(
     blocks: u64,
     block_bits: u32,
@@ -175,14 +35,14 @@ pub(super) fn blocked(
     words: Words,
 ) -> Box<dyn Engine> {
     match (block_bits, parts) {
-        (64, 1) => Ring::aged(Blocks::<1, 1>::new(blocks), k, slices, clock, words),
-        (64, 2) => Ring::aged(Blocks::<1, 2>::new(blocks), k, slices, clock, words),
-        (64, 4) => Ring::aged(Blocks::<1, 4>::new(blocks), k, slices, clock, words),
-        (64, 8) => Ring::aged(Blocks::<1, 8>::new(blocks), k, slices, clock, words),
-        (512, 1) => Ring::aged(Blocks::<8, 1>::new(blocks), k, slices, clock, words),
-        (512, 2) => Ring::aged(Blocks::<8, 2>::new(blocks), k, slices, clock, words),
-        (512, 4) => Ring::aged(Blocks::<8, 4>::new(blocks), k, slices, clock, words),
-        (512, 8) => Ring::aged(Blocks::<8, 8>::new(blocks), k, slices, clock, words),
+        (64, 1) => Aged::boxed(Ring::new(Blocks::<1, 1>::new(blocks), k, slices), words, clock),
+        (64, 2) => Aged::boxed(Ring::new(Blocks::<1, 2>::new(blocks), k, slices), words, clock),
+        (64, 4) => Aged::boxed(Ring::new(Blocks::<1, 4>::new(blocks), k, slices), words, clock),
+        (64, 8) => Aged::boxed(Ring::new(Blocks::<1, 8>::new(blocks), k, slices), words, clock),
+        (512, 1) => Aged::boxed(Ring::new(Blocks::<8, 1>::new(blocks), k, slices), words, clock),
+        (512, 2) => Aged::boxed(Ring::new(Blocks::<8, 2>::new(blocks), k, slices), words, clock),
+        (512, 4) => Aged::boxed(Ring::new(Blocks::<8, 4>::new(blocks), k, slices), words, clock),
+        (512, 8) => Aged::boxed(Ring::new(Blocks::<8, 8>::new(blocks), k, slices), words, clock),
         _ => unreachable!("a shape has no other blocks"),
     }
 }
@@ -228,7 +88,7 @@ impl AgePartitioned {
     fn assemble(shape: Shape, clock: Clock, seed: u64, words: Words) -> Self {
         let slices = shape.k + shape.l;
         let ring = match shape.segment {
-            Segment::Slice { bits } => Ring::aged(Slice::new(bits), shape.k, slices, clock, words),
+            Segment::Slice { bits } => Aged::boxed(Ring::new(Slice::new(bits), shape.k, slices), words, clock),
             Segment::Blocks { blocks, block_bits, parts } => {
                 blocked(blocks, block_bits, parts, shape.k, slices, clock, words)
             }

@@ -13,73 +13,12 @@ use super::{Filter, Lines};
 use crate::Error;
 use crate::clock::{Clock, ENDLESS, Window};
 use crate::engine::{Aged, Engine};
-use crate::inference::ring::Ring;
-use crate::inference::{Likelihood, Question};
-use crate::layout::Layout;
-use crate::layout::cells::{Cells, Parts, share_of_ones};
+use crate::layout::bloom::Bits;
+use crate::layout::cells::Parts;
 use crate::memory::Words;
-use crate::memory::prefetch::Address;
 use crate::shape::bloom::{Shape, check_capacity};
 use crate::shape::runs::Accesses;
 use crate::shape::slices::Slices;
-
-/// The bits: one set of [`Parts`], in which the slices of a partitioned filter are the parts.
-#[derive(Clone, Copy)]
-struct Bits(Parts);
-
-impl Layout for Bits {
-    type Phase = ();
-
-    /// None leaves without a trace.
-    fn generations(&self) -> u64 {
-        u64::MAX
-    }
-
-    fn phase(&self, _generation: i64, _pending: u64) {}
-
-    #[inline(always)]
-    fn fetch_newest(&self, words: Address, _phase: (), hash: u64) {
-        self.0.fetch(words, 0, 0, hash);
-    }
-
-    #[inline(always)]
-    fn fetch_all(&self, words: Address, hash: u64) {
-        self.0.fetch(words, 0, 0, hash);
-    }
-
-    #[inline(always)]
-    fn insert(&self, words: &mut [u64], _phase: (), hash: u64) {
-        self.0.set(words, 0, 0, hash);
-    }
-
-    #[inline(always)]
-    fn contains(&self, words: &[u64], _phase: (), hash: u64) -> bool {
-        self.0.all_set(words, 0, 0, hash)
-    }
-
-    /// Never called: the first generation does not end.
-    fn open(&self, _words: &mut [u64], _generation: i64) {}
-
-    fn fill(&self, words: &[u64], _phase: ()) -> Vec<f64> {
-        vec![share_of_ones(words, self.0.bits())]
-    }
-
-    fn match_rates(&self, words: &[u64], _phase: ()) -> Vec<f64> {
-        vec![self.0.match_rate(words)]
-    }
-
-    /// It tells whether a key is there at all: little, since a window is a part of that.
-    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        Some(Box::new(Ring::whole(clock.inserted(), self.0.sampled_match_rate(words))))
-    }
-
-    fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {
-        for (word, other) in words.iter_mut().zip(others) {
-            *word |= other;
-        }
-        Ok(())
-    }
-}
 
 /// A Bloom filter: has a key ever been inserted?
 #[derive(Clone)]

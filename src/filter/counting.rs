@@ -13,117 +13,18 @@
 //! - A slice for each hash function, not one array for all: the rate is then exact in closed form, and a key never
 //!   meets one counter twice.
 //! - The queue counts as memory: it takes more than the counters.
-//!
-//! A generation of the clock is one insertion; the place in the queue follows from its number.
 
 use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
 use crate::clock::{BY_INSERTION, Clock, Window};
 use crate::engine::{Aged, Engine};
-use crate::inference::ring::Ring;
-use crate::inference::{Likelihood, Question};
-use crate::layout::Layout;
 use crate::layout::counters::CounterSlices;
+use crate::layout::counting::Counters;
 use crate::memory::Words;
-use crate::memory::prefetch::Address;
 use crate::shape::counting::{BITS, STUCK};
 use crate::shape::runs::Accesses;
 use crate::shape::slices::Slices;
-
-/// Deletions whose counters are fetched ahead: the queue knows them long before they are due.
-const AHEAD: u64 = 16;
-
-/// Counters, and behind them the queue.
-#[derive(Clone, Copy)]
-struct Counters {
-    counters: CounterSlices<BITS>,
-    /// The word where the queue begins.
-    queue: usize,
-    /// W: places in the queue.
-    window: u64,
-}
-
-impl Counters {
-    /// The place in the queue of insertion number `generation`.
-    fn place_in_queue(&self, generation: i64) -> usize {
-        self.queue + (generation as u64 % self.window) as usize
-    }
-
-    /// Takes a key away that leaves the window. Only damaged cells have a zero here; it stays one.
-    fn delete(&self, words: &mut [u64], hash: u64) {
-        for counter in self.counters.of(hash) {
-            let value = CounterSlices::<BITS>::value(words, counter);
-            if value != 0 && value != STUCK {
-                words[CounterSlices::<BITS>::word(counter)] -= CounterSlices::<BITS>::unit(counter);
-            }
-        }
-    }
-}
-
-impl Layout for Counters {
-    /// The place of the open insertion in the queue.
-    type Phase = usize;
-
-    /// Keys that made a counter stick leave their trace for good.
-    fn generations(&self) -> u64 {
-        u64::MAX
-    }
-
-    /// Nothing is ever pending on a clock of insertions.
-    fn phase(&self, generation: i64, _pending: u64) -> usize {
-        self.place_in_queue(generation)
-    }
-
-    #[inline(always)]
-    fn fetch_newest(&self, words: Address, _place: usize, hash: u64) {
-        self.counters.fetch(words, hash);
-    }
-
-    #[inline(always)]
-    fn fetch_all(&self, words: Address, hash: u64) {
-        self.counters.fetch(words, hash);
-    }
-
-    #[inline(always)]
-    fn insert(&self, words: &mut [u64], place: usize, hash: u64) {
-        words[place] = hash;
-        for counter in self.counters.of(hash) {
-            if CounterSlices::<BITS>::value(words, counter) != STUCK {
-                words[CounterSlices::<BITS>::word(counter)] += CounterSlices::<BITS>::unit(counter);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn contains(&self, words: &[u64], _place: usize, hash: u64) -> bool {
-        self.counters.holds(words, hash)
-    }
-
-    /// Deletes the insertion whose place in the queue the new one takes, once the queue has come round.
-    fn open(&self, words: &mut [u64], generation: i64) {
-        if generation as u64 >= self.window {
-            let coming = words[self.place_in_queue(generation + AHEAD as i64)];
-            self.counters.fetch(Address::of(words), coming);
-            self.delete(words, words[self.place_in_queue(generation)]);
-        }
-    }
-
-    fn fill(&self, words: &[u64], _place: usize) -> Vec<f64> {
-        vec![self.counters.fill(words)]
-    }
-
-    /// It tells whether a key is in the window, and nothing of its age: whether its counters are zero is all that is
-    /// looked at, not how great they are. (The queue would tell all, but to search it takes the time of W keys.)
-    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let length = clock.inserted().min(self.window);
-        Some(Box::new(Ring::whole(length, self.counters.sampled_match_rate(words))))
-    }
-
-    fn match_rates(&self, words: &[u64], _place: usize) -> Vec<f64> {
-        vec![self.counters.match_rate(words)]
-    }
-}
 
 /// A counting Bloom filter with a deletion queue: has a key been inserted within the last `window` insertions, exactly?
 #[derive(Clone)]

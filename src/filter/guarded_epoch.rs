@@ -3,7 +3,7 @@
 //!
 //! r + 1 segments lie in a ring, each a Bloom filter of its own. An insertion sets the key's k bits in the newest; after
 //! an epoch of insertions the oldest is cleared and becomes the newest. A key is there when any one segment has all of
-//! its bits. r epochs cover the window, and the segment that is filling is the guard. It is the [`Ring`] of the
+//! its bits. r epochs cover the window, and the segment that is filling is the guard. It is the [`Ring`](crate::layout::ring::Ring) of the
 //! age-partitioned filter with one segment written, where that one writes k and asks for k in a row.
 //!
 //! Where this differs from the paper:
@@ -22,13 +22,14 @@
 //!   repeats, is the highest either way.
 //! - No double hashing, whose floor of errors lies too high: see [`cells`](crate::layout::cells).
 
-use super::age_partitioned::{Ring, blocked};
+use super::age_partitioned::blocked;
 use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
 use crate::clock::{Clock, Window};
-use crate::engine::Engine;
+use crate::engine::{Aged, Engine};
 use crate::layout::cells::Parts;
+use crate::layout::ring::Ring;
 use crate::memory::Words;
 use crate::shape::guarded_epoch::{Segment, Shape};
 use crate::shape::runs::{self, Accesses};
@@ -74,7 +75,7 @@ impl GuardedEpoch {
     fn assemble(shape: Shape, clock: Clock, seed: u64, words: Words) -> Self {
         let segments = shape.r + 1;
         let ring = match shape.segment {
-            Segment::Bloom { bits, k } => Ring::aged(Parts::new(bits, k), 1, segments, clock, words),
+            Segment::Bloom { bits, k } => Aged::boxed(Ring::new(Parts::new(bits, k), 1, segments), words, clock),
             Segment::Blocks { blocks, block_bits, parts } => {
                 blocked(blocks, block_bits, parts, 1, segments, clock, words)
             }

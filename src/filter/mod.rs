@@ -1,5 +1,4 @@
-//! The filters, a file per family: each a [`Layout`](crate::layout::Layout) of cells, which [`Aged`](crate::engine::Aged)
-//! lets age.
+//! The filters, a file per family: each a shape and an engine of its layout.
 
 mod age_partitioned;
 mod bloom;
@@ -8,12 +7,12 @@ mod fingerprint_buffer;
 mod generalized;
 mod guarded_epoch;
 mod in_lines;
-mod parts;
 mod saved;
 mod stable;
 mod swamp;
 mod time_limited;
 mod timing;
+mod timing_in_lines;
 mod transposed;
 
 pub use age_partitioned::AgePartitioned;
@@ -27,8 +26,8 @@ pub use stable::Stable;
 pub use swamp::Swamp;
 pub use time_limited::TimeLimited;
 
-pub(crate) use timing::{Places as TimerPlaces, Timers};
-pub use timing::{Timing, TimingInLines};
+pub use timing::Timing;
+pub use timing_in_lines::TimingInLines;
 pub use transposed::Transposed;
 
 use std::any::Any;

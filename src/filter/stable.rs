@@ -10,96 +10,17 @@
 //!   is XXH3 of the insertion's number under the filter's seed, not the next number of a generator: so words and clock
 //!   are all there is to save, a batch is its keys one by one, and a filter that was saved goes on as if it had not been.
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
-
 use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
 use crate::clock::{BY_INSERTION, Clock, Window};
 use crate::engine::{Aged, Engine};
-use crate::inference::{Likelihood, Question, stable};
-use crate::layout::Layout;
-use crate::layout::cells::place;
 use crate::layout::counters::CounterSlices;
+use crate::layout::stable::Decaying;
 use crate::memory::Words;
-use crate::memory::prefetch::Address;
 use crate::shape::runs::Accesses;
 use crate::shape::slices::Slices;
 use crate::shape::stable::Shape;
-
-/// Cells that decay at random.
-#[derive(Clone, Copy)]
-struct Decaying<const BITS: u32> {
-    cells: CounterSlices<BITS>,
-    decrements: u64,
-    seed: u64,
-}
-
-impl<const BITS: u32> Layout for Decaying<BITS> {
-    type Phase = ();
-
-    /// Traces fade at random, and none is sure to be gone.
-    fn generations(&self) -> u64 {
-        u64::MAX
-    }
-
-    fn phase(&self, _generation: i64, _pending: u64) {}
-
-    #[inline(always)]
-    fn fetch_newest(&self, words: Address, _phase: (), hash: u64) {
-        self.cells.fetch(words, hash);
-    }
-
-    #[inline(always)]
-    fn fetch_all(&self, words: Address, hash: u64) {
-        self.cells.fetch(words, hash);
-    }
-
-    #[inline(always)]
-    fn insert(&self, words: &mut [u64], _phase: (), hash: u64) {
-        for cell in self.cells.of(hash) {
-            words[CounterSlices::<BITS>::word(cell)] |= CounterSlices::<BITS>::unit(cell) * CounterSlices::<BITS>::MAX;
-        }
-    }
-
-    #[inline(always)]
-    fn contains(&self, words: &[u64], _phase: (), hash: u64) -> bool {
-        self.cells.holds(words, hash)
-    }
-
-    /// Decrements P cells of each slice, the last followed by the first. (Before the first insertion all are zero.)
-    fn open(&self, words: &mut [u64], generation: i64) {
-        let random = xxh3_64_with_seed(&generation.to_le_bytes(), self.seed);
-        let Slices { k, cells } = self.cells.slices;
-        for slice in 0..k as usize {
-            let first = place(slice, random, cells);
-            let to_end = self.decrements.min(cells - first);
-            let start = slice as u64 * cells;
-            CounterSlices::<BITS>::decrement(words, start + first, to_end);
-            CounterSlices::<BITS>::decrement(words, start, self.decrements - to_end);
-        }
-    }
-
-    fn fill(&self, words: &[u64], _phase: ()) -> Vec<f64> {
-        vec![self.cells.fill(words)]
-    }
-
-    /// The least of a key's cells.
-    #[inline(always)]
-    fn evidence(&self, words: &[u64], _phase: (), hash: u64) -> u128 {
-        let values = self.cells.of(hash).map(|cell| CounterSlices::<BITS>::value(words, cell));
-        values.fold(CounterSlices::<BITS>::MAX, u64::min).into()
-    }
-
-    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let shape = Shape { slices: self.cells.slices, bits: BITS, decrements: self.decrements };
-        Some(stable::likelihood(shape, clock.inserted(), &self.cells.counts(words), question))
-    }
-
-    fn match_rates(&self, words: &[u64], _phase: ()) -> Vec<f64> {
-        vec![self.cells.match_rate(words)]
-    }
-}
 
 /// A stable Bloom filter: was a key inserted lately, most probably? Its window is nominal.
 #[derive(Clone)]

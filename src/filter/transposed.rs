@@ -1,10 +1,7 @@
 //! The guarded-epoch Bloom filter (paper 2), plain and transposed: the bits that all epochs have at one position lie
 //! side by side in one cell.
 //!
-//! A cell of r + 1 bits, 8 to 64, has one bit of each epoch, and a key has k cells, one in each of k parts. An
-//! insertion sets the open epoch's bit in them. A query ANDs them: what is left is the match vector, a bit for every
-//! epoch that has all bits of the key. It reads k cells, where segments apart cost it up to (r + 1) * k. A new epoch
-//! clears one bit of every cell, in one pass over the memory. Nothing is blocked: rate and bits per key are those of
+//! Where they lie, [`layout::transposed`](crate::layout::transposed) tells. Nothing is blocked: rate and bits per key are those of
 //! plain segments, but r + 1 has to be a width of which cells fill a word.
 //!
 //! Epochs share the positions of a key, as in the paper, where [`GuardedEpoch`](super::GuardedEpoch) has positions of
@@ -17,164 +14,15 @@
 //!   a window of 7000 of 7000 keys, all as frequent, posteriors are off by 0.018 in the mean at 6 bits per key of the
 //!   window (0.001 with positions of their own), and by 0.001 from 10 bits on, either way.
 
-use std::ops::Range;
-
 use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
 use crate::clock::{Clock, Window};
 use crate::engine::{Aged, Engine};
-use crate::inference::ring::Ring as Likelihoods;
-use crate::inference::{Likelihood, Question};
-use crate::layout::Layout;
-use crate::layout::cells::{SAMPLE, place_in_part};
+use crate::layout::transposed::Planes;
 use crate::memory::Words;
-use crate::memory::bits::ones;
-use crate::memory::prefetch::Address;
 use crate::shape::guarded_epoch::{Segment, Shape};
 use crate::shape::runs::{self, Accesses};
-
-/// The cells: `EPOCHS` bits at every position, as many positions to a 64-bit word as fit.
-#[derive(Clone, Copy)]
-struct Planes<const EPOCHS: usize> {
-    k: u32,
-    /// Positions of each of the k parts.
-    part: u64,
-}
-
-/// The bit of every cell that the open epoch has, and those that are kept at the moment of a query, by place.
-#[derive(Clone, Copy)]
-struct Phase {
-    newest: u32,
-    kept: u64,
-}
-
-impl<const EPOCHS: usize> Planes<EPOCHS> {
-    const CELLS: u64 = 64 / EPOCHS as u64;
-    const CELL: u64 = u64::MAX >> (64 - EPOCHS);
-    /// The lowest bit of every cell of a word.
-    const LOWEST: u64 = u64::MAX / Self::CELL;
-
-    fn aged(k: u32, positions: u64, clock: Clock, words: Words) -> Box<dyn Engine> {
-        Box::new(Aged { layout: Self { k, part: positions / u64::from(k) }, words, clock })
-    }
-
-    /// For each cell of a key its word, and how far up in it the cell begins.
-    #[inline(always)]
-    fn cells(self, hash: u64) -> impl Iterator<Item = (usize, u64)> {
-        (0..self.k).map(move |part| {
-            let position = u64::from(part) * self.part + place_in_part(part, hash, self.part);
-            ((position / Self::CELLS) as usize, position % Self::CELLS * EPOCHS as u64)
-        })
-    }
-
-    #[inline(always)]
-    fn fetch(self, words: Address, hash: u64) {
-        self.cells(hash).for_each(|(word, _)| words.fetch(word));
-    }
-
-    /// The match vector by place, with anything above the bits of a cell. Four in ten keys that are not there still
-    /// have an epoch left after the first four cells, so that stopping early would mispredict.
-    #[inline(always)]
-    fn matches(self, words: &[u64], hash: u64) -> u64 {
-        self.cells(hash).fold(u64::MAX, |all, (word, shift)| all & words[word] >> shift)
-    }
-
-    /// How many of the cells at these positions have each of their bits set, by place.
-    fn ones(words: &[u64], positions: Range<u64>) -> [u64; EPOCHS] {
-        let Range { start, end } = positions.start * EPOCHS as u64..positions.end * EPOCHS as u64;
-        let (first, last) = ((start / 64) as usize, (end / 64) as usize);
-        let mut ones = [0; EPOCHS];
-        for (i, word) in words.iter().enumerate().take(end.div_ceil(64) as usize).skip(first) {
-            let from = if i == first { u64::MAX << (start % 64) } else { u64::MAX };
-            let below = if i == last { !(u64::MAX << (end % 64)) } else { u64::MAX };
-            for (place, ones) in ones.iter_mut().enumerate() {
-                *ones += u64::from((word & from & below & Self::LOWEST << place).count_ones());
-            }
-        }
-        ones
-    }
-
-    /// The chance that a fresh key matches, by age, from the first positions of every part.
-    fn rates_of_first(self, words: &[u64], newest: u32, positions: u64) -> Vec<f64> {
-        let mut rates = [1.0; EPOCHS];
-        for start in (0..u64::from(self.k)).map(|part| part * self.part) {
-            for (rate, ones) in rates.iter_mut().zip(Self::ones(words, start..start + positions)) {
-                *rate *= ones as f64 / positions as f64;
-            }
-        }
-        rates.rotate_left(newest as usize);
-        rates.to_vec()
-    }
-}
-
-impl<const EPOCHS: usize> Layout for Planes<EPOCHS> {
-    type Phase = Phase;
-
-    fn generations(&self) -> u64 {
-        EPOCHS as u64
-    }
-
-    /// Bit `(-generation) mod (r + 1)` is the open epoch's, and those above it are older, around the end.
-    fn phase(&self, generation: i64, pending: u64) -> Phase {
-        let newest = (-i128::from(generation)).rem_euclid(EPOCHS as i128) as u32;
-        let kept = ones((EPOCHS as u64).saturating_sub(pending) as u32) << newest;
-        Phase { newest, kept: (kept | kept >> EPOCHS) as u64 & Self::CELL }
-    }
-
-    #[inline(always)]
-    fn fetch_newest(&self, words: Address, _phase: Phase, hash: u64) {
-        self.fetch(words, hash);
-    }
-
-    #[inline(always)]
-    fn fetch_all(&self, words: Address, hash: u64) {
-        self.fetch(words, hash);
-    }
-
-    #[inline(always)]
-    fn insert(&self, words: &mut [u64], Phase { newest, .. }: Phase, hash: u64) {
-        self.cells(hash).for_each(|(word, shift)| words[word] |= 1 << newest << shift);
-    }
-
-    #[inline(always)]
-    fn contains(&self, words: &[u64], Phase { kept, .. }: Phase, hash: u64) -> bool {
-        self.matches(words, hash) & kept != 0
-    }
-
-    #[inline(always)]
-    fn evidence(&self, words: &[u64], Phase { newest, .. }: Phase, hash: u64) -> u128 {
-        let matches = u128::from(self.matches(words, hash) & Self::CELL);
-        (matches | matches << EPOCHS) >> newest & u128::from(Self::CELL)
-    }
-
-    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let Phase { newest, .. } = self.phase(clock.generation(), 0);
-        let sample = (SAMPLE / u64::from(self.k)).min(self.part);
-        Some(Box::new(Likelihoods::of_clock(1, clock, &self.rates_of_first(words, newest, sample))))
-    }
-
-    fn open(&self, words: &mut [u64], generation: i64) {
-        let others = !(Self::LOWEST << self.phase(generation, 0).newest);
-        words.iter_mut().for_each(|word| *word &= others);
-    }
-
-    fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {
-        words.iter_mut().zip(others).for_each(|(word, other)| *word |= other);
-        Ok(())
-    }
-
-    fn fill(&self, words: &[u64], Phase { newest, .. }: Phase) -> Vec<f64> {
-        let positions = u64::from(self.k) * self.part;
-        let mut ones = Self::ones(words, 0..positions);
-        ones.rotate_left(newest as usize);
-        ones.map(|ones| ones as f64 / positions as f64).to_vec()
-    }
-
-    fn match_rates(&self, words: &[u64], Phase { newest, .. }: Phase) -> Vec<f64> {
-        self.rates_of_first(words, newest, self.part)
-    }
-}
 
 /// A guarded-epoch Bloom filter, transposed: has a key been inserted within the last `window` insertions, or span of
 /// time?
@@ -220,10 +68,10 @@ impl Transposed {
 
     fn assemble(shape: Shape, (k, positions): (u32, u64), clock: Clock, seed: u64, words: Words) -> Self {
         let planes = match shape.r {
-            7 => Planes::<8>::aged(k, positions, clock, words),
-            15 => Planes::<16>::aged(k, positions, clock, words),
-            31 => Planes::<32>::aged(k, positions, clock, words),
-            63 => Planes::<64>::aged(k, positions, clock, words),
+            7 => Aged::boxed(Planes::<8>::new(k, positions), words, clock),
+            15 => Aged::boxed(Planes::<16>::new(k, positions), words, clock),
+            31 => Aged::boxed(Planes::<32>::new(k, positions), words, clock),
+            63 => Aged::boxed(Planes::<64>::new(k, positions), words, clock),
             r => unreachable!("a transposed shape has no r = {r}"),
         };
         Self { shape, k, positions, seed, planes }
@@ -290,65 +138,5 @@ impl Filter for Transposed {
 
     fn clone_box(&self) -> Box<dyn Filter> {
         Box::new(self.clone())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Words in which every bit of every cell is set in its own share of them.
-    fn words() -> Vec<u64> {
-        (0..40_u64)
-            .map(|i| (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) & (i + 9).wrapping_mul(0xbf58_476d_1ce4_e5b9))
-            .collect()
-    }
-
-    fn bit<const EPOCHS: usize>(words: &[u64], position: u64, place: u64) -> u64 {
-        let bit = position * EPOCHS as u64 + place;
-        words[(bit / 64) as usize] >> (bit % 64) & 1
-    }
-
-    fn check_counts<const EPOCHS: usize>() {
-        let words = words();
-        let positions = 64 * words.len() as u64 / EPOCHS as u64;
-        for start in 0..20.min(positions) {
-            for end in (start..20.min(positions)).chain([positions - 1, positions]) {
-                let each = |place| (start..end).map(|position| bit::<EPOCHS>(&words, position, place)).sum();
-                let expected: [u64; EPOCHS] = std::array::from_fn(|place| each(place as u64));
-                assert_eq!(Planes::<EPOCHS>::ones(&words, start..end), expected, "{EPOCHS} {start}..{end}");
-            }
-        }
-    }
-
-    #[test]
-    fn ones_are_those_counted_bit_by_bit() {
-        check_counts::<8>();
-        check_counts::<16>();
-        check_counts::<32>();
-        check_counts::<64>();
-    }
-
-    fn check_opening<const EPOCHS: usize>() {
-        let layout = Planes::<EPOCHS> { k: 3, part: 10 };
-        for generation in -70_i64..70 {
-            let (before, mut after) = (words(), words());
-            layout.open(&mut after, generation);
-            let newest = (-generation).rem_euclid(EPOCHS as i64) as u64;
-            for position in 0..64 * before.len() as u64 / EPOCHS as u64 {
-                for place in 0..EPOCHS as u64 {
-                    let left = if place == newest { 0 } else { bit::<EPOCHS>(&before, position, place) };
-                    assert_eq!(bit::<EPOCHS>(&after, position, place), left, "{EPOCHS} {generation}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_new_epoch_clears_its_own_bits_and_no_others() {
-        check_opening::<8>();
-        check_opening::<16>();
-        check_opening::<32>();
-        check_opening::<64>();
     }
 }

@@ -1,8 +1,19 @@
-//! What the engine asks of a filter's cells.
+//! Where the bits of a key lie: what the engine asks of a filter's cells, and a file or folder per layout.
 
+pub(crate) mod bloom;
+pub(crate) mod buffer;
 pub mod cells;
 pub mod counters;
+pub(crate) mod counting;
+pub(crate) mod generalized;
 pub mod line;
+pub(crate) mod parts;
+pub mod ring;
+pub(crate) mod stable;
+pub(crate) mod swamp;
+pub(crate) mod time_limited;
+pub(crate) mod timers;
+pub(crate) mod transposed;
 
 use std::ops::{Range, RangeInclusive};
 

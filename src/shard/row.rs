@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
-use crate::filter::{Bloom, Filter, TimerPlaces, Timers, Timing, TimingInLines};
+use crate::filter::{Bloom, Filter, Timing, TimingInLines};
 use crate::layout::cells::{Cells as _, Parts};
+use crate::layout::timers::{Places, Timers};
 
 /// Generations that a cell counts where nothing is forgotten: more than any stream has.
 const FOREVER: i64 = 1 << 62;
@@ -23,7 +24,7 @@ pub struct Row {
 #[derive(Clone, Copy)]
 pub(super) enum Cells {
     Bits(Parts),
-    Timers { timers: Timers, places: TimerPlaces },
+    Timers { timers: Timers, places: Places },
 }
 
 impl Row {
@@ -34,7 +35,7 @@ impl Row {
         if let Some(bloom) = filter.downcast_ref::<Bloom>() {
             return Ok(Self { cells: Cells::Bits(bloom.layout()), clock, k: bloom.shape().k() });
         }
-        let timers = |places: TimerPlaces| Cells::Timers { timers: places.timers(), places };
+        let timers = |places: Places| Cells::Timers { timers: places.timers(), places };
         if let Some(timing) = filter.downcast_ref::<TimingInLines>() {
             return Ok(Self { cells: timers(timing.places()), clock, k: timing.shape().k });
         }

@@ -5,13 +5,12 @@
 //! [`shape::timing::line`](crate::shape::timing::line), not a power of the fill. Equal timers and sizes that grow are
 //! for slices alone.
 
-use super::Places;
-use super::lines::Lines;
 use crate::Error;
 use crate::clock::{Clock, Window};
 use crate::engine::{Aged, Engine};
 use crate::filter::saved::{as_damage, check_cells, damaged, narrow};
 use crate::filter::{self, Filter};
+use crate::layout::timers::{Lines, Places};
 use crate::memory::Words;
 use crate::shape::runs::Accesses;
 use crate::shape::timing::line::Shape;

@@ -11,7 +11,7 @@ mod sample;
 
 use std::ops::Range;
 
-use super::timers::{Phase, Timers};
+use super::{Phase, Timers};
 use crate::clock::Clock;
 use crate::inference::{Likelihood, Question, timing};
 use crate::layout::line::{Instructions, LINE, Pages};
@@ -27,7 +27,7 @@ const PAGE: usize = PAGE_LINES as usize * LINE;
 /// Pages of lines of timers, of which a key has `LINES`.
 #[derive(Clone, Copy)]
 pub(crate) struct Lines<const LINES: usize> {
-    pub(super) timers: Timers,
+    pub(crate) timers: Timers,
     pages: Pages<LINES>,
     /// Timers that a key takes in each of its lines.
     k: [u32; LINES],
@@ -35,7 +35,7 @@ pub(crate) struct Lines<const LINES: usize> {
 }
 
 impl<const LINES: usize> Lines<LINES> {
-    pub(super) fn new(shape: Shape) -> Self {
+    pub(crate) fn new(shape: Shape) -> Self {
         Self {
             timers: Timers::new(shape.bpt, shape.blocks, shape.pages * PAGE as u64),
             pages: Pages::new(shape.pages),
@@ -57,7 +57,7 @@ impl<const LINES: usize> Lines<LINES> {
 
     /// Writes the numbers of the timers of a key, counted through the words.
     #[inline(always)]
-    pub(super) fn cells(&self, hash: u64, cells: &mut [u64]) {
+    pub(crate) fn cells(&self, hash: u64, cells: &mut [u64]) {
         let number = |word: usize, shift: u32| word as u64 * self.timers.per_word() + self.timers.lanes.lane(shift);
         for (cell, (_, word, shift)) in cells.iter_mut().zip(self.places(hash)) {
             *cell = number(word, shift);

@@ -23,7 +23,7 @@ const FIRST: u32 = (odd_constants::<1>(24 + LINE as u64)[0] >> 32) as u32 | 1;
 
 /// The timers of a key in one line.
 #[derive(Clone, Copy)]
-pub(super) struct Taken {
+pub(crate) struct Taken {
     /// The shift of its timer in every word.
     pub shifts: [u64; LINE],
     /// All ones in the words that it takes a timer of, else 0.
@@ -123,7 +123,7 @@ fn next<const LINES: usize>(pages: &Pages<LINES>, address: Address, hashes: &[u6
 }
 
 /// Inserts the keys of a run.
-pub(super) struct Insert<'a, const LINES: usize> {
+pub(crate) struct Insert<'a, const LINES: usize> {
     pub layout: &'a Lines<LINES>,
     pub words: &'a mut [u64],
     pub phase: Phase,
@@ -147,7 +147,7 @@ impl<const LINES: usize> Work for Insert<'_, LINES> {
 }
 
 /// Writes which keys of a run are there.
-pub(super) struct Query<'a, const LINES: usize> {
+pub(crate) struct Query<'a, const LINES: usize> {
     pub layout: &'a Lines<LINES>,
     pub words: &'a [u64],
     pub phase: Phase,
@@ -172,7 +172,7 @@ impl<const LINES: usize> Work for Query<'_, LINES> {
 }
 
 /// Writes which keys of a run were there and inserts them, all with `refresh`, else those that were not; says how many.
-pub(super) struct Duplicated<'a, const LINES: usize> {
+pub(crate) struct Duplicated<'a, const LINES: usize> {
     pub layout: &'a Lines<LINES>,
     pub words: &'a mut [u64],
     pub phase: Phase,

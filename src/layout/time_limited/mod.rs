@@ -1,10 +1,12 @@
 //! The slices of the time-limited filter: where they lie, which of them are live, and the shift that begins another.
 
+pub(crate) mod slicewise;
+
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
-use crate::filter::parts::{self, Part};
 use crate::inference::time_limited::MOST_SLICES;
 use crate::layout::cells::{Cells, Slice as Bits};
+use crate::layout::parts::{self, Part};
 use crate::memory::Words;
 use crate::shape::time_limited::{LEAST_BITS, Load, Shape, bits, capacity, generation, new_capacity, target};
 
@@ -13,25 +15,25 @@ const HEAD: usize = 3;
 
 /// One slice, as its row in the table says.
 #[derive(Clone, Copy)]
-pub(super) struct Slice {
+pub(crate) struct Slice {
     /// The word its bits begin at.
-    pub(super) start: usize,
-    pub(super) bits: Bits,
-    pub(super) load: Load,
+    pub(crate) start: usize,
+    pub(crate) bits: Bits,
+    pub(crate) load: Load,
     /// t: when it was last updated, in nanoseconds since the epoch.
-    pub(super) updated: i64,
+    pub(crate) updated: i64,
     /// Its hash function: slices k apart share one, since no run contains both (paper 3, section 6; erratum TLBF-6).
-    pub(super) function: usize,
+    pub(crate) function: usize,
 }
 
 impl Slice {
     /// Its words.
-    pub(super) fn of<'a>(&self, words: &'a [u64]) -> &'a [u64] {
+    pub(crate) fn of<'a>(&self, words: &'a [u64]) -> &'a [u64] {
         &words[self.start..][..self.len()]
     }
 
     /// Its words, to write.
-    pub(super) fn of_mut<'a>(&self, words: &'a mut [u64]) -> &'a mut [u64] {
+    pub(crate) fn of_mut<'a>(&self, words: &'a mut [u64]) -> &'a mut [u64] {
         &mut words[self.start..][..self.len()]
     }
 }
@@ -55,28 +57,28 @@ impl Part for Slice {
 
 /// The slices, the newest first, and where they are in time.
 #[derive(Clone)]
-pub(super) struct Slices {
-    pub(super) shape: Shape,
+pub(crate) struct Slices {
+    pub(crate) shape: Shape,
     /// Bits of each of the first k slices.
-    pub(super) first_bits: u64,
-    pub(super) clock: Clock,
+    pub(crate) first_bits: u64,
+    pub(crate) clock: Clock,
     /// Head, table and bits: all there is to save.
-    pub(super) words: Words,
+    pub(crate) words: Words,
     /// The table, as `words` has it.
-    pub(super) table: Vec<Slice>,
+    pub(crate) table: Vec<Slice>,
     /// When the open generation began.
-    pub(super) opened: i64,
+    pub(crate) opened: i64,
 }
 
 impl Slices {
-    pub(super) fn new(shape: Shape, first_bits: u64, clock: Clock) -> Result<Self, Error> {
+    pub(crate) fn new(shape: Shape, first_bits: u64, clock: Clock) -> Result<Self, Error> {
         let mut new = Self { shape, first_bits, clock, words: Words::zeroed(0)?, table: Vec::new(), opened: 0 };
         new.lay_out(new.empty_slices(first_bits, 0), 0)?;
         Ok(new)
     }
 
     /// Reads the table that [`lay_out`](Self::lay_out) wrote, trusting nothing.
-    pub(super) fn read(shape: Shape, first_bits: u64, clock: Clock, words: Words) -> Result<Self, Error> {
+    pub(crate) fn read(shape: Shape, first_bits: u64, clock: Clock, words: Words) -> Result<Self, Error> {
         let damaged = || Error::format("the table of slices is damaged");
         let all = words.as_slice();
         let [slices, opened, function, ..] = *all else {
@@ -119,11 +121,11 @@ impl Slices {
     }
 
     /// The slices whose matches are evidence.
-    pub(super) fn telling(&self) -> &[Slice] {
+    pub(crate) fn telling(&self) -> &[Slice] {
         &self.table[..self.table.len().min(MOST_SLICES)]
     }
 
-    pub(super) fn k(&self) -> usize {
+    pub(crate) fn k(&self) -> usize {
         self.shape.k as usize
     }
 
@@ -136,18 +138,18 @@ impl Slices {
     }
 
     /// The moment that a key of `moment` is taken as of.
-    pub(super) fn now(&self, moment: i64) -> i64 {
+    pub(crate) fn now(&self, moment: i64) -> i64 {
         self.clock.latest().map_or(moment, |latest| latest.max(moment))
     }
 
     /// How many slices are live at `now` (equation 3), none before the first insertion. Older ones have older updates.
-    pub(super) fn live(&self, now: i64) -> usize {
+    pub(crate) fn live(&self, now: i64) -> usize {
         let live = |slice: &Slice| now.abs_diff(slice.updated) <= self.span();
         if self.clock.latest().is_some() { self.table.partition_point(live) } else { 0 }
     }
 
     /// The last moment at which so many slices are live.
-    pub(super) fn last_moment(&self, live: usize) -> i64 {
+    pub(crate) fn last_moment(&self, live: usize) -> i64 {
         live.checked_sub(1).map_or(i64::MAX, |oldest| self.table[oldest].updated.saturating_add_unsigned(self.span()))
     }
 
@@ -160,7 +162,7 @@ impl Slices {
     }
 
     /// How many keys from `i` on act in the open generation with the same `live` slices, if any does.
-    pub(super) fn run(&self, at: Moments<'_>, i: usize, len: usize, live: usize) -> usize {
+    pub(crate) fn run(&self, at: Moments<'_>, i: usize, len: usize, live: usize) -> usize {
         let length = self.clock.window().generation(self.shape.l);
         let now = self.now(at.moment(i));
         if self.clock.latest().is_none() || now.abs_diff(self.opened) >= length {
@@ -171,7 +173,7 @@ impl Slices {
     }
 
     /// Begins the generation that an insertion at `now` needs (sections 6.1 to 6.3).
-    pub(super) fn shift(&mut self, now: i64) -> Result<(), Error> {
+    pub(crate) fn shift(&mut self, now: i64) -> Result<(), Error> {
         let (k, live) = (self.k(), self.live(now));
         if live == 0 {
             let largest = self.table.iter().map(|slice| slice.bits.bits()).max().unwrap_or(LEAST_BITS);
@@ -200,7 +202,7 @@ impl Slices {
     }
 
     /// Notes `inserted` keys in the slices that took them, the last of them at `now`.
-    pub(super) fn count(&mut self, inserted: u64, now: i64) -> Result<(), Error> {
+    pub(crate) fn count(&mut self, inserted: u64, now: i64) -> Result<(), Error> {
         let k = self.k();
         let words = self.words.to_mut()?;
         for (i, slice) in self.table[..k].iter_mut().enumerate() {

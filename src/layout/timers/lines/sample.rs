@@ -12,7 +12,7 @@ const SAMPLE: usize = 2048;
 
 impl<const LINES: usize> Lines<LINES> {
     /// What a sample of these words tells of all timers.
-    pub(super) fn sampled(&self, words: &[u64], clock: &Clock) -> InLines {
+    pub(crate) fn sampled(&self, words: &[u64], clock: &Clock) -> InLines {
         let phase = self.timers.phase(clock.generation(), 0);
         let range = Pages::<LINES>::RANGE as usize;
         let all = self.pages.count as usize * range;
@@ -33,7 +33,7 @@ impl<const LINES: usize> Lines<LINES> {
     }
 
     /// Chance that a fresh key is reported: given the timers, words match independently.
-    pub(in super::super) fn false_positive_rate(&self, words: &[u64], generation: i64) -> f64 {
+    pub(crate) fn false_positive_rate(&self, words: &[u64], generation: i64) -> f64 {
         let phase = self.timers.phase(generation, 0);
         let range = Pages::<LINES>::RANGE as usize;
         let per_word = self.timers.per_word() as f64;

@@ -4,14 +4,13 @@
 //! All parts have one set of hash functions, as in the paper. A key seen again while an older part holds it is written
 //! into the newest like any other; the older part forgets it when its own time is over.
 
-use super::slices::Slices;
-use super::timers::Phase;
+use super::Engine;
 use crate::Error;
 use crate::clock::{Clock, Moments};
-use crate::engine::Engine;
-use crate::filter::parts::{self, Part as _};
 use crate::inference::{Likelihood, Question, timing};
 use crate::layout::Layout;
+use crate::layout::parts::{self, Part as _};
+use crate::layout::timers::{Phase, Slices};
 use crate::memory::Words;
 use crate::memory::prefetch::Address;
 use crate::memory::prefetch::in_flight;
@@ -63,7 +62,7 @@ impl Part {
 
 /// The parts, the newest first, and where they are in time.
 #[derive(Clone)]
-pub(super) struct Growing {
+pub(crate) struct Growing {
     layout: Slices,
     limit: Limit,
     /// The most that one key adds to the load.
@@ -78,7 +77,7 @@ pub(super) struct Growing {
 }
 
 impl Growing {
-    pub(super) fn new(shape: Shape, limit: Limit, clock: Clock) -> Result<Self, Error> {
+    pub(crate) fn new(shape: Shape, limit: Limit, clock: Clock) -> Result<Self, Error> {
         let (layout, words) = (Slices::new(shape), Words::zeroed(0)?);
         let mut new = Self { layout, limit, step: limit.step(shape), clock, words, parts: Vec::new(), load: 0 };
         new.lay_out(vec![new.empty(0)], 0)?;
@@ -86,7 +85,7 @@ impl Growing {
     }
 
     /// Reads the table that [`lay_out`](Self::lay_out) wrote, trusting nothing.
-    pub(super) fn read(shape: Shape, limit: Limit, clock: Clock, words: Words) -> Result<Self, Error> {
+    pub(crate) fn read(shape: Shape, limit: Limit, clock: Clock, words: Words) -> Result<Self, Error> {
         let damaged = || Error::format("the table of parts is damaged");
         let [parts, load, ..] = *words.as_slice() else {
             return Err(damaged());
@@ -103,7 +102,7 @@ impl Growing {
     }
 
     /// How many parts there are.
-    pub(super) fn parts(&self) -> usize {
+    pub(crate) fn parts(&self) -> usize {
         self.parts.len()
     }
 

@@ -1,21 +1,26 @@
 //! Timers in words, wherever those of a key lie: which are live, and the sweep of those that have expired.
 
+mod lines;
+mod slices;
+
 use std::ops::Range;
 
 use crate::memory::lanes::Lanes;
 use crate::memory::prefetch::Address;
 use crate::shape::timing::{sweeps, timestamps};
+pub(crate) use lines::Lines;
+pub(crate) use slices::Slices;
 
 /// Timers of a filter, by the words they lie in.
 #[derive(Clone, Copy)]
 pub(crate) struct Timers {
-    pub(super) lanes: Lanes,
+    pub(crate) lanes: Lanes,
     /// Words of all.
     words: u64,
     /// Generations kept beside the open one.
     blocks: u32,
     /// Distinct timestamps: 1 to so many.
-    pub(super) timestamps: u32,
+    pub(crate) timestamps: u32,
     /// Parts in which the timers are swept.
     sweeps: u32,
 }
@@ -23,12 +28,12 @@ pub(crate) struct Timers {
 /// The timestamp of the open generation, and how many generations, counted from it, still count.
 #[derive(Clone, Copy)]
 pub(crate) struct Phase {
-    pub(super) newest: u64,
-    pub(super) kept: u64,
+    pub(crate) newest: u64,
+    pub(crate) kept: u64,
 }
 
 impl Timers {
-    pub(super) fn new(bpt: u32, blocks: u32, words: u64) -> Self {
+    pub(crate) fn new(bpt: u32, blocks: u32, words: u64) -> Self {
         Self { lanes: Lanes::new(bpt), words, blocks, timestamps: timestamps(bpt), sweeps: sweeps(bpt, blocks) }
     }
 
@@ -53,7 +58,7 @@ impl Timers {
 
     /// How many generations ago a timer was set, by the timestamp of the open one.
     #[inline(always)]
-    pub(super) fn age(&self, timer: u64, newest: u64) -> u64 {
+    pub(crate) fn age(&self, timer: u64, newest: u64) -> u64 {
         if timer <= newest { newest - timer } else { newest + u64::from(self.timestamps) - timer }
     }
 
@@ -127,12 +132,12 @@ impl Timers {
     }
 
     /// Sweeps those of all words that are to be, just before a generation opens.
-    pub(super) fn open(&self, words: &mut [u64], generation: i64) {
+    pub(crate) fn open(&self, words: &mut [u64], generation: i64) {
         self.sweep(&mut words[self.swept(generation)], generation);
     }
 
     /// The ages of the live timers of a word.
-    pub(super) fn live_ages(self, word: u64, Phase { newest, kept }: Phase) -> impl Iterator<Item = u64> {
+    pub(crate) fn live_ages(self, word: u64, Phase { newest, kept }: Phase) -> impl Iterator<Item = u64> {
         let timers = (0..self.lanes.per_word()).map(move |lane| self.lanes.get(word, self.lanes.shift(lane)));
         timers.filter(|&timer| timer != 0).map(move |timer| self.age(timer, newest)).filter(move |&age| age < kept)
     }
@@ -143,7 +148,35 @@ impl Timers {
     }
 
     /// How many timers of these words are set, live or not.
-    pub(super) fn set(&self, words: &[u64]) -> u64 {
+    pub(crate) fn set(&self, words: &[u64]) -> u64 {
         words.iter().map(|&word| u64::from(self.lanes.count_within(word, 1, self.timestamps.into()))).sum()
+    }
+}
+
+/// Which timers are a key's, whatever the layout.
+#[derive(Clone, Copy)]
+pub(crate) enum Places {
+    Slices(Slices),
+    OneLine(Lines<1>),
+    TwoLines(Lines<2>),
+}
+
+impl Places {
+    /// The timers themselves.
+    pub(crate) fn timers(&self) -> Timers {
+        match self {
+            Self::Slices(slices) => slices.timers,
+            Self::OneLine(lines) => lines.timers,
+            Self::TwoLines(lines) => lines.timers,
+        }
+    }
+
+    /// Writes the k cells of each key, counted through the words.
+    pub(crate) fn of_keys<'a>(&self, keys: impl Iterator<Item = (u64, &'a mut [u64])>) {
+        match self {
+            Self::Slices(slices) => keys.for_each(|(hash, cells)| slices.cells(hash, cells)),
+            Self::OneLine(lines) => keys.for_each(|(hash, cells)| lines.cells(hash, cells)),
+            Self::TwoLines(lines) => keys.for_each(|(hash, cells)| lines.cells(hash, cells)),
+        }
     }
 }

@@ -7,9 +7,9 @@
 
 use std::cell::Cell;
 
-use super::slices::Slice;
-use crate::filter::parts::Part;
+use super::Slice;
 use crate::layout::cells::Cells;
+use crate::layout::parts::Part;
 use crate::memory::prefetch::Address;
 use crate::memory::prefetch::in_flight;
 
@@ -102,18 +102,18 @@ impl Slice {
 }
 
 /// Sets the bits of all keys in each of these slices.
-pub(super) fn set(newest: &[Slice], words: &mut [u64], hashes: &[u64]) {
+pub(crate) fn set(newest: &[Slice], words: &mut [u64], hashes: &[u64]) {
     let far = far(newest);
     newest.iter().for_each(|slice| slice.set(far, words, hashes));
 }
 
 /// Sets the bits of one key.
-pub(super) fn set_one(newest: &[Slice], words: &mut [u64], hash: u64) {
+pub(crate) fn set_one(newest: &[Slice], words: &mut [u64], hash: u64) {
     newest.iter().for_each(|slice| slice.bits.set(words, slice.start, slice.function, hash));
 }
 
 /// Writes to `present` which keys have their bits in k consecutive slices of the live ones.
-pub(super) fn query(live: &[Slice], k: usize, words: &[u64], hashes: &[u64], present: &mut [bool]) {
+pub(crate) fn query(live: &[Slice], k: usize, words: &[u64], hashes: &[u64], present: &mut [bool]) {
     for (hashes, present) in hashes.chunks(CHUNK).zip(present.chunks_mut(CHUNK)) {
         if hashes.len() <= FEW {
             present.iter_mut().zip(hashes).for_each(|(present, &hash)| *present = contains(live, k, words, hash));
@@ -126,7 +126,7 @@ pub(super) fn query(live: &[Slice], k: usize, words: &[u64], hashes: &[u64], pre
 
 /// For each key in order: writes to `seen` whether it has its bits in k consecutive slices of the live ones, of which
 /// there are k at least, then sets them in the k newest: always with `refresh`, without it only when it was not there.
-pub(super) fn duplicated(
+pub(crate) fn duplicated(
     live: &[Slice],
     k: usize,
     words: &mut [u64],
@@ -168,7 +168,7 @@ pub(super) fn duplicated(
 }
 
 /// Writes for each key which of the slices have its bit, the newest in the lowest bit.
-pub(super) fn matches(slices: &[Slice], words: &[u64], hashes: &[u64], matches: &mut [u128]) {
+pub(crate) fn matches(slices: &[Slice], words: &[u64], hashes: &[u64], matches: &mut [u128]) {
     matches.fill(0);
     let far = far(slices);
     for (age, slice) in slices.iter().enumerate() {
@@ -242,7 +242,7 @@ impl Search {
 
 /// Algorithm 1: looks for k consecutive matches from the k-th last of the live slices on, whatever their number; at
 /// a mismatch it goes k slices towards the newest, taking along the matches it has found below.
-pub(super) fn contains(live: &[Slice], k: usize, words: &[u64], hash: u64) -> bool {
+pub(crate) fn contains(live: &[Slice], k: usize, words: &[u64], hash: u64) -> bool {
     let Some(mut i) = live.len().checked_sub(k) else {
         return false;
     };

@@ -16,54 +16,17 @@
 //!   by the sweep, which does its share at the beginning of each block, not after each insertion.
 //! - Of dynamic size (paper 4, section 5) a filter grows as a whole, not slice by slice, so that a part matches as one.
 
-mod growing;
-mod in_lines;
-mod lines;
-mod slices;
-mod timers;
-
 use super::saved::{as_damage, check_cells, damaged, narrow};
 use super::{Filter, Lines};
 use crate::Error;
 use crate::clock::{Clock, Window};
+use crate::engine::growing::Growing;
 use crate::engine::{Aged, Engine};
+use crate::layout::timers::{Places, Slices};
 use crate::memory::Words;
 use crate::shape::growing::{Limit, any};
 use crate::shape::runs::Accesses;
 use crate::shape::timing::Shape;
-use growing::Growing;
-pub use in_lines::TimingInLines;
-use lines::Lines as InLines;
-use slices::Slices;
-pub(crate) use timers::Timers;
-
-/// Which timers are a key's, whatever the layout.
-#[derive(Clone, Copy)]
-pub(crate) enum Places {
-    Slices(Slices),
-    OneLine(InLines<1>),
-    TwoLines(InLines<2>),
-}
-
-impl Places {
-    /// The timers themselves.
-    pub(crate) fn timers(&self) -> Timers {
-        match self {
-            Self::Slices(slices) => slices.timers,
-            Self::OneLine(lines) => lines.timers,
-            Self::TwoLines(lines) => lines.timers,
-        }
-    }
-
-    /// Writes the k cells of each key, counted through the words.
-    pub(crate) fn of_keys<'a>(&self, keys: impl Iterator<Item = (u64, &'a mut [u64])>) {
-        match self {
-            Self::Slices(slices) => keys.for_each(|(hash, cells)| slices.cells(hash, cells)),
-            Self::OneLine(lines) => keys.for_each(|(hash, cells)| lines.cells(hash, cells)),
-            Self::TwoLines(lines) => keys.for_each(|(hash, cells)| lines.cells(hash, cells)),
-        }
-    }
-}
 
 /// A timing Bloom filter: has a key been inserted within the last `window` insertions, or span of time?
 #[derive(Clone)]

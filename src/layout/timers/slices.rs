@@ -1,6 +1,6 @@
 //! k slices of timers: which timer of each is a key's.
 
-use super::timers::{Phase, Timers};
+use super::{Phase, Timers};
 use crate::clock::Clock;
 use crate::inference::{Likelihood, Question, timing};
 use crate::layout::Layout;
@@ -19,7 +19,7 @@ const SAMPLE: u64 = 1 << 14;
 /// k slices of timers.
 #[derive(Clone, Copy)]
 pub(crate) struct Slices {
-    pub(super) timers: Timers,
+    pub(crate) timers: Timers,
     /// Words of one slice.
     stride: u64,
     k: u32,
@@ -28,7 +28,7 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    pub(super) fn new(shape: Shape) -> Self {
+    pub(crate) fn new(shape: Shape) -> Self {
         let timers = Timers::new(shape.bpt, shape.blocks, shape.words * u64::from(shape.k));
         Self { timers, stride: shape.words, k: shape.k, equal: shape.equal_timers }
     }
@@ -60,7 +60,7 @@ impl Slices {
 
     /// Writes the numbers of the timers of a key, counted through the slices.
     #[inline(always)]
-    pub(super) fn cells(&self, hash: u64, cells: &mut [u64]) {
+    pub(crate) fn cells(&self, hash: u64, cells: &mut [u64]) {
         let timers = self.stride * self.timers.per_word();
         for (slice, cell) in (0..).zip(cells) {
             *cell = slice * timers + scale(hash.wrapping_mul(PLACE[slice as usize]), timers);
@@ -68,12 +68,12 @@ impl Slices {
     }
 
     /// How many of a key's timers are not set.
-    pub(super) fn unset(&self, words: &[u64], hash: u64) -> u64 {
+    pub(crate) fn unset(&self, words: &[u64], hash: u64) -> u64 {
         (0..self.k).map(|slice| u64::from(self.timer(words, slice, hash) == 0)).sum()
     }
 
     /// What a sample of these words tells of all timers.
-    pub(super) fn sampled(&self, words: &[u64], clock: &Clock) -> timing::Timers {
+    pub(crate) fn sampled(&self, words: &[u64], clock: &Clock) -> timing::Timers {
         let phase = self.timers.phase(clock.generation(), 0);
         let words_of_sample = (SAMPLE / self.timers.per_word()) as usize;
         let sample = words.chunks_exact(self.stride as usize).flat_map(|slice| slice.iter().take(words_of_sample));
@@ -84,7 +84,7 @@ impl Slices {
     }
 
     /// Share of live timers in each slice.
-    pub(super) fn live(&self, words: &[u64], phase: Phase) -> Vec<f64> {
+    pub(crate) fn live(&self, words: &[u64], phase: Phase) -> Vec<f64> {
         let timers = (self.stride * self.timers.per_word()) as f64;
         words.chunks_exact(self.stride as usize).map(|slice| self.timers.count(slice, phase) as f64 / timers).collect()
     }

@@ -1,0 +1,135 @@
+//! Batches of the time-limited filter: slices come and go with the rate, so that words and clock are not enough.
+
+use super::Engine;
+use crate::Error;
+use crate::clock::{Clock, Moments};
+use crate::inference::ring::{Ring, not_ruled_out};
+use crate::inference::time_limited::{Noted, generations};
+use crate::inference::{Likelihood, Question};
+use crate::layout::cells::{Cells, share_of_ones};
+use crate::layout::time_limited::{Slice, Slices, slicewise};
+use crate::memory::Words;
+
+impl Engine for Slices {
+    fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
+        self.clock.check(at, true)?;
+        self.words.to_mut()?;
+        let mut i = 0;
+        while i < hashes.len() {
+            let mut run = self.run(at, i, hashes.len(), 0);
+            if run == 0 {
+                self.shift(self.now(at.moment(i)))?;
+                self.clock.reach(at.moment(i));
+                run = self.run(at, i, hashes.len(), 0);
+            }
+            let (newest, words) = (&self.table[..self.shape.k as usize], self.words.to_mut()?);
+            slicewise::set(newest, words, &hashes[i..i + run]);
+            self.clock.reach(at.latest(i..i + run));
+            self.count(run as u64, self.now(i64::MIN))?;
+            i += run;
+        }
+        Ok(())
+    }
+
+    fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
+        self.clock.check(at, false)?;
+        let words = self.words.as_slice();
+        let mut i = 0;
+        while i < hashes.len() {
+            let now = self.now(at.moment(i));
+            let live = self.live(now);
+            let start = if Some(now) == self.clock.latest() { i64::MIN } else { now };
+            let alike = |_| start..self.last_moment(live).saturating_add(1);
+            let run = at.run(i, hashes.len(), alike).map_or(hashes.len() - i, |(_, run)| run);
+            let run = i..i + run;
+            slicewise::query(&self.table[..live], self.k(), words, &hashes[run.clone()], &mut present[run.clone()]);
+            i = run.end;
+        }
+        Ok(())
+    }
+
+    fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error> {
+        self.clock.check(at, true)?;
+        self.words.to_mut()?;
+        let (mut i, k) = (0, self.k());
+        while i < hashes.len() {
+            let now = self.now(at.moment(i));
+            let live = self.live(now);
+            let run = if live < k { 0 } else { self.run(at, i, hashes.len(), live) };
+            if run == 0 {
+                // Looked up while the old generation is still open; only an insertion opens the next.
+                seen[i] = slicewise::contains(&self.table[..live], k, self.words.as_slice(), hashes[i]);
+                if refresh || !seen[i] {
+                    self.shift(now)?;
+                    self.clock.reach(now);
+                    slicewise::set_one(&self.table[..k], self.words.to_mut()?, hashes[i]);
+                    self.count(1, now)?;
+                }
+                self.clock.reach(now);
+                i += 1;
+                continue;
+            }
+            let run = i..i + run;
+            let (live, words, seen) = (&self.table[..live], self.words.to_mut()?, &mut seen[run.clone()]);
+            slicewise::duplicated(live, k, words, &hashes[run.clone()], refresh, seen);
+            let new = |seen: &bool| refresh || !seen;
+            if let Some(last) = seen.iter().rposition(new) {
+                let inserted = seen.iter().copied().filter(|seen| new(seen)).count() as u64;
+                self.clock.reach(at.latest(i..i + last + 1));
+                self.count(inserted, self.now(i64::MIN))?;
+            }
+            self.clock.reach(at.latest(run.clone()));
+            i = run.end;
+        }
+        Ok(())
+    }
+
+    /// Slices of different machines differ in number and size.
+    fn unite(&mut self, _: &dyn Engine) -> Result<(), Error> {
+        Err(Error::value("time-limited filters cannot be united: their slices have grown apart"))
+    }
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn words(&self) -> &Words {
+        &self.words
+    }
+
+    fn fill(&self) -> Vec<f64> {
+        let live = &self.table[..self.live(self.now(i64::MIN))];
+        let fill = |slice: &Slice| {
+            let bits = slice.bits.bits();
+            share_of_ones(&self.words.as_slice()[slice.start..][..(bits / 64) as usize], bits)
+        };
+        live.iter().map(fill).collect()
+    }
+
+    fn match_rates(&self) -> Vec<f64> {
+        self.fill()
+    }
+
+    fn evidence(&self, hashes: &[u64], evidence: &mut [u128]) {
+        let (slices, words, k) = (self.telling(), self.words.as_slice(), self.shape.k);
+        slicewise::matches(slices, words, hashes, evidence);
+        evidence.iter_mut().for_each(|matches| *matches = not_ruled_out(*matches, k, slices.len() as u32));
+    }
+
+    fn likelihood(&self, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        let (slices, words) = (self.telling(), self.words.as_slice());
+        let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
+        let since = |moment: i64| seconds(self.clock.latest().map_or(0, |latest| latest.abs_diff(moment)));
+        let noted = |slice: &Slice| Noted { count: slice.load.count, since_last: since(slice.updated) };
+        let noted: Vec<Noted> = slices.iter().map(noted).collect();
+        let length = seconds(self.clock.window().generation(self.shape.l));
+        let rate = |slice: &Slice| slice.bits.sampled_match_rate(&words[slice.start..]);
+        let rates: Vec<f64> = slices.iter().map(rate).collect();
+        let generations = generations(self.k(), since(self.opened), length, self.clock.gap(), &noted);
+        Some(Box::new(Ring::new(self.shape.k, generations, &rates)))
+    }
+
+    fn clone_box(&self) -> Box<dyn Engine> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,85 @@
+//! Counters that decay at random.
+
+use crate::clock::Clock;
+use crate::inference::{Likelihood, Question, stable};
+use crate::layout::Layout;
+use crate::layout::cells::place;
+use crate::layout::counters::CounterSlices;
+use crate::memory::prefetch::Address;
+use crate::shape::slices::Slices;
+use crate::shape::stable::Shape;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Cells that decay at random.
+#[derive(Clone, Copy)]
+pub(crate) struct Decaying<const BITS: u32> {
+    pub cells: CounterSlices<BITS>,
+    pub decrements: u64,
+    pub seed: u64,
+}
+
+impl<const BITS: u32> Layout for Decaying<BITS> {
+    type Phase = ();
+
+    /// Traces fade at random, and none is sure to be gone.
+    fn generations(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn phase(&self, _generation: i64, _pending: u64) {}
+
+    #[inline(always)]
+    fn fetch_newest(&self, words: Address, _phase: (), hash: u64) {
+        self.cells.fetch(words, hash);
+    }
+
+    #[inline(always)]
+    fn fetch_all(&self, words: Address, hash: u64) {
+        self.cells.fetch(words, hash);
+    }
+
+    #[inline(always)]
+    fn insert(&self, words: &mut [u64], _phase: (), hash: u64) {
+        for cell in self.cells.of(hash) {
+            words[CounterSlices::<BITS>::word(cell)] |= CounterSlices::<BITS>::unit(cell) * CounterSlices::<BITS>::MAX;
+        }
+    }
+
+    #[inline(always)]
+    fn contains(&self, words: &[u64], _phase: (), hash: u64) -> bool {
+        self.cells.holds(words, hash)
+    }
+
+    /// Decrements P cells of each slice, the last followed by the first. (Before the first insertion all are zero.)
+    fn open(&self, words: &mut [u64], generation: i64) {
+        let random = xxh3_64_with_seed(&generation.to_le_bytes(), self.seed);
+        let Slices { k, cells } = self.cells.slices;
+        for slice in 0..k as usize {
+            let first = place(slice, random, cells);
+            let to_end = self.decrements.min(cells - first);
+            let start = slice as u64 * cells;
+            CounterSlices::<BITS>::decrement(words, start + first, to_end);
+            CounterSlices::<BITS>::decrement(words, start, self.decrements - to_end);
+        }
+    }
+
+    fn fill(&self, words: &[u64], _phase: ()) -> Vec<f64> {
+        vec![self.cells.fill(words)]
+    }
+
+    /// The least of a key's cells.
+    #[inline(always)]
+    fn evidence(&self, words: &[u64], _phase: (), hash: u64) -> u128 {
+        let values = self.cells.of(hash).map(|cell| CounterSlices::<BITS>::value(words, cell));
+        values.fold(CounterSlices::<BITS>::MAX, u64::min).into()
+    }
+
+    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        let shape = Shape { slices: self.cells.slices, bits: BITS, decrements: self.decrements };
+        Some(stable::likelihood(shape, clock.inserted(), &self.cells.counts(words), question))
+    }
+
+    fn match_rates(&self, words: &[u64], _phase: ()) -> Vec<f64> {
+        vec![self.cells.match_rate(words)]
+    }
+}
