@@ -14,6 +14,7 @@ mod learned;
 mod line;
 mod paper1_tables;
 mod promise;
+mod shape;
 mod stable;
 mod swamp;
 mod time_limited;

@@ -217,16 +217,18 @@ impl Candidate {
     /// The worst-phase rate if it is at most `limit`. Two lower bounds of the rate come first, each a fraction of the
     /// cost of the next step: the k oldest segments alone, then all that are full alone, which are k - 1 and older.
     fn rate_at_most(&self, shape: &Shape, limit: f64) -> Option<f64> {
-        let keys_when_full = shape.keys_when_full(self.keys);
-        let fill_at_least = match shape.segment {
-            Segment::Slice { bits } => fill::slice(bits, keys_when_full),
-            Segment::Blocks { blocks, block_bits, parts } => {
-                fill::blocks_at_least(blocks, block_bits, parts, keys_when_full)
+        let fill_at_least = |generations: u32| {
+            let keys = self.keys.saturating_mul(generations.into());
+            match shape.segment {
+                Segment::Slice { bits } => fill::slice(bits, keys),
+                Segment::Blocks { blocks, block_bits, parts } => fill::blocks_at_least(blocks, block_bits, parts, keys),
             }
         };
-        if fill_at_least.powi(self.k as i32) > limit {
+        let filling: f64 = (self.l + 1..self.k).map(fill_at_least).product(); // of the k oldest, where l < k - 1
+        if filling * fill_at_least(self.k).powi(self.k.min(self.l + 1) as i32) > limit {
             return None;
         }
+        let keys_when_full = shape.keys_when_full(self.keys);
         let full = shape.segment.fill(keys_when_full);
         if runs::false_positive_rate(self.k, &vec![full; self.l as usize + 1]) > limit {
             return None;
@@ -272,6 +274,7 @@ mod tests {
             (300, 150, None, 0.01, 2000),
             (300, 40, None, 0.01, 2000),
             (7, 64, None, 1e-4, 500),
+            (40, 400, None, 1e-3, 500),
             (300, 150, Some(64), 0.01, 2000),
             (500, 1000, Some(512), 0.001, 4000),
         ] {
@@ -292,9 +295,13 @@ mod tests {
 
     #[test]
     fn a_number_of_bytes_gives_what_trying_everything_gives() {
-        for (insertions, slack, block_bits, bytes) in
-            [(100, 64, None, 300), (300, 150, None, 2000), (7, 64, None, 5000), (300, 150, Some(64), 999)]
-        {
+        for (insertions, slack, block_bits, bytes) in [
+            (100, 64, None, 300),
+            (300, 150, None, 2000),
+            (7, 64, None, 5000),
+            (1, 64, None, 63),
+            (300, 150, Some(64), 999),
+        ] {
             let window = count(insertions);
             let largest: Vec<(Shape, f64)> = sizes(window, slack, block_bits, bytes)
                 .iter()

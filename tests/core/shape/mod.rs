@@ -1,0 +1,3 @@
+//! Formulas, held against enumeration and simulation; and the shapes that are chosen.
+
+mod table;

@@ -1,0 +1,181 @@
+//! Every choice of a shape, held against the table in `tests/golden/shapes.tsv`: all families and layouts, windows of 1
+//! to 1e9 insertions and of time, rates from 0.3 to 1e-9, bytes, and slack; and what is refused.
+//!
+//! A choice that changes makes filters of another size from the same request. Where that is meant,
+//! `cargo test --test core write_the_table -- --ignored` writes the table anew, and its diff shows what changed.
+
+use std::fmt::Write;
+
+use lately::Error;
+use lately::clock::Window;
+use lately::shape::age_partitioned::{self, Budget};
+use lately::shape::guarded_epoch;
+use lately::shape::line::Family;
+use lately::shape::slices::Slices;
+use lately::shape::{bloom, counting, fingerprint_buffer, generalized, line, stable, swamp, time_limited, timing};
+
+const TABLE: &str = "tests/golden/shapes.tsv";
+
+const COUNTS: [u64; 7] = [1, 2, 63, 1000, 10_007, 1_000_000, 1_000_000_000];
+
+/// Seconds, seconds of lateness, and keys of the span.
+const TIMES: [(u64, u64, u64); 3] = [(1, 0, 3), (600, 0, 50_000), (3600, 300, 1_000_000)];
+
+const BUDGETS: [Budget; 10] = [
+    Budget::Rate(0.3),
+    Budget::Rate(0.01),
+    Budget::Rate(0.001),
+    Budget::Rate(1e-5),
+    Budget::Rate(1e-9),
+    Budget::Bytes(8),
+    Budget::Bytes(500),
+    Budget::Bytes(4096),
+    Budget::Bytes(100_000),
+    Budget::Bytes(5_000_000),
+];
+
+type Slack = Option<u64>;
+type Choice = fn(Window, Budget, Slack) -> Result<String, Error>;
+
+/// All that can be asked for, and the shape in words. The last seven take windows of insertions alone, and no slack.
+const CHOICES: [(&str, Choice); 19] = [
+    ("age-partitioned", |window, budget, slack| ring(window, budget, slack, None)),
+    ("age-partitioned, blocks of 64", |window, budget, slack| ring(window, budget, slack, Some(64))),
+    ("age-partitioned, blocks of 512", |window, budget, slack| ring(window, budget, slack, Some(512))),
+    ("age-partitioned, line", |window, budget, slack| in_lines(window, budget, slack, Family::AgePartitioned)),
+    ("guarded epochs", |window, budget, slack| epochs(guarded_epoch::choose(window, budget, slack, None)?)),
+    ("guarded epochs, blocks of 64", |window, budget, slack| {
+        epochs(guarded_epoch::choose(window, budget, slack, Some(64))?)
+    }),
+    ("guarded epochs, blocks of 512", |window, budget, slack| {
+        epochs(guarded_epoch::choose(window, budget, slack, Some(512))?)
+    }),
+    ("guarded epochs, transposed", |window, budget, slack| {
+        epochs(guarded_epoch::choose_transposed(window, budget, slack)?)
+    }),
+    ("guarded epochs, line", |window, budget, slack| in_lines(window, budget, slack, Family::GuardedEpoch)),
+    ("timing", |window, budget, slack| {
+        let shape = timing::choose(window, budget, slack)?;
+        assert_eq!(shape.equal_timers, 1);
+        Ok(format!("k={} bpt={} blocks={} words={}", shape.k, shape.bpt, shape.blocks, shape.words))
+    }),
+    ("timing, line", |window, budget, slack| {
+        let shape = timing::line::choose(window, budget, slack)?;
+        let timing::line::Shape { k, bpt, blocks, lines, pages } = shape;
+        Ok(format!("k={k} bpt={bpt} blocks={blocks} lines={lines} pages={pages}"))
+    }),
+    ("time-limited", |window, budget, slack| match budget {
+        Budget::Rate(fpr) => {
+            let shape = time_limited::choose(window, fpr, slack)?;
+            Ok(format!("k={} l={}", shape.k, shape.l))
+        }
+        Budget::Bytes(_) => Ok("none: its memory follows the stream".into()),
+    }),
+    ("bloom", |window, budget, _| bits(bloom::choose(keys(window), budget, false)?)),
+    ("bloom, partitioned", |window, budget, _| bits(bloom::choose(keys(window), budget, true)?)),
+    ("counting", |window, budget, _| Ok(cells(counting::choose(window, budget)?))),
+    ("stable", |window, budget, _| {
+        let shape = stable::choose(window, budget)?;
+        Ok(format!("{} bits={} decrements={}", cells(shape.slices), shape.bits, shape.decrements))
+    }),
+    ("swamp", |window, budget, _| {
+        let shape = swamp::choose(window, budget)?;
+        Ok(format!("slots={} remainder_bits={}", shape.slots, shape.remainder_bits))
+    }),
+    ("fingerprint buffer", |window, budget, _| {
+        Ok(format!("fingerprint_bits={}", fingerprint_buffer::choose(window, budget)?.fingerprint_bits))
+    }),
+    ("generalized", |window, budget, _| {
+        let shape = generalized::choose(window, budget)?;
+        Ok(format!("bits={} k1={} k0={}", shape.bits, shape.k1, shape.k0))
+    }),
+];
+
+fn ring(window: Window, budget: Budget, slack: Slack, block_bits: Option<u32>) -> Result<String, Error> {
+    use age_partitioned::Segment;
+    let shape = age_partitioned::choose(window, budget, slack, block_bits)?;
+    let segment = match shape.segment {
+        Segment::Slice { bits } => format!("bits={bits}"),
+        Segment::Blocks { blocks, parts, .. } => format!("blocks={blocks} parts={parts}"),
+    };
+    Ok(format!("k={} l={} {segment}", shape.k, shape.l))
+}
+
+fn epochs(shape: guarded_epoch::Shape) -> Result<String, Error> {
+    use guarded_epoch::Segment;
+    let segment = match shape.segment {
+        Segment::Bloom { bits, k } => format!("k={k} bits={bits}"),
+        Segment::Blocks { blocks, parts, .. } => format!("blocks={blocks} parts={parts}"),
+    };
+    Ok(format!("r={} {segment}", shape.r))
+}
+
+fn in_lines(window: Window, budget: Budget, slack: Slack, family: Family) -> Result<String, Error> {
+    let line::Shape { lanes, k, lines, pages } = line::choose(window, budget, slack, family)?;
+    Ok(format!("lanes={lanes} k={k} lines={lines} pages={pages}"))
+}
+
+fn bits(shape: bloom::Shape) -> Result<String, Error> {
+    match shape {
+        bloom::Shape::Classical { k, bits } => Ok(format!("k={k} bits={bits}")),
+        bloom::Shape::Partitioned(slices) => Ok(cells(slices)),
+    }
+}
+
+fn cells(slices: Slices) -> String {
+    format!("k={} cells={}", slices.k, slices.cells)
+}
+
+fn keys(window: Window) -> u64 {
+    let Window::Count { insertions } = window else { unreachable!("not asked for") };
+    insertions
+}
+
+fn windows() -> impl Iterator<Item = Window> {
+    let nanoseconds = |seconds| 1_000_000_000 * seconds;
+    let times = TIMES.map(|(span, lateness, capacity)| Window::Time {
+        span: nanoseconds(span),
+        lateness: nanoseconds(lateness),
+        capacity,
+    });
+    COUNTS.map(|insertions| Window::Count { insertions }).into_iter().chain(times)
+}
+
+/// The default, a sixteenth of the window, and twice the window, beyond what lateness makes of it.
+fn slack(window: Window, which: usize) -> Slack {
+    let (length, late) = match window {
+        Window::Count { insertions } => (insertions, 0),
+        Window::Time { span, lateness, .. } => (span, lateness),
+    };
+    [None, Some(late + length / 16), Some(late + 2 * length)][which % 3]
+}
+
+/// Every other request, in the pattern of a chessboard, with each kind of slack in turn.
+fn table() -> String {
+    let mut lines = "choice\twindow\tbudget\tslack\tshape\n".to_owned();
+    for (c, (name, choose)) in CHOICES.into_iter().enumerate() {
+        for (w, window) in windows().enumerate().filter(|(w, _)| c < 12 || *w < COUNTS.len()) {
+            for (b, budget) in BUDGETS.into_iter().enumerate().filter(|(b, _)| (c + w + b).is_multiple_of(2)) {
+                let slack = if c < 12 { slack(window, c + w + b / 2) } else { None };
+                let shape = choose(window, budget, slack).unwrap_or_else(|error| format!("refused: {error}"));
+                writeln!(lines, "{name}\t{window}\t{budget:?}\t{slack:?}\t{shape}").unwrap();
+            }
+        }
+    }
+    lines
+}
+
+#[test]
+fn choices_are_those_of_the_table() {
+    let (chosen, written) = (table(), std::fs::read_to_string(TABLE).unwrap());
+    for (chosen, written) in chosen.lines().zip(written.lines()) {
+        assert_eq!(chosen, written);
+    }
+    assert_eq!(chosen.len(), written.len());
+}
+
+#[test]
+#[ignore = "writes tests/golden/shapes.tsv anew, for choices that are meant to change"]
+fn write_the_table() {
+    std::fs::write(TABLE, table()).unwrap();
+}
