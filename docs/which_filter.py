@@ -19,15 +19,16 @@ from lately._families import FAMILIES
 HERE = Path(__file__).parent
 WINDOW = 10_000
 FPR = 0.01
-# One colour for a class in all plots, and one kind of line for a size of blocks.
+# One colour for a class in all plots, and one kind of line for plain cells and for each layout.
 KINDS = list(dict.fromkeys(family.kind for family in FAMILIES.values()))
-LINES = {None: "-", 64: ":", 512: "--"}
+STYLES = {None: "-", 512: "--", "line": "-.", "transposed": ":", "density": ":"}
 
 
 def look(name: str) -> dict[str, str]:
     """Colour, line and label of a family."""
     family = FAMILIES[name]
-    return {"color": f"C{KINDS.index(family.kind)}", "ls": LINES[family.layout.get("block_bits")], "label": name}
+    layout = next(iter(family.layout.values()), None)
+    return {"color": f"C{KINDS.index(family.kind)}", "ls": STYLES[layout], "label": name}
 
 
 def legend(figure: Figure, axes: Axes) -> None:

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from calibration import EverySecond
-from printed import SimpleBuffer
-from streams import CHUNK, CONDITIONS, UNIVERSE, Condition, ages
-from trials import BINS, Outcome, as_planned, missing, timers
+from support.inference.printed import SimpleBuffer
+from support.inference.streams import CHUNK, CONDITIONS, UNIVERSE, Condition, ages
+from support.inference.trials import BINS, EverySecond, Outcome, as_planned, missing, timers
 
 FILTERS = 3
 UNIFORM, POWER = CONDITIONS[0], CONDITIONS[2]

@@ -23,7 +23,7 @@ import pytest
 import zstandard
 
 import lately
-from lately._families import DEFAULT, FAMILIES
+from lately._families import DEFAULT, EVERY, FAMILIES
 from lately.cli import main
 from lately.cli.report import Mistakes
 
@@ -861,6 +861,18 @@ def test_a_state_of_another_family(tmp_path, dedupe, name):
     assert ended.status == 1
     assert f"--filter {other} contradicts the state in {tmp_path}/s, whose filter is {name}" in ended.err
     assert (tmp_path / "s").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", EVERY.keys() - FAMILIES.keys())
+def test_a_state_of_a_family_that_is_not_offered_goes_on(tmp_path, dedupe, name):
+    (tmp_path / "a.txt").write_bytes(b"1\n2\n")
+    made = EVERY[name].make(1000, fpr=0.01)
+    made.insert(["1"])
+    made.save(tmp_path / "s")
+    ended = dedupe(tmp_path / "a.txt", "--state", tmp_path / "s", "--window", 1000, "--fpr", 0.01)
+    assert ended.out == b"2\n"
+    assert f"filter     {name}, " in ended.err
+    assert lately.open(tmp_path / "s").inserted == 3
 
 
 def test_memory_that_grows_is_looked_at_less_often():

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 import lately
-import real_streams
-from exact import ExactWindow
 from lately.distributed import deduplicate
 from lately.distributed._deduplicate import repeated
+from support import real_streams
+from support.exact import ExactWindow
 
 ray = pytest.importorskip("ray")
 

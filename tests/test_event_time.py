@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import event_time
-from event_time import (
+from support import event_time
+from support.event_time import (
     BURST,
     FAMILIES,
     FPR,
@@ -18,6 +18,7 @@ from event_time import (
     new_filter,
     refusal,
 )
+from support.real_streams import EXAMPLES
 
 GROWING = ["timing, growing", "time-limited"]
 FIXED = [family for family in FAMILIES if family not in GROWING]
@@ -27,7 +28,7 @@ SHORT = Window("10 s", 10, busiest=1)
 
 @pytest.fixture(scope="module")
 def clicks():
-    return Stream.load(event_time.EXAMPLES)
+    return Stream.load(EXAMPLES)
 
 
 @pytest.fixture(scope="module", params=WINDOWS, ids=lambda window: window.name)

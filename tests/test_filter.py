@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lately
-from lately._families import FAMILIES as FAMILIES_BY_NAME
+from lately._families import EVERY
 
 plan = lately.AgePartitionedBloomFilter.from_parameters
 plan_epochs = lately.GuardedEpochBloomFilter.from_parameters
@@ -711,8 +711,8 @@ def test_threads_share_moments_too():
 
 
 EVERY_CLOCK = [
-    pytest.param(partial(FAMILIES_BY_NAME[name].make, window, **request), id=f"{name}, {window}")
-    for name, family in FAMILIES_BY_NAME.items()
+    pytest.param(partial(EVERY[name].make, window, **request), id=f"{name}, {window}")
+    for name, family in EVERY.items()
     for window, request, takes in (
         (500, {}, ("any", "insertions")),
         ("1h", {"capacity": 500, "lateness": "30s"}, ("any", "time")),

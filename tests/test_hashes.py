@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import lately
-from lately._families import FAMILIES
+from lately._families import EVERY
 
 KEYS = [f"key {i % 700}" for i in range(1000)]
 
 
-@pytest.mark.parametrize("name", [name for name, family in FAMILIES.items() if family.windows in ("any", "insertions")])
+@pytest.mark.parametrize("name", [name for name, family in EVERY.items() if family.windows in ("any", "insertions")])
 def test_every_family_answers_as_for_the_keys(name):
-    by_key, by_hash = (FAMILIES[name].make(1000, fpr=0.01, seed=7) for _ in range(2))
+    by_key, by_hash = (EVERY[name].make(1000, fpr=0.01, seed=7) for _ in range(2))
     hashes = lately.Hashes(lately.hash_keys(KEYS, seed=7), seed=7)
     assert by_hash.duplicated(hashes).tolist() == by_key.duplicated(KEYS).tolist()
     by_hash.insert(hashes)

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import inference_learned
 import lately
+from support.learned import CASES, load, oracle, present, run
+from support.real_streams import EXAMPLES
 
 
 def taught(keys, half_life, **options):
@@ -55,7 +56,7 @@ def test_the_share_of_recent_keys_is_what_the_prior_says(kind, nbytes):
         p[start : start + batch] = prior.probability(keys[start : start + batch])
         prior.insert(keys[start : start + batch])
     expected = -np.expm1(half_life * np.log1p(-p))[n // 4 :]
-    truth = inference_learned.present(keys, half_life, batch)[n // 4 :]
+    truth = present(keys, half_life, batch)[n // 4 :]
     # A share of n trials is known to 5 sqrt(1 / 4 n). What the prior says of a class comes from about as many again,
     # and with the smaller one from the 128 to 192 keys of its sample.
     sampled = 0 if nbytes == 1 << 20 else 5 * np.sqrt(0.25 / 128)
@@ -210,10 +211,10 @@ def test_threads():
 
 
 def test_on_a_real_stream_it_costs_less_than_no_inference():
-    keys = inference_learned.load(inference_learned.CASES[1], inference_learned.EXAMPLES)
+    keys = load(CASES[1], EXAMPLES)
     for bits in (5, 15):
-        learned = inference_learned.run(keys, 300, bits, lately.Learned(300, nbytes=1 << 16), 3)
+        learned = run(keys, 300, bits, lately.Learned(300, nbytes=1 << 16), 3)
         assert learned.ratio < 1.01
         assert learned.errors[1] < 0.05
     # As in paper 5, section 6.4.2: where keys burst, their true frequencies can cost more than no prior.
-    assert inference_learned.run(keys, 300, 5, inference_learned.oracle(keys), 3).ratio > 1
+    assert run(keys, 300, 5, oracle(keys), 3).ratio > 1

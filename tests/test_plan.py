@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import lately
-from lately._families import FAMILIES, UNBOUNDED
-from plan import most, simulate
+from lately._families import EVERY, FAMILIES
+from support.simulation import most, simulate
 
 REQUESTS = {
     "1 %": {"window": 20_000, "fpr": 0.01},
@@ -44,7 +44,7 @@ def test_a_choice_is_what_it_says(request_, choice):
     # The bits of the one take hundreds of windows to settle; the other's rate is that of a part that is full.
     if told and choice.name not in ("generalized", "timing-growing"):
         assert seen.reported >= 2 * seen.fresh * choice.fpr - most(choice, seen, seen.fresh)
-    if choice.slack == UNBOUNDED:
+    if math.isinf(choice.slack):
         return
     assert seen.gone > seen.keys
     assert seen.returned <= most(choice, seen, seen.gone)
@@ -115,8 +115,9 @@ def test_a_filter_without_bound_on_its_slack_is_refused_one():
     assert "no bound" in repr(lately.plan(1000, 0.01))
 
 
-def test_too_much_memory_for_one_family_is_no_matter_for_the_others():
+def test_too_much_memory_for_one_family_is_no_matter_for_the_others(monkeypatch):
     # At such a rate blocks of a word would take 2 TB.
+    monkeypatch.setitem(FAMILIES, "guarded-epoch-64", EVERY["guarded-epoch-64"])
     plan = lately.plan(1_000_000, 1e-12)
     assert "cannot allocate" in plan.refused["guarded-epoch-64"]
     assert plan.best.fpr <= 1e-12
@@ -147,6 +148,7 @@ def test_a_filter_that_cannot_is_named_with_its_reason():
         {"window": 1000, "fpr": 0.1, "nbytes": 99},
         {"window": 1000, "fpr": 0.1, "slack": "1s"},
         {"window": "1h", "fpr": 0.1, "slack": 5},
+        {"window": "1h", "fpr": 0.1, "capacity": 99, "sites": 3},  # lately.distributed.plan
     ],
 )
 def test_what_is_missing_is_a_type_error(given):

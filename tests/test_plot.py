@@ -25,7 +25,7 @@ def _closed():
 @pytest.fixture(scope="module")
 def tuned():
     keys = np.random.default_rng(0).zipf(1.3, 4000)
-    return lately.tune(keys, 1000, [300, 600, 900], 5, 1, 1e-4, families=["timing", "guarded-epoch"])
+    return lately.tune(keys, 1000, [300, 600, 900], 5, 1, 1e-4, families=["timing", "guarded-epoch-transposed"])
 
 
 def test_calibration():
@@ -56,9 +56,9 @@ def test_what_is_no_posterior(posteriors, truth, message):
 def test_penalty(tuned):
     axes = plot.penalty(tuned)
     steps = {line.get_label(): line for line in axes.get_lines() if not line.get_label().startswith("_")}
-    assert set(steps) == {"timing", "guarded-epoch", "the prior alone"}
+    assert set(steps) == {"timing", "guarded-epoch-transposed", "the prior alone"}
     assert set(steps["the prior alone"].get_ydata()) == {tuned.prior_penalty}
-    for name in ("timing", "guarded-epoch"):
+    for name in ("timing", "guarded-epoch-transposed"):
         bits, least = steps[name].get_data()
         assert all(fewer <= more for fewer, more in pairwise(bits))
         ran = [trial for trial in tuned.curve if trial.name == name]
@@ -72,7 +72,7 @@ def test_penalty(tuned):
 def test_penalty_of_a_table(tuned):
     _, axes = plt.subplots()
     assert plot.penalty(pd.concat([tuned.to_pandas()] * 2), axes=axes) is axes
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["timing", "guarded-epoch"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["timing", "guarded-epoch-transposed"]
     for wrong in (5, pd.DataFrame({"filter": ["timing"]})):
         with pytest.raises(TypeError, match="bits per key and penalty"):
             plot.penalty(wrong)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import real_streams
+from support import real_streams
 
 FOLDERS = [real_streams.EXAMPLES, *map(Path, filter(None, [os.environ.get("LATELY_STREAMS")]))]
 

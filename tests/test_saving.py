@@ -15,9 +15,9 @@ import time
 
 import numpy as np
 import pytest
-from golden.make import ANSWERS, FILTERS, HERE, answers
 
 import lately
+from golden.make import ANSWERS, FILTERS, HERE, answers
 
 HEADER = 64
 ROUND_TRIPS = {
@@ -144,7 +144,7 @@ def test_bytes_outlive_the_object_they_were_read_from():
 
 def test_a_mapped_filter_is_written_to_in_memory_only(tmp_path):
     path = tmp_path / "f.lately"
-    f = FILTERS["lines"]()
+    f = FILTERS["blocks"]()
     f.save(path)
     saved = path.read_bytes()
     first, second = (lately.open(path, mmap=True) for _ in range(2))
@@ -165,7 +165,7 @@ def test_a_mapped_filter_is_written_to_in_memory_only(tmp_path):
 
 def test_replacing_the_file_of_a_mapped_filter_is_safe(tmp_path):
     path = tmp_path / "f.lately"
-    f = FILTERS["lines"]()
+    f = FILTERS["blocks"]()
     f.save(path)
     mapped = lately.open(path, mmap=True)
     before = f.to_bytes()
@@ -277,7 +277,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path):
     FILTERS["plain"]().save(path)
     tmp_path.chmod(0o500)
     with pytest.raises(PermissionError) as caught:
-        FILTERS["lines"]().save(path)
+        FILTERS["blocks"]().save(path)
     assert caught.value.filename == str(path)
     assert lately.open(path).to_bytes() == FILTERS["plain"]().to_bytes()
 

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from test_sliced import timers
 
 import lately
 from lately.distributed import FailedSitesWarning, LocalSites, SlicedFilter
 from lately.distributed._sites.site import SupersededError
+from test_sliced import timers
 
 KINDS = {
     "horizontal": {"kind": "horizontal", "slices": 6},

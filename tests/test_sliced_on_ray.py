@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from test_sliced import timers
 
 from lately.distributed import SlicedFilter
+from test_sliced import timers
 
 KINDS = {
     "horizontal": {"kind": "horizontal", "slices": 2},

@@ -7,9 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-import formulas
-import theory
-from families import CASES
+from support import formulas, theory
+from support.families import CASES
 
 WINDOW = 2000
 measure = partial(theory.measure, window=WINDOW, fresh=5000)

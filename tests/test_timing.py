@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from test_filter import bound
 
 import lately
+from test_filter import bound
 
 timers = lately.TimingBloomFilter.from_parameters
 COUNT, TIME = {"window": 1000, "fpr": 0.01}, {"window": "1min", "fpr": 0.01, "capacity": 100}

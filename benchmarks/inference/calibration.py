@@ -12,12 +12,10 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 from tqdm import tqdm
 
-import lately
-from streams import CONDITIONS, Bools, Condition, Floats, Keys
-from trials import Outcome, Stream, Subject, as_planned, buffer, missing, timers
+from support.inference.streams import CONDITIONS, Condition
+from support.inference.trials import EverySecond, Outcome, Stream, Subject, as_planned, buffer, missing, timers
 
 BITS = [5, 10, 15, 20, 25, 30]
 TARGET = 0.01
@@ -33,25 +31,6 @@ PLANNED = [
     "counting",
     "stable",
 ]
-
-
-class EverySecond:
-    """A filter with a window of time, given a key every second."""
-
-    def __init__(self, condition: Condition) -> None:
-        self.filter = lately.TimeLimitedBloomFilter.from_parameters(f"{condition.window}s", 6, 12, slice_bits=4096)
-        self.inserted = 0
-
-    def insert(self, keys: Keys) -> None:
-        self.filter.insert(keys, at=self.inserted + np.arange(len(keys)))
-        self.inserted += len(keys)
-
-    def query(self, keys: Keys) -> Bools:
-        return self.filter.query(keys, at=self.inserted - 1)
-
-    def posterior(self, keys: Keys, prior: float | Floats) -> Floats:
-        rate = -np.log1p(-np.asarray(prior))
-        return self.filter.posterior(keys, rate if rate.ndim else float(rate), at=self.inserted - 1)
 
 
 def subjects(condition: Condition, bits: int) -> Iterator[tuple[str, Subject]]:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from printed import surviving
-from streams import CHUNK, CONDITIONS, ages
-from trials import Outcome, Parameters, Stream, make
+from support.inference.printed import surviving
+from support.inference.streams import CHUNK, CONDITIONS, ages
+from support.inference.trials import Outcome, Parameters, Stream, make
 
 SHAPES: list[tuple[str, dict[str, int], int]] = [
     ("BTBF as printed", {"k": 3}, 5),

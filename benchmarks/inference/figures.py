@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from penalty import RESULTS
-from streams import CONDITIONS
+from support.inference.streams import CONDITIONS
 
 FIGURES = Path(__file__).parent / "figures"
 PRINTED, CORRECTED = "BTBF as printed", "BTBF, G corrected"

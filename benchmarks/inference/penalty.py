@@ -19,8 +19,8 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
-from streams import CONDITIONS
-from trials import GRIDS, Parameters, Stream, choose, make, missing
+from support.inference.streams import CONDITIONS
+from support.inference.trials import GRIDS, Parameters, Stream, choose, make, missing
 
 RESULTS = Path(__file__).parents[1] / "results"
 BITS = [10, 15, 20, 5, 8, 30, 1, 3, 25]

@@ -16,8 +16,8 @@ import numpy as np
 from tqdm import tqdm
 
 from calibration import PLANNED
-from lately._families import FAMILIES
-from trials import missing
+from lately._families import EVERY
+from support.inference.trials import missing
 
 WANTED = (1.5, 2.5)
 
@@ -41,7 +41,7 @@ def rows(window: int, bits: int, batch: int, repeats: int) -> Iterator[str]:
     rng = np.random.default_rng(0)
     absent = missing()
     for name in tqdm([name for name in PLANNED if name not in absent], leave=False):
-        made = FAMILIES[name].make(window, nbytes=window * bits // 8)
+        made = EVERY[name].make(window, nbytes=window * bits // 8)
         made.insert(np.arange(3 * window))
         # From the window, and from keys that never came.
         keys = rng.integers(2 * window, 4 * window, batch)

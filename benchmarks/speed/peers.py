@@ -16,8 +16,8 @@ import redis
 from abloom import BloomFilter
 from rbloom import Bloom
 
-from exact import ExactWindow
 from speed.ours import Make, Structure
+from support.exact import ExactWindow
 
 
 def truths(answers: Iterable[bool], n: int) -> np.ndarray:

@@ -20,9 +20,6 @@ from lately._core import (
     TimingBloomFilter,
 )
 
-UNBOUNDED = 2**64 - 1
-"""The slack of a filter that never forgets for sure."""
-
 
 @dataclass(frozen=True)
 class Family:
@@ -89,22 +86,18 @@ class Family:
         return made
 
 
-_WORDS = {"block_bits": 64}
-_LINES = {"block_bits": 512}
-_SIDE_BY_SIDE = {"layout": "line"}
+_BLOCKS = {"block_bits": 512}
+_LINES = {"layout": "line"}
 
 FAMILIES = {
     "age-partitioned": Family(AgePartitionedBloomFilter),
-    "age-partitioned-64": Family(AgePartitionedBloomFilter, _WORDS),
-    "age-partitioned-512": Family(AgePartitionedBloomFilter, _LINES),
-    "age-partitioned-line": Family(AgePartitionedBloomFilter, _SIDE_BY_SIDE),
-    "guarded-epoch": Family(GuardedEpochBloomFilter),
-    "guarded-epoch-64": Family(GuardedEpochBloomFilter, _WORDS),
-    "guarded-epoch-512": Family(GuardedEpochBloomFilter, _LINES),
-    "guarded-epoch-line": Family(GuardedEpochBloomFilter, _SIDE_BY_SIDE),
+    "age-partitioned-512": Family(AgePartitionedBloomFilter, _BLOCKS),
+    "age-partitioned-line": Family(AgePartitionedBloomFilter, _LINES),
+    "guarded-epoch-512": Family(GuardedEpochBloomFilter, _BLOCKS),
+    "guarded-epoch-line": Family(GuardedEpochBloomFilter, _LINES),
     "guarded-epoch-transposed": Family(GuardedEpochBloomFilter, {"layout": "transposed"}),
     "timing": Family(TimingBloomFilter),
-    "timing-line": Family(TimingBloomFilter, _SIDE_BY_SIDE),
+    "timing-line": Family(TimingBloomFilter, _LINES),
     "timing-growing": Family(
         TimingBloomFilter, {"grow": "density"}, windows="time", note="bytes and fpr follow bursts"
     ),
@@ -117,7 +110,15 @@ FAMILIES = {
     ),
     "stable": Family(StableBloomFilter, windows="insertions", promise=False, baseline=True, note="forgets at random"),
 }
-"""By the class's field name, and the bits of a block where it has blocks, or the layout."""
+"""What is offered, by the class's field name, and the bits of a block where it has blocks, or the layout."""
+
+EVERY = FAMILIES | {
+    "age-partitioned-64": Family(AgePartitionedBloomFilter, {"block_bits": 64}),
+    "guarded-epoch": Family(GuardedEpochBloomFilter),
+    "guarded-epoch-64": Family(GuardedEpochBloomFilter, {"block_bits": 64}),
+}
+"""With those that are not offered any more, and still made and opened: blocks of 64 bits take more memory than blocks
+of 512 and no fewer cache lines; plain guarded epochs take the memory of transposed ones and more cache lines."""
 
 DEFAULT = "age-partitioned-line"
 """The fastest with windows of either kind."""
@@ -138,14 +139,14 @@ def fastest(window: Any, **request: Any) -> Filter:
 
 
 def name_of(made: Filter) -> str:
-    """Name of a filter's family.
+    """Name of a filter's family, whether it is offered or not.
 
     Raises
     ------
     ValueError
         If it is of none of them.
     """
-    for name, family in FAMILIES.items():
+    for name, family in EVERY.items():
         if family.made(made):
             return name
     raise ValueError(f"a {type(made).__name__} is of none of the families {', '.join(FAMILIES)}")

@@ -2,14 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import Any, ClassVar
 
 from lately._core import Filter
 from lately._families import FAMILIES, Family
 from lately._table import Table, assigned
-
-if TYPE_CHECKING:
-    from lately.distributed._slices.plan import SlicedPlan
 
 # What a filter may cost in memory, over the smallest, to be taken because it is faster.
 _DEARER = 1.5
@@ -32,7 +29,7 @@ class Choice:
     fpr : float
         Chance that a key never inserted is reported, at the worst phase; exact in expectation.
     slack : int or float
-        How long after leaving the window a key may still be reported, in insertions or seconds; 2**64 - 1 if for ever.
+        How long after leaving the window a key may still be reported, in insertions or seconds; infinite if for ever.
     npws : float
         Keys reported in the slack, over the window, at the peak (paper 1, definition 2).
     insert, hit, miss : float
@@ -152,7 +149,6 @@ def _lines(choice: Choice) -> float:
     return choice.miss + choice.insert
 
 
-@overload
 def plan(
     window: Any,
     fpr: float | None = None,
@@ -161,30 +157,7 @@ def plan(
     slack: Any = None,
     capacity: int | None = None,
     lateness: Any = None,
-    sites: None = None,
-) -> Plan: ...
-@overload
-def plan(
-    window: Any,
-    fpr: float,
-    *,
-    capacity: int,
-    sites: int,
-    failures: int = 0,
-    slack: Any = None,
-    lateness: Any = None,
-) -> "SlicedPlan": ...
-def plan(
-    window: Any,
-    fpr: float | None = None,
-    *,
-    nbytes: int | None = None,
-    slack: Any = None,
-    capacity: int | None = None,
-    lateness: Any = None,
-    sites: int | None = None,
-    failures: int = 0,
-) -> "Plan | SlicedPlan":
+) -> Plan:
     """Put the filters that meet a request side by side, and say which to take.
 
     Parameters
@@ -204,20 +177,14 @@ def plan(
         rate.
     lateness : span of time, optional
         For a window of time, how far times may step back.
-    sites : int, optional
-        How many sites one filter is to run on: then the ways to slice it are put side by side, each with the rates of
-        both mistakes, messages and bits sent (`lately.distributed.SlicedFilter`). Needs a window of time, `fpr` and
-        `capacity`.
-    failures : int, default 0
-        How many of them may fail at a time.
 
     Returns
     -------
-    Plan or SlicedPlan
+    Plan
         A table, with the one to take and the reason; `build` makes it. With `nbytes` it is the one of the least rate,
         with `fpr` the one which moves the fewest cache lines among those at most half as large again as the smallest.
         Filters that may miss a key of the window, or search all of their memory, are listed to compare with, and not
-        taken. With `sites` it is the horizontal one if none fails, else the one that errs least.
+        taken.
 
     Raises
     ------
@@ -228,6 +195,7 @@ def plan(
     --------
     tune : Where the two kinds of mistakes cost differently and a sample of the stream is at hand: the filter whose
         mistakes cost least on it, in so many bytes.
+    lately.distributed.plan : For a filter on several sites.
 
     Examples
     --------
@@ -236,20 +204,7 @@ def plan(
     'age-partitioned-line'
     >>> plan.build()
     <AgePartitionedBloomFilter window=1000000 fpr=9.94e-3 ...>
-    >>> sliced = lately.plan("10min", 0.001, capacity=1_000_000, sites=12, failures=1)
-    >>> sliced.best.name, sliced.best.least
-    ('vertical timing, pipelined', 0)
     """
-    if sites is not None:
-        if fpr is None or capacity is None or nbytes is not None:
-            raise TypeError("with sites, plan takes fpr and capacity, and no nbytes")
-        from lately.distributed._slices.plan import sliced_plan
-
-        return sliced_plan(
-            window, fpr, capacity=capacity, sites=sites, failures=failures, slack=slack, lateness=lateness
-        )
-    if failures:
-        raise TypeError(f"failures={failures} is for a filter on several sites: sites")
     timed = not hasattr(window, "__index__")
     unknown = timed and capacity is None
     if unknown and (fpr is None or nbytes is not None):

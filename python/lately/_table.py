@@ -1,11 +1,10 @@
 """Filters side by side as a table: text for a terminal, HTML for a notebook, or a frame."""
 
 import html
+import math
 from abc import ABC, abstractmethod
 from importlib import import_module
 from typing import Any, ClassVar
-
-from lately._families import UNBOUNDED
 
 # Columns of words begin at the left, those of numbers end at the right.
 _WORDS = {"filter", "guarantees"}
@@ -74,7 +73,7 @@ def assigned(parameters: dict[str, int]) -> str:
 
 def text(cell: object) -> str:
     """A cell as a reader sees it."""
-    if cell == UNBOUNDED:
+    if cell == math.inf:
         return "no bound"
     if isinstance(cell, float):
         return f"{cell:,.0f}" if cell >= 1000 else f"{cell:.3g}"

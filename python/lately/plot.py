@@ -100,7 +100,7 @@ def penalty(tuned: Tuned | Any, *, axes: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> tuned = lately.tune([1, 2, 3] * 100, 50, [128, 256], 1, 2, families=["timing", "guarded-epoch"])
+    >>> tuned = lately.tune([1, 2, 3] * 100, 50, [128, 256], 1, 2, families=["timing", "guarded-epoch-transposed"])
     >>> lately.plot.penalty(tuned).get_ylabel()
     'total penalty'
     """

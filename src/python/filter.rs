@@ -335,11 +335,14 @@ impl Filter {
         }
     }
 
-    /// int or float: how long after leaving the window a key may still be reported, in insertions or seconds.
+    /// int or float: how long after leaving the window a key may still be reported, in insertions or seconds; infinite
+    /// of a filter that forgets nothing for sure.
     #[getter]
     fn slack<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let slack = py.detach(|| self.read().slack());
-        self.in_units(py, slack)
+        match py.detach(|| self.read().slack()) {
+            u64::MAX => Ok(f64::INFINITY.into_pyobject(py)?.into_any()),
+            slack => self.in_units(py, slack),
+        }
     }
 
     /// float or None: how far, in seconds, `at` may step back; None for a window of insertions.

@@ -13,12 +13,12 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const GOLDEN: [&str; 27] = [
     "plain",
-    "lines",
+    "blocks",
     "words",
     "timed",
     "fresh",
     "epochs",
-    "epochs_in_lines",
+    "epochs_in_blocks",
     "epochs_timed",
     "blocks_of_keys",
     "single_keys",

@@ -28,7 +28,7 @@ def plain() -> lately.Filter:
     return f
 
 
-def lines() -> lately.Filter:
+def blocks() -> lately.Filter:
     f = plan(500, k=2, l=3, blocks=7, block_bits=512, parts=8, seed=2**64 - 1)
     f.duplicated(np.arange(3000) % 701)
     return f
@@ -58,7 +58,7 @@ def epochs() -> lately.Filter:
     return f
 
 
-def epochs_in_lines() -> lately.Filter:
+def epochs_in_blocks() -> lately.Filter:
     f = epochs_plan(500, r=3, blocks=7, block_bits=512, parts=8, seed=2**63)
     f.duplicated(np.arange(3000) % 701)
     return f
@@ -210,8 +210,8 @@ def generalized() -> lately.Filter:
     return f
 
 
-AGE_PARTITIONED = (plain, lines, words, timed, fresh)
-EPOCHS = (epochs, epochs_in_lines, epochs_timed)
+AGE_PARTITIONED = (plain, blocks, words, timed, fresh)
+EPOCHS = (epochs, epochs_in_blocks, epochs_timed)
 TIMING = (blocks_of_keys, single_keys, timed_blocks, grown, grown_dense)
 TIME_LIMITED = (limited,)
 EXACT = (fingerprints, swamp, counting)

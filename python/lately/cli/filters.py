@@ -9,7 +9,7 @@ import numpy as np
 
 import lately
 from lately import _time
-from lately._families import FAMILIES, fastest, name_of
+from lately._families import EVERY, FAMILIES, fastest, name_of
 from lately.cli.errors import CliError
 
 FPR = 0.001
@@ -103,7 +103,7 @@ def _compare(found: lately.Filter, options: Namespace) -> None:
         if isinstance(window, float):
             window = _timedelta(window)
             limits = {"capacity": found.capacity, "lateness": _timedelta(found.lateness or 0.0)}
-        again = _make(FAMILIES[name].make, window, fpr=options.fpr, seed=found.seed, **limits)
+        again = _make(EVERY[name].make, window, fpr=options.fpr, seed=found.seed, **limits)
         if again.parameters != found.parameters:
             _refuse(options, "fpr", f"{found.fpr:.3g}")
 

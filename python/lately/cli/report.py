@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import lately
-from lately._families import FAMILIES, generations, name_of
+from lately._families import EVERY, generations, name_of
 
 
 def say(text: str) -> None:
@@ -82,7 +82,7 @@ def summary(counts: Counts, mistakes: Mistakes, filter: lately.Filter) -> str:
     timed = isinstance(filter.window, float)
     window = f"{filter.window:g} s" if timed else f"{filter.window:,} records"
     last = filter.window + filter.slack
-    if not FAMILIES[name].promise:
+    if not EVERY[name].promise:
         edge = "of which this filter may miss some repeats, and drop others at any time later"
     elif not filter.slack:
         edge = "no repeat after that is dropped but by mistake"

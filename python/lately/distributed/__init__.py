@@ -10,6 +10,7 @@ from lately.distributed._producer.exchange import FailedSitesWarning
 from lately.distributed._sites.actors import RaySites
 from lately.distributed._sites.interface import Traffic
 from lately.distributed._sites.local import LocalSites
+from lately.distributed._slices.plan import SlicedPlan, Way, plan
 from lately.distributed._slices.sliced import SlicedFilter
 from lately.distributed._tree.tree import BloomTree, Leaf
 
@@ -20,11 +21,14 @@ __all__ = [
     "LocalSites",
     "RaySites",
     "SlicedFilter",
+    "SlicedPlan",
     "Traffic",
+    "Way",
     "deduplicate",
     "expected_messages",
     "failure_rates",
     "least_sites",
+    "plan",
     "slice_capacity",
     "sliced_rate",
 ]

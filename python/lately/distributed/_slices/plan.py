@@ -12,7 +12,7 @@ from lately._core import (
     slice_capacity,
 )
 from lately._families import FAMILIES
-from lately._plan import plan
+from lately._plan import plan as plan_one
 from lately._table import Table, assigned
 from lately.distributed._slices.sliced import SlicedFilter
 from lately.distributed._slices.slicing import Dice, Kind
@@ -154,8 +154,56 @@ class SlicedPlan(Table):
         ]
 
 
-def sliced_plan(window: Any, fpr: float, *, capacity: int, sites: int, failures: int, **optional: Any) -> SlicedPlan:
-    """Put the ways to slice a filter side by side; see `lately.plan`."""
+def plan(
+    window: Any,
+    fpr: float,
+    *,
+    capacity: int,
+    sites: int,
+    failures: int = 0,
+    slack: Any = None,
+    lateness: Any = None,
+) -> SlicedPlan:
+    """Put the ways to slice a filter over several sites side by side, and say which to take.
+
+    Parameters
+    ----------
+    window : span of time
+        What "lately" means, such as ``"10min"``. Several sites share no count of insertions.
+    fpr : float
+        Most that the chance of reporting a key never inserted may be while all sites answer.
+    capacity : int
+        Keys expected within the window, at all sites together.
+    sites : int
+        How many sites the filter is to run on.
+    failures : int, default 0
+        How many of them may fail at a time.
+    slack : span of time, optional
+        Longest that a key may still be reported after leaving the window. The default is half the window.
+    lateness : span of time, optional
+        How far times may step back.
+
+    Returns
+    -------
+    SlicedPlan
+        A table of the rates of both mistakes, messages and bits sent, with the one to take and the reason: the
+        horizontal one if no site fails, else the one that errs least. `build` makes it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of range, or no filter meets the request; the message says why each does not.
+
+    See Also
+    --------
+    lately.plan : The filters of one machine side by side.
+
+    Examples
+    --------
+    >>> sliced = lately.distributed.plan("10min", 0.001, capacity=1_000_000, sites=12, failures=1)
+    >>> sliced.best.name, sliced.best.least
+    ('vertical timing, pipelined', 0)
+    """
     if hasattr(window, "__index__"):
         raise ValueError(
             f"window counts {window} insertions, which several sites share no count of: take a span of time"
@@ -164,8 +212,9 @@ def sliced_plan(window: Any, fpr: float, *, capacity: int, sites: int, failures:
         raise ValueError(f"sites must be at least 1, got {sites}")
     if not 0 <= failures < sites:
         raise ValueError(f"failures must lie in 0 .. {sites - 1}, fewer than the sites, got {failures}")
+    optional = {"slack": slack, "lateness": lateness}
     request = {name: value for name, value in optional.items() if value is not None}
-    of_slice = plan(window, fpr, capacity=slice_capacity(capacity, sites), **request)
+    of_slice = plan_one(window, fpr, capacity=slice_capacity(capacity, sites), **request)
     refused = dict(of_slice.refused)
     choices = []
     for choice in of_slice.choices:

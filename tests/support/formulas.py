@@ -1,6 +1,6 @@
 """What each filter should report, from the papers' formulas as corrected, written a second time.
 
-The core has these formulas too, in `src/sizing/`, for the worst phase and planned loads. Here they take the keys that
+The core has these formulas too, in `src/shape/`, for the worst phase and planned loads. Here they take the keys that
 are there, at any phase, and are written by other roads where there is one; what both say is compared by `theory.py`.
 
 Each function named after a filter takes one for its parameters; `counts`, the distinct keys of each generation from the

@@ -9,7 +9,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from streams import UNIVERSE, Bools, Floats, Keys
+from support.inference.streams import UNIVERSE, Bools, Floats, Keys
 
 NEVER = -(2**40)
 

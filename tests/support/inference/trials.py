@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lately
-from lately._families import FAMILIES as OWN
-from printed import BlockTimers, SimpleBuffer
-from streams import CHUNK, Bools, Condition, Floats, Keys, ages
+from lately._families import EVERY
+from support.inference.printed import BlockTimers, SimpleBuffer
+from support.inference.streams import CHUNK, Bools, Condition, Floats, Keys, ages
 
 BINS = 20
 PENALTIES = (1.0, 10.0)
@@ -70,7 +70,26 @@ def generalized(condition: Condition, bits: int, k: int) -> Subject:
 
 def as_planned(condition: Condition, bits: int, name: str) -> Subject:
     """A filter of this package in the shape it gives itself for so much memory."""
-    return OWN[name].make(condition.window, nbytes=bits // 8)
+    return EVERY[name].make(condition.window, nbytes=bits // 8)
+
+
+class EverySecond:
+    """A filter with a window of time, given a key every second."""
+
+    def __init__(self, condition: Condition) -> None:
+        self.filter = lately.TimeLimitedBloomFilter.from_parameters(f"{condition.window}s", 6, 12, slice_bits=4096)
+        self.inserted = 0
+
+    def insert(self, keys: Keys) -> None:
+        self.filter.insert(keys, at=self.inserted + np.arange(len(keys)))
+        self.inserted += len(keys)
+
+    def query(self, keys: Keys) -> Bools:
+        return self.filter.query(keys, at=self.inserted - 1)
+
+    def posterior(self, keys: Keys, prior: float | Floats) -> Floats:
+        rate = -np.log1p(-np.asarray(prior))
+        return self.filter.posterior(keys, rate if rate.ndim else float(rate), at=self.inserted - 1)
 
 
 PAPER_K = [1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 21, 25, 30]

@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-import formulas
 import lately
+from support import formulas
 
 FPR = 0.01
 TICK = 1_000_000  # nanoseconds from key to key in a window of time, which is as many ticks as it has keys
