@@ -6,7 +6,7 @@ import inspect
 import pytest
 
 import lately
-from lately import _time
+from lately import _core
 
 
 def documented():
@@ -20,8 +20,8 @@ def documented():
             for member, attribute in vars(thing).items():
                 if not member.startswith("_"):
                     yield f"{name}.{member}", attribute
-    for name in ("span", "moment", "moments"):
-        yield f"_time.{name}", getattr(_time, name)
+    for name in ("read_span", "read_moment", "read_moments"):
+        yield f"_core.{name}", getattr(_core, name)
     for name in lately.plot.__all__:
         yield f"plot.{name}", getattr(lately.plot, name)
 
@@ -33,7 +33,7 @@ THINGS = dict(documented())
 def test_docstring(name):
     text = inspect.getdoc(THINGS[name])
     assert text, f"{name} has no docstring"
-    names = {"lately": lately, **vars(_time)}
+    names = {"lately": lately, **vars(_core)}
     examples = doctest.DocTestParser().get_doctest(text, names, name, None, None)
     failures = []
     doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples, out=failures.append)

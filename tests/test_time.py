@@ -7,7 +7,9 @@ import pyarrow as pa
 import pytest
 
 import lately
-from lately._time import moment, moments, span
+from lately._core import read_moment as moment
+from lately._core import read_moments as moments
+from lately._core import read_span as span
 
 SECOND = 10**9
 

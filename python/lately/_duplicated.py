@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lately import _time
-from lately._core import Filter
+from lately._core import Filter, read_moments, read_span
 from lately._families import FAMILIES, Family, fastest, generations
 from lately._plan import Choice
 
@@ -91,10 +90,10 @@ def duplicated(
         # More than the whole column need not be remembered.
         made = make(min(window, max(len(keys), 1)), fpr=fpr, seed=seed)
         return made.duplicated(keys, refresh=refresh, threads=threads)
-    moments = np.asarray(_time.moments(at))
+    moments = np.asarray(read_moments(at))
     if moments.ndim == 0:
         moments = np.repeat(moments, len(keys))
-    made = _planned_for(moments, make, _time.span(window, "window"), fpr=fpr, seed=seed)
+    made = _planned_for(moments, make, read_span(window, "window"), fpr=fpr, seed=seed)
     return made.duplicated(keys, at=at, refresh=refresh, threads=threads)
 
 

@@ -2,10 +2,12 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::prelude::*;
+use numpy::{Element, IntoPyArray, PyArray1, PyArrayDyn};
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyFloat, PyTuple, PyType};
 
 use super::keys::read_keys;
 use super::moments::OwnedMoments;
@@ -16,6 +18,19 @@ use crate::prior::learned;
 
 /// Keys hashed at a time, as a filter does.
 const BLOCK: usize = 4096;
+
+/// Numbers of insertions, of any shape; ValueError if one is negative or NaN.
+#[pyfunction]
+pub fn read_insertions<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    let py = values.py();
+    let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (values, f64::get_dtype(py)))?;
+    let array = array.cast_into::<PyArrayDyn<f64>>()?;
+    if let Some(&wrong) = array.readonly().as_array().iter().find(|&&value| value.is_nan() || value < 0.0) {
+        let message = format!("insertions must be 0 or more, got {}", PyFloat::new(py, wrong));
+        return Err(PyValueError::new_err(message));
+    }
+    Ok(array)
+}
 
 /// A prior that learns from the stream itself how likely each key is to come.
 ///
@@ -236,12 +251,11 @@ impl Learned {
     /// >>> prior.distinct([0, 1, 1000]).round(1)
     /// array([0., 1., 3.])
     fn distinct<'py>(&self, py: Python<'py>, insertions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let checked = py.import("lately.priors._checks")?.call_method1("insertions", (insertions,))?;
-        let flat: PyReadonlyArray1<'_, f64> = checked.call_method0("ravel")?.extract()?;
-        let flat = flat.as_slice()?.to_vec();
-        let mut distinct = vec![0.0; flat.len()];
-        self.with(py, |inner| inner.distinct(&flat, &mut distinct));
-        distinct.into_pyarray(py).call_method1("reshape", (checked.getattr("shape")?,))
+        let array = read_insertions(insertions)?;
+        let values: Vec<f64> = array.readonly().as_array().iter().copied().collect();
+        let mut distinct = vec![0.0; values.len()];
+        self.with(py, |inner| inner.distinct(&values, &mut distinct));
+        distinct.into_pyarray(py).call_method1(intern!(py, "reshape"), (array.getattr(intern!(py, "shape"))?,))
     }
 
     /// int: insertions after which a sighting counts half, and the age at which the prior is calibrated.

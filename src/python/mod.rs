@@ -11,6 +11,7 @@ mod fingerprint_buffer;
 mod generalized;
 mod guarded_epoch;
 mod inference;
+mod instants;
 mod keys;
 mod layout;
 mod learned;
@@ -18,6 +19,7 @@ mod moments;
 mod saving;
 mod slice;
 mod slicing;
+mod spans;
 mod stable;
 mod swamp;
 mod time_limited;
@@ -88,17 +90,21 @@ mod _core {
     #[pymodule_export]
     use super::guarded_epoch::GuardedEpochBloomFilter;
     #[pymodule_export]
+    use super::instants::read_moment;
+    #[pymodule_export]
     use super::keys::{Hashes, hash_keys};
     #[pymodule_export]
-    use super::learned::Learned;
+    use super::learned::{Learned, read_insertions};
     #[pymodule_export]
-    use super::moments::nanoseconds;
+    use super::moments::read_moments;
     #[pymodule_export]
     use super::saving::{from_bytes, from_parts, open};
     #[pymodule_export]
     use super::slice::{Slice, settle};
     #[pymodule_export]
     use super::slicing::{expected_messages, failure_rates, least_sites, slice_capacity, sliced_rate};
+    #[pymodule_export]
+    use super::spans::read_span;
     #[pymodule_export]
     use super::stable::StableBloomFilter;
     #[pymodule_export]

@@ -1,18 +1,19 @@
 //! The moments of a batch: one, the system's, or one a key, from whatever Python holds them in.
 //!
 //! Arrays of the usual types are read here, and where they are in order, as streams mostly are, block by block when the
-//! keys are: to read all of them first took longer than a third of an insertion. `lately._time` knows the others, and what
-//! to say of bad ones.
+//! keys are: to read all of them first took longer than a third of an insertion. `instants` knows the others, and what to say
+//! of bad ones. (An array of doubles took 20 ns a time in NumPy, more than an insertion.)
 
 use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytemuck::Pod;
 use numpy::datetime::{Datetime, units};
-use numpy::{PyArray1, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::instants::{self, Times, of_seconds, one_or_array};
 use super::keys::numpy_array::Lane;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
@@ -50,10 +51,9 @@ impl OwnedMoments {
                 Window::Time { .. } => Self::Now(now()),
             });
         };
-        let module = at.py().import("lately._time")?;
-        let times = module.call_method1("one_or_array", (at,))?;
-        let Ok(times) = times.cast::<PyUntypedArray>() else {
-            return Ok(Self::At(times.extract()?));
+        let times = match one_or_array(at)? {
+            Times::One(moment) => return Ok(Self::At(moment)),
+            Times::Many(times) => times,
         };
         let given = times.len();
         if given != keys {
@@ -61,16 +61,17 @@ impl OwnedMoments {
                 "at has {given} times for {keys} keys: one each, or a single one"
             )));
         }
-        if let Some(moments) = Self::of_array(times) {
-            return Ok(moments);
-        }
-        let moments: PyReadonlyArray1<'_, i64> = module.call_method1("of_array", (times,))?.extract()?;
-        Ok(Self::Each(moments.as_slice()?.to_vec()))
+        Self::of_array(&times)
+    }
+
+    /// Those of an array; an error that names the first that is missing or out of range.
+    fn of_array(times: &Bound<'_, PyUntypedArray>) -> PyResult<Self> {
+        Self::of_usual(times).map_or_else(|| instants::of_array(times).map(Self::Each), Ok)
     }
 
     /// Those of an array of one of the usual types: float64, int64, datetime64 from seconds to nanoseconds. None of any
     /// others, and where one is missing or out of range.
-    fn of_array(times: &Bound<'_, PyUntypedArray>) -> Option<Self> {
+    fn of_usual(times: &Bound<'_, PyUntypedArray>) -> Option<Self> {
         let whole = |unit: i64| {
             let most = i64::MAX as u64 / unit as u64;
             Self::of_lane(times, move |time: i64| (time.wrapping_mul(unit), time.unsigned_abs() <= most))
@@ -159,52 +160,51 @@ impl OwnedMoments {
     }
 }
 
-/// Nanoseconds since 1970, shape (n,), of times as most arrays hold them: float64, int64, datetime64 from seconds to
-/// nanoseconds. None of any others, and where one is missing or out of range: `lately._time`, of which this is the quick
-/// part, knows what to say. (An array of doubles took 20 ns a time in NumPy, more than an insertion.)
+/// Nanoseconds since the Unix epoch of one time or many.
+///
+/// Parameters
+/// ----------
+/// at : time, or n times in a list, ndarray, Series or Arrow array
+///     Numbers are Unix seconds; datetimes without a time zone are UTC.
+///
+/// Returns
+/// -------
+/// int or ndarray of int64, shape (n,)
+///     Contiguous. Floats of 2**23 s and more are rounded to microseconds.
+///
+/// Raises
+/// ------
+/// TypeError
+///     If a time is neither a number nor a datetime.
+/// ValueError
+///     If one is missing (NaN, NaT) or outside the years 1677 to 2262; the message names its position. Or if `at` has
+///     two dimensions.
+///
+/// Examples
+/// --------
+/// >>> read_moments([0, 1.5])
+/// array([         0, 1500000000])
 #[pyfunction]
-pub fn nanoseconds<'py>(times: &Bound<'py, PyUntypedArray>) -> Option<Bound<'py, PyArray1<i64>>> {
-    let moments = match OwnedMoments::of_array(times)? {
+pub fn read_moments<'py>(at: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let times = match one_or_array(at)? {
+        Times::One(moment) => return Ok(moment.into_pyobject(at.py())?.into_any()),
+        Times::Many(times) => times,
+    };
+    let moments = match OwnedMoments::of_array(&times)? {
         OwnedMoments::InOrder(times) => {
             let mut moments = vec![0; times.len];
             (times.fill)(0, &mut moments);
             moments
         }
         OwnedMoments::Each(moments) => moments,
-        _ => return None,
+        _ => unreachable!("an array has a moment for each key"),
     };
-    Some(PyArray1::from_vec(times.py(), moments))
+    Ok(PyArray1::from_vec(at.py(), moments).into_any())
 }
 
 /// Whether the elements of an array are of this type.
 fn is_of<T: numpy::Element>(array: &Bound<'_, PyUntypedArray>) -> bool {
     array.cast::<PyArray1<T>>().is_ok()
-}
-
-/// Unix seconds that nanoseconds have room for.
-const LAST_SECOND: i64 = i64::MAX / 1_000_000_000;
-/// Seconds from which on doubles are too far apart to be nanoseconds, and are rounded to microseconds.
-const FINE: f64 = (1u64 << 23) as f64;
-
-/// Nanoseconds of Unix seconds, and whether they are there and in range.
-#[inline(always)]
-fn of_seconds(seconds: f64) -> (i64, bool) {
-    let size = seconds.abs();
-    let (per_second, each) = if size < FINE { (1e9, 1) } else { (1e6, 1000) };
-    (rounded(seconds * per_second).wrapping_mul(each), size <= LAST_SECOND as f64)
-}
-
-/// The nearest whole number, of two the even one.
-#[inline(always)]
-fn rounded(value: f64) -> i64 {
-    // Doubles from here to twice as much are the whole numbers, in order: a sum is rounded to one, whose bits count them.
-    // Older processors have no instruction for it, and a call costs 5 ns.
-    const WHOLE: f64 = 1.5 * (1u64 << 52) as f64;
-    if value.abs() < (1u64 << 51) as f64 {
-        (value + WHOLE).to_bits().wrapping_sub(WHOLE.to_bits()) as i64
-    } else {
-        value.round_ties_even() as i64
-    }
 }
 
 /// Nanoseconds since the Unix epoch by the system's clock.

@@ -1,9 +1,10 @@
-//! Windows and spans of time, from whatever Python holds them in: `lately._time` reads them, this passes them on.
+//! Windows, from whatever Python holds them in.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
+use super::spans::read_span;
 use super::whole::Whole;
 use crate::clock::Window;
 
@@ -31,11 +32,11 @@ pub fn span_window(
     capacity: Option<Whole>,
     lateness: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Window> {
-    let span_of_window = span("window", window)?;
+    let span_of_window = read_span(window, "window")?;
     let Some(capacity) = capacity else {
         return Err(PyTypeError::new_err("a window of time needs capacity: the number of keys expected within it"));
     };
-    let lateness = lateness.map_or(Ok(0), |lateness| span("lateness", lateness))?;
+    let lateness = lateness.map_or(Ok(0), |lateness| read_span(lateness, "lateness"))?;
     Ok(Window::Time { span: span_of_window, lateness, capacity: capacity.within("capacity")? })
 }
 
@@ -55,11 +56,6 @@ fn counts(window: &Bound<'_, PyAny>) -> PyResult<bool> {
 pub fn length(name: &str, value: &Bound<'_, PyAny>, window: Window) -> PyResult<u64> {
     match window {
         Window::Count { .. } => Whole::of(name, value)?.within(name),
-        Window::Time { .. } => span(name, value),
+        Window::Time { .. } => read_span(value, name),
     }
-}
-
-/// Nanoseconds of a span of time.
-fn span(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
-    value.py().import("lately._time")?.call_method1("span", (value, name))?.extract()
 }

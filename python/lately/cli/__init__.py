@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from types import FrameType
 
-from lately import __version__, _time
+from lately import __version__
+from lately._core import read_span
 from lately._families import DEFAULT, FAMILIES
 from lately.cli.dedupe import dedupe
 from lately.cli.errors import CliError
@@ -203,7 +204,7 @@ def _window(text: str) -> int | str:
 def _span(text: str) -> str:
     """Check a span and leave it as it is: the filter reads it again, and messages show it."""
     try:
-        _time.span(text, "it")
+        read_span(text, "it")
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text

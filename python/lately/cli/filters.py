@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import lately
-from lately import _time
+from lately._core import read_span
 from lately._families import EVERY, FAMILIES, fastest, name_of
 from lately.cli.errors import CliError
 
@@ -114,7 +114,7 @@ def _refuse(options: Namespace, option: str, has: object) -> None:
 
 
 def _seconds(span: str | None) -> float | None:
-    return None if span is None else _time.span(span, "span") / 1e9
+    return None if span is None else read_span(span, "span") / 1e9
 
 
 def _timedelta(seconds: float) -> np.timedelta64:

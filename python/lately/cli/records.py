@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from lately import _time
+from lately._core import read_moment
 from lately.cli.errors import CliError
 from lately.cli.streams import open_input
 
@@ -57,7 +57,7 @@ class Malformed:
 
 def moment(value: object) -> int:
     """Nanoseconds since the Unix epoch of a field: a number of Unix seconds, or ISO 8601 (UTC if it names no zone)."""
-    return _time.moment(_number_or_date(value) if isinstance(value, str) else value)
+    return read_moment(_number_or_date(value) if isinstance(value, str) else value)
 
 
 def _number_or_date(text: str) -> float | datetime:
@@ -74,7 +74,7 @@ def _number_or_date(text: str) -> float | datetime:
 def time_of(value: object, field: str) -> int:
     """Read a time as `moment` does, for messages that name the field."""
     try:
-        return moment(value)
+        return read_moment(value)
     except (TypeError, ValueError) as error:
         raise ValueError(f"the time {field} {error}") from None
 

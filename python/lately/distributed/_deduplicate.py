@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lately
-from lately import _time
+from lately._core import read_moments, read_span
 
 if TYPE_CHECKING:
     import ray.data
@@ -112,7 +112,7 @@ def deduplicate(
         )
     if window is not None and at is None:
         raise TypeError("a window of time needs at: the column that says when each row was seen")
-    span = None if window is None else _time.span(window, "window")
+    span = None if window is None else read_span(window, "window")
     if num_partitions is None:
         num_partitions = dataset.context.default_hash_shuffle_parallelism
     if num_partitions < 1:
@@ -167,7 +167,7 @@ class _Rows:
         if self.at is None:
             return None
         try:
-            return np.asarray(_time.moments(rows[self.at]))
+            return np.asarray(read_moments(rows[self.at]))
         except (TypeError, ValueError) as error:
             raise type(error)(f"column {self.at!r}: {error}") from None
 

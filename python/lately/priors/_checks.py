@@ -4,18 +4,10 @@ import operator
 from typing import Any, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 # How far above 1 chances may sum: float32 is as coarse as that.
 ROUNDING = 1e-6
-
-
-def insertions(values: ArrayLike) -> NDArray[np.float64]:
-    """Numbers of insertions, of any shape; ValueError if one is negative or NaN."""
-    array = np.asarray(values, np.float64)
-    if not np.all(array >= 0):
-        raise ValueError(f"insertions must be 0 or more, got {array[~(array >= 0)][0]}")
-    return array
 
 
 def probabilities(values: Any, name: str) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lately._core import hash_keys
+from lately._core import hash_keys, read_insertions
 from lately.priors import _checks
 
 # Points of the table to an octave. Between them eq. 18 is off by less than 1e-4 of D: an eighth of the squared step in
@@ -52,7 +52,7 @@ class DistinctCurve:
     """
 
     def __init__(self, insertions: ArrayLike, distinct: ArrayLike) -> None:
-        j, d = np.atleast_1d(_checks.insertions(insertions)), np.atleast_1d(np.asarray(distinct, np.float64))
+        j, d = np.atleast_1d(read_insertions(insertions)), np.atleast_1d(np.asarray(distinct, np.float64))
         if j.ndim != 1 or j.shape != d.shape or not j.size:
             raise ValueError(f"insertions and distinct must be points of a curve, got shapes {j.shape} and {d.shape}")
         if not (j[0] >= 1 and np.isfinite(j[-1]) and np.all(np.diff(j) > 0)):
@@ -164,7 +164,7 @@ class DistinctCurve:
         -------
         ndarray of float64, of the same shape
         """
-        j = _checks.insertions(insertions)
+        j = read_insertions(insertions)
         with np.errstate(divide="ignore"):
             ln = np.log(j)
         ln_d = np.interp(ln, self._ln_j, self._ln_d)

@@ -6,6 +6,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lately._core import read_insertions
 from lately.priors import _checks
 from lately.priors._distinct import DistinctCurve
 
@@ -99,7 +100,7 @@ class Uniform:
         ValueError
             If one is negative or NaN.
         """
-        j = _checks.insertions(insertions)
+        j = read_insertions(insertions)
         if self._universe == 1:
             return np.minimum(j, 1.0)
         missing = self._universe * np.expm1(j * np.log1p(-1 / self._universe))

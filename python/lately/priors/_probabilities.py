@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lately._core import hash_keys
+from lately._core import hash_keys, read_insertions
 from lately.priors import _checks
 from lately.priors._distinct import DistinctCurve
 
@@ -155,7 +155,7 @@ class Probabilities:
         """
         if self._distinct is None:
             self._distinct = self._curve()
-        return np.asarray(self._distinct(_checks.insertions(insertions)), np.float64)
+        return np.asarray(self._distinct(read_insertions(insertions)), np.float64)
 
     def _curve(self) -> DistinctCurve:
         """Eq. 15 over the table, and over as many keys of the default chance as are left."""

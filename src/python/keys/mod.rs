@@ -19,7 +19,7 @@ pub mod numpy_array;
 mod objects;
 mod pandas;
 mod polars;
-mod scalar;
+pub mod scalar;
 
 pub use hashes::Hashes;
 pub use scalar::hash_key;

@@ -175,7 +175,7 @@ pub fn read_times(array: &Bound<'_, PyUntypedArray>, aware: bool, hasher: KeyHas
 }
 
 /// The unit of `datetime64` or `timedelta64`; `None` for the generic one.
-fn unit(dtype: &Bound<'_, PyArrayDescr>) -> PyResult<Option<Unit>> {
+pub fn unit(dtype: &Bound<'_, PyArrayDescr>) -> PyResult<Option<Unit>> {
     let py = dtype.py();
     let data = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "datetime_data"), (dtype,))?;
     let (code, count): (String, u64) = data.extract()?;

@@ -149,7 +149,8 @@ fn hash_one_element(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> 
     numpy_array::read(&one_element(key)?, hasher).map(first)
 }
 
-fn one_element<'py>(key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
+/// A NumPy scalar, or an array of no dimensions, as an array of one element.
+pub fn one_element<'py>(key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
     Ok(key.call_method1(intern!(key.py(), "reshape"), (1,))?.cast_into()?)
 }
 
@@ -191,7 +192,7 @@ fn hash_datetime(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Option<u
 }
 
 /// A `timedelta` as time.
-fn time(delta: &Bound<'_, PyAny>) -> PyResult<Time> {
+pub fn time(delta: &Bound<'_, PyAny>) -> PyResult<Time> {
     let py = delta.py();
     let days: i128 = delta.getattr(intern!(py, "days"))?.extract()?;
     let seconds: i128 = delta.getattr(intern!(py, "seconds"))?.extract()?;
@@ -200,16 +201,16 @@ fn time(delta: &Bound<'_, PyAny>) -> PyResult<Time> {
 }
 
 /// What is needed of the module `datetime`.
-struct Calendar {
+pub struct Calendar {
     date: Py<PyAny>,
-    datetime: Py<PyAny>,
-    timedelta: Py<PyAny>,
-    epoch: Py<PyAny>,
-    epoch_utc: Py<PyAny>,
+    pub datetime: Py<PyAny>,
+    pub timedelta: Py<PyAny>,
+    pub epoch: Py<PyAny>,
+    pub epoch_utc: Py<PyAny>,
 }
 
 impl Calendar {
-    fn get(py: Python<'_>) -> PyResult<&'static Self> {
+    pub fn get(py: Python<'_>) -> PyResult<&'static Self> {
         static CALENDAR: PyOnceLock<Calendar> = PyOnceLock::new();
         CALENDAR.get_or_try_init(py, || {
             let module = py.import("datetime")?;
@@ -230,6 +231,11 @@ impl Calendar {
 pub fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     object.is_instance(GENERIC.import(object.py(), "numpy", "generic")?)
+}
+
+/// Whether this is of a class of NumPy.
+pub fn is_numpy(object: &Bound<'_, PyAny>, class: &str) -> PyResult<bool> {
+    object.is_instance(&object.py().import(intern!(object.py(), "numpy"))?.getattr(class)?)
 }
 
 /// The type of an object, as an error names it.

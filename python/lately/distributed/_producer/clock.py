@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lately import _time
-from lately._core import Filter
+from lately._core import Filter, read_moments
 
 Moments = NDArray[np.int64]
 
@@ -36,7 +35,7 @@ class Clock:
             return None
         if not self._timed:
             raise ValueError("at is for windows of time; this filter has no window")
-        moments = _time.moments(at)
+        moments = read_moments(at)
         if isinstance(moments, int):
             return np.full(keys, moments)
         if len(moments) != keys:

@@ -1,0 +1,216 @@
+//! Instants, from whatever Python holds them in, to nanoseconds since 1970.
+
+use numpy::prelude::*;
+use numpy::{Element, PyUntypedArray};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple};
+
+use bytemuck::Pod;
+
+use super::keys::numpy_array::{Lane, unit};
+use super::keys::scalar::{Calendar, is_numpy, one_element, time};
+use super::spans::nanoseconds;
+use crate::key::time::Unit;
+
+/// One, or an array of whatever they are.
+pub enum Times<'py> {
+    One(i64),
+    Many(Bound<'py, PyUntypedArray>),
+}
+
+/// Nanoseconds since the Unix epoch of one time.
+///
+/// Parameters
+/// ----------
+/// value : int, float, datetime.datetime or numpy.datetime64
+///     Numbers are Unix seconds; datetimes without a time zone are UTC.
+///
+/// Returns
+/// -------
+/// int
+///     In the range of a signed 64-bit integer. Floats of 2**23 s and more are rounded to microseconds.
+///
+/// Raises
+/// ------
+/// TypeError
+///     If `value` is of another type.
+/// ValueError
+///     If it is missing (NaN, NaT) or outside the years 1677 to 2262.
+///
+/// Examples
+/// --------
+/// >>> read_moment(1.5)
+/// 1500000000
+#[pyfunction]
+pub fn read_moment(value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    let py = value.py();
+    if let Ok(float) = value.cast::<PyFloat>() {
+        return match of_seconds(float.value()) {
+            (moment, true) => Ok(moment),
+            _ if float.value().is_nan() => Err(PyValueError::new_err("is missing (NaN)")),
+            _ => Err(out_of_range(value)),
+        };
+    }
+    let whole = value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>();
+    if whole || is_numpy(value, "integer")? && !is_numpy(value, "timedelta64")? {
+        return value.extract().ok().and_then(of_whole_seconds).ok_or_else(|| out_of_range(value));
+    }
+    if is_numpy(value, "floating")? {
+        return read_moment(PyFloat::new(py, value.extract()?).as_any());
+    }
+    // That of pandas is finer than the datetime it also is.
+    let numpy = match value.getattr_opt(intern!(py, "to_datetime64"))? {
+        Some(convert) => convert.call0()?,
+        None => value.clone(),
+    };
+    if is_numpy(&numpy, "datetime64")? {
+        let array = one_element(&numpy)?;
+        return match (Lane::new(&array).get(0), unit(&array.dtype())?) {
+            (i64::MIN, _) => Err(PyValueError::new_err("is missing (NaT)")),
+            (ticks, unit) => unit.and_then(|unit| of_ticks(ticks, unit)).ok_or_else(|| out_of_range(&numpy)),
+        };
+    }
+    let calendar = Calendar::get(py)?;
+    if value.is_instance(calendar.datetime.bind(py))? {
+        let naive = value.call_method0(intern!(py, "utcoffset"))?.is_none();
+        let since = time(&value.sub(if naive { &calendar.epoch } else { &calendar.epoch_utc })?)?;
+        return in_range(nanoseconds(since)).ok_or_else(|| out_of_range(value));
+    }
+    let kind = value.get_type().name()?;
+    if value.is_none() || kind == "NAType" {
+        return Err(PyValueError::new_err("is missing"));
+    }
+    Err(PyTypeError::new_err(format!("is of type {kind}; {A_TIME}")))
+}
+
+const A_TIME: &str = "a time is a number of Unix seconds or a datetime";
+
+fn out_of_range(value: &Bound<'_, PyAny>) -> PyErr {
+    // Milliseconds taken for seconds lie far outside.
+    PyValueError::new_err(format!("is {value}, outside the years 1677 to 2262 (numbers are Unix seconds)"))
+}
+
+/// Tells one time from many.
+pub fn one_or_array<'py>(at: &Bound<'py, PyAny>) -> PyResult<Times<'py>> {
+    let py = at.py();
+    let one = |value: &Bound<'_, PyAny>| read_moment(value).map(Times::One).map_err(|error| named(py, "at", error));
+    if at.is_exact_instance_of::<PyFloat>() || at.is_exact_instance_of::<PyInt>() {
+        return one(at);
+    }
+    // pandas gives a column with a time zone as UTC when asked for datetime64, and as objects when not.
+    let kind = match at.getattr_opt(intern!(py, "dtype"))? {
+        Some(dtype) => dtype.getattr_opt(intern!(py, "kind"))?,
+        None => None,
+    };
+    let dates = kind.map_or(Ok(false), |kind| kind.eq("M"))?;
+    let options = PyDict::new(py);
+    if dates && at.cast::<PyUntypedArray>().is_err() && !is_numpy(at, "datetime64")? {
+        options.set_item(intern!(py, "dtype"), "datetime64[ns]")?;
+    }
+    let numpy = py.import(intern!(py, "numpy"))?;
+    let array = numpy.call_method(intern!(py, "asarray"), (at,), Some(&options))?.cast_into::<PyUntypedArray>()?;
+    match array.ndim() {
+        0 if array.dtype().kind() == b'O' => one(at),
+        0 => one(&array.get_item(PyTuple::empty(py))?),
+        1 => Ok(Times::Many(array)),
+        ndim => Err(PyValueError::new_err(format!("at must have one dimension, got {ndim}"))),
+    }
+}
+
+/// Nanoseconds since the Unix epoch of an array of times, of any type.
+pub fn of_array(times: &Bound<'_, PyUntypedArray>) -> PyResult<Vec<i64>> {
+    let (py, dtype) = (times.py(), times.dtype());
+    match dtype.kind() {
+        b'M' => {
+            let unit = unit(&dtype)?;
+            let native = dtype.call_method1(intern!(py, "newbyteorder"), ("=",))?;
+            each(times, &native, |ticks| unit.filter(|_| ticks != i64::MIN).and_then(|unit| of_ticks(ticks, unit)))
+        }
+        kind @ (b'i' | b'u') => {
+            let signed = kind == b'i';
+            let native = i64::get_dtype(py);
+            // An unsigned number beyond the signed ones has become negative.
+            each(times, &native, |seconds: i64| of_whole_seconds(seconds).filter(|_| signed || seconds >= 0))
+        }
+        b'f' => each(times, &f64::get_dtype(py), |seconds| {
+            let (moment, good) = of_seconds(seconds);
+            good.then_some(moment)
+        }),
+        b'O' => (0..times.len())
+            .map(|i| read_moment(&times.get_item(i)?).map_err(|error| named(py, &format!("at[{i}]"), error)))
+            .collect(),
+        _ => Err(PyTypeError::new_err(format!("at holds {dtype}; {A_TIME}"))),
+    }
+}
+
+/// What `convert` makes of each time, as a type that it can read; an error that names the first it makes nothing of.
+fn each<T: Pod>(
+    times: &Bound<'_, PyUntypedArray>,
+    dtype: &Bound<'_, PyAny>,
+    convert: impl Fn(T) -> Option<i64>,
+) -> PyResult<Vec<i64>> {
+    let py = times.py();
+    let native = times.call_method1(intern!(py, "astype"), (dtype,))?.cast_into::<PyUntypedArray>()?;
+    let lane = Lane::new(&native);
+    (0..times.len())
+        .map(|i| match convert(lane.get(i)) {
+            Some(moment) => Ok(moment),
+            None => {
+                let time = times.get_item(i)?;
+                let error = read_moment(&time).err().unwrap_or_else(|| out_of_range(&time));
+                Err(named(py, &format!("at[{i}]"), error))
+            }
+        })
+        .collect()
+}
+
+/// The same error, saying first what it is about.
+fn named(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
+    PyErr::from_type(error.get_type(py), format!("{name} {}", error.value(py)))
+}
+
+fn of_ticks(ticks: i64, unit: Unit) -> Option<i64> {
+    in_range(nanoseconds(unit.instant(ticks)))
+}
+
+/// Nanoseconds that 64 bits have room for, the least number being NumPy's NaT.
+fn in_range(nanoseconds: i128) -> Option<i64> {
+    i64::try_from(nanoseconds).ok().filter(|&moment| moment != i64::MIN)
+}
+
+/// Unix seconds that nanoseconds have room for.
+const LAST_SECOND: i64 = i64::MAX / 1_000_000_000;
+
+fn of_whole_seconds(seconds: i64) -> Option<i64> {
+    (seconds.unsigned_abs() <= LAST_SECOND as u64).then(|| seconds * 1_000_000_000)
+}
+
+/// Seconds from which on doubles are too far apart to be nanoseconds, and are rounded to microseconds.
+///
+/// Today's Unix seconds as a double are 0.24 µs apart, so that 0.1 s in a file is 0.1 s and up to 0.12 µs. Rounding to
+/// microseconds takes that away; without it, two times exactly `lateness` apart may seem further. Below 2²³ s (97 days,
+/// as in a simulation that starts at 0) doubles are 1.9 ns apart or less, and nanoseconds are kept.
+const FINE: f64 = (1u64 << 23) as f64;
+
+/// Nanoseconds of Unix seconds, and whether they are there and in range.
+#[inline(always)]
+pub fn of_seconds(seconds: f64) -> (i64, bool) {
+    let size = seconds.abs();
+    let (per_second, each) = if size < FINE { (1e9, 1) } else { (1e6, 1000) };
+    (rounded(seconds * per_second).wrapping_mul(each), size <= LAST_SECOND as f64)
+}
+
+/// The nearest whole number, of two the even one.
+#[inline(always)]
+fn rounded(value: f64) -> i64 {
+    // Doubles from here to twice as much are the whole numbers, in order: a sum is rounded to one, whose bits count them.
+    // Older processors have no instruction for it, and a call costs 5 ns.
+    const WHOLE: f64 = 1.5 * (1u64 << 52) as f64;
+    if value.abs() < (1u64 << 51) as f64 {
+        (value + WHOLE).to_bits().wrapping_sub(WHOLE.to_bits()) as i64
+    } else {
+        value.round_ties_even() as i64
+    }
+}
