@@ -29,7 +29,7 @@ def duplicated(
     keys : array-like, Series, column or frame
         n keys; a row of a frame or of a 2-D array is one key. See `hash_keys`.
     window : int or span of time
-        What "lately" means: the last so many keys, or a span such as ``"10min"``, a `datetime.timedelta` or a
+        What "lately" means: a number of keys, the last ones, or a span such as ``"10min"``, a `datetime.timedelta` or a
         `numpy.timedelta64`, which needs `at`.
     fpr : float, default 0.001
         Most that the chance may be of marking a key that was never seen, or longer ago than window and slack, in
@@ -39,7 +39,7 @@ def duplicated(
         When each key was seen, for a window of time: numbers are Unix seconds, or datetimes. They may step back: a key
         is marked if it was seen within `window` before the latest time so far.
     refresh : bool, default True
-        True: every sighting restarts the key's window. False: only keys that are not marked do, so that a key comes
+        True: every occurrence restarts the key's window. False: only keys that are not marked do, so that a key comes
         through again once it was last let through longer ago than the window.
     seed : int, default 0
         Seed of the key hashes.

@@ -99,7 +99,7 @@ class Plan(Table):
             return
         if fixed_bytes:
             self.best = first
-            self.reason = "it has the least rate of false positives in so many bytes; lately.tune weighs what they cost"
+            self.reason = "it has the least rate of false positives in these bytes; lately.tune weighs what they cost"
             return
         near = [choice for choice in real if choice.nbytes <= _DEARER * first.nbytes]
         self.best = min(near, key=_lines)
@@ -163,8 +163,8 @@ def plan(
     Parameters
     ----------
     window : int or span of time
-        What "lately" means: the last so many insertions, or a span such as ``"10min"``. A span says by itself that time
-        is meant.
+        What "lately" means: a number of insertions, the last ones, or a span such as ``"10min"``. A span says by itself
+        that time is meant.
     fpr : float
         Most that the chance of reporting a key never inserted may be. Give this or `nbytes`.
     nbytes : int
@@ -194,7 +194,7 @@ def plan(
     See Also
     --------
     tune : Where the two kinds of mistakes cost differently and a sample of the stream is at hand: the filter whose
-        mistakes cost least on it, in so many bytes.
+        mistakes cost least on it, in a given number of bytes.
     lately.distributed.plan : For a filter on several sites.
 
     Examples

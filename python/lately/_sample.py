@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from lately._core import hash_keys
 from lately.priors import Probabilities, _checks
 
-# The sample holds at least so many windows. The first two fill every filter and teach a prior that learns.
+# The sample holds three windows or more. The first two fill every filter and teach a prior that learns.
 _WINDOWS, _WARM = 3, 2
 # Keys are decided a chunk at a time, against the filter as it was before the chunk. At most 1/64 of the window, so that
 # repeats in quick succession, which fall into one chunk and are not seen as such, stay few.
@@ -46,7 +46,7 @@ class Chunk:
         )
 
     def by_prior_alone(self, window: int) -> NDArray[np.bool_]:
-        """The least costly answers without a filter: by the chance that a key comes within so many insertions."""
+        """The least costly answers without a filter: by the chance that a key comes within the window."""
         with np.errstate(divide="ignore"):
             probable = -np.expm1(window * np.log1p(-np.asarray(self.prior.probability(self.keys))))
         decided: NDArray[np.bool_] = self.false_positive * (1 - probable) <= self.false_negative * probable

@@ -78,7 +78,7 @@ class Tuned(Table):
     prior_penalty : float
         What the mistakes would have cost without any filter, by the prior alone.
     decided : int
-        Keys that each filter decided; all penalties are for so many.
+        Keys that each filter decided; all penalties are sums over them.
     refused : dict of str to str
         The families that could not, and why.
     """
@@ -156,16 +156,16 @@ def tune(
 ) -> Tuned:
     """Rehearse the filters on a sample of the stream, and say whose mistakes cost least.
 
-    Every family is built in so many bytes, at slacks from none to a window. Each filter runs over the sample: the first
-    two windows only fill it, and from there on each key is decided at least expected penalty, held against the exact
-    answer, and inserted.
+    Every family is built in the bytes given, at slacks from none to a window. Each filter runs over the sample: the
+    first two windows only fill it, and from there on each key is decided at least expected penalty, held against the
+    exact answer, and inserted.
 
     Parameters
     ----------
     sample : array-like, Series, column or frame
         n successive keys of the stream, three windows or more; a row of a frame is one key. See `hash_keys`.
     window : int
-        What "lately" means: the last so many insertions.
+        What "lately" means: a number of insertions, the last ones.
     nbytes : int or sequence of int
         Most bytes to use; the prior's are not among them. With several each filter runs in each of them, which gives
         the curve over memory.
@@ -253,7 +253,7 @@ def tune(
 def _shapes(
     family: Family, window: int, sizes: list[Any], seed: int, rehearsal: Sample
 ) -> Iterable[Callable[[], Filter]]:
-    """Give what a family can be in so many bytes, each shape once; ValueError if it can be nothing, or cannot infer."""
+    """Give a family's shapes in these bytes, each once; ValueError if it has none, or cannot infer."""
     if why := unsuited(family, timed=False, unknown=False):
         raise ValueError(why)
     slacks = [{"slack": int(share * window)} for share in _SLACKS] if family.takes("slack") else [{}]

@@ -88,7 +88,7 @@ def penalty(tuned: Tuned | Any, *, axes: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
-        A point for each filter that ran, and for each family the least penalty in at most so many bits. For a `Tuned`
+        A point for each filter that ran, and for each family the least penalty in at most as many bits. For a `Tuned`
         also, dashed, what the prior alone costs.
 
     Raises

@@ -200,6 +200,6 @@ def stable(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[flo
 
 
 def time_limited(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
-    """Paper 3: slices go by the rate, so fresh keys have the chance its bits give; the slack is not foretold."""
+    """Paper 3: slices go by the rate, so fresh keys have the chance its bits give; the slack is not predicted."""
     fresh, kept = f.false_positive_rate(), f.parameters["l"]
     return fresh, np.select([ago < kept, ago >= kept + f.parameters["k"]], [1.0, fresh], np.nan)

@@ -89,7 +89,7 @@ class Found:
         return (self.peak.measured - endless) * self.slack / self.window
 
     def figures(self) -> Iterator[tuple[str, Figure]]:
-        """Give those that theory foretells, with their names."""
+        """Give those that theory predicts, with their names."""
         all_ = {
             "fresh, worst phase": self.worst,
             "fresh, average": self.average,
@@ -152,7 +152,7 @@ def measure(case: Case, window: int, filters: int = FILTERS, fresh: int = 20_000
     found.ages = {name: Figure() for name in bands}
 
     ask_the_oldest(case, stream, f, found)
-    foretold: dict[int, tuple[float, formulas.Chances]] = {}
+    predicted: dict[int, tuple[float, formulas.Chances]] = {}
     for seed in range(filters):
         f = case.new(window, seed)
         shares, chances, fresh_shares, fresh_chances = [], [], [], []
@@ -160,10 +160,10 @@ def measure(case: Case, window: int, filters: int = FILTERS, fresh: int = 20_000
         for n in stream.phases:
             f.insert(np.arange(done, n), **stream.at(done, n))
             now, done = stream.now(n), n
-            if n not in foretold or case.bounds:  # what to expect is told by the bits
+            if n not in predicted or case.bounds:  # what to expect is told by the bits
                 counts, ago = stream.ago(n, bands["beyond"].stop)
-                foretold[n] = case.expect(f, counts, ago)
-            chance, by_age = foretold[n]
+                predicted[n] = case.expect(f, counts, ago)
+            chance, by_age = predicted[n]
             shares.append(f.query(np.arange(n - 1, n - 1 - len(by_age), -1), **now))
             chances.append(by_age)
             fresh_shares.append(f.query(2**40 + n * fresh + np.arange(fresh), **now))

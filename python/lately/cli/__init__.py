@@ -36,7 +36,7 @@ examples:
   lately dedupe monday.csv --key id --window 1000000 --state seen.lately --output new.csv
         carry on, the next time, with what was seen up to now
 
-filters (a number: in blocks of so many bits; lately.plan in Python puts them side by side):
+filters (a number: bits of a block; lately.plan in Python puts them side by side):
 {filters}
 
 exit status:
@@ -131,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
         "--window",
         type=_window,
         metavar="W",
-        help="so many records, as 1000000, or a span of time, as 10min or 1h30min",
+        help="a number of records, as 1000000, or a span of time, as 10min or 1h30min",
     )
     lately.add_argument(
         "--capacity", type=int, metavar="N", help="for windows of time: records expected within one at busy times"

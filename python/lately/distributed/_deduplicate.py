@@ -52,7 +52,7 @@ def deduplicate(
         Column of times: Unix seconds, or datetimes. Of the rows of a key the earliest survives; which one of equally
         early ones, and without `at` which one at all, is open. Keys and times of what is left are always the same.
     refresh : bool, default True
-        True: every sighting restarts the key's window. False: only those that survive do, so that a key comes through
+        True: every occurrence restarts the key's window. False: only those that survive do, so that a key comes through
         again once it last came through longer ago than the window.
     num_partitions : int, optional
         Pieces that the shuffle makes, of which each worker holds one in memory. Default is Ray's own
@@ -206,7 +206,7 @@ def repeated(
 
 
 def _since_let_through(again: NDArray[np.bool_], times: NDArray[np.uint64], span: int) -> None:
-    """Let through what is seen within `span` of a sighting, but not of one that was let through."""
+    """Let through what is seen within `span` of an occurrence, but not of one that was let through."""
     # Lists: a loop over elements of arrays takes five times as long.
     stamps = times.tolist()
     last, before = 0, -1

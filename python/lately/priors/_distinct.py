@@ -13,7 +13,7 @@ from lately.priors import _checks
 _STEPS = 16
 # D is tabulated up to 2**63 insertions, which no stream has.
 _OCTAVES = 63
-# After so many insertions expected of it, a key has come: to 1e-27. All later ones add nothing.
+# A key of which this many insertions are expected has come: to 1e-27. All later ones add nothing.
 _ALL = 64
 # Probabilities closer than this are taken together, at their mean: an error of second order, below 1e-6.
 _ALIKE = 1e-3
@@ -22,7 +22,7 @@ _STRETCHES = 64
 
 
 class DistinctCurve:
-    """How many different keys to expect among so many successive insertions.
+    """How many different keys to expect among a number of successive insertions.
 
     Known at some points, and between them by eq. 18 of paper 5: straight lines of ln D over ln j. A few points per
     decade are enough.

@@ -18,7 +18,7 @@ _NODES = 256
 
 
 class Uniform:
-    """Every insertion is one of so many keys, each as likely as the others.
+    """Every insertion is one of a number of keys, each as likely as the others.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Uniform:
         return self.probability() * _checks.known(self._rate)
 
     def distinct(self, insertions: ArrayLike) -> NDArray[np.float64]:
-        """Give the expected number of distinct keys among so many insertions: paper 5, eq. 16, exactly.
+        """Give the expected number of distinct keys among a number of insertions: paper 5, eq. 16, exactly.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class Zipf:
         return self.probability(keys) * _checks.known(self._rate)
 
     def distinct(self, insertions: ArrayLike) -> NDArray[np.float64]:
-        """Give the expected number of distinct keys among so many insertions, D(j).
+        """Give the expected number of distinct keys among a number of insertions, D(j).
 
         Parameters
         ----------

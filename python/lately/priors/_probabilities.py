@@ -137,7 +137,7 @@ class Probabilities:
         return self.probability(keys) * _checks.known(self._rate)
 
     def distinct(self, insertions: ArrayLike) -> NDArray[np.float64]:
-        """Give the expected number of distinct keys among so many insertions, D(j).
+        """Give the expected number of distinct keys among a number of insertions, D(j).
 
         Parameters
         ----------

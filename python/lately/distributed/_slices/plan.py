@@ -1,4 +1,4 @@
-"""The ways to slice a filter over so many sites, side by side, and the one to take."""
+"""The ways to slice a filter over several sites, side by side, and the one to take."""
 
 import math
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Way:
     fpr : float
         Chance that a key never inserted is reported while all sites answer, at the worst phase and planned load.
     duplicate : float
-        The same with so many failed sites, whose keys count as seen.
+        The same while `failures` sites fail, whose keys count as seen.
     distinct : float
         Chance that a key of the window is missed, where they count as new.
     least : int
@@ -225,7 +225,7 @@ def plan(
             choices.append(_horizontal(choice.name, choice.build(), sites, failures))
 
     def timers(slices: int) -> TimingBloomFilter:
-        """The filter for the keys of one of so many slices."""
+        """The filter for the keys of one slice."""
         keys = capacity if slices == 1 else slice_capacity(capacity, slices)
         return TimingBloomFilter(window, fpr, capacity=keys, **request)
 

@@ -30,7 +30,7 @@ class SlicedFilter:
     kind : {"horizontal", "vertical", "diced"}
         Horizontal: each key belongs to one site, which holds a filter for its share of the keys; one message a key.
         Vertical: each site holds a range of the cells of one filter; a key has cells on up to k sites, a site that
-        fails costs less, and many sightings of one key are spread. Diced: both.
+        fails costs less, and many occurrences of one key are spread. Diced: both.
     slices : int, or (int, int) of a diced one
         S, how many sites. Diced "h-v": S groups of keys, each a vertical filter of S' slices. Diced "v-h": S ranges of
         cells, each a horizontal one of S' slices. Both have S S' sites.
@@ -44,7 +44,7 @@ class SlicedFilter:
     on_failure : {"duplicate", "distinct"} or int, default "duplicate"
         What becomes of a key whose site does not answer. It was seen ("duplicate"), or is new ("distinct"). Vertical
         and diced, a key with an empty cell on a site that answers is new whatever is said here; if there is none, it
-        was seen if at least so many of its cells are on sites that answer: with 0 ("duplicate") always, with k
+        was seen if at least this many of its cells are on sites that answer: with 0 ("duplicate") always, with k
         ("distinct") only if all are (paper 4, section 3.2, as erratum OIE-2 reads it).
     pipelined : bool, default False
         Vertical and diced: ask the site of each key's first cell, then the next site of those keys that may still have
@@ -195,7 +195,7 @@ class SlicedFilter:
         at : time or n times, optional
             When they were seen, for a window of time; the default is now. Times may step back by at most `lateness`.
         refresh : bool, default True
-            True: every sighting restarts the key's window. False: a duplicate leaves the first sighting's window
+            True: every occurrence restarts the key's window. False: a duplicate leaves the first occurrence's window
             running (paper 4, definition 4). See `lately.Filter.duplicated`.
         number : int, optional
             Of the batch, counted upwards from 1; that of the last one to send it again. The default is the next.
@@ -342,7 +342,7 @@ class SlicedFilter:
         Parameters
         ----------
         failed : int
-            f: how many of the sites; each set of so many is as likely.
+            f: how many of the sites; each set of them is as likely.
 
         Returns
         -------
@@ -353,7 +353,7 @@ class SlicedFilter:
         Raises
         ------
         ValueError
-            If there are not so many sites. If the filter that is cut has equal timers, or timers in lines, which fail
+            If there are fewer sites. If the filter that is cut has equal timers, or timers in lines, which fail
             together: there is no formula.
 
         Examples

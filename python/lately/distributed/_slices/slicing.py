@@ -77,7 +77,7 @@ class Slicing:
                 f"a {kind} filter is cut from a BloomFilter or a TimingBloomFilter, not a {type(filter).__name__}"
             )
         parts, replicas = {None: (counts[0], 1), "h-v": counts[::-1], "v-h": counts}[dice]
-        # Says so if it cannot be cut, or not into so many.
+        # Says so if it cannot be cut, or not into this many.
         Slice.bounds(filter, parts)
         return cls(kind, parts, replicas, dice, blank, _least(on_failure, filter.parameters["k"]), pipelined)
 
