@@ -30,7 +30,8 @@
 //! use lately::clock::{Moments, Window};
 //! use lately::filter::{AgePartitioned, Filter};
 //! use lately::key::KeyHasher;
-//! use lately::shape::age_partitioned::{Budget, choose};
+//! use lately::shape::Budget;
+//! use lately::shape::age_partitioned::choose;
 //!
 //! let window = Window::Count { insertions: 1_000_000 };
 //! let shape = choose(window, Budget::Rate(0.01), None, Some(512))?;

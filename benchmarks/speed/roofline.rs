@@ -14,8 +14,8 @@ use lately::key::KeyHasher;
 use lately::memory::Words;
 use lately::memory::bits::scale;
 use lately::memory::prefetch::Address;
-use lately::shape::age_partitioned::{self, Budget};
 use lately::shape::line::{self, Family};
+use lately::shape::{Budget, age_partitioned};
 
 const NAMES: &str = "window\tbytes\tpaper_bytes\troof\tline\tline_hashing\tpaper\tpaper_hashing";
 /// Keys asked for in one timing.

@@ -34,7 +34,7 @@ use crate::filter::{
     AgePartitioned, Bloom, Counting, FingerprintBuffer, Generalized, GuardedEpoch, InLines, Stable, Swamp, TimeLimited,
     Timing, TimingInLines, Transposed,
 };
-use crate::shape::age_partitioned::Budget;
+use crate::shape::Budget;
 use layout::Layout;
 use whole::Whole;
 

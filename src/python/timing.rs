@@ -16,7 +16,7 @@ use super::whole::Whole;
 use super::wrap;
 use crate::Error;
 use crate::filter::{self, Timing, TimingInLines};
-use crate::shape::age_partitioned::Budget;
+use crate::shape::Budget;
 use crate::shape::growing::{Grow, Limit};
 use crate::shape::timing::{Shape, choose, line};
 

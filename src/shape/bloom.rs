@@ -5,10 +5,12 @@
 //! from filter to filter, and the rate is the mean of its k-th power, which lies above the k-th power of its mean: by
 //! 2e-3 of it for 100 keys at 1 %, by 2e-6 for 100,000. [`array_rate`] is that mean, exactly.
 
-use super::age_partitioned::{Budget, MAX_SLICES};
+use super::age_partitioned::MAX_SLICES;
+use super::budget::{Budget, too_few_bytes};
+use super::fill;
 use super::runs::Accesses;
+use super::search::bisection;
 use super::slices::Slices;
-use super::{bisection, fill};
 use crate::Error;
 use crate::clock::Window;
 
@@ -116,7 +118,7 @@ pub fn choose(capacity: u64, budget: Budget, partitioned: bool) -> Result<Shape,
             let slices = Slices::for_rate(capacity, cells)?;
             if partitioned { Ok(Shape::Partitioned(slices)) } else { smallest_array(slices.k, capacity, fpr) }
         }
-        Budget::Bytes(bytes) if bytes < 8 => Err(Error::value(format!("nbytes must be at least 8, got {bytes}"))),
+        Budget::Bytes(bytes) if bytes < 8 => Err(too_few_bytes(8, "", bytes)),
         Budget::Bytes(bytes) => {
             let bits = (bytes / 8).saturating_mul(64).min(MAX_BITS);
             let slices = Slices::for_cells(capacity, bits);

@@ -1,6 +1,6 @@
 //! The counting Bloom filter with a deletion queue: what it costs, and what its sticky counters cost.
 
-use super::age_partitioned::{Budget, MAX_BYTES};
+use super::budget::{Budget, too_few_bytes};
 use super::slices::Slices;
 use crate::Error;
 use crate::clock::Window;
@@ -17,16 +17,13 @@ pub const BITS: u32 = 4;
 /// For a window of a million keys at 1 % that gives k = 4: 42 bits of counters per key beside 64 of the queue.
 pub fn choose(window: Window, budget: Budget) -> Result<Slices, Error> {
     let window = window.by_insertion()?;
+    budget.check()?;
     match budget {
         Budget::Rate(fpr) => Slices::for_rate(window, fpr),
         Budget::Bytes(bytes) => {
             let needed = 8 * (window + 1);
             if bytes < needed {
-                let what = "a queue of 8 bytes per key, and counters";
-                return Err(Error::value(format!("nbytes must be at least {needed} ({what}), got {bytes}")));
-            }
-            if bytes > MAX_BYTES {
-                return Err(Error::value(format!("nbytes must be at most 2**60, got {bytes}")));
+                return Err(too_few_bytes(needed, " (a queue of 8 bytes per key, and counters)", bytes));
             }
             let cells = (bytes / 8 - window).saturating_mul(64 / u64::from(BITS));
             Ok(Slices::for_cells(window, cells.min(1 << 60)))

@@ -1,6 +1,6 @@
 //! The shape of a fingerprint buffer (paper 5, section 6.2): what it costs and what it promises.
 
-use super::age_partitioned::Budget;
+use super::budget::{Budget, too_few_bytes};
 use super::fill;
 use super::runs::Accesses;
 use super::swamp::fingerprints;
@@ -87,8 +87,7 @@ pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
         Budget::Bytes(bytes) => {
             let bit = 8 * insertions.div_ceil(GROUP);
             let bits = (bytes / bit).min(64) as u32;
-            Shape::new(bits)
-                .map_err(|_| Error::value(format!("nbytes must be at least {bit} for this window, got {bytes}")))
+            Shape::new(bits).map_err(|_| too_few_bytes(bit, " for this window", bytes))
         }
     }
 }

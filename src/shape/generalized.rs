@@ -13,9 +13,9 @@
 //! exact chain of all cells. Ages count insertions of different other keys: on a stream with repeats i insertions are
 //! D(i) < i of them, and less is forgotten (erratum INF-10).
 
-use super::age_partitioned::Budget;
-use super::bisection;
+use super::budget::Budget;
 use super::runs::Accesses;
+use super::search::{self, Candidate};
 use super::stable::FORGOTTEN;
 use crate::Error;
 use crate::clock::Window;
@@ -130,17 +130,6 @@ impl Shape {
     fn keeps(&self, window: u64) -> bool {
         self.memory().missed((window - 1) as f64) <= FORGOTTEN
     }
-
-    /// The fewest bits, fewer than those of `best` if there is one, that keep the rate and a window, by bisection.
-    fn smallest(k1: u32, k0: u32, window: u64, fpr: f64, best: Option<Self>) -> Option<Self> {
-        let made = |bits| Self { bits, k1, k0 };
-        let holds = |bits| made(bits).keeps(window) && made(bits).false_positive_rate() <= fpr;
-        let most = best.map_or(MAX_BITS, |best| best.bits - 1);
-        if most < 2 || !holds(most) {
-            return None;
-        }
-        Some(made(bisection(1, most, holds)))
-    }
 }
 
 /// What a filter remembers of a key by its age: the number of other keys inserted since.
@@ -186,19 +175,44 @@ impl Memory {
 pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
     budget.check()?;
     let window = insertions(window)?;
-    let kinds = (1..=MOST_CHOSEN).flat_map(|k1| (1..=MOST_CHOSEN).map(move |k0| (k1, k0)));
+    let kinds = (1..=MOST_CHOSEN).flat_map(|k1| (1..=MOST_CHOSEN).map(move |k0| Kind { k1, k0, window }));
+    let kinds: Vec<Kind> = kinds.collect();
     match budget {
-        Budget::Rate(fpr) => {
-            let better = |best, (k1, k0)| Shape::smallest(k1, k0, window, fpr, best).or(best);
-            let best = kinds.fold(None, better);
-            best.ok_or_else(|| Error::value(format!("fpr={fpr} takes more than {MOST_CHOSEN} hashes or 2**60 bits")))
-        }
+        Budget::Rate(fpr) => search::for_rate(&kinds, fpr, MAX_BITS, |least| least)
+            .ok_or_else(|| Error::value(format!("fpr={fpr} takes more than {MOST_CHOSEN} hashes or 2**60 bits"))),
         Budget::Bytes(bytes) => {
             let bits = (bytes / 8).saturating_mul(64).min(MAX_BITS);
-            let made = kinds.map(|(k1, k0)| Shape { bits, k1, k0 }).filter(|shape| bits > 0 && shape.keeps(window));
-            let best = made.min_by(|a, b| a.false_positive_rate().total_cmp(&b.false_positive_rate()));
-            best.ok_or_else(|| Error::value(format!("nbytes={bytes} is too little to remember this window by")))
+            search::for_memory(&kinds, bits, |least| least)
+                .ok_or_else(|| Error::value(format!("nbytes={bytes} is too little to remember this window by")))
         }
+    }
+}
+
+/// A shape but for its bits, and the window whose keys it is to remember.
+struct Kind {
+    k1: u32,
+    k0: u32,
+    window: u64,
+}
+
+impl Candidate for Kind {
+    type Shape = Shape;
+
+    fn rank(&self) -> u32 {
+        MAX_HASHES * self.k1 + self.k0
+    }
+
+    fn shape(&self, bits: u64) -> Shape {
+        Shape { bits, k1: self.k1, k0: self.k0 }
+    }
+
+    fn memory_of_unit(&self) -> u64 {
+        1
+    }
+
+    fn rate_at_most(&self, shape: &Shape, limit: f64) -> Option<f64> {
+        let keeps = shape.bits > 1 && shape.keeps(self.window);
+        keeps.then(|| shape.false_positive_rate()).filter(|&rate| rate <= limit)
     }
 }
 

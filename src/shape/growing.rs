@@ -107,7 +107,7 @@ pub fn any(rates: impl Iterator<Item = f64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::age_partitioned::Budget;
+    use super::super::Budget;
     use super::super::timing::choose;
     use super::*;
 

@@ -10,6 +10,7 @@
 
 pub mod age_partitioned;
 pub mod bloom;
+pub mod budget;
 pub mod counting;
 pub mod equal_timers;
 pub mod fill;
@@ -19,6 +20,7 @@ pub mod growing;
 pub mod guarded_epoch;
 pub mod line;
 pub mod runs;
+mod search;
 pub mod slices;
 pub mod slicing;
 pub mod stable;
@@ -26,11 +28,4 @@ pub mod swamp;
 pub mod time_limited;
 pub mod timing;
 
-/// The least number above `too_few` that holds, as `enough` and all between it and that number do.
-fn bisection(mut too_few: u64, mut enough: u64, holds: impl Fn(u64) -> bool) -> u64 {
-    while enough - too_few > 1 {
-        let middle = too_few + (enough - too_few) / 2;
-        *(if holds(middle) { &mut enough } else { &mut too_few }) = middle;
-    }
-    enough
-}
+pub use budget::Budget;

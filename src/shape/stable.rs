@@ -5,8 +5,9 @@
 //! of the k slices of m cells alike. What a cell holds is told by the last events it met, of which there is one per
 //! insertion with chance q = p + (1 - p) d: it is zero when the last Max of them were decrements.
 
-use super::age_partitioned::{Budget, MAX_BYTES};
+use super::budget::{Budget, check_rate, too_much_memory};
 use super::runs::Accesses;
+use super::search::{bisection, near_the_least};
 use super::slices::Slices;
 use crate::Error;
 use crate::clock::Window;
@@ -19,6 +20,9 @@ const WIDTHS: [u32; 4] = [1, 2, 4, 8];
 
 /// Most slices that [`choose`] looks at: 32 at 2^-32 would be half full.
 const MOST_SLICES: u32 = 32;
+
+/// Most cells, and most bytes, that [`choose`] looks at.
+const MOST_CELLS: u64 = 1 << 56;
 
 /// Everything that determines the size and the errors of a stable filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,31 +153,16 @@ impl Shape {
             let shape = Self::for_rate(Slices { k, cells }, bits, fpr)?;
             (shape.false_negative_rate(window as f64) <= FORGOTTEN).then_some(shape)
         };
-        let (mut too_few, mut enough) = (1, (1 << 56) / u64::from(k));
-        let mut best = made(enough)?;
-        while enough - too_few > 1 {
-            let middle = too_few + (enough - too_few) / 2;
-            match made(middle) {
-                Some(shape) => (enough, best) = (middle, shape),
-                None => too_few = middle,
-            }
-        }
-        Some(best)
+        let most = MOST_CELLS / u64::from(k);
+        made(most)?;
+        made(bisection(1, most, |cells| made(cells).is_some()))
     }
 
     /// The most decrements that do not forget too soon, by bisection.
     fn emptiest(slices: Slices, bits: u32, window: u64) -> Option<Self> {
         let made = |decrements| Self { slices, bits, decrements };
         let keeps = |decrements| made(decrements).false_negative_rate(window as f64) <= FORGOTTEN;
-        if !keeps(1) {
-            return None;
-        }
-        let (mut enough, mut too_many) = (1, slices.cells + 1);
-        while too_many - enough > 1 {
-            let middle = enough + (too_many - enough) / 2;
-            *(if keeps(middle) { &mut enough } else { &mut too_many }) = middle;
-        }
-        Some(made(enough))
+        keeps(1).then(|| made(bisection(1, slices.cells + 1, |decrements| !keeps(decrements)) - 1))
     }
 }
 
@@ -190,26 +179,25 @@ pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
     let touched = |shape: &Shape| (shape.slices.k, shape.decrements * u64::from(shape.bits));
     match budget {
         Budget::Rate(fpr) => {
-            if !(fpr > 0.0 && fpr < 1.0) {
-                return Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")));
-            }
-            let each: Vec<Shape> = kinds.filter_map(|(k, bits)| Shape::smallest(k, bits, window, fpr)).collect();
-            let least = each.iter().map(Shape::nbytes).min().unwrap_or(0);
-            let good = each.into_iter().filter(|shape| shape.nbytes() <= least + least / 4).min_by_key(touched);
-            good.ok_or_else(|| Error::value(format!("fpr={fpr} for this window takes more than 2**56 cells")))
+            check_rate(fpr)?;
+            let each = kinds.filter_map(|(k, bits)| Shape::smallest(k, bits, window, fpr)).collect();
+            near_the_least(each, Shape::nbytes, |least| least + least / 4)
+                .min_by_key(touched)
+                .ok_or_else(|| too_much_memory(fpr, "2**56 cells"))
         }
         Budget::Bytes(bytes) => {
-            if bytes > MAX_BYTES >> 4 {
+            if bytes > MOST_CELLS {
                 return Err(Error::value(format!("nbytes must be at most 2**56, got {bytes}")));
             }
-            let cells = |k: u32, bits: u32| bytes / 8 * u64::from(64 / bits) / u64::from(k);
-            let each: Vec<Shape> = kinds
-                .filter(|&(k, bits)| cells(k, bits) > 0)
-                .filter_map(|(k, bits)| Shape::emptiest(Slices { k, cells: cells(k, bits) }, bits, window))
+            let slices = |(k, bits)| Slices { k, cells: bytes / 8 * u64::from(64 / bits) / u64::from(k) };
+            let each = kinds
+                .map(|kind| (slices(kind), kind.1))
+                .filter(|(slices, _)| slices.cells > 0)
+                .filter_map(|(slices, bits)| Shape::emptiest(slices, bits, window))
                 .collect();
-            let least = each.iter().map(Shape::false_positive_rate).fold(1.0, f64::min);
-            let good = each.into_iter().filter(|shape| shape.false_positive_rate() <= 2.0 * least).min_by_key(touched);
-            good.ok_or_else(|| Error::value(format!("nbytes={bytes} is too little to remember this window by")))
+            near_the_least(each, Shape::false_positive_rate, |least| 2.0 * least)
+                .min_by_key(touched)
+                .ok_or_else(|| Error::value(format!("nbytes={bytes} is too little to remember this window by")))
         }
     }
 }

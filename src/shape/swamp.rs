@@ -1,7 +1,8 @@
 //! The shape of a SWAMP (Assaf, Ben Basat, Einziger, Friedman, INFOCOM 2018): what it costs and what it promises.
 
-use super::age_partitioned::{Budget, MAX_BYTES};
+use super::budget::{Budget, MAX_BYTES, check_rate, too_few_bytes};
 use super::fill;
+use super::search::bisection;
 use crate::Error;
 use crate::clock::Window;
 
@@ -114,17 +115,11 @@ pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
         }
         Budget::Bytes(bytes) => {
             let fits = |slots, bits| Shape::new(slots, bits).is_ok_and(|shape| shape.nbytes(insertions) <= bytes);
-            let slots = |bits| {
-                let (mut most, mut step) = (least_slots, 1 << 57);
-                while step >= 64 {
-                    most += if fits(most + step, bits) { step } else { 0 };
-                    step /= 2;
-                }
-                fits(most, bits).then_some(most)
-            };
+            let too_many = |bits| bisection(least_slots / 64 - 1, 1 << 57, |blocks| !fits(64 * blocks, bits));
+            let slots = |bits| Some(64 * (too_many(bits) - 1)).filter(|&slots| slots >= least_slots);
             shapes(&slots).into_iter().max_by_key(Shape::fingerprints).ok_or_else(|| {
                 let needed = Shape { slots: least_slots, remainder_bits: 1 }.nbytes(insertions);
-                Error::value(format!("nbytes must be at least {needed} for this window, got {bytes}"))
+                too_few_bytes(needed, " for this window", bytes)
             })
         }
     }
@@ -132,9 +127,7 @@ pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
 
 /// Least number of fingerprints with which `window` different keys have at most the rate: 1 / R <= 1 - (1 - fpr)^(1/W).
 pub(super) fn fingerprints(window: u64, fpr: f64) -> Result<u64, Error> {
-    if !(fpr > 0.0 && fpr < 1.0) {
-        return Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")));
-    }
+    check_rate(fpr)?;
     // At 2^64 and more the conversion stops at u64::MAX, which then has too high a rate.
     let mut fingerprints = (-1.0 / ((-fpr).ln_1p() / window as f64).exp_m1()).ceil() as u64;
     // The quotient may be off by its last digits.

@@ -5,8 +5,10 @@
 
 use std::f64::consts::LN_2;
 
-use super::age_partitioned::{MAX_SLICES, within_slack};
+use super::age_partitioned::{MAX_SLICES, rings_within_slack};
+use super::budget::check_rate;
 use super::runs;
+use super::search::near_the_least;
 use crate::Error;
 use crate::clock::Window;
 
@@ -75,15 +77,12 @@ impl Shape {
 /// As for the age-partitioned filter, of the shapes whose bits per key are at most 1.25 times the least the one with the
 /// fewest slices is taken, then the fewest bits.
 pub fn choose(window: Window, fpr: f64, slack: Option<u64>) -> Result<Shape, Error> {
-    if !(fpr > 0.0 && fpr < 1.0) {
-        return Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")));
-    }
+    check_rate(fpr)?;
     let bits = |shape: &Shape| shape.bits_per_key()[0];
-    let allowed = within_slack(window.check()?, slack)?.into_iter().map(|(k, l)| Shape { k, l });
-    let holding: Vec<Shape> = allowed.filter(|shape| shape.false_positive_rate() <= fpr).collect();
-    let least = holding.iter().map(bits).fold(f64::INFINITY, f64::min);
-    let good = holding.into_iter().filter(|shape| bits(shape) <= 1.25 * least);
-    good.min_by(|a, b| (a.k + a.l).cmp(&(b.k + b.l)).then(bits(a).total_cmp(&bits(b))))
+    let allowed = rings_within_slack(window.check()?, slack)?.into_iter().map(|(k, l)| Shape { k, l });
+    let holding = allowed.filter(|shape| shape.false_positive_rate() <= fpr).collect();
+    near_the_least(holding, bits, |least| 1.25 * least)
+        .min_by(|a, b| (a.k + a.l).cmp(&(b.k + b.l)).then(bits(a).total_cmp(&bits(b))))
         .ok_or_else(|| Error::value(format!("fpr={fpr} takes more than {MAX_SLICES} slices for this window and slack")))
 }
 

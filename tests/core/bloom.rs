@@ -2,7 +2,7 @@
 
 use crate::support::{check_window, insert, key, present};
 use lately::filter::{Bloom, Filter};
-use lately::shape::age_partitioned::Budget;
+use lately::shape::Budget;
 use lately::shape::bloom::{Shape, choose};
 
 fn keys(stream: u64, count: u64) -> Vec<u64> {

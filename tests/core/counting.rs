@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::support::{check_window, insert, key, present};
 use lately::clock::Window;
 use lately::filter::{Counting, Filter};
-use lately::shape::age_partitioned::Budget;
+use lately::shape::Budget;
 use lately::shape::counting::{choose, floor, sticking_rate};
 use lately::shape::slices::Slices;
 

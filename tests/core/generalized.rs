@@ -6,7 +6,7 @@ use lately::clock::{Clock, Window};
 use lately::filter::{Filter, Generalized};
 use lately::inference::generalized::Evidence;
 use lately::memory::Words;
-use lately::shape::age_partitioned::Budget;
+use lately::shape::Budget;
 use lately::shape::generalized::{Shape, choose};
 
 const WINDOW: Window = Window::Count { insertions: 100 };

@@ -4,7 +4,7 @@ use crate::support::key;
 use crate::support::timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, Timing};
-use lately::shape::age_partitioned::Budget;
+use lately::shape::Budget;
 use lately::shape::growing::{Grow, Limit};
 use lately::shape::timing::{Shape, choose, timestamps};
 

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, GuardedEpoch, Transposed};
-use lately::shape::age_partitioned::Budget;
+use lately::shape::Budget;
 use lately::shape::fill;
 use lately::shape::guarded_epoch::{Segment, Shape, choose, choose_transposed};
 

@@ -6,7 +6,7 @@
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, InLines};
-use lately::shape::age_partitioned::Budget;
+use lately::shape::Budget;
 use lately::shape::line::{Family, Shape, choose};
 
 const fn count(insertions: u64) -> Window {

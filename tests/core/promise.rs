@@ -7,7 +7,8 @@
 use crate::support::{self, insert, key, present};
 use lately::clock::Window;
 use lately::filter::AgePartitioned;
-use lately::shape::age_partitioned::{Budget, Segment, Shape, choose};
+use lately::shape::Budget;
+use lately::shape::age_partitioned::{Segment, Shape, choose};
 use lately::shape::runs;
 
 const WINDOWS: [u64; 4] = [1, 7, 1000, 100_003];

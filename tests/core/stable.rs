@@ -3,7 +3,7 @@
 use crate::support::{check_window, insert, key, present};
 use lately::clock::Window;
 use lately::filter::{Filter, Stable};
-use lately::shape::age_partitioned::Budget;
+use lately::shape::Budget;
 use lately::shape::slices::Slices;
 use lately::shape::stable::{Shape, choose};
 

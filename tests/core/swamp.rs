@@ -4,7 +4,7 @@
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, FingerprintBuffer, Swamp};
-use lately::shape::age_partitioned::Budget;
+use lately::shape::Budget;
 use lately::shape::{fingerprint_buffer, swamp};
 
 const WINDOWS: [u64; 5] = [1, 7, 64, 1000, 10_007];

@@ -4,7 +4,7 @@
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::filter::{Filter, Timing, TimingInLines};
-use lately::shape::age_partitioned::Budget;
+use lately::shape::Budget;
 use lately::shape::timing::{Shape, choose, line, sweeps, timestamps};
 
 const fn count(insertions: u64) -> Window {

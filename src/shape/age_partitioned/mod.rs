@@ -2,18 +2,15 @@
 
 mod choose;
 
-pub(crate) use choose::within_slack;
-pub use choose::{Budget, choose};
-pub(super) use choose::{allowed_slack, refuse_below, too_little_slack};
+pub use choose::choose;
+pub(super) use choose::rings_within_slack;
 
+use super::budget::MAX_BYTES;
 use super::{fill, runs};
 use crate::Error;
 
 /// Most segments a filter may have, so that the matches of all of them fit a `u128`.
 pub const MAX_SLICES: u32 = 128;
-
-/// Most bytes a filter may have: far above any machine, far enough below 2^64 that no size can overflow.
-pub const MAX_BYTES: u64 = 1 << 60;
 
 /// One of the k + l parts of the filter that are filled, kept and cleared together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

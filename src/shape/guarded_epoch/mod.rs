@@ -4,7 +4,8 @@ mod choose;
 
 pub use choose::{choose, choose_transposed};
 
-use super::age_partitioned::{MAX_BYTES, MAX_SLICES, check_block_bits, check_blocks};
+use super::age_partitioned::{MAX_SLICES, check_block_bits, check_blocks};
+use super::budget::MAX_BYTES;
 use super::{fill, runs};
 use crate::Error;
 

@@ -16,6 +16,8 @@ use crate::clock::Window;
 
 /// Lines of a page of 4 KiB, which turns at once.
 pub const PAGE_LINES: u64 = 64;
+/// Bytes of a page.
+pub const PAGE_BYTES: u64 = 64 * PAGE_LINES;
 /// Bits of a sub-lane, of which a key sets one.
 pub const SUBLANE_BITS: u32 = 16;
 /// Most lines of a key.
@@ -98,7 +100,7 @@ impl Shape {
 
     /// Bytes of all pages.
     pub fn nbytes(&self) -> u64 {
-        self.pages * PAGE_LINES * 64
+        self.pages * PAGE_BYTES
     }
 
     /// Generations of the clock that are kept: the steps in which every page turns l times.

@@ -2,9 +2,10 @@
 
 pub mod line;
 
-use super::age_partitioned::{Budget, MAX_BYTES, allowed_slack, refuse_below, too_little_slack};
+use super::budget::{Budget, MAX_BYTES, refuse_below, too_few_bytes, too_much_memory, within_slack};
 use super::runs::Accesses;
-use super::{bisection, equal_timers, fill};
+use super::search::{self, Candidate};
+use super::{equal_timers, fill};
 use crate::Error;
 use crate::clock::Window;
 
@@ -195,40 +196,50 @@ const WIDTHS: [u32; 13] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 21, 32];
 pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<Shape, Error> {
     let window = window.check()?;
     budget.check()?;
-    let allowed = timers_within(window, slack)?;
-    let shapes = allowed
-        .iter()
-        .flat_map(|&(bpt, blocks)| (1..=MAX_HASHES).map(move |k| Shape { k, bpt, blocks, words: 0, equal_timers: 1 }));
-    let chosen = match budget {
+    let timers = timers_within(window, slack)?;
+    let of_key = |k| timers.iter().map(move |&(bpt, blocks)| Shape { k, bpt, blocks, words: 0, equal_timers: 1 });
+    let candidates: Vec<Timers> = (1..=MAX_HASHES).flat_map(of_key).map(|shape| Timers { shape, window }).collect();
+    match budget {
         Budget::Rate(fpr) => {
-            refuse_below(allowed.iter().map(|&(_, blocks)| live_keys(window, blocks)), fpr)?;
-            shapes
-                .filter_map(|shape| smallest(shape, window, fpr))
-                .min_by_key(|shape| (shape.nbytes(), shape.k))
-                .ok_or_else(|| Error::value(format!("fpr={fpr} for this window takes more than 2**60 bytes")))
+            refuse_below(timers.iter().map(|&(_, blocks)| live_keys(window, blocks)), fpr)?;
+            search::for_rate(&candidates, fpr, MAX_BYTES, |least| least)
+                .ok_or_else(|| too_much_memory(fpr, "2**60 bytes"))
         }
-        Budget::Bytes(bytes) => shapes
-            .map(|shape| Shape { words: bytes / (8 * u64::from(shape.k)), ..shape })
-            .filter(|shape| shape.words > 0)
-            .map(|shape| (shape.false_positive_rate(window), shape))
-            .min_by(|(a, x), (b, y)| a.total_cmp(b).then(x.k.cmp(&y.k)))
-            .map(|(_, shape)| shape)
-            .ok_or_else(|| Error::value(format!("nbytes must be at least 8, got {bytes}"))),
-    }?;
-    Ok(chosen)
+        Budget::Bytes(bytes) => search::for_memory(&candidates, bytes, |least| least)
+            .ok_or_else(|| too_few_bytes(search::least_memory(&candidates), "", bytes)),
+    }
+}
+
+/// A shape but for its words.
+struct Timers {
+    shape: Shape,
+    window: Window,
+}
+
+impl Candidate for Timers {
+    type Shape = Shape;
+
+    fn rank(&self) -> u32 {
+        self.shape.k
+    }
+
+    fn shape(&self, words: u64) -> Shape {
+        Shape { words, ..self.shape }
+    }
+
+    fn memory_of_unit(&self) -> u64 {
+        8 * u64::from(self.shape.k)
+    }
+
+    fn rate_at_most(&self, shape: &Shape, limit: f64) -> Option<f64> {
+        Some(shape.false_positive_rate(self.window)).filter(|&rate| rate <= limit)
+    }
 }
 
 /// The widths of a timer, and blocks for each, whose slack is at most this or the default.
 fn timers_within(window: Window, slack: Option<u64>) -> Result<Vec<(u32, u32)>, Error> {
-    let bound = allowed_slack(window, slack);
     let all = WIDTHS.map(|bpt| (bpt, blocks_of_least_slack(window, bpt)));
-    let slack_of = |&(_, blocks): &(u32, u32)| window.slack(blocks, 1);
-    let allowed: Vec<_> = all.into_iter().filter(|timers| slack_of(timers) <= bound).collect();
-    if allowed.is_empty() {
-        let least = all.iter().map(slack_of).min().expect("there are widths");
-        return Err(too_little_slack(window, least, bound));
-    }
-    Ok(allowed)
+    within_slack(window, slack, all, |&(_, blocks)| window.slack(blocks, 1))
 }
 
 /// The blocks of the least slack that leave an eighth of the timestamps for padding.
@@ -254,18 +265,9 @@ fn blocks_of_least_slack(window: Window, bpt: u32) -> u32 {
     best
 }
 
-/// The shape with the fewest words that holds the rate, by bisection: larger slices are emptier.
-fn smallest(shape: Shape, window: Window, fpr: f64) -> Option<Shape> {
-    let holds = |words| Shape { words, ..shape }.false_positive_rate(window) <= fpr;
-    let most = MAX_BYTES / (8 * u64::from(shape.k));
-    if !holds(most) {
-        return None;
-    }
-    Some(Shape { words: bisection(0, most, holds), ..shape })
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::budget::allowed_slack;
     use super::*;
 
     const fn count(insertions: u64) -> Window {

@@ -8,10 +8,10 @@ use std::fmt::Write;
 
 use lately::Error;
 use lately::clock::Window;
-use lately::shape::age_partitioned::{self, Budget};
 use lately::shape::guarded_epoch;
 use lately::shape::line::Family;
 use lately::shape::slices::Slices;
+use lately::shape::{Budget, age_partitioned};
 use lately::shape::{bloom, counting, fingerprint_buffer, generalized, line, stable, swamp, time_limited, timing};
 
 const TABLE: &str = "tests/golden/shapes.tsv";

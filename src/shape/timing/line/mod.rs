@@ -15,7 +15,7 @@ use super::{check_timers, live_keys};
 use crate::Error;
 use crate::clock::Window;
 use crate::shape::fill;
-use crate::shape::line::{HERMITE, MAX_PAGES, PAGE_LINES};
+use crate::shape::line::{HERMITE, MAX_PAGES, PAGE_BYTES, PAGE_LINES};
 
 /// Words of a line, in each of which a key takes at most one timer.
 pub const WORDS: u32 = 8;
@@ -60,7 +60,7 @@ impl Shape {
 
     /// Bytes of all pages.
     pub fn nbytes(&self) -> u64 {
-        self.pages * PAGE_LINES * u64::from(WORDS) * 8
+        self.pages * PAGE_BYTES
     }
 
     /// Bits of memory per key of a window of `keys` keys.
@@ -74,8 +74,12 @@ impl Shape {
     /// only by that of the page: the mean over it is taken as in [`shape::line`](crate::shape::line), and is within
     /// 0.1 % of the exact one from 1 % to 0.01 %.
     pub fn false_positive_rate(&self, window: Window) -> f64 {
-        let of_line: Vec<Line> = (0..self.lines).map(|line| Line::new(self.k_of(line), self.bpt)).collect();
-        self.rate(live_keys(window, self.blocks), &of_line)
+        self.rate(live_keys(window, self.blocks), &self.of_line())
+    }
+
+    /// What a fresh key finds in each of its lines.
+    fn of_line(&self) -> Vec<Line> {
+        (0..self.lines).map(|line| Line::new(self.k_of(line), self.bpt)).collect()
     }
 
     /// The same, from what a fresh key finds in each of its lines.
