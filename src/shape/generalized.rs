@@ -1,13 +1,5 @@
-//! The generalized Bloom filter (Laufer, Velloso, Duarte, *A Generalized Bloom Filter to Secure Distributed Network
-//! Applications*, 2011), on streams as paper 5, section 5, has it. **It promises no window**: every bit forgets gradually.
-//!
-//! k1 hashes of a key set bits to one, k0 reset bits to zero, and where both hit, zero wins. A key matches when its
-//! zeros are zero and its ones are one: it was inserted lately, as long as no later key changed one of its bits. How
-//! lately is a matter of chance, told by [`Memory`], and of the query, which may ask
-//! for any window: what of the bits matches is [evidence](crate::inference::generalized::Evidence) for it. The window of the filter is what its shape was chosen
-//! for, and nothing else.
-//!
-//! Where this differs from the papers: no double hashing, whose floor of errors lies too high ([`cells`](crate::layout::cells)).
+//! The generalized Bloom filter (Laufer, Velloso, Duarte, 2011; paper 5, section 5): how full it stays, how soon it
+//! forgets, and how often it reports a fresh key.
 //!
 //! An insertion leaves a cell untouched with chance q = (1 - 1/m)^(k0 + k1) (paper 5, equation 30). After i insertions
 //! of other keys a cell still holds what its key wrote with chance q^i, and else what any cell holds: a one with chance
@@ -21,9 +13,10 @@
 //! exact chain of all cells. Ages count insertions of different other keys: on a stream with repeats i insertions are
 //! D(i) < i of them, and less is forgotten (erratum INF-10).
 
-use super::age_partitioned::Budget;
+use super::budget::Budget;
+use super::runs::Accesses;
+use super::search::{self, Candidate};
 use super::stable::FORGOTTEN;
-use super::{CacheLines, Parameters, bisection};
 use crate::Error;
 use crate::clock::Window;
 
@@ -59,11 +52,6 @@ impl Shape {
             }
         }
         Ok(Self { bits, k1, k0 })
-    }
-
-    /// The shape of these parameters.
-    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        Self::new(parameters.wide("bits")?, parameters.narrow("k1")?, parameters.narrow("k0")?)
     }
 
     /// Bytes of the cells, in whole words.
@@ -102,6 +90,18 @@ impl Shape {
         self.match_rate(self.steady_fill())
     }
 
+    /// Cells read by a query that stops at the first that does not match, at the steady fill, zeros before ones.
+    pub fn expected_accesses(&self) -> Accesses {
+        let (ones, all) = (self.steady_fill(), f64::from(self.k0 + self.k1));
+        let (mut reached, mut read) = (1.0, 0.0);
+        for cell in 1..=self.k0 + self.k1 {
+            let matches = if cell <= self.k0 { 1.0 - ones } else { ones };
+            read += f64::from(cell) * reached * (1.0 - matches);
+            reached *= matches;
+        }
+        Accesses { in_window: all, false_positive: all, absent: read / (1.0 - reached) }
+    }
+
     /// Coefficients of the chance that a key matches, in the chance that a cell of it is untouched since, where any
     /// other cell is set with chance `ones`.
     ///
@@ -129,65 +129,6 @@ impl Shape {
     /// Whether it forgets few enough keys as old as a window.
     fn keeps(&self, window: u64) -> bool {
         self.memory().missed((window - 1) as f64) <= FORGOTTEN
-    }
-
-    /// The fewest bits, fewer than those of `best` if there is one, that keep the rate and a window, by bisection.
-    fn smallest(k1: u32, k0: u32, window: u64, fpr: f64, best: Option<Self>) -> Option<Self> {
-        let made = |bits| Self { bits, k1, k0 };
-        let holds = |bits| made(bits).keeps(window) && made(bits).false_positive_rate() <= fpr;
-        let most = best.map_or(MAX_BITS, |best| best.bits - 1);
-        if most < 2 || !holds(most) {
-            return None;
-        }
-        Some(made(bisection(1, most, holds)))
-    }
-}
-
-impl super::Shape for Shape {
-    fn family(&self) -> &'static str {
-        "generalized"
-    }
-
-    fn parameters(&self) -> Vec<(&'static str, u64)> {
-        vec![("bits", self.bits), ("k1", self.k1.into()), ("k0", self.k0.into())]
-    }
-
-    fn check(&self, window: Window) -> Result<(), Error> {
-        insertions(window).map(|_| ())
-    }
-
-    /// Any number would do: bits fade with the insertions.
-    fn kept(&self) -> u32 {
-        1
-    }
-
-    fn bytes(&self, _: Window) -> u64 {
-        self.nbytes()
-    }
-
-    fn fpr(&self, _: Window) -> f64 {
-        self.false_positive_rate()
-    }
-
-    /// No bound: a key may match long after, ever less likely.
-    fn slack(&self, _: Window) -> u64 {
-        u64::MAX
-    }
-
-    fn npws(&self, window: Window) -> f64 {
-        let window = window.capacity() as f64;
-        self.memory().remembered_from(window) / window
-    }
-
-    /// One for each hash: all are fetched ahead, whatever the first ones turn out to be.
-    fn cache_lines(&self, _: Window) -> CacheLines {
-        CacheLines::each(self.k0 + self.k1)
-    }
-
-    /// Of the key just inserted and of the oldest of the window, a generation of the clock before it; of all ages between
-    /// and beyond [`Memory`] tells.
-    fn false_negative_rates(&self, window: Window) -> Vec<f64> {
-        vec![0.0, self.memory().missed((window.capacity() - 1) as f64)]
     }
 }
 
@@ -234,19 +175,44 @@ impl Memory {
 pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
     budget.check()?;
     let window = insertions(window)?;
-    let kinds = (1..=MOST_CHOSEN).flat_map(|k1| (1..=MOST_CHOSEN).map(move |k0| (k1, k0)));
+    let kinds = (1..=MOST_CHOSEN).flat_map(|k1| (1..=MOST_CHOSEN).map(move |k0| Kind { k1, k0, window }));
+    let kinds: Vec<Kind> = kinds.collect();
     match budget {
-        Budget::Rate(fpr) => {
-            let better = |best, (k1, k0)| Shape::smallest(k1, k0, window, fpr, best).or(best);
-            let best = kinds.fold(None, better);
-            best.ok_or_else(|| Error::value(format!("fpr={fpr} takes more than {MOST_CHOSEN} hashes or 2**60 bits")))
-        }
+        Budget::Rate(fpr) => search::for_rate(&kinds, fpr, MAX_BITS, |least| least)
+            .ok_or_else(|| Error::value(format!("fpr={fpr} takes more than {MOST_CHOSEN} hashes or 2**60 bits"))),
         Budget::Bytes(bytes) => {
             let bits = (bytes / 8).saturating_mul(64).min(MAX_BITS);
-            let made = kinds.map(|(k1, k0)| Shape { bits, k1, k0 }).filter(|shape| bits > 0 && shape.keeps(window));
-            let best = made.min_by(|a, b| a.false_positive_rate().total_cmp(&b.false_positive_rate()));
-            best.ok_or_else(|| Error::value(format!("nbytes={bytes} is too little to remember this window by")))
+            search::for_memory(&kinds, bits, |least| least)
+                .ok_or_else(|| Error::value(format!("nbytes={bytes} is too little to remember this window by")))
         }
+    }
+}
+
+/// A shape but for its bits, and the window whose keys it is to remember.
+struct Kind {
+    k1: u32,
+    k0: u32,
+    window: u64,
+}
+
+impl Candidate for Kind {
+    type Shape = Shape;
+
+    fn rank(&self) -> u32 {
+        MAX_HASHES * self.k1 + self.k0
+    }
+
+    fn shape(&self, bits: u64) -> Shape {
+        Shape { bits, k1: self.k1, k0: self.k0 }
+    }
+
+    fn memory_of_unit(&self) -> u64 {
+        1
+    }
+
+    fn rate_at_most(&self, shape: &Shape, limit: f64) -> Option<f64> {
+        let keeps = shape.bits > 1 && shape.keeps(self.window);
+        keeps.then(|| shape.false_positive_rate()).filter(|&rate| rate <= limit)
     }
 }
 

@@ -5,7 +5,10 @@
 //! of the k-th power of the fill is a little above the power of its expectation, and has no closed form.)
 
 use super::age_partitioned::MAX_SLICES;
-use super::{bisection, fill};
+use super::budget::{check_rate, too_much_memory};
+use super::fill;
+use super::runs::Accesses;
+use super::search::{self, Candidate};
 use crate::Error;
 
 /// Most cells of all slices together: far above any machine, far enough below 2^64 that no size can overflow.
@@ -54,48 +57,70 @@ impl Slices {
         fill::slice(self.cells, keys).powi(self.k as i32)
     }
 
-    /// Cells read by a query that stops at the first that is free, and finds one, with slices filled to `fill`.
-    pub fn read_until_free(&self, fill: f64) -> f64 {
+    /// Cells read by a query that stops at the first that is free, when `keys` distinct keys are held.
+    pub fn expected_accesses(&self, keys: u64) -> Accesses {
+        self.accesses_at(fill::slice(self.cells, keys))
+    }
+
+    /// The same with slices filled to `fill`.
+    pub fn accesses_at(&self, fill: f64) -> Accesses {
         let (mut reached, mut read) = (1.0, 0.0); // the chance of reading the next cell; the reads that find a free one
         for cell in 1..=self.k {
             read += f64::from(cell) * reached * (1.0 - fill);
             reached *= fill;
         }
-        read / (1.0 - reached)
+        let all = f64::from(self.k);
+        Accesses {
+            in_window: all,
+            false_positive: if reached > 0.0 { all } else { f64::NAN },
+            absent: read / (1.0 - reached),
+        }
     }
 
     /// The slices that hold `keys` at a rate of at most `fpr`: each k gets the fewest cells that do; of those at most
     /// 1.25 times as many as the fewest of all the smallest k, since every slice costs a line of memory.
     pub fn for_rate(keys: u64, fpr: f64) -> Result<Self, Error> {
-        if !(fpr > 0.0 && fpr < 1.0) {
-            return Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")));
-        }
-        let each: Vec<Self> = (1..=MAX_SLICES).filter_map(|k| Self::smallest(k, keys, fpr)).collect();
-        let least = each.iter().map(Self::total).min();
-        let least =
-            least.ok_or_else(|| Error::value(format!("fpr={fpr} for this window takes more than 2**60 cells")))?;
-        Ok(each.into_iter().find(|slices| slices.total() <= least + least / 4).expect("the smallest is among them"))
+        check_rate(fpr)?;
+        search::for_rate(&candidates(keys), fpr, MAX_CELLS, |least| least + least / 4)
+            .ok_or_else(|| too_much_memory(fpr, "2**60 cells"))
     }
 
     /// The slices of at most `cells` cells, at least 1, that hold `keys`: of those with at most twice the least rate
     /// (or 2^-63, if that is more) the smallest k.
     pub fn for_cells(keys: u64, cells: u64) -> Self {
-        let most = u64::from(MAX_SLICES).min(cells) as u32;
-        let each = (1..=most).map(|k| Self { k, cells: cells / u64::from(k) });
-        let rated = |slices: Self| (slices, slices.false_positive_rate(keys));
-        let least = each.clone().map(|slices| rated(slices).1).fold(1.0, f64::min);
-        let good = each.map(rated).find(|(_, rate)| *rate <= 2.0 * least.max(HASH_COLLISION));
-        good.expect("the least is among them").0
+        let near = |least: f64| 2.0 * least.max(HASH_COLLISION);
+        search::for_memory(&candidates(keys), cells, near).expect("a slice of one cell fits")
+    }
+}
+
+/// k slices but for their cells.
+struct OfKey {
+    k: u32,
+    /// Keys that they hold.
+    keys: u64,
+}
+
+fn candidates(keys: u64) -> Vec<OfKey> {
+    (1..=MAX_SLICES).map(|k| OfKey { k, keys }).collect()
+}
+
+impl Candidate for OfKey {
+    type Shape = Slices;
+
+    fn rank(&self) -> u32 {
+        self.k
     }
 
-    /// The fewest cells that hold `keys` in k slices at a rate of at most `fpr`, by bisection.
-    fn smallest(k: u32, keys: u64, fpr: f64) -> Option<Self> {
-        let holds = |cells| Self { k, cells }.false_positive_rate(keys) <= fpr;
-        let most = MAX_CELLS / u64::from(k);
-        if !holds(most) {
-            return None;
-        }
-        Some(Self { k, cells: bisection(0, most, holds) })
+    fn shape(&self, cells: u64) -> Slices {
+        Slices { k: self.k, cells }
+    }
+
+    fn memory_of_unit(&self) -> u64 {
+        self.k.into()
+    }
+
+    fn rate_at_most(&self, shape: &Slices, limit: f64) -> Option<f64> {
+        Some(shape.false_positive_rate(self.keys)).filter(|&rate| rate <= limit)
     }
 }
 
@@ -120,7 +145,9 @@ mod tests {
                 absent += chance;
                 read += chance * f64::from(free.trailing_ones() + 1);
             }
-            assert!((slices.read_until_free(fill) - read / absent).abs() < 1e-12);
+            let accesses = slices.expected_accesses(keys.into());
+            assert!((accesses.absent - read / absent).abs() < 1e-12);
+            assert_eq!((accesses.in_window, accesses.false_positive), (f64::from(k), f64::from(k)));
         }
     }
 

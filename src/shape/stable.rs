@@ -1,25 +1,16 @@
 //! The stable Bloom filter (Deng, Rafiei, *Approximately Detecting Duplicates for Streaming Data using Stable Bloom
-//! Filters*, SIGMOD 2006), which papers 1 and 2 measure against. **It promises no window**: it forgets at random.
+//! Filters*, SIGMOD 2006): how full it stays, and how soon it forgets. All exact in expectation, for distinct keys.
 //!
-//! An insertion takes one from P random cells of each slice, then sets one cell of each to its maximum. A key is there
-//! when none of its cells is zero. The share of zeros falls to a stable point and stays there, however long the stream.
-//!
-//! Where this differs from that paper:
-//! - k slices with P decrements each, not one array with k P: slices are then independent, and the rates exact.
-//! - As there, the P cells follow one another from a random one on, which leaves each cell's chance what it is. That one
-//!   is XXH3 of the insertion's number under the filter's seed, not the next number of a generator: so words and clock
-//!   are all there is to save, a batch is its keys one by one, and a filter that was saved goes on as if it had not been.
-//!
-//! How full it stays, and how soon it forgets: all exact in expectation, for distinct keys. One insertion first takes
-//! one from a cell with chance d = P/m, then sets it to Max with chance p = 1/m, in every one of the k slices of m cells
-//! alike. What a cell holds is told by the last events it met, of which there is one per insertion with chance
-//! q = p + (1 - p) d: it is zero when the last Max of them were decrements.
+//! One insertion first takes one from a cell with chance d = P/m, then sets it to Max with chance p = 1/m, in every one
+//! of the k slices of m cells alike. What a cell holds is told by the last events it met, of which there is one per
+//! insertion with chance q = p + (1 - p) d: it is zero when the last Max of them were decrements.
 
-use super::age_partitioned::{Budget, MAX_BYTES};
+use super::budget::{Budget, check_rate, too_much_memory};
+use super::runs::Accesses;
+use super::search::{bisection, near_the_least};
 use super::slices::Slices;
-use super::{CacheLines, Parameters};
 use crate::Error;
-use crate::clock::{BY_INSERTION, Window};
+use crate::clock::Window;
 
 /// Share of the keys exactly as old as the window that [`choose`] lets the filter forget; of younger keys it is less.
 pub const FORGOTTEN: f64 = 0.1;
@@ -29,6 +20,9 @@ const WIDTHS: [u32; 4] = [1, 2, 4, 8];
 
 /// Most slices that [`choose`] looks at: 32 at 2^-32 would be half full.
 const MOST_SLICES: u32 = 32;
+
+/// Most cells, and most bytes, that [`choose`] looks at.
+const MOST_CELLS: u64 = 1 << 56;
 
 /// Everything that determines the size and the errors of a stable filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,12 +48,6 @@ impl Shape {
             )));
         }
         Ok(Self { slices, bits, decrements })
-    }
-
-    /// The shape of these parameters.
-    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        let slices = Slices::new(parameters.narrow("k")?, parameters.wide("slice_cells")?)?;
-        Self::new(slices, parameters.narrow("bits")?, parameters.wide("decrements")?)
     }
 
     /// Bytes of the cells, in whole words.
@@ -144,6 +132,11 @@ impl Shape {
         }
     }
 
+    /// Cells read by a query that stops at the first zero, at the stable point.
+    pub fn expected_accesses(&self) -> Accesses {
+        self.slices.accesses_at(1.0 - self.zeros())
+    }
+
     /// The fewest decrements that keep these cells as empty as a rate needs, as far as there are so many cells.
     fn for_rate(slices: Slices, bits: u32, fpr: f64) -> Option<Self> {
         let zeros = 1.0 - fpr.powf(1.0 / f64::from(slices.k));
@@ -160,74 +153,16 @@ impl Shape {
             let shape = Self::for_rate(Slices { k, cells }, bits, fpr)?;
             (shape.false_negative_rate(window as f64) <= FORGOTTEN).then_some(shape)
         };
-        let (mut too_few, mut enough) = (1, (1 << 56) / u64::from(k));
-        let mut best = made(enough)?;
-        while enough - too_few > 1 {
-            let middle = too_few + (enough - too_few) / 2;
-            match made(middle) {
-                Some(shape) => (enough, best) = (middle, shape),
-                None => too_few = middle,
-            }
-        }
-        Some(best)
+        let most = MOST_CELLS / u64::from(k);
+        made(most)?;
+        made(bisection(1, most, |cells| made(cells).is_some()))
     }
 
     /// The most decrements that do not forget too soon, by bisection.
     fn emptiest(slices: Slices, bits: u32, window: u64) -> Option<Self> {
         let made = |decrements| Self { slices, bits, decrements };
         let keeps = |decrements| made(decrements).false_negative_rate(window as f64) <= FORGOTTEN;
-        if !keeps(1) {
-            return None;
-        }
-        let (mut enough, mut too_many) = (1, slices.cells + 1);
-        while too_many - enough > 1 {
-            let middle = enough + (too_many - enough) / 2;
-            *(if keeps(middle) { &mut enough } else { &mut too_many }) = middle;
-        }
-        Some(made(enough))
-    }
-}
-
-impl super::Shape for Shape {
-    fn family(&self) -> &'static str {
-        "stable"
-    }
-
-    fn parameters(&self) -> Vec<(&'static str, u64)> {
-        let Self { slices, bits, decrements } = *self;
-        vec![("k", slices.k.into()), ("slice_cells", slices.cells), ("bits", bits.into()), ("decrements", decrements)]
-    }
-
-    /// The window counts insertions, and is only what the shape was chosen for.
-    fn check(&self, window: Window) -> Result<(), Error> {
-        window.by_insertion().map(|_| ())
-    }
-
-    fn kept(&self) -> u32 {
-        BY_INSERTION
-    }
-
-    fn bytes(&self, _: Window) -> u64 {
-        self.nbytes()
-    }
-
-    fn fpr(&self, _: Window) -> f64 {
-        self.false_positive_rate()
-    }
-
-    /// No bound: a key may be remembered by chance, ever less likely.
-    fn slack(&self, _: Window) -> u64 {
-        u64::MAX
-    }
-
-    fn npws(&self, window: Window) -> f64 {
-        self.npws(window.capacity())
-    }
-
-    /// One in each slice, and for an insertion the lines of the cells that decay, which lie together.
-    fn cache_lines(&self, _: Window) -> CacheLines {
-        let k = f64::from(self.slices.k);
-        CacheLines { insert: 2.0 * k, hit: k, miss: self.slices.read_until_free(1.0 - self.zeros()) }
+        keeps(1).then(|| made(bisection(1, slices.cells + 1, |decrements| !keeps(decrements)) - 1))
     }
 }
 
@@ -244,26 +179,25 @@ pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
     let touched = |shape: &Shape| (shape.slices.k, shape.decrements * u64::from(shape.bits));
     match budget {
         Budget::Rate(fpr) => {
-            if !(fpr > 0.0 && fpr < 1.0) {
-                return Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")));
-            }
-            let each: Vec<Shape> = kinds.filter_map(|(k, bits)| Shape::smallest(k, bits, window, fpr)).collect();
-            let least = each.iter().map(Shape::nbytes).min().unwrap_or(0);
-            let good = each.into_iter().filter(|shape| shape.nbytes() <= least + least / 4).min_by_key(touched);
-            good.ok_or_else(|| Error::value(format!("fpr={fpr} for this window takes more than 2**56 cells")))
+            check_rate(fpr)?;
+            let each = kinds.filter_map(|(k, bits)| Shape::smallest(k, bits, window, fpr)).collect();
+            near_the_least(each, Shape::nbytes, |least| least + least / 4)
+                .min_by_key(touched)
+                .ok_or_else(|| too_much_memory(fpr, "2**56 cells"))
         }
         Budget::Bytes(bytes) => {
-            if bytes > MAX_BYTES >> 4 {
+            if bytes > MOST_CELLS {
                 return Err(Error::value(format!("nbytes must be at most 2**56, got {bytes}")));
             }
-            let cells = |k: u32, bits: u32| bytes / 8 * u64::from(64 / bits) / u64::from(k);
-            let each: Vec<Shape> = kinds
-                .filter(|&(k, bits)| cells(k, bits) > 0)
-                .filter_map(|(k, bits)| Shape::emptiest(Slices { k, cells: cells(k, bits) }, bits, window))
+            let slices = |(k, bits)| Slices { k, cells: bytes / 8 * u64::from(64 / bits) / u64::from(k) };
+            let each = kinds
+                .map(|kind| (slices(kind), kind.1))
+                .filter(|(slices, _)| slices.cells > 0)
+                .filter_map(|(slices, bits)| Shape::emptiest(slices, bits, window))
                 .collect();
-            let least = each.iter().map(Shape::false_positive_rate).fold(1.0, f64::min);
-            let good = each.into_iter().filter(|shape| shape.false_positive_rate() <= 2.0 * least).min_by_key(touched);
-            good.ok_or_else(|| Error::value(format!("nbytes={bytes} is too little to remember this window by")))
+            near_the_least(each, Shape::false_positive_rate, |least| 2.0 * least)
+                .min_by_key(touched)
+                .ok_or_else(|| Error::value(format!("nbytes={bytes} is too little to remember this window by")))
         }
     }
 }

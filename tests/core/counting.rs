@@ -5,20 +5,18 @@ use std::collections::VecDeque;
 
 use crate::support::{check_window, insert, key, present};
 use lately::clock::Window;
-use lately::engine::Aged;
-use lately::filter::Filter;
-use lately::layout::counting::Counters;
-use lately::shape::age_partitioned::Budget;
-use lately::shape::counting::{Shape, choose, floor, sticking_rate};
+use lately::filter::{Counting, Filter};
+use lately::shape::Budget;
+use lately::shape::counting::{choose, floor, sticking_rate};
 use lately::shape::slices::Slices;
 
-fn made(window: u64, rate: f64) -> Filter {
+fn made(window: u64, rate: f64) -> Counting {
     let window = Window::Count { insertions: window };
-    Filter::new(choose(window, Budget::Rate(rate)).unwrap(), window, 0).unwrap()
+    Counting::new(choose(window, Budget::Rate(rate)).unwrap(), window, 0).unwrap()
 }
 
-fn with(k: u32, cells: u64, insertions: u64) -> Filter {
-    Filter::new(Shape { slices: Slices::new(k, cells).unwrap() }, Window::Count { insertions }, 0).unwrap()
+fn with(k: u32, cells: u64, insertions: u64) -> Counting {
+    Counting::new(Slices::new(k, cells).unwrap(), Window::Count { insertions }, 0).unwrap()
 }
 
 #[test]
@@ -52,7 +50,7 @@ trait Windowed {
     fn holds(&self, key: u64) -> bool;
 }
 
-impl Windowed for Filter {
+impl Windowed for Counting {
     fn add(&mut self, key: u64) {
         insert(self, &[key]);
     }
@@ -165,8 +163,7 @@ fn counters_stick_no_faster_than_the_bound_and_most_of_it() {
     for stream in 0..filters {
         let mut filter = with(1, cells, window);
         insert(&mut filter, &(0..(windows + 1) * window).map(|i| key(stream, i)).collect::<Vec<_>>());
-        let Aged { layout, words, .. } = filter.engine_as::<Aged<Counters>>().unwrap();
-        stuck += layout.stuck(words.as_slice()) * cells as f64;
+        stuck += filter.stuck() * cells as f64;
     }
     let bound = sticking_rate(cells, window) * (windows * filters * cells) as f64;
     assert!(bound > 100.0 && stuck <= bound + 5.0 * bound.sqrt(), "{stuck} {bound}");
@@ -178,7 +175,7 @@ fn counters_stick_no_faster_than_the_bound_and_most_of_it() {
 fn keys_that_come_15_times_leave_the_floor_that_is_stated() {
     let (window, hot) = (3000, 1000);
     let mut filter = made(window, 0.01);
-    let Shape { slices } = choose(Window::Count { insertions: window }, Budget::Rate(0.01)).unwrap();
+    let slices = choose(Window::Count { insertions: window }, Budget::Rate(0.01)).unwrap();
     for i in 0..hot {
         insert(&mut filter, &[key(9, i); 15]);
     }

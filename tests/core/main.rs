@@ -4,7 +4,6 @@ mod support;
 
 mod bloom;
 mod counting;
-mod families;
 mod generalized;
 mod growing;
 mod guarded_epoch;

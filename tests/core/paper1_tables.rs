@@ -6,7 +6,8 @@
 //! are both asserted, with the id of the erratum. `--nocapture` shows the true rates beside the printed ones.
 
 use lately::clock::Window;
-use lately::shape::age_partitioned::{Budget, Segment, Shape};
+use lately::shape::Budget;
+use lately::shape::age_partitioned::{Segment, Shape};
 use lately::shape::runs::{expected_accesses, false_positive_rate, npws};
 use lately::shape::{fill, swamp};
 

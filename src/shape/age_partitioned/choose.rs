@@ -3,41 +3,16 @@
 use super::{MAX_BYTES, MAX_SLICES, Segment, Shape, check_block_bits};
 use crate::Error;
 use crate::clock::Window;
-use crate::shape::{bisection, fill, runs};
-
-/// What the filter is held to.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Budget {
-    /// The worst-phase false positive rate may be at most this, strictly between 0 and 1.
-    Rate(f64),
-    /// The filter may have at most so many bytes.
-    Bytes(u64),
-}
-
-impl Budget {
-    /// Refuses what no filter can have, whatever its window.
-    pub(in crate::shape) fn check(self) -> Result<(), Error> {
-        match self {
-            Self::Rate(fpr) if !(fpr > 0.0 && fpr < 1.0) => {
-                Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")))
-            }
-            Self::Bytes(bytes) if bytes > MAX_BYTES => {
-                Err(Error::value(format!("nbytes must be at most 2**60, got {bytes}")))
-            }
-            _ => Ok(()),
-        }
-    }
-}
+use crate::shape::budget::{Budget, refuse_below, too_few_bytes, too_much_memory, within_slack};
+use crate::shape::search::{self, Candidate};
+use crate::shape::{fill, runs};
 
 /// The shape for a window and a budget.
 ///
-/// Considered are all k + l <= [`MAX_SLICES`] (with `block_bits`: blocks of so many bits, in 1, 2, 4 or 8 parts) whose
-/// slack, in the clock's unit (insertions or nanoseconds), is at most `slack`. By default it may be half the window,
-/// on the time clock half of span and lateness together beyond the lateness, which no shape avoids; or 64 units
-/// where that is more, so that rounding to whole generations leaves a tiny window a choice.
+/// Considered are all k + l <= [`MAX_SLICES`] (with `block_bits`: blocks of that many bits, in 1, 2, 4 or 8 parts) whose
+/// slack is at most `slack`, by default [half the window](crate::shape::budget::allowed_slack).
 ///
-/// Segments cost time: every query reads a few and every insertion k. Memory falls with their number, slower and
-/// slower. So a little of the budget is traded for fewer of them:
+/// Every query reads a few segments, and every insertion k. So a little of the budget is traded for fewer of them:
 /// - [`Budget::Rate`]: each (k, l) gets the smallest segment (whole words, or whole blocks) that holds the rate; of
 ///   those at most 1.25 times as large as the smallest filter the one with the fewest segments, then the fewest bytes.
 /// - [`Budget::Bytes`]: each (k, l) gets the largest segment that fits; of those with at most twice the least rate
@@ -51,116 +26,35 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Op
     if let Some(block_bits) = block_bits {
         check_block_bits(block_bits)?;
     }
-    let candidates = candidates(window, slack, block_bits)?;
+    let rings = candidates(window, slack, block_bits)?;
     match budget {
-        Budget::Rate(fpr) => fewest_segments_for_rate(&candidates, fpr),
-        Budget::Bytes(bytes) => fewest_segments_for_bytes(&candidates, bytes),
-    }
-}
-
-fn fewest_segments_for_rate(candidates: &[Candidate], fpr: f64) -> Result<Shape, Error> {
-    refuse_below(candidates.iter().map(|c| c.shape(1).keys_remembered(c.keys)), fpr)?;
-    let mut least = MAX_BYTES;
-    for candidate in most_segments_first(candidates) {
-        if let Some(shape) = candidate.smallest(fpr, least) {
-            least = shape.nbytes();
+        Budget::Rate(fpr) => {
+            refuse_below(rings.iter().map(|ring| ring.shape(1).keys_remembered(ring.keys)), fpr)?;
+            search::for_rate(&rings, fpr, MAX_BYTES, |least| least + least / 4)
+                .ok_or_else(|| too_much_memory(fpr, "2**60 bytes"))
         }
+        Budget::Bytes(bytes) => search::for_memory(&rings, bytes, |least| 2.0 * least)
+            .ok_or_else(|| too_few_bytes(search::least_memory(&rings), " for this window and slack", bytes)),
     }
-    let within = least + least / 4;
-    by_segments(candidates)
-        .find_map(|group| group.iter().filter_map(|c| c.smallest(fpr, within)).min_by_key(Shape::nbytes))
-        .ok_or_else(|| Error::value(format!("fpr={fpr} for this window takes more than 2**60 bytes")))
-}
-
-fn fewest_segments_for_bytes(candidates: &[Candidate], bytes: u64) -> Result<Shape, Error> {
-    let needed = candidates.iter().map(|c| c.bytes_per_unit()).min().expect("a candidate has the least slack");
-    if bytes < needed {
-        return Err(Error::value(format!("nbytes must be at least {needed} for this window and slack, got {bytes}")));
-    }
-    let rated = |candidate: &Candidate, at_most: f64| {
-        let shape = candidate.largest(bytes)?;
-        Some((shape, candidate.rate_at_most(&shape, at_most)?))
-    };
-    let least = most_segments_first(candidates).fold(1.0, |least, c| rated(c, least).map_or(least, |(_, rate)| rate));
-    let within = 2.0 * least;
-    let (shape, _) = by_segments(candidates)
-        .find_map(|group| group.iter().filter_map(|c| rated(c, within)).min_by(|a, b| a.1.total_cmp(&b.1)))
-        .expect("the shape with the least rate is among them");
-    Ok(shape)
-}
-
-/// Refuses a rate below the floor that equal hashes lay, of any choice of the keys it remembers.
-pub(in crate::shape) fn refuse_below(remembered: impl Iterator<Item = u64>, fpr: f64) -> Result<(), Error> {
-    let floor = fill::same_hash(remembered.min().unwrap_or(0));
-    if fpr > floor {
-        return Ok(());
-    }
-    Err(Error::value(format!(
-        "fpr must be above {floor:.1e} for this window, where 64-bit hashes of its keys are the same; got {fpr:e}"
-    )))
-}
-
-/// Runs of candidates with the same number of segments, the fewest first.
-fn by_segments(candidates: &[Candidate]) -> impl DoubleEndedIterator<Item = &[Candidate]> {
-    candidates.chunk_by(|a, b| a.k + a.l == b.k + b.l)
-}
-
-/// The order that finds the optimum soonest, after which one cheap look rules out each of the others: many segments
-/// are smaller, and among equally many those with few k are the quickest to compute.
-fn most_segments_first(candidates: &[Candidate]) -> impl Iterator<Item = &Candidate> {
-    by_segments(candidates).rev().flatten()
 }
 
 /// Every (k, l, parts) whose slack is allowed, by k + l, then k, then parts.
-fn candidates(window: Window, slack: Option<u64>, block_bits: Option<u32>) -> Result<Vec<Candidate>, Error> {
+fn candidates(window: Window, slack: Option<u64>, block_bits: Option<u32>) -> Result<Vec<Ring>, Error> {
     let grains: Vec<Grain> = match block_bits {
         None => vec![Grain::Word],
         Some(block_bits) => [1, 2, 4, 8].map(|parts| Grain::Block { block_bits, parts }).to_vec(),
     };
     let with_grains = |(k, l): (u32, u32)| {
         let keys = window.keys_per_generation(l);
-        grains.iter().map(move |&grain| Candidate { k, l, grain, keys })
+        grains.iter().map(move |&grain| Ring { k, l, grain, keys })
     };
-    Ok(within_slack(window, slack)?.into_iter().flat_map(with_grains).collect())
+    Ok(rings_within_slack(window, slack)?.into_iter().flat_map(with_grains).collect())
 }
 
 /// Every (k, l) whose slack is allowed, by k + l, then k.
-pub(crate) fn within_slack(window: Window, slack: Option<u64>) -> Result<Vec<(u32, u32)>, Error> {
-    let bound = allowed_slack(window, slack);
-    let (mut found, mut least) = (Vec::new(), u64::MAX);
-    for segments in 2..=MAX_SLICES {
-        for k in 1..segments {
-            let l = segments - k;
-            let slack = window.slack(l, k);
-            least = least.min(slack);
-            if slack <= bound {
-                found.push((k, l));
-            }
-        }
-    }
-    if found.is_empty() {
-        return Err(too_little_slack(window, least, bound));
-    }
-    Ok(found)
-}
-
-/// The error for a slack that no candidate keeps; `least` is what the best of them has.
-pub(in crate::shape) fn too_little_slack(window: Window, least: u64, bound: u64) -> Error {
-    let in_units = |slack: u64| match window {
-        Window::Count { .. } => format!("{slack} insertions"),
-        Window::Time { .. } => format!("{} s", slack as f64 / 1e9),
-    };
-    let (least, bound) = (in_units(least), in_units(bound));
-    Error::value(format!("slack must be at least {least} for this window, got {bound}"))
-}
-
-/// The slack asked for, or the default: see [`choose`].
-pub(in crate::shape) fn allowed_slack(window: Window, slack: Option<u64>) -> u64 {
-    let half = match window {
-        Window::Count { insertions } => insertions / 2,
-        Window::Time { span, lateness, .. } => lateness + (span + lateness) / 2,
-    };
-    slack.unwrap_or(half.max(64))
+pub(in crate::shape) fn rings_within_slack(window: Window, slack: Option<u64>) -> Result<Vec<(u32, u32)>, Error> {
+    let rings = (2..=MAX_SLICES).flat_map(|segments| (1..segments).map(move |k| (k, segments - k)));
+    within_slack(window, slack, rings, |&(k, l)| window.slack(l, k))
 }
 
 /// What a segment's size is a whole number of.
@@ -171,7 +65,7 @@ enum Grain {
 }
 
 /// A shape but for its size.
-struct Candidate {
+struct Ring {
     k: u32,
     l: u32,
     grain: Grain,
@@ -179,7 +73,18 @@ struct Candidate {
     keys: u64,
 }
 
-impl Candidate {
+impl Candidate for Ring {
+    type Shape = Shape;
+
+    fn rank(&self) -> u32 {
+        self.k + self.l
+    }
+
+    /// Many segments are smaller, and among equally many those with few k are the quickest to compute.
+    fn turn(&self) -> u32 {
+        MAX_SLICES - self.rank()
+    }
+
     fn shape(&self, units: u64) -> Shape {
         let segment = match self.grain {
             Grain::Word => Segment::Slice { bits: 64 * units },
@@ -188,30 +93,8 @@ impl Candidate {
         Shape { k: self.k, l: self.l, segment }
     }
 
-    /// Bytes of the whole filter for every word or block of a segment.
-    fn bytes_per_unit(&self) -> u64 {
-        let unit = match self.grain {
-            Grain::Word => 8,
-            Grain::Block { block_bits, .. } => u64::from(block_bits / 8),
-        };
-        unit * u64::from(self.k + self.l)
-    }
-
-    /// The largest shape within `bytes`.
-    fn largest(&self, bytes: u64) -> Option<Shape> {
-        let units = bytes / self.bytes_per_unit();
-        (units > 0).then(|| self.shape(units))
-    }
-
-    /// The smallest shape within `bytes` whose rate is at most `fpr`, by bisection: larger segments are emptier, and
-    /// an emptier segment can only lower the rate.
-    fn smallest(&self, fpr: f64, bytes: u64) -> Option<Shape> {
-        let holds = |units| self.rate_at_most(&self.shape(units), fpr).is_some();
-        let most = bytes / self.bytes_per_unit();
-        if most == 0 || !holds(most) {
-            return None;
-        }
-        Some(self.shape(bisection(0, most, holds)))
+    fn memory_of_unit(&self) -> u64 {
+        self.shape(1).nbytes()
     }
 
     /// The worst-phase rate if it is at most `limit`. Two lower bounds of the rate come first, each a fraction of the
@@ -240,6 +123,7 @@ impl Candidate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::budget::allowed_slack;
 
     const fn count(insertions: u64) -> Window {
         Window::Count { insertions }

@@ -1,17 +1,17 @@
 //! From what a user asks for, a rate or a number of bytes, to a shape.
 
-use super::{EPOCHS, MAX_BYTES, MAX_PARTS, MAX_SLICES, Segment, Shape, Transposed, check_block_bits};
+use super::{MAX_BYTES, MAX_PARTS, MAX_SLICES, Segment, Shape, TRANSPOSED, check_block_bits};
 use crate::Error;
 use crate::clock::Window;
-use crate::shape::age_partitioned::{Budget, allowed_slack, refuse_below, too_little_slack};
-use crate::shape::bisection;
+use crate::shape::budget::{Budget, refuse_below, too_few_bytes, too_much_memory, within_slack};
+use crate::shape::search::{self, Candidate};
 
 /// The shape for a window and a budget.
 ///
 /// Considered are all r < [`MAX_SLICES`] whose slack (r + 1) * epoch - W, in the clock's unit, is at most `slack`, each
-/// with every k up to [`MAX_PARTS`], or with `block_bits` in blocks of so many bits with 1, 2, 4 or 8 parts. The default
-/// slack is that of [the age-partitioned filter](crate::shape::age_partitioned::choose), half the window, which memory
-/// alone would hardly ever spend: it is least between r = 5 and 15, where the bits per key are a flat valley.
+/// with every k up to [`MAX_PARTS`], or with `block_bits` in blocks of that many bits with 1, 2, 4 or 8 parts. The
+/// default slack is [half the window](crate::shape::budget::allowed_slack), which memory alone would hardly ever spend:
+/// it is least between r = 5 and 15, where the bits per key are a flat valley.
 ///
 /// Queries ask every segment, so of the shapes on the valley's floor the one with the fewest is taken:
 /// - [`Budget::Rate`]: each gets the smallest segment (whole words, or whole blocks) that holds the rate; of those at
@@ -30,11 +30,8 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Op
 
 /// The same for the transposed layout, of the r that it has. For a window of a million keys at 1 % and 0.1 % that gives
 /// r = 7, k = 10 at 15.9 bits per key and k = 13 at 21.4.
-pub fn choose_transposed(window: Window, budget: Budget, slack: Option<u64>) -> Result<Transposed, Error> {
-    match choose_of(EPOCHS, window, budget, slack, None)? {
-        Shape { r, segment: Segment::Bloom { bits: positions, k } } => Ok(Transposed { r, k, positions }),
-        shape => unreachable!("{shape:?} has blocks, which were not asked for"),
-    }
+pub fn choose_transposed(window: Window, budget: Budget, slack: Option<u64>) -> Result<Shape, Error> {
+    choose_of(TRANSPOSED, window, budget, slack, None)
 }
 
 fn choose_of(
@@ -46,74 +43,25 @@ fn choose_of(
 ) -> Result<Shape, Error> {
     let window = window.check()?;
     budget.check()?;
-    let candidates = candidates(allowed, window, slack, block_bits)?;
-    match budget {
-        Budget::Rate(fpr) => smallest_for_rate(&candidates, fpr),
-        Budget::Bytes(bytes) => least_rate_for_bytes(&candidates, bytes),
-    }
-}
-
-fn smallest_for_rate(candidates: &[Candidate], fpr: f64) -> Result<Shape, Error> {
-    refuse_below(candidates.iter().map(|c| c.shape(1).keys_remembered(c.keys)), fpr)?;
-    let mut least = MAX_BYTES;
-    for candidate in candidates {
-        if let Some(shape) = candidate.smallest(fpr, least) {
-            least = shape.nbytes();
-        }
-    }
-    let within = least + least / 512;
-    by_segments(candidates)
-        .find_map(|group| group.iter().filter_map(|c| c.smallest(fpr, within)).min_by_key(Shape::nbytes))
-        .ok_or_else(|| Error::value(format!("fpr={fpr} for this window takes more than 2**60 bytes")))
-}
-
-fn least_rate_for_bytes(candidates: &[Candidate], bytes: u64) -> Result<Shape, Error> {
-    let needed = candidates.iter().map(Candidate::bytes_per_unit).min().expect("a candidate has the least slack");
-    if bytes < needed {
-        return Err(Error::value(format!("nbytes must be at least {needed} for this window and slack, got {bytes}")));
-    }
-    let rated = |candidate: &Candidate| {
-        let shape = candidate.largest(bytes)?;
-        Some((shape, candidate.rate(&shape)))
-    };
-    let least = candidates.iter().filter_map(rated).map(|(_, rate)| rate).fold(1.0, f64::min);
-    let within = least * (1.0 + 1.0 / 64.0);
-    let (shape, _) = by_segments(candidates)
-        .find_map(|group| {
-            let rated = group.iter().filter_map(rated).filter(|(_, rate)| *rate <= within);
-            rated.min_by(|a, b| a.1.total_cmp(&b.1))
-        })
-        .expect("the shape with the least rate is among them");
-    Ok(shape)
-}
-
-/// Runs of candidates with the same number of segments, the fewest first.
-fn by_segments(candidates: &[Candidate]) -> impl Iterator<Item = &[Candidate]> {
-    candidates.chunk_by(|a, b| a.r == b.r)
-}
-
-/// Every r of these whose slack is allowed, with every k or number of parts.
-fn candidates(
-    allowed: impl IntoIterator<Item = u32>,
-    window: Window,
-    slack: Option<u64>,
-    block_bits: Option<u32>,
-) -> Result<Vec<Candidate>, Error> {
-    let bound = allowed_slack(window, slack);
     let grains: Vec<Grain> = match block_bits {
         None => (1..=MAX_PARTS).map(|k| Grain::Word { k }).collect(),
         Some(block_bits) => [1, 2, 4, 8].map(|parts| Grain::Block { block_bits, parts }).to_vec(),
     };
-    let (mut found, mut least) = (Vec::new(), u64::MAX);
-    for r in allowed {
-        let slack = window.slack(r, 1);
-        least = least.min(slack);
-        if slack <= bound {
-            let keys = window.keys_per_generation(r);
-            found.extend(grains.iter().map(|&grain| Candidate { r, grain, keys }));
+    let with_grains = |r| {
+        let keys = window.keys_per_generation(r);
+        grains.iter().map(move |&grain| Epochs { r, grain, keys })
+    };
+    let allowed = within_slack(window, slack, allowed, |&r| window.slack(r, 1))?;
+    let candidates: Vec<Epochs> = allowed.into_iter().flat_map(with_grains).collect();
+    match budget {
+        Budget::Rate(fpr) => {
+            refuse_below(candidates.iter().map(|epochs| epochs.shape(1).keys_remembered(epochs.keys)), fpr)?;
+            search::for_rate(&candidates, fpr, MAX_BYTES, |least| least + least / 512)
+                .ok_or_else(|| too_much_memory(fpr, "2**60 bytes"))
         }
+        Budget::Bytes(bytes) => search::for_memory(&candidates, bytes, |least| least * (1.0 + 1.0 / 64.0))
+            .ok_or_else(|| too_few_bytes(search::least_memory(&candidates), " for this window and slack", bytes)),
     }
-    if found.is_empty() { Err(too_little_slack(window, least, bound)) } else { Ok(found) }
 }
 
 /// What a segment's size is a whole number of.
@@ -124,14 +72,20 @@ enum Grain {
 }
 
 /// A shape but for its size.
-struct Candidate {
+struct Epochs {
     r: u32,
     grain: Grain,
     /// Keys per epoch.
     keys: u64,
 }
 
-impl Candidate {
+impl Candidate for Epochs {
+    type Shape = Shape;
+
+    fn rank(&self) -> u32 {
+        self.r
+    }
+
     fn shape(&self, units: u64) -> Shape {
         let segment = match self.grain {
             Grain::Word { k } => Segment::Bloom { bits: 64 * units, k },
@@ -140,35 +94,19 @@ impl Candidate {
         Shape { r: self.r, segment }
     }
 
-    /// Bytes of the whole filter for every word or block of a segment.
-    fn bytes_per_unit(&self) -> u64 {
+    fn memory_of_unit(&self) -> u64 {
         self.shape(1).nbytes()
     }
 
-    fn rate(&self, shape: &Shape) -> f64 {
-        shape.false_positive_rate(self.keys)
-    }
-
-    /// The largest shape within `bytes`.
-    fn largest(&self, bytes: u64) -> Option<Shape> {
-        let units = bytes / self.bytes_per_unit();
-        (units > 0).then(|| self.shape(units))
-    }
-
-    /// The smallest shape within `bytes` whose rate is at most `fpr`, by bisection: larger segments are emptier.
-    fn smallest(&self, fpr: f64, bytes: u64) -> Option<Shape> {
-        let holds = |units| self.rate(&self.shape(units)) <= fpr;
-        let most = bytes / self.bytes_per_unit();
-        if most == 0 || !holds(most) {
-            return None;
-        }
-        Some(self.shape(bisection(0, most, holds)))
+    fn rate_at_most(&self, shape: &Shape, limit: f64) -> Option<f64> {
+        Some(shape.false_positive_rate(self.keys)).filter(|&rate| rate <= limit)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::budget::allowed_slack;
 
     const fn count(insertions: u64) -> Window {
         Window::Count { insertions }
@@ -257,15 +195,15 @@ mod tests {
             [(0.01, None, 7, 10, 15.90), (0.001, None, 7, 13, 21.38), (0.01, Some(70_000), 15, 11, 16.38)]
         {
             let shape = choose_transposed(count(1_000_000), Budget::Rate(fpr), slack).unwrap();
-            let bits = shape.segments().bits_per_key(1_000_000);
-            assert_eq!((shape.r, shape.k), (r, k), "{shape:?} {bits}");
-            assert!((bits - bits_per_key).abs() < 0.005, "{bits}");
-            assert_eq!(Transposed::new(r, k, shape.positions).unwrap(), shape);
+            let Segment::Bloom { bits, k: chosen } = shape.segment else { unreachable!() };
+            assert_eq!((shape.r, chosen), (r, k), "{shape:?} {}", shape.bits_per_key(1_000_000));
+            assert!((shape.bits_per_key(1_000_000) - bits_per_key).abs() < 0.005, "{}", shape.bits_per_key(1_000_000));
+            assert_eq!(Shape::transposed(r, k, bits).unwrap(), shape);
         }
         for (slack, r) in [(142_860, 7), (142_800, 15), (70_000, 15), (66_000, 31), (20_000, 63)] {
             let shape = choose_transposed(count(1_000_000), Budget::Bytes(2_000_000), Some(slack)).unwrap();
             assert_eq!(shape.r, r);
-            assert!(shape.segments().nbytes() <= 2_000_000 && count(1_000_000).slack(r, 1) <= slack);
+            assert!(shape.nbytes() <= 2_000_000 && count(1_000_000).slack(r, 1) <= slack);
         }
         let error = choose_transposed(count(1000), Budget::Rate(0.1), Some(7)).unwrap_err().to_string();
         assert!(error.contains("slack must be at least 24 insertions for this window"), "{error}");

@@ -1,19 +1,18 @@
 //! From what a user asks for, a rate or a number of bytes, to a shape.
 
-use std::cmp::Reverse;
 use std::iter::successors;
 
-use super::{Family, MAX_K, MAX_PAGES, Shape};
+use super::{Family, MAX_K, MAX_LINES, MAX_PAGES, PAGE_BYTES, Shape};
 use crate::Error;
 use crate::clock::Window;
-use crate::shape::age_partitioned::{Budget, allowed_slack, refuse_below, too_little_slack};
-use crate::shape::bisection;
+use crate::shape::budget::{Budget, allowed_slack, refuse_below, too_few_bytes, too_much_memory, within_slack};
+use crate::shape::search::{self, Candidate, bisection};
 
 /// The shape for a window and a budget.
 ///
 /// Considered are lines of 8, 16 and 32 lanes, 1 to 4 of them per key, with k up to 4, 3, 2 and 2 (guarded epochs: 1),
-/// whose slack is at most `slack`; by default as [elsewhere](crate::shape::age_partitioned::choose). Every line of a key costs a line of memory
-/// per call, and the second saves a fifth of the bits, the third and fourth together as much again:
+/// whose slack is at most `slack`, by default [half the window](allowed_slack). Every line of a key costs a line of
+/// memory per call, and the second saves a fifth of the bits, the third and fourth together as much again:
 /// - [`Budget::Rate`]: each gets the fewest pages that hold the rate; of those at most 4/3 as large as the smallest the
 ///   one with the fewest lines, then the fewest pages.
 /// - [`Budget::Bytes`]: each gets as many pages as fit; of those with at most four times the least rate the one with
@@ -24,107 +23,92 @@ use crate::shape::bisection;
 pub fn choose(window: Window, budget: Budget, slack: Option<u64>, family: Family) -> Result<Shape, Error> {
     let window = window.check()?;
     budget.check()?;
-    let allowed = Allowed { window, slack: allowed_slack(window, slack) };
-    let candidates = candidates(family);
+    if let Budget::Bytes(bytes @ ..PAGE_BYTES) = budget {
+        return Err(too_few_bytes(PAGE_BYTES, " in the line layout", bytes));
+    }
+    let shapes = within_slack(window, slack, shapes(family), |shape| shape.slack(window))?;
+    let slack = allowed_slack(window, slack);
+    let candidates: Vec<Lines> = shapes.into_iter().map(|shape| Lines { shape, window, slack }).collect();
     match budget {
-        Budget::Rate(fpr) => allowed.fewest_lines_for_rate(&candidates, fpr),
-        Budget::Bytes(bytes) => allowed.fewest_lines_for_bytes(&candidates, bytes),
+        Budget::Rate(fpr) => {
+            let lanes = |shape: Shape| shape.keys_per_generation(window).saturating_mul(shape.lanes.into());
+            refuse_below(candidates.iter().map(|lines| lanes(lines.shape)), fpr)?;
+            search::for_rate(&candidates, fpr, MAX_PAGES, |least| least + least / 3)
+                .ok_or_else(|| too_much_memory(fpr, &format!("{MAX_PAGES} pages of lines")))
+        }
+        Budget::Bytes(bytes) => {
+            let shape = search::for_memory(&candidates, bytes / PAGE_BYTES, |least| 4.0 * least);
+            Ok(shape.expect("each has the slack with one page"))
+        }
     }
 }
 
 /// All shapes, of one page, by lines. Large k evens out the loads of a line over generations, which the lines of a key
 /// do by themselves: the more of them there are, the smaller is the k beyond which nothing is won.
-fn candidates(family: Family) -> Vec<Shape> {
+fn shapes(family: Family) -> Vec<Shape> {
     let mut found = Vec::new();
     for (lines, most_k) in [(1, MAX_K), (2, 3), (3, 2), (4, 2)] {
         for lanes in [8, 16, 32] {
             let most_k = if family == Family::GuardedEpoch { 1 } else { most_k };
-            found.extend((1..=most_k).map(|k| Shape { family, lanes, k, lines, pages: 1 }));
+            found.extend((1..=most_k).map(|k| Shape { lanes, k, lines, pages: 1 }));
         }
     }
     found
 }
 
-/// What every shape is held to.
-struct Allowed {
+/// A shape but for its pages, and the slack that it is held to.
+struct Lines {
+    shape: Shape,
     window: Window,
     slack: u64,
 }
 
-impl Allowed {
-    fn fewest_lines_for_rate(&self, candidates: &[Shape], fpr: f64) -> Result<Shape, Error> {
-        let candidates = self.within_slack(candidates)?;
-        refuse_below(
-            candidates.iter().map(|c| c.keys_per_generation(self.window).saturating_mul(c.lanes.into())),
-            fpr,
-        )?;
-        // Small k is the quickest to compute, and with many lines the smallest: one look then rules out most others.
-        let mut order: Vec<&Shape> = candidates.iter().collect();
-        order.sort_by_key(|c| (c.k, Reverse(c.lines)));
-        let mut least = MAX_PAGES;
-        for candidate in order {
-            if let Some(shape) = self.smallest(*candidate, fpr, least) {
-                least = shape.pages;
-            }
-        }
-        let within = (least + least / 3).min(MAX_PAGES);
-        candidates
-            .chunk_by(|a, b| a.lines == b.lines)
-            .find_map(|group| group.iter().filter_map(|c| self.smallest(*c, fpr, within)).min_by_key(|c| c.pages))
-            .ok_or_else(|| {
-                Error::value(format!("fpr={fpr} for this window takes more than {MAX_PAGES} pages of lines"))
-            })
+impl Lines {
+    fn slack_holds(&self, pages: u64) -> bool {
+        self.shape(pages).slack(self.window) <= self.slack
+    }
+}
+
+impl Candidate for Lines {
+    type Shape = Shape;
+
+    fn rank(&self) -> u32 {
+        self.shape.lines
     }
 
-    fn fewest_lines_for_bytes(&self, candidates: &[Shape], bytes: u64) -> Result<Shape, Error> {
-        let page = candidates[0].nbytes();
-        if bytes < page {
-            return Err(Error::value(format!("nbytes must be at least {page} in the line layout, got {bytes}")));
-        }
-        let largest = self.within_slack(candidates)?.into_iter().filter_map(|c| self.largest(c, bytes / page));
-        let rated: Vec<(Shape, f64)> = largest.map(|shape| (shape, self.rate(shape))).collect();
-        let least = rated.iter().map(|(_, rate)| *rate).fold(1.0, f64::min);
-        let good = rated.into_iter().filter(|(_, rate)| *rate <= 4.0 * least);
-        let best = good.min_by(|(a, rate_a), (b, rate_b)| a.lines.cmp(&b.lines).then(rate_a.total_cmp(rate_b)));
-        Ok(best.expect("the shape with the least rate is among them").0)
+    /// Small k is the quickest to compute, and with many lines the smallest.
+    fn turn(&self) -> u32 {
+        MAX_LINES * self.shape.k - self.shape.lines
     }
 
-    /// The candidates whose slack is allowed with a page, and may be with more.
-    fn within_slack(&self, candidates: &[Shape]) -> Result<Vec<Shape>, Error> {
-        let found: Vec<Shape> = candidates.iter().copied().filter(|&c| self.slack_holds(c)).collect();
-        if found.is_empty() {
-            let least = candidates.iter().map(|c| c.slack(self.window)).min().expect("there are some");
-            return Err(too_little_slack(self.window, least, self.slack));
-        }
-        Ok(found)
+    fn shape(&self, pages: u64) -> Shape {
+        Shape { pages, ..self.shape }
     }
 
-    fn slack_holds(&self, shape: Shape) -> bool {
-        shape.slack(self.window) <= self.slack
+    fn memory_of_unit(&self) -> u64 {
+        1
     }
 
-    fn rate(&self, shape: Shape) -> f64 {
-        shape.false_positive_rate(shape.keys_per_generation(self.window))
+    fn rate_at_most(&self, shape: &Shape, limit: f64) -> Option<f64> {
+        Some(shape.false_positive_rate(shape.keys_per_generation(self.window))).filter(|&rate| rate <= limit)
     }
 
-    /// The smallest of at most `most` pages that holds a rate, by bisection: more pages are emptier.
-    fn smallest(&self, candidate: Shape, fpr: f64, most: u64) -> Option<Shape> {
-        let holds = |pages| self.rate(Shape { pages, ..candidate }) <= fpr;
+    /// Steps are whole insertions, and a few pages more may make a difference to the slack.
+    fn fewest_units(&self, fpr: f64, most: u64) -> Option<u64> {
+        let holds = |pages| self.rate_at_most(&self.shape(pages), fpr).is_some();
         if !holds(most) {
             return None;
         }
         let enough = bisection(0, most, holds);
-        // Steps are whole insertions, and a few pages more may make a difference to the slack.
-        let slightly_more = (enough..=most.min(enough + enough / 64 + 1)).map(|pages| Shape { pages, ..candidate });
-        slightly_more.into_iter().find(|&shape| self.slack_holds(shape) && self.rate(shape) <= fpr)
+        (enough..=most.min(enough + enough / 64 + 1)).find(|&pages| self.slack_holds(pages) && holds(pages))
     }
 
-    /// The largest of at most `most` pages whose slack is allowed, to 1 / 256 of them: steps of less than an insertion
-    /// would keep keys for longer than asked for.
-    fn largest(&self, candidate: Shape, most: u64) -> Option<Shape> {
-        let fewer = |pages: &u64| pages.checked_sub((pages / 256).max(1)).filter(|&pages| pages > 0);
-        let mut shapes = successors(Some(most.min(MAX_PAGES)), fewer).map(|pages| Shape { pages, ..candidate });
-        shapes.find(|&shape| self.slack_holds(shape))
+    /// The most pages whose slack is allowed, to 1 / 256 of them: steps of less than an insertion would keep keys for
+    /// longer than asked for.
+    fn most_units(&self, most: u64) -> Option<u64> {
+        let fewer = |pages: &u64| pages.checked_sub((pages / 256).max(1));
+        let first = most.min(MAX_PAGES);
+        successors(Some(first), fewer).take_while(|&pages| pages > 0).find(|&pages| self.slack_holds(pages))
     }
 }
 
@@ -148,7 +132,7 @@ mod tests {
             let shapes = (1..=most).map(|pages| Shape { pages, ..c });
             shapes.filter(|shape| shape.slack(window) <= slack).collect()
         };
-        candidates(family).into_iter().map(sizes).collect()
+        shapes(family).into_iter().map(sizes).collect()
     }
 
     #[test]

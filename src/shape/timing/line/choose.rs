@@ -1,12 +1,12 @@
 //! From what a user asks for, a rate or a number of bytes, to a shape.
 
 use super::super::{live_keys, timers_within};
-use super::{Line, MAX_LINES, PAGE_LINES, Shape, WORDS};
+use super::{Line, MAX_LINES, Shape, WORDS};
 use crate::Error;
 use crate::clock::Window;
-use crate::shape::age_partitioned::{Budget, refuse_below};
-use crate::shape::bisection;
-use crate::shape::line::MAX_PAGES;
+use crate::shape::budget::{Budget, refuse_below, too_few_bytes, too_much_memory};
+use crate::shape::line::{MAX_PAGES, PAGE_BYTES};
+use crate::shape::search::{self, Candidate};
 
 /// The shape for a window and a budget.
 ///
@@ -24,52 +24,51 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<Shap
     let window = window.check()?;
     budget.check()?;
     let timers = timers_within(window, slack)?;
-    let candidates = |lines: u32| {
-        let shape = move |k, (bpt, blocks)| Shape { k, bpt, blocks, lines, pages: 1 };
-        let timers = &timers;
-        (lines..=lines * WORDS).flat_map(move |k| timers.iter().map(move |&timers| shape(k, timers)))
-    };
+    let of_lines = |lines| (lines..=lines * WORDS).map(move |k| (k, lines));
+    let candidates: Vec<Timers> = (1..=MAX_LINES)
+        .flat_map(of_lines)
+        .flat_map(|(k, lines)| timers.iter().map(move |&(bpt, blocks)| Shape { k, bpt, blocks, lines, pages: 1 }))
+        .map(|shape| Timers { shape, keys: live_keys(window, shape.blocks), of_line: shape.of_line() })
+        .collect();
     match budget {
         Budget::Rate(fpr) => {
-            refuse_below(timers.iter().map(|&(_, blocks)| live_keys(window, blocks)), fpr)?;
-            let smallest =
-                |lines| candidates(lines).filter_map(|c| smallest(c, window, fpr)).min_by_key(|c| (c.pages, c.k));
-            fewest_lines(smallest, |one, two| 3 * one.pages <= 4 * two.pages).ok_or_else(|| {
-                Error::value(format!("fpr={fpr} for this window takes more than {MAX_PAGES} pages of lines"))
-            })
+            refuse_below(candidates.iter().map(|timers| timers.keys), fpr)?;
+            search::for_rate(&candidates, fpr, MAX_PAGES, |least| least + least / 3)
+                .ok_or_else(|| too_much_memory(fpr, &format!("{MAX_PAGES} pages of lines")))
         }
         Budget::Bytes(bytes) => {
-            let pages = (bytes / (PAGE_LINES * u64::from(WORDS) * 8)).min(MAX_PAGES);
-            if pages == 0 {
-                return Err(Error::value(format!("nbytes must be at least 4096 in the line layout, got {bytes}")));
-            }
-            let rate = |shape: &Shape| shape.false_positive_rate(window);
-            let best = |lines| {
-                let shapes = candidates(lines).map(|c| Shape { pages, ..c });
-                shapes.min_by(|a, b| rate(a).total_cmp(&rate(b)).then(a.k.cmp(&b.k)))
-            };
-            Ok(fewest_lines(best, |one, two| rate(&one) <= 4.0 * rate(&two)).expect("any shape has a rate"))
+            search::for_memory(&candidates, (bytes / PAGE_BYTES).min(MAX_PAGES), |least| 4.0 * least)
+                .ok_or_else(|| too_few_bytes(PAGE_BYTES, " in the line layout", bytes))
         }
     }
 }
 
-/// The best shape of one line per key where it is good enough beside that of two, else the latter.
-fn fewest_lines(best: impl Fn(u32) -> Option<Shape>, good_enough: impl Fn(Shape, Shape) -> bool) -> Option<Shape> {
-    match (best(1), best(MAX_LINES)) {
-        (Some(one), Some(two)) if !good_enough(one, two) => Some(two),
-        (one, two) => one.or(two),
-    }
+/// A shape but for its pages.
+struct Timers {
+    shape: Shape,
+    /// Keys that count.
+    keys: u64,
+    of_line: Vec<Line>,
 }
 
-/// The shape with the fewest pages that holds the rate, by bisection: more pages are emptier.
-fn smallest(candidate: Shape, window: Window, fpr: f64) -> Option<Shape> {
-    let keys = live_keys(window, candidate.blocks);
-    let of_line: Vec<Line> = (0..candidate.lines).map(|line| Line::new(candidate.k_of(line), candidate.bpt)).collect();
-    let holds = |pages| Shape { pages, ..candidate }.rate(keys, &of_line) <= fpr;
-    if !holds(MAX_PAGES) {
-        return None;
+impl Candidate for Timers {
+    type Shape = Shape;
+
+    fn rank(&self) -> u32 {
+        self.shape.lines
     }
-    Some(Shape { pages: bisection(0, MAX_PAGES, holds), ..candidate })
+
+    fn shape(&self, pages: u64) -> Shape {
+        Shape { pages, ..self.shape }
+    }
+
+    fn memory_of_unit(&self) -> u64 {
+        1
+    }
+
+    fn rate_at_most(&self, shape: &Shape, limit: f64) -> Option<f64> {
+        Some(shape.rate(self.keys, &self.of_line)).filter(|&rate| rate <= limit)
+    }
 }
 
 #[cfg(test)]

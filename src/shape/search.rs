@@ -1,0 +1,110 @@
+//! The search for a shape. Of the candidates, each sized for the budget, those count that take about as little memory as
+//! the smallest, or are about as rarely wrong as the best; of these the one is taken whose calls cost least.
+//!
+//! Segments, slices and lines cost time: every call reads a few. Memory falls with their number, slower and slower. So
+//! a little of the budget is traded for fewer of them. How much is for each family to say.
+
+/// A shape but for its size.
+pub(super) trait Candidate {
+    /// What is chosen.
+    type Shape;
+
+    /// What a call costs: the number of segments, slices or lines. Candidates are sorted by it.
+    fn rank(&self) -> u32;
+
+    /// Candidates are first looked at in the order of this. Where the smallest comes early, one look rules out each of
+    /// the others.
+    fn turn(&self) -> u32 {
+        0
+    }
+
+    /// The shape of a number of units, at least 1.
+    fn shape(&self, units: u64) -> Self::Shape;
+
+    /// Memory of a unit, in what all candidates count it in: bytes, bits, cells or pages.
+    fn memory_of_unit(&self) -> u64;
+
+    /// The false positive rate at the worst phase, if it is at most `limit`.
+    fn rate_at_most(&self, shape: &Self::Shape, limit: f64) -> Option<f64>;
+
+    /// The fewest units, at most `most`, whose rate is at most `fpr`: by bisection, since larger shapes are emptier.
+    fn fewest_units(&self, fpr: f64, most: u64) -> Option<u64> {
+        let holds = |units| self.rate_at_most(&self.shape(units), fpr).is_some();
+        (most > 0 && holds(most)).then(|| bisection(0, most, holds))
+    }
+
+    /// The most units that it can have, at most `most`.
+    fn most_units(&self, most: u64) -> Option<u64> {
+        (most > 0).then_some(most)
+    }
+}
+
+/// The shape for a rate. Each candidate gets the fewest units that hold it. Of those with at most `near` the least memory
+/// the first of the least rank is taken, and of these the smallest. `None` if all take more memory than `most`.
+pub(super) fn for_rate<C: Candidate>(
+    candidates: &[C],
+    fpr: f64,
+    most: u64,
+    near: impl Fn(u64) -> u64,
+) -> Option<C::Shape> {
+    preferred(candidates, most, near, |candidate, most| {
+        let unit = candidate.memory_of_unit();
+        let units = candidate.fewest_units(fpr, most / unit)?;
+        Some((units * unit, candidate.shape(units)))
+    })
+}
+
+/// The shape for an amount of memory. Each candidate gets the most units that fit. Of those with at most `near` the least
+/// rate the first of the least rank is taken, and of these the one of the least rate. `None` if no unit fits.
+pub(super) fn for_memory<C: Candidate>(candidates: &[C], memory: u64, near: impl Fn(f64) -> f64) -> Option<C::Shape> {
+    preferred(candidates, 1.0, near, |candidate, limit| {
+        let shape = candidate.shape(candidate.most_units(memory / candidate.memory_of_unit())?);
+        Some((candidate.rate_at_most(&shape, limit)?, shape))
+    })
+}
+
+/// The least memory that a shape takes, if there is any candidate.
+pub(super) fn least_memory<C: Candidate>(candidates: &[C]) -> u64 {
+    candidates.iter().map(Candidate::memory_of_unit).min().unwrap_or(0)
+}
+
+/// The cheapest shape of the least rank that has one at `near` the least cost. `sized` is the shape of a candidate and its
+/// cost, if that is at most the second argument.
+///
+/// The least cost is found first, with ever lower limits. The second look ends at the first rank that has a shape.
+fn preferred<C: Candidate, T: Copy + PartialOrd>(
+    candidates: &[C],
+    most: T,
+    near: impl Fn(T) -> T,
+    sized: impl Fn(&C, T) -> Option<(T, C::Shape)>,
+) -> Option<C::Shape> {
+    let mut in_turn: Vec<&C> = candidates.iter().collect();
+    in_turn.sort_by_key(|candidate| candidate.turn());
+    let least = in_turn
+        .into_iter()
+        .fold(None, |least, candidate| sized(candidate, least.unwrap_or(most)).map(|(cost, _)| cost).or(least))?;
+    let within = if near(least) < most { near(least) } else { most };
+    candidates.chunk_by(|a, b| a.rank() == b.rank()).find_map(|group| {
+        let of_group = group.iter().filter_map(|candidate| sized(candidate, within));
+        of_group.reduce(|best, next| if next.0 < best.0 { next } else { best }).map(|(_, shape)| shape)
+    })
+}
+
+/// Of shapes that have their size, those that cost at most `near` the least cost.
+pub(super) fn near_the_least<S, T: Copy + PartialOrd>(
+    shapes: Vec<S>,
+    cost: impl Fn(&S) -> T,
+    near: impl Fn(T) -> T,
+) -> impl Iterator<Item = S> {
+    let least = shapes.iter().map(&cost).reduce(|least, cost| if cost < least { cost } else { least });
+    shapes.into_iter().filter(move |shape| least.is_some_and(|least| cost(shape) <= near(least)))
+}
+
+/// The least number above `too_few` that holds, as `enough` and all between it and that number do.
+pub(super) fn bisection(mut too_few: u64, mut enough: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    while enough - too_few > 1 {
+        let middle = too_few + (enough - too_few) / 2;
+        *(if holds(middle) { &mut enough } else { &mut too_few }) = middle;
+    }
+    enough
+}
