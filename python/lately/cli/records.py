@@ -74,7 +74,7 @@ def _number_or_date(text: str) -> float | datetime:
 def time_of(value: object, field: str) -> int:
     """Read a time as `moment` does, for messages that name the field."""
     try:
-        return read_moment(value)
+        return moment(value)
     except (TypeError, ValueError) as error:
         raise ValueError(f"the time {field} {error}") from None
 
