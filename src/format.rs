@@ -88,14 +88,10 @@ use memmap2::Mmap;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::Error;
-use crate::clock::{Clock, Window};
-use crate::filter::{
-    AgePartitioned, Bloom, Counting, Filter, FingerprintBuffer, Generalized, GuardedEpoch, InLines, Stable, Swamp,
-    TimeLimited, Timing, TimingInLines, Transposed,
-};
+use crate::clock::Window;
+use crate::filter::{Family, Filter};
 use crate::key::SCHEME;
 use crate::memory::{Lender, Words};
-use crate::shape::line::Family;
 
 #[cfg(target_endian = "big")]
 compile_error!("cells are saved as they lie in memory, which has to be little endian");
@@ -130,7 +126,7 @@ impl From<Error> for SaveError {
 }
 
 /// Header and parameters of a filter: all of its saved form but the cells.
-pub fn preamble(filter: &dyn Filter) -> Vec<u8> {
+pub fn preamble(filter: &Filter) -> Vec<u8> {
     let clock = filter.engine().clock();
     let window = match clock.window() {
         Window::Count { insertions } => [0, insertions, 0, 0],
@@ -144,7 +140,7 @@ pub fn preamble(filter: &dyn Filter) -> Vec<u8> {
     let cells: &[u8] = filter.engine().words().as_ref();
     let mut bytes = Vec::with_capacity(HEADER + parameters.len());
     bytes.extend(MAGIC);
-    for number in [VERSION, filter.kind(), SCHEME, 0] {
+    for number in [VERSION, filter.family().kind, SCHEME, 0] {
         bytes.extend(number.to_le_bytes());
     }
     for number in [filter.seed(), parameters.len() as u64, cells.len() as u64, xxh3_64(cells), 0] {
@@ -156,7 +152,7 @@ pub fn preamble(filter: &dyn Filter) -> Vec<u8> {
 }
 
 /// The filter saved in `bytes`, whose cells stay where they are until it is written to.
-pub fn from_bytes(bytes: Lender) -> Result<Box<dyn Filter>, Error> {
+pub fn from_bytes(bytes: Lender) -> Result<Filter, Error> {
     let all: &[u8] = (*bytes).as_ref();
     let preamble = Preamble::read(&mut &*all, all.len() as u64)?;
     let (start, len) = (preamble.len, preamble.cells);
@@ -164,14 +160,14 @@ pub fn from_bytes(bytes: Lender) -> Result<Box<dyn Filter>, Error> {
 }
 
 /// The filter of this preamble with these cells, which stay where they are until it is written to.
-pub fn from_parts(preamble: &[u8], cells: Lender) -> Result<Box<dyn Filter>, Error> {
+pub fn from_parts(preamble: &[u8], cells: Lender) -> Result<Filter, Error> {
     let len = (*cells).as_ref().len();
     let preamble = Preamble::read(&mut &preamble[..], preamble.len() as u64 + len as u64)?;
     preamble.filter(Words::lent(cells, 0, len / 8)?)
 }
 
 /// Writes a filter to a file, which is replaced when all is on disk: nobody ever sees half of one.
-pub fn save(filter: &dyn Filter, path: &Path) -> Result<(), SaveError> {
+pub fn save(filter: &Filter, path: &Path) -> Result<(), SaveError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // tempfile wraps errors and so hides their number, which tells callers a full disk from a missing folder: the one of
     // creation is kept aside, and writing goes around the wrapper.
@@ -191,7 +187,7 @@ pub fn save(filter: &dyn Filter, path: &Path) -> Result<(), SaveError> {
 }
 
 /// Reads a filter from a file; with `mmap` its cells stay in the file until the filter is written to.
-pub fn open(path: &Path, mmap: bool) -> Result<Box<dyn Filter>, SaveError> {
+pub fn open(path: &Path, mmap: bool) -> Result<Filter, SaveError> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(Error::format("not a regular file").into());
     }
@@ -264,7 +260,7 @@ impl Preamble {
     }
 
     /// The filter with these cells.
-    fn filter(self, words: Words) -> Result<Box<dyn Filter>, Error> {
+    fn filter(self, words: Words) -> Result<Filter, Error> {
         if xxh3_64(words.as_ref()) != self.cells_sum {
             return Err(Error::format("the cells are damaged"));
         }
@@ -281,28 +277,10 @@ impl Preamble {
             return Err(damaged());
         }
         let window = window.check().map_err(|error| Error::format(error.to_string()))?;
-        let resume = |kept| Clock::new(window, kept).resumed(inserted, (timed == 1).then_some(latest as i64));
-        match self.kind {
-            AgePartitioned::KIND => Ok(Box::new(AgePartitioned::from_saved(own, resume, self.seed, words)?)),
-            GuardedEpoch::KIND => Ok(Box::new(GuardedEpoch::from_saved(own, resume, self.seed, words)?)),
-            Timing::KIND => Ok(Box::new(Timing::from_saved(own, resume, self.seed, words)?)),
-            TimingInLines::KIND => Ok(Box::new(TimingInLines::from_saved(own, resume, self.seed, words)?)),
-            TimeLimited::KIND => Ok(Box::new(TimeLimited::from_saved(own, resume, self.seed, words)?)),
-            Bloom::KIND => Ok(Box::new(Bloom::from_saved(own, resume, self.seed, words)?)),
-            FingerprintBuffer::KIND => Ok(Box::new(FingerprintBuffer::from_saved(own, resume, self.seed, words)?)),
-            Counting::KIND => Ok(Box::new(Counting::from_saved(own, resume, self.seed, words)?)),
-            Stable::KIND => Ok(Box::new(Stable::from_saved(own, resume, self.seed, words)?)),
-            Swamp::KIND => Ok(Box::new(Swamp::from_saved(own, resume, self.seed, words)?)),
-            Generalized::KIND => Ok(Box::new(Generalized::from_saved(own, resume, self.seed, words)?)),
-            InLines::AGE_PARTITIONED => {
-                Ok(Box::new(InLines::from_saved(Family::AgePartitioned, own, resume, self.seed, words)?))
-            }
-            InLines::GUARDED_EPOCH => {
-                Ok(Box::new(InLines::from_saved(Family::GuardedEpoch, own, resume, self.seed, words)?))
-            }
-            Transposed::KIND => Ok(Box::new(Transposed::from_saved(own, resume, self.seed, words)?)),
-            kind => Err(Error::format(format!("filters of kind {kind} are not known to this version"))),
-        }
+        let family = Family::of_kind(self.kind)
+            .ok_or_else(|| Error::format(format!("filters of kind {} are not known to this version", self.kind)))?;
+        let seen = (inserted, (timed == 1).then_some(latest as i64));
+        Filter::from_saved(family, own, window, seen, self.seed, words)
     }
 }
 

@@ -28,7 +28,7 @@ def test_what_a_filter_says_of_itself_holds_together(given_, partitioned):
     bits = p["k"] * p["slice_bits"] if partitioned else p["bits"]
     assert f.nbytes == 8 * -(-bits // 64) <= given_.get("nbytes", 2**60)
     assert f.bits_per_key == 8 * f.nbytes / capacity
-    assert f.expected_accesses["window"] == f.cache_lines["insert"] == p["k"]
+    assert f.cache_lines["hit"] == f.cache_lines["insert"] == p["k"]
     again = lately.BloomFilter.from_parameters(capacity, **p, seed=f.seed)
     assert again.to_bytes() == f.to_bytes()
     assert repr(f).startswith(f"<BloomFilter capacity={capacity} fpr=")

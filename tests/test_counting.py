@@ -47,7 +47,7 @@ def test_what_a_filter_says_of_itself_holds_together(given_):
     assert f.fpr <= given_.get("fpr", 1)
     assert f.nbytes == 8 * (-(-p["k"] * p["slice_cells"] // 16) + f.window) <= given_.get("nbytes", 2**60)
     assert f.fpr == pytest.approx((1 - (1 - 1 / p["slice_cells"]) ** f.window) ** p["k"])
-    assert f.expected_accesses["window"] == p["k"]
+    assert f.cache_lines["hit"] == p["k"]
     again = lately.CountingBloomFilter.from_parameters(f.window, **p, seed=f.seed)
     assert again.to_bytes() == f.to_bytes()
     assert repr(f).startswith(f"<CountingBloomFilter window={f.window} fpr=")

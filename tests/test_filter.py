@@ -589,7 +589,7 @@ def test_what_a_filter_says_of_itself_holds_together(family, given_):
     assert f.nbytes <= given_.get("nbytes", 2**60)
     assert f.bits_per_key == 8 * f.nbytes / f.capacity
     assert f.npws > 0
-    assert set(f.expected_accesses) == {"window", "false_positive", "absent"}
+    assert set(f.cache_lines) == {"insert", "hit", "miss"}
     preamble, cells = f.__reduce_ex__(5)[1]
     assert f.nbytes == memoryview(cells).nbytes == len(f.to_bytes()) - len(preamble)
     assert f.fill.tolist() == [0.0] * (written + full)

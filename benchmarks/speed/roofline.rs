@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use lately::clock::{Moments, Window};
-use lately::filter::{AgePartitioned, Filter, InLines};
+use lately::filter::Filter;
 use lately::key::KeyHasher;
 use lately::memory::Words;
 use lately::memory::bits::scale;
@@ -51,7 +51,7 @@ fn read_lines(words: &[u64], hashes: &[u64]) -> u64 {
     sum
 }
 
-fn query(filter: &dyn Filter, hashes: &[u64], present: &mut [bool]) {
+fn query(filter: &Filter, hashes: &[u64], present: &mut [bool]) {
     for (hashes, present) in hashes.chunks(BLOCK).zip(present.chunks_mut(BLOCK)) {
         filter
             .engine()
@@ -60,7 +60,7 @@ fn query(filter: &dyn Filter, hashes: &[u64], present: &mut [bool]) {
     }
 }
 
-fn hash_and_query(filter: &dyn Filter, hasher: KeyHasher, keys: &[i64], present: &mut [bool]) {
+fn hash_and_query(filter: &Filter, hasher: KeyHasher, keys: &[i64], present: &mut [bool]) {
     let mut hashes = [0; BLOCK];
     for (keys, present) in keys.chunks(BLOCK).zip(present.chunks_mut(BLOCK)) {
         for (hash, &key) in hashes.iter_mut().zip(keys) {
@@ -71,7 +71,7 @@ fn hash_and_query(filter: &dyn Filter, hasher: KeyHasher, keys: &[i64], present:
 }
 
 /// Inserts keys until the filter has turned once, the last of them `insertions - 1`.
-fn fill(filter: &mut dyn Filter, hasher: KeyHasher, insertions: i64) {
+fn fill(filter: &mut Filter, hasher: KeyHasher, insertions: i64) {
     for start in (0..insertions).step_by(BLOCK) {
         let hashes: Vec<_> = (start..insertions.min(start + BLOCK as i64)).map(|key| hasher.integer(key)).collect();
         filter.engine_mut().insert(&hashes, Moments::Untimed).expect("a window of insertions has no times to refuse");
@@ -85,8 +85,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for &insertions in windows {
         let (window, rate, hasher) = (Window::Count { insertions }, Budget::Rate(0.01), KeyHasher::new(0));
         let shape = line::choose(window, rate, None, Family::AgePartitioned)?;
-        let mut in_lines = InLines::new(Family::AgePartitioned, shape, window, 0)?;
-        let mut paper = AgePartitioned::new(age_partitioned::choose(window, rate, None, None)?, window, 0)?;
+        let mut in_lines = Filter::new(shape, window, 0)?;
+        let mut paper = Filter::new(age_partitioned::choose(window, rate, None, None)?, window, 0)?;
         let inserted = 2 * insertions as i64;
         fill(&mut in_lines, hasher, inserted);
         fill(&mut paper, hasher, inserted);
@@ -105,7 +105,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let hashes: Vec<u64> = keys.iter().map(|&key| hasher.integer(key)).collect();
             let roof = nanoseconds(|| _ = black_box(read_lines(words.as_slice(), &hashes)));
             print!("{insertions}\t{}\t{bytes}\t{roof}", shape.nbytes());
-            for filter in [&in_lines as &dyn Filter, &paper] {
+            for filter in [&in_lines, &paper] {
                 let hashed = nanoseconds(|| query(filter, &hashes, &mut present));
                 let missed = keys.iter().zip(&present).any(|(&key, &present)| key >= 0 && !present);
                 assert!(!missed, "a key of the window is missing");

@@ -58,6 +58,13 @@ impl Window {
         }
     }
 
+    /// Keys that a filter of this window is planned for.
+    pub fn capacity(self) -> u64 {
+        match self {
+            Self::Count { insertions: keys } | Self::Time { capacity: keys, .. } => keys,
+        }
+    }
+
     /// The insertions of a window for a filter that ages by each of them: 1 to 2^32, and no span of time. A filter of
     /// bounded memory would have to write over keys of the span in a burst.
     pub fn by_insertion(self) -> Result<u64, Error> {

@@ -14,8 +14,7 @@ use crate::layout::timers::{Phase, Slices};
 use crate::memory::Words;
 use crate::memory::prefetch::Address;
 use crate::memory::prefetch::in_flight;
-use crate::shape::growing::Limit;
-use crate::shape::timing::Shape;
+use crate::shape::growing::{self, Limit, any};
 
 /// Words before the table: number of parts, load of the newest.
 const HEAD: usize = 2;
@@ -62,7 +61,7 @@ impl Part {
 
 /// The parts, the newest first, and where they are in time.
 #[derive(Clone)]
-pub(crate) struct Growing {
+pub struct Growing {
     layout: Slices,
     limit: Limit,
     /// The most that one key adds to the load.
@@ -77,32 +76,37 @@ pub(crate) struct Growing {
 }
 
 impl Growing {
-    pub(crate) fn new(shape: Shape, limit: Limit, clock: Clock) -> Result<Self, Error> {
-        let (layout, words) = (Slices::new(shape), Words::zeroed(0)?);
+    /// The parts that [`lay_out`](Self::lay_out) wrote into these words; where there are none, a first one.
+    pub(crate) fn new(shape: growing::Growing, clock: Clock, words: Words) -> Result<Self, Error> {
+        let growing::Growing { part: shape, limit } = shape;
+        let layout = Slices::new(shape);
         let mut new = Self { layout, limit, step: limit.step(shape), clock, words, parts: Vec::new(), load: 0 };
+        if !new.words.as_slice().is_empty() {
+            return new.read();
+        }
         new.lay_out(vec![new.empty(0)], 0)?;
         Ok(new)
     }
 
-    /// Reads the table that [`lay_out`](Self::lay_out) wrote, trusting nothing.
-    pub(crate) fn read(shape: Shape, limit: Limit, clock: Clock, words: Words) -> Result<Self, Error> {
+    /// Reads the table, trusting nothing.
+    fn read(mut self) -> Result<Self, Error> {
         let damaged = || Error::format("the table of parts is damaged");
-        let [parts, load, ..] = *words.as_slice() else {
+        let [parts, load, ..] = *self.words.as_slice() else {
             return Err(damaged());
         };
-        let layout = Slices::new(shape);
-        let mut newer = clock.generation();
-        let table = parts::read(words.as_slice(), HEAD, parts, |_, row| {
+        let (len, mut newer) = (self.layout.timers.words(), self.clock.generation());
+        let table = parts::read(self.words.as_slice(), HEAD, parts, |_, row| {
             let older = row[0] as i64 <= newer;
             newer = row[0] as i64;
-            older.then_some(Part { start: 0, len: layout.timers.words(), last: newer })
+            older.then_some(Part { start: 0, len, last: newer })
         });
-        let parts = table.filter(|parts| !parts.is_empty() && load <= limit.most()).ok_or_else(damaged)?;
-        Ok(Self { layout, limit, step: limit.step(shape), clock, words, parts, load })
+        let parts = table.filter(|parts| !parts.is_empty() && load <= self.limit.most()).ok_or_else(damaged)?;
+        (self.parts, self.load) = (parts, load);
+        Ok(self)
     }
 
     /// How many parts there are.
-    pub(crate) fn parts(&self) -> usize {
+    pub fn parts(&self) -> usize {
         self.parts.len()
     }
 
@@ -299,6 +303,12 @@ impl Engine for Growing {
 
     fn match_rates(&self) -> Vec<f64> {
         self.live()
+    }
+
+    /// An upper bound where keys have been seen again in another part: parts then match less independently.
+    fn false_positive_rate(&self) -> f64 {
+        let phase = self.layout.phase(self.clock.generation(), 0);
+        any(self.parts.iter().map(|part| self.layout.all_live(part.of(self.words.as_slice()), phase)))
     }
 
     /// What the newest part says that has the key.

@@ -5,10 +5,12 @@
 //! runs too, since where every insertion is a generation a run is a single key. Keys still act one after the other: a
 //! batch gives what its keys give one by one, repeats included.
 
-pub(crate) mod growing;
+pub mod growing;
 mod run;
 pub mod threads;
 mod time_limited;
+
+use std::any::Any;
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
@@ -21,15 +23,18 @@ use threads::Shared;
 /// Cells that age by generations: a layout, its words, and the clock that opens the generations.
 #[derive(Clone)]
 pub struct Aged<L> {
-    pub(crate) layout: L,
-    pub(crate) words: Words,
-    pub(crate) clock: Clock,
+    /// Where the bits of a key lie.
+    pub layout: L,
+    /// The cells.
+    pub words: Words,
+    /// Where they are in time.
+    pub clock: Clock,
 }
 
 /// A filter's cells as the outside sees them: batches in, answers out, whatever the layout.
 ///
 /// An error leaves everything as it was.
-pub trait Engine: Send + Sync {
+pub trait Engine: Any + Send + Sync {
     /// Inserts the keys in order.
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error>;
 
@@ -72,6 +77,9 @@ pub trait Engine: Send + Sync {
 
     /// Chance that a fresh key matches in each part that ages as one, the newest first.
     fn match_rates(&self) -> Vec<f64>;
+
+    /// Chance that a key never inserted is reported now, from the bits as they are.
+    fn false_positive_rate(&self) -> f64;
 
     /// Writes what the cells say about each key, for the [likelihood](Self::likelihood) to read.
     fn evidence(&self, hashes: &[u64], evidence: &mut [u128]);
@@ -181,6 +189,10 @@ impl<L: Layout> Engine for Aged<L> {
 
     fn match_rates(&self) -> Vec<f64> {
         self.layout.match_rates(self.words.as_slice(), self.layout.phase(self.clock.generation(), 0))
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        self.layout.false_positive_rate(self.words.as_slice(), self.layout.phase(self.clock.generation(), 0))
     }
 
     fn evidence(&self, hashes: &[u64], evidence: &mut [u128]) {

@@ -9,6 +9,7 @@ use crate::inference::{Likelihood, Question};
 use crate::layout::cells::{Cells, share_of_ones};
 use crate::layout::time_limited::{Slice, Slices, slicewise};
 use crate::memory::Words;
+use crate::shape::runs;
 
 impl Engine for Slices {
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
@@ -108,6 +109,10 @@ impl Engine for Slices {
 
     fn match_rates(&self) -> Vec<f64> {
         self.fill()
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        runs::false_positive_rate(self.shape.k, &self.match_rates())
     }
 
     fn evidence(&self, hashes: &[u64], evidence: &mut [u128]) {

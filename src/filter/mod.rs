@@ -1,112 +1,160 @@
-//! The filters, a file per family: each a shape and an engine of its layout.
+//! A filter: a [`Shape`], which knows what it promises, and the [`Engine`] that runs batches through its cells.
+//!
+//! What kinds there are, the [table of families](FAMILIES) says.
 
-mod age_partitioned;
-mod bloom;
-mod counting;
-mod fingerprint_buffer;
-mod generalized;
-mod guarded_epoch;
-mod in_lines;
-mod saved;
-mod stable;
-mod swamp;
-mod time_limited;
-mod timing;
-mod timing_in_lines;
-mod transposed;
-
-pub use age_partitioned::AgePartitioned;
-pub use bloom::Bloom;
-pub use counting::Counting;
-pub use fingerprint_buffer::FingerprintBuffer;
-pub use generalized::Generalized;
-pub use guarded_epoch::GuardedEpoch;
-pub use in_lines::InLines;
-pub use stable::Stable;
-pub use swamp::Swamp;
-pub use time_limited::TimeLimited;
-
-pub use timing::Timing;
-pub use timing_in_lines::TimingInLines;
-pub use transposed::Transposed;
+mod families;
 
 use std::any::Any;
+use std::sync::Arc;
 
 use crate::Error;
+use crate::clock::{Clock, Window};
 use crate::engine::Engine;
-use crate::shape::runs::Accesses;
+use crate::memory::Words;
+use crate::shape::{CacheLines, Parameters, Shape};
+pub use families::{FAMILIES, Family, Request};
 
-/// Cache lines, in expectation where it depends on the key.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Lines {
-    /// Written by an insertion.
-    pub insert: f64,
-    /// Read by a query of a key that is reported.
-    pub hit: f64,
-    /// Read by a query of a key that is not.
-    pub miss: f64,
+/// Has a key been inserted within the last `window` insertions, or span of time? Batches run in its engine.
+#[derive(Clone)]
+pub struct Filter {
+    shape: Arc<dyn Shape>,
+    seed: u64,
+    engine: Box<dyn Engine>,
 }
 
-/// What every filter can say of itself; its batches run in its engine.
-pub trait Filter: Any + Send + Sync {
+impl Filter {
+    /// An empty filter.
+    pub fn new(shape: impl Shape, window: Window, seed: u64) -> Result<Self, Error> {
+        Self::of(Arc::new(shape), window, seed)
+    }
+
+    /// The same, of any shape.
+    pub fn of(shape: Arc<dyn Shape>, window: Window, seed: u64) -> Result<Self, Error> {
+        shape.check(window)?;
+        let bytes = if shape.grows() { 0 } else { shape.bytes(window) };
+        let words = Words::zeroed(usize::try_from(bytes / 8).map_err(|_| Error::Memory { bytes })?)?;
+        let engine = Family::of(&*shape).engine(&*shape, Clock::new(window, shape.kept()), seed, words)?;
+        Ok(Self { shape, seed, engine })
+    }
+
+    /// The filter whose [`parameters`](Self::parameters) these are and whose cells these were, after so many insertions,
+    /// the last at `latest`. Nothing of it is trusted.
+    pub fn from_saved(
+        family: &Family,
+        parameters: &[u64],
+        window: Window,
+        (inserted, latest): (u64, Option<i64>),
+        seed: u64,
+        words: Words,
+    ) -> Result<Self, Error> {
+        // What a constructor refuses is damage in a saved form.
+        let as_damage = |error: Error| Error::format(error.to_string());
+        let named = family.parameters.iter().copied().zip(parameters.iter().copied());
+        let named: Vec<(&str, u64)> = named.filter(|&(_, value)| value != 0).collect();
+        let shape = (family.read)(&Parameters(&named)).map_err(as_damage)?;
+        shape.check(window).map_err(as_damage)?;
+        let len = words.as_slice().len() as u64;
+        if len == 0 || !shape.grows() && len != shape.bytes(window) / 8 {
+            return Err(Error::format("the cells are not as many as the parameters say"));
+        }
+        let clock = Clock::new(window, shape.kept()).resumed(inserted, latest);
+        let engine = family.engine(&*shape, clock, seed, words)?;
+        Ok(Self { shape, seed, engine })
+    }
+
+    /// What it promises and costs, whatever its window.
+    pub fn shape(&self) -> &dyn Shape {
+        &*self.shape
+    }
+
+    /// Its shape, if it is of this type.
+    pub fn shape_as<S: Shape>(&self) -> Option<&S> {
+        let shape: &dyn Any = &*self.shape;
+        shape.downcast_ref()
+    }
+
     /// The cells, to read.
-    fn engine(&self) -> &dyn Engine;
+    pub fn engine(&self) -> &dyn Engine {
+        &*self.engine
+    }
 
     /// The cells, to write.
-    fn engine_mut(&mut self) -> &mut dyn Engine;
+    pub fn engine_mut(&mut self) -> &mut dyn Engine {
+        &mut *self.engine
+    }
+
+    /// Its engine, if it is of this type: to ask what only one family can be asked.
+    pub fn engine_as<E: Engine>(&self) -> Option<&E> {
+        let engine: &dyn Any = &*self.engine;
+        engine.downcast_ref()
+    }
 
     /// The seed its keys are hashed with.
-    fn seed(&self) -> u64;
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
 
-    /// Its number in the [saved form](crate::format).
-    fn kind(&self) -> u16;
+    /// Its family.
+    pub fn family(&self) -> &'static Family {
+        Family::of(&*self.shape)
+    }
 
-    /// The parameters of its paper, by the names of `from_parameters`; zero where one does not apply.
-    fn parameters(&self) -> Vec<(&'static str, u64)>;
+    /// What "lately" means.
+    pub fn window(&self) -> Window {
+        self.engine.clock().window()
+    }
 
-    /// Chance that a key never inserted is reported, at the worst phase and planned load, exactly in expectation.
-    fn fpr(&self) -> f64;
+    /// The parameters of its paper, by the names of its family; zero where one does not apply.
+    pub fn parameters(&self) -> Vec<(&'static str, u64)> {
+        self.shape.parameters()
+    }
 
-    /// How long after leaving the window a key may still be reported for its own sake: insertions, or nanoseconds.
-    fn slack(&self) -> u64;
+    /// [`Shape::fpr`].
+    pub fn fpr(&self) -> f64 {
+        self.shape.fpr(self.window())
+    }
 
-    /// Expected number of keys reported within the slack over the window, at its peak (paper 1, definition 2).
-    fn npws(&self) -> f64;
+    /// [`Shape::slack`].
+    pub fn slack(&self) -> u64 {
+        self.shape.slack(self.window())
+    }
 
-    /// Cells that Algorithm 1 of paper 1 would read per query, by outcome.
-    fn expected_accesses(&self) -> Accesses;
+    /// [`Shape::npws`].
+    pub fn npws(&self) -> f64 {
+        self.shape.npws(self.window())
+    }
 
-    /// Cache lines that the engine moves for one key, as long as the filter is larger than the cache.
-    fn cache_lines(&self) -> Lines;
+    /// [`Shape::cache_lines`].
+    pub fn cache_lines(&self) -> CacheLines {
+        self.shape.cache_lines(self.window())
+    }
 
-    /// Chance that a key never inserted is reported now, from the bits as they are.
-    fn false_positive_rate(&self) -> f64;
+    /// [`Shape::false_negative_rates`].
+    pub fn false_negative_rates(&self) -> Vec<f64> {
+        self.shape.false_negative_rates(self.window())
+    }
+
+    /// [`Engine::false_positive_rate`].
+    pub fn false_positive_rate(&self) -> f64 {
+        self.engine.false_positive_rate()
+    }
 
     /// Takes in all keys of the other filter, which must be of the same family, window, seed and parameters, or an error
     /// names the first that differs.
-    fn unite(&mut self, other: &dyn Filter) -> Result<(), Error> {
+    pub fn unite(&mut self, other: &Self) -> Result<(), Error> {
         let agree = |name: &str, ours: String, theirs: String| match ours == theirs {
             true => Ok(()),
             false => Err(Error::value(format!(
                 "filters can be united only when they agree, but {name} is {ours} here and {theirs} there"
             ))),
         };
-        agree("the kind", self.kind().to_string(), other.kind().to_string())?;
-        let (ours, theirs) = (self.engine().clock().window(), other.engine().clock().window());
-        let name = if self.engine().clock().endless() { "capacity" } else { "window" };
-        agree(name, ours.to_string(), theirs.to_string())?;
-        agree("seed", self.seed().to_string(), other.seed().to_string())?;
+        agree("the kind", self.family().kind.to_string(), other.family().kind.to_string())?;
+        let name = if self.engine.clock().endless() { "capacity" } else { "window" };
+        agree(name, self.window().to_string(), other.window().to_string())?;
+        agree("seed", self.seed.to_string(), other.seed.to_string())?;
         for ((name, ours), (_, theirs)) in self.parameters().into_iter().zip(other.parameters()) {
             agree(name, ours.to_string(), theirs.to_string())?;
         }
-        self.engine_mut().unite(other.engine())
+        self.engine.unite(&*other.engine)
     }
-
-    /// Chance that a key is missed so many generations after its own, the newest first; empty where none ever is.
-    fn false_negative_rates(&self) -> Vec<f64> {
-        Vec::new()
-    }
-
-    /// A copy that shares the cells until either writes.
-    fn clone_box(&self) -> Box<dyn Filter>;
 }

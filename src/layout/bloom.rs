@@ -1,4 +1,4 @@
-//! The bits of a [Bloom filter](crate::filter::Bloom), which nothing ages.
+//! The bits of a [Bloom filter](crate::shape::bloom), which nothing ages.
 
 use crate::Error;
 use crate::clock::Clock;
@@ -7,10 +7,21 @@ use crate::inference::{Likelihood, Question};
 use crate::layout::Layout;
 use crate::layout::cells::{Cells, Parts, share_of_ones};
 use crate::memory::prefetch::Address;
+use crate::shape::bloom::Shape;
 
 /// The bits: one set of [`Parts`], in which the slices of a partitioned filter are the parts.
 #[derive(Clone, Copy)]
-pub(crate) struct Bits(pub Parts);
+pub struct Bits(pub(crate) Parts);
+
+impl Bits {
+    /// The bits of a shape.
+    pub fn new(shape: Shape) -> Self {
+        Self(match shape {
+            Shape::Classical { k, bits } => Parts::anywhere(bits, k),
+            Shape::Partitioned(slices) => Parts::new(slices.total(), slices.k),
+        })
+    }
+}
 
 impl Layout for Bits {
     type Phase = ();

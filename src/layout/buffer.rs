@@ -10,9 +10,9 @@ use crate::shape::fingerprint_buffer::{GROUP, Shape};
 
 /// The buffer, a ring of `window` places.
 #[derive(Clone, Copy)]
-pub(crate) struct Buffer {
-    pub window: u64,
-    pub shape: Shape,
+pub struct Buffer {
+    pub(crate) window: u64,
+    pub(crate) shape: Shape,
 }
 
 impl Buffer {

@@ -140,6 +140,11 @@ impl Parts {
         Self { bits, parts, part_bits: bits, step: 0 }
     }
 
+    /// Bits of a key.
+    pub fn k(&self) -> u32 {
+        self.parts
+    }
+
     /// The key's bit in a part, counted from the slice's first; `hash` is the slice's own.
     #[inline(always)]
     fn bit(&self, hash: u64, part: u32) -> u64 {

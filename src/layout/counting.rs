@@ -7,22 +7,35 @@ use crate::inference::{Likelihood, Question};
 use crate::layout::Layout;
 use crate::layout::counters::CounterSlices;
 use crate::memory::prefetch::Address;
-use crate::shape::counting::{BITS, STUCK};
+use crate::shape::counting::{BITS, STUCK, Shape};
 
 /// Deletions whose counters are fetched ahead: the queue knows them long before they are due.
 const AHEAD: u64 = 16;
 
 /// Counters, and behind them the queue.
 #[derive(Clone, Copy)]
-pub(crate) struct Counters {
-    pub counters: CounterSlices<BITS>,
+pub struct Counters {
+    counters: CounterSlices<BITS>,
     /// The word where the queue begins.
-    pub queue: usize,
+    queue: usize,
     /// W: places in the queue.
-    pub window: u64,
+    window: u64,
 }
 
 impl Counters {
+    /// Counters, and a queue of so many keys.
+    pub fn new(shape: Shape, window: u64) -> Self {
+        let slices = shape.slices;
+        Self { counters: CounterSlices { slices }, queue: slices.words(BITS) as usize, window }
+    }
+
+    /// Share of the counters that are stuck at 15, which no deletion lowers.
+    pub fn stuck(&self, words: &[u64]) -> f64 {
+        let total = self.counters.slices.total();
+        let stuck = (0..total).filter(|&counter| CounterSlices::<BITS>::value(words, counter) == STUCK);
+        stuck.count() as f64 / total as f64
+    }
+
     /// The place in the queue of insertion number `generation`.
     fn place_in_queue(&self, generation: i64) -> usize {
         self.queue + (generation as u64 % self.window) as usize

@@ -16,7 +16,7 @@ const AHEAD: usize = 16;
 
 /// Bits that keys set and reset.
 #[derive(Clone, Copy)]
-pub(crate) struct Bits(pub Shape);
+pub struct Bits(pub(crate) Shape);
 
 impl Bits {
     /// The bits that a key resets.
@@ -57,6 +57,7 @@ impl Bits {
         }
     }
 
+    /// What the bits say of a key.
     pub fn matches(self, words: &[u64], hash: u64) -> Evidence {
         let mut evidence = Evidence { zeros: 0, zeros_matching: 0, ones: 0, ones_matching: 0 };
         for (i, bit) in self.zeros(hash).enumerate() {

@@ -1,19 +1,19 @@
 //! Where the bits of a key lie: what the engine asks of a filter's cells, and a file or folder per layout.
 
-pub(crate) mod bloom;
-pub(crate) mod buffer;
+pub mod bloom;
+pub mod buffer;
 pub mod cells;
 pub mod counters;
-pub(crate) mod counting;
-pub(crate) mod generalized;
+pub mod counting;
+pub mod generalized;
 pub mod line;
 pub(crate) mod parts;
 pub mod ring;
-pub(crate) mod stable;
-pub(crate) mod swamp;
-pub(crate) mod time_limited;
-pub(crate) mod timers;
-pub(crate) mod transposed;
+pub mod stable;
+pub mod swamp;
+pub mod time_limited;
+pub mod timers;
+pub mod transposed;
 
 use std::ops::{Range, RangeInclusive};
 
@@ -138,6 +138,11 @@ pub trait Layout: Copy + Send + Sync + 'static {
 
     /// Chance that a fresh key matches in each part that ages as one, the newest first.
     fn match_rates(&self, words: &[u64], phase: Self::Phase) -> Vec<f64>;
+
+    /// Chance that a fresh key is reported now: that of the only part, where there is one.
+    fn false_positive_rate(&self, words: &[u64], phase: Self::Phase) -> f64 {
+        self.match_rates(words, phase)[0]
+    }
 
     /// Writes into `words` what `others` hold, both with the same generation open, if cells of this kind can be united.
     fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {

@@ -9,6 +9,7 @@ use crate::layout::Layout;
 use crate::layout::cells::{Cells, share_of_ones};
 use crate::memory::bits::{BitVector, has_run, ones};
 use crate::memory::prefetch::Address;
+use crate::shape::runs;
 use std::ops::Range;
 
 /// The ring of slices.
@@ -141,5 +142,9 @@ impl<C: Cells> Layout for Ring<C> {
 
     fn match_rates(&self, words: &[u64], Phase { newest, .. }: Phase) -> Vec<f64> {
         (0..self.slices).map(|age| self.cells.match_rate(&words[self.words_of(newest, age)])).collect()
+    }
+
+    fn false_positive_rate(&self, words: &[u64], phase: Phase) -> f64 {
+        runs::false_positive_rate(self.k, &self.match_rates(words, phase))
     }
 }

@@ -12,10 +12,10 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Cells that decay at random.
 #[derive(Clone, Copy)]
-pub(crate) struct Decaying<const BITS: u32> {
-    pub cells: CounterSlices<BITS>,
-    pub decrements: u64,
-    pub seed: u64,
+pub struct Decaying<const BITS: u32> {
+    pub(crate) cells: CounterSlices<BITS>,
+    pub(crate) decrements: u64,
+    pub(crate) seed: u64,
 }
 
 impl<const BITS: u32> Layout for Decaying<BITS> {

@@ -13,11 +13,12 @@ use crate::layout::Layout;
 use crate::layout::cells::{SAMPLE, place_in_part};
 use crate::memory::bits::ones;
 use crate::memory::prefetch::Address;
+use crate::shape::runs;
 use std::ops::Range;
 
 /// The cells: `EPOCHS` bits at every position, as many positions to a 64-bit word as fit.
 #[derive(Clone, Copy)]
-pub(crate) struct Planes<const EPOCHS: usize> {
+pub struct Planes<const EPOCHS: usize> {
     k: u32,
     /// Positions of each of the k parts.
     part: u64,
@@ -25,7 +26,7 @@ pub(crate) struct Planes<const EPOCHS: usize> {
 
 /// The bit of every cell that the open epoch has, and those that are kept at the moment of a query, by place.
 #[derive(Clone, Copy)]
-pub(crate) struct Phase {
+pub struct Phase {
     newest: u32,
     kept: u64,
 }
@@ -154,6 +155,11 @@ impl<const EPOCHS: usize> Layout for Planes<EPOCHS> {
 
     fn match_rates(&self, words: &[u64], Phase { newest, .. }: Phase) -> Vec<f64> {
         self.rates_of_first(words, newest, self.part)
+    }
+
+    /// As if epochs matched independently: keys that lie in several of them make it less.
+    fn false_positive_rate(&self, words: &[u64], phase: Phase) -> f64 {
+        runs::false_positive_rate(1, &self.match_rates(words, phase))
     }
 }
 

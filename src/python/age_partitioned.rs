@@ -8,7 +8,7 @@ use super::filter::Filter;
 use super::whole::Whole;
 use super::{Layout, budget, times, wrap};
 use crate::Error;
-use crate::filter::{self, AgePartitioned, InLines};
+use crate::filter;
 use crate::shape::age_partitioned::{Segment, Shape, choose};
 use crate::shape::line::{self, Family};
 
@@ -91,14 +91,11 @@ impl AgePartitionedBloomFilter {
         let block_bits = block_bits.map(|bits| bits.within("block_bits")).transpose()?;
         let seed = seed.within("seed")?;
         layout.check(block_bits)?;
-        let filter = py.detach(|| -> Result<Box<dyn filter::Filter>, Error> {
+        let filter = py.detach(|| -> Result<filter::Filter, Error> {
             Ok(match layout {
-                Layout::Sliced => {
-                    Box::new(AgePartitioned::new(choose(window, budget, slack, block_bits)?, window, seed)?)
-                }
+                Layout::Sliced => filter::Filter::new(choose(window, budget, slack, block_bits)?, window, seed)?,
                 Layout::Line => {
-                    let family = Family::AgePartitioned;
-                    Box::new(InLines::new(family, line::choose(window, budget, slack, family)?, window, seed)?)
+                    filter::Filter::new(line::choose(window, budget, slack, Family::AgePartitioned)?, window, seed)?
                 }
                 Layout::Transposed => {
                     return Err(Error::value("layout='transposed' is one of guarded epochs: this filter has none"));
@@ -170,8 +167,8 @@ impl AgePartitionedBloomFilter {
         let segment = match (slice_bits, blocks, pages) {
             (None, None, Some(pages)) => {
                 let shape = line::Shape::age_partitioned(k, l, pages.within("pages")?, lines.within("lines")?)?;
-                let filter = py.detach(|| InLines::new(Family::AgePartitioned, shape, window, seed))?;
-                return wrap(py, Box::new(filter));
+                let filter = py.detach(|| filter::Filter::new(shape, window, seed))?;
+                return wrap(py, filter);
             }
             (Some(bits), None, None) => Segment::Slice { bits: bits.within("slice_bits")? },
             (None, Some(blocks), None) => Segment::Blocks {
@@ -181,7 +178,7 @@ impl AgePartitionedBloomFilter {
             },
             _ => return Err(PyValueError::new_err("give one of slice_bits, blocks and pages")),
         };
-        let filter = py.detach(|| AgePartitioned::new(Shape::new(k, l, segment)?, window, seed))?;
-        wrap(py, Box::new(filter))
+        let filter = py.detach(|| filter::Filter::new(Shape::new(k, l, segment)?, window, seed))?;
+        wrap(py, filter)
     }
 }

@@ -9,7 +9,8 @@ use super::filter::Filter;
 use super::slice;
 use super::whole::Whole;
 use super::{budget, wrap};
-use crate::filter::Bloom;
+use crate::clock::Window;
+use crate::filter;
 use crate::shape::bloom::{Shape, choose};
 
 /// Bloom filter, classical or partitioned: has a key **ever** been inserted?
@@ -75,8 +76,9 @@ impl BloomFilter {
         seed: Whole,
     ) -> PyResult<PyClassInitializer<Self>> {
         let (capacity, budget, seed) = (capacity.within("capacity")?, budget(fpr, nbytes)?, seed.within("seed")?);
-        let filter = py.detach(|| Bloom::new(choose(capacity, budget, partitioned)?, capacity, seed))?;
-        Ok(PyClassInitializer::from(Filter::new(Box::new(filter))).add_subclass(Self))
+        let filter =
+            py.detach(|| filter::Filter::new(choose(capacity, budget, partitioned)?, window(capacity), seed))?;
+        Ok(PyClassInitializer::from(Filter::new(filter)).add_subclass(Self))
     }
 
     /// A filter of given size.
@@ -125,7 +127,7 @@ impl BloomFilter {
             (None, Some(bits)) => Shape::partitioned(k, bits.within("slice_bits")?)?,
             _ => return Err(PyTypeError::new_err("give bits or slice_bits, and not both")),
         };
-        wrap(class.py(), class.py().detach(|| Bloom::new(shape, capacity, seed)).map(Box::new)?)
+        wrap(class.py(), class.py().detach(|| filter::Filter::new(shape, window(capacity), seed))?)
     }
 
     /// Which cells are a key's, for `lately.distributed`: a cell's number is its place in the words of all cells.
@@ -186,4 +188,9 @@ impl BloomFilter {
     fn kept(slf: &Bound<'_, Self>) -> PyResult<i64> {
         Ok(slice::row(slf.as_super())?.kept())
     }
+}
+
+/// A number of keys to plan for, as a clock has it.
+fn window(capacity: u64) -> Window {
+    Window::Count { insertions: capacity }
 }

@@ -8,8 +8,8 @@ use super::filter::Filter;
 use super::times;
 use super::whole::Whole;
 use super::wrap;
-use crate::filter::Counting;
-use crate::shape::counting::choose;
+use crate::filter;
+use crate::shape::counting::{Shape, choose};
 use crate::shape::slices::Slices;
 
 /// Counting Bloom filter with a deletion queue: exactly the last `window` insertions, no slack.
@@ -75,8 +75,8 @@ impl CountingBloomFilter {
         let window = times::insertions(window)?;
         let budget = budget(fpr, nbytes)?;
         let seed = seed.within("seed")?;
-        let filter = py.detach(|| Counting::new(choose(window, budget)?, window, seed))?;
-        Ok(PyClassInitializer::from(Filter::new(Box::new(filter))).add_subclass(Self))
+        let filter = py.detach(|| filter::Filter::new(choose(window, budget)?, window, seed))?;
+        Ok(PyClassInitializer::from(Filter::new(filter)).add_subclass(Self))
     }
 
     /// A filter of given size.
@@ -119,6 +119,6 @@ impl CountingBloomFilter {
         let window = times::insertions(window)?;
         let slices = Slices::new(k.within("k")?, slice_cells.within("slice_cells")?)?;
         let seed = seed.within("seed")?;
-        wrap(class.py(), class.py().detach(|| Counting::new(slices, window, seed)).map(Box::new)?)
+        wrap(class.py(), class.py().detach(|| filter::Filter::new(Shape { slices }, window, seed))?)
     }
 }

@@ -28,7 +28,7 @@ use crate::memory::Words;
 /// their own move one clock: a batch that others leave behind by more than `lateness` stops with an error half-way.)
 #[pyclass(subclass, frozen, module = "lately")]
 pub struct Filter {
-    inner: RwLock<Box<dyn filter::Filter>>,
+    inner: RwLock<filter::Filter>,
     /// Hasher and window never change, so nobody needs the lock for them.
     hasher: KeyHasher,
     window: Window,
@@ -39,41 +39,41 @@ pub struct Filter {
 const SMALL: usize = 8 << 20;
 
 impl Filter {
-    pub fn new(filter: Box<dyn filter::Filter>) -> Self {
-        let (hasher, window) = (KeyHasher::new(filter.seed()), filter.engine().clock().window());
+    pub fn new(filter: filter::Filter) -> Self {
+        let (hasher, window) = (KeyHasher::new(filter.seed()), filter.window());
         Self { inner: RwLock::new(filter), hasher, window }
     }
 
     /// To read. Called detached from the interpreter only, so that no thread waits for it holding the GIL. A panic
     /// while somebody wrote leaves legal cells, whatever it left undone.
-    pub fn read(&self) -> RwLockReadGuard<'_, Box<dyn filter::Filter>> {
+    pub fn read(&self) -> RwLockReadGuard<'_, filter::Filter> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// To write; see [`read`](Self::read).
-    fn write(&self) -> RwLockWriteGuard<'_, Box<dyn filter::Filter>> {
+    fn write(&self) -> RwLockWriteGuard<'_, filter::Filter> {
         self.inner.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks about one key: at once where the cells are few and nobody writes to them, since to detach and come back takes
     /// longer, some 50 ns, and much more while other threads compute; else detached.
-    fn ask_one<T: Send>(&self, py: Python<'_>, ask: impl Fn(&dyn filter::Filter) -> T + Sync) -> T {
+    fn ask_one<T: Send>(&self, py: Python<'_>, ask: impl Fn(&filter::Filter) -> T + Sync) -> T {
         match self.inner.try_read() {
-            Ok(filter) if is_small(&**filter) => ask(&**filter),
+            Ok(filter) if is_small(&filter) => ask(&filter),
             tried => {
                 drop(tried);
-                py.detach(|| ask(&**self.read()))
+                py.detach(|| ask(&self.read()))
             }
         }
     }
 
     /// Changes one key, as [`ask_one`](Self::ask_one) asks.
-    fn change_one<T: Send>(&self, py: Python<'_>, change: impl Fn(&mut dyn filter::Filter) -> T + Sync) -> T {
+    fn change_one<T: Send>(&self, py: Python<'_>, change: impl Fn(&mut filter::Filter) -> T + Sync) -> T {
         match self.inner.try_write() {
-            Ok(mut filter) if is_small(&**filter) => change(&mut **filter),
+            Ok(mut filter) if is_small(&filter) => change(&mut filter),
             tried => {
                 drop(tried);
-                py.detach(|| change(&mut **self.write()))
+                py.detach(|| change(&mut self.write()))
             }
         }
     }
@@ -89,14 +89,14 @@ impl Filter {
     }
 
     /// What a subclass alone can ask of its filter; called detached, as [`read`](Self::read).
-    pub(super) fn with<T>(&self, ask: impl FnOnce(&dyn filter::Filter) -> T) -> T {
-        ask(&**self.read())
+    pub(super) fn with<T>(&self, ask: impl FnOnce(&filter::Filter) -> T) -> T {
+        ask(&self.read())
     }
 
     /// Its preamble and, shared, its cells, both of one moment.
     fn snapshot(&self) -> (Vec<u8>, Words) {
         let filter = self.read();
-        (format::preamble(&**filter), filter.engine().words().clone())
+        (format::preamble(&filter), filter.engine().words().clone())
     }
 
     fn clock(&self, py: Python<'_>) -> Clock {
@@ -127,7 +127,7 @@ impl Filter {
     }
 }
 
-fn is_small(filter: &dyn filter::Filter) -> bool {
+fn is_small(filter: &filter::Filter) -> bool {
     filter.engine().words().as_slice().len() <= SMALL / 8
 }
 
@@ -316,7 +316,7 @@ impl Filter {
             Window::Count { .. } => Moments::Untimed,
             Window::Time { .. } => Moments::Now(now()),
         };
-        let query = |filter: &dyn filter::Filter| {
+        let query = |filter: &filter::Filter| {
             let mut present = [false];
             filter.engine().query(&[hash], at, &mut present).map(|()| present[0])
         };
@@ -357,9 +357,7 @@ impl Filter {
     /// int: keys the filter is planned for within one window, or in all; more cost accuracy, and none is lost for it.
     #[getter]
     fn capacity(&self) -> u64 {
-        match self.window {
-            Window::Count { insertions: keys } | Window::Time { capacity: keys, .. } => keys,
-        }
+        self.window.capacity()
     }
 
     /// float: chance that a key never inserted is reported, at the worst phase and planned load; exact in expectation.
@@ -372,16 +370,6 @@ impl Filter {
     #[getter]
     fn npws(&self, py: Python<'_>) -> f64 {
         py.detach(|| self.read().npws())
-    }
-
-    /// dict of str to float: slices that Algorithm 1 of paper 1 reads per query of a key of the window, of a false
-    /// positive, and of a key reported absent (paper 1, section 5.4).
-    #[getter]
-    fn expected_accesses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let accesses = py.detach(|| self.read().expected_accesses());
-        let named =
-            [("window", accesses.in_window), ("false_positive", accesses.false_positive), ("absent", accesses.absent)];
-        named.into_py_dict(py)
     }
 
     /// dict of str to float: cache lines that an insertion writes (``insert``), and that a query reads of a key that is
@@ -460,8 +448,8 @@ impl Filter {
     /// lately.open : Reads it, with an example.
     fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
         py.detach(|| {
-            let filter = self.read().clone_box();
-            format::save(&*filter, &path).map_err(|error| file_error(error, &path))
+            let filter = self.read().clone();
+            format::save(&filter, &path).map_err(|error| file_error(error, &path))
         })
     }
 
@@ -510,9 +498,9 @@ impl Filter {
         let theirs = other.get();
         let united = py.detach(|| {
             // One lock at a time: two threads may unite the same two filters, each in its own order.
-            let theirs = theirs.read().clone_box();
-            let mut ours = self.read().clone_box();
-            ours.unite(&*theirs).map(|()| ours)
+            let theirs = theirs.read().clone();
+            let mut ours = self.read().clone();
+            ours.unite(&theirs).map(|()| ours)
         })?;
         wrap(py, united)
     }
@@ -523,7 +511,7 @@ impl Filter {
     /// -------
     /// Filter
     fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let filter = py.detach(|| self.read().clone_box());
+        let filter = py.detach(|| self.read().clone());
         wrap(py, filter)
     }
 

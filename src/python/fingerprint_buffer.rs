@@ -6,7 +6,7 @@ use pyo3::types::PyType;
 use super::filter::Filter;
 use super::whole::Whole;
 use super::{budget, times, wrap};
-use crate::filter::FingerprintBuffer as Buffer;
+use crate::filter;
 use crate::shape::fingerprint_buffer::{Shape, choose};
 
 /// Fingerprint buffer: a list of the last keys' fingerprints, searched by every query. A baseline.
@@ -40,7 +40,7 @@ use crate::shape::fingerprint_buffer::{Shape, choose};
 /// -----
 /// The simple buffer of paper 5: J. L. Dautrich, C. V. Ravishankar, Inferring insertion times and optimizing error
 /// penalties in time-decaying Bloom filters, 2019, section 6.2. Of W different keys one has the fingerprint of a fresh one with chance
-/// 1 - (1 - 1 / (2**bits - 1))**W: `fpr`, at every phase. `expected_accesses` counts groups of 64 fingerprints.
+/// 1 - (1 - 1 / (2**bits - 1))**W: `fpr`, at every phase.
 ///
 /// Examples
 /// --------
@@ -66,8 +66,8 @@ impl FingerprintBuffer {
     ) -> PyResult<PyClassInitializer<Self>> {
         let window = times::insertions(window)?;
         let (budget, seed) = (budget(fpr, nbytes)?, seed.within("seed")?);
-        let filter = py.detach(|| Buffer::new(choose(window, budget)?, window, seed))?;
-        Ok(PyClassInitializer::from(Filter::new(Box::new(filter))).add_subclass(Self))
+        let filter = py.detach(|| filter::Filter::new(choose(window, budget)?, window, seed))?;
+        Ok(PyClassInitializer::from(Filter::new(filter)).add_subclass(Self))
     }
 
     /// A filter with the parameters of the paper.
@@ -107,7 +107,7 @@ impl FingerprintBuffer {
         let py = class.py();
         let window = times::insertions(window)?;
         let (bits, seed) = (fingerprint_bits.within("fingerprint_bits")?, seed.within("seed")?);
-        let filter = py.detach(|| Buffer::new(Shape::new(bits)?, window, seed))?;
-        wrap(py, Box::new(filter))
+        let filter = py.detach(|| filter::Filter::new(Shape::new(bits)?, window, seed))?;
+        wrap(py, filter)
     }
 }

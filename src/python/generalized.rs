@@ -1,7 +1,5 @@
 //! `GeneralizedBloomFilter`: its constructors, and how soon it forgets.
 
-use std::any::Any;
-
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -9,7 +7,7 @@ use pyo3::types::PyType;
 use super::filter::Filter;
 use super::whole::Whole;
 use super::{budget, times, wrap};
-use crate::filter::{self, Generalized};
+use crate::filter;
 use crate::shape::generalized::{Shape, choose};
 
 /// Generalized Bloom filter: **promises no window.** Every bit forgets gradually, and keys fade.
@@ -77,8 +75,8 @@ impl GeneralizedBloomFilter {
     ) -> PyResult<PyClassInitializer<Self>> {
         let window = times::insertions(window)?;
         let (budget, seed) = (budget(fpr, nbytes)?, seed.within("seed")?);
-        let filter = py.detach(|| Generalized::new(choose(window, budget)?, window, seed))?;
-        Ok(PyClassInitializer::from(Filter::new(Box::new(filter))).add_subclass(Self))
+        let filter = py.detach(|| filter::Filter::new(choose(window, budget)?, window, seed))?;
+        Ok(PyClassInitializer::from(Filter::new(filter)).add_subclass(Self))
     }
 
     /// A filter of given size.
@@ -124,7 +122,7 @@ impl GeneralizedBloomFilter {
         let window = times::insertions(window)?;
         let shape = Shape::new(bits.within("bits")?, k1.within("k1")?, k0.within("k0")?)?;
         let seed = seed.within("seed")?;
-        wrap(class.py(), class.py().detach(|| Generalized::new(shape, window, seed)).map(Box::new)?)
+        wrap(class.py(), class.py().detach(|| filter::Filter::new(shape, window, seed))?)
     }
 
     /// Chance that a key is missed, by its age.
@@ -154,13 +152,12 @@ impl GeneralizedBloomFilter {
     fn false_negative_rates<'py>(slf: &Bound<'py, Self>, ages: Vec<Whole>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let ages = ages.into_iter().map(|age| age.within("ages")).collect::<PyResult<Vec<u64>>>()?;
         let (py, filter) = (slf.py(), slf.as_super().get());
-        let memory = py.detach(|| filter.with(|filter| generalized(filter).shape().memory()));
+        let memory = py.detach(|| {
+            filter.with(|filter| {
+                let shape: &Shape = filter.shape_as().expect("every object of the class is made around one");
+                shape.memory()
+            })
+        });
         Ok(ages.into_iter().map(|age| memory.missed(age as f64)).collect::<Vec<_>>().into_pyarray(py))
     }
-}
-
-/// The filter inside an object of this class.
-fn generalized(filter: &dyn filter::Filter) -> &Generalized {
-    let filter: &dyn Any = filter;
-    filter.downcast_ref().expect("every object of the class GeneralizedBloomFilter is made around one")
 }

@@ -8,8 +8,8 @@ use super::filter::Filter;
 use super::whole::Whole;
 use super::{Layout, budget, times, wrap};
 use crate::Error;
-use crate::filter::{self, GuardedEpoch, InLines, Transposed};
-use crate::shape::guarded_epoch::{Segment, Shape, choose, choose_transposed};
+use crate::filter;
+use crate::shape::guarded_epoch::{Segment, Shape, Transposed, choose, choose_transposed};
 use crate::shape::line::{self, Family};
 
 /// Guarded-epoch Bloom filter: fewest bits; no key of the window is missed, and old ones go an epoch at a time.
@@ -98,18 +98,13 @@ impl GuardedEpochBloomFilter {
         let block_bits = block_bits.map(|bits| bits.within("block_bits")).transpose()?;
         let seed = seed.within("seed")?;
         layout.check(block_bits)?;
-        let filter = py.detach(|| -> Result<Box<dyn filter::Filter>, Error> {
+        let filter = py.detach(|| -> Result<filter::Filter, Error> {
             Ok(match layout {
-                Layout::Sliced => {
-                    Box::new(GuardedEpoch::new(choose(window, budget, slack, block_bits)?, window, seed)?)
-                }
+                Layout::Sliced => filter::Filter::new(choose(window, budget, slack, block_bits)?, window, seed)?,
                 Layout::Line => {
-                    let family = Family::GuardedEpoch;
-                    Box::new(InLines::new(family, line::choose(window, budget, slack, family)?, window, seed)?)
+                    filter::Filter::new(line::choose(window, budget, slack, Family::GuardedEpoch)?, window, seed)?
                 }
-                Layout::Transposed => {
-                    Box::new(Transposed::new(choose_transposed(window, budget, slack)?, window, seed)?)
-                }
+                Layout::Transposed => filter::Filter::new(choose_transposed(window, budget, slack)?, window, seed)?,
             })
         })?;
         Ok(PyClassInitializer::from(Filter::new(filter)).add_subclass(Self))
@@ -182,12 +177,12 @@ impl GuardedEpochBloomFilter {
         let segment = match (k, segment_bits, blocks, pages, positions) {
             (None, None, None, Some(pages), None) => {
                 let shape = line::Shape::guarded_epoch(r, pages.within("pages")?, lines.within("lines")?)?;
-                let filter = py.detach(|| InLines::new(Family::GuardedEpoch, shape, window, seed))?;
-                return wrap(py, Box::new(filter));
+                let filter = py.detach(|| filter::Filter::new(shape, window, seed))?;
+                return wrap(py, filter);
             }
             (Some(k), None, None, None, Some(positions)) => {
-                let shape = Shape::transposed(r, k.within("k")?, positions.within("positions")?)?;
-                return wrap(py, Box::new(py.detach(|| Transposed::new(shape, window, seed))?));
+                let shape = Transposed::new(r, k.within("k")?, positions.within("positions")?)?;
+                return wrap(py, py.detach(|| filter::Filter::new(shape, window, seed))?);
             }
             (Some(k), Some(bits), None, None, None) => {
                 Segment::Bloom { bits: bits.within("segment_bits")?, k: k.within("k")? }
@@ -203,7 +198,7 @@ impl GuardedEpochBloomFilter {
                 ));
             }
         };
-        let filter = py.detach(|| GuardedEpoch::new(Shape::new(r, segment)?, window, seed))?;
-        wrap(py, Box::new(filter))
+        let filter = py.detach(|| filter::Filter::new(Shape::new(r, segment)?, window, seed))?;
+        wrap(py, filter)
     }
 }

@@ -142,7 +142,7 @@ impl Filter {
         act: impl Fn(&Inference<'_>, &mut Memo, &[u64], Moments<'_>, PerKey<'_>, &mut [T]) -> Result<(), Error> + Sync,
     ) -> PyResult<Vec<T>> {
         let py = keys.py();
-        let state = py.detach(|| self.with(|filter| filter.clone_box()));
+        let state = py.detach(|| self.with(|filter| filter.clone()));
         let prior = Numbers::of_keys(prior_given, keys, state.engine().clock().window())?;
         let numbers = prior.borrow()?;
         let inference = build(py, state.engine(), prior_given, ages)?;

@@ -30,34 +30,30 @@ mod whole;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::filter::{
-    AgePartitioned, Bloom, Counting, FingerprintBuffer, Generalized, GuardedEpoch, InLines, Stable, Swamp, TimeLimited,
-    Timing, TimingInLines, Transposed,
-};
 use crate::shape::Budget;
 use layout::Layout;
 use whole::Whole;
 
 /// The Python object of a filter, of its own class.
-fn wrap(py: Python<'_>, filter: Box<dyn crate::filter::Filter>) -> PyResult<Py<PyAny>> {
-    let kind = filter.kind();
+fn wrap(py: Python<'_>, filter: crate::filter::Filter) -> PyResult<Py<PyAny>> {
+    let family = filter.family().name;
     let base = PyClassInitializer::from(filter::Filter::new(filter));
-    Ok(match kind {
-        GuardedEpoch::KIND | InLines::GUARDED_EPOCH | Transposed::KIND => {
-            Py::new(py, base.add_subclass(guarded_epoch::GuardedEpochBloomFilter))?.into_any()
-        }
-        TimeLimited::KIND => Py::new(py, base.add_subclass(time_limited::TimeLimitedBloomFilter))?.into_any(),
-        Timing::KIND | TimingInLines::KIND => Py::new(py, base.add_subclass(timing::TimingBloomFilter))?.into_any(),
-        AgePartitioned::KIND | InLines::AGE_PARTITIONED => {
+    Ok(match family {
+        "age-partitioned" | "age-partitioned-line" => {
             Py::new(py, base.add_subclass(age_partitioned::AgePartitionedBloomFilter))?.into_any()
         }
-        Bloom::KIND => Py::new(py, base.add_subclass(bloom::BloomFilter))?.into_any(),
-        FingerprintBuffer::KIND => Py::new(py, base.add_subclass(fingerprint_buffer::FingerprintBuffer))?.into_any(),
-        Counting::KIND => Py::new(py, base.add_subclass(counting::CountingBloomFilter))?.into_any(),
-        Stable::KIND => Py::new(py, base.add_subclass(stable::StableBloomFilter))?.into_any(),
-        Swamp::KIND => Py::new(py, base.add_subclass(swamp::Swamp))?.into_any(),
-        Generalized::KIND => Py::new(py, base.add_subclass(generalized::GeneralizedBloomFilter))?.into_any(),
-        kind => unreachable!("filters of kind {kind} have no class"),
+        "guarded-epoch" | "guarded-epoch-line" | "guarded-epoch-transposed" => {
+            Py::new(py, base.add_subclass(guarded_epoch::GuardedEpochBloomFilter))?.into_any()
+        }
+        "timing" | "timing-line" => Py::new(py, base.add_subclass(timing::TimingBloomFilter))?.into_any(),
+        "time-limited" => Py::new(py, base.add_subclass(time_limited::TimeLimitedBloomFilter))?.into_any(),
+        "bloom" => Py::new(py, base.add_subclass(bloom::BloomFilter))?.into_any(),
+        "counting" => Py::new(py, base.add_subclass(counting::CountingBloomFilter))?.into_any(),
+        "stable" => Py::new(py, base.add_subclass(stable::StableBloomFilter))?.into_any(),
+        "fingerprint-buffer" => Py::new(py, base.add_subclass(fingerprint_buffer::FingerprintBuffer))?.into_any(),
+        "generalized" => Py::new(py, base.add_subclass(generalized::GeneralizedBloomFilter))?.into_any(),
+        "swamp" => Py::new(py, base.add_subclass(swamp::Swamp))?.into_any(),
+        family => unreachable!("filters of the family {family} have no class"),
     })
 }
 

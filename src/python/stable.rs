@@ -8,7 +8,7 @@ use super::filter::Filter;
 use super::times;
 use super::whole::Whole;
 use super::wrap;
-use crate::filter::Stable;
+use crate::filter;
 use crate::shape::slices::Slices;
 use crate::shape::stable::{Shape, choose};
 
@@ -69,8 +69,8 @@ impl StableBloomFilter {
         let window = times::insertions(window)?;
         let budget = budget(fpr, nbytes)?;
         let seed = seed.within("seed")?;
-        let filter = py.detach(|| Stable::new(choose(window, budget)?, window, seed))?;
-        Ok(PyClassInitializer::from(Filter::new(Box::new(filter))).add_subclass(Self))
+        let filter = py.detach(|| filter::Filter::new(choose(window, budget)?, window, seed))?;
+        Ok(PyClassInitializer::from(Filter::new(filter)).add_subclass(Self))
     }
 
     /// A filter of given size and decay.
@@ -120,6 +120,6 @@ impl StableBloomFilter {
         let slices = Slices::new(k.within("k")?, slice_cells.within("slice_cells")?)?;
         let shape = Shape::new(slices, bits.within("bits")?, decrements.within("decrements")?)?;
         let seed = seed.within("seed")?;
-        wrap(class.py(), class.py().detach(|| Stable::new(shape, window, seed)).map(Box::new)?)
+        wrap(class.py(), class.py().detach(|| filter::Filter::new(shape, window, seed))?)
     }
 }

@@ -1,7 +1,5 @@
 //! `Swamp`: its constructors, and the two answers that only it has.
 
-use std::any::Any;
-
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -10,7 +8,9 @@ use super::filter::Filter;
 use super::whole::Whole;
 use super::{budget, times, wrap};
 use crate::clock::Moments;
+use crate::engine::Aged;
 use crate::filter;
+use crate::layout::swamp::Buffered;
 use crate::shape::swamp::{Shape, choose};
 
 /// SWAMP: an exact window without slack, that also counts keys.
@@ -69,8 +69,8 @@ impl Swamp {
     ) -> PyResult<PyClassInitializer<Self>> {
         let window = times::insertions(window)?;
         let (budget, seed) = (budget(fpr, nbytes)?, seed.within("seed")?);
-        let filter = py.detach(|| filter::Swamp::new(choose(window, budget)?, window, seed))?;
-        Ok(PyClassInitializer::from(Filter::new(Box::new(filter))).add_subclass(Self))
+        let filter = py.detach(|| filter::Filter::new(choose(window, budget)?, window, seed))?;
+        Ok(PyClassInitializer::from(Filter::new(filter)).add_subclass(Self))
     }
 
     /// A filter with the parameters of its table.
@@ -114,8 +114,8 @@ impl Swamp {
         let window = times::insertions(window)?;
         let (slots, bits, seed) =
             (slots.within("slots")?, remainder_bits.within("remainder_bits")?, seed.within("seed")?);
-        let filter = py.detach(|| filter::Swamp::new(Shape::new(slots, bits)?, window, seed))?;
-        wrap(py, Box::new(filter))
+        let filter = py.detach(|| filter::Filter::new(Shape::new(slots, bits)?, window, seed))?;
+        wrap(py, filter)
     }
 
     /// Tell how often keys were inserted within the window.
@@ -149,7 +149,11 @@ impl Swamp {
     ) -> PyResult<Bound<'py, PyArray1<u64>>> {
         let base = slf.as_super().get();
         let count = |hashes: &[u64], _: Moments<'_>, counts: &mut [u64]| {
-            base.with(|filter| swamp(filter).count(hashes, counts));
+            base.with(|filter| {
+                let Aged { layout, words, .. } = swamp(filter);
+                let count = |&hash| layout.count(words.as_slice(), hash);
+                counts.iter_mut().zip(hashes.iter().map(count)).for_each(|(count, counted)| *count = counted);
+            });
             Ok(())
         };
         Ok(base.batch(py, keys, None, false)?.run(py, 1, count)?.into_pyarray(py))
@@ -171,12 +175,16 @@ impl Swamp {
     /// 2.0
     fn distinct(slf: &Bound<'_, Self>, py: Python<'_>) -> f64 {
         let base = slf.as_super().get();
-        py.detach(|| base.with(|filter| swamp(filter).distinct()))
+        py.detach(|| {
+            base.with(|filter| {
+                let Aged { layout, words, .. } = swamp(filter);
+                layout.distinct(words.as_slice())
+            })
+        })
     }
 }
 
 /// The filter inside an object of this class.
-fn swamp(filter: &dyn filter::Filter) -> &filter::Swamp {
-    let filter: &dyn Any = filter;
-    filter.downcast_ref().expect("every object of the class Swamp is made around one")
+fn swamp(filter: &filter::Filter) -> &Aged<Buffered> {
+    filter.engine_as().expect("every object of the class Swamp is made around one")
 }

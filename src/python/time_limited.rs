@@ -1,7 +1,5 @@
 //! `TimeLimitedBloomFilter`: its constructors, and the slices it has grown.
 
-use std::any::Any;
-
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -10,7 +8,8 @@ use super::filter::Filter;
 use super::times;
 use super::whole::Whole;
 use super::wrap;
-use crate::filter::TimeLimited;
+use crate::filter;
+use crate::layout::time_limited::Slices;
 use crate::shape::time_limited::{Shape, choose};
 
 /// Keys per window where nobody has a guess: a few dozen KiB.
@@ -84,11 +83,8 @@ impl TimeLimitedBloomFilter {
         let window = times::span_window(window, capacity.or(Some(Whole::new(FIRST_GUESS))), lateness)?.check()?;
         let slack = slack.map(|slack| times::length("slack", slack, window)).transpose()?;
         let seed = seed.within("seed")?;
-        let filter = py.detach(|| {
-            let shape = choose(window, fpr, slack)?;
-            TimeLimited::new(shape, shape.first_bits(window), window, seed)
-        })?;
-        Ok(PyClassInitializer::from(Filter::new(Box::new(filter))).add_subclass(Self))
+        let filter = py.detach(|| filter::Filter::new(choose(window, fpr, slack)?, window, seed))?;
+        Ok(PyClassInitializer::from(Filter::new(filter)).add_subclass(Self))
     }
 
     /// A filter with the parameters of the paper.
@@ -138,8 +134,8 @@ impl TimeLimitedBloomFilter {
         let window = times::span_window(window, capacity.or(Some(Whole::new(FIRST_GUESS))), lateness)?;
         let (k, l, slice_bits, seed) =
             (k.within("k")?, l.within("l")?, slice_bits.within("slice_bits")?, seed.within("seed")?);
-        let filter = py.detach(|| TimeLimited::new(Shape::new(k, l)?, slice_bits, window, seed))?;
-        wrap(py, Box::new(filter))
+        let filter = py.detach(|| filter::Filter::new(Shape::new(k, l, slice_bits)?, window, seed))?;
+        wrap(py, filter)
     }
 
     /// ndarray of uint64, shape (slices,): bits of each slice there is, the newest first. Slices that are stale stay until
@@ -147,9 +143,8 @@ impl TimeLimitedBloomFilter {
     #[getter]
     fn slice_bits<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyArray1<u64>> {
         let bits = slf.as_super().get().with(|filter| {
-            let filter: &dyn Any = filter;
-            let filter: &TimeLimited = filter.downcast_ref().expect("every object of the class is made around one");
-            filter.slice_bits()
+            let slices: &Slices = filter.engine_as().expect("every object of the class is made around one");
+            slices.slice_bits()
         });
         bits.into_pyarray(slf.py())
     }

@@ -1,7 +1,5 @@
 //! `TimingBloomFilter`: its constructors, and its cells.
 
-use std::any::Any;
-
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -15,9 +13,10 @@ use super::times;
 use super::whole::Whole;
 use super::wrap;
 use crate::Error;
-use crate::filter::{self, Timing, TimingInLines};
+use crate::engine::growing;
+use crate::filter;
 use crate::shape::Budget;
-use crate::shape::growing::{Grow, Limit};
+use crate::shape::growing::{Grow, Growing, Limit};
 use crate::shape::timing::{Shape, choose, line};
 
 /// Timing Bloom filter: cells that remember when they were set, so that keys go one block at a time.
@@ -124,16 +123,14 @@ impl TimingBloomFilter {
         let budget = budget(fpr, nbytes)?;
         let grow = grow.map(|grow| growth(grow, budget)).transpose()?;
         let seed = seed.within("seed")?;
-        let filter = py.detach(|| -> Result<Box<dyn filter::Filter>, Error> {
+        let filter = py.detach(|| -> Result<filter::Filter, Error> {
             Ok(match (layout, grow) {
-                (Layout::Sliced, None) => Box::new(Timing::new(choose(window, budget, slack)?, window, seed)?),
+                (Layout::Sliced, None) => filter::Filter::new(choose(window, budget, slack)?, window, seed)?,
                 (Layout::Sliced, Some(grow)) => {
-                    let shape = choose(window, budget, slack)?;
-                    Box::new(Timing::growing(shape, Limit::planned(grow, shape, window), window, seed)?)
+                    let part = choose(window, budget, slack)?;
+                    filter::Filter::new(Growing { part, limit: Limit::planned(grow, part, window) }, window, seed)?
                 }
-                (Layout::Line, None) => {
-                    Box::new(TimingInLines::new(line::choose(window, budget, slack)?, window, seed)?)
-                }
+                (Layout::Line, None) => filter::Filter::new(line::choose(window, budget, slack)?, window, seed)?,
                 (Layout::Line, Some(_)) => return Err(Error::value("grow does not apply to layout='line'")),
                 (Layout::Transposed, _) => {
                     return Err(Error::value("layout='transposed' is one of guarded epochs: this filter has none"));
@@ -231,8 +228,8 @@ impl TimingBloomFilter {
                     return Err(PyValueError::new_err(message));
                 }
                 let shape = line::Shape::new(k, bpt, blocks, pages.within("pages")?, lines.within("lines")?)?;
-                let filter = py.detach(|| TimingInLines::new(shape, window, seed))?;
-                return wrap(py, Box::new(filter));
+                let filter = py.detach(|| filter::Filter::new(shape, window, seed))?;
+                return wrap(py, filter);
             }
             _ => return Err(PyTypeError::new_err("give slice_timers or pages, and not both")),
         };
@@ -244,10 +241,10 @@ impl TimingBloomFilter {
             _ => return Err(PyTypeError::new_err("give part_keys or part_timers, and not both")),
         };
         let filter = py.detach(|| match limit {
-            None => Timing::new(shape, window, seed),
-            Some(limit) => Timing::growing(shape, limit, window, seed),
+            None => filter::Filter::new(shape, window, seed),
+            Some(limit) => filter::Filter::new(Growing { part: shape, limit }, window, seed),
         })?;
-        wrap(py, Box::new(filter))
+        wrap(py, filter)
     }
 
     /// ndarray of float64, shape (blocks + 1,): chance that a key is missed so many blocks after its own, just before
@@ -263,7 +260,7 @@ impl TimingBloomFilter {
     #[getter]
     fn parts(slf: &Bound<'_, Self>) -> usize {
         let (py, filter) = (slf.py(), slf.as_super().get());
-        py.detach(|| filter.with(|filter| timing(filter).map_or(1, Timing::parts)))
+        py.detach(|| filter.with(|filter| filter.engine_as().map_or(1, |growing: &growing::Growing| growing.parts())))
     }
 
     /// Which cells are a key's, for `lately.distributed`: a cell's number is its place in the words of all cells.
@@ -332,18 +329,8 @@ impl TimingBloomFilter {
     #[getter]
     fn kept(slf: &Bound<'_, Self>) -> u32 {
         let (py, filter) = (slf.py(), slf.as_super().get());
-        let in_lines = |filter: &dyn Any| filter.downcast_ref().map(|filter: &TimingInLines| filter.shape().blocks);
-        let blocks = |filter: &dyn filter::Filter| {
-            timing(filter).map(|timing| timing.shape().blocks).or_else(|| in_lines(filter))
-        };
-        py.detach(|| filter.with(blocks)).expect("every object of the class TimingBloomFilter is made around one")
+        py.detach(|| filter.with(|filter| filter.shape().kept()))
     }
-}
-
-/// The filter inside an object of this class, where it is one in slices.
-fn timing(filter: &dyn filter::Filter) -> Option<&Timing> {
-    let filter: &dyn Any = filter;
-    filter.downcast_ref()
 }
 
 /// What tells that a part is full, by its name; memory that follows the keys has no bound to be held to.

@@ -1,4 +1,12 @@
-//! The Bloom filter, classical and partitioned: how likely a fresh key is reported when it holds so many keys.
+//! The Bloom filter, classical and partitioned (Bloom, *Space/Time Trade-offs in Hash Coding with Allowable Errors*,
+//! 1970; Mullin, *A Second Look at Bloom Filters*, 1983; paper 1, section 4), what the others are measured against.
+//! **It has no window**: nothing is ever forgotten.
+//!
+//! An insertion sets the k bits of a key, anywhere in one array or one in each of k slices; a key is there when all of its
+//! bits are set. More keys than it is planned for are taken too, and cost accuracy. The generation of its clock never
+//! ends ([`ENDLESS`]), so a batch is one run of keys.
+//!
+//! Where this differs from the papers: no double hashing, whose floor of errors lies too high ([`cells`](crate::layout::cells)).
 //!
 //! Partitioned, the k slices are filled independently, and the expectation of the product of their fills is the product
 //! of the expected ones: [`Slices::false_positive_rate`]. Classical, all k positions share one array, whose fill varies
@@ -7,12 +15,11 @@
 
 use super::age_partitioned::MAX_SLICES;
 use super::budget::{Budget, too_few_bytes};
-use super::fill;
-use super::runs::Accesses;
 use super::search::bisection;
 use super::slices::Slices;
+use super::{CacheLines, Parameters, fill};
 use crate::Error;
-use crate::clock::Window;
+use crate::clock::{ENDLESS, Window};
 
 /// Most bits: far above any machine, far enough below 2^64 that no size can overflow.
 const MAX_BITS: u64 = 1 << 60;
@@ -44,6 +51,15 @@ impl Shape {
         Ok(Self::Partitioned(Slices { k, cells: slice_bits }))
     }
 
+    /// The shape of these parameters: with `slice_bits` partitioned, else classical.
+    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
+        let k = parameters.narrow("k")?;
+        match parameters.get("slice_bits") {
+            Some(bits) => Self::partitioned(k, bits),
+            None => Self::classical(k, parameters.wide("bits")?),
+        }
+    }
+
     /// k: bits of a key.
     pub fn k(&self) -> u32 {
         match *self {
@@ -67,17 +83,53 @@ impl Shape {
         };
         fill::or_same_hash(rate, keys)
     }
+}
 
-    /// Bits read by a query that stops at the first zero, when `keys` distinct keys are held (paper 1, section 4.2); in
-    /// one array at its expected fill, 1 - (1 - 1/m)^(kn).
-    pub fn expected_accesses(&self, keys: u64) -> Accesses {
-        match *self {
-            Self::Classical { k, bits } => {
-                let fill = fill::slice(bits, keys.saturating_mul(k.into()));
-                Slices { k, cells: bits }.accesses_at(fill)
-            }
-            Self::Partitioned(slices) => slices.expected_accesses(keys),
+impl super::Shape for Shape {
+    fn family(&self) -> &'static str {
+        "bloom"
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        let (bits, slice_bits) = match *self {
+            Self::Classical { bits, .. } => (bits, 0),
+            Self::Partitioned(slices) => (0, slices.cells),
+        };
+        vec![("k", self.k().into()), ("bits", bits), ("slice_bits", slice_bits)]
+    }
+
+    /// Its window is the number of keys it is planned for.
+    fn check(&self, window: Window) -> Result<(), Error> {
+        match window {
+            Window::Count { insertions: capacity } => check_capacity(capacity),
+            Window::Time { .. } => Err(Error::value("a Bloom filter has no window of time")),
         }
+    }
+
+    fn kept(&self) -> u32 {
+        ENDLESS
+    }
+
+    fn bytes(&self, _: Window) -> u64 {
+        self.nbytes()
+    }
+
+    fn fpr(&self, window: Window) -> f64 {
+        self.false_positive_rate(window.capacity())
+    }
+
+    /// Keys do not leave.
+    fn slack(&self, _: Window) -> u64 {
+        0
+    }
+
+    fn npws(&self, _: Window) -> f64 {
+        0.0
+    }
+
+    /// One for each bit: all are fetched ahead, whatever the first ones turn out to be.
+    fn cache_lines(&self, _: Window) -> CacheLines {
+        CacheLines::each(self.k())
     }
 }
 

@@ -1,9 +1,24 @@
-//! The counting Bloom filter with a deletion queue: what it costs, and what its sticky counters cost.
+//! The counting Bloom filter with a deletion queue, what papers 1 and 2 measure against (Fan, Cao, Almeida, Broder,
+//! *Summary Cache*, 2000, made a window by deleting what leaves it).
+//!
+//! k slices of 4-bit counters, and a queue of the hashes of the last W insertions. An insertion adds one to one counter
+//! of each slice and takes the place of the oldest hash in the queue, whose counters go down by one. A key is there when
+//! none of its counters is zero. The window is exact: a key leaves with the insertion that is W after its own.
+//!
+//! Where this differs from the papers' baseline:
+//! - Saturation is sticky: a counter that reaches 15 is never decremented (erratum GEBF-5). One that stays at 15
+//!   for the 16th insertion, but comes down for each that leaves, reaches zero while the last is still in the window: a
+//!   key that comes 16 times within a window is lost. The price is a floor of false positives that grows with the
+//!   number of such keys: [`floor`].
+//! - A slice for each hash function, not one array for all: the rate is then exact in closed form, and a key never
+//!   meets one counter twice.
+//! - The queue counts as memory: it takes more than the counters.
 
 use super::budget::{Budget, too_few_bytes};
 use super::slices::Slices;
+use super::{CacheLines, Parameters, fill};
 use crate::Error;
-use crate::clock::Window;
+use crate::clock::{BY_INSERTION, Window};
 
 /// A counter that has reached this is never decremented again: all that its 4 bits can say is "at least 15".
 pub const STUCK: u64 = 15;
@@ -11,22 +26,77 @@ pub const STUCK: u64 = 15;
 /// Bits of a counter.
 pub const BITS: u32 = 4;
 
+/// Everything but the window that determines the size and the error of a counting filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// The slices of counters.
+    pub slices: Slices,
+}
+
+impl Shape {
+    /// The shape of these parameters.
+    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
+        Ok(Self { slices: Slices::new(parameters.narrow("k")?, parameters.wide("slice_cells")?)? })
+    }
+}
+
+impl super::Shape for Shape {
+    fn family(&self) -> &'static str {
+        "counting"
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        vec![("k", self.slices.k.into()), ("slice_cells", self.slices.cells)]
+    }
+
+    fn check(&self, window: Window) -> Result<(), Error> {
+        window.by_insertion().map(|_| ())
+    }
+
+    fn kept(&self) -> u32 {
+        BY_INSERTION
+    }
+
+    /// Of counters and queue.
+    fn bytes(&self, window: Window) -> u64 {
+        8 * (self.slices.words(BITS) + window.capacity())
+    }
+
+    fn fpr(&self, window: Window) -> f64 {
+        self.slices.false_positive_rate(window.capacity())
+    }
+
+    fn slack(&self, _: Window) -> u64 {
+        0
+    }
+
+    fn npws(&self, _: Window) -> f64 {
+        0.0
+    }
+
+    /// One in each slice, for the key that comes and the one that leaves, and one of the queue.
+    fn cache_lines(&self, window: Window) -> CacheLines {
+        let (k, fill) = (f64::from(self.slices.k), fill::slice(self.slices.cells, window.capacity()));
+        CacheLines { insert: 2.0 * k + 1.0, hit: k, miss: self.slices.read_until_free(fill) }
+    }
+}
+
 /// The slices of counters for a window of so many insertions and a budget, by the rules of [`Slices::for_rate`] and
 /// [`Slices::for_cells`]. A number of bytes is for counters and queue together.
 ///
 /// For a window of a million keys at 1 % that gives k = 4: 42 bits of counters per key beside 64 of the queue.
-pub fn choose(window: Window, budget: Budget) -> Result<Slices, Error> {
+pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
     let window = window.by_insertion()?;
     budget.check()?;
     match budget {
-        Budget::Rate(fpr) => Slices::for_rate(window, fpr),
+        Budget::Rate(fpr) => Ok(Shape { slices: Slices::for_rate(window, fpr)? }),
         Budget::Bytes(bytes) => {
             let needed = 8 * (window + 1);
             if bytes < needed {
                 return Err(too_few_bytes(needed, " (a queue of 8 bytes per key, and counters)", bytes));
             }
             let cells = (bytes / 8 - window).saturating_mul(64 / u64::from(BITS));
-            Ok(Slices::for_cells(window, cells.min(1 << 60)))
+            Ok(Shape { slices: Slices::for_cells(window, cells.min(1 << 60)) })
         }
     }
 }
@@ -66,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_documented_figures() {
-        let slices = choose(count(1_000_000), Budget::Rate(0.01)).unwrap();
+        let Shape { slices } = choose(count(1_000_000), Budget::Rate(0.01)).unwrap();
         let bits = |words: u64| 64.0 * words as f64 / 1e6;
         assert_eq!(slices.k, 4);
         assert!((bits(slices.words(BITS)) - 42.1).abs() < 0.1, "{}", bits(slices.words(BITS)));
@@ -79,7 +149,7 @@ mod tests {
     #[test]
     fn a_number_of_bytes_is_for_queue_and_counters() {
         for bytes in [808, 900, 5000] {
-            let slices = choose(count(100), Budget::Bytes(bytes)).unwrap();
+            let Shape { slices } = choose(count(100), Budget::Bytes(bytes)).unwrap();
             assert!((slices.words(BITS) + 100) * 8 <= bytes && slices.total() + 128 > 16 * (bytes / 8 - 100));
         }
         assert!(choose(count(100), Budget::Bytes(807)).unwrap_err().to_string().contains("at least 808"));

@@ -1,11 +1,22 @@
-//! The shape of a fingerprint buffer (paper 5, section 6.2): what it costs and what it promises.
+//! The simple buffer (paper 5: *Inferring insertion times and optimizing error penalties in time-decaying Bloom
+//! filters*, section 6.2): a list of the fingerprints of the last W insertions, which a query searches.
+//!
+//! The least memory that an exact window can be kept in one key at a time, and what the paper measures filters against:
+//! a query takes time in proportion to W. With [SWAMP](super::swamp), half as large again, it does not.
+//!
+//! An insertion writes over the oldest fingerprint: a key leaves exactly when W others have followed, without slack.
+//!
+//! Where this differs from the paper:
+//! - Fingerprints lie in groups of 64 across the words: word i of a group has bit i of each. A query rules out half of
+//!   the rest of a group with every word, and so reads 8 of them on average where it is not there, however many there are.
+//! - The fingerprint 0 is an empty place, so that a filter that is not yet full reports nothing by it.
+//! - The window is full: its last floor(w * bpi / bph) insertions are kept only when that is all of them.
 
 use super::budget::{Budget, too_few_bytes};
-use super::fill;
-use super::runs::Accesses;
 use super::swamp::fingerprints;
+use super::{CacheLines, Parameters, fill};
 use crate::Error;
-use crate::clock::Window;
+use crate::clock::{BY_INSERTION, Window};
 
 /// Fingerprints that a query looks at together.
 pub const GROUP: u64 = 64;
@@ -26,9 +37,9 @@ impl Shape {
         Ok(Self { fingerprint_bits })
     }
 
-    /// The insertions of a window that can be kept.
-    pub fn check_window(&self, window: Window) -> Result<u64, Error> {
-        window.by_insertion()
+    /// The shape of these parameters.
+    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
+        Self::new(parameters.narrow("fingerprint_bits")?)
     }
 
     /// R: different fingerprints, 2^bph - 1, since 0 is an empty place.
@@ -51,28 +62,48 @@ impl Shape {
     pub fn false_positive_rate(&self, window: u64) -> f64 {
         fill::slice(self.fingerprints(), window)
     }
+}
 
-    /// Mean number of groups that a query reads until it finds the fingerprint, or all n of them.
-    ///
-    /// A fresh key matches each group with the same chance h, so its search reads the first g + 1 groups with chance
-    /// (1 - h)^g. A key of the window lies in any of them alike, and its search ends there at the latest.
-    pub fn expected_accesses(&self, window: u64) -> Accesses {
-        let groups = window.div_ceil(GROUP) as f64;
-        let hit = fill::slice(self.fingerprints(), GROUP);
-        if groups * hit < 1e-6 {
-            // The closed forms cancel; this is their limit, off by at most a share of groups * hit.
-            let half = (groups + 1.0) / 2.0;
-            return Accesses { in_window: half, false_positive: half, absent: groups };
-        }
-        let found = -(groups * (-hit).ln_1p()).exp_m1();
-        // The sum of (1 - h)^g over g = 0 .. n - 1, and the mean over j = 1 .. n of the same sum up to j.
-        let read = found / hit;
-        Accesses {
-            // Rounded, either may come out a trifle below the one group that is read for certain.
-            in_window: ((1.0 - (1.0 - hit) * read / groups) / hit).max(1.0),
-            false_positive: ((read - groups * (1.0 - found)) / found).max(1.0),
-            absent: groups,
-        }
+impl super::Shape for Shape {
+    fn family(&self) -> &'static str {
+        "fingerprint-buffer"
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        vec![("fingerprint_bits", self.fingerprint_bits.into())]
+    }
+
+    fn check(&self, window: Window) -> Result<(), Error> {
+        window.by_insertion().map(|_| ())
+    }
+
+    fn kept(&self) -> u32 {
+        BY_INSERTION
+    }
+
+    fn bytes(&self, window: Window) -> u64 {
+        self.nbytes(window.capacity())
+    }
+
+    fn fpr(&self, window: Window) -> f64 {
+        self.false_positive_rate(window.capacity())
+    }
+
+    /// None: a key leaves with the insertion that is W after its last.
+    fn slack(&self, _: Window) -> u64 {
+        0
+    }
+
+    fn npws(&self, _: Window) -> f64 {
+        0.0
+    }
+
+    /// An insertion writes the slot's bit into each word of its group. A query reads the first line of every group of the
+    /// window, half of them when it finds the key.
+    fn cache_lines(&self, window: Window) -> CacheLines {
+        let (groups, insert) =
+            (window.capacity().div_ceil(GROUP) as f64, (f64::from(self.fingerprint_bits) / 8.0).ceil());
+        CacheLines { insert, hit: groups / 2.0, miss: groups }
     }
 }
 
@@ -114,24 +145,6 @@ mod tests {
             }
         }
         assert_eq!(choose(count(7), Budget::Bytes(u64::MAX)), Shape::new(64));
-    }
-
-    #[test]
-    fn accesses_equal_the_sums_over_the_groups() {
-        for (bits, window) in [(1, 64), (3, 64 * 4), (9, 64 * 7), (20, 64), (12, 64 * 50), (40, 64 * 9)] {
-            let shape = Shape::new(bits).unwrap();
-            let miss = (1.0 - 1.0 / shape.fingerprints() as f64).powi(GROUP as i32);
-            let groups = window / GROUP;
-            let reads = |own: u64| (0..own).map(|g| miss.powi(g as i32)).sum::<f64>();
-            let in_window = (1..=groups).map(reads).sum::<f64>() / groups as f64;
-            let found = |g: u64| miss.powi(g as i32) * (1.0 - miss);
-            let false_positive =
-                (0..groups).map(|g| (g + 1) as f64 * found(g)).sum::<f64>() / (0..groups).map(found).sum::<f64>();
-            let accesses = shape.expected_accesses(window);
-            assert!((accesses.in_window / in_window - 1.0).abs() < 1e-6, "{accesses:?} {in_window}");
-            assert!((accesses.false_positive / false_positive - 1.0).abs() < 1e-6, "{accesses:?} {false_positive}");
-            assert_eq!(accesses.absent, groups as f64);
-        }
     }
 
     #[test]

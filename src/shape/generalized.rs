@@ -1,5 +1,13 @@
-//! The generalized Bloom filter (Laufer, Velloso, Duarte, 2011; paper 5, section 5): how full it stays, how soon it
-//! forgets, and how often it reports a fresh key.
+//! The generalized Bloom filter (Laufer, Velloso, Duarte, *A Generalized Bloom Filter to Secure Distributed Network
+//! Applications*, 2011), on streams as paper 5, section 5, has it. **It promises no window**: every bit forgets gradually.
+//!
+//! k1 hashes of a key set bits to one, k0 reset bits to zero, and where both hit, zero wins. A key matches when its
+//! zeros are zero and its ones are one: it was inserted lately, as long as no later key changed one of its bits. How
+//! lately is a matter of chance, told by [`Memory`], and of the query, which may ask
+//! for any window: what of the bits matches is [evidence](crate::inference::generalized::Evidence) for it. The window of the filter is what its shape was chosen
+//! for, and nothing else.
+//!
+//! Where this differs from the papers: no double hashing, whose floor of errors lies too high ([`cells`](crate::layout::cells)).
 //!
 //! An insertion leaves a cell untouched with chance q = (1 - 1/m)^(k0 + k1) (paper 5, equation 30). After i insertions
 //! of other keys a cell still holds what its key wrote with chance q^i, and else what any cell holds: a one with chance
@@ -14,9 +22,9 @@
 //! D(i) < i of them, and less is forgotten (erratum INF-10).
 
 use super::budget::Budget;
-use super::runs::Accesses;
 use super::search::{self, Candidate};
 use super::stable::FORGOTTEN;
+use super::{CacheLines, Parameters};
 use crate::Error;
 use crate::clock::Window;
 
@@ -52,6 +60,11 @@ impl Shape {
             }
         }
         Ok(Self { bits, k1, k0 })
+    }
+
+    /// The shape of these parameters.
+    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
+        Self::new(parameters.wide("bits")?, parameters.narrow("k1")?, parameters.narrow("k0")?)
     }
 
     /// Bytes of the cells, in whole words.
@@ -90,18 +103,6 @@ impl Shape {
         self.match_rate(self.steady_fill())
     }
 
-    /// Cells read by a query that stops at the first that does not match, at the steady fill, zeros before ones.
-    pub fn expected_accesses(&self) -> Accesses {
-        let (ones, all) = (self.steady_fill(), f64::from(self.k0 + self.k1));
-        let (mut reached, mut read) = (1.0, 0.0);
-        for cell in 1..=self.k0 + self.k1 {
-            let matches = if cell <= self.k0 { 1.0 - ones } else { ones };
-            read += f64::from(cell) * reached * (1.0 - matches);
-            reached *= matches;
-        }
-        Accesses { in_window: all, false_positive: all, absent: read / (1.0 - reached) }
-    }
-
     /// Coefficients of the chance that a key matches, in the chance that a cell of it is untouched since, where any
     /// other cell is set with chance `ones`.
     ///
@@ -129,6 +130,54 @@ impl Shape {
     /// Whether it forgets few enough keys as old as a window.
     fn keeps(&self, window: u64) -> bool {
         self.memory().missed((window - 1) as f64) <= FORGOTTEN
+    }
+}
+
+impl super::Shape for Shape {
+    fn family(&self) -> &'static str {
+        "generalized"
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        vec![("bits", self.bits), ("k1", self.k1.into()), ("k0", self.k0.into())]
+    }
+
+    fn check(&self, window: Window) -> Result<(), Error> {
+        insertions(window).map(|_| ())
+    }
+
+    /// Any number would do: bits fade with the insertions.
+    fn kept(&self) -> u32 {
+        1
+    }
+
+    fn bytes(&self, _: Window) -> u64 {
+        self.nbytes()
+    }
+
+    fn fpr(&self, _: Window) -> f64 {
+        self.false_positive_rate()
+    }
+
+    /// No bound: a key may match long after, ever less likely.
+    fn slack(&self, _: Window) -> u64 {
+        u64::MAX
+    }
+
+    fn npws(&self, window: Window) -> f64 {
+        let window = window.capacity() as f64;
+        self.memory().remembered_from(window) / window
+    }
+
+    /// One for each hash: all are fetched ahead, whatever the first ones turn out to be.
+    fn cache_lines(&self, _: Window) -> CacheLines {
+        CacheLines::each(self.k0 + self.k1)
+    }
+
+    /// Of the key just inserted and of the oldest of the window, a generation of the clock before it; of all ages between
+    /// and beyond [`Memory`] tells.
+    fn false_negative_rates(&self, window: Window) -> Vec<f64> {
+        vec![0.0, self.memory().missed((window.capacity() - 1) as f64)]
     }
 }
 

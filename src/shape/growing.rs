@@ -8,8 +8,8 @@
 //! At the planned rate the total stays at P: what the newest part has, the older one has lost, and since x^k is convex
 //! the sum of both rates is greatest where one of the two is empty.
 
-use super::fill;
-use super::timing::{Shape, live_keys};
+use super::timing::{self, live_keys};
+use super::{CacheLines, Parameters, fill};
 use crate::Error;
 use crate::clock::Window;
 
@@ -34,7 +34,7 @@ pub enum Limit {
 impl Limit {
     /// The limit at which a part has the rate of the whole plan: the keys of `blocks` + 1 generations, or the timers that
     /// these are expected to set.
-    pub fn planned(grow: Grow, shape: Shape, window: Window) -> Self {
+    pub fn planned(grow: Grow, shape: timing::Shape, window: Window) -> Self {
         let keys = live_keys(window, shape.blocks);
         match grow {
             Grow::Cardinality => Self::Keys(keys),
@@ -43,7 +43,7 @@ impl Limit {
     }
 
     /// Refuses what cannot grow: windows of insertions, equal timers, a limit that one key goes beyond.
-    pub fn check(self, shape: Shape, window: Window) -> Result<Self, Error> {
+    pub fn check(self, shape: timing::Shape, window: Window) -> Result<Self, Error> {
         const MOST_KEYS: u64 = 1 << 62;
         if let Window::Count { .. } = window {
             return Err(Error::value(
@@ -74,7 +74,7 @@ impl Limit {
     }
 
     /// The most that one key adds.
-    pub fn step(self, shape: Shape) -> u64 {
+    pub fn step(self, shape: timing::Shape) -> u64 {
         match self {
             Self::Keys(_) => 1,
             Self::Timers(_) => shape.k.into(),
@@ -83,7 +83,7 @@ impl Limit {
 
     /// P: probability that a full part reports a key never inserted. By keys it is exact in expectation. By timers it is
     /// an upper bound for the timers as they are: the product of the k fills is at most the k-th power of their mean.
-    pub fn false_positive_rate(self, shape: Shape) -> f64 {
+    pub fn false_positive_rate(self, shape: timing::Shape) -> f64 {
         let (fill, keys) = match self {
             Self::Keys(keys) => (shape.fill(keys), keys),
             Self::Timers(set) => {
@@ -95,8 +95,84 @@ impl Limit {
     }
 }
 
+/// A timing Bloom filter of dynamic size: what each of its parts is, and takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Growing {
+    /// A part.
+    pub part: timing::Shape,
+    /// What it takes before another is opened.
+    pub limit: Limit,
+}
+
+impl Growing {
+    /// The shape of these parameters, of which one says what a part takes.
+    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
+        let limit = match (parameters.get("part_keys"), parameters.get("part_timers")) {
+            (Some(keys), None) => Limit::Keys(keys),
+            (None, Some(timers)) => Limit::Timers(timers),
+            _ => return Err(Error::value("give part_keys or part_timers, and not both")),
+        };
+        Ok(Self { part: timing::Shape::read(parameters)?, limit })
+    }
+}
+
+impl super::Shape for Growing {
+    fn family(&self) -> &'static str {
+        self.part.family()
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        let (name, most) = match self.limit {
+            Limit::Keys(keys) => ("part_keys", keys),
+            Limit::Timers(timers) => ("part_timers", timers),
+        };
+        let mut parameters = self.part.parameters();
+        parameters.iter_mut().filter(|(own, _)| *own == name).for_each(|(_, value)| *value = most);
+        parameters
+    }
+
+    fn check(&self, window: Window) -> Result<(), Error> {
+        self.limit.check(self.part, window.check()?).map(|_| ())
+    }
+
+    fn kept(&self) -> u32 {
+        self.part.kept()
+    }
+
+    /// Of one part, its row in the table and the head of the table.
+    fn bytes(&self, window: Window) -> u64 {
+        8 * 3 + self.part.bytes(window)
+    }
+
+    fn grows(&self) -> bool {
+        true
+    }
+
+    /// That of one full part.
+    fn fpr(&self, _: Window) -> f64 {
+        self.limit.false_positive_rate(self.part)
+    }
+
+    fn slack(&self, window: Window) -> u64 {
+        self.part.slack(window)
+    }
+
+    fn npws(&self, window: Window) -> f64 {
+        self.part.npws(window)
+    }
+
+    /// In one part.
+    fn cache_lines(&self, window: Window) -> CacheLines {
+        self.part.cache_lines(window)
+    }
+
+    fn false_negative_rates(&self, window: Window) -> Vec<f64> {
+        self.part.false_negative_rates(window)
+    }
+}
+
 /// Timers of all slices.
-fn timers(shape: Shape) -> f64 {
+fn timers(shape: timing::Shape) -> f64 {
     f64::from(shape.k) * shape.slice_timers() as f64
 }
 
@@ -108,6 +184,7 @@ pub fn any(rates: impl Iterator<Item = f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::super::Budget;
+    use super::super::timing::Shape;
     use super::super::timing::choose;
     use super::*;
 

@@ -19,6 +19,7 @@ pub mod generalized;
 pub mod growing;
 pub mod guarded_epoch;
 pub mod line;
+mod parameters;
 pub mod runs;
 mod search;
 pub mod slices;
@@ -28,4 +29,72 @@ pub mod swamp;
 pub mod time_limited;
 pub mod timing;
 
+use std::any::Any;
+use std::fmt::Debug;
+
+use crate::Error;
+use crate::clock::Window;
 pub use budget::Budget;
+pub use parameters::Parameters;
+
+/// What a filter promises and what it costs, for any window: all that can be told before a bit is allocated.
+pub trait Shape: Any + Debug + Send + Sync {
+    /// The name of its family in [the table](crate::filter::FAMILIES).
+    fn family(&self) -> &'static str;
+
+    /// The parameters of its paper, by the names and in the order of its family; zero where one does not apply.
+    fn parameters(&self) -> Vec<(&'static str, u64)>;
+
+    /// Refuses a window that it cannot have.
+    fn check(&self, window: Window) -> Result<(), Error> {
+        window.check().map(|_| ())
+    }
+
+    /// Full generations that its clock keeps.
+    fn kept(&self) -> u32;
+
+    /// Bytes of the cells of an empty filter.
+    fn bytes(&self, window: Window) -> u64;
+
+    /// Whether cells come and go, so that [`bytes`](Self::bytes) holds for an empty filter only.
+    fn grows(&self) -> bool {
+        false
+    }
+
+    /// Chance that a key never inserted is reported, at the worst phase and planned load, exactly in expectation.
+    fn fpr(&self, window: Window) -> f64;
+
+    /// How long after leaving the window a key may still be reported for its own sake: insertions, or nanoseconds.
+    fn slack(&self, window: Window) -> u64;
+
+    /// Expected number of keys reported within the slack over the window, at its peak (paper 1, definition 2).
+    fn npws(&self, window: Window) -> f64;
+
+    /// Cache lines that the engine moves for one key, as long as the filter is larger than the cache.
+    fn cache_lines(&self, window: Window) -> CacheLines;
+
+    /// Chance that a key is missed so many generations after its own, the newest first; empty where none ever is.
+    fn false_negative_rates(&self, window: Window) -> Vec<f64> {
+        let _ = window;
+        Vec::new()
+    }
+}
+
+/// Cache lines, in expectation where it depends on the key.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CacheLines {
+    /// Written by an insertion.
+    pub insert: f64,
+    /// Read by a query of a key that is reported.
+    pub hit: f64,
+    /// Read by a query of a key that is not.
+    pub miss: f64,
+}
+
+impl CacheLines {
+    /// As many for one as for the other.
+    fn each(lines: u32) -> Self {
+        let lines = lines.into();
+        Self { insert: lines, hit: lines, miss: lines }
+    }
+}

@@ -7,7 +7,6 @@
 use super::age_partitioned::MAX_SLICES;
 use super::budget::{check_rate, too_much_memory};
 use super::fill;
-use super::runs::Accesses;
 use super::search::{self, Candidate};
 use crate::Error;
 
@@ -57,24 +56,14 @@ impl Slices {
         fill::slice(self.cells, keys).powi(self.k as i32)
     }
 
-    /// Cells read by a query that stops at the first that is free, when `keys` distinct keys are held.
-    pub fn expected_accesses(&self, keys: u64) -> Accesses {
-        self.accesses_at(fill::slice(self.cells, keys))
-    }
-
-    /// The same with slices filled to `fill`.
-    pub fn accesses_at(&self, fill: f64) -> Accesses {
+    /// Cells read by a query that stops at the first that is free, and finds one, with slices filled to `fill`.
+    pub fn read_until_free(&self, fill: f64) -> f64 {
         let (mut reached, mut read) = (1.0, 0.0); // the chance of reading the next cell; the reads that find a free one
         for cell in 1..=self.k {
             read += f64::from(cell) * reached * (1.0 - fill);
             reached *= fill;
         }
-        let all = f64::from(self.k);
-        Accesses {
-            in_window: all,
-            false_positive: if reached > 0.0 { all } else { f64::NAN },
-            absent: read / (1.0 - reached),
-        }
+        read / (1.0 - reached)
     }
 
     /// The slices that hold `keys` at a rate of at most `fpr`: each k gets the fewest cells that do; of those at most
@@ -145,9 +134,7 @@ mod tests {
                 absent += chance;
                 read += chance * f64::from(free.trailing_ones() + 1);
             }
-            let accesses = slices.expected_accesses(keys.into());
-            assert!((accesses.absent - read / absent).abs() < 1e-12);
-            assert_eq!((accesses.in_window, accesses.false_positive), (f64::from(k), f64::from(k)));
+            assert!((slices.read_until_free(fill) - read / absent).abs() < 1e-12);
         }
     }
 

@@ -1,16 +1,26 @@
 //! The stable Bloom filter (Deng, Rafiei, *Approximately Detecting Duplicates for Streaming Data using Stable Bloom
-//! Filters*, SIGMOD 2006): how full it stays, and how soon it forgets. All exact in expectation, for distinct keys.
+//! Filters*, SIGMOD 2006), which papers 1 and 2 measure against. **It promises no window**: it forgets at random.
 //!
-//! One insertion first takes one from a cell with chance d = P/m, then sets it to Max with chance p = 1/m, in every one
-//! of the k slices of m cells alike. What a cell holds is told by the last events it met, of which there is one per
-//! insertion with chance q = p + (1 - p) d: it is zero when the last Max of them were decrements.
+//! An insertion takes one from P random cells of each slice, then sets one cell of each to its maximum. A key is there
+//! when none of its cells is zero. The share of zeros falls to a stable point and stays there, however long the stream.
+//!
+//! Where this differs from that paper:
+//! - k slices with P decrements each, not one array with k P: slices are then independent, and the rates exact.
+//! - As there, the P cells follow one another from a random one on, which leaves each cell's chance what it is. That one
+//!   is XXH3 of the insertion's number under the filter's seed, not the next number of a generator: so words and clock
+//!   are all there is to save, a batch is its keys one by one, and a filter that was saved goes on as if it had not been.
+//!
+//! How full it stays, and how soon it forgets: all exact in expectation, for distinct keys. One insertion first takes
+//! one from a cell with chance d = P/m, then sets it to Max with chance p = 1/m, in every one of the k slices of m cells
+//! alike. What a cell holds is told by the last events it met, of which there is one per insertion with chance
+//! q = p + (1 - p) d: it is zero when the last Max of them were decrements.
 
 use super::budget::{Budget, check_rate, too_much_memory};
-use super::runs::Accesses;
 use super::search::{bisection, near_the_least};
 use super::slices::Slices;
+use super::{CacheLines, Parameters};
 use crate::Error;
-use crate::clock::Window;
+use crate::clock::{BY_INSERTION, Window};
 
 /// Share of the keys exactly as old as the window that [`choose`] lets the filter forget; of younger keys it is less.
 pub const FORGOTTEN: f64 = 0.1;
@@ -48,6 +58,12 @@ impl Shape {
             )));
         }
         Ok(Self { slices, bits, decrements })
+    }
+
+    /// The shape of these parameters.
+    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
+        let slices = Slices::new(parameters.narrow("k")?, parameters.wide("slice_cells")?)?;
+        Self::new(slices, parameters.narrow("bits")?, parameters.wide("decrements")?)
     }
 
     /// Bytes of the cells, in whole words.
@@ -132,11 +148,6 @@ impl Shape {
         }
     }
 
-    /// Cells read by a query that stops at the first zero, at the stable point.
-    pub fn expected_accesses(&self) -> Accesses {
-        self.slices.accesses_at(1.0 - self.zeros())
-    }
-
     /// The fewest decrements that keep these cells as empty as a rate needs, as far as there are so many cells.
     fn for_rate(slices: Slices, bits: u32, fpr: f64) -> Option<Self> {
         let zeros = 1.0 - fpr.powf(1.0 / f64::from(slices.k));
@@ -163,6 +174,49 @@ impl Shape {
         let made = |decrements| Self { slices, bits, decrements };
         let keeps = |decrements| made(decrements).false_negative_rate(window as f64) <= FORGOTTEN;
         keeps(1).then(|| made(bisection(1, slices.cells + 1, |decrements| !keeps(decrements)) - 1))
+    }
+}
+
+impl super::Shape for Shape {
+    fn family(&self) -> &'static str {
+        "stable"
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        let Self { slices, bits, decrements } = *self;
+        vec![("k", slices.k.into()), ("slice_cells", slices.cells), ("bits", bits.into()), ("decrements", decrements)]
+    }
+
+    /// The window counts insertions, and is only what the shape was chosen for.
+    fn check(&self, window: Window) -> Result<(), Error> {
+        window.by_insertion().map(|_| ())
+    }
+
+    fn kept(&self) -> u32 {
+        BY_INSERTION
+    }
+
+    fn bytes(&self, _: Window) -> u64 {
+        self.nbytes()
+    }
+
+    fn fpr(&self, _: Window) -> f64 {
+        self.false_positive_rate()
+    }
+
+    /// No bound: a key may be remembered by chance, ever less likely.
+    fn slack(&self, _: Window) -> u64 {
+        u64::MAX
+    }
+
+    fn npws(&self, window: Window) -> f64 {
+        self.npws(window.capacity())
+    }
+
+    /// One in each slice, and for an insertion the lines of the cells that decay, which lie together.
+    fn cache_lines(&self, _: Window) -> CacheLines {
+        let k = f64::from(self.slices.k);
+        CacheLines { insert: 2.0 * k, hit: k, miss: self.slices.read_until_free(1.0 - self.zeros()) }
     }
 }
 

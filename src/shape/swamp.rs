@@ -1,10 +1,20 @@
-//! The shape of a SWAMP (Assaf, Ben Basat, Einziger, Friedman, INFOCOM 2018): what it costs and what it promises.
+//! SWAMP, the sliding-window approximate measurement protocol (Assaf, Ben Basat, Einziger, Friedman, *Pay for a Sliding
+//! Bloom Filter and Get Counting, Distinct Elements, and Entropy for Free*, INFOCOM 2018).
+//!
+//! A cyclic buffer has the fingerprints of the last W insertions, and a table counts how often each of them occurs
+//! there. An insertion writes over the oldest fingerprint of the buffer and takes it off its count: a key leaves exactly
+//! when W others have followed, without slack. A key is there when its fingerprint has a count.
+//!
+//! Where this differs from the paper:
+//! - The table is a quotient filter with counts, where the paper has a TinyTable: it cannot overflow. See
+//!   [its text](crate::layout::swamp).
+//! - Fingerprints are any of S * 2^r, not of a power of two: the table may have any size.
 
 use super::budget::{Budget, MAX_BYTES, check_rate, too_few_bytes};
-use super::fill;
 use super::search::bisection;
+use super::{CacheLines, Parameters, fill};
 use crate::Error;
-use crate::clock::Window;
+use crate::clock::{BY_INSERTION, Window};
 
 /// Most slots in use of those there are, when the fingerprints of a window are all different. Of 100 blocks of 64 slots
 /// 4 then pass entries on to the next, since they are full; at 7/8 it would be 16, for one bit per key less.
@@ -38,17 +48,9 @@ impl Shape {
         Ok(shape)
     }
 
-    /// The insertions of a window that this table has room for: fewer than its slots, since as many occurrences take at
-    /// most as many slots, and a search ends at an empty one.
-    pub fn check_window(&self, window: Window) -> Result<u64, Error> {
-        let insertions = window.by_insertion()?;
-        if insertions >= self.slots {
-            return Err(Error::value(format!(
-                "slots must be more than the window's {insertions} insertions, got {}",
-                self.slots
-            )));
-        }
-        Ok(insertions)
+    /// The shape of these parameters.
+    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
+        Self::new(parameters.wide("slots")?, parameters.narrow("remainder_bits")?)
     }
 
     /// R: different fingerprints, S * 2^r.
@@ -93,6 +95,55 @@ impl Shape {
     pub fn distinct(&self, fingerprints: u64, window: u64) -> f64 {
         let all = self.fingerprints() as f64;
         ((-(fingerprints as f64) / all).ln_1p() / (-1.0 / all).ln_1p()).min(window as f64)
+    }
+}
+
+impl super::Shape for Shape {
+    fn family(&self) -> &'static str {
+        "swamp"
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        vec![("slots", self.slots), ("remainder_bits", self.remainder_bits.into())]
+    }
+
+    /// The table has room for fewer insertions than it has slots, since as many occurrences take at most as many slots,
+    /// and a search ends at an empty one.
+    fn check(&self, window: Window) -> Result<(), Error> {
+        let (insertions, slots) = (window.by_insertion()?, self.slots);
+        if insertions >= slots {
+            return Err(Error::value(format!(
+                "slots must be more than the window's {insertions} insertions, got {slots}"
+            )));
+        }
+        Ok(())
+    }
+
+    fn kept(&self) -> u32 {
+        BY_INSERTION
+    }
+
+    fn bytes(&self, window: Window) -> u64 {
+        self.nbytes(window.capacity())
+    }
+
+    fn fpr(&self, window: Window) -> f64 {
+        self.false_positive_rate(window.capacity())
+    }
+
+    /// None: a key leaves with the insertion that is W after its last.
+    fn slack(&self, _: Window) -> u64 {
+        0
+    }
+
+    fn npws(&self, _: Window) -> f64 {
+        0.0
+    }
+
+    /// The table keeps a key's bits and its remainder in a line or two; an insertion writes those of the key that comes
+    /// and of the one that leaves, and one line of the buffer.
+    fn cache_lines(&self, _: Window) -> CacheLines {
+        CacheLines { insert: 5.0, hit: 2.0, miss: 2.0 }
     }
 }
 
@@ -144,6 +195,7 @@ pub(super) fn fingerprints(window: u64, fpr: f64) -> Result<u64, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::Shape as _;
 
     fn count(insertions: u64) -> Window {
         Window::Count { insertions }
@@ -220,8 +272,8 @@ mod tests {
         assert!(message(Shape::new(1 << 61, 1)).contains("2**59 bytes"));
         assert!(Shape::new(64, 57).is_ok());
         let shape = Shape::new(64, 5).unwrap();
-        assert_eq!(shape.check_window(count(63)), Ok(63));
-        assert!(shape.check_window(count(64)).unwrap_err().to_string().starts_with("slots must be more than"));
+        assert_eq!(shape.check(count(63)), Ok(()));
+        assert!(shape.check(count(64)).unwrap_err().to_string().starts_with("slots must be more than"));
         assert!(message(choose(count(0), Budget::Rate(0.1))).starts_with("window"));
         assert!(message(choose(count((1 << 32) + 1), Budget::Rate(0.1))).contains("2**32"));
         let timed = Window::Time { span: 1, lateness: 0, capacity: 1 };

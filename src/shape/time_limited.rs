@@ -1,4 +1,26 @@
-//! The slices of a time-limited Bloom filter (paper 3): how large, how long each is filled, and what they promise.
+//! The time-limited Bloom filter (paper 3: Rodrigues, Shtul, Baquero, Almeida, *Time-limited Bloom Filter*, 2023): an
+//! age-partitioned filter for a span of time in which nobody knows how many keys will come.
+//!
+//! Slices have sizes of their own. An insertion sets one bit in each of the k newest; a shift puts a new slice before
+//! them, sized by the rate seen; a slice whose last update is older than the span is stale, is passed over by queries and
+//! dropped by the next shift. So slices come and go with the rate, and a key is there when k consecutive live slices
+//! have its bits.
+//!
+//! Where this differs from the paper:
+//! - A generation ends when its keys are in (equation 5) and also, unlike there, after the l-th part of the span: where
+//!   the rate falls, a generation that waits for its keys would keep all of them, and no slack could be stated.
+//! - A shift is made by the insertion that needs it, which also updates the new slice.
+//! - The target (equation 6) is at most the number of keys the filter holds: keys of one and the same moment have no
+//!   rate. In a burst it grows with each generation, so sizes follow within a few times k shifts.
+//! - After a gap longer than the span the filter begins anew, with k slices of the first size (or of the largest there
+//!   is, where that is smaller). In the paper the next insertion makes the newest slices live again, with all the
+//!   expired keys in them.
+//! - Lateness lengthens the span: a late key is taken as of the latest moment seen.
+//!
+//! A shift moves the live slices: within the memory they have, or, where the rate has changed or somebody else holds that
+//! memory, into new memory, so that for that moment the filter takes up to twice its bytes. At a steady rate the filter is
+//! moved once per generation: at 1 %, where l = 20, that is 54 bytes per insertion. A shift that cannot have its memory is
+//! an error that leaves the filter as it was before the key; the keys before it are inserted.
 //!
 //! Symbols are those of paper 3, Table 1: slice i, 0 the newest, has m_i bits, capacity c_i and count n_i. The equations
 //! lost theirs in print; erratum TLBF-1 has them, TLBF-2 says how they round.
@@ -7,8 +29,8 @@ use std::f64::consts::LN_2;
 
 use super::age_partitioned::{MAX_SLICES, rings_within_slack};
 use super::budget::check_rate;
-use super::runs;
 use super::search::near_the_least;
+use super::{CacheLines, Parameters, runs};
 use crate::Error;
 use crate::clock::Window;
 
@@ -25,11 +47,13 @@ pub struct Shape {
     pub k: u32,
     /// A generation lasts at most the l-th part of the window.
     pub l: u32,
+    /// Bits of each of the first k slices.
+    pub first_bits: u64,
 }
 
 impl Shape {
-    /// A shape in range: k and l at least 1, k + l at most [`MAX_SLICES`].
-    pub fn new(k: u32, l: u32) -> Result<Self, Error> {
+    /// A shape in range: k and l at least 1, k + l at most [`MAX_SLICES`], the first slices of whole words.
+    pub fn new(k: u32, l: u32, first_bits: u64) -> Result<Self, Error> {
         if k == 0 {
             return Err(Error::value("k must be at least 1, got 0"));
         }
@@ -39,7 +63,22 @@ impl Shape {
         if k.saturating_add(l) > MAX_SLICES {
             return Err(Error::value(format!("k + l must be at most {MAX_SLICES}, got k={k}, l={l}")));
         }
-        Ok(Self { k, l })
+        if !(LEAST_BITS..=MOST_BITS).contains(&first_bits) || !first_bits.is_multiple_of(64) {
+            return Err(Error::value(format!(
+                "slice_bits must be a multiple of 64 in {LEAST_BITS} .. 2**60, got {first_bits}"
+            )));
+        }
+        Ok(Self { k, l, first_bits })
+    }
+
+    /// The shape of these parameters.
+    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
+        Self::new(parameters.narrow("k")?, parameters.narrow("l")?, parameters.wide("slice_bits")?)
+    }
+
+    /// k and l, with first slices for a steady rate of as many keys per window as the window's capacity says.
+    fn planned(k: u32, l: u32, window: Window) -> Self {
+        Self { k, l, first_bits: bits(window.keys_per_generation(l).saturating_mul(k.into())) }
     }
 
     /// The most that the k + l slices of a steady rate are filled, the newest first, just before a shift.
@@ -65,10 +104,55 @@ impl Shape {
         let bits = f64::from(self.k) * f64::from(self.k + self.l) / LN_2;
         [bits / f64::from(self.l), bits / f64::from(self.l + 1)]
     }
+}
 
-    /// Bits of the first slices, for a steady rate of as many keys per window as the window's capacity says.
-    pub fn first_bits(self, window: Window) -> u64 {
-        bits(window.keys_per_generation(self.l).saturating_mul(self.k.into()))
+impl super::Shape for Shape {
+    fn family(&self) -> &'static str {
+        "time-limited"
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        vec![("k", self.k.into()), ("l", self.l.into()), ("slice_bits", self.first_bits)]
+    }
+
+    fn check(&self, window: Window) -> Result<(), Error> {
+        match window.check()? {
+            Window::Time { .. } => Ok(()),
+            Window::Count { .. } => Err(Error::value("window must be a span of time for a time-limited filter")),
+        }
+    }
+
+    fn kept(&self) -> u32 {
+        self.l
+    }
+
+    /// Of the first k slices, their rows in the table and the head of the table.
+    fn bytes(&self, _: Window) -> u64 {
+        8 * 3 + u64::from(self.k) * (8 * 4 + self.first_bits / 8)
+    }
+
+    fn grows(&self) -> bool {
+        true
+    }
+
+    /// While no more than k + l slices are live, as they are at a steady rate.
+    fn fpr(&self, _: Window) -> f64 {
+        self.false_positive_rate()
+    }
+
+    /// A key leaves its last trace in the slice that was newest with it, which is updated for less than k generations.
+    fn slack(&self, window: Window) -> u64 {
+        window.slack(self.l, self.k)
+    }
+
+    fn npws(&self, window: Window) -> f64 {
+        window.npws(self.l, f64::from(self.l) * runs::npws(self.k, self.l, &self.fills()))
+    }
+
+    /// One in each slice: k are written, and a query reads as Algorithm 1 does, over all slices planned.
+    fn cache_lines(&self, _: Window) -> CacheLines {
+        let accesses = runs::expected_accesses(self.k, self.l, &self.fills());
+        CacheLines { insert: self.k.into(), hit: accesses.in_window, miss: accesses.absent }
     }
 }
 
@@ -79,7 +163,7 @@ impl Shape {
 pub fn choose(window: Window, fpr: f64, slack: Option<u64>) -> Result<Shape, Error> {
     check_rate(fpr)?;
     let bits = |shape: &Shape| shape.bits_per_key()[0];
-    let allowed = rings_within_slack(window.check()?, slack)?.into_iter().map(|(k, l)| Shape { k, l });
+    let allowed = rings_within_slack(window.check()?, slack)?.into_iter().map(|(k, l)| Shape::planned(k, l, window));
     let holding = allowed.filter(|shape| shape.false_positive_rate() <= fpr).collect();
     near_the_least(holding, bits, |least| 1.25 * least)
         .min_by(|a, b| (a.k + a.l).cmp(&(b.k + b.l)).then(bits(a).total_cmp(&bits(b))))
@@ -183,7 +267,7 @@ mod tests {
     fn whatever_the_sizes_no_slice_takes_more_than_its_share() {
         let mut random = 1;
         for k in [1, 2, 5, 10, 40] {
-            let shape = Shape::new(k as u32, 5).unwrap();
+            let shape = Shape::new(k as u32, 5, LEAST_BITS).unwrap();
             let first = Load { capacity: capacity(LEAST_BITS), count: 0 };
             let mut filling = vec![first; k];
             for _ in 0..2000 {
@@ -256,7 +340,7 @@ mod tests {
             ([(14, 11), (15, 15), (16, 22), (17, 36), (18, 63)], 32, 45),
             ([(17, 13), (18, 16), (19, 22), (20, 33), (21, 54)], 41, 56),
         ] {
-            let all = shapes.map(|(k, l)| Shape::new(k, l).unwrap().bits_per_key());
+            let all = shapes.map(|(k, l)| Shape::new(k, l, LEAST_BITS).unwrap().bits_per_key());
             let ends = |pick: fn(f64, f64) -> f64, none| all.iter().flatten().copied().fold(none, pick).floor() as u32;
             assert_eq!((ends(f64::min, f64::INFINITY), ends(f64::max, 0.0)), (least, most));
         }
@@ -266,7 +350,7 @@ mod tests {
     fn the_choice_is_what_trying_everything_gives() {
         for (window, fpr, slack) in [(minutes(10, 0), 0.01, None), (minutes(60, 5), 1e-4, Some(30 * 60_000_000_000))] {
             let bound = slack.unwrap_or(5 * 60_000_000_000);
-            let all = (1..128).flat_map(|k| (1..=128 - k).map(move |l| Shape { k, l }));
+            let all = (1..128).flat_map(|k| (1..=128 - k).map(move |l| Shape::planned(k, l, window)));
             let fits = |shape: &Shape| shape.false_positive_rate() <= fpr && window.slack(shape.l, shape.k) <= bound;
             let fitting: Vec<Shape> = all.filter(fits).collect();
             let bits = |shape: &Shape| f64::from(shape.k * (shape.k + shape.l)) / f64::from(shape.l);
@@ -275,8 +359,8 @@ mod tests {
             let best = best.min_by(|a, b| (a.k + a.l).cmp(&(b.k + b.l)).then(bits(a).total_cmp(&bits(b))));
             assert_eq!(choose(window, fpr, slack).unwrap(), *best.unwrap());
         }
-        let shape = |fpr| choose(minutes(10, 0), fpr, None).unwrap();
-        assert_eq!((shape(0.01), shape(0.001)), (Shape { k: 10, l: 20 }, Shape { k: 14, l: 29 }));
+        let shape = |fpr| choose(minutes(10, 0), fpr, None).map(|shape| (shape.k, shape.l)).unwrap();
+        assert_eq!((shape(0.01), shape(0.001)), ((10, 20), (14, 29)));
         for fpr in [0.0, 1.0, -1.0, f64::NAN] {
             assert!(
                 choose(minutes(10, 0), fpr, None).unwrap_err().to_string().contains("fpr must lie between 0 and 1")

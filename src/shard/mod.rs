@@ -209,7 +209,7 @@ impl Slice {
 mod tests {
     use super::*;
     use crate::clock::{Moments, Window};
-    use crate::filter::{Filter, Timing};
+    use crate::filter::Filter;
     use crate::shape::timing::Shape;
 
     fn key(i: u64) -> u64 {
@@ -217,9 +217,9 @@ mod tests {
     }
 
     /// Blocks of 5 insertions, as many as timestamps allow or fewer.
-    fn filter(bpt: u32, blocks: u32) -> Timing {
+    fn filter(bpt: u32, blocks: u32) -> Filter {
         let window = Window::Count { insertions: u64::from(blocks) * 5 + 1 };
-        Timing::new(Shape::new(3, bpt, blocks, 200, 1).unwrap(), window, 0).unwrap()
+        Filter::new(Shape::new(3, bpt, blocks, 200, 1).unwrap(), window, 0).unwrap()
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! The cells of a whole filter in a row: which are a key's, and where the row is cut.
 
-use std::any::Any;
 use std::ops::Range;
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
-use crate::filter::{Bloom, Filter, Timing, TimingInLines};
+use crate::engine::Aged;
+use crate::engine::growing::Growing;
+use crate::filter::Filter;
+use crate::layout::bloom::Bits;
 use crate::layout::cells::{Cells as _, Parts};
-use crate::layout::timers::{Places, Timers};
+use crate::layout::timers::{Lines, Places, Slices, Timers};
 
 /// Generations that a cell counts where nothing is forgotten: more than any stream has.
 const FOREVER: i64 = 1 << 62;
@@ -29,23 +31,25 @@ pub(super) enum Cells {
 
 impl Row {
     /// The cells of this filter, if it is of a family that can be sliced.
-    pub fn of(filter: &dyn Filter) -> Result<Self, Error> {
+    pub fn of(filter: &Filter) -> Result<Self, Error> {
         let clock = *filter.engine().clock();
-        let filter: &dyn Any = filter;
-        if let Some(bloom) = filter.downcast_ref::<Bloom>() {
-            return Ok(Self { cells: Cells::Bits(bloom.layout()), clock, k: bloom.shape().k() });
+        if let Some(bits) = filter.engine_as::<Aged<Bits>>() {
+            let parts = bits.layout.0;
+            return Ok(Self { cells: Cells::Bits(parts), clock, k: parts.k() });
         }
-        let timers = |places: Places| Cells::Timers { timers: places.timers(), places };
-        if let Some(timing) = filter.downcast_ref::<TimingInLines>() {
-            return Ok(Self { cells: timers(timing.places()), clock, k: timing.shape().k });
+        if filter.engine_as::<Growing>().is_some() {
+            return Err(Error::value("a timing Bloom filter that grows cannot be sliced: its cells come and go"));
         }
-        let Some(timing) = filter.downcast_ref::<Timing>() else {
+        let (places, k) = if let Some(timers) = filter.engine_as::<Aged<Slices>>() {
+            (Places::Slices(timers.layout), timers.layout.k())
+        } else if let Some(timers) = filter.engine_as::<Aged<Lines<1>>>() {
+            (Places::OneLine(timers.layout), timers.layout.k())
+        } else if let Some(timers) = filter.engine_as::<Aged<Lines<2>>>() {
+            (Places::TwoLines(timers.layout), timers.layout.k())
+        } else {
             return Err(Error::value("only Bloom filters and timing Bloom filters can be sliced"));
         };
-        let Some(places) = timing.places() else {
-            return Err(Error::value("a timing Bloom filter that grows cannot be sliced: its cells come and go"));
-        };
-        Ok(Self { cells: timers(places), clock, k: timing.shape().k })
+        Ok(Self { cells: Cells::Timers { timers: places.timers(), places }, clock, k })
     }
 
     /// Cells of a key.

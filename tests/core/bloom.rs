@@ -1,7 +1,8 @@
 //! The Bloom filter: nothing is ever forgotten, the rate is the exact one at any number of keys, and two are one.
 
 use crate::support::{check_window, insert, key, present};
-use lately::filter::{Bloom, Filter};
+use lately::clock::Window;
+use lately::filter::Filter;
 use lately::shape::Budget;
 use lately::shape::bloom::{Shape, choose};
 
@@ -9,12 +10,16 @@ fn keys(stream: u64, count: u64) -> Vec<u64> {
     (0..count).map(|i| key(stream, i)).collect()
 }
 
+fn planned(capacity: u64) -> Window {
+    Window::Count { insertions: capacity }
+}
+
 #[test]
 fn no_key_is_ever_missing_long_past_the_capacity() {
     for partitioned in [false, true] {
         for (capacity, fpr) in [(20, 0.1), (1000, 0.01), (1000, 1e-9)] {
             let mut filter =
-                Bloom::new(choose(capacity, Budget::Rate(fpr), partitioned).unwrap(), capacity, 0).unwrap();
+                Filter::new(choose(capacity, Budget::Rate(fpr), partitioned).unwrap(), planned(capacity), 0).unwrap();
             check_window(&mut filter, 5 * capacity, 1 + capacity / 10, 5 * capacity).unwrap();
             assert!(filter.false_positive_rate() > filter.fpr(), "five times as many as planned");
         }
@@ -26,7 +31,7 @@ fn measured(shape: Shape, held: u64, filters: u64, trials: u64) -> (f64, f64, f6
     let mut rates = Vec::new();
     let mut reported = 0;
     for stream in 0..filters {
-        let mut filter = Bloom::new(shape, held, 0).unwrap();
+        let mut filter = Filter::new(shape, planned(held), 0).unwrap();
         insert(&mut filter, &keys(stream, held));
         rates.push(filter.false_positive_rate());
         reported += present(&filter, &keys(filters + stream, trials));
@@ -68,7 +73,7 @@ fn fresh_keys_are_reported_at_the_exact_rate() {
 fn two_filters_together_are_one_that_took_all_keys() {
     for shape in [Shape::classical(5, 7001).unwrap(), Shape::partitioned(5, 1401).unwrap()] {
         let made = |range: std::ops::Range<u64>| {
-            let mut filter = Bloom::new(shape, 500, 9).unwrap();
+            let mut filter = Filter::new(shape, planned(500), 9).unwrap();
             insert(&mut filter, &range.map(|i| key(0, i)).collect::<Vec<_>>());
             filter
         };
@@ -76,7 +81,7 @@ fn two_filters_together_are_one_that_took_all_keys() {
         here.unite(&there).unwrap();
         assert_eq!(here.engine().words().as_slice(), all.engine().words().as_slice());
         assert_eq!(here.engine().clock(), all.engine().clock(), "800 insertions");
-        let other = Bloom::new(shape, 501, 9).unwrap();
+        let other = Filter::new(shape, planned(501), 9).unwrap();
         let error = here.unite(&other).unwrap_err().to_string();
         assert!(error.contains("capacity is 500 insertions here and 501 insertions there"), "{error}");
     }

@@ -5,18 +5,20 @@ use std::collections::VecDeque;
 
 use crate::support::{check_window, insert, key, present};
 use lately::clock::Window;
-use lately::filter::{Counting, Filter};
+use lately::engine::Aged;
+use lately::filter::Filter;
+use lately::layout::counting::Counters;
 use lately::shape::Budget;
-use lately::shape::counting::{choose, floor, sticking_rate};
+use lately::shape::counting::{Shape, choose, floor, sticking_rate};
 use lately::shape::slices::Slices;
 
-fn made(window: u64, rate: f64) -> Counting {
+fn made(window: u64, rate: f64) -> Filter {
     let window = Window::Count { insertions: window };
-    Counting::new(choose(window, Budget::Rate(rate)).unwrap(), window, 0).unwrap()
+    Filter::new(choose(window, Budget::Rate(rate)).unwrap(), window, 0).unwrap()
 }
 
-fn with(k: u32, cells: u64, insertions: u64) -> Counting {
-    Counting::new(Slices::new(k, cells).unwrap(), Window::Count { insertions }, 0).unwrap()
+fn with(k: u32, cells: u64, insertions: u64) -> Filter {
+    Filter::new(Shape { slices: Slices::new(k, cells).unwrap() }, Window::Count { insertions }, 0).unwrap()
 }
 
 #[test]
@@ -50,7 +52,7 @@ trait Windowed {
     fn holds(&self, key: u64) -> bool;
 }
 
-impl Windowed for Counting {
+impl Windowed for Filter {
     fn add(&mut self, key: u64) {
         insert(self, &[key]);
     }
@@ -163,7 +165,8 @@ fn counters_stick_no_faster_than_the_bound_and_most_of_it() {
     for stream in 0..filters {
         let mut filter = with(1, cells, window);
         insert(&mut filter, &(0..(windows + 1) * window).map(|i| key(stream, i)).collect::<Vec<_>>());
-        stuck += filter.stuck() * cells as f64;
+        let Aged { layout, words, .. } = filter.engine_as::<Aged<Counters>>().unwrap();
+        stuck += layout.stuck(words.as_slice()) * cells as f64;
     }
     let bound = sticking_rate(cells, window) * (windows * filters * cells) as f64;
     assert!(bound > 100.0 && stuck <= bound + 5.0 * bound.sqrt(), "{stuck} {bound}");
@@ -175,7 +178,7 @@ fn counters_stick_no_faster_than_the_bound_and_most_of_it() {
 fn keys_that_come_15_times_leave_the_floor_that_is_stated() {
     let (window, hot) = (3000, 1000);
     let mut filter = made(window, 0.01);
-    let slices = choose(Window::Count { insertions: window }, Budget::Rate(0.01)).unwrap();
+    let Shape { slices } = choose(Window::Count { insertions: window }, Budget::Rate(0.01)).unwrap();
     for i in 0..hot {
         insert(&mut filter, &[key(9, i); 15]);
     }

@@ -2,9 +2,11 @@
 //! ones the sizing states; and what it says as evidence is what a plain count gives.
 
 use crate::support::{check_window, insert, key, present};
-use lately::clock::{Clock, Window};
-use lately::filter::{Filter, Generalized};
+use lately::clock::Window;
+use lately::engine::Aged;
+use lately::filter::{Family, Filter};
 use lately::inference::generalized::Evidence;
+use lately::layout::generalized::Bits;
 use lately::memory::Words;
 use lately::shape::Budget;
 use lately::shape::generalized::{Shape, choose};
@@ -18,8 +20,8 @@ fn shape((bits, k1, k0): (u64, u32, u32)) -> Shape {
     Shape::new(bits, k1, k0).unwrap()
 }
 
-fn filled(shape: Shape, stream: u64, keys: u64) -> Generalized {
-    let mut filter = Generalized::new(shape, WINDOW, 0).unwrap();
+fn filled(shape: Shape, stream: u64, keys: u64) -> Filter {
+    let mut filter = Filter::new(shape, WINDOW, 0).unwrap();
     insert(&mut filter, &(0..keys).map(|i| key(stream, i)).collect::<Vec<_>>());
     filter
 }
@@ -98,13 +100,13 @@ fn keys_are_forgotten_by_age_as_stated() {
 #[test]
 fn no_window_is_promised_and_nine_tenths_of_its_end_are_kept() {
     let window = Window::Count { insertions: 2000 };
-    let made = || Generalized::new(choose(window, Budget::Rate(0.01)).unwrap(), window, 0).unwrap();
+    let made = || Filter::new(choose(window, Budget::Rate(0.01)).unwrap(), window, 0).unwrap();
     check_window(&mut made(), 2000, 100, 8000).unwrap_err();
     let mut filter = made();
     insert(&mut filter, &(0..8000).map(|i| key(0, i)).collect::<Vec<_>>());
     let rates = filter.false_negative_rates();
     assert!(rates.len() == 2 && rates[0] == 0.0 && rates[1] > 0.09 && rates[1] <= 0.1, "{rates:?}");
-    let beyond = filter.shape().memory().remembered_from(2000.0);
+    let beyond = filter.shape_as::<Shape>().unwrap().memory().remembered_from(2000.0);
     assert!((filter.npws() - beyond / 2000.0).abs() < 1e-12, "{}", filter.npws());
     let kept = present(&filter, &(6000..8000).map(|i| key(0, i)).collect::<Vec<_>>());
     assert!((1700..2000).contains(&kept), "{kept}");
@@ -134,7 +136,8 @@ fn zeros_win_and_evidence_counts_bits_once() {
             ones: ones.count_ones(),
             ones_matching: (ones & state).count_ones(),
         };
-        assert_eq!(filter.evidence(key(0, i)), expected);
+        let Aged { layout, words, .. } = filter.engine_as::<Aged<Bits>>().unwrap();
+        assert_eq!(layout.matches(words.as_slice(), key(0, i)), expected);
         let matches = zeros & state == 0 && ones & !state == 0;
         assert_eq!(present(&filter, &[key(0, i)]) == 1, matches);
     }
@@ -142,8 +145,9 @@ fn zeros_win_and_evidence_counts_bits_once() {
 }
 
 /// A filter of this shape with these cells.
-fn with_words(shape: Shape, cells: u64) -> Generalized {
+fn with_words(shape: Shape, cells: u64) -> Filter {
     let parameters = [shape.bits, shape.k1.into(), shape.k0.into()];
     let words = Words::copied(&cells.to_le_bytes()).unwrap();
-    Generalized::from_saved(&parameters, |kept| Clock::new(WINDOW, kept), 0, words).unwrap()
+    let family = Family::named("generalized").unwrap();
+    Filter::from_saved(family, &parameters, WINDOW, (0, None), 0, words).unwrap()
 }

@@ -3,17 +3,22 @@
 use crate::support::key;
 use crate::support::timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 use lately::clock::{Moments, Window};
-use lately::filter::{Filter, Timing};
+use lately::engine::growing;
+use lately::filter::Filter;
 use lately::shape::Budget;
-use lately::shape::growing::{Grow, Limit};
+use lately::shape::growing::{Grow, Growing, Limit};
 use lately::shape::timing::{Shape, choose, timestamps};
 
 fn window(lateness: i64, capacity: u64) -> Window {
     Window::Time { span: SPAN as u64, lateness: lateness as u64, capacity }
 }
 
-fn made(shape: Shape, limit: Limit, lateness: i64) -> Timing {
-    Timing::growing(shape, limit, window(lateness, 100), 0).unwrap()
+fn made(shape: Shape, limit: Limit, lateness: i64) -> Filter {
+    Filter::new(Growing { part: shape, limit }, window(lateness, 100), 0).unwrap()
+}
+
+fn how_many(filter: &Filter) -> usize {
+    filter.engine_as::<growing::Growing>().unwrap().parts()
 }
 
 /// No padding and much of it, one block and many, one bit of time and several.
@@ -55,7 +60,7 @@ fn what_the_parts_hold_is_what_one_filter_would() {
             at += [3 * length, length, length / 3, length / 9, length / 50][below(n, 64).min(4) as usize];
             generations.push(at.div_euclid(length));
             filter.engine_mut().insert(&[key(1, n)], Moments::At(at)).unwrap();
-            most = most.max(filter.parts());
+            most = most.max(how_many(&filter));
             let first = generations.len().saturating_sub(400);
             let keys: Vec<u64> = (first..generations.len()).map(|i| key(1, i as u64)).collect();
             for ahead in [0, 1, i64::from(shape.blocks)] {
@@ -79,11 +84,11 @@ fn parts_come_with_the_keys_and_go_with_them() {
         let part = shape.nbytes() as usize / 8;
         for grow in [Grow::Cardinality, Grow::Density] {
             let limit = Limit::planned(grow, shape, window);
-            let mut filter = Timing::growing(shape, limit, window, 0).unwrap();
+            let mut filter = Filter::new(Growing { part: shape, limit }, window, 0).unwrap();
             let mut parts_after = |moments: &[i64]| {
                 let keys: Vec<u64> = moments.iter().map(|&at| key(1, at as u64)).collect();
                 filter.engine_mut().insert(&keys, Moments::Each(moments)).unwrap();
-                let parts = filter.parts();
+                let parts = how_many(&filter);
                 assert_eq!(filter.engine().words().as_slice().len(), 2 + parts + parts * part);
                 parts
             };
@@ -117,11 +122,12 @@ fn below_the_planned_rate_density_needs_one_part() {
         .flat_map(|slack| [(Grow::Cardinality, 2), (Grow::Density, 1)].map(|grow| (slack, grow)))
     {
         let shape = choose(window, Budget::Rate(0.01), slack).unwrap();
-        let mut filter = Timing::growing(shape, Limit::planned(grow.0, shape, window), window, 0).unwrap();
+        let mut filter =
+            Filter::new(Growing { part: shape, limit: Limit::planned(grow.0, shape, window) }, window, 0).unwrap();
         let mut most = 0;
         for (n, at) in steady(&[(8.0, 700.0)]).into_iter().enumerate() {
             filter.engine_mut().insert(&[key(6, n as u64)], Moments::At(at)).unwrap();
-            most = most.max(filter.parts());
+            most = most.max(how_many(&filter));
         }
         assert_eq!(most, grow.1, "{slack:?} {grow:?}");
     }
@@ -136,18 +142,18 @@ fn repeats_open_no_part() {
         let mut filter = made(shape, limit, 0);
         let keys: Vec<u64> = (0..50).map(|i| key(3, i)).collect();
         filter.engine_mut().insert(&keys, Moments::At(START)).unwrap();
-        let parts = filter.parts();
+        let parts = how_many(&filter);
         assert!((3..=4).contains(&parts));
         let again: Vec<u64> = (0..10_000).map(|i| keys[49 - i % 5]).collect();
         filter.engine_mut().insert(&again, Moments::At(START)).unwrap();
-        assert_eq!(filter.parts(), parts);
+        assert_eq!(how_many(&filter), parts);
         let (all, mut seen) = (keys.repeat(100), vec![false; 5000]);
         filter.engine_mut().duplicated(&all, Moments::At(START), false, &mut seen).unwrap();
         assert!(seen.iter().all(|&seen| seen));
-        assert_eq!(filter.parts(), parts);
+        assert_eq!(how_many(&filter), parts);
         // With refresh they move to the newest, which stays their only part once the old ones have expired.
         filter.engine_mut().insert(&keys, Moments::At(START + SPAN / 2)).unwrap();
-        assert!(filter.parts() > parts);
+        assert!(how_many(&filter) > parts);
         assert_eq!(reported(&filter, &keys, START + SPAN / 2 + SPAN), 50);
     }
 }
@@ -161,7 +167,7 @@ fn the_rate_is_that_of_all_parts() {
         let shape = choose(window, Budget::Rate(fpr), slack).unwrap();
         for grow in [Grow::Cardinality, Grow::Density] {
             let limit = Limit::planned(grow, shape, window);
-            let mut filter = Timing::growing(shape, limit, window, 0).unwrap();
+            let mut filter = Filter::new(Growing { part: shape, limit }, window, 0).unwrap();
             assert!(filter.fpr() <= fpr);
             for parts in 1..=6 {
                 let mut n = 1_000_000 * parts as u64;
@@ -169,7 +175,7 @@ fn the_rate_is_that_of_all_parts() {
                 loop {
                     let mut next = filter.clone();
                     next.engine_mut().insert(&[key(4, n)], Moments::At(START)).unwrap();
-                    if next.parts() > parts {
+                    if how_many(&next) > parts {
                         break;
                     }
                     (filter, n) = (next, n + 1);
@@ -205,7 +211,8 @@ fn the_planned_rate_is_kept_at_the_planned_load() {
     for (grow, slack) in [Grow::Cardinality, Grow::Density].into_iter().flat_map(|g| [(g, None), (g, Some(50))]) {
         let slack = slack.map(|seconds| (seconds * SECOND) as u64);
         let shape = choose(window, Budget::Rate(0.01), slack).unwrap();
-        let mut filter = Timing::growing(shape, Limit::planned(grow, shape, window), window, 0).unwrap();
+        let mut filter =
+            Filter::new(Growing { part: shape, limit: Limit::planned(grow, shape, window) }, window, 0).unwrap();
         let (mut worst, mut most) = (0.0_f64, 0);
         for (n, at) in steady(&[(6.0, 20_000.0)]).into_iter().enumerate() {
             filter.engine_mut().insert(&[key(5, n as u64)], Moments::At(at)).unwrap();
@@ -213,7 +220,7 @@ fn the_planned_rate_is_kept_at_the_planned_load() {
                 let rates = filter.engine().match_rates();
                 let each = rates.chunks(shape.k as usize).map(|part| part.iter().product::<f64>());
                 worst = worst.max(filter.false_positive_rate());
-                most = most.max(filter.parts());
+                most = most.max(how_many(&filter));
                 if grow == Grow::Density {
                     assert!(each.into_iter().all(|rate| rate <= filter.fpr()));
                 }
@@ -230,6 +237,7 @@ fn it_cannot_be_united_and_takes_no_window_of_insertions() {
     let other = filter.clone();
     let error = filter.unite(&other).unwrap_err().to_string();
     assert!(error.contains("timing filters that grow cannot be united"), "{error}");
-    let error = Timing::growing(shapes()[1], LIMITS[0], Window::Count { insertions: 9 }, 0).err().unwrap();
+    let error =
+        Filter::new(Growing { part: shapes()[1], limit: LIMITS[0] }, Window::Count { insertions: 9 }, 0).err().unwrap();
     assert!(error.to_string().contains("grow is for windows of time"), "{error}");
 }

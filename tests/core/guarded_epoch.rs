@@ -9,10 +9,10 @@ use std::collections::HashSet;
 
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
-use lately::filter::{Filter, GuardedEpoch, Transposed};
+use lately::filter::Filter;
 use lately::shape::Budget;
 use lately::shape::fill;
-use lately::shape::guarded_epoch::{Segment, Shape, choose, choose_transposed};
+use lately::shape::guarded_epoch::{Segment, Shape, Transposed, choose, choose_transposed};
 
 const WINDOWS: [u64; 4] = [1, 7, 1000, 100_003];
 const RATES: [f64; 4] = [0.1, 0.01, 0.001, 1e-5];
@@ -30,14 +30,19 @@ impl Layout {
     fn choose(self, window: u64, rate: f64) -> Shape {
         match self {
             Self::Sliced(block_bits) => choose(count(window), Budget::Rate(rate), None, block_bits).unwrap(),
-            Self::Transposed => choose_transposed(count(window), Budget::Rate(rate), None).unwrap(),
+            Self::Transposed => choose_transposed(count(window), Budget::Rate(rate), None).unwrap().segments(),
         }
     }
 
-    fn filter(self, shape: Shape, window: Window) -> Box<dyn Filter> {
+    fn filter(self, shape: Shape, window: Window) -> Filter {
         match self {
-            Self::Sliced(_) => Box::new(GuardedEpoch::new(shape, window, 0).unwrap()),
-            Self::Transposed => Box::new(Transposed::new(shape, window, 0).unwrap()),
+            Self::Sliced(_) => Filter::new(shape, window, 0).unwrap(),
+            Self::Transposed => {
+                let Segment::Bloom { bits, k } = shape.segment else {
+                    unreachable!("transposed filters have no blocks")
+                };
+                Filter::new(Transposed::new(shape.r, k, bits).unwrap(), window, 0).unwrap()
+            }
         }
     }
 }
@@ -67,7 +72,7 @@ fn check_window(layout: Layout, shape: Shape, promised: u64, window: u64) -> Res
     let mut filter = layout.filter(shape, count(promised));
     let epoch = count(promised).generation(shape.r);
     let turns = 3 * u64::from(shape.r + 1) * epoch;
-    support::check_window(&mut *filter, window, epoch, turns + 1).map_err(|error| format!("{shape:?}: {error}"))
+    support::check_window(&mut filter, window, epoch, turns + 1).map_err(|error| format!("{shape:?}: {error}"))
 }
 
 #[test]
@@ -76,7 +81,8 @@ fn no_key_of_the_window_is_ever_missing() {
     // Words of every width; epochs of one insertion, of a few, and of many.
     for r in [7, 15, 31, 63] {
         for window in [5, 64, 1000, 10_007] {
-            check_window(Layout::Transposed, Shape::transposed(r, 5, 3 * window + 5).unwrap(), window, window).unwrap();
+            check_window(Layout::Transposed, Transposed::new(r, 5, 3 * window + 5).unwrap().segments(), window, window)
+                .unwrap();
         }
     }
 }
@@ -110,10 +116,10 @@ fn the_retained_insertions_are_those_stated() {
             let full = epoch * u64::from(r + 1);
             let mut retained = Vec::new();
             for n in 0..4 * full {
-                insert(&mut *filter, &[key(0, n)]);
+                insert(&mut filter, &[key(0, n)]);
                 let newest_first: Vec<_> = (0..=n).rev().map(|i| key(0, i)).collect();
-                let count = present(&*filter, &newest_first);
-                assert_eq!(present(&*filter, &newest_first[..count]), count, "the newest, without a gap");
+                let count = present(&filter, &newest_first);
+                assert_eq!(present(&filter, &newest_first[..count]), count, "the newest, without a gap");
                 if n + 1 >= full {
                     retained.push(count as u64);
                 }
@@ -186,9 +192,9 @@ fn measure(layout: Layout, shape: Shape, window: u64, filters: u64, trials: u64)
     let mut reported = 0;
     for stream in 0..filters {
         let mut filter = layout.filter(shape, count(window));
-        insert(&mut *filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
+        insert(&mut filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
         let fresh: Vec<_> = (0..trials).map(|i| key(stream, inserted + i)).collect();
-        reported += present(&*filter, &fresh);
+        reported += present(&filter, &fresh);
     }
     let between = f64::from(shape.r + 1) * variance_of_segment(shape.segment, epoch) / filters as f64;
     let (rate, all) = (shape.false_positive_rate(epoch), (filters * trials) as f64);
@@ -256,10 +262,10 @@ fn the_rate_by_the_bits_is_the_one_measured() {
         let mut filter = layout.filter(Shape::new(r, segment).unwrap(), count(600));
         for inserted in [60, 700, 2000] {
             let so_far = filter.engine().clock().inserted();
-            insert(&mut *filter, &(so_far..inserted).map(|i| key(0, i)).collect::<Vec<_>>());
+            insert(&mut filter, &(so_far..inserted).map(|i| key(0, i)).collect::<Vec<_>>());
             let (rate, trials) = (filter.false_positive_rate(), 1_000_000_u64);
             let fresh: Vec<_> = (0..trials).map(|i| key(1, i)).collect();
-            let measured = present(&*filter, &fresh) as f64 / trials as f64;
+            let measured = present(&filter, &fresh) as f64 / trials as f64;
             assert!((measured - rate).abs() <= 5.0 * (rate / trials as f64).sqrt(), "{measured} is not {rate}");
             assert!(rate > 0.0 && rate < 2.0 * filter.fpr());
         }
@@ -312,7 +318,7 @@ fn medians(shape: Shape, name: &str) -> [f64; 3] {
     let (mut rates, mut theories, mut expired_shares) = (Vec::new(), Vec::new(), Vec::new());
     for seed in 0..SEEDS {
         let keys = stream(name, seed);
-        let mut filter = GuardedEpoch::new(shape, count(WINDOW), seed).unwrap();
+        let mut filter = Filter::new(shape, count(WINDOW), seed).unwrap();
         insert(&mut filter, &keys);
         let (before, live) = keys.split_at((INSERTED - WINDOW) as usize);
         assert_eq!(present(&filter, live), live.len(), "live false negatives");

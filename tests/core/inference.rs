@@ -7,16 +7,13 @@ use std::collections::HashMap;
 use crate::support::tally::Tally;
 use crate::support::{insert, key};
 use lately::clock::{Moments, Window};
-use lately::filter::{
-    AgePartitioned, Bloom, Counting, Filter, FingerprintBuffer, Generalized, GuardedEpoch, Stable, Swamp, TimeLimited,
-    Timing, Transposed,
-};
+use lately::filter::Filter;
 use lately::inference::generalized::{Evidence, likelihood};
 use lately::inference::ring::{Generation, Ring, not_ruled_out};
 use lately::inference::{Distinct, Hazard, Likelihood, Memo, PerKey, Posterior, Question, Span};
 use lately::posteriors::Inference;
 use lately::shape::{
-    age_partitioned, bloom, fingerprint_buffer, generalized, growing, guarded_epoch, slices, stable, swamp,
+    age_partitioned, bloom, counting, fingerprint_buffer, generalized, growing, guarded_epoch, slices, stable, swamp,
     time_limited, timing,
 };
 
@@ -25,44 +22,44 @@ const SECOND: f64 = 1e9;
 /// 41 keys in 41 seconds.
 const TIMED: Window = Window::Time { span: 41_000_000_000, lateness: 0, capacity: 41 };
 
-fn transposed(positions: u64, window: Window) -> Box<dyn Filter> {
-    Box::new(Transposed::new(guarded_epoch::Shape::transposed(7, 2, positions).unwrap(), window, 0).unwrap())
+fn transposed(positions: u64, window: Window) -> Filter {
+    Filter::new(guarded_epoch::Transposed::new(7, 2, positions).unwrap(), window, 0).unwrap()
 }
 
 /// Small filters at some tens of percent of false positives, so that all evidence is ambiguous.
-fn small_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
+fn small_filters() -> Vec<(&'static str, Filter)> {
     let ring = |k, l, segment| {
         let shape = age_partitioned::Shape::new(k, l, segment).unwrap();
-        Box::new(AgePartitioned::new(shape, WINDOW, 0).unwrap()) as Box<dyn Filter>
+        Filter::new(shape, WINDOW, 0).unwrap()
     };
     let epochs = |r, segment| {
         let shape = guarded_epoch::Shape::new(r, segment).unwrap();
-        Box::new(GuardedEpoch::new(shape, WINDOW, 0).unwrap()) as Box<dyn Filter>
+        Filter::new(shape, WINDOW, 0).unwrap()
     };
     let timers = |k, bpt, blocks, slice, equal| {
         let shape = timing::Shape::new(k, bpt, blocks, slice, equal).unwrap();
-        Box::new(Timing::new(shape, WINDOW, 0).unwrap()) as Box<dyn Filter>
+        Filter::new(shape, WINDOW, 0).unwrap()
     };
     let slices = |k, cells| slices::Slices::new(k, cells).unwrap();
-    let bloom = |shape| Box::new(Bloom::new(shape, 41, 0).unwrap()) as Box<dyn Filter>;
+    let bloom = |shape| Filter::new(shape, WINDOW, 0).unwrap();
     let stable = |k, cells, bits, decrements| {
         let shape = stable::Shape::new(slices(k, cells), bits, decrements).unwrap();
-        Box::new(Stable::new(shape, WINDOW, 0).unwrap()) as Box<dyn Filter>
+        Filter::new(shape, WINDOW, 0).unwrap()
     };
     let generalized = |bits, k1, k0| {
         let shape = generalized::Shape::new(bits, k1, k0).unwrap();
-        Box::new(Generalized::new(shape, WINDOW, 0).unwrap()) as Box<dyn Filter>
+        Filter::new(shape, WINDOW, 0).unwrap()
     };
     let buffer = |bits| {
         let shape = fingerprint_buffer::Shape::new(bits).unwrap();
-        Box::new(FingerprintBuffer::new(shape, WINDOW, 0).unwrap()) as Box<dyn Filter>
+        Filter::new(shape, WINDOW, 0).unwrap()
     };
     vec![
         ("classical", bloom(bloom::Shape::classical(2, 400).unwrap())),
         ("partitioned", bloom(bloom::Shape::partitioned(3, 150).unwrap())),
-        ("counters", Box::new(Counting::new(slices(2, 70), WINDOW, 0).unwrap())),
+        ("counters", Filter::new(counting::Shape { slices: slices(2, 70) }, WINDOW, 0).unwrap()),
         ("fingerprints of 7 bits", buffer(7)),
-        ("counted fingerprints", Box::new(Swamp::new(swamp::Shape::new(64, 2).unwrap(), WINDOW, 0).unwrap())),
+        ("counted fingerprints", Filter::new(swamp::Shape::new(64, 2).unwrap(), WINDOW, 0).unwrap()),
         ("cells of 1 bit", stable(3, 200, 1, 3)),
         ("cells of 2 bits", stable(2, 200, 2, 8)),
         ("cells of 4 bits", stable(2, 200, 4, 40)),
@@ -84,7 +81,7 @@ fn small_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
 /// and holds the posterior of the key, for a prior of `told`, against what was inserted, evidence by evidence.
 fn check_against_streams(
     name: &str,
-    empty: &dyn Filter,
+    empty: &Filter,
     (p, told): (f64, f64),
     streams: u64,
     window: u64,
@@ -93,11 +90,11 @@ fn check_against_streams(
     for stream in 0..streams {
         // Another one in each: what decays in a stable filter is the same in all.
         let asked = key(1 << 20, stream);
-        let mut filter = empty.clone_box();
+        let mut filter = empty.clone();
         let length = 100 + key(7, stream) % 40;
         let drawn = |i: u64| (key(stream + 8, i) >> 11) as f64 / (1u64 << 53) as f64;
         let keys: Vec<u64> = (0..length).map(|i| if drawn(i) < p { asked } else { key(stream, i) }).collect();
-        insert(&mut *filter, &keys);
+        insert(&mut filter, &keys);
         let age = keys.iter().rev().position(|&key| key == asked).map_or(u64::MAX, |age| age as u64);
         let mut evidence = [0];
         filter.engine().evidence(&[asked], &mut evidence);
@@ -130,7 +127,7 @@ fn posteriors_are_the_shares_of_streams() {
         for (p, window) in [(0.003, 41), (0.003, 17), (0.03, 41), (0.03, 17)] {
             scope.spawn(move || {
                 for (name, filter) in small_filters() {
-                    check_against_streams(name, &*filter, (p, p), 6_000, window).unwrap();
+                    check_against_streams(name, &filter, (p, p), 6_000, window).unwrap();
                 }
             });
         }
@@ -139,16 +136,11 @@ fn posteriors_are_the_shares_of_streams() {
 
 /// The same on a clock of time, for keys that come at random moments, one a second and in every other stream ten times
 /// as fast after half of it; asked some seconds after the last.
-fn check_against_timed_streams(
-    name: &str,
-    empty: &dyn Filter,
-    (p, told): (f64, f64),
-    streams: u64,
-) -> Result<(), String> {
+fn check_against_timed_streams(name: &str, empty: &Filter, (p, told): (f64, f64), streams: u64) -> Result<(), String> {
     let mut tallies: HashMap<(u64, u64), Tally> = HashMap::new();
     let asked = key(1 << 20, 0);
     for stream in 0..streams {
-        let (mut filter, mut uniform) = (empty.clone_box(), uniform(stream + 8));
+        let (mut filter, mut uniform) = (empty.clone(), uniform(stream + 8));
         let (mut now, mut last) = (0.0, f64::NEG_INFINITY);
         // The prior is the key's own rate, which stays the same however many others come.
         for i in 0..100 + key(7, stream) % 100 {
@@ -180,23 +172,23 @@ fn check_against_timed_streams(
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-fn timed_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
+fn timed_filters() -> Vec<(&'static str, Filter)> {
     let ring = age_partitioned::Shape::new(3, 4, age_partitioned::Segment::Slice { bits: 61 }).unwrap();
     let epochs = guarded_epoch::Shape::new(3, guarded_epoch::Segment::Bloom { bits: 90, k: 2 }).unwrap();
     let timers = timing::Shape::new(3, 3, 4, 105, 1).unwrap();
-    let limited = time_limited::Shape::new(2, 4).unwrap();
+    let limited = time_limited::Shape::new(2, 4, 512).unwrap();
     let part = timing::Shape::new(3, 3, 4, 60, 1).unwrap();
-    let growing = |limit| Box::new(Timing::growing(part, limit, TIMED, 0).unwrap());
+    let growing = |limit| Filter::new(growing::Growing { part, limit }, TIMED, 0).unwrap();
     // Epochs of 20 keys, as the others have 10 or more: of fewer, a key's own bits are too large a share.
     let long = Window::Time { span: 140_000_000_000, lateness: 0, capacity: 140 };
     vec![
         ("parts of 25 keys", growing(growing::Limit::Keys(25))),
         ("parts of 75 timers", growing(growing::Limit::Timers(75))),
-        ("k = 3 of 7 slices", Box::new(AgePartitioned::new(ring, TIMED, 0).unwrap())),
-        ("4 segments", Box::new(GuardedEpoch::new(epochs, TIMED, 0).unwrap())),
+        ("k = 3 of 7 slices", Filter::new(ring, TIMED, 0).unwrap()),
+        ("4 segments", Filter::new(epochs, TIMED, 0).unwrap()),
         ("8 epochs, transposed", transposed(128, long)),
-        ("timers of 4 blocks", Box::new(Timing::new(timers, TIMED, 0).unwrap())),
-        ("slices as many as needed", Box::new(TimeLimited::new(limited, 512, TIMED, 0).unwrap())),
+        ("timers of 4 blocks", Filter::new(timers, TIMED, 0).unwrap()),
+        ("slices as many as needed", Filter::new(limited, TIMED, 0).unwrap()),
     ]
 }
 
@@ -204,16 +196,16 @@ fn timed_filters() -> Vec<(&'static str, Box<dyn Filter>)> {
 fn posteriors_of_time_are_the_shares_of_streams() {
     for (name, filter) in timed_filters() {
         for p in [0.003, 0.03] {
-            check_against_timed_streams(name, &*filter, (p, p), 20_000).unwrap();
+            check_against_timed_streams(name, &filter, (p, p), 20_000).unwrap();
         }
-        assert!(check_against_timed_streams(name, &*filter, (0.01, 0.02), 20_000).is_err(), "{name}");
+        assert!(check_against_timed_streams(name, &filter, (0.01, 0.02), 20_000).is_err(), "{name}");
     }
 }
 
 #[test]
 fn the_check_fails_for_a_prior_that_is_not_the_streams() {
     for (name, filter) in small_filters().into_iter().step_by(3) {
-        assert!(check_against_streams(name, &*filter, (0.01, 0.013), 20_000, 41).is_err(), "{name}");
+        assert!(check_against_streams(name, &filter, (0.01, 0.013), 20_000, 41).is_err(), "{name}");
     }
 }
 
@@ -329,7 +321,7 @@ fn no_state_and_no_prior_breaks_the_laws() {
 fn a_key_that_never_comes_has_not_come() {
     for (name, mut filter) in small_filters() {
         let keys: Vec<u64> = (0..300).map(|i| key(0, i)).collect();
-        insert(&mut *filter, &keys);
+        insert(&mut filter, &keys);
         let inference = Inference::new(filter.engine()).unwrap();
         let mut posteriors = vec![1.0; keys.len()];
         inference
@@ -348,7 +340,7 @@ fn a_key_that_never_comes_has_not_come() {
 fn a_posterior_from_the_memo_is_right_to_a_hundred_thousandth() {
     for (name, mut filter) in small_filters() {
         let fading = name.starts_with("cells") || name.ends_with("zeros");
-        insert(&mut *filter, &(0..150).map(|i| key(0, i)).collect::<Vec<_>>());
+        insert(&mut filter, &(0..150).map(|i| key(0, i)).collect::<Vec<_>>());
         let inference = Inference::new(filter.engine()).unwrap();
         let keys: Vec<u64> = (60..160).map(|i| key(0, i)).collect();
         let mut uniform = uniform(1);

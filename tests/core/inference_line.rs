@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use crate::support::tally::Tally;
 use crate::support::{insert, key};
 use lately::clock::{Moments, Window};
-use lately::filter::{Filter, InLines, TimingInLines};
+use lately::filter::Filter;
 use lately::inference::{Hazard, PerKey, Posterior, Question};
 use lately::posteriors::Inference;
-use lately::shape::line::{Family, Shape};
+use lately::shape::line::Shape;
 use lately::shape::timing;
 
 /// A window of insertions, or of as many seconds.
@@ -21,19 +21,19 @@ fn window(insertions: u64, timed: bool) -> Window {
 }
 
 /// A filter for so many keys between two turns of a page.
-fn filter(k: u32, l: u32, lines: u32, pages: u64, keys: u64, timed: bool) -> Box<dyn Filter> {
+fn filter(k: u32, l: u32, lines: u32, pages: u64, keys: u64, timed: bool) -> Filter {
     let shape = Shape::age_partitioned(k, l, pages, lines).unwrap();
-    Box::new(InLines::new(Family::AgePartitioned, shape, window(keys * u64::from(l), timed), 0).unwrap())
+    Filter::new(shape, window(keys * u64::from(l), timed), 0).unwrap()
 }
 
 /// Timers, for a window of so many keys.
-fn timers(k: u32, bpt: u32, blocks: u32, lines: u32, pages: u64, keys: u64, timed: bool) -> Box<dyn Filter> {
+fn timers(k: u32, bpt: u32, blocks: u32, lines: u32, pages: u64, keys: u64, timed: bool) -> Filter {
     let shape = timing::line::Shape::new(k, bpt, blocks, pages, lines).unwrap();
-    Box::new(TimingInLines::new(shape, window(keys, timed), 0).unwrap())
+    Filter::new(shape, window(keys, timed), 0).unwrap()
 }
 
 /// Filters with some percent of false positives.
-fn small_filters(timed: bool) -> Vec<(&'static str, Box<dyn Filter>)> {
+fn small_filters(timed: bool) -> Vec<(&'static str, Filter)> {
     vec![
         ("k = 1 of 32 lanes", filter(1, 31, 1, 1, 200, timed)),
         ("k = 2 of 8 lanes", filter(2, 6, 1, 3, 1800, timed)),
@@ -55,7 +55,7 @@ fn uniform(stream: u64, i: u64) -> f64 {
 /// clock of time comes at a rate of `p` per second each among others at a rate of 1 and later 3. Stops at any phase and
 /// holds the posteriors of these keys, for a prior of `told`, against what was inserted.
 fn check_against_streams(
-    (name, empty): &(&str, Box<dyn Filter>),
+    (name, empty): &(&str, Filter),
     (p, told): (f64, f64),
     streams: u64,
     asked: u64,
@@ -67,7 +67,7 @@ fn check_against_streams(
     };
     let mut tallies: HashMap<(u64, &str), Tally> = HashMap::new();
     for stream in 0..streams {
-        let mut filter = empty.clone_box();
+        let mut filter = empty.clone();
         // On a clock of time a filter knows no beginning: it must lie beyond all ages asked about.
         let inserted = if timed { 2 * length } else { length } + key(7, stream) % (3 * length / 2);
         let others = |i: u64| {
@@ -126,7 +126,7 @@ fn check_against_streams(
 }
 
 /// So rare that a tenth of the asked keys are in the window.
-fn rare(filter: &dyn Filter) -> f64 {
+fn rare(filter: &Filter) -> f64 {
     match filter.engine().clock().window() {
         Window::Count { insertions } => 0.1 / insertions as f64,
         Window::Time { capacity, .. } => 0.1 / capacity as f64,
@@ -137,7 +137,7 @@ fn rare(filter: &dyn Filter) -> f64 {
 fn posteriors_are_the_shares_of_streams() {
     for timed in [false, true] {
         for named in small_filters(timed) {
-            let p = rare(&*named.1);
+            let p = rare(&named.1);
             check_against_streams(&named, (p, p), 400, 50).unwrap();
         }
     }
@@ -147,7 +147,7 @@ fn posteriors_are_the_shares_of_streams() {
 #[test]
 fn posteriors_of_many_pages_are_the_shares_of_streams() {
     let named = ("100 pages", filter(2, 6, 1, 100, 60_000, false));
-    let p = rare(&*named.1);
+    let p = rare(&named.1);
     check_against_streams(&named, (p, p), 10, 4000).unwrap();
 }
 
@@ -155,7 +155,7 @@ fn posteriors_of_many_pages_are_the_shares_of_streams() {
 fn the_check_fails_for_a_prior_that_is_not_the_streams() {
     for timed in [false, true] {
         for named in small_filters(timed).into_iter().step_by(2) {
-            let p = rare(&*named.1);
+            let p = rare(&named.1);
             assert!(check_against_streams(&named, (p, 1.5 * p), 400, 50).is_err(), "{}", named.0);
         }
     }
@@ -170,7 +170,7 @@ fn a_key_lies_in_its_generation() {
             let mut filter = filter(k, l, lines, pages, keys, false);
             let inserted = keys * u64::from(l) * 3 / 2 + 7;
             let hashes: Vec<u64> = (0..inserted).map(|i| key(0, i)).collect();
-            insert(&mut *filter, &hashes);
+            insert(&mut filter, &hashes);
             let window = u64::from(l - 1) * keys;
             let recent = &hashes[(inserted - window) as usize..];
             let inference = Inference::new(filter.engine()).unwrap();
@@ -197,7 +197,7 @@ fn no_state_and_no_prior_breaks_the_laws() {
         for inserted in [0, 1, 20, 1000, 300_000] {
             let mut filter = filter(k, l, lines, pages, 5000, false);
             let hashes: Vec<u64> = (0..inserted).map(|i| key(0, i)).collect();
-            insert(&mut *filter, &hashes);
+            insert(&mut filter, &hashes);
             let mut asked: Vec<u64> = hashes.iter().rev().step_by(997).take(40).copied().collect();
             asked.extend((0..40).map(|i| key(1, i)));
             let mut evidence = vec![0; asked.len()];

@@ -5,7 +5,7 @@
 
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
-use lately::filter::{Filter, InLines};
+use lately::filter::Filter;
 use lately::shape::Budget;
 use lately::shape::line::{Family, Shape, choose};
 
@@ -13,8 +13,8 @@ const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
-fn filter(shape: Shape, window: Window) -> InLines {
-    InLines::new(Family::AgePartitioned, shape, window, 0).unwrap()
+fn filter(shape: Shape, window: Window) -> Filter {
+    Filter::new(shape, window, 0).unwrap()
 }
 
 /// The last `window` keys, through three turns of all pages of a filter made for `promised`.
@@ -91,7 +91,7 @@ fn a_window_of_time_retains_what_it_says_and_ends_with_the_moment_asked_for() {
         let mut filter = filter(shape, window);
         let keys = [key(stream, 0)];
         filter.engine_mut().insert(&keys, Moments::At(inserted)).unwrap();
-        let asked = |filter: &InLines, age: i64| {
+        let asked = |filter: &Filter, age: i64| {
             let mut present = [false];
             filter.engine().query(&keys, Moments::At(inserted + age), &mut present).unwrap();
             present[0]

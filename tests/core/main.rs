@@ -4,6 +4,7 @@ mod support;
 
 mod bloom;
 mod counting;
+mod families;
 mod generalized;
 mod growing;
 mod guarded_epoch;

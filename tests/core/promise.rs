@@ -6,7 +6,7 @@
 
 use crate::support::{self, insert, key, present};
 use lately::clock::Window;
-use lately::filter::AgePartitioned;
+use lately::filter::Filter;
 use lately::shape::Budget;
 use lately::shape::age_partitioned::{Segment, Shape, choose};
 use lately::shape::runs;
@@ -17,7 +17,7 @@ const BLOCK_BITS: [Option<u32>; 3] = [None, Some(64), Some(512)];
 
 /// The last `window` keys, through two full turns of the ring of a filter made for `promised`.
 fn check_window(shape: Shape, promised: Window, window: u64) -> Result<(), String> {
-    let mut filter = AgePartitioned::new(shape, promised, 0).unwrap();
+    let mut filter = Filter::new(shape, promised, 0).unwrap();
     let generation = promised.generation(shape.l);
     let turns = 2 * u64::from(shape.k + shape.l) * generation;
     support::check_window(&mut filter, window, generation, turns.max(2 * window))
@@ -35,7 +35,7 @@ fn check_rate(shape: Shape, window: Window, rate: f64, filters: u64, trials: u64
     let inserted = u64::from(shape.k + shape.l + 1) * generation;
     let mut reported = 0;
     for stream in 0..filters {
-        let mut filter = AgePartitioned::new(shape, window, 0).unwrap();
+        let mut filter = Filter::new(shape, window, 0).unwrap();
         insert(&mut filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
         let fresh: Vec<_> = (0..trials).map(|i| key(stream, inserted + i)).collect();
         reported += present(&filter, &fresh);

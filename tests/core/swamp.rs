@@ -3,7 +3,9 @@
 
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
-use lately::filter::{Filter, FingerprintBuffer, Swamp};
+use lately::engine::Aged;
+use lately::filter::Filter;
+use lately::layout::swamp::Buffered;
 use lately::shape::Budget;
 use lately::shape::{fingerprint_buffer, swamp};
 
@@ -14,21 +16,21 @@ fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
-fn buffer(window: u64, fpr: f64) -> Box<dyn Filter> {
+fn buffer(window: u64, fpr: f64) -> Filter {
     let shape = fingerprint_buffer::choose(count(window), Budget::Rate(fpr)).unwrap();
-    Box::new(FingerprintBuffer::new(shape, count(window), 0).unwrap())
+    Filter::new(shape, count(window), 0).unwrap()
 }
 
-fn swamp(window: u64, fpr: f64) -> Box<dyn Filter> {
+fn swamp(window: u64, fpr: f64) -> Filter {
     let shape = swamp::choose(count(window), Budget::Rate(fpr)).unwrap();
-    Box::new(Swamp::new(shape, count(window), 0).unwrap())
+    Filter::new(shape, count(window), 0).unwrap()
 }
 
-type Make = fn(u64, f64) -> Box<dyn Filter>;
+type Make = fn(u64, f64) -> Filter;
 const BOTH: [Make; 2] = [buffer, swamp];
 
 /// The last `window` keys through three full turns: the oldest at every phase, all of them now and then.
-fn check_window(filter: &mut dyn Filter, window: u64) -> Result<(), String> {
+fn check_window(filter: &mut Filter, window: u64) -> Result<(), String> {
     support::check_window(filter, window, window.div_ceil(16), 3 * window + 5)
 }
 
@@ -42,9 +44,9 @@ fn check_rate(make: Make, window: u64, fpr: f64, rate: f64) -> Result<(), String
         let mut filter = make(window, fpr);
         // Half a turn beyond the first, so that what was written over is tried as well.
         let inserted = window + window / 2;
-        insert(&mut *filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
+        insert(&mut filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
         let fresh: Vec<_> = (0..trials).map(|i| key(stream, inserted + i)).collect();
-        reported += present(&*filter, &fresh);
+        reported += present(&filter, &fresh);
     }
     let all = (filters * trials) as f64;
     let between = rate * rate * rate / window as f64 / filters as f64;
@@ -58,7 +60,7 @@ fn no_key_of_the_window_is_ever_missing() {
     for make in BOTH {
         for window in WINDOWS {
             for fpr in RATES {
-                check_window(&mut *make(window, fpr), window).unwrap();
+                check_window(&mut make(window, fpr), window).unwrap();
             }
         }
     }
@@ -68,7 +70,7 @@ fn no_key_of_the_window_is_ever_missing() {
 fn the_check_of_the_window_fails_one_insertion_beyond_it() {
     for make in BOTH {
         for window in [7, 1000] {
-            check_window(&mut *make(window, 1e-5), window + 1).unwrap_err();
+            check_window(&mut make(window, 1e-5), window + 1).unwrap_err();
         }
     }
 }
@@ -79,9 +81,9 @@ fn a_key_is_gone_as_soon_as_the_window_is() {
         for window in WINDOWS {
             let mut filter = make(window, 1e-12);
             for n in 0..2 * window + 3 {
-                insert(&mut *filter, &[key(0, n)]);
+                insert(&mut filter, &[key(0, n)]);
                 let gone = n.checked_sub(window).map(|gone| key(0, gone));
-                assert_eq!(present(&*filter, gone.as_slice()), 0, "window {window}, insertion {n}");
+                assert_eq!(present(&filter, gone.as_slice()), 0, "window {window}, insertion {n}");
             }
             assert_eq!(filter.slack(), 0);
         }
@@ -118,12 +120,17 @@ fn the_rate_by_the_cells_is_that_of_the_fingerprints_in_them() {
         let mut filter = make(500, 0.3);
         assert_eq!((filter.false_positive_rate(), filter.engine().fill()), (0.0, vec![0.0]));
         for round in 0..4 {
-            insert(&mut *filter, &(0..300).map(|i| key(round, i)).collect::<Vec<_>>());
+            insert(&mut filter, &(0..300).map(|i| key(round, i)).collect::<Vec<_>>());
             let fresh: Vec<_> = (0..100_000).map(|i| key(100 + round, i)).collect();
-            let (rate, measured) = (filter.false_positive_rate(), present(&*filter, &fresh) as f64 / 1e5);
+            let (rate, measured) = (filter.false_positive_rate(), present(&filter, &fresh) as f64 / 1e5);
             assert!((measured - rate).abs() <= 5.0 * (rate * (1.0 - rate) / 1e5).sqrt(), "{measured} {rate}");
         }
     }
+}
+
+fn distinct(filter: &Filter) -> f64 {
+    let Aged { layout, words, .. } = filter.engine_as::<Aged<Buffered>>().unwrap();
+    layout.distinct(words.as_slice())
 }
 
 /// A few keys much more often than others: with fingerprints enough that none collide, counts are exact.
@@ -131,7 +138,7 @@ fn the_rate_by_the_cells_is_that_of_the_fingerprints_in_them() {
 fn counts_and_different_keys_are_those_of_the_window() {
     let window = 1000;
     let shape = swamp::choose(count(window), Budget::Rate(1e-9)).unwrap();
-    let mut filter = Swamp::new(shape, count(window), 3).unwrap();
+    let mut filter = Filter::new(shape, count(window), 3).unwrap();
     let rank = |n: u64| (1u64 << (key(1, n) % 12)).min(1 + key(2, n) % 2000);
     let mut stream = Vec::new();
     for n in 0..5000 {
@@ -140,15 +147,15 @@ fn counts_and_different_keys_are_those_of_the_window() {
         filter.engine_mut().insert(&hash, Moments::Untimed).unwrap();
         if n % 250 == 0 {
             let last = &stream[stream.len().saturating_sub(window as usize)..];
-            let mut counts = vec![0; last.len()];
-            filter.count(last, &mut counts);
+            let Aged { layout, words, .. } = filter.engine_as::<Aged<Buffered>>().unwrap();
+            let counts: Vec<_> = last.iter().map(|&hash| layout.count(words.as_slice(), hash)).collect();
             let exact: Vec<_> =
                 last.iter().map(|hash| last.iter().filter(|&other| other == hash).count() as u64).collect();
             assert_eq!(counts, exact);
             let mut different = last.to_vec();
             different.sort_unstable();
             different.dedup();
-            assert!((filter.distinct() - different.len() as f64).abs() < 1e-6);
+            assert!((distinct(&filter) - different.len() as f64).abs() < 1e-6);
         }
     }
 }
@@ -160,9 +167,9 @@ fn the_estimate_of_different_keys_is_unbiased_where_fingerprints_collide() {
     let shape = swamp::Shape::new(128, 1).unwrap();
     let mut sum = 0.0;
     for stream in 0..filters {
-        let mut filter = Swamp::new(shape, count(window), 0).unwrap();
+        let mut filter = Filter::new(shape, count(window), 0).unwrap();
         insert(&mut filter, &(0..keys).map(|i| key(stream, i)).collect::<Vec<_>>());
-        sum += filter.distinct();
+        sum += distinct(&filter);
     }
     // The estimate varies by about sqrt(R (e^t - t - 1)), t = keys / R, and its bias is of the order of e^t / 2 keys.
     let t = keys as f64 / 256.0;

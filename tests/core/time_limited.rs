@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use crate::support::key;
 use crate::support::timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 use lately::clock::{Moments, Window};
-use lately::filter::{Filter, TimeLimited};
+use lately::filter::Filter;
+use lately::layout::time_limited::Slices;
 use lately::shape::runs;
 use lately::shape::time_limited::{Shape, choose};
 
@@ -13,12 +14,19 @@ fn window(span: i64, lateness: i64) -> Window {
     Window::Time { span: span as u64, lateness: lateness as u64, capacity: 1000 }
 }
 
-fn made(shape: Shape, first_bits: u64, lateness: i64) -> TimeLimited {
-    TimeLimited::new(shape, first_bits, window(SPAN, lateness), 0).unwrap()
+const fn shape(k: u32, l: u32) -> Shape {
+    Shape { k, l, first_bits: 512 }
 }
 
-const SHAPES: [Shape; 5] =
-    [Shape { k: 1, l: 1 }, Shape { k: 3, l: 5 }, Shape { k: 5, l: 10 }, Shape { k: 7, l: 5 }, Shape { k: 10, l: 25 }];
+fn made(shape: Shape, first_bits: u64, lateness: i64) -> Filter {
+    Filter::new(Shape { first_bits, ..shape }, window(SPAN, lateness), 0).unwrap()
+}
+
+fn slice_bits(filter: &Filter) -> Vec<u64> {
+    filter.engine_as::<Slices>().unwrap().slice_bits()
+}
+
+const SHAPES: [Shape; 5] = [shape(1, 1), shape(3, 5), shape(5, 10), shape(7, 5), shape(10, 25)];
 
 #[test]
 fn no_key_is_missing_at_a_steady_rate_or_in_a_burst() {
@@ -77,7 +85,7 @@ fn with_repeats(keys: u64) -> (Vec<u64>, Vec<i64>) {
 #[test]
 fn a_batch_is_its_keys_one_by_one() {
     let (hashes, moments) = with_repeats(100_000);
-    for (shape, first_bits) in SHAPES.map(|shape| (shape, 512)).into_iter().chain([(Shape { k: 10, l: 20 }, 1 << 20)]) {
+    for (shape, first_bits) in SHAPES.map(|shape| (shape, 512)).into_iter().chain([(shape(10, 20), 1 << 20)]) {
         for refresh in [true, false] {
             let answers = |batch: usize| {
                 let (mut filter, mut seen, mut kept) =
@@ -109,7 +117,7 @@ fn a_batch_is_its_keys_one_by_one() {
 
 #[test]
 fn the_check_of_the_promise_fails_when_more_than_the_span_is_promised() {
-    for shape in [Shape { k: 3, l: 5 }, Shape { k: 5, l: 10 }] {
+    for shape in [shape(3, 5), shape(5, 10)] {
         let longer = SPAN + SPAN / i64::from(shape.l) * 2;
         let mut kept = VecDeque::from(steady(&[(6.0, 3000.0)]));
         let mut filter = made(shape, 4096, 0);
@@ -126,7 +134,7 @@ fn the_check_of_the_promise_fails_when_more_than_the_span_is_promised() {
 
 #[test]
 fn idle_for_longer_than_the_span_it_is_empty_and_begins_anew() {
-    let mut filter = made(Shape { k: 5, l: 10 }, 1024, 0);
+    let mut filter = made(shape(5, 10), 1024, 0);
     let keys: Vec<u64> = (0..5000).map(|i| key(0, i)).collect();
     filter.engine_mut().insert(&keys, Moments::At(START)).unwrap();
     assert!(filter.engine().words().as_slice().len() > 5 * 16 + 100);
@@ -134,14 +142,14 @@ fn idle_for_longer_than_the_span_it_is_empty_and_begins_anew() {
     assert_eq!(reported(&filter, &keys, START + SPAN + 1), 0);
     filter.engine_mut().insert(&[1], Moments::At(START + SPAN + 1)).unwrap();
     assert_eq!(reported(&filter, &keys, START + SPAN + 1), 0, "expired keys do not come back with an insertion");
-    assert_eq!(filter.slice_bits(), [1024; 5]);
+    assert_eq!(slice_bits(&filter), [1024; 5]);
 }
 
 /// No key is reported for its own sake beyond window and slack, however slowly others follow it.
 #[test]
 fn the_slack_holds_at_any_rate() {
     // With so many slices to match, a run of them by chance has a probability below 1e-6.
-    for shape in [Shape { k: 24, l: 6 }, Shape { k: 24, l: 40 }] {
+    for shape in [shape(24, 6), shape(24, 40)] {
         for step in [SPAN / 1000, SPAN / 7, SPAN - 1] {
             let mut filter = made(shape, 512, 0);
             let end = SPAN + filter.slack() as i64;
@@ -160,7 +168,7 @@ fn the_slack_holds_at_any_rate() {
 /// The slices of a burst are not kept live by the few keys that follow, however rarely these come.
 #[test]
 fn the_slices_of_a_key_are_stale_after_window_and_slack() {
-    for shape in [Shape { k: 1, l: 3 }, Shape { k: 5, l: 10 }, Shape { k: 24, l: 6 }] {
+    for shape in [shape(1, 3), shape(5, 10), shape(24, 6)] {
         for step in [SPAN / 1000, SPAN / 7, SPAN / 2, SPAN - 1] {
             let mut filter = made(shape, 1 << 16, 0);
             let keys: Vec<u64> = (0..1000).map(|i| key(0, i)).collect();
@@ -170,7 +178,7 @@ fn the_slices_of_a_key_are_stale_after_window_and_slack() {
             }
             let live = filter.engine().fill().len();
             assert!(live <= (shape.k + shape.l) as usize, "{live} slices are live");
-            assert!(!filter.slice_bits()[..live].contains(&(1 << 16)), "{shape:?} {step}");
+            assert!(!slice_bits(&filter)[..live].contains(&(1 << 16)), "{shape:?} {step}");
         }
     }
 }
@@ -178,7 +186,7 @@ fn the_slices_of_a_key_are_stale_after_window_and_slack() {
 #[test]
 fn memory_follows_the_rate_and_comes_back() {
     let shape = choose(window(SPAN, 0), 0.01, None).unwrap();
-    let mut filter = made(shape, shape.first_bits(window(SPAN, 0)), 0);
+    let mut filter = made(shape, shape.first_bits, 0);
     let mut bytes_after = |moments: &[i64]| {
         let keys: Vec<u64> = moments.iter().map(|&at| key(1, at as u64)).collect();
         filter.engine_mut().insert(&keys, Moments::Each(moments)).unwrap();
@@ -200,7 +208,7 @@ fn memory_follows_the_rate_and_comes_back() {
 }
 
 /// The share of fresh keys reported, within five standard deviations of what the filter says of its bits.
-fn check_rate(filter: &TimeLimited, at: i64) -> f64 {
+fn check_rate(filter: &Filter, at: i64) -> f64 {
     const TRIALS: u64 = 200_000;
     let fresh: Vec<u64> = (0..TRIALS).map(|i| key(77, i)).collect();
     let (measured, rate) = (reported(filter, &fresh, at) as f64, filter.false_positive_rate());
@@ -215,7 +223,7 @@ fn check_rate(filter: &TimeLimited, at: i64) -> f64 {
 fn the_rate_is_kept_at_a_steady_rate() {
     for fpr in [0.1, 0.01, 0.001] {
         let shape = choose(window(SPAN, 0), fpr, None).unwrap();
-        let mut filter = made(shape, shape.first_bits(window(SPAN, 0)), 0);
+        let mut filter = made(shape, shape.first_bits, 0);
         let mut worst: f64 = 0.0;
         for (n, at) in steady(&[(4.0, 50_000.0)]).into_iter().enumerate() {
             filter.engine_mut().insert(&[key(0, n as u64)], Moments::At(at)).unwrap();
@@ -236,7 +244,7 @@ fn the_rate_is_kept_at_a_steady_rate() {
 #[test]
 fn in_a_burst_the_rate_is_that_of_the_slices_there_are() {
     let shape = choose(window(SPAN, 0), 0.01, None).unwrap();
-    let mut filter = made(shape, shape.first_bits(window(SPAN, 0)), 0);
+    let mut filter = made(shape, shape.first_bits, 0);
     let (mut most, mut worst, mut n) = (0, 0.0_f64, 0);
     for at in steady(&[(3.0, 1000.0), (3.0, 100_000.0)]) {
         filter.engine_mut().insert(&[key(0, n)], Moments::At(at)).unwrap();
@@ -261,19 +269,18 @@ fn in_a_burst_the_rate_is_that_of_the_slices_there_are() {
 
 #[test]
 fn windows_of_insertions_and_sizes_out_of_range_are_refused() {
-    let shape = Shape { k: 3, l: 5 };
-    for (shape, bits, window, words) in [
-        (shape, 512, Window::Count { insertions: 5 }, "window must be a span of time"),
-        (shape, 511, window(SPAN, 0), "slice_bits must be a multiple of 64"),
-        (shape, 520, window(SPAN, 0), "slice_bits must be a multiple of 64"),
-        (shape, 448, window(SPAN, 0), "slice_bits must be a multiple of 64"),
-        (shape, (1 << 60) + 64, window(SPAN, 0), "slice_bits must be a multiple of 64"),
-        (shape, 512, window(0, 0), "window must be longer than 0"),
-        (Shape { k: 0, l: 5 }, 512, window(SPAN, 0), "k must be at least 1"),
-        (Shape { k: 5, l: 0 }, 512, window(SPAN, 0), "l must be at least 1"),
-        (Shape { k: 100, l: 29 }, 512, window(SPAN, 0), "k + l must be at most 128"),
+    for (k, l, bits, window, words) in [
+        (3, 5, 512, Window::Count { insertions: 5 }, "window must be a span of time"),
+        (3, 5, 511, window(SPAN, 0), "slice_bits must be a multiple of 64"),
+        (3, 5, 520, window(SPAN, 0), "slice_bits must be a multiple of 64"),
+        (3, 5, 448, window(SPAN, 0), "slice_bits must be a multiple of 64"),
+        (3, 5, (1 << 60) + 64, window(SPAN, 0), "slice_bits must be a multiple of 64"),
+        (3, 5, 512, window(0, 0), "window must be longer than 0"),
+        (0, 5, 512, window(SPAN, 0), "k must be at least 1"),
+        (5, 0, 512, window(SPAN, 0), "l must be at least 1"),
+        (100, 29, 512, window(SPAN, 0), "k + l must be at most 128"),
     ] {
-        let error = TimeLimited::new(shape, bits, window, 0).err().unwrap().to_string();
+        let error = Shape::new(k, l, bits).and_then(|shape| Filter::new(shape, window, 0)).err().unwrap().to_string();
         assert!(error.contains(words), "{error}");
     }
 }

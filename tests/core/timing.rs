@@ -3,8 +3,9 @@
 
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
-use lately::filter::{Filter, Timing, TimingInLines};
+use lately::filter::Filter;
 use lately::shape::Budget;
+use lately::shape::Shape as _;
 use lately::shape::timing::{Shape, choose, line, sweeps, timestamps};
 
 const fn count(insertions: u64) -> Window {
@@ -37,10 +38,10 @@ impl Timers {
         ]
     }
 
-    fn filter(self, window: Window) -> Box<dyn Filter> {
+    fn filter(self, window: Window) -> Filter {
         match self {
-            Self::Slices(shape) => Box::new(Timing::new(shape, window, 0).unwrap()),
-            Self::Lines(shape) => Box::new(TimingInLines::new(shape, window, 0).unwrap()),
+            Self::Slices(shape) => Filter::new(shape, window, 0).unwrap(),
+            Self::Lines(shape) => Filter::new(shape, window, 0).unwrap(),
         }
     }
 
@@ -63,7 +64,7 @@ impl Timers {
 
     /// No more timers are live than `keys` distinct keys set: an old timer that looks young again is one more, which a
     /// query hardly ever shows, since all timers of a key would have to come back.
-    fn check(self, filter: &dyn Filter, keys: u64) {
+    fn check(self, filter: &Filter, keys: u64) {
         let (timers, most) = match self {
             Self::Slices(shape) => (shape.slice_timers(), keys),
             Self::Lines(shape) => (shape.nbytes() / 8 * u64::from(64 / shape.bpt), keys * u64::from(shape.k)),
@@ -95,13 +96,13 @@ fn no_key_of_the_window_is_missing_and_none_comes_back() {
         assert_eq!(filter.slack(), reach - insertions);
         let mut longest = 0;
         for n in 0..timers.three_turns() * block {
-            insert(&mut *filter, &[key(0, n)]);
+            insert(&mut filter, &[key(0, n)]);
             // Exactly the open block and the full ones before it.
             let kept = n % block + 1 + (reach - block);
-            let there: Vec<u64> = (0..=n).filter(|&i| present(&*filter, &[key(0, i)]) == 1).collect();
+            let there: Vec<u64> = (0..=n).filter(|&i| present(&filter, &[key(0, i)]) == 1).collect();
             let expected: Vec<u64> = ((n + 1).saturating_sub(kept)..=n).collect();
             assert_eq!(there, expected, "{timers:?} {window:?} after {n}");
-            timers.check(&*filter, there.len() as u64);
+            timers.check(&filter, there.len() as u64);
             longest = longest.max(there.len() as u64);
             assert!(there.len() as u64 >= insertions.min(n + 1));
         }
@@ -128,7 +129,7 @@ fn gaps_of_every_length_at_every_phase() {
                     let at = Moments::At(generation * length);
                     filter.engine_mut().insert(&[key(1, generations.len() as u64)], at).unwrap();
                     generations.push(generation);
-                    timers.check(&*filter, generations.iter().filter(|&&g| generation - g < kept).count() as u64);
+                    timers.check(&filter, generations.iter().filter(|&&g| generation - g < kept).count() as u64);
                     for ahead in [0, 1, kept - 1, kept, codes - 1, codes, codes + 1, 1 << 40] {
                         let keys: Vec<u64> = (0..generations.len() as u64).map(|i| key(1, i)).collect();
                         let mut there = vec![false; keys.len()];
@@ -155,7 +156,7 @@ fn what_is_chosen_keeps_its_promise() {
                 let turns = if timestamps(timers.bpt()) < 1000 { timers.three_turns() * block } else { 0 };
                 let insertions_checked = turns.max(3 * insertions).min(600_000);
                 let every = block.max(insertions / 10);
-                support::check_window(&mut *timers.filter(window), insertions, every, insertions_checked).unwrap();
+                support::check_window(&mut timers.filter(window), insertions, every, insertions_checked).unwrap();
             }
         }
     }
@@ -165,8 +166,8 @@ fn what_is_chosen_keeps_its_promise() {
 #[test]
 fn the_check_of_the_window_fails_when_one_block_too_many_is_promised() {
     for timers in Timers::sparse(4, 9) {
-        support::check_window(&mut *timers.filter(count(9 * 10 + 1)), 91, 10, 1000).unwrap();
-        support::check_window(&mut *timers.filter(count(9 * 10 + 1)), 92, 10, 1000).unwrap_err();
+        support::check_window(&mut timers.filter(count(9 * 10 + 1)), 91, 10, 1000).unwrap();
+        support::check_window(&mut timers.filter(count(9 * 10 + 1)), 92, 10, 1000).unwrap_err();
     }
 }
 
@@ -179,7 +180,7 @@ fn measure(shape: Shape, window: Window, filters: u64, trials: u64) -> (f64, Vec
     let mut reported = 0;
     let mut missed = vec![0; generations as usize];
     for stream in 0..filters {
-        let mut filter = Timing::new(shape, window, 0).unwrap();
+        let mut filter = Filter::new(shape, window, 0).unwrap();
         insert(&mut filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
         reported += present(&filter, &(0..trials).map(|i| key(stream, inserted + i)).collect::<Vec<_>>());
         for (age, missed) in (1..).zip(missed.iter_mut()) {
@@ -229,7 +230,7 @@ fn check_lines(shape: line::Shape, window: Window, filters: u64, trials: u64) ->
     let inserted = (u64::from(timestamps(shape.bpt)) + u64::from(shape.blocks) + 2) * block;
     let (mut reported, mut rates) = (0, Vec::new());
     for stream in 0..filters {
-        let mut filter = TimingInLines::new(shape, window, 0).unwrap();
+        let mut filter = Filter::new(shape, window, 0).unwrap();
         insert(&mut filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
         reported += present(&filter, &(0..trials).map(|i| key(stream, inserted + i)).collect::<Vec<_>>());
         rates.push(filter.false_positive_rate());
@@ -329,7 +330,7 @@ fn equal_timers_of_blocks_that_are_mostly_empty_err_as_often_as_computed() {
     let (filters, trials) = (3000, 2000);
     let (mut reported, mut missed) = (0, 0);
     for stream in 0..filters {
-        let mut filter = Timing::new(shape, window, 0).unwrap();
+        let mut filter = Filter::new(shape, window, 0).unwrap();
         let moments: Vec<i64> = (0..3 * capacity as i64).map(|i| i * span as i64 / capacity as i64).collect();
         let keys: Vec<u64> = (0..moments.len() as u64).map(|i| key(stream, i)).collect();
         filter.engine_mut().insert(&keys, Moments::Each(&moments)).unwrap();

@@ -1,4 +1,4 @@
-//! What timers tell that share a line: those of the [timing filter in lines](crate::filter::TimingInLines).
+//! What timers tell that share a line: those of the [timing filter in lines](crate::shape::timing::line).
 //!
 //! As for timers of slices, an insertion of the key in block a explains that c of its timers show a. Else other keys
 //! have touched all of them in that block, and none since. In a line they are touched together: by one key that has

@@ -192,12 +192,6 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
             })
         })
     }
-
-    /// Chance that a fresh key is reported: given the bits, lanes match independently.
-    fn false_positive_rate(&self, words: &[u64], generation: i64) -> f64 {
-        let rates = self.chances(words, self.phase(generation, 0)).map(|r| runs::false_positive_rate(self.k, &r));
-        rates.sum::<f64>() / (self.pages.count * Pages::<LINES>::RANGE) as f64
-    }
 }
 
 /// Chance that a random bit of each of the sub-lanes of a lane, which has as many bits as `mask`, is set.
@@ -229,11 +223,6 @@ macro_rules! of_shape {
 /// Lines of a shape, with what ages them.
 pub fn aged(shape: Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
     of_shape!(shape, layout => Box::new(Aged { layout, words, clock }))
-}
-
-/// Chance that a fresh key is reported by the lines of a shape, from the bits as they are.
-pub fn false_positive_rate(shape: Shape, engine: &dyn Engine) -> f64 {
-    of_shape!(shape, lines => lines.false_positive_rate(engine.words().as_slice(), engine.clock().generation()))
 }
 
 impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
@@ -399,12 +388,18 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
     }
 
     /// Lanes of a line match together more often than these say, since they share keys: see
-    /// [`false_positive_rate`].
+    /// [`false_positive_rate`](Layout::false_positive_rate).
     fn match_rates(&self, words: &[u64], phase: Phase) -> Vec<f64> {
         let mut sums = vec![0.0; LANES];
         for chances in self.chances(words, phase) {
             sums.iter_mut().zip(chances).for_each(|(sum, chance)| *sum += chance);
         }
         sums.into_iter().map(|sum| sum / (self.pages.count * Pages::<LINES>::RANGE) as f64).collect()
+    }
+
+    /// Given the bits, lanes match independently.
+    fn false_positive_rate(&self, words: &[u64], phase: Phase) -> f64 {
+        let rates = self.chances(words, phase).map(|r| runs::false_positive_rate(self.k, &r));
+        rates.sum::<f64>() / (self.pages.count * Pages::<LINES>::RANGE) as f64
     }
 }

@@ -149,8 +149,8 @@ fn fills_and_chances_are_those_of_the_bits() {
     let rates = layout.match_rates(&words, phase);
     assert!(rates[0] < rates[1] && rates.iter().all(|rate| (0.0..1.0).contains(rate)));
     let full = vec![u64::MAX; words.len()];
-    assert_eq!((layout.match_rates(&full, phase), layout.false_positive_rate(&full, 39)), (vec![1.0; 16], 1.0));
-    assert_eq!(layout.false_positive_rate(&vec![0; words.len()], 39), 0.0);
+    assert_eq!((layout.match_rates(&full, phase), layout.false_positive_rate(&full, phase)), (vec![1.0; 16], 1.0));
+    assert_eq!(layout.false_positive_rate(&vec![0; words.len()], phase), 0.0);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The cyclic buffer of fingerprints and the table that counts them: see [`Swamp`](crate::filter::Swamp).
+//! The cyclic buffer of fingerprints and the table that counts them: see [`shape::swamp`](crate::shape::swamp).
 
 mod slots;
 mod table;
@@ -20,26 +20,28 @@ const SAMPLE: usize = 1 << 8;
 
 /// The cyclic buffer, and behind it the table.
 #[derive(Clone, Copy)]
-pub(crate) struct Buffered {
+pub struct Buffered {
     /// W: fingerprints in the buffer.
-    pub window: usize,
+    window: usize,
+    shape: Shape,
     fingerprint_bits: u32,
     fingerprints: u64,
-    pub table: Table,
+    table: Table,
 }
 
 /// Which fingerprint of the buffer is the newest, and how many there are.
 #[derive(Clone, Copy)]
-pub(crate) struct Phase {
+pub struct Phase {
     newest: usize,
     filled: usize,
 }
 
 impl Buffered {
-    pub fn new(shape: Shape, window: u64) -> Self {
+    pub(crate) fn new(shape: Shape, window: u64) -> Self {
         let start = shape.buffer_words(window) as usize;
         Self {
             window: window as usize,
+            shape,
             fingerprint_bits: shape.fingerprint_bits(),
             fingerprints: shape.fingerprints(),
             table: Table::new(start, shape.slots as usize, shape.remainder_bits),
@@ -63,8 +65,15 @@ impl Buffered {
         self.table.place(fingerprint).into_iter().for_each(|word| words.fetch(word));
     }
 
+    /// How often a key was inserted within the window: never less than it was, and more by those keys of the window that
+    /// have the same fingerprint, each with chance 1 / [`Shape::fingerprints`].
     pub fn count(&self, words: &[u64], hash: u64) -> u64 {
         self.table.count(words, self.fingerprint(hash))
+    }
+
+    /// Estimate of the number of different keys in the window, from that of their fingerprints: [`Shape::distinct`].
+    pub fn distinct(&self, words: &[u64]) -> f64 {
+        self.shape.distinct(self.table.distinct(words), self.window as u64)
     }
 
     /// Makes the table of the first `filled` fingerprints of the buffer.

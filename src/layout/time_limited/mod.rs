@@ -57,10 +57,8 @@ impl Part for Slice {
 
 /// The slices, the newest first, and where they are in time.
 #[derive(Clone)]
-pub(crate) struct Slices {
+pub struct Slices {
     pub(crate) shape: Shape,
-    /// Bits of each of the first k slices.
-    pub(crate) first_bits: u64,
     pub(crate) clock: Clock,
     /// Head, table and bits: all there is to save.
     pub(crate) words: Words,
@@ -71,23 +69,27 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    pub(crate) fn new(shape: Shape, first_bits: u64, clock: Clock) -> Result<Self, Error> {
-        let mut new = Self { shape, first_bits, clock, words: Words::zeroed(0)?, table: Vec::new(), opened: 0 };
-        new.lay_out(new.empty_slices(first_bits, 0), 0)?;
+    /// The slices that [`lay_out`](Self::lay_out) wrote into these words; where there are none, the first ones.
+    pub(crate) fn new(shape: Shape, clock: Clock, words: Words) -> Result<Self, Error> {
+        let mut new = Self { shape, clock, words, table: Vec::new(), opened: 0 };
+        if !new.words.as_slice().is_empty() {
+            return new.read();
+        }
+        new.lay_out(new.empty_slices(shape.first_bits, 0), 0)?;
         Ok(new)
     }
 
-    /// Reads the table that [`lay_out`](Self::lay_out) wrote, trusting nothing.
-    pub(crate) fn read(shape: Shape, first_bits: u64, clock: Clock, words: Words) -> Result<Self, Error> {
+    /// Reads the table, trusting nothing.
+    fn read(mut self) -> Result<Self, Error> {
         let damaged = || Error::format("the table of slices is damaged");
-        let all = words.as_slice();
+        let all = self.words.as_slice();
         let [slices, opened, function, ..] = *all else {
             return Err(damaged());
         };
-        let (opened, k) = (opened as i64, shape.k as usize);
+        let (opened, k) = (opened as i64, self.k());
         let function = usize::try_from(function).ok().filter(|&f| f < k).ok_or_else(damaged)?;
-        let mut newer = clock.latest().unwrap_or(0);
-        if slices < u64::from(shape.k) || opened > newer {
+        let mut newer = self.clock.latest().unwrap_or(0);
+        if slices < u64::from(self.shape.k) || opened > newer {
             return Err(damaged());
         }
         let table = parts::read(all, HEAD, slices, |i, row| {
@@ -101,7 +103,8 @@ impl Slices {
             let function = (function + slices as usize * k - i) % k;
             Some(Slice { start: 0, bits: Bits::new(64 * len), load, updated, function })
         });
-        Ok(Self { shape, first_bits, clock, table: table.ok_or_else(damaged)?, words, opened })
+        (self.table, self.opened) = (table.ok_or_else(damaged)?, opened);
+        Ok(self)
     }
 
     /// k empty slices of so many bits.
@@ -125,6 +128,11 @@ impl Slices {
         &self.table[..self.table.len().min(MOST_SLICES)]
     }
 
+    /// Bits of each slice there is, the newest first, stale ones included.
+    pub fn slice_bits(&self) -> Vec<u64> {
+        self.table.iter().map(|slice| slice.bits.bits()).collect()
+    }
+
     pub(crate) fn k(&self) -> usize {
         self.shape.k as usize
     }
@@ -133,7 +141,7 @@ impl Slices {
     fn span(&self) -> u64 {
         match self.clock.window() {
             Window::Time { span, lateness, .. } => span + lateness,
-            Window::Count { .. } => unreachable!("refused by TimeLimited::check"),
+            Window::Count { .. } => unreachable!("refused by its shape"),
         }
     }
 
@@ -177,7 +185,7 @@ impl Slices {
         let (k, live) = (self.k(), self.live(now));
         if live == 0 {
             let largest = self.table.iter().map(|slice| slice.bits.bits()).max().unwrap_or(LEAST_BITS);
-            return self.lay_out(self.empty_slices(largest.min(self.first_bits), now), now);
+            return self.lay_out(self.empty_slices(largest.min(self.shape.first_bits), now), now);
         }
         // Never fewer than k: the newest k have all been updated by the last insertion.
         let mut table = self.table[..live.max(k)].to_vec();

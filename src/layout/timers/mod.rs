@@ -8,12 +8,12 @@ use std::ops::Range;
 use crate::memory::lanes::Lanes;
 use crate::memory::prefetch::Address;
 use crate::shape::timing::{sweeps, timestamps};
-pub(crate) use lines::Lines;
-pub(crate) use slices::Slices;
+pub use lines::Lines;
+pub use slices::Slices;
 
 /// Timers of a filter, by the words they lie in.
 #[derive(Clone, Copy)]
-pub(crate) struct Timers {
+pub struct Timers {
     pub(crate) lanes: Lanes,
     /// Words of all.
     words: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Timers {
 
 /// The timestamp of the open generation, and how many generations, counted from it, still count.
 #[derive(Clone, Copy)]
-pub(crate) struct Phase {
+pub struct Phase {
     pub(crate) newest: u64,
     pub(crate) kept: u64,
 }

@@ -6,6 +6,7 @@ use crate::inference::{Likelihood, Question, timing};
 use crate::layout::Layout;
 use crate::memory::bits::{odd_constants, scale};
 use crate::memory::prefetch::Address;
+use crate::shape::growing::any;
 use crate::shape::timing::{MAX_HASHES, Shape};
 
 /// Which timer a key takes in each slice: positions are made as in [`cells`](crate::layout::cells), with the same floor of
@@ -18,7 +19,7 @@ const SAMPLE: u64 = 1 << 14;
 
 /// k slices of timers.
 #[derive(Clone, Copy)]
-pub(crate) struct Slices {
+pub struct Slices {
     pub(crate) timers: Timers,
     /// Words of one slice.
     stride: u64,
@@ -58,6 +59,11 @@ impl Slices {
         timers.chunk_by(|a, b| a == b).any(|alike| alike.len() >= self.equal as usize)
     }
 
+    /// Timers of a key.
+    pub(crate) fn k(&self) -> u32 {
+        self.k
+    }
+
     /// Writes the numbers of the timers of a key, counted through the slices.
     #[inline(always)]
     pub(crate) fn cells(&self, hash: u64, cells: &mut [u64]) {
@@ -81,6 +87,11 @@ impl Slices {
         let all = self.timers;
         let live = sample.flat_map(move |&word| all.live_ages(word, phase));
         timing::Timers::new(*clock, phase.kept, timers, live)
+    }
+
+    /// Chance that all timers of a fresh key are live.
+    pub(crate) fn all_live(&self, words: &[u64], phase: Phase) -> f64 {
+        self.live(words, phase).iter().product()
     }
 
     /// Share of live timers in each slice.
@@ -158,5 +169,10 @@ impl Layout for Slices {
 
     fn match_rates(&self, words: &[u64], phase: Phase) -> Vec<f64> {
         self.live(words, phase)
+    }
+
+    /// With equal timers an upper bound: that of the live timers, equal or not.
+    fn false_positive_rate(&self, words: &[u64], phase: Phase) -> f64 {
+        any([self.all_live(words, phase)].into_iter())
     }
 }

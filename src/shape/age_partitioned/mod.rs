@@ -1,4 +1,17 @@
-//! The shape of an age-partitioned Bloom filter (paper 1, plain and blocked): what it costs and what it promises.
+//! The age-partitioned Bloom filter, plain and blocked (paper 1: Shtul, Baquero, Almeida, *Age-Partitioned Bloom
+//! Filters*, 2020): what it costs and what it promises.
+//!
+//! k + l slices lie in a ring. An insertion sets one bit in each of the k newest; a new generation clears the oldest
+//! slice and makes it the newest. A key is there when k consecutive slices, counted by age, have its bits. The blocked
+//! variant (paper 1, section 6) has in place of a slice a blocked Bloom filter: the key picks one block in it and sets
+//! one bit in each of the block's parts.
+//!
+//! Where this differs from the paper:
+//! - A generation ends when the insertion that needs the next one arrives, so the last l * g + 1 insertions are always
+//!   there, and g = ceil((W - 1) / l) keeps the promise. The paper's l * g is the same to one.
+//! - Queries look at all slices and search the match vector for a run, where Algorithm 1 stops early: what it saves in
+//!   reads it loses in mispredicted branches as long as the lines are fetched ahead.
+//! - Positions are not made by double hashing, whose floor of errors lies too high: see [`cells`](crate::layout::cells).
 
 mod choose;
 
@@ -6,8 +19,9 @@ pub use choose::choose;
 pub(super) use choose::rings_within_slack;
 
 use super::budget::MAX_BYTES;
-use super::{fill, runs};
+use super::{CacheLines, Parameters, fill, runs};
 use crate::Error;
+use crate::clock::Window;
 
 /// Most segments a filter may have, so that the matches of all of them fit a `u128`.
 pub const MAX_SLICES: u32 = 128;
@@ -85,6 +99,19 @@ impl Shape {
         Ok(shape)
     }
 
+    /// The shape of these parameters: with `slice_bits` plain, else of blocks.
+    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
+        let segment = match parameters.get("slice_bits") {
+            Some(bits) => Segment::Slice { bits },
+            None => Segment::Blocks {
+                blocks: parameters.wide("blocks")?,
+                block_bits: parameters.narrow("block_bits")?,
+                parts: parameters.narrow("parts")?,
+            },
+        };
+        Self::new(parameters.narrow("k")?, parameters.narrow("l")?, segment)
+    }
+
     /// 64-bit words of one segment.
     pub fn words_per_segment(&self) -> u64 {
         self.segment.words()
@@ -129,17 +156,59 @@ impl Shape {
         runs::npws(self.k, self.l, &self.worst_fills(keys_per_generation))
     }
 
-    /// Segments read by a query, just before a shift: [`runs::expected_accesses`].
-    pub fn expected_accesses(&self, keys_per_generation: u64) -> runs::Accesses {
-        runs::expected_accesses(self.k, self.l, &self.worst_fills(keys_per_generation))
-    }
-
     fn worst_fills(&self, keys_per_generation: u64) -> Vec<f64> {
         self.fills(keys_per_generation, keys_per_generation)
     }
 
     fn keys_when_full(&self, keys_per_generation: u64) -> u64 {
         keys_per_generation.saturating_mul(u64::from(self.k))
+    }
+}
+
+impl super::Shape for Shape {
+    fn family(&self) -> &'static str {
+        "age-partitioned"
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        let (slice_bits, blocks, block_bits, parts) = match self.segment {
+            Segment::Slice { bits } => (bits, 0, 0, 0),
+            Segment::Blocks { blocks, block_bits, parts } => (0, blocks, block_bits, parts),
+        };
+        vec![
+            ("k", self.k.into()),
+            ("l", self.l.into()),
+            ("slice_bits", slice_bits),
+            ("blocks", blocks),
+            ("block_bits", block_bits.into()),
+            ("parts", parts.into()),
+        ]
+    }
+
+    fn kept(&self) -> u32 {
+        self.l
+    }
+
+    fn bytes(&self, _: Window) -> u64 {
+        self.nbytes()
+    }
+
+    fn fpr(&self, window: Window) -> f64 {
+        self.false_positive_rate(window.keys_per_generation(self.l))
+    }
+
+    fn slack(&self, window: Window) -> u64 {
+        window.slack(self.l, self.k)
+    }
+
+    fn npws(&self, window: Window) -> f64 {
+        window.npws(self.l, f64::from(self.l) * self.npws(window.keys_per_generation(self.l)))
+    }
+
+    /// One in each slice: queries look at all of them.
+    fn cache_lines(&self, _: Window) -> CacheLines {
+        let (insert, all) = (f64::from(self.k), f64::from(self.k + self.l));
+        CacheLines { insert, hit: all, miss: all }
     }
 }
 

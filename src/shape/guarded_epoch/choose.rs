@@ -1,6 +1,6 @@
 //! From what a user asks for, a rate or a number of bytes, to a shape.
 
-use super::{MAX_BYTES, MAX_PARTS, MAX_SLICES, Segment, Shape, TRANSPOSED, check_block_bits};
+use super::{EPOCHS, MAX_BYTES, MAX_PARTS, MAX_SLICES, Segment, Shape, Transposed, check_block_bits};
 use crate::Error;
 use crate::clock::Window;
 use crate::shape::budget::{Budget, refuse_below, too_few_bytes, too_much_memory, within_slack};
@@ -30,8 +30,11 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Op
 
 /// The same for the transposed layout, of the r that it has. For a window of a million keys at 1 % and 0.1 % that gives
 /// r = 7, k = 10 at 15.9 bits per key and k = 13 at 21.4.
-pub fn choose_transposed(window: Window, budget: Budget, slack: Option<u64>) -> Result<Shape, Error> {
-    choose_of(TRANSPOSED, window, budget, slack, None)
+pub fn choose_transposed(window: Window, budget: Budget, slack: Option<u64>) -> Result<Transposed, Error> {
+    match choose_of(EPOCHS, window, budget, slack, None)? {
+        Shape { r, segment: Segment::Bloom { bits: positions, k } } => Ok(Transposed { r, k, positions }),
+        shape => unreachable!("{shape:?} has blocks, which were not asked for"),
+    }
 }
 
 fn choose_of(
@@ -195,15 +198,15 @@ mod tests {
             [(0.01, None, 7, 10, 15.90), (0.001, None, 7, 13, 21.38), (0.01, Some(70_000), 15, 11, 16.38)]
         {
             let shape = choose_transposed(count(1_000_000), Budget::Rate(fpr), slack).unwrap();
-            let Segment::Bloom { bits, k: chosen } = shape.segment else { unreachable!() };
-            assert_eq!((shape.r, chosen), (r, k), "{shape:?} {}", shape.bits_per_key(1_000_000));
-            assert!((shape.bits_per_key(1_000_000) - bits_per_key).abs() < 0.005, "{}", shape.bits_per_key(1_000_000));
-            assert_eq!(Shape::transposed(r, k, bits).unwrap(), shape);
+            let bits = shape.segments().bits_per_key(1_000_000);
+            assert_eq!((shape.r, shape.k), (r, k), "{shape:?} {bits}");
+            assert!((bits - bits_per_key).abs() < 0.005, "{bits}");
+            assert_eq!(Transposed::new(r, k, shape.positions).unwrap(), shape);
         }
         for (slack, r) in [(142_860, 7), (142_800, 15), (70_000, 15), (66_000, 31), (20_000, 63)] {
             let shape = choose_transposed(count(1_000_000), Budget::Bytes(2_000_000), Some(slack)).unwrap();
             assert_eq!(shape.r, r);
-            assert!(shape.nbytes() <= 2_000_000 && count(1_000_000).slack(r, 1) <= slack);
+            assert!(shape.segments().nbytes() <= 2_000_000 && count(1_000_000).slack(r, 1) <= slack);
         }
         let error = choose_transposed(count(1000), Budget::Rate(0.1), Some(7)).unwrap_err().to_string();
         assert!(error.contains("slack must be at least 24 insertions for this window"), "{error}");

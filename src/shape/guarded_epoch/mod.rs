@@ -1,19 +1,41 @@
-//! The shape of a guarded-epoch Bloom filter (paper 2, plain and blocked): what it costs and what it promises.
+//! The guarded-epoch Bloom filter, plain and blocked (paper 2: Alpay, Sarıoğlu, *Guarded Epoch Bloom Filters for
+//! Sliding-Window Membership*, 2026): what it costs and what it promises.
+//!
+//! r + 1 segments lie in a ring, each a Bloom filter of its own. An insertion sets the key's k bits in the newest; after
+//! an epoch of insertions the oldest is cleared and becomes the newest. A key is there when any one segment has all of
+//! its bits. r epochs cover the window, and the segment that is filling is the guard. It is the [`Ring`](crate::layout::ring::Ring) of the
+//! age-partitioned filter with one segment written, where that one writes k and asks for k in a row.
+//!
+//! Where this differs from the paper:
+//! - An epoch has ceil((W - 1) / r) insertions, not ceil(W / r). The insertion that needs the next epoch opens it, so r
+//!   epochs and that insertion are there at the least (erratum GEBF-2). The last r * epoch + 1 to (r + 1) * epoch
+//!   insertions are retained, so a key stays beyond the window for at most (r + 1) * epoch - W, which is more than the
+//!   one epoch of proposition 1 when r does not divide W - 1 (erratum GEBF-1).
+//! - A plain segment has one part per bit of a key, which makes its rate exact: see [`Parts`](crate::layout::cells::Parts).
+//! - A key has positions of its own in every segment, where the paper tests the same ones everywhere. For a fresh key
+//!   of a stream without repeats both report equally often: segments then hold different keys, and with one bit in each
+//!   part match independently for any positions. (In the paper's segments a key whose positions coincide is an easy
+//!   match everywhere.) They part where one key lies in several segments. Shared positions set the same bits in each,
+//!   so a fresh key that matches one by colliding with that key matches all: fewer reports, but matches that are one
+//!   piece of evidence and look like several. With positions of their own the segments are independent given what was
+//!   inserted when, and the likelihood of a match vector is a product over them. The rate promised, for keys without
+//!   repeats, is the highest either way.
+//! - No double hashing, whose floor of errors lies too high: see [`cells`](crate::layout::cells).
 
 mod choose;
+mod transposed;
 
 pub use choose::{choose, choose_transposed};
+pub use transposed::{EPOCHS, Transposed};
 
 use super::age_partitioned::{MAX_SLICES, check_block_bits, check_blocks};
 use super::budget::MAX_BYTES;
-use super::{fill, runs};
+use super::{CacheLines, Parameters, fill};
 use crate::Error;
+use crate::clock::Window;
 
 /// Most bits a key may set in a plain segment. Rates that need more lie below the collisions of 64-bit hashes.
 pub const MAX_PARTS: u32 = 64;
-
-/// The r of the [transposed layout](crate::filter::Transposed), for which r + 1 bits are an even share of a word.
-pub const TRANSPOSED: [u32; 4] = [7, 15, 31, 63];
 
 /// One of the r + 1 parts of the filter, each of which holds the keys of one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,16 +114,17 @@ impl Shape {
         Ok(shape)
     }
 
-    /// A shape of the transposed layout: what is a bit of a segment elsewhere is a position there, of r + 1 bits. Sizes
-    /// and rates are the same.
-    pub fn transposed(r: u32, k: u32, positions: u64) -> Result<Self, Error> {
-        if !TRANSPOSED.contains(&r) {
-            return Err(Error::value(format!("r must be 7, 15, 31 or 63 in the transposed layout, got {r}")));
-        }
-        if positions < k.into() && k <= MAX_PARTS {
-            return Err(Error::value(format!("positions must be at least k={k}, got {positions}")));
-        }
-        Self::new(r, Segment::Bloom { bits: positions, k })
+    /// The shape of these parameters: with k plain, else of blocks.
+    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
+        let segment = match parameters.get("k") {
+            Some(_) => Segment::Bloom { bits: parameters.wide("segment_bits")?, k: parameters.narrow("k")? },
+            None => Segment::Blocks {
+                blocks: parameters.wide("blocks")?,
+                block_bits: parameters.narrow("block_bits")?,
+                parts: parameters.narrow("parts")?,
+            },
+        };
+        Self::new(parameters.narrow("r")?, segment)
     }
 
     /// Bytes of all r + 1 segments, each of whole words.
@@ -129,17 +152,67 @@ impl Shape {
     fn keys_remembered(&self, keys_per_epoch: u64) -> u64 {
         keys_per_epoch.saturating_mul(u64::from(self.r + 1))
     }
+}
 
-    /// Segments that a query reads when it asks the oldest first and stops at a match, at the end of an epoch:
-    /// Algorithm 1 of paper 1 for k = 1.
-    pub fn expected_accesses(&self, keys_per_epoch: u64) -> runs::Accesses {
-        runs::expected_accesses(1, self.r, &vec![self.segment.match_rate(keys_per_epoch); self.r as usize + 1])
+impl super::Shape for Shape {
+    fn family(&self) -> &'static str {
+        "guarded-epoch"
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        let (k, segment_bits, blocks, block_bits, parts) = match self.segment {
+            Segment::Bloom { bits, k } => (k, bits, 0, 0, 0),
+            Segment::Blocks { blocks, block_bits, parts } => (0, 0, blocks, block_bits, parts),
+        };
+        vec![
+            ("r", self.r.into()),
+            ("k", k.into()),
+            ("segment_bits", segment_bits),
+            ("blocks", blocks),
+            ("block_bits", block_bits.into()),
+            ("parts", parts.into()),
+        ]
+    }
+
+    fn kept(&self) -> u32 {
+        self.r
+    }
+
+    fn bytes(&self, _: Window) -> u64 {
+        self.nbytes()
+    }
+
+    fn fpr(&self, window: Window) -> f64 {
+        self.false_positive_rate(window.keys_per_generation(self.r))
+    }
+
+    fn slack(&self, window: Window) -> u64 {
+        window.slack(self.r, 1)
+    }
+
+    fn npws(&self, window: Window) -> f64 {
+        window.npws(self.r, 1.0)
+    }
+
+    /// One in each blocked segment. In a plain one each part has a line of its own, and a query reads them four by four
+    /// until one is not set ([`Parts`](crate::layout::cells::Parts)).
+    fn cache_lines(&self, window: Window) -> CacheLines {
+        let segments = f64::from(self.r + 1);
+        let Segment::Bloom { k, .. } = self.segment else {
+            return CacheLines { insert: 1.0, hit: segments, miss: segments };
+        };
+        let fill = self.segment.match_rate(window.keys_per_generation(self.r)).powf(1.0 / f64::from(k));
+        let four = |first: u32| fill.powi(first as i32) * f64::from((k - first).min(4));
+        let until_zero: f64 = (0..k).step_by(4).map(four).sum();
+        let hit = (segments - 1.0) * until_zero + f64::from(k);
+        CacheLines { insert: k.into(), hit, miss: segments * until_zero }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::runs;
 
     fn bloom(bits: u64, k: u32) -> Segment {
         Segment::Bloom { bits, k }
@@ -184,10 +257,10 @@ mod tests {
             (7, 65, 64, "k must lie in 1..=64, got 65"),
             (63, 4, u64::MAX, "2**60"),
         ] {
-            let error = Shape::transposed(r, k, positions).unwrap_err().to_string();
+            let error = Transposed::new(r, k, positions).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
-        assert!(Shape::transposed(63, 64, 64).is_ok());
+        assert!(Transposed::new(63, 64, 64).is_ok());
     }
 
     /// Every way that `keys` keys of `parts` parts can fall into a segment, all equally likely, and of them those in

@@ -50,7 +50,7 @@ fn shapes(family: Family) -> Vec<Shape> {
     for (lines, most_k) in [(1, MAX_K), (2, 3), (3, 2), (4, 2)] {
         for lanes in [8, 16, 32] {
             let most_k = if family == Family::GuardedEpoch { 1 } else { most_k };
-            found.extend((1..=most_k).map(|k| Shape { lanes, k, lines, pages: 1 }));
+            found.extend((1..=most_k).map(|k| Shape { family, lanes, k, lines, pages: 1 }));
         }
     }
     found

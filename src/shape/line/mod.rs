@@ -1,4 +1,14 @@
-//! The shape of a filter in the [line layout](crate::layout::line): what it costs and what it promises.
+//! The age-partitioned and the guarded-epoch Bloom filter in the [line layout](crate::layout::line): a lane of every
+//! line in place of a slice or a segment, one cache line per query in place of one per slice. What it costs and what it
+//! promises.
+//!
+//! The two are one: guarded epochs are slices of which one is written. They differ in the names of their parameters.
+//!
+//! Where this differs from the papers:
+//! - Slices do not age all at once but page by page, so that a generation is not a moment but a round of the pages, and
+//!   the rate is the same at all times: [`line`](crate::layout::line) has the proof of the promise.
+//! - All slices share their blocks (paper 1, section 6, has a block in each), and so the number of keys in them: the
+//!   rates are not those of independent slices.
 //!
 //! A fresh key is compared with lines it chooses by chance, and lines differ: how many keys of each generation fell into
 //! one is binomial. Given these loads the lanes of a line match independently, lane a with (1 - (15/16)^L)^b where b is
@@ -10,7 +20,7 @@ mod choose;
 
 pub use choose::choose;
 
-use super::fill;
+use super::{CacheLines, Parameters, fill};
 use crate::Error;
 use crate::clock::Window;
 
@@ -46,6 +56,8 @@ pub enum Family {
 /// Everything that determines the size and the error of a filter in lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
+    /// Which filter.
+    pub family: Family,
     /// Lanes of a line: 8, 16 or 32. It is k + l.
     pub lanes: u32,
     /// Lanes written by an insertion, and lanes in a row that must match.
@@ -71,7 +83,7 @@ impl Shape {
         if ![8, 16, 32].contains(&lanes) || l == 0 {
             return Err(Error::value(format!("k + l must be 8, 16 or 32 in the line layout, got k={k}, l={l}")));
         }
-        Self::new(lanes, k, lines, pages)
+        Self::new(Family::AgePartitioned, lanes, k, lines, pages)
     }
 
     /// The shape of a guarded-epoch filter whose parameters are in range: r 7, 15 or 31.
@@ -79,10 +91,19 @@ impl Shape {
         if ![7, 15, 31].contains(&r) {
             return Err(Error::value(format!("r must be 7, 15 or 31 in the line layout, got {r}")));
         }
-        Self::new(r + 1, 1, lines, pages)
+        Self::new(Family::GuardedEpoch, r + 1, 1, lines, pages)
     }
 
-    fn new(lanes: u32, k: u32, lines: u32, pages: u64) -> Result<Self, Error> {
+    /// The shape of these parameters: r of a guarded-epoch filter, or k and l.
+    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
+        let (pages, lines) = (parameters.wide("pages")?, parameters.narrow("lines")?);
+        match parameters.get("r") {
+            Some(_) => Self::guarded_epoch(parameters.narrow("r")?, pages, lines),
+            None => Self::age_partitioned(parameters.narrow("k")?, parameters.narrow("l")?, pages, lines),
+        }
+    }
+
+    fn new(family: Family, lanes: u32, k: u32, lines: u32, pages: u64) -> Result<Self, Error> {
         for (name, value, most) in
             [("k", k.into(), MAX_K.into()), ("lines", lines.into(), MAX_LINES.into()), ("pages", pages, MAX_PAGES)]
         {
@@ -90,7 +111,7 @@ impl Shape {
                 return Err(Error::value(format!("{name} must lie in 1..={most} in the line layout, got {value}")));
             }
         }
-        Ok(Self { lanes, k, lines, pages })
+        Ok(Self { family, lanes, k, lines, pages })
     }
 
     /// Full generations kept.
@@ -243,12 +264,55 @@ impl Shape {
     }
 }
 
+impl super::Shape for Shape {
+    fn family(&self) -> &'static str {
+        match self.family {
+            Family::AgePartitioned => "age-partitioned-line",
+            Family::GuardedEpoch => "guarded-epoch-line",
+        }
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        let mut parameters = match self.family {
+            Family::AgePartitioned => vec![("k", self.k.into()), ("l", self.l().into())],
+            Family::GuardedEpoch => vec![("r", self.l().into())],
+        };
+        parameters.extend([("pages", self.pages), ("lines", self.lines.into())]);
+        parameters
+    }
+
+    fn kept(&self) -> u32 {
+        self.kept()
+    }
+
+    fn bytes(&self, _: Window) -> u64 {
+        self.nbytes()
+    }
+
+    fn fpr(&self, window: Window) -> f64 {
+        self.false_positive_rate(self.keys_per_generation(window))
+    }
+
+    fn slack(&self, window: Window) -> u64 {
+        self.slack(window)
+    }
+
+    fn npws(&self, window: Window) -> f64 {
+        let fading = f64::from(self.kept()) * self.npws(self.keys_per_generation(window));
+        window.npws(self.kept(), fading)
+    }
+
+    fn cache_lines(&self, _: Window) -> CacheLines {
+        CacheLines::each(self.lines)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn shape(lanes: u32, k: u32, lines: u32, pages: u64) -> Shape {
-        Shape { lanes, k, lines, pages }
+        Shape { family: Family::AgePartitioned, lanes, k, lines, pages }
     }
 
     /// The weights of a binomial load, by Pascal's triangle in floating point.

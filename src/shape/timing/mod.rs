@@ -1,11 +1,26 @@
-//! The shape of a timing Bloom filter (papers 4 and 5): what it costs and what it promises.
+//! The timing Bloom filter and its block variant (paper 4, section 4: *One is Enough: Distributed Filtering for
+//! Duplicate Elimination*; paper 5, section 3: J. L. Dautrich, C. V. Ravishankar, *Inferring Insertion
+//! Times and Optimizing Error Penalties in Time-Decaying Bloom Filters*, 2019): what it costs and what it promises.
+//!
+//! The cells are timers of a few bits, which hold the block of insertions in which they were last set, modulo the
+//! number of timestamps; 0 is empty. An insertion sets k of them. A key is there when its k timers are all set and none
+//! has expired. Blocks of one insertion are the timing Bloom filter, longer ones the block variant.
+//!
+//! Where this differs from the papers:
+//! - The k timers of a key lie in k slices, one each, so they are always distinct (erratum INF-7) and the rate of false
+//!   positives is a power of the fill, exactly.
+//! - A block ends when the insertion that needs the next one arrives, so N full blocks and one key more are always
+//!   there: B = ceil((W - 1) / N). A timer has expired at age N + 1, which is paper 5's ceil((w - b) / B) + 1 where B
+//!   divides W - 1 (there b, the insertions into the open block, is never 0 here).
+//! - Paper 4's timers count down; here they hold timestamps as in paper 5, and nothing is written as time passes but
+//!   by the sweep, which does its share at the beginning of each block, not after each insertion.
+//! - Of dynamic size (paper 4, section 5) a filter grows as a whole, not slice by slice, so that a part matches as one.
 
 pub mod line;
 
 use super::budget::{Budget, MAX_BYTES, refuse_below, too_few_bytes, too_much_memory, within_slack};
-use super::runs::Accesses;
 use super::search::{self, Candidate};
-use super::{equal_timers, fill};
+use super::{CacheLines, Parameters, equal_timers, fill};
 use crate::Error;
 use crate::clock::Window;
 
@@ -61,6 +76,17 @@ impl Shape {
         Ok(shape)
     }
 
+    /// The shape of these parameters, of one size.
+    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
+        Self::new(
+            parameters.narrow("k")?,
+            parameters.narrow("bpt")?,
+            parameters.narrow("blocks")?,
+            parameters.wide("slice_timers")?,
+            parameters.narrow("equal_timers")?,
+        )
+    }
+
     /// m / k: timers of each slice.
     pub fn slice_timers(&self) -> u64 {
         self.words * u64::from(64 / self.bpt)
@@ -96,14 +122,6 @@ impl Shape {
         }
     }
 
-    /// Chance that a key is missed so many generations after its own, the newest first: zero but with equal timers.
-    pub fn false_negative_rates(&self, window: Window) -> Vec<f64> {
-        match self.equal_timers {
-            1 => vec![0.0; self.blocks as usize + 1],
-            _ => self.equal_timer_rates(window).false_negative,
-        }
-    }
-
     fn equal_timer_rates(&self, window: Window) -> equal_timers::Rates {
         let generations = self.blocks + 1;
         let keys = live_keys(window, self.blocks) as f64 / f64::from(generations);
@@ -114,23 +132,58 @@ impl Shape {
         let at_age = |age: u32| rates.false_negative[(f64::from(age) * keys.min(1.0)) as usize];
         equal_timers::Rates { false_negative: (0..generations).map(at_age).collect(), ..rates }
     }
+}
 
-    /// Keys beyond the window that are still reported, as a share of the window, just before a shift: the whole of the
-    /// oldest block, (B - 1) / W where B divides W - 1 (paper 5, section 3.2.2: "B/2 on average", which erratum INF-20
-    /// makes (B - 1) / 2). With equal timers at most that.
-    pub fn npws(&self, window: Window) -> f64 {
+impl super::Shape for Shape {
+    fn family(&self) -> &'static str {
+        "timing"
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("k", self.k.into()),
+            ("bpt", self.bpt.into()),
+            ("blocks", self.blocks.into()),
+            ("slice_timers", self.slice_timers()),
+            ("equal_timers", self.equal_timers.into()),
+            ("part_keys", 0),
+            ("part_timers", 0),
+        ]
+    }
+
+    fn kept(&self) -> u32 {
+        self.blocks
+    }
+
+    fn bytes(&self, _: Window) -> u64 {
+        self.nbytes()
+    }
+
+    fn fpr(&self, window: Window) -> f64 {
+        self.false_positive_rate(window)
+    }
+
+    fn slack(&self, window: Window) -> u64 {
+        window.slack(self.blocks, 1)
+    }
+
+    /// The whole of the oldest block, (B - 1) / W where B divides W - 1 (paper 5, section 3.2.2: "B/2 on average", which
+    /// erratum INF-20 makes (B - 1) / 2). With equal timers at most that.
+    fn npws(&self, window: Window) -> f64 {
         window.npws(self.blocks, 1.0)
     }
 
-    /// Timers read by a query that stops at the first one that is not live, just before a shift.
-    pub fn expected_accesses(&self, window: Window) -> Accesses {
-        let (fill, k) = (self.fill(live_keys(window, self.blocks)), f64::from(self.k));
-        let (mut reached, mut accesses) = (1.0, 0.0); // slice i is read, and is not live
-        for i in 1..=self.k {
-            accesses += f64::from(i) * reached * (1.0 - fill);
-            reached *= fill;
+    /// One in each slice, all of which a query looks at.
+    fn cache_lines(&self, _: Window) -> CacheLines {
+        CacheLines::each(self.k)
+    }
+
+    /// Zero but with equal timers.
+    fn false_negative_rates(&self, window: Window) -> Vec<f64> {
+        match self.equal_timers {
+            1 => vec![0.0; self.blocks as usize + 1],
+            _ => self.equal_timer_rates(window).false_negative,
         }
-        Accesses { in_window: k, false_positive: k, absent: accesses / (1.0 - reached) }
     }
 }
 
@@ -269,6 +322,7 @@ fn blocks_of_least_slack(window: Window, bpt: u32) -> u32 {
 mod tests {
     use super::super::budget::allowed_slack;
     use super::*;
+    use crate::shape::Shape as _;
 
     const fn count(insertions: u64) -> Window {
         Window::Count { insertions }
@@ -385,16 +439,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_filter_reads_and_keeps() {
+    fn what_a_filter_keeps() {
         let window = count(101);
         let shape = Shape::new(3, 4, 10, 160, 1).unwrap();
         assert_eq!((window.slack(10, 1), live_keys(window, 10)), (9, 110));
         assert!((shape.npws(window) - 9.0 / 101.0).abs() < 1e-12);
         let fill = 1.0 - (1.0 - 1.0 / 160.0_f64).powi(110);
         assert!((shape.false_positive_rate(window) - fill.powi(3)).abs() < 1e-12);
-        let absent = (1.0 - fill + 2.0 * fill * (1.0 - fill) + 3.0 * fill * fill * (1.0 - fill)) / (1.0 - fill.powi(3));
-        let accesses = shape.expected_accesses(window);
-        assert!((accesses.absent - absent).abs() < 1e-12 && accesses.in_window == 3.0);
         assert_eq!(shape.false_negative_rates(window), vec![0.0; 11]);
         // Half a minute late on a window of a minute, at 100 keys a minute: 11 tenths of 90 s, so 165 keys.
         let time = Window::Time { span: 60_000_000_000, lateness: 30_000_000_000, capacity: 100 };

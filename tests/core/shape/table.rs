@@ -51,7 +51,7 @@ const CHOICES: [(&str, Choice); 19] = [
         epochs(guarded_epoch::choose(window, budget, slack, Some(512))?)
     }),
     ("guarded epochs, transposed", |window, budget, slack| {
-        epochs(guarded_epoch::choose_transposed(window, budget, slack)?)
+        epochs(guarded_epoch::choose_transposed(window, budget, slack)?.segments())
     }),
     ("guarded epochs, line", |window, budget, slack| in_lines(window, budget, slack, Family::GuardedEpoch)),
     ("timing", |window, budget, slack| {
@@ -73,7 +73,7 @@ const CHOICES: [(&str, Choice); 19] = [
     }),
     ("bloom", |window, budget, _| bits(bloom::choose(keys(window), budget, false)?)),
     ("bloom, partitioned", |window, budget, _| bits(bloom::choose(keys(window), budget, true)?)),
-    ("counting", |window, budget, _| Ok(cells(counting::choose(window, budget)?))),
+    ("counting", |window, budget, _| Ok(cells(counting::choose(window, budget)?.slices))),
     ("stable", |window, budget, _| {
         let shape = stable::choose(window, budget)?;
         Ok(format!("{} bits={} decrements={}", cells(shape.slices), shape.bits, shape.decrements))
@@ -111,7 +111,7 @@ fn epochs(shape: guarded_epoch::Shape) -> Result<String, Error> {
 }
 
 fn in_lines(window: Window, budget: Budget, slack: Slack, family: Family) -> Result<String, Error> {
-    let line::Shape { lanes, k, lines, pages } = line::choose(window, budget, slack, family)?;
+    let line::Shape { lanes, k, lines, pages, .. } = line::choose(window, budget, slack, family)?;
     Ok(format!("lanes={lanes} k={k} lines={lines} pages={pages}"))
 }
 

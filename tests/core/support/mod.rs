@@ -17,12 +17,12 @@ pub fn key(stream: u64, i: u64) -> u64 {
 }
 
 /// Inserts the keys in order.
-pub fn insert(filter: &mut dyn Filter, keys: &[u64]) {
+pub fn insert(filter: &mut Filter, keys: &[u64]) {
     filter.engine_mut().insert(keys, Moments::Untimed).unwrap();
 }
 
 /// How many of the keys are reported.
-pub fn present(filter: &dyn Filter, keys: &[u64]) -> usize {
+pub fn present(filter: &Filter, keys: &[u64]) -> usize {
     let mut present = vec![false; keys.len()];
     filter.engine().query(keys, Moments::Untimed, &mut present).unwrap();
     present.into_iter().filter(|&present| present).count()
@@ -30,7 +30,7 @@ pub fn present(filter: &dyn Filter, keys: &[u64]) -> usize {
 
 /// Through `insertions` insertions, at every phase: the oldest key of the last `window` is there; and just after every
 /// `generation` of them, when keys are lost if ever, all of the last `window` are.
-pub fn check_window(filter: &mut dyn Filter, window: u64, generation: u64, insertions: u64) -> Result<(), String> {
+pub fn check_window(filter: &mut Filter, window: u64, generation: u64, insertions: u64) -> Result<(), String> {
     let mut last = VecDeque::new();
     for n in 0..insertions {
         insert(filter, &[key(0, n)]);

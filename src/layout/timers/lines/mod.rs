@@ -26,7 +26,7 @@ const PAGE: usize = PAGE_LINES as usize * LINE;
 
 /// Pages of lines of timers, of which a key has `LINES`.
 #[derive(Clone, Copy)]
-pub(crate) struct Lines<const LINES: usize> {
+pub struct Lines<const LINES: usize> {
     pub(crate) timers: Timers,
     pages: Pages<LINES>,
     /// Timers that a key takes in each of its lines.
@@ -53,6 +53,11 @@ impl<const LINES: usize> Lines<LINES> {
             let words = (0..LINE).filter(move |&word| taken.words[word] != 0);
             words.map(move |word| (t, spot.lines[t] * LINE + word, taken.shifts[word] as u32))
         })
+    }
+
+    /// Timers of a key.
+    pub(crate) fn k(&self) -> u32 {
+        self.k.iter().sum()
     }
 
     /// Writes the numbers of the timers of a key, counted through the words.
@@ -155,6 +160,10 @@ impl<const LINES: usize> Layout for Lines<LINES> {
     /// Timers of a key are live together more often than this says, since they share a line.
     fn match_rates(&self, words: &[u64], phase: Phase) -> Vec<f64> {
         self.fill(words, phase)
+    }
+
+    fn false_positive_rate(&self, words: &[u64], phase: Phase) -> f64 {
+        self.reported(words, phase)
     }
 }
 

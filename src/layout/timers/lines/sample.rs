@@ -1,7 +1,7 @@
 //! What lines of timers are like, from a sample of them: for [inference](crate::inference::timing), and for the rate of
 //! false positives as the timers are.
 
-use super::{LINE, Lines, PAGE};
+use super::{LINE, Lines, PAGE, Phase};
 use crate::clock::Clock;
 use crate::inference::timing::{InLines, OfLine};
 use crate::layout::line::Pages;
@@ -33,8 +33,7 @@ impl<const LINES: usize> Lines<LINES> {
     }
 
     /// Chance that a fresh key is reported: given the timers, words match independently.
-    pub(crate) fn false_positive_rate(&self, words: &[u64], generation: i64) -> f64 {
-        let phase = self.timers.phase(generation, 0);
+    pub(super) fn reported(&self, words: &[u64], phase: Phase) -> f64 {
         let range = Pages::<LINES>::RANGE as usize;
         let per_word = self.timers.per_word() as f64;
         let of_line = |line: &[u64], k: u32| {

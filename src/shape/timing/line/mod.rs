@@ -1,4 +1,8 @@
-//! The shape of a timing Bloom filter whose timers of one key lie in one cache line, or in two of one page.
+//! The timing Bloom filter in the line layout: a key's timers in one cache line, or in two of one page, where slices
+//! cost it a line for each. What it costs and what it promises.
+//!
+//! Where this differs from slices: timers of a key share a line, and so the number of keys in it; the rate is not a power
+//! of the fill. Equal timers and sizes that grow are for slices alone.
 //!
 //! A line is 8 words of as many timers as fit. A key takes one timer in each of k consecutive words, counted round the
 //! line from one that its hash chooses, so that the words are equally full whatever k is. A line is found by hash, and
@@ -14,8 +18,8 @@ use std::collections::BTreeMap;
 use super::{check_timers, live_keys};
 use crate::Error;
 use crate::clock::Window;
-use crate::shape::fill;
 use crate::shape::line::{HERMITE, MAX_PAGES, PAGE_BYTES, PAGE_LINES};
+use crate::shape::{self, CacheLines, Parameters, fill};
 
 /// Words of a line, in each of which a key takes at most one timer.
 pub const WORDS: u32 = 8;
@@ -51,6 +55,17 @@ impl Shape {
             }
         }
         Ok(Self { k, bpt, blocks, lines, pages })
+    }
+
+    /// The shape of these parameters.
+    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
+        Self::new(
+            parameters.narrow("k")?,
+            parameters.narrow("bpt")?,
+            parameters.narrow("blocks")?,
+            parameters.wide("pages")?,
+            parameters.narrow("lines")?,
+        )
     }
 
     /// Timers that a key sets in one of its lines: the first has the odd one.
@@ -101,6 +116,50 @@ impl Shape {
                 .sum()
         };
         fill::or_same_hash(rate, keys)
+    }
+}
+
+impl shape::Shape for Shape {
+    fn family(&self) -> &'static str {
+        "timing-line"
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("k", self.k.into()),
+            ("bpt", self.bpt.into()),
+            ("blocks", self.blocks.into()),
+            ("pages", self.pages),
+            ("lines", self.lines.into()),
+        ]
+    }
+
+    fn kept(&self) -> u32 {
+        self.blocks
+    }
+
+    fn bytes(&self, _: Window) -> u64 {
+        self.nbytes()
+    }
+
+    fn fpr(&self, window: Window) -> f64 {
+        self.false_positive_rate(window)
+    }
+
+    fn slack(&self, window: Window) -> u64 {
+        window.slack(self.blocks, 1)
+    }
+
+    fn npws(&self, window: Window) -> f64 {
+        window.npws(self.blocks, 1.0)
+    }
+
+    fn cache_lines(&self, _: Window) -> CacheLines {
+        CacheLines::each(self.lines)
+    }
+
+    fn false_negative_rates(&self, _: Window) -> Vec<f64> {
+        vec![0.0; self.blocks as usize + 1]
     }
 }
 

@@ -1,0 +1,315 @@
+//! The table of families: a row says how a filter is planned, read and put together.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::Error;
+use crate::clock::{Clock, Window};
+use crate::engine::growing::Growing;
+use crate::engine::{Aged, Engine};
+use crate::layout::bloom::Bits;
+use crate::layout::buffer::Buffer;
+use crate::layout::cells::{Blocks, Parts, Slice};
+use crate::layout::counters::CounterSlices;
+use crate::layout::counting::Counters;
+use crate::layout::ring::Ring;
+use crate::layout::stable::Decaying;
+use crate::layout::swamp::Buffered;
+use crate::layout::transposed::Planes;
+use crate::layout::{generalized::Bits as Fading, line, time_limited, timers};
+use crate::memory::Words;
+use crate::shape::age_partitioned;
+use crate::shape::growing::{self, Grow, Limit};
+use crate::shape::line::Family as Written;
+use crate::shape::{
+    Budget, Parameters, Shape, bloom, counting, fingerprint_buffer, generalized, guarded_epoch, stable, swamp, timing,
+};
+
+/// What a user asks of a filter for a window, as far as its family can be asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// A rate or a number of bytes.
+    pub budget: Budget,
+    /// Longest that a key may still be reported after leaving the window, in the unit of the clock.
+    pub slack: Option<u64>,
+    /// Bits of a block, of a filter in blocks.
+    pub block_bits: Option<u32>,
+    /// When another part is opened, of a filter that grows.
+    pub grow: Option<Grow>,
+    /// Whether a Bloom filter has slices.
+    pub partitioned: bool,
+}
+
+impl From<Budget> for Request {
+    fn from(budget: Budget) -> Self {
+        Self { budget, slack: None, block_bits: None, grow: None, partitioned: false }
+    }
+}
+
+type Planned = Result<Arc<dyn Shape>, Error>;
+type Made = Result<Box<dyn Engine>, Error>;
+
+/// A family of filters.
+pub struct Family {
+    /// Its number in the [saved form](crate::format).
+    pub kind: u16,
+    /// Its name, which its [shapes](Shape::family) know too.
+    pub name: &'static str,
+    /// The parameters of its papers, in the order of the saved form.
+    pub parameters: &'static [&'static str],
+    /// The shape of these parameters.
+    pub read: fn(&Parameters<'_>) -> Planned,
+    /// The shape that meets a request.
+    pub plan: fn(Window, &Request) -> Planned,
+    engine: fn(&dyn Shape, Clock, u64, Words) -> Made,
+}
+
+impl Family {
+    /// The family of a shape.
+    pub fn of(shape: &dyn Shape) -> &'static Self {
+        Self::named(shape.family()).expect("every shape has a row")
+    }
+
+    /// The family of this name, if there is one.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        FAMILIES.iter().find(|family| family.name == name)
+    }
+
+    /// The family of this number in the saved form, if there is one.
+    pub fn of_kind(kind: u16) -> Option<&'static Self> {
+        FAMILIES.iter().find(|family| family.kind == kind)
+    }
+
+    /// The engine of a shape of this family, around its words. Where cells come and go, none are an empty filter's.
+    pub(super) fn engine(&self, shape: &dyn Shape, clock: Clock, seed: u64, words: Words) -> Made {
+        (self.engine)(shape, clock, seed, words)
+    }
+}
+
+/// All families. Their names are those that the planner and the command have.
+pub static FAMILIES: [Family; 14] = [
+    Family {
+        kind: 1,
+        name: "age-partitioned",
+        parameters: &["k", "l", "slice_bits", "blocks", "block_bits", "parts"],
+        read: |parameters| shared(age_partitioned::Shape::read(parameters)),
+        plan: |window, asked| shared(age_partitioned::choose(window, asked.budget, asked.slack, asked.block_bits)),
+        engine: |shape, clock, _, words| Ok(age_partitioned(of(shape), clock, words)),
+    },
+    Family {
+        kind: 2,
+        name: "guarded-epoch",
+        parameters: &["r", "k", "segment_bits", "blocks", "block_bits", "parts"],
+        read: |parameters| shared(guarded_epoch::Shape::read(parameters)),
+        plan: |window, asked| shared(guarded_epoch::choose(window, asked.budget, asked.slack, asked.block_bits)),
+        engine: |shape, clock, _, words| Ok(guarded_epoch(of(shape), clock, words)),
+    },
+    Family {
+        kind: 3,
+        name: "timing",
+        parameters: &["k", "bpt", "blocks", "slice_timers", "equal_timers", "part_keys", "part_timers"],
+        read: |parameters| match (parameters.get("part_keys"), parameters.get("part_timers")) {
+            (None, None) => shared(timing::Shape::read(parameters)),
+            _ => shared(growing::Growing::read(parameters)),
+        },
+        plan: |window, asked| {
+            let part = timing::choose(window, asked.budget, asked.slack)?;
+            let Some(grow) = asked.grow else { return shared(Ok(part)) };
+            shared(Ok(growing::Growing { part, limit: Limit::planned(grow, part, window) }))
+        },
+        engine: |shape, clock, _, words| match (shape as &dyn Any).downcast_ref() {
+            Some(&growing) => Ok(Box::new(Growing::new(growing, clock, words)?)),
+            None => Ok(Aged::boxed(timers::Slices::new(*of(shape)), words, clock)),
+        },
+    },
+    Family {
+        kind: 4,
+        name: "time-limited",
+        parameters: &["k", "l", "slice_bits"],
+        read: |parameters| shared(crate::shape::time_limited::Shape::read(parameters)),
+        plan: |window, asked| match asked.budget {
+            Budget::Rate(fpr) => shared(crate::shape::time_limited::choose(window, fpr, asked.slack)),
+            Budget::Bytes(_) => Err(Error::value("a time-limited filter takes fpr: its bytes follow the rate of keys")),
+        },
+        engine: |shape, clock, _, words| Ok(Box::new(time_limited::Slices::new(*of(shape), clock, words)?)),
+    },
+    Family {
+        kind: 5,
+        name: "bloom",
+        parameters: &["k", "bits", "slice_bits"],
+        read: |parameters| shared(bloom::Shape::read(parameters)),
+        plan: |window, asked| shared(bloom::choose(window.capacity(), asked.budget, asked.partitioned)),
+        engine: |shape, clock, _, words| Ok(Aged::boxed(Bits::new(*of(shape)), words, clock)),
+    },
+    Family {
+        kind: 6,
+        name: "counting",
+        parameters: &["k", "slice_cells"],
+        read: |parameters| shared(counting::Shape::read(parameters)),
+        plan: |window, asked| shared(counting::choose(window, asked.budget)),
+        engine: |shape, clock, _, words| {
+            Ok(Aged::boxed(Counters::new(*of(shape), clock.window().capacity()), words, clock))
+        },
+    },
+    Family {
+        kind: 7,
+        name: "stable",
+        parameters: &["k", "slice_cells", "bits", "decrements"],
+        read: |parameters| shared(stable::Shape::read(parameters)),
+        plan: |window, asked| shared(stable::choose(window, asked.budget)),
+        engine: |shape, clock, seed, words| Ok(decaying(of(shape), clock, seed, words)),
+    },
+    Family {
+        kind: 8,
+        name: "fingerprint-buffer",
+        parameters: &["fingerprint_bits"],
+        read: |parameters| shared(fingerprint_buffer::Shape::read(parameters)),
+        plan: |window, asked| shared(fingerprint_buffer::choose(window, asked.budget)),
+        engine: |shape, clock, _, words| {
+            let (shape, window) = (*of(shape), clock.window().capacity());
+            Ok(Aged::boxed(Buffer { window, shape }, words, clock))
+        },
+    },
+    Family {
+        kind: 10,
+        name: "generalized",
+        parameters: &["bits", "k1", "k0"],
+        read: |parameters| shared(generalized::Shape::read(parameters)),
+        plan: |window, asked| shared(generalized::choose(window, asked.budget)),
+        engine: |shape, clock, _, words| Ok(Aged::boxed(Fading(*of(shape)), words, clock)),
+    },
+    Family {
+        kind: 11,
+        name: "swamp",
+        parameters: &["slots", "remainder_bits"],
+        read: |parameters| shared(swamp::Shape::read(parameters)),
+        plan: |window, asked| shared(swamp::choose(window, asked.budget)),
+        engine: |shape, clock, _, words| {
+            Ok(Aged::boxed(Buffered::new(*of(shape), clock.window().capacity()), words, clock))
+        },
+    },
+    Family {
+        kind: 16,
+        name: "age-partitioned-line",
+        parameters: &["k", "l", "pages", "lines"],
+        read: |parameters| shared(crate::shape::line::Shape::read(parameters)),
+        plan: |window, asked| {
+            shared(crate::shape::line::choose(window, asked.budget, asked.slack, Written::AgePartitioned))
+        },
+        engine: |shape, clock, _, words| Ok(line::aged(*of(shape), clock, words)),
+    },
+    Family {
+        kind: 17,
+        name: "guarded-epoch-line",
+        parameters: &["r", "pages", "lines"],
+        read: |parameters| shared(crate::shape::line::Shape::read(parameters)),
+        plan: |window, asked| {
+            shared(crate::shape::line::choose(window, asked.budget, asked.slack, Written::GuardedEpoch))
+        },
+        engine: |shape, clock, _, words| Ok(line::aged(*of(shape), clock, words)),
+    },
+    Family {
+        kind: 18,
+        name: "guarded-epoch-transposed",
+        parameters: &["r", "k", "positions"],
+        read: |parameters| shared(guarded_epoch::Transposed::read(parameters)),
+        plan: |window, asked| shared(guarded_epoch::choose_transposed(window, asked.budget, asked.slack)),
+        engine: |shape, clock, _, words| Ok(transposed(of(shape), clock, words)),
+    },
+    Family {
+        kind: 19,
+        name: "timing-line",
+        parameters: &["k", "bpt", "blocks", "pages", "lines"],
+        read: |parameters| shared(timing::line::Shape::read(parameters)),
+        plan: |window, asked| shared(timing::line::choose(window, asked.budget, asked.slack)),
+        engine: |shape, clock, _, words| Ok(timers_in_lines(*of(shape), clock, words)),
+    },
+];
+
+fn shared(shape: Result<impl Shape, Error>) -> Planned {
+    Ok(Arc::new(shape?))
+}
+
+/// A shape of a row, as its type.
+fn of<S: Shape>(shape: &dyn Shape) -> &S {
+    (shape as &dyn Any).downcast_ref().expect("a row makes engines of its own shapes")
+}
+
+fn age_partitioned(shape: &age_partitioned::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
+    let slices = shape.k + shape.l;
+    match shape.segment {
+        age_partitioned::Segment::Slice { bits } => {
+            Aged::boxed(Ring::new(Slice::new(bits), shape.k, slices), words, clock)
+        }
+        age_partitioned::Segment::Blocks { blocks, block_bits, parts } => {
+            in_blocks(blocks, block_bits, parts, shape.k, slices, clock, words)
+        }
+    }
+}
+
+fn guarded_epoch(shape: &guarded_epoch::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
+    let segments = shape.r + 1;
+    match shape.segment {
+        guarded_epoch::Segment::Bloom { bits, k } => {
+            Aged::boxed(Ring::new(Parts::new(bits, k), 1, segments), words, clock)
+        }
+        guarded_epoch::Segment::Blocks { blocks, block_bits, parts } => {
+            in_blocks(blocks, block_bits, parts, 1, segments, clock, words)
+        }
+    }
+}
+
+/// A ring of slices of `blocks` blocks, whose size and number of parts a shape has checked.
+fn in_blocks(
+    blocks: u64,
+    block_bits: u32,
+    parts: u32,
+    k: u32,
+    slices: u32,
+    clock: Clock,
+    words: Words,
+) -> Box<dyn Engine> {
+    match (block_bits, parts) {
+        (64, 1) => Aged::boxed(Ring::new(Blocks::<1, 1>::new(blocks), k, slices), words, clock),
+        (64, 2) => Aged::boxed(Ring::new(Blocks::<1, 2>::new(blocks), k, slices), words, clock),
+        (64, 4) => Aged::boxed(Ring::new(Blocks::<1, 4>::new(blocks), k, slices), words, clock),
+        (64, 8) => Aged::boxed(Ring::new(Blocks::<1, 8>::new(blocks), k, slices), words, clock),
+        (512, 1) => Aged::boxed(Ring::new(Blocks::<8, 1>::new(blocks), k, slices), words, clock),
+        (512, 2) => Aged::boxed(Ring::new(Blocks::<8, 2>::new(blocks), k, slices), words, clock),
+        (512, 4) => Aged::boxed(Ring::new(Blocks::<8, 4>::new(blocks), k, slices), words, clock),
+        (512, 8) => Aged::boxed(Ring::new(Blocks::<8, 8>::new(blocks), k, slices), words, clock),
+        _ => unreachable!("a shape has no other blocks"),
+    }
+}
+
+fn transposed(shape: &guarded_epoch::Transposed, clock: Clock, words: Words) -> Box<dyn Engine> {
+    let guarded_epoch::Transposed { r, k, positions } = *shape;
+    match r {
+        7 => Aged::boxed(Planes::<8>::new(k, positions), words, clock),
+        15 => Aged::boxed(Planes::<16>::new(k, positions), words, clock),
+        31 => Aged::boxed(Planes::<32>::new(k, positions), words, clock),
+        63 => Aged::boxed(Planes::<64>::new(k, positions), words, clock),
+        r => unreachable!("a transposed shape has no r = {r}"),
+    }
+}
+
+fn decaying(shape: &stable::Shape, clock: Clock, seed: u64, words: Words) -> Box<dyn Engine> {
+    fn aged<const BITS: u32>(shape: &stable::Shape, clock: Clock, seed: u64, words: Words) -> Box<dyn Engine> {
+        let cells = CounterSlices::<BITS> { slices: shape.slices };
+        Aged::boxed(Decaying { cells, decrements: shape.decrements, seed }, words, clock)
+    }
+    match shape.bits {
+        1 => aged::<1>(shape, clock, seed, words),
+        2 => aged::<2>(shape, clock, seed, words),
+        4 => aged::<4>(shape, clock, seed, words),
+        8 => aged::<8>(shape, clock, seed, words),
+        bits => unreachable!("a shape has no cells of {bits} bits"),
+    }
+}
+
+fn timers_in_lines(shape: timing::line::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
+    match shape.lines {
+        1 => Aged::boxed(timers::Lines::<1>::new(shape), words, clock),
+        _ => Aged::boxed(timers::Lines::<2>::new(shape), words, clock),
+    }
+}

@@ -1,0 +1,91 @@
+//! Guarded epochs transposed: the bits that all epochs have at one position lie side by side in one cell
+//! ([`layout::transposed`](crate::layout::transposed)). Nothing is blocked: rate and bits per key are those of plain
+//! segments, but r + 1 has to be a width of which cells fill a word.
+//!
+//! Epochs share the positions of a key, as in the paper, where segments apart have positions of
+//! its own in every segment:
+//! - For a fresh key of a stream without repeats it makes no difference to the rate: epochs then hold different keys,
+//!   whose bits fall independently, and a key has one bit in each part.
+//! - A key that lies in several epochs has the same bits in all of them. A fresh key that collides with them does so in
+//!   all at once: it is reported less often than the rate says, but a match of it looks like several independent ones.
+//!   The likelihood of a match vector takes them for such. That shows only where keys repeat and bits are few: for
+//!   a window of 7000 of 7000 keys, all as frequent, posteriors are off by 0.018 in the mean at 6 bits per key of the
+//!   window (0.001 with positions of their own), and by 0.001 from 10 bits on, either way.
+
+use super::{MAX_PARTS, Segment, Shape};
+use crate::Error;
+use crate::clock::Window;
+use crate::shape::{self, CacheLines, Parameters};
+
+/// The r for which r + 1 bits are an even share of a word.
+pub const EPOCHS: [u32; 4] = [7, 15, 31, 63];
+
+/// Everything that determines the size and the error of a transposed guarded-epoch filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transposed {
+    /// Full epochs kept, as elsewhere.
+    pub r: u32,
+    /// Positions of a key, one in each of k parts.
+    pub k: u32,
+    /// Positions, of r + 1 bits: what is a bit of a plain segment elsewhere.
+    pub positions: u64,
+}
+
+impl Transposed {
+    /// A shape whose parameters are in range: r one of [`EPOCHS`].
+    pub fn new(r: u32, k: u32, positions: u64) -> Result<Self, Error> {
+        if !EPOCHS.contains(&r) {
+            return Err(Error::value(format!("r must be 7, 15, 31 or 63 in the transposed layout, got {r}")));
+        }
+        if positions < k.into() && k <= MAX_PARTS {
+            return Err(Error::value(format!("positions must be at least k={k}, got {positions}")));
+        }
+        let shape = Self { r, k, positions };
+        Shape::new(r, shape.segments().segment).map(|_| shape)
+    }
+
+    /// The shape of these parameters.
+    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
+        Self::new(parameters.narrow("r")?, parameters.narrow("k")?, parameters.wide("positions")?)
+    }
+
+    /// Plain segments of the same sizes and rates.
+    pub fn segments(&self) -> Shape {
+        Shape { r: self.r, segment: Segment::Bloom { bits: self.positions, k: self.k } }
+    }
+}
+
+impl shape::Shape for Transposed {
+    fn family(&self) -> &'static str {
+        "guarded-epoch-transposed"
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        vec![("r", self.r.into()), ("k", self.k.into()), ("positions", self.positions)]
+    }
+
+    fn kept(&self) -> u32 {
+        self.r
+    }
+
+    fn bytes(&self, window: Window) -> u64 {
+        self.segments().bytes(window)
+    }
+
+    fn fpr(&self, window: Window) -> f64 {
+        self.segments().fpr(window)
+    }
+
+    fn slack(&self, window: Window) -> u64 {
+        self.segments().slack(window)
+    }
+
+    fn npws(&self, window: Window) -> f64 {
+        self.segments().npws(window)
+    }
+
+    /// One for each of its cells, which all epochs share.
+    fn cache_lines(&self, _: Window) -> CacheLines {
+        CacheLines::each(self.k)
+    }
+}
