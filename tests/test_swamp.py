@@ -144,7 +144,8 @@ def test_what_a_filter_says_of_itself_holds_together(cls, given_):
     preamble, cells = f.__reduce_ex__(5)[1]
     assert f.nbytes == memoryview(cells).nbytes == len(f.to_bytes()) - len(preamble)
     assert f.bits_per_key == 8 * f.nbytes / f.window
-    assert f.cache_lines["insert"] >= 1 and f.cache_lines["hit"] <= f.cache_lines["miss"]
+    assert f.cache_lines["insert"] >= 1
+    assert f.cache_lines["hit"] <= f.cache_lines["miss"]
     assert (f.fill.tolist(), f.false_positive_rate(), f.inserted) == ([0.0], 0.0, 0)
     assert repr(f).startswith(f"<{cls.__name__} window={f.window} fpr=")
     again = cls.from_parameters(f.window, **f.parameters, seed=f.seed)
