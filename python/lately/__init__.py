@@ -6,25 +6,18 @@ The shortest way in is `duplicated`, for a column that is all there. For a strea
 
 from importlib import import_module
 
-from lately._core import (
+from lately._core import Filter, FormatError, Hashes, Learned, __version__, from_bytes, hash_keys, open
+from lately.filters import (
     AgePartitionedBloomFilter,
     BloomFilter,
     CountingBloomFilter,
-    Filter,
     FingerprintBuffer,
-    FormatError,
     GeneralizedBloomFilter,
     GuardedEpochBloomFilter,
-    Hashes,
-    Learned,
     StableBloomFilter,
     Swamp,
     TimeLimitedBloomFilter,
     TimingBloomFilter,
-    __version__,
-    from_bytes,
-    hash_keys,
-    open,
 )
 
 TYPE_CHECKING = False

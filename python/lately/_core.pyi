@@ -8,34 +8,35 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from typing_extensions import Buffer, disjoint_base
 
 __all__ = [
-    "AgePartitionedBloomFilter",
-    "BloomFilter",
-    "CountingBloomFilter",
+    "Built",
     "Filter",
-    "FingerprintBuffer",
     "FormatError",
-    "GeneralizedBloomFilter",
-    "GuardedEpochBloomFilter",
     "Hashes",
     "Learned",
     "Slice",
-    "StableBloomFilter",
-    "Swamp",
-    "TimeLimitedBloomFilter",
-    "TimingBloomFilter",
     "__version__",
     "_from_parts",
+    "build",
+    "cells",
+    "count",
+    "distinct",
     "expected_messages",
     "failure_rates",
     "from_bytes",
+    "generations",
     "hash_keys",
+    "kept",
     "least_sites",
+    "missed",
+    "missed_by_block",
     "open",
+    "parts",
     "read_insertions",
     "read_moment",
     "read_moments",
     "read_span",
     "settle",
+    "slice_bits",
     "slice_capacity",
     "sliced_rate",
 ]
@@ -56,8 +57,14 @@ _Sliced: TypeAlias = Literal["horizontal", "vertical", "h-v", "v-h"]
 
 class FormatError(ValueError): ...
 
+@final
+class Built: ...
+
+def build(family: str, /, **given: Any) -> Built: ...
+
 @disjoint_base
 class Filter:
+    def __new__(cls, built: Built, /) -> Self: ...
     @property
     def window(self) -> int | float | _MaybeNone: ...
     @property
@@ -135,197 +142,6 @@ class Filter:
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]: ...
 
 @final
-class AgePartitionedBloomFilter(Filter):
-    def __new__(
-        cls,
-        window: int | _Span,
-        fpr: float | None = None,
-        *,
-        nbytes: int | None = None,
-        slack: int | _Span | None = None,
-        block_bits: Literal[64, 512] | None = None,
-        layout: Literal["sliced", "line"] = "sliced",
-        capacity: int | None = None,
-        lateness: _Span | None = None,
-        seed: int = 0,
-    ) -> Self: ...
-    @classmethod
-    def from_parameters(
-        cls,
-        window: int | _Span,
-        k: int,
-        l: int,
-        *,
-        slice_bits: int | None = None,
-        blocks: int | None = None,
-        block_bits: Literal[64, 512] = 512,
-        parts: Literal[1, 2, 4, 8] = 8,
-        pages: int | None = None,
-        lines: Literal[1, 2, 3, 4] = 1,
-        capacity: int | None = None,
-        lateness: _Span | None = None,
-        seed: int = 0,
-    ) -> Self: ...
-
-@final
-class GuardedEpochBloomFilter(Filter):
-    def __new__(
-        cls,
-        window: int | _Span,
-        fpr: float | None = None,
-        *,
-        nbytes: int | None = None,
-        slack: int | _Span | None = None,
-        block_bits: Literal[64, 512] | None = None,
-        layout: Literal["sliced", "line", "transposed"] = "sliced",
-        capacity: int | None = None,
-        lateness: _Span | None = None,
-        seed: int = 0,
-    ) -> Self: ...
-    @classmethod
-    def from_parameters(
-        cls,
-        window: int | _Span,
-        r: int,
-        *,
-        k: int | None = None,
-        segment_bits: int | None = None,
-        blocks: int | None = None,
-        block_bits: Literal[64, 512] = 512,
-        parts: Literal[1, 2, 4, 8] = 8,
-        pages: int | None = None,
-        lines: Literal[1, 2, 3, 4] = 1,
-        positions: int | None = None,
-        capacity: int | None = None,
-        lateness: _Span | None = None,
-        seed: int = 0,
-    ) -> Self: ...
-
-@final
-class TimingBloomFilter(Filter):
-    def __new__(
-        cls,
-        window: int | _Span,
-        fpr: float | None = None,
-        *,
-        nbytes: int | None = None,
-        slack: int | _Span | None = None,
-        layout: Literal["sliced", "line"] = "sliced",
-        capacity: int | None = None,
-        lateness: _Span | None = None,
-        grow: Literal["cardinality", "density"] | None = None,
-        seed: int = 0,
-    ) -> Self: ...
-    @classmethod
-    def from_parameters(
-        cls,
-        window: int | _Span,
-        k: int,
-        bpt: int,
-        blocks: int,
-        slice_timers: int | None = None,
-        *,
-        pages: int | None = None,
-        lines: int = 1,
-        equal_timers: int = 1,
-        part_keys: int | None = None,
-        part_timers: int | None = None,
-        capacity: int | None = None,
-        lateness: _Span | None = None,
-        seed: int = 0,
-    ) -> Self: ...
-    @property
-    def false_negative_rates(self) -> NDArray[np.float64]: ...
-    @property
-    def parts(self) -> int: ...
-    def cells(self, keys: Any) -> NDArray[np.uint64]: ...
-    def generations(self, at: _Moments, n: int) -> NDArray[np.int64]: ...
-    @property
-    def kept(self) -> int: ...
-
-@final
-class TimeLimitedBloomFilter(Filter):
-    def __new__(
-        cls,
-        window: _Span,
-        fpr: float,
-        *,
-        capacity: int | None = None,
-        slack: _Span | None = None,
-        lateness: _Span | None = None,
-        seed: int = 0,
-    ) -> Self: ...
-    @classmethod
-    def from_parameters(
-        cls,
-        window: _Span,
-        k: int,
-        l: int,
-        *,
-        slice_bits: int,
-        capacity: int | None = None,
-        lateness: _Span | None = None,
-        seed: int = 0,
-    ) -> Self: ...
-    @property
-    def slice_bits(self) -> NDArray[np.uint64]: ...
-
-@final
-class FingerprintBuffer(Filter):
-    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self: ...
-    @classmethod
-    def from_parameters(cls, window: int, fingerprint_bits: int, *, seed: int = 0) -> Self: ...
-
-@final
-class Swamp(Filter):
-    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self: ...
-    @classmethod
-    def from_parameters(cls, window: int, slots: int, remainder_bits: int, *, seed: int = 0) -> Self: ...
-    def count(self, keys: Any) -> NDArray[np.uint64]: ...
-    def distinct(self) -> float: ...
-
-@final
-class CountingBloomFilter(Filter):
-    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self: ...
-    @classmethod
-    def from_parameters(cls, window: int, k: int, slice_cells: int, *, seed: int = 0) -> Self: ...
-
-@final
-class StableBloomFilter(Filter):
-    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self: ...
-    @classmethod
-    def from_parameters(
-        cls, window: int, k: int, slice_cells: int, *, bits: Literal[1, 2, 4, 8], decrements: int, seed: int = 0
-    ) -> Self: ...
-
-@final
-class BloomFilter(Filter):
-    def __new__(
-        cls,
-        capacity: int,
-        fpr: float | None = None,
-        *,
-        nbytes: int | None = None,
-        partitioned: bool = False,
-        seed: int = 0,
-    ) -> Self: ...
-    @classmethod
-    def from_parameters(
-        cls, capacity: int, k: int, *, bits: int | None = None, slice_bits: int | None = None, seed: int = 0
-    ) -> Self: ...
-    def cells(self, keys: Any) -> NDArray[np.uint64]: ...
-    def generations(self, at: _Moments, n: int) -> NDArray[np.int64]: ...
-    @property
-    def kept(self) -> int: ...
-
-@final
-class GeneralizedBloomFilter(Filter):
-    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self: ...
-    @classmethod
-    def from_parameters(cls, window: int, bits: int, *, k1: int, k0: int, seed: int = 0) -> Self: ...
-    def false_negative_rates(self, ages: Sequence[int] | NDArray[np.integer[Any]]) -> NDArray[np.float64]: ...
-
-@final
 class Learned:
     def __new__(cls, half_life: int, *, nbytes: int = 1048576, seed: int = 0) -> Self: ...
     @property
@@ -395,6 +211,15 @@ def settle(
     missed: NDArray[np.int64] | None = None,
     known: NDArray[np.int8] | None = None,
 ) -> NDArray[np.bool_]: ...
+def count(filter: Filter, keys: Any) -> NDArray[np.uint64]: ...
+def distinct(filter: Filter) -> float: ...
+def missed(filter: Filter, ages: Sequence[int] | NDArray[np.integer[Any]]) -> NDArray[np.float64]: ...
+def missed_by_block(filter: Filter) -> NDArray[np.float64]: ...
+def parts(filter: Filter) -> int: ...
+def kept(filter: Filter) -> int: ...
+def slice_bits(filter: Filter) -> NDArray[np.uint64]: ...
+def cells(filter: Filter, keys: Any) -> NDArray[np.uint64]: ...
+def generations(filter: Filter, at: _Moments, n: int) -> NDArray[np.int64]: ...
 def sliced_rate(
     kind: _Sliced, keys: int, cells: int, k: int, sites: int, *, inner: int = 1, partitioned: bool = False
 ) -> float: ...
@@ -439,4 +264,4 @@ def read_moments(at: Any) -> int | NDArray[np.int64]: ...
 def read_insertions(values: ArrayLike) -> NDArray[np.float64]: ...
 def open(path: str | PathLike[str], *, mmap: bool = False) -> Filter: ...
 def from_bytes(data: Buffer) -> Filter: ...
-def _from_parts(preamble: bytes, cells: Buffer) -> Filter: ...
+def _from_parts(preamble: bytes, cells: Buffer, class_: type[Filter] | None = None) -> Filter: ...

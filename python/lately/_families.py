@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any, Literal
 
-from lately._core import (
+from lately._core import Filter
+from lately.filters import (
     AgePartitionedBloomFilter,
     CountingBloomFilter,
-    Filter,
     FingerprintBuffer,
     GeneralizedBloomFilter,
     GuardedEpochBloomFilter,

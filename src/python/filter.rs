@@ -1,4 +1,4 @@
-//! The base class of all filters, which does the work; a family's subclass only constructs it.
+//! The base class of all filters, which does the work; a family's class in Python constructs it.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -7,12 +7,13 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyTuple};
 
 use super::batch::Batch;
+use super::build::Built;
+use super::classes::{class, object};
 use super::errors::file_error;
 use super::keys::{hash_key, read_keys};
 use super::moments::{OwnedMoments, now};
 use super::saving::Cells;
 use super::whole::Threads;
-use super::wrap;
 use crate::clock::{Clock, Moments, Window};
 use crate::engine::threads::Shared;
 use crate::filter;
@@ -133,6 +134,12 @@ fn is_small(filter: &filter::Filter) -> bool {
 
 #[pymethods]
 impl Filter {
+    #[new]
+    #[pyo3(signature = (built, /))]
+    fn made(built: &Built) -> PyResult<Self> {
+        built.take().map(Self::new)
+    }
+
     /// Insert keys, in order.
     ///
     /// Parameters
@@ -494,15 +501,15 @@ impl Filter {
     /// >>> paris.insert(["a"], at=[1000]); tokyo.insert(["b"], at=[1500])
     /// >>> paris.union(tokyo).query(["a", "b", "c"], at=2000)
     /// array([ True,  True, False])
-    fn union(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        let theirs = other.get();
-        let united = py.detach(|| {
+    fn union(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let (ours, theirs) = (slf.get(), other.get());
+        let united = slf.py().detach(|| {
             // One lock at a time: two threads may unite the same two filters, each in its own order.
             let theirs = theirs.read().clone();
-            let mut ours = self.read().clone();
+            let mut ours = ours.read().clone();
             ours.unite(&theirs).map(|()| ours)
         })?;
-        wrap(py, united)
+        object(&slf.get_type(), united)
     }
 
     /// A copy, which shares memory until either is written to.
@@ -510,29 +517,48 @@ impl Filter {
     /// Returns
     /// -------
     /// Filter
-    fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let filter = py.detach(|| self.read().clone());
-        wrap(py, filter)
+    fn copy(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let filter = slf.get();
+        let copy = object(&slf.get_type(), slf.py().detach(|| filter.read().clone()))?;
+        if let Some(attributes) = slf.getattr_opt("__dict__")? {
+            copy.bind(slf.py()).getattr("__dict__")?.call_method1("update", (attributes,))?;
+        }
+        Ok(copy)
     }
 
-    fn __copy__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.copy(py)
+    fn __copy__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Self::copy(slf)
     }
 
-    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.copy(py)
+    fn __deepcopy__(slf: &Bound<'_, Self>, _memo: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        Self::copy(slf)
     }
 
-    /// What pickle calls and with what: from protocol 5 on with the cells as a buffer, which can travel out of band.
-    fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: u8) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    /// What pickle calls and with what: from protocol 5 on with the cells as a buffer, which can travel out of band. An
+    /// object of a user's own class takes it and its attributes along.
+    fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: u8) -> PyResult<Bound<'py, PyTuple>> {
         let (py, filter) = (slf.py(), slf.get());
         let core = py.import("lately._core")?;
-        if protocol < 5 {
-            return Ok((core.getattr("from_bytes")?, (filter.to_bytes(py)?,).into_pyobject(py)?));
+        let own = !slf.get_type().is(&class(py, py.detach(|| filter.read().family()))?);
+        if protocol < 5 && !own {
+            return (core.getattr("from_bytes")?, (filter.to_bytes(py)?,)).into_pyobject(py);
         }
         let (preamble, words) = py.detach(|| filter.snapshot());
-        let cells = py.import("pickle")?.call_method1("PickleBuffer", (Cells(words),))?;
-        Ok((core.getattr("_from_parts")?, (PyBytes::new(py, &preamble), cells).into_pyobject(py)?))
+        let (preamble, cells) = (
+            PyBytes::new(py, &preamble),
+            if protocol < 5 {
+                PyBytes::new(py, words.as_ref()).into_any()
+            } else {
+                py.import("pickle")?.call_method1("PickleBuffer", (Cells(words),))?
+            },
+        );
+        let from_parts = core.getattr("_from_parts")?;
+        match own {
+            false => (from_parts, (preamble, cells)).into_pyobject(py),
+            true => {
+                (from_parts, (preamble, cells, slf.get_type()), slf.call_method0("__getstate__")?).into_pyobject(py)
+            }
+        }
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

@@ -6,9 +6,10 @@ use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
+use super::classes::{object, wrap};
 use super::errors::file_error;
-use super::wrap;
 use crate::format;
 use crate::memory::{Lender, Words};
 
@@ -79,11 +80,21 @@ pub fn from_bytes(py: Python<'_>, data: PyBuffer<u8>) -> PyResult<Py<PyAny>> {
     wrap(py, py.detach(|| format::from_bytes(data))?)
 }
 
-/// What pickle calls: the filter of this preamble and these cells.
+/// What pickle calls: the filter of this preamble and these cells, of its own class or a user's.
 #[pyfunction(name = "_from_parts")]
-pub fn from_parts(py: Python<'_>, preamble: Vec<u8>, cells: PyBuffer<u8>) -> PyResult<Py<PyAny>> {
+#[pyo3(signature = (preamble, cells, class=None))]
+pub fn from_parts(
+    py: Python<'_>,
+    preamble: Vec<u8>,
+    cells: PyBuffer<u8>,
+    class: Option<&Bound<'_, PyType>>,
+) -> PyResult<Py<PyAny>> {
     let cells = lender(py, cells)?;
-    wrap(py, py.detach(|| format::from_parts(&preamble, cells))?)
+    let filter = py.detach(|| format::from_parts(&preamble, cells))?;
+    match class {
+        None => wrap(py, filter),
+        Some(class) => object(class, filter),
+    }
 }
 
 /// A Python buffer, as memory that is lent while it is held.

@@ -71,12 +71,13 @@ impl Slice {
 }
 
 /// The cells of a filter as one row.
-pub fn row(filter: &Bound<'_, Filter>) -> PyResult<Row> {
+fn row(filter: &Bound<'_, Filter>) -> PyResult<Row> {
     let base = filter.get();
     Ok(filter.py().detach(|| base.with(Row::of))?)
 }
 
-/// The cells of each key, for the classes that can be sliced.
+/// `BloomFilter.cells` and `TimingBloomFilter.cells`.
+#[pyfunction]
 pub fn cells<'py>(filter: &Bound<'py, Filter>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray2<u64>>> {
     let (py, row) = (filter.py(), row(filter)?);
     let batch = filter.get().keys(keys)?;
@@ -87,7 +88,9 @@ pub fn cells<'py>(filter: &Bound<'py, Filter>, keys: &Bound<'_, PyAny>) -> PyRes
     batch.run_with(py, 1, row.k(), || (), write)?.into_pyarray(py).reshape([batch.keys.len(), row.k()])
 }
 
-/// The generation of each of n moments, likewise.
+/// `BloomFilter.generations` and `TimingBloomFilter.generations`.
+#[pyfunction]
+#[pyo3(signature = (filter, at, n))]
 pub fn generations<'py>(
     filter: &Bound<'py, Filter>,
     at: Option<&Bound<'_, PyAny>>,

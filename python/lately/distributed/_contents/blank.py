@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from lately._core import BloomFilter, Filter
+from lately._core import Filter
+from lately.filters import BloomFilter
 
 
 @dataclass(frozen=True)

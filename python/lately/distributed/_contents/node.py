@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lately
-from lately._core import BloomFilter, TimingBloomFilter, settle
+from lately._core import settle
 from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.cut import NEVER, Cut
+from lately.filters import BloomFilter, TimingBloomFilter
 
 
 class Node(Cut):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import BloomFilter, TimingBloomFilter, settle
+from lately._core import settle
 from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.batch import Batch
 from lately.distributed._producer.clock import Clock
@@ -13,6 +13,7 @@ from lately.distributed._producer.exchange import Exchange, until_done
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.memo import UNKNOWN
 from lately.distributed._slices.routes import Places, Ranges, shares
+from lately.filters import BloomFilter, TimingBloomFilter
 
 
 @dataclass(frozen=True)

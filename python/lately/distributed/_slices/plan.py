@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from lately._core import (
     Filter,
-    TimingBloomFilter,
     expected_messages,
     failure_rates,
     slice_capacity,
@@ -16,6 +15,7 @@ from lately._plan import plan as plan_one
 from lately._table import Table, assigned
 from lately.distributed._slices.sliced import SlicedFilter
 from lately.distributed._slices.slicing import Dice, Kind
+from lately.filters import TimingBloomFilter
 
 Arranged: TypeAlias = Literal["vertical"] | Dice
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lately
-from lately._core import BloomFilter, Slice, TimingBloomFilter
+from lately._core import Slice
+from lately.filters import BloomFilter, TimingBloomFilter
 
 MOST_SITES = 1 << 16
 """Sites are numbered in 16 bits, which NumPy sorts by radix."""

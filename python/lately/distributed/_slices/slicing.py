@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, cast
 
-from lately._core import BloomFilter, Filter, Slice, TimingBloomFilter, failure_rates
+from lately._core import Filter, Slice, failure_rates
 from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.part import Part
 from lately.distributed._contents.whole import Whole
@@ -14,6 +14,7 @@ from lately.distributed._sites.site import Contents
 from lately.distributed._slices.cells import Cells
 from lately.distributed._slices.horizontal import Horizontal
 from lately.distributed._slices.routes import MOST_SITES, Ranges
+from lately.filters import BloomFilter, TimingBloomFilter
 
 # Written as unions, which is what stubtest takes an alias of many words for.
 Kind = Literal["horizontal"] | Literal["vertical"] | Literal["diced"]

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import BloomFilter, TimingBloomFilter, settle
+from lately._core import settle
 from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.memo import UNKNOWN, Ticket
 from lately.distributed._slices.routes import Places, Ranges, shares
 from lately.distributed._tree.place import Keys, Request, send
+from lately.filters import BloomFilter, TimingBloomFilter
 
 
 class SlicedRoot:

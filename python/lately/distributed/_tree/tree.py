@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lately
-from lately._core import BloomFilter, Slice, TimingBloomFilter
+from lately._core import Slice
 from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.node import Node
 from lately.distributed._contents.part import Part
@@ -26,6 +26,7 @@ from lately.distributed._tree.climb import Climb, Rules, Tally
 from lately.distributed._tree.place import Keys, OneSite, Place
 from lately.distributed._tree.sliced_root import SlicedRoot
 from lately.distributed._tree.topology import Topology
+from lately.filters import BloomFilter, TimingBloomFilter
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,19 @@
+"""The classes of filters: how each is made, and what it alone can answer; `_core.Filter` does the rest."""
+
+from lately.filters.aging import AgePartitionedBloomFilter, GuardedEpochBloomFilter
+from lately.filters.exact import CountingBloomFilter, FingerprintBuffer, Swamp
+from lately.filters.timed import TimeLimitedBloomFilter, TimingBloomFilter
+from lately.filters.windowless import BloomFilter, GeneralizedBloomFilter, StableBloomFilter
+
+__all__ = [
+    "AgePartitionedBloomFilter",
+    "BloomFilter",
+    "CountingBloomFilter",
+    "FingerprintBuffer",
+    "GeneralizedBloomFilter",
+    "GuardedEpochBloomFilter",
+    "StableBloomFilter",
+    "Swamp",
+    "TimeLimitedBloomFilter",
+    "TimingBloomFilter",
+]

@@ -1,0 +1,312 @@
+"""Filters whose window is exact to one insertion."""
+
+from __future__ import annotations
+
+from lately import _core
+from lately._core import Filter, build
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Swamp(Filter):
+    """SWAMP: an exact window without slack, that also counts keys.
+
+    A buffer of the last fingerprints and a table of how often each occurs there: a key is there for exactly `window`
+    insertions, and gone with the next.
+
+    Parameters
+    ----------
+    window : int
+        What "lately" means: a number of insertions, at most 2**32. A span of time is refused: it may hold more keys
+        than there is room for.
+    fpr : float
+        Highest chance of reporting a key never inserted, in (0, 1). Give this or `nbytes`.
+    nbytes : int
+        Most bytes to use. The filter then has the lowest rate that fits.
+    seed : int, default 0
+        Seed of the key hashes, in [0, 2**64).
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or no filter meets all of them. The message names it.
+    TypeError
+        If a parameter is of the wrong type.
+    MemoryError
+        If there is not enough memory.
+
+    Notes
+    -----
+    E. Assaf, R. Ben Basat, G. Einziger, R. Friedman, Pay for a Sliding Bloom Filter and Get Counting, Distinct
+    Elements, and Entropy for Free, INFOCOM 2018. The chance that one of W different keys has the fingerprint of a fresh
+    one is 1 - (1 - 1 / (slots * 2**remainder_bits))**W: `fpr`, at every phase.
+
+    Examples
+    --------
+    >>> f = lately.Swamp(window=3, fpr=1e-6)
+    >>> f.duplicated(["a", "b", "a", "c", "d", "e", "a"])
+    array([False, False,  True, False, False, False, False])
+    >>> f.slack
+    0
+    """
+
+    __module__ = "lately"
+    __slots__ = ()
+
+    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self:
+        return super().__new__(cls, build("swamp", window=window, fpr=fpr, nbytes=nbytes, seed=seed))
+
+    @classmethod
+    def from_parameters(cls, window: int, slots: int, remainder_bits: int, *, seed: int = 0) -> Self:
+        """A filter with the parameters of its table.
+
+        Parameters
+        ----------
+        window : int
+            As in the constructor.
+        slots : int
+            Slots of the table: a multiple of 64, more than `window`. It slows down when hardly any are left.
+        remainder_bits : int
+            Bits of a fingerprint that a slot keeps; there are slots * 2**remainder_bits fingerprints, at most 2**63.
+        seed
+            As in the constructor.
+
+        Returns
+        -------
+        Swamp
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range; the message names it.
+
+        Examples
+        --------
+        >>> f = lately.Swamp.from_parameters(1000, slots=1280, remainder_bits=8)
+        >>> f.nbytes, round(f.fpr, 4)
+        (4296, 0.003)
+        """
+        return super().__new__(
+            cls, build("swamp", window=window, slots=slots, remainder_bits=remainder_bits, seed=seed)
+        )
+
+    def count(self, keys: Any) -> NDArray[np.uint64]:
+        """Tell how often keys were inserted within the window.
+
+        Parameters
+        ----------
+        keys : array-like, Series, column or frame
+            A batch of n keys; a row of a frame or of a 2-D array is one key. See `lately.hash_keys`.
+
+        Returns
+        -------
+        ndarray of uint64, shape (n,)
+            Never less than the true number. More, with probability at most `fpr`, by the insertions of other keys of
+            the window that have the same fingerprint.
+
+        Raises
+        ------
+        TypeError
+            If a key is of a type that has no canonical form; the message names it.
+
+        Examples
+        --------
+        >>> f = lately.Swamp(window=1000, fpr=0.001)
+        >>> f.insert(["a", "b", "a"])
+        >>> f.count(["a", "b", "c"])
+        array([2, 1, 0], dtype=uint64)
+        """
+        return _core.count(self, keys)
+
+    def distinct(self) -> float:
+        """Estimate how many different keys were inserted within the window.
+
+        Returns
+        -------
+        float
+            ln(1 - D / R) / ln(1 - 1 / R) for D different fingerprints of R possible ones. Its standard deviation is
+            about n / sqrt(2 R) for n keys, under sqrt(n * fpr / 2). Reads all of the table.
+
+        Examples
+        --------
+        >>> f = lately.Swamp(window=1000, fpr=0.001)
+        >>> f.insert(["a", "b", "a"])
+        >>> round(f.distinct(), 3)
+        2.0
+        """
+        return _core.distinct(self)
+
+
+class CountingBloomFilter(Filter):
+    """Counting Bloom filter with a deletion queue: exactly the last `window` insertions, no slack.
+
+    What the newer filters are measured against, and the one to take when a key has to be forgotten to the insertion. It
+    costs a queue of 64 bits per key of the window beside its 4-bit counters (42 bits at 1 %), where
+    `AgePartitionedBloomFilter` takes 19 to 24 for both.
+
+    Parameters
+    ----------
+    window : int
+        A number of insertions, at most 2**32. For a span of time take `AgePartitionedBloomFilter`.
+    fpr : float
+        Highest chance of reporting a key never inserted, with a window of distinct keys and none before that came 15
+        times, in (0, 1). Give this or `nbytes`.
+    nbytes : int
+        Most bytes to use, the queue's 8 per key included. The filter then has nearly the lowest rate that fits.
+    seed : int, default 0
+        Seed of the key hashes, in [0, 2**64).
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range; the message names it.
+    TypeError
+        If a parameter is of the wrong type.
+    MemoryError
+        If there is not enough memory.
+
+    Notes
+    -----
+    No key of the window is missed, on any stream: a counter that has reached 15 cannot tell how many keys need it and
+    is never lowered again. **So false positives grow for good** with every key that comes 15 times within a window:
+    these stay, as if in a Bloom filter that never forgets. Of a filter planned at 1 %, a tenth of the window's keys
+    makes a floor of 2e-6, half of it 9e-4, as many as the window 1 %; `false_positive_rate` tells where it stands.
+    Distinct keys alone make no such floor: fewer than 1e-13 of the counters stick per window.
+
+    Papers 1 and 2 name this baseline; with counters that are lowered from 15 (as usual) it loses keys of skewed
+    streams.
+
+    Examples
+    --------
+    >>> f = lately.CountingBloomFilter(window=3, fpr=0.001)
+    >>> f.duplicated(["a", "b", "a", "c", "d", "b"])
+    array([False, False,  True, False, False, False])
+    >>> f.slack
+    0
+    """
+
+    __module__ = "lately"
+    __slots__ = ()
+
+    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self:
+        return super().__new__(cls, build("counting", window=window, fpr=fpr, nbytes=nbytes, seed=seed))
+
+    @classmethod
+    def from_parameters(cls, window: int, k: int, slice_cells: int, *, seed: int = 0) -> Self:
+        """A filter of given size.
+
+        Parameters
+        ----------
+        window : int
+            As in the constructor.
+        k : int
+            Slices, and counters of a key, at most 128.
+        slice_cells : int
+            Counters of each slice.
+        seed : int, default 0
+            As in the constructor.
+
+        Returns
+        -------
+        CountingBloomFilter
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range; the message names it.
+
+        Examples
+        --------
+        >>> f = lately.CountingBloomFilter.from_parameters(1000, k=3, slice_cells=2000)
+        >>> f.nbytes, round(f.fpr, 3)
+        (11000, 0.061)
+        """
+        return super().__new__(cls, build("counting", window=window, k=k, slice_cells=slice_cells, seed=seed))
+
+
+class FingerprintBuffer(Filter):
+    """Fingerprint buffer: a list of the last keys' fingerprints, searched by every query. A baseline.
+
+    The exact window in little memory: a key is there for exactly `window` insertions. But a query searches all of it:
+    0.25 us for a window of 1000, 2 us for 10,000. For large windows take `Swamp`, which answers at once from half as
+    much memory again.
+
+    Parameters
+    ----------
+    window : int
+        What "lately" means: a number of insertions, at most 2**32. A span of time is refused: it may hold more keys
+        than there is room for.
+    fpr : float
+        Highest chance of reporting a key never inserted, in (0, 1). Give this or `nbytes`.
+    nbytes : int
+        Most bytes to use. The filter then has the lowest rate that fits.
+    seed : int, default 0
+        Seed of the key hashes, in [0, 2**64).
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or no filter meets all of them. The message names it.
+    TypeError
+        If a parameter is of the wrong type.
+    MemoryError
+        If there is not enough memory.
+
+    Notes
+    -----
+    The simple buffer of paper 5: J. L. Dautrich, C. V. Ravishankar, Inferring insertion times and optimizing error
+    penalties in time-decaying Bloom filters, 2019, section 6.2. The chance that one of W different keys has the
+    fingerprint of a fresh one is 1 - (1 - 1 / (2**bits - 1))**W: `fpr`, at every phase. `expected_accesses` counts
+    groups of 64 fingerprints.
+
+    Examples
+    --------
+    >>> f = lately.FingerprintBuffer(window=3, fpr=1e-6)
+    >>> f.duplicated(["a", "b", "a", "c", "d", "e", "a"])
+    array([False, False,  True, False, False, False, False])
+    >>> f.slack
+    0
+    """
+
+    __module__ = "lately"
+    __slots__ = ()
+
+    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self:
+        return super().__new__(cls, build("fingerprint-buffer", window=window, fpr=fpr, nbytes=nbytes, seed=seed))
+
+    @classmethod
+    def from_parameters(cls, window: int, fingerprint_bits: int, *, seed: int = 0) -> Self:
+        """A filter with the parameters of the paper.
+
+        Parameters
+        ----------
+        window : int
+            As in the constructor.
+        fingerprint_bits : int
+            bph: bits of a fingerprint, 1 to 64.
+        seed
+            As in the constructor.
+
+        Returns
+        -------
+        FingerprintBuffer
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range; the message names it.
+
+        Examples
+        --------
+        >>> f = lately.FingerprintBuffer.from_parameters(1000, fingerprint_bits=16)
+        >>> f.nbytes, round(f.fpr, 4)
+        (2048, 0.0151)
+        """
+        return super().__new__(
+            cls, build("fingerprint-buffer", window=window, fingerprint_bits=fingerprint_bits, seed=seed)
+        )

@@ -1,0 +1,401 @@
+"""Filters whose cells or slices know their time."""
+
+from __future__ import annotations
+
+from lately import _core
+from lately._core import Filter, build
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal, Self
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lately._core import _Moments, _Span
+
+
+class TimingBloomFilter(Filter):
+    """Timing Bloom filter: cells that remember when they were set, so that keys go one block at a time.
+
+    Parameters
+    ----------
+    window : int or span of time
+        What "lately" means: a number of insertions, or a span of time such as ``"10min"``, a `datetime.timedelta` or a
+        `numpy.timedelta64`.
+    fpr : float
+        Highest chance of reporting a key never inserted, at the worst phase, in (0, 1). Give this or `nbytes`.
+    nbytes : int
+        Most bytes to use. The filter then has the lowest rate that fits.
+    slack : int or span of time, optional
+        Longest time for which a key may still be reported after it has left the window, in the unit of `window`: about
+        a block. 0 makes the window exact (the plain timing Bloom filter, B = 1), for some seven times the memory at a
+        million keys. The default is half the window (and never less than 64 insertions).
+    layout : {"sliced", "line"}, default "sliced"
+        "line" puts all timers of a key into one cache line, or into two of one page of 4 KiB: three to five times as
+        fast at a million keys, for 30.8 and 50.7 bits per key at 1 % and 0.1 % where slices take 28.8 and 43.1. A
+        filter then has whole pages, and does not grow.
+    capacity : int, optional
+        Needed for a window of time: the keys expected within it when they come fastest. More of them, even for part of
+        the window, cost accuracy, never the window.
+    lateness : span of time, optional
+        For a window of time: how far `at` may step back. The window is kept for late keys too. The default is 0.
+    grow : {"cardinality", "density"}, optional
+        For a window of time with `fpr`: open another part, of the same size, when more keys come than planned; drop it
+        when all of its keys have expired. "cardinality" opens one when a part has taken the keys that `capacity` plans
+        to be live at once; "density" opens one when as many timers are set as those keys would set. The default is one
+        size.
+    seed : int, default 0
+        Seed of the key hashes, in [0, 2**64).
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or no filter meets all of them. The message names it.
+    TypeError
+        If a parameter is of the wrong type.
+    MemoryError
+        If there is not enough memory. A filter that cannot grow raises it for the keys it refuses; those before are
+        inserted.
+
+    Notes
+    -----
+    With `grow` no key of the window is missed in a burst either, and memory comes back: `nbytes` is what the parts take
+    now, and `parts` how many that is, F. Keys go to the newest part and queries ask all, so the chance of a false
+    positive is at most 1 - (1 - fpr)**F: `fpr` is that of one part, and `false_positive_rate` says what it is now. At
+    the planned rate the total stays at `fpr`. In a burst of 100 times the rate, though, there are some 100 parts for a
+    query to ask, until window and slack have passed after it; `TimeLimitedBloomFilter` holds its rate there. By
+    cardinality there are one or two parts at the planned rate, by density mostly one (with timers of many bits the
+    padding counts, and there may be two). A key seen again while an older part holds it goes to the newest as well.
+    Opening and dropping copies the other parts, so for that moment there are two of each.
+
+    Paper 4: *One is Enough: Distributed Filtering for Duplicate Elimination*, sections 4 and 5. Paper 5: J. L.
+    Dautrich, C. V. Ravishankar, *Inferring Insertion Times and Optimizing Error Penalties in Time-Decaying Bloom
+    Filters*, 2019, section 3, whose block variant this is.
+
+    `fill` is the share of live timers in each of the k slices, of every part, the newest first; in lines of all timers.
+
+    Examples
+    --------
+    >>> f = lately.TimingBloomFilter(window=1000, fpr=0.001, slack=100)
+    >>> f.duplicated(["a", "b", "a"])
+    array([False, False,  True])
+    >>> f.slack, f.parameters["bpt"]
+    (78, 4)
+    >>> f = lately.TimingBloomFilter("10min", 0.001, capacity=50_000)
+    >>> f.duplicated(["a", "a", "a"], at=[0, 599, 2000])
+    array([False,  True, False])
+    >>> f = lately.TimingBloomFilter(1_000_000, 0.01, layout="line")
+    >>> f.cache_lines["miss"], round(f.bits_per_key, 1)
+    (1.0, 30.8)
+    >>> f = lately.TimingBloomFilter("10min", 0.001, capacity=5000, grow="density")
+    >>> f.insert(range(50_000), at=0)
+    >>> f.query(range(50_000), at=600).all(), f.parts
+    (np.True_, 7)
+    >>> f.add("a", at=3600)
+    >>> f.parts
+    1
+    """
+
+    __module__ = "lately"
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        window: int | _Span,
+        fpr: float | None = None,
+        *,
+        nbytes: int | None = None,
+        slack: int | _Span | None = None,
+        layout: Literal["sliced", "line"] = "sliced",
+        capacity: int | None = None,
+        lateness: _Span | None = None,
+        grow: Literal["cardinality", "density"] | None = None,
+        seed: int = 0,
+    ) -> Self:
+        given = {"window": window, "capacity": capacity, "lateness": lateness, "seed": seed}
+        request = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "layout": layout, "grow": grow}
+        return super().__new__(cls, build("timing", **given, **request))
+
+    @classmethod
+    def from_parameters(
+        cls,
+        window: int | _Span,
+        k: int,
+        bpt: int,
+        blocks: int,
+        slice_timers: int | None = None,
+        *,
+        pages: int | None = None,
+        lines: int = 1,
+        equal_timers: int = 1,
+        part_keys: int | None = None,
+        part_timers: int | None = None,
+        capacity: int | None = None,
+        lateness: _Span | None = None,
+        seed: int = 0,
+    ) -> Self:
+        """A filter with the parameters of the papers.
+
+        Parameters
+        ----------
+        window : int or span of time
+            As in the constructor.
+        k : int
+            Timers a key sets: one in each of k slices, at most 64, or in each of k words of its lines, at most 8 in a
+            line.
+        bpt : int
+            Bits per timer, 2 to 32; a 64-bit word holds 64 // bpt timers.
+        blocks : int
+            Full blocks kept, at most 2**bpt - 2 and 2**24 (2**14 with equal timers). A block is B = ceil((window - 1) /
+            blocks) insertions, or the like of time; ``window - 1`` blocks make B = 1, the plain timing Bloom filter.
+            What 2**bpt - 1 has beyond it is padding, which spreads the sweep of expired timers over that many blocks.
+        slice_timers : int, optional
+            Timers of each slice, m / k; rounded up to whole words.
+        pages : int, optional
+            Pages of 4 KiB of a filter in lines, instead of `slice_timers`.
+        lines : {1, 2}, default 1
+            Lines of a page that a key has timers in, each in half of its k.
+        equal_timers : int, default 1
+            k': how many of its timers must be equal for a key to be reported (paper 4). From 2 on this lowers the rate
+            of false positives, and the promise is off: keys of the window are missed when later ones have set too many
+            of their timers, as often as `false_negative_rates` says. `false_positive_rate()` is then an upper bound.
+        part_keys, part_timers : int, optional
+            Grow, as the constructor does with ``grow="cardinality"`` or ``"density"``, by parts of the size given here.
+            A part is full once it has taken this many keys that it did not hold, or once this many of its timers are
+            set over all slices, at least k. `fpr` is that of a full part. None of these, nor equal timers, apply
+            in lines.
+        capacity, lateness, seed
+            As in the constructor.
+
+        Returns
+        -------
+        TimingBloomFilter
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range; the message names it.
+
+        Examples
+        --------
+        >>> f = lately.TimingBloomFilter.from_parameters(101, k=8, bpt=8, blocks=100, slice_timers=160)
+        >>> f.nbytes, f.slack, round(f.fpr, 4)
+        (1280, 0, 0.0023)
+        >>> f = lately.TimingBloomFilter.from_parameters(101, k=8, bpt=8, blocks=100, slice_timers=160, equal_timers=3)
+        >>> round(f.fpr, 7), round(float(f.false_negative_rates.mean()), 4)
+        (1.36e-05, 0.022)
+        >>> given = {"k": 8, "bpt": 3, "blocks": 6, "slice_timers": 1008, "capacity": 500}
+        >>> f = lately.TimingBloomFilter.from_parameters("10min", **given, part_keys=500)
+        >>> f.insert(range(2000), at=0)
+        >>> f.parts, f.nbytes, round(f.fpr, 5), round(f.false_positive_rate(), 5)
+        (4, 12336, 0.00055, 0.0022)
+        >>> f = lately.TimingBloomFilter.from_parameters(1000, k=6, bpt=2, blocks=2, pages=1)
+        >>> f.nbytes, f.slack, round(f.fpr, 4)
+        (4096, 500, 0.0077)
+        """
+        given = {"window": window, "capacity": capacity, "lateness": lateness, "seed": seed}
+        timers = {"k": k, "bpt": bpt, "blocks": blocks, "equal_timers": equal_timers}
+        sizes = {"slice_timers": slice_timers, "pages": pages, "lines": lines}
+        limits = {"part_keys": part_keys, "part_timers": part_timers}
+        return super().__new__(cls, build("timing", **given, **timers, **sizes, **limits))
+
+    @property
+    def false_negative_rates(self) -> NDArray[np.float64]:
+        """Chance that a key is missed, by the number of blocks since its own: ndarray of float64, shape (blocks + 1,).
+
+        Taken just before the next block begins, at planned load; exact in expectation. Zeros unless `equal_timers` is 2
+        or more. The mean is about the share of duplicates missed when they are spread evenly over the window, the
+        maximum is the worst case.
+        """
+        return _core.missed_by_block(self)
+
+    @property
+    def parts(self) -> int:
+        """int: parts there are now, 1 unless the filter grows; `nbytes` is in proportion."""
+        return _core.parts(self)
+
+    @property
+    def kept(self) -> int:
+        """int: blocks that a timer counts beside its own, for `lately.distributed`."""
+        return _core.kept(self)
+
+    def cells(self, keys: Any) -> NDArray[np.uint64]:
+        """Which cells are a key's, for `lately.distributed`: a cell's number is its place in the words of all cells.
+
+        Parameters
+        ----------
+        keys : array-like, Series, column or frame
+            A batch of n keys. See `lately.hash_keys`.
+
+        Returns
+        -------
+        ndarray of uint64, shape (n, k)
+            The number of its timer in each of the k slices: ``slice * slice_timers + index``; in lines counted
+            likewise, through the words.
+
+        Raises
+        ------
+        TypeError
+            If a key is of a type that has no canonical form; the message names it.
+        ValueError
+            If the filter grows.
+
+        Examples
+        --------
+        >>> f = lately.TimingBloomFilter.from_parameters(101, k=8, bpt=8, blocks=100, slice_timers=160)
+        >>> f.cells(["a", "b"]).shape
+        (2, 8)
+        """
+        return _core.cells(self, keys)
+
+    def generations(self, at: _Moments, n: int) -> NDArray[np.int64]:
+        """The generation, or block, that each moment lies in, for `lately.distributed`.
+
+        Parameters
+        ----------
+        at : time, n times, or None
+            As in `insert`; None is now.
+        n : int
+            How many.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+            Numbered from the Unix epoch, the same on every machine.
+
+        Raises
+        ------
+        ValueError
+            If the window counts insertions, the filter grows, or `at` is missing a time or does not fit `n`.
+
+        Examples
+        --------
+        >>> sizes = {"k": 7, "bpt": 4, "blocks": 10, "slice_timers": 1600}
+        >>> f = lately.TimingBloomFilter.from_parameters("10min", **sizes, capacity=500)
+        >>> f.generations([0, 59, 60, -1], 4), f.kept
+        (array([ 0,  0,  1, -1]), 10)
+        """
+        return _core.generations(self, at, n)
+
+
+class TimeLimitedBloomFilter(Filter):
+    """Time-limited Bloom filter: a window of time for a rate that nobody knows; memory follows the keys that come.
+
+    Parameters
+    ----------
+    window : span of time
+        What "lately" means: a span such as ``"10min"``, a `datetime.timedelta` or a `numpy.timedelta64`.
+    fpr : float
+        Highest chance of reporting a key never inserted at a steady rate, at the worst phase, in (0, 1).
+    capacity : int, optional
+        First guess of the keys within one window, which the first slices are sized for; the default is 10,000. A wrong
+        one costs memory or accuracy for the first window or two.
+    slack : span of time, optional
+        Longest time for which a key may still be reported after it has left the window. The default is half the window.
+    lateness : span of time, optional
+        How far `at` may step back; the window is kept for late keys too. The default is 0.
+    seed : int, default 0
+        Seed of the key hashes, in [0, 2**64).
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or no filter meets all of them. The message names it.
+    TypeError
+        If a parameter is of the wrong type.
+    MemoryError
+        If there is not enough memory. A filter that cannot grow raises it for the keys it refuses; those before are
+        inserted.
+
+    Notes
+    -----
+    No key of the window is missed, whatever the rate does. While the rate rises there are more slices than planned, and
+    more chances for a run of matches: `fpr` is then exceeded, in proportion to their number, until sizes have followed,
+    for about one window. `false_positive_rate` says what it is now, and `fill` has one value per live slice.
+
+    `nbytes` is what the slices take now, of memory that may be up to a seventh more. It grows with the rate and comes
+    back as old slices are dropped, which is done by insertions; when the memory has to change, there are for a moment
+    two copies.
+
+    Paper 3: A. Rodrigues, A. Shtul, C. Baquero, P. S. Almeida, Time-limited Bloom Filter, 2023.
+
+    Examples
+    --------
+    >>> f = lately.TimeLimitedBloomFilter("10min", 0.001)
+    >>> f.duplicated(["a", "a", "a"], at=[0, 599, 2000])
+    array([False,  True, False])
+    >>> before = f.nbytes
+    >>> f.insert(range(1_000_000), at=2001)
+    >>> f.query(range(1_000_000), at=2601).all(), f.nbytes > 50 * before
+    (np.True_, True)
+    """
+
+    __module__ = "lately"
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        window: _Span,
+        fpr: float,
+        *,
+        capacity: int | None = None,
+        slack: _Span | None = None,
+        lateness: _Span | None = None,
+        seed: int = 0,
+    ) -> Self:
+        given = {"window": window, "capacity": capacity, "lateness": lateness, "seed": seed}
+        return super().__new__(cls, build("time-limited", fpr=fpr, slack=slack, **given))
+
+    @classmethod
+    def from_parameters(
+        cls,
+        window: _Span,
+        k: int,
+        l: int,  # noqa: E741
+        *,
+        slice_bits: int,
+        capacity: int | None = None,
+        lateness: _Span | None = None,
+        seed: int = 0,
+    ) -> Self:
+        """A filter with the parameters of the paper.
+
+        Parameters
+        ----------
+        window : span of time
+            As in the constructor; a generation lasts at most the l-th part of window and lateness.
+        k, l : int
+            Consecutive slices that must match, and full generations kept; k + l at most 128.
+        slice_bits : int
+            Bits of each of the first k slices: a multiple of 64, at least 512.
+        capacity, lateness, seed
+            As in the constructor, but `capacity` does not size the first slices here.
+
+        Returns
+        -------
+        TimeLimitedBloomFilter
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range; the message names it.
+
+        Examples
+        --------
+        >>> f = lately.TimeLimitedBloomFilter.from_parameters("1h", k=10, l=7, slice_bits=2048)
+        >>> len(f.fill), f.nbytes
+        (0, 2904)
+        >>> f.slice_bits.tolist() == [2048] * 10
+        True
+        """
+        given = {"window": window, "capacity": capacity, "lateness": lateness, "seed": seed}
+        return super().__new__(cls, build("time-limited", k=k, l=l, slice_bits=slice_bits, **given))
+
+    @property
+    def slice_bits(self) -> NDArray[np.uint64]:
+        """Bits of each slice there is, the newest first: ndarray of uint64, shape (slices,).
+
+        Stale slices stay until an insertion makes room; `fill` has the live ones only.
+        """
+        return _core.slice_bits(self)
