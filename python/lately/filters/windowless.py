@@ -181,7 +181,7 @@ class StableBloomFilter(Filter):
     window : int
         Nominal, at most 2**32. Of the keys inserted exactly this many insertions ago at most a tenth is forgotten, in
         expectation; of younger ones fewer, of older ones more. Some keys are remembered much longer: `slack` has no
-        bound here, and is 2**64 - 1.
+        bound here, and is infinite.
     fpr : float
         Highest chance of reporting a key never inserted at the stable point, in (0, 1). Give this or `nbytes`.
     nbytes : int
@@ -271,7 +271,7 @@ class GeneralizedBloomFilter(Filter):
     window : int
         What the sizes are chosen for, and nothing else. Of the keys inserted exactly this many insertions ago at most a
         tenth is missed, in expectation; of younger ones fewer, of older ones more. `slack` has no bound here, and is
-        2**64 - 1.
+        infinite.
     fpr : float
         Highest chance of reporting a key never inserted, in (0, 1): the filter takes the least memory that keeps both.
         Give this or `nbytes`.
