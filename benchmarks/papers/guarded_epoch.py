@@ -19,7 +19,7 @@ figures beside are those of a log of 213,182 requests of only 2,350 kinds, which
 
 All structures are charged for their cells, as in the paper; the counting filter's queue of deletions comes on top.
 Speeds are left out: the paper's are those of NumPy.
-"""  # noqa: RUF002
+"""
 
 import argparse
 import re
