@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lately import _core
+import lately._core as _core
 from lately._core import Filter, build
 
 TYPE_CHECKING = False
