@@ -5,8 +5,9 @@ The shortest way in is `duplicated`, for a column that is all there. For a strea
 """
 
 from importlib import import_module
+from warnings import warn
 
-from lately._core import Filter, FormatError, Hashes, Learned, __version__, from_bytes, hash_keys, open
+from lately._core import Filter, FormatError, Hashes, Learned, __version__, _debug_build, from_bytes, hash_keys, open
 from lately.filters import (
     AgePartitionedBloomFilter,
     BloomFilter,
@@ -19,6 +20,9 @@ from lately.filters import (
     TimeLimitedBloomFilter,
     TimingBloomFilter,
 )
+
+if _debug_build:
+    warn("a debug build of lately: every filter in it is many times slower", RuntimeWarning, stacklevel=2)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ __all__ = [
     "Learned",
     "Slice",
     "__version__",
+    "_debug_build",
     "_from_parts",
     "build",
     "cells",
@@ -42,6 +43,7 @@ __all__ = [
 ]
 
 __version__: Final[str]
+_debug_build: Final[bool]
 
 _Span: TypeAlias = str | timedelta | np.timedelta64
 # One time, or a column of them.
