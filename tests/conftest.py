@@ -2,6 +2,8 @@
 
 import gc
 import os
+import shutil
+import subprocess
 import warnings
 
 import pytest
@@ -31,8 +33,29 @@ def ray_cluster():
     ray.shutdown()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def running(request, tmp_path_factory):
+    """The checks of test_house.py that this run asks for, all under way: each name's process, and where it writes."""
+    folder = tmp_path_factory.mktemp("house")
+    running = {}
+    for item in request.session.items:
+        if getattr(item, "originalname", None) == "test_check_passes":
+            name = item.callspec.params["name"]
+            command = item.module.CHECKS[name]
+            if shutil.which(command[0]):
+                output = folder / name.replace(" ", "-")
+                with output.open("w") as file:
+                    check = subprocess.Popen(command, cwd=item.module.ROOT, stdout=file, stderr=subprocess.STDOUT)
+                running[name] = check, output
+    yield running
+    for check, _ in running.values():
+        check.terminate()
+        check.wait()
+
+
 def pytest_collection_modifyitems(items):
-    """Warnings are errors; those of Ray, at its own settings and processes, are not ours."""
+    """The house comes last. Warnings are errors; those of Ray, at its own settings and processes, are not ours."""
+    items.sort(key=lambda item: item.path.name == "test_house.py")
     for item in items:
         if "ray_cluster" in item.fixturenames:
             for theirs in ("DeprecationWarning", "ResourceWarning", "pytest.PytestUnraisableExceptionWarning"):

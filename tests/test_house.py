@@ -1,11 +1,18 @@
-"""The house is in order: the Rust core passes its own tests, and every linter is silent."""
+"""The house is in order: the Rust core passes its own tests, and every linter is silent.
 
-import shutil
+The checks start when the run begins, beside the other tests, and are waited for at its end: `running` in conftest.py.
+"""
+
+import importlib
+import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
+
+import lately
 
 ROOT = Path(__file__).parent.parent
 CHECKS = {
@@ -16,15 +23,29 @@ CHECKS = {
     "rustfmt": ["cargo", "fmt", "--check"],
     "ruff check": [sys.executable, "-m", "ruff", "check"],
     "ruff format": [sys.executable, "-m", "ruff", "format", "--check"],
+    "typos": [Path(sysconfig.get_path("scripts"), "typos")],
     "mypy": [sys.executable, "-m", "mypy"],
     "stubtest": [sys.executable, "-m", "mypy.stubtest", "lately", "--mypy-config-file", "pyproject.toml"],
 }
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_check_passes(name):
-    command = CHECKS[name]
-    if command[0] == "cargo":
-        assert shutil.which("cargo"), "the tests need Rust, from https://rustup.rs"
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert done.returncode == 0, done.stdout
+def test_check_passes(running, name):
+    assert name in running, "the tests need Rust, from https://rustup.rs"
+    check, output = running[name]
+    assert check.wait() == 0, output.read_text()
+
+
+@pytest.mark.campaign
+def test_campaign_of_the_core():
+    """Every value of every byte, and all trials of the rates."""
+    environment = os.environ | {"LATELY_CAMPAIGN": "1"}
+    done = subprocess.run(CHECKS["cargo test"], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_debug_build_says_so(monkeypatch):
+    assert not lately._core._debug_build
+    monkeypatch.setattr(lately._core, "_debug_build", True)
+    with pytest.warns(RuntimeWarning, match="debug build"):
+        importlib.reload(lately)

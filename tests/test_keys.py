@@ -508,4 +508,5 @@ def test_structured_keys_fall_evenly(keys, low):
     chi_square = ((counts - expected) ** 2 / expected).sum()
     # Mean BUCKETS - 1, variance twice that; 22 cases fall within 5 standard deviations but for one run in 80,000.
     assert abs(chi_square - (BUCKETS - 1)) < 5 * (2 * (BUCKETS - 1)) ** 0.5
-    assert len(np.unique(hashed)) == N
+    # `np.unique` takes a hundred times as long as the sort.
+    assert np.diff(np.sort(hashed)).all()

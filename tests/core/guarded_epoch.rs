@@ -220,7 +220,7 @@ fn fresh_keys_are_reported_as_often_as_the_sizing_says_and_no_more_than_asked_fo
             _ => (20_000, 100),
         };
         assert!(exact_rate(shape, window) <= rate);
-        check_rate(measure(layout, shape, window, filters, trials), exact_rate(shape, window))
+        check_rate(measure(layout, shape, window, support::trials(filters), trials), exact_rate(shape, window))
             .unwrap_or_else(|error| panic!("{shape:?}: {error}"));
     });
 }

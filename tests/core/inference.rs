@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use crate::support::tally::Tally;
-use crate::support::{insert, key};
+use crate::support::{insert, key, trials};
 use lately::clock::{Moments, Window};
 use lately::filter::Filter;
 use lately::inference::generalized::{Evidence, likelihood};
@@ -127,7 +127,7 @@ fn posteriors_are_the_shares_of_streams() {
         for (p, window) in [(0.003, 41), (0.003, 17), (0.03, 41), (0.03, 17)] {
             scope.spawn(move || {
                 for (name, filter) in small_filters() {
-                    check_against_streams(name, &filter, (p, p), 6_000, window).unwrap();
+                    check_against_streams(name, &filter, (p, p), trials(6_000), window).unwrap();
                 }
             });
         }
@@ -196,7 +196,7 @@ fn timed_filters() -> Vec<(&'static str, Filter)> {
 fn posteriors_of_time_are_the_shares_of_streams() {
     for (name, filter) in timed_filters() {
         for p in [0.003, 0.03] {
-            check_against_timed_streams(name, &filter, (p, p), 20_000).unwrap();
+            check_against_timed_streams(name, &filter, (p, p), trials(20_000)).unwrap();
         }
         assert!(check_against_timed_streams(name, &filter, (0.01, 0.02), 20_000).is_err(), "{name}");
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::support::tally::Tally;
-use crate::support::{insert, key};
+use crate::support::{insert, key, trials};
 use lately::clock::{Moments, Window};
 use lately::filter::Filter;
 use lately::inference::{Hazard, PerKey, Posterior, Question};
@@ -138,7 +138,7 @@ fn posteriors_are_the_shares_of_streams() {
     for timed in [false, true] {
         for named in small_filters(timed) {
             let p = rare(&named.1);
-            check_against_streams(&named, (p, p), 400, 50).unwrap();
+            check_against_streams(&named, (p, p), trials(400), 50).unwrap();
         }
     }
 }

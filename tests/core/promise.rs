@@ -106,7 +106,7 @@ fn fresh_keys_are_reported_no_more_often_than_asked_for() {
             1000 => (2000, 1000),
             _ => (20_000, 100),
         };
-        check_rate(shape, window, rate, filters, trials).unwrap();
+        check_rate(shape, window, rate, support::trials(filters), trials).unwrap();
     });
 }
 

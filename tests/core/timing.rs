@@ -218,7 +218,7 @@ fn fresh_keys_are_reported_as_often_as_computed() {
             let shape = choose(window, Budget::Rate(rate), slack).unwrap();
             let computed = shape.false_positive_rate(window);
             assert!(computed <= rate);
-            check_rate(shape, window, computed, filters, trials).unwrap();
+            check_rate(shape, window, computed, support::trials(filters), trials).unwrap();
         }
     }
 }
@@ -260,12 +260,17 @@ fn fresh_keys_are_reported_by_lines_as_often_as_computed() {
     ] {
         let pages = (bits * WINDOW as f64 / 32768.0) as u64;
         let shape = line::Shape::new(k, bpt, blocks, pages, lines).unwrap();
-        let filters = if bpt < 6 { 24 } else { 8 };
+        // Three times as many filters, a campaign's, tell to 1 % what 8 tell to 1.75 %.
+        let (filters, telling) = match (bpt < 6, support::campaign()) {
+            (true, true) => (24, 0.01),
+            (true, false) => (8, 0.0175),
+            (false, _) => (8, 0.01),
+        };
         let (now, error) = check_lines(shape, window, filters, 50_000);
         let theory = shape.false_positive_rate(window);
         println!("{shape:?}: by the timers {now:.4e}, in theory {theory:.4e}, error {:.2} %", 100.0 * error / now);
         assert!((now - theory).abs() <= 5.0 * error, "{shape:?}: {now} of the timers is not {theory}");
-        assert!(5.0 * error < 0.01 * theory, "{shape:?}: {error} tells nothing");
+        assert!(5.0 * error < telling * theory, "{shape:?}: {error} tells nothing");
     }
 }
 

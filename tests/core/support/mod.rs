@@ -16,6 +16,16 @@ pub fn key(stream: u64, i: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// Whether LATELY_CAMPAIGN is set, as `uv run pytest -m campaign` does: minutes of trials instead of seconds.
+pub fn campaign() -> bool {
+    std::env::var_os("LATELY_CAMPAIGN").is_some()
+}
+
+/// As many trials as a campaign makes, or a quarter of them. Only for bounds that come from the number of trials.
+pub fn trials(campaign_trials: u64) -> u64 {
+    if campaign() { campaign_trials } else { campaign_trials / 4 }
+}
+
 /// Inserts the keys in order.
 pub fn insert(filter: &mut Filter, keys: &[u64]) {
     filter.engine_mut().insert(keys, Moments::Untimed).unwrap();
