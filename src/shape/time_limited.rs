@@ -77,7 +77,7 @@ impl Shape {
     }
 
     /// k and l, with first slices for a steady rate of as many keys per window as the window's capacity says.
-    fn planned(k: u32, l: u32, window: Window) -> Self {
+    pub fn planned(k: u32, l: u32, window: Window) -> Self {
         Self { k, l, first_bits: bits(window.keys_per_generation(l).saturating_mul(k.into())) }
     }
 
@@ -191,7 +191,8 @@ pub struct Load {
 }
 
 impl Load {
-    fn left(self) -> u64 {
+    /// Keys it can still take.
+    pub fn left(self) -> u64 {
         self.capacity.saturating_sub(self.count)
     }
 }
@@ -228,150 +229,4 @@ pub fn new_capacity(older: &[Load], target: u64) -> u64 {
         (count, shifts) = (count.max(left), j);
     }
     count.saturating_add(target.saturating_mul(shifts)).max(k)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::fill;
-    use super::*;
-
-    fn minutes(span: u64, lateness: u64) -> Window {
-        Window::Time { span: 60_000_000_000 * span, lateness: 60_000_000_000 * lateness, capacity: 10_000 }
-    }
-
-    #[test]
-    fn a_slice_at_capacity_is_half_full_and_no_fuller() {
-        for bits in [512, 576, 1000, 1 << 20, 1 << 40] {
-            let c = capacity(bits);
-            assert!(fill::slice(bits, c) <= 0.5 + 1e-12 && fill::slice(bits, c + 1) > 0.5, "{bits} {c}");
-        }
-        for keys in [1, 354, 355, 356, 1000, 123_457, 1 << 40] {
-            let m = bits(keys);
-            assert!(capacity(m) >= keys && m.is_multiple_of(64) && m >= LEAST_BITS, "{keys} {m}");
-            // Of the next smaller size, but one bit less: the next word begins where that bit is needed.
-            assert!(m == LEAST_BITS || capacity(m - 65) < keys, "{keys} {m}");
-            // Equation 8 as printed is half a bit too few, before whole words.
-            assert!((m as f64 - keys as f64 / LN_2) < 65.5 || m == LEAST_BITS);
-        }
-        assert_eq!(bits(u64::MAX), MOST_BITS);
-    }
-
-    /// A number below `n`, from a linear congruential generator.
-    fn below(random: &mut u64, n: u64) -> u64 {
-        *random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        ((u128::from(*random) * u128::from(n)) >> 64) as u64
-    }
-
-    /// Slices of any size: lets every rate pass and looks at each slice before each shift.
-    #[test]
-    fn whatever_the_sizes_no_slice_takes_more_than_its_share() {
-        let mut random = 1;
-        for k in [1, 2, 5, 10, 40] {
-            let shape = Shape::new(k as u32, 5, LEAST_BITS).unwrap();
-            let first = Load { capacity: capacity(LEAST_BITS), count: 0 };
-            let mut filling = vec![first; k];
-            for _ in 0..2000 {
-                let g = generation(&filling);
-                // Cut short by time, often.
-                let keys = if below(&mut random, 2) == 0 { g } else { 1 + below(&mut random, g) };
-                filling.iter_mut().for_each(|load| load.count += keys);
-                for (i, load) in filling.iter().enumerate() {
-                    assert!(load.count <= load.capacity, "{k} {i} {load:?}");
-                    let fill = -(-LN_2 * load.count as f64 / load.capacity as f64).exp_m1();
-                    assert!(fill <= shape.fills()[i] + 1e-12, "{k} {i} {load:?}");
-                    // TLBF-2: room for a key in each generation to come.
-                    assert!(load.left() >= (k - 1 - i) as u64, "{k} {i} {load:?}");
-                }
-                filling.pop();
-                let target = [10, 1000, 100_000][below(&mut random, 3) as usize];
-                let c = new_capacity(&filling, 1 + below(&mut random, target));
-                filling.insert(0, Load { capacity: capacity(bits(c)), count: 0 });
-            }
-        }
-    }
-
-    /// Equation 7 by letting the shifts happen: each generation as long as the older slices and the target allow.
-    #[test]
-    fn the_new_slice_is_as_large_as_what_it_will_take() {
-        let mut random = 7;
-        for round in 0..3000 {
-            let k = 1 + below(&mut random, 12);
-            let older: Vec<Load> = (1..k)
-                .map(|j| {
-                    let count = below(&mut random, 500);
-                    Load { capacity: count + (k - j) * (1 + below(&mut random, 60)) + below(&mut random, k), count }
-                })
-                .collect();
-            let target = 1 + below(&mut random, 100);
-            let mut taken = 0;
-            for shift in 0..k {
-                let still = older.iter().take((k - 1 - shift) as usize);
-                let share = still.zip(1..).map(|(load, j)| (load.left() - taken).div_ceil(k - shift - j));
-                taken += share.min().unwrap_or(u64::MAX).min(target);
-            }
-            // The walk plans whole shares where shares that do not divide are a key longer at first.
-            let planned = new_capacity(&older, target);
-            assert!(planned.abs_diff(taken) <= k, "{round}: {older:?} {target}: {planned} {taken}");
-        }
-        let full = |left| Load { capacity: left, count: 0 };
-        assert_eq!(new_capacity(&[], 9), 9);
-        assert_eq!(new_capacity(&[full(20), full(10)], 10), 30, "a steady rate");
-        assert_eq!(new_capacity(&[full(20), full(10)], 50), 70, "10 and 10 as the older allow, then 50");
-        assert_eq!(new_capacity(&[full(20), full(10)], 3), 9);
-        assert_eq!(new_capacity(&[full(u64::MAX)], u64::MAX), u64::MAX, "no overflow");
-    }
-
-    #[test]
-    fn the_target_is_the_rate_times_the_generation() {
-        assert_eq!(target(100, 50, 200, 1000), 400);
-        assert_eq!(target(100, 300, 200, 1000), 67);
-        assert_eq!(target(100, 0, 200, 1000), 1000, "no time has passed: what the filter holds");
-        assert_eq!([target(0, 5, 200, 1000), target(5, u64::MAX, 1, 1000)], [1, 1]);
-        assert_eq!(target(u64::MAX, 1, 1 << 62, u64::MAX), u64::MAX);
-    }
-
-    /// Table 2 of the paper, from the five (k, l) of paper 1, Table 2, for each rate; erratum TLBF-5.
-    #[test]
-    fn table_2() {
-        for (shapes, least, most) in [
-            ([(4, 3), (5, 7), (6, 14), (7, 28), (8, 56)], 10, 13),
-            ([(7, 5), (8, 8), (9, 14), (10, 25), (11, 46)], 19, 24),
-            ([(10, 7), (11, 9), (12, 14), (13, 23), (14, 40)], 26, 35),
-            ([(14, 11), (15, 15), (16, 22), (17, 36), (18, 63)], 32, 45),
-            ([(17, 13), (18, 16), (19, 22), (20, 33), (21, 54)], 41, 56),
-        ] {
-            let all = shapes.map(|(k, l)| Shape::new(k, l, LEAST_BITS).unwrap().bits_per_key());
-            let ends = |pick: fn(f64, f64) -> f64, none| all.iter().flatten().copied().fold(none, pick).floor() as u32;
-            assert_eq!((ends(f64::min, f64::INFINITY), ends(f64::max, 0.0)), (least, most));
-        }
-    }
-
-    #[test]
-    fn the_choice_is_what_trying_everything_gives() {
-        for (window, fpr, slack) in [(minutes(10, 0), 0.01, None), (minutes(60, 5), 1e-4, Some(30 * 60_000_000_000))] {
-            let bound = slack.unwrap_or(5 * 60_000_000_000);
-            let all = (1..128).flat_map(|k| (1..=128 - k).map(move |l| Shape::planned(k, l, window)));
-            let fits = |shape: &Shape| shape.false_positive_rate() <= fpr && window.slack(shape.l, shape.k) <= bound;
-            let fitting: Vec<Shape> = all.filter(fits).collect();
-            let bits = |shape: &Shape| f64::from(shape.k * (shape.k + shape.l)) / f64::from(shape.l);
-            let least = fitting.iter().map(bits).fold(f64::INFINITY, f64::min);
-            let best = fitting.iter().filter(|shape| bits(shape) <= 1.25 * least);
-            let best = best.min_by(|a, b| (a.k + a.l).cmp(&(b.k + b.l)).then(bits(a).total_cmp(&bits(b))));
-            assert_eq!(choose(window, fpr, slack).unwrap(), *best.unwrap());
-        }
-        let shape = |fpr| choose(minutes(10, 0), fpr, None).map(|shape| (shape.k, shape.l)).unwrap();
-        assert_eq!((shape(0.01), shape(0.001)), ((10, 20), (14, 29)));
-        for fpr in [0.0, 1.0, -1.0, f64::NAN] {
-            assert!(
-                choose(minutes(10, 0), fpr, None).unwrap_err().to_string().contains("fpr must lie between 0 and 1")
-            );
-        }
-        assert!(
-            choose(minutes(10, 0), 1e-30, None)
-                .unwrap_err()
-                .to_string()
-                .contains("fpr=0.000000000000000000000000000001")
-        );
-        assert!(choose(minutes(10, 0), 0.01, Some(5)).unwrap_err().to_string().contains("slack must be at least"));
-    }
 }

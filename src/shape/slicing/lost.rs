@@ -8,7 +8,7 @@ const FOLLOWED: u64 = 64;
 
 impl Sites {
     /// Chances that 0 ..= k of a key's cells lie on failed sites, of which there are `failed` in its group.
-    pub(super) fn lost(&self, failed: u64) -> Vec<f64> {
+    pub fn lost(&self, failed: u64) -> Vec<f64> {
         let (k, sites) = (u64::from(self.k), self.spread);
         if !self.partitioned {
             return binomial(self.k, failed as f64 / sites as f64);
@@ -103,7 +103,7 @@ fn binomial(n: u32, p: f64) -> Vec<f64> {
 }
 
 /// Each number of failures there may be among `drawn` of `sites` sites, of which `failed` have failed, and its chance.
-pub(super) fn hypergeometric(sites: u64, failed: u64, drawn: u64) -> Vec<(u64, f64)> {
+pub fn hypergeometric(sites: u64, failed: u64, drawn: u64) -> Vec<(u64, f64)> {
     let (least, most) = ((failed + drawn).saturating_sub(sites), failed.min(drawn));
     // Logarithms, since the first weight may be smaller than any number.
     let mut log = 0.0_f64;

@@ -1,0 +1,62 @@
+//! Shapes of age-partitioned filters: sizes, fills and what is refused.
+
+use lately::shape::age_partitioned::*;
+use lately::shape::runs;
+
+const BLOCKS: Segment = Segment::Blocks { blocks: 5, block_bits: 512, parts: 4 };
+
+#[test]
+fn sizes_are_whole_words() {
+    let bytes = |segment| Shape::new(3, 4, segment).unwrap().nbytes();
+    assert_eq!(bytes(Segment::Slice { bits: 1 }), 7 * 8);
+    assert_eq!(bytes(Segment::Slice { bits: 64 }), 7 * 8);
+    assert_eq!(bytes(Segment::Slice { bits: 65 }), 7 * 16);
+    assert_eq!(bytes(BLOCKS), 7 * 5 * 64);
+    assert_eq!(Shape::new(3, 4, BLOCKS).unwrap().bits_per_key(100), 7.0 * 5.0 * 512.0 / 100.0);
+}
+
+#[test]
+fn parameters_out_of_range_are_named() {
+    let slice = |bits| Segment::Slice { bits };
+    let blocks = |blocks, block_bits, parts| Segment::Blocks { blocks, block_bits, parts };
+    for (k, l, segment, words) in [
+        (0, 4, slice(64), "k must be at least 1, got 0"),
+        (3, 0, slice(64), "l must be at least 1, got 0"),
+        (100, 29, slice(64), "k=100, l=29"),
+        (u32::MAX, 1, slice(64), "k=4294967295, l=1"),
+        (3, 4, slice(0), "slice_bits must be at least 1, got 0"),
+        (3, 4, blocks(0, 64, 4), "blocks must be at least 1, got 0"),
+        (3, 4, blocks(1, 96, 4), "block_bits must be 64 or 512, got 96"),
+        (3, 4, blocks(1, 64, 3), "parts must be 1, 2, 4 or 8, got 3"),
+        (3, 4, slice(u64::MAX), "2**60"),
+        (3, 4, blocks(u64::MAX, 512, 8), "2**60"),
+        (3, 4, blocks(u64::MAX / 8, 512, 8), "2**60"),
+    ] {
+        let error = Shape::new(k, l, segment).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    assert!(Shape::new(1, 127, blocks(1 << 47, 512, 8)).is_ok());
+}
+
+/// Lets generations pass as section 5.1 tells it, counting keys instead of setting bits.
+#[test]
+fn fills_are_those_of_the_keys_in_each_segment() {
+    for segment in [Segment::Slice { bits: 500 }, BLOCKS] {
+        for (k, l) in [(1, 3), (3, 2), (4, 7)] {
+            let (generation, in_current) = (20, 13);
+            let mut keys = vec![0; k + l];
+            for _ in 0..k + l {
+                keys[..k].iter_mut().for_each(|n| *n += generation);
+                keys.rotate_right(1);
+                keys[0] = 0;
+            }
+            keys[..k].iter_mut().for_each(|n| *n += in_current);
+            let expected: Vec<f64> = keys.iter().map(|&n| segment.fill(n)).collect();
+            let shape = Shape::new(k as u32, l as u32, segment).unwrap();
+            assert_eq!(shape.fills(generation, in_current), expected);
+            // Just before a shift is the worst phase.
+            let rate = runs::false_positive_rate(k as u32, &expected);
+            assert!(shape.false_positive_rate(generation) > rate);
+        }
+    }
+}

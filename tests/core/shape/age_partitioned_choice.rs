@@ -1,0 +1,142 @@
+//! Choices of age-partitioned filters, against trying every shape in every size.
+
+use lately::clock::Window;
+use lately::shape::Budget;
+use lately::shape::age_partitioned::*;
+use lately::shape::budget::allowed_slack;
+
+const fn count(insertions: u64) -> Window {
+    Window::Count { insertions }
+}
+
+fn keys(window: Window, shape: &Shape) -> u64 {
+    window.keys_per_generation(shape.l)
+}
+
+/// All shapes of the rule, each in every size up to `bytes`, the smallest first.
+fn sizes(window: Window, slack: u64, block_bits: Option<u32>, bytes: u64) -> Vec<Vec<Shape>> {
+    let mut all = Vec::new();
+    for (k, l) in (1..128).flat_map(|k| (1..=128 - k).map(move |l| (k, l))) {
+        for parts in if block_bits.is_some() { vec![1, 2, 4, 8] } else { vec![1] } {
+            let segment = |units| match block_bits {
+                None => Segment::Slice { bits: 64 * units },
+                Some(block_bits) => Segment::Blocks { blocks: units, block_bits, parts },
+            };
+            if window.slack(l, k) <= slack {
+                let shapes = (1..).map(|units| Shape::new(k, l, segment(units)).unwrap());
+                all.push(shapes.take_while(|shape| shape.nbytes() <= bytes).collect());
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn a_rate_gives_what_trying_everything_gives() {
+    for (insertions, slack, block_bits, fpr, bytes) in [
+        (100, 64, None, 0.1, 500),
+        (300, 150, None, 0.01, 2000),
+        (300, 40, None, 0.01, 2000),
+        (7, 64, None, 1e-4, 500),
+        (40, 400, None, 1e-3, 500),
+        (300, 150, Some(64), 0.01, 2000),
+        (500, 1000, Some(512), 0.001, 4000),
+    ] {
+        let window = count(insertions);
+        let holds = |shape: &Shape| shape.false_positive_rate(keys(window, shape)) <= fpr;
+        let smallest: Vec<Shape> = sizes(window, slack, block_bits, bytes)
+            .into_iter()
+            .filter_map(|sizes| sizes.into_iter().find(holds))
+            .collect();
+        let least = smallest.iter().map(Shape::nbytes).min().unwrap();
+        assert!(5 * least <= 4 * bytes, "sizes were tried far enough");
+        let best = smallest.iter().filter(|shape| 4 * shape.nbytes() <= 5 * least);
+        let best = best.min_by_key(|shape| (shape.k + shape.l, shape.nbytes())).unwrap();
+        let chosen = choose(window, Budget::Rate(fpr), Some(slack), block_bits).unwrap();
+        assert_eq!(chosen, *best, "{insertions} {slack} {block_bits:?} {fpr}");
+    }
+}
+
+#[test]
+fn a_number_of_bytes_gives_what_trying_everything_gives() {
+    for (insertions, slack, block_bits, bytes) in [
+        (100, 64, None, 300),
+        (300, 150, None, 2000),
+        (7, 64, None, 5000),
+        (1, 64, None, 63),
+        (300, 150, Some(64), 999),
+    ] {
+        let window = count(insertions);
+        let largest: Vec<(Shape, f64)> = sizes(window, slack, block_bits, bytes)
+            .iter()
+            .filter_map(|sizes| sizes.last().map(|shape| (*shape, shape.false_positive_rate(keys(window, shape)))))
+            .collect();
+        let least = largest.iter().map(|rated| rated.1).fold(1.0, f64::min);
+        let best = largest.iter().filter(|rated| rated.1 <= 2.0 * least);
+        let best = best.min_by(|a, b| (a.0.k + a.0.l).cmp(&(b.0.k + b.0.l)).then(a.1.total_cmp(&b.1))).unwrap();
+        let chosen = choose(window, Budget::Bytes(bytes), Some(slack), block_bits).unwrap();
+        assert_eq!(chosen, best.0, "{insertions} {slack} {block_bits:?} {bytes}");
+    }
+}
+
+#[test]
+fn the_documented_choices() {
+    for (fpr, block_bits, k, l, bits_per_key) in [
+        (0.01, None, 5, 10, 23.48),
+        (0.001, None, 8, 16, 30.95),
+        (0.01, Some(512), 1, 2, 18.83),
+        (0.001, Some(512), 1, 2, 28.71),
+    ] {
+        let shape = choose(count(1_000_000), Budget::Rate(fpr), None, block_bits).unwrap();
+        assert_eq!((shape.k, shape.l), (k, l));
+        assert!((shape.bits_per_key(1_000_000) - bits_per_key).abs() < 0.005);
+    }
+}
+
+#[test]
+fn the_default_slack_can_be_had_and_is_kept() {
+    let time = |span, lateness| Window::Time { span, lateness, capacity: 1000 };
+    let windows = [1, 2, 7, 127, 128, 129, 130, 1000, 100_003].map(count).into_iter();
+    for window in windows.chain([(1, 0), (129, 0), (1_000_000_007, 0), (1000, 5000), (1, 99)].map(|(s, l)| time(s, l)))
+    {
+        let shape = choose(window, Budget::Rate(0.01), None, None).unwrap();
+        assert!(window.slack(shape.l, shape.k) <= allowed_slack(window, None), "{window:?}");
+    }
+}
+
+#[track_caller]
+fn refused(window: Window, budget: Budget, slack: Option<u64>, block_bits: Option<u32>, words: &str) {
+    let error = choose(window, budget, slack, block_bits).unwrap_err().to_string();
+    assert!(error.contains(words), "{error}");
+}
+
+#[test]
+fn what_cannot_be_had_is_said() {
+    for fpr in [0.0, 1.0, -0.5, f64::NAN, f64::INFINITY] {
+        refused(
+            count(1000),
+            Budget::Rate(fpr),
+            None,
+            None,
+            &format!("fpr must lie between 0 and 1, both excluded, got {fpr}"),
+        );
+    }
+    refused(count(0), Budget::Rate(0.1), None, None, "window must be at least 1");
+    refused(count(1000), Budget::Rate(0.1), None, Some(96), "block_bits must be 64 or 512, got 96");
+    refused(count(1 << 60), Budget::Rate(0.2), None, None, "more than 2**60 bytes");
+    refused(count(1 << 62), Budget::Rate(0.1), None, None, "fpr must be above 2.5e-1 for this window");
+    refused(count(1_000_000), Budget::Rate(5e-14), None, None, "fpr must be above 5.5e-14 for this window");
+    refused(count(1000), Budget::Bytes(u64::MAX), None, None, "nbytes must be at most 2**60");
+
+    // The least that is named is enough.
+    refused(count(1000), Budget::Bytes(23), None, None, "nbytes must be at least 24 ");
+    assert!(choose(count(1000), Budget::Bytes(24), None, None).is_ok());
+    refused(
+        count(1000),
+        Budget::Rate(0.1),
+        Some(7),
+        None,
+        "slack must be at least 8 insertions for this window, got 7",
+    );
+    assert!(choose(count(1000), Budget::Rate(0.1), Some(8), None).is_ok());
+}

@@ -1,0 +1,142 @@
+//! Choices of guarded-epoch filters, against trying every shape in every size.
+
+use lately::clock::Window;
+use lately::shape::Budget;
+use lately::shape::budget::allowed_slack;
+use lately::shape::guarded_epoch::*;
+
+const fn count(insertions: u64) -> Window {
+    Window::Count { insertions }
+}
+
+fn rate(window: Window, shape: &Shape) -> f64 {
+    shape.false_positive_rate(window.keys_per_generation(shape.r))
+}
+
+/// All shapes of the rule, each in every size up to `bytes`, the smallest first.
+fn sizes(window: Window, slack: u64, block_bits: Option<u32>, bytes: u64) -> Vec<Vec<Shape>> {
+    let mut all = Vec::new();
+    for r in (1..128).filter(|&r| window.slack(r, 1) <= slack) {
+        for bits_of_a_key in if block_bits.is_some() { vec![1, 2, 4, 8] } else { (1..=64).collect() } {
+            let segment = |units| match block_bits {
+                None => Segment::Bloom { bits: 64 * units, k: bits_of_a_key },
+                Some(block_bits) => Segment::Blocks { blocks: units, block_bits, parts: bits_of_a_key },
+            };
+            let shapes = (1..).map(|units| Shape::new(r, segment(units)).unwrap());
+            all.push(shapes.take_while(|shape| shape.nbytes() <= bytes).collect());
+        }
+    }
+    all
+}
+
+const ASKED: [(u64, u64, Option<u32>); 6] =
+    [(7, 64, None), (100, 64, None), (300, 150, None), (300, 40, None), (300, 150, Some(64)), (500, 1000, Some(512))];
+
+#[test]
+fn a_rate_gives_what_trying_everything_gives() {
+    for ((insertions, slack, block_bits), fpr) in ASKED.into_iter().zip([1e-4, 0.1, 0.01, 0.01, 0.01, 0.001]) {
+        let window = count(insertions);
+        let bytes = 2000;
+        let smallest: Vec<Shape> = sizes(window, slack, block_bits, bytes)
+            .into_iter()
+            .filter_map(|sizes| sizes.into_iter().find(|shape| rate(window, shape) <= fpr))
+            .collect();
+        let least = smallest.iter().map(Shape::nbytes).min().unwrap();
+        let best = smallest.iter().filter(|shape| 512 * shape.nbytes() <= 513 * least);
+        let best = best.min_by_key(|shape| (shape.r, shape.nbytes())).unwrap();
+        let chosen = choose(window, Budget::Rate(fpr), Some(slack), block_bits).unwrap();
+        assert_eq!((chosen.r, chosen.nbytes()), (best.r, best.nbytes()), "{insertions} {slack} {block_bits:?}");
+        assert!(rate(window, &chosen) <= fpr);
+    }
+}
+
+#[test]
+fn a_number_of_bytes_gives_what_trying_everything_gives() {
+    for ((insertions, slack, block_bits), bytes) in ASKED.into_iter().zip([999, 300, 700, 2000, 999, 2000]) {
+        let window = count(insertions);
+        let largest: Vec<(Shape, f64)> = sizes(window, slack, block_bits, bytes)
+            .iter()
+            .filter_map(|sizes| sizes.last().map(|shape| (*shape, rate(window, shape))))
+            .collect();
+        let least = largest.iter().map(|rated| rated.1).fold(1.0, f64::min);
+        let best = largest.iter().filter(|rated| rated.1 <= 65.0 / 64.0 * least);
+        let best = best.min_by(|a, b| a.0.r.cmp(&b.0.r).then(a.1.total_cmp(&b.1))).unwrap();
+        let chosen = choose(window, Budget::Bytes(bytes), Some(slack), block_bits).unwrap();
+        assert_eq!(chosen, best.0, "{insertions} {slack} {block_bits:?} {bytes}");
+    }
+}
+
+#[test]
+fn the_documented_choices() {
+    for (fpr, block_bits, r, bits_per_key) in
+        [(0.01, None, 6, 15.91), (0.001, None, 8, 21.32), (0.01, Some(512), 5, 17.17), (0.001, Some(512), 5, 25.93)]
+    {
+        let shape = choose(count(1_000_000), Budget::Rate(fpr), None, block_bits).unwrap();
+        assert_eq!(shape.r, r);
+        assert!((shape.bits_per_key(1_000_000) - bits_per_key).abs() < 0.005);
+        if let Segment::Bloom { k, .. } = shape.segment {
+            assert_eq!(k, if r == 6 { 9 } else { 13 });
+        }
+    }
+}
+
+#[test]
+fn the_transposed_choices() {
+    for (fpr, slack, r, k, bits_per_key) in
+        [(0.01, None, 7, 10, 15.90), (0.001, None, 7, 13, 21.38), (0.01, Some(70_000), 15, 11, 16.38)]
+    {
+        let shape = choose_transposed(count(1_000_000), Budget::Rate(fpr), slack).unwrap();
+        let bits = shape.segments().bits_per_key(1_000_000);
+        assert_eq!((shape.r, shape.k), (r, k), "{shape:?} {bits}");
+        assert!((bits - bits_per_key).abs() < 0.005, "{bits}");
+        assert_eq!(Transposed::new(r, k, shape.positions).unwrap(), shape);
+    }
+    for (slack, r) in [(142_860, 7), (142_800, 15), (70_000, 15), (66_000, 31), (20_000, 63)] {
+        let shape = choose_transposed(count(1_000_000), Budget::Bytes(2_000_000), Some(slack)).unwrap();
+        assert_eq!(shape.r, r);
+        assert!(shape.segments().nbytes() <= 2_000_000 && count(1_000_000).slack(r, 1) <= slack);
+    }
+    let error = choose_transposed(count(1000), Budget::Rate(0.1), Some(7)).unwrap_err().to_string();
+    assert!(error.contains("slack must be at least 24 insertions for this window"), "{error}");
+    let error = choose_transposed(count(1000), Budget::Bytes(63), None).unwrap_err().to_string();
+    assert!(error.contains("nbytes must be at least 64 "), "{error}");
+}
+
+#[test]
+fn the_slack_asked_for_is_kept() {
+    let windows = [1, 2, 7, 127, 128, 129, 1000, 100_003].map(count).into_iter();
+    let time = [(1, 0), (129, 0), (1_000_000_007, 0), (1000, 5000), (1, 99)];
+    for window in windows.chain(time.map(|(span, lateness)| Window::Time { span, lateness, capacity: 1000 })) {
+        let shape = choose(window, Budget::Rate(0.01), None, None).unwrap();
+        assert!(window.slack(shape.r, 1) <= allowed_slack(window, None), "{window:?}");
+    }
+    for slack in [8_000, 20_000, 70_000, 700_000] {
+        let window = count(1_000_000);
+        let shape = choose(window, Budget::Rate(0.01), Some(slack), None).unwrap();
+        assert!(window.slack(shape.r, 1) <= slack);
+    }
+}
+
+#[track_caller]
+fn refused(window: Window, budget: Budget, slack: Option<u64>, block_bits: Option<u32>, words: &str) {
+    let error = choose(window, budget, slack, block_bits).unwrap_err().to_string();
+    assert!(error.contains(words), "{error}");
+}
+
+#[test]
+fn what_cannot_be_had_is_said() {
+    for fpr in [0.0, 1.0, -0.5, f64::NAN, f64::INFINITY] {
+        refused(count(1000), Budget::Rate(fpr), None, None, "fpr must lie between 0 and 1, both excluded");
+    }
+    refused(count(0), Budget::Rate(0.1), None, None, "window must be at least 1");
+    refused(count(1000), Budget::Rate(0.1), None, Some(96), "block_bits must be 64 or 512, got 96");
+    refused(count(1 << 60), Budget::Rate(0.1), None, None, "more than 2**60 bytes");
+    refused(count(1 << 62), Budget::Rate(0.1), None, None, "fpr must be above 2.5e-1 for this window");
+    refused(count(1000), Budget::Bytes(u64::MAX), None, None, "nbytes must be at most 2**60");
+
+    // The least that is named is enough.
+    refused(count(1000), Budget::Bytes(23), None, None, "nbytes must be at least 24 ");
+    assert!(choose(count(1000), Budget::Bytes(24), None, None).is_ok());
+    refused(count(1000), Budget::Rate(0.1), Some(7), None, "slack must be at least 8 insertions for this window");
+    assert!(choose(count(1000), Budget::Rate(0.1), Some(8), None).is_ok());
+}

@@ -1,0 +1,134 @@
+//! Rates of a filter over several sites, whole and with sites that have failed.
+
+use lately::shape::fill;
+use lately::shape::slicing::*;
+
+const ANYWHERE: bool = false;
+
+fn rates(groups: u64, spread: u64, k: u32, partitioned: bool, failed: u64, density: f64, least: u32) -> (f64, f64) {
+    Sites::new(groups, spread, k, partitioned).unwrap().failure_rates(failed, density, least).unwrap()
+}
+
+#[track_caller]
+fn assert_close(rates: (f64, f64), exact: (f64, f64)) {
+    let close = |a: f64, b: f64| (a - b).abs() < 1e-12;
+    assert!(close(rates.0, exact.0) && close(rates.1, exact.1), "{rates:?} is not {exact:?}");
+}
+
+#[test]
+fn the_rates_of_the_paper() {
+    let (k, rho) = (5, 0.45_f64);
+    for (sites, failed) in [(1, 0), (1, 1), (10, 3), (40, 8), (40, 40)] {
+        let phi = failed as f64 / sites as f64;
+        let whole = rho.powi(5);
+        // Eq. 5, and where failed sites say "distinct".
+        assert_close(rates(sites, 1, k, ANYWHERE, failed, rho, 0), (phi + (1.0 - phi) * whole, 0.0));
+        assert_close(rates(sites, 1, k, ANYWHERE, failed, rho, k), ((1.0 - phi) * whole, phi));
+        // Eq. 6, and the latter with OIE-1.
+        assert_close(rates(1, sites, k, ANYWHERE, failed, rho, 0), ((phi + (1.0 - phi) * rho).powi(5), 0.0));
+        let distinct = (((1.0 - phi) * rho).powi(5), 1.0 - (1.0 - phi).powi(5));
+        assert_close(rates(1, sites, k, ANYWHERE, failed, rho, k), distinct);
+    }
+}
+
+#[test]
+fn few_cells_are_enough_for_the_heuristic() {
+    // 8 of 40 sites failed, k = 8, half full: at x = 3 or 4 both rates are small (section 7, figure 5(d), OIE-2).
+    let at = |x| rates(1, 40, 8, ANYWHERE, 8, 0.5, x);
+    assert!((0.014..0.016).contains(&at(4).0) && at(4).1 < 0.011, "{:?}", at(4));
+    assert!(at(8).1 > 0.8 && (0..8).all(|x| at(x).0 >= at(x + 1).0 && at(x).1 <= at(x + 1).1));
+}
+
+#[test]
+fn cells_with_stretches_of_their_own_are_lost_together_or_apart() {
+    // One of two sites holds 3 of 6 stretches; of 7 it holds 3, and the middle one half.
+    assert_close(rates(1, 2, 6, true, 1, 0.5, 3), (0.125, 0.0));
+    assert_close(rates(1, 2, 6, true, 1, 0.5, 4), (0.0, 1.0));
+    assert_close(rates(1, 2, 7, true, 1, 0.5, 4), (0.5 * 0.0625, 0.5));
+    // With a site for each, all of 6 answer where none of 3 failed ones is among 6 of 12 sites.
+    let answered = (6.0 * 5.0 * 4.0) / (12.0 * 11.0 * 10.0);
+    assert_close(rates(1, 12, 6, true, 3, 1.0, 6), (answered, 1.0 - answered));
+    // The sites that two stretches meet in hardly count once there are many.
+    for failed in [1, 10, 32] {
+        let followed = Sites::new(1, 64, 7, true).unwrap().lost(failed);
+        let drawn = hypergeometric(64, failed, 7);
+        for (n, chance) in drawn {
+            assert!((followed[n as usize] - chance).abs() < 2e-3, "{failed} {n}: {followed:?} {chance}");
+        }
+    }
+}
+
+#[test]
+fn the_fault_tolerance_of_the_paper() {
+    // Section 3.2: most .15, f = 4: vertical fewer than 20 slices, horizontal more than 30.
+    let (k, density) = (4, 0.02_f64.powf(0.25));
+    let bound = Bound::FalsePositives(0.15);
+    let horizontal = least_sites(|s| Sites::new(s, 1, k, ANYWHERE), 4, density, 0, bound).unwrap();
+    let vertical = least_sites(|s| Sites::new(1, s, k, ANYWHERE), 4, density, 0, bound).unwrap();
+    let root = 0.15_f64.powf(0.25);
+    assert_eq!(horizontal, (4.0 * 0.98 / 0.13_f64).ceil() as u64);
+    assert_eq!(vertical, (4.0 * (1.0 - density) / (root - density)).ceil() as u64);
+    assert!(horizontal > 30 && vertical < 20);
+    assert!(least_sites(|s| Sites::new(1, s, k, ANYWHERE), 4, 0.9, 0, bound).is_err());
+    let missed = least_sites(|s| Sites::new(1, s, k, ANYWHERE), 1, density, k, Bound::FalseNegatives(0.01)).unwrap();
+    assert_eq!(missed, (1.0 / (1.0 - 0.99_f64.powf(0.25))).ceil() as u64);
+}
+
+#[test]
+fn messages_at_the_limits() {
+    for partitioned in [false, true] {
+        let asked = |spread, pipelined, density, duplicates| {
+            Sites::new(3, spread, 4, partitioned).unwrap().messages(pipelined, density, duplicates).unwrap()
+        };
+        assert_eq!(asked(1, true, 0.5, 0.2), 1.0);
+        assert!((asked(10, true, 0.0, 0.0) - 1.0).abs() < 1e-12);
+        assert!((asked(10, true, 0.7, 1.0) - asked(10, false, 0.7, 0.0)).abs() < 1e-12);
+        let far = if partitioned { 1e-9 } else { 1e-4 };
+        assert!((asked(100_000, true, 0.5, 0.0) - 1.875).abs() < far);
+    }
+    let all = Sites::new(1, 10, 4, ANYWHERE).unwrap().messages(false, 0.0, 0.0).unwrap();
+    assert!((all - 10.0 * (1.0 - 0.9_f64.powi(4))).abs() < 1e-12);
+}
+
+#[test]
+fn one_group_is_the_filter_and_many_are_worse() {
+    let rate =
+        |groups, partitioned| Sites::new(groups, 1, 4, partitioned).unwrap().false_positive_rate(1000, 8000).unwrap();
+    assert!((rate(1, ANYWHERE) / lately::shape::bloom::array_rate(4, 8000, 1000) - 1.0).abs() < 1e-12);
+    assert!((rate(1, true) / fill::slice(2000, 1000).powi(4) - 1.0).abs() < 1e-12);
+    for partitioned in [false, true] {
+        let rates = [1, 2, 10, 40].map(|groups| rate(groups, partitioned));
+        assert!(rates.is_sorted(), "{rates:?}");
+    }
+    assert_eq!(Sites::new(5, 1, 4, true).unwrap().false_positive_rate(0, 8000).unwrap(), 0.0);
+}
+
+#[test]
+fn no_slice_gets_more_than_its_capacity() {
+    assert_eq!(capacity(1000, 1, 1e-3).unwrap(), 1000);
+    assert_eq!([capacity(10, 2, 1.0).unwrap(), capacity(0, 5, 1e-3).unwrap()], [5, 0]);
+    // Two slices of 10 keys: one gets more than 8 with chance 2 * 11 / 1024, more than 9 with 2 / 1024.
+    assert_eq!([0.0215, 0.0214, 0.0019].map(|overfull| capacity(10, 2, overfull).unwrap()), [8, 9, 10]);
+    let many = capacity(1 << 40, 1 << 10, 1e-3).unwrap() as f64;
+    let deviations = (many - (1u64 << 30) as f64) / (1u64 << 30) as f64 * f64::from(1 << 15);
+    assert!((4.5..5.5).contains(&deviations), "{deviations}");
+}
+
+#[test]
+fn what_cannot_be_is_named() {
+    for (error, word) in [
+        (Sites::new(0, 1, 1, ANYWHERE).unwrap_err(), "sites"),
+        (Sites::new(1 << 10, (1 << 10) + 1, 1, ANYWHERE).unwrap_err(), "sites"),
+        (Sites::new(1, 1, 129, ANYWHERE).unwrap_err(), "k must"),
+        (Sites::new(2, 2, 2, ANYWHERE).unwrap().failure_rates(5, 0.5, 0).unwrap_err(), "failed"),
+        (Sites::new(2, 2, 2, ANYWHERE).unwrap().failure_rates(1, f64::NAN, 0).unwrap_err(), "density"),
+        (Sites::new(2, 2, 2, ANYWHERE).unwrap().failure_rates(1, 0.5, 3).unwrap_err(), "least"),
+        (Sites::new(2, 2, 2, true).unwrap().false_positive_rate(1, 3).unwrap_err(), "cells"),
+        (Sites::new(2, 2, 2, true).unwrap().false_positive_rate(1 << 41, 300).unwrap_err(), "keys"),
+        (Sites::new(2, 2, 2, true).unwrap().messages(true, 0.5, 1.1).unwrap_err(), "duplicates"),
+        (capacity(5, 0, 0.1).unwrap_err(), "slices"),
+        (capacity(5, 1, -0.1).unwrap_err(), "overfull"),
+    ] {
+        assert!(error.to_string().contains(word), "{error}");
+    }
+}

@@ -1,0 +1,91 @@
+//! Errors of stable filters, against the chain of one cell.
+
+use lately::clock::Window;
+use lately::shape::Budget;
+use lately::shape::slices::Slices;
+use lately::shape::stable::*;
+
+const fn count(insertions: u64) -> Window {
+    Window::Count { insertions }
+}
+
+fn shape(k: u32, cells: u64, bits: u32, decrements: u64) -> Shape {
+    Shape::new(Slices::new(k, cells).unwrap(), bits, decrements).unwrap()
+}
+
+/// The chain of one cell, step by step: a decrement, then perhaps Max.
+fn step(values: &mut [f64], shape: &Shape) {
+    let cells = shape.slices.cells as f64;
+    let (d, p) = (shape.decrements as f64 / cells, 1.0 / cells);
+    for i in 0..values.len() {
+        let above = values.get(i + 1).copied().unwrap_or(0.0);
+        values[i] += d * above - if i > 0 { d * values[i] } else { 0.0 };
+    }
+    values.iter_mut().for_each(|value| *value *= 1.0 - p);
+    *values.last_mut().unwrap() += p;
+}
+
+#[test]
+fn errors_are_those_of_the_chain_of_a_cell() {
+    for shape in [shape(1, 7, 1, 3), shape(2, 50, 2, 9), shape(3, 200, 4, 150), shape(1, 90, 8, 90), shape(2, 2, 2, 1)]
+    {
+        let k = shape.slices.k as i32;
+        let mut of_key = vec![0.0_f64; shape.max() as usize + 1];
+        *of_key.last_mut().unwrap() = 1.0;
+        let mut of_none = vec![0.0_f64; shape.max() as usize + 1];
+        of_none[0] = 1.0;
+        let mut beyond = 0.0;
+        for age in 0..40_000 {
+            let missed = 1.0 - (1.0 - of_key[0]).powi(k);
+            assert!((shape.false_negative_rate(f64::from(age)) - missed).abs() < 1e-11, "{shape:?} {age}");
+            if age < 300 {
+                for (values, below) in
+                    [(&of_key, shape.below(f64::from(age))), (&of_none, shape.below_from_empty(f64::from(age)))]
+                {
+                    let mut sum = 0.0;
+                    for (value, below) in below.into_iter().enumerate() {
+                        assert!((below - sum).abs() < 1e-11, "{shape:?} {age} {value}: {below} for {sum}");
+                        sum += values.get(value).unwrap_or(&0.0);
+                    }
+                }
+            }
+            if age >= 20 {
+                beyond += 1.0 - missed - shape.false_positive_rate();
+            }
+            step(&mut of_key, &shape);
+            step(&mut of_none, &shape);
+        }
+        assert!((of_key[0] - shape.zeros()).abs() < 1e-11);
+        let npws = shape.npws(20);
+        assert!((npws - beyond / 20.0).abs() <= 1e-3 * npws + 1e-6, "{shape:?} {npws} {}", beyond / 20.0);
+    }
+}
+
+#[test]
+fn a_choice_keeps_rate_and_memory_of_the_window_and_bytes() {
+    for window in [1, 100, 1_000_000] {
+        for fpr in [0.5, 0.01, 1e-5] {
+            let chosen = choose(count(window), Budget::Rate(fpr)).unwrap();
+            assert!(chosen.false_positive_rate() <= fpr, "{chosen:?}");
+            assert!(chosen.false_negative_rate(window as f64) <= FORGOTTEN, "{chosen:?}");
+            let with_bytes = choose(count(window), Budget::Bytes(chosen.nbytes())).unwrap();
+            assert!(with_bytes.nbytes() <= chosen.nbytes());
+            assert!(with_bytes.false_positive_rate() <= 2.0 * fpr, "{with_bytes:?} {chosen:?}");
+        }
+    }
+}
+
+#[test]
+fn parameters_out_of_range_are_named() {
+    let slices = Slices::new(2, 10).unwrap();
+    for (bits, decrements, words) in
+        [(3, 1, "bits must be"), (4, 0, "decrements must lie in 1 .. slice_cells = 10, got 0"), (1, 11, "got 11")]
+    {
+        assert!(Shape::new(slices, bits, decrements).unwrap_err().to_string().contains(words));
+    }
+    for (budget, words) in
+        [(Budget::Rate(0.0), "fpr"), (Budget::Bytes(0), "nbytes=0"), (Budget::Bytes(u64::MAX), "nbytes must")]
+    {
+        assert!(choose(count(1000), budget).unwrap_err().to_string().contains(words));
+    }
+}

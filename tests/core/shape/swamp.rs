@@ -1,0 +1,96 @@
+//! Rates and choices of a SWAMP.
+
+use lately::Error;
+use lately::clock::Window;
+use lately::shape::Budget;
+use lately::shape::Shape as _;
+use lately::shape::fill;
+use lately::shape::swamp::*;
+
+fn count(insertions: u64) -> Window {
+    Window::Count { insertions }
+}
+
+/// All ways in which `window` different keys and a fresh one can get their fingerprints.
+#[test]
+fn the_rate_equals_the_share_of_all_assignments() {
+    for (fingerprints, window) in [(2u64, 1u32), (2, 5), (3, 4), (5, 5), (7, 3)] {
+        let all = fingerprints.pow(window);
+        let missed =
+            |assignment: u64| (0..window).all(|i| !(assignment / fingerprints.pow(i)).is_multiple_of(fingerprints));
+        let share = 1.0 - (0..all).filter(|&assignment| missed(assignment)).count() as f64 / all as f64;
+        assert!((fill::slice(fingerprints, window.into()) - share).abs() < 1e-14);
+    }
+    let shape = Shape::new(128, 3).unwrap();
+    assert_eq!(shape.false_positive_rate(100), fill::slice(1024, 100));
+}
+
+#[test]
+fn fingerprints_are_the_fewest_that_hold_the_rate() {
+    for window in [1, 2, 1000, 1 << 32] {
+        for fpr in [0.9, 0.5, 0.01, 1e-6] {
+            let least = fingerprints(window, fpr).unwrap();
+            assert!(fill::slice(least, window) <= fpr);
+            let fewer = least - 1 - (least >> 40);
+            assert!(fewer == 0 || fill::slice(fewer, window) > fpr, "{window} {fpr} {least}");
+        }
+    }
+}
+
+#[test]
+fn no_other_shape_holds_the_rate_in_fewer_bytes() {
+    for window in [1, 63, 64, 1000, 100_000] {
+        for fpr in [0.5, 0.01, 1e-5] {
+            let best = choose(count(window), Budget::Rate(fpr)).unwrap();
+            assert!(best.false_positive_rate(window) <= fpr);
+            assert!(best.slots * 4 >= window * 5 && best.slots > window);
+            for bits in 1..=30 {
+                let fewest = (window * 5).div_ceil(4).max(window + 1).next_multiple_of(64);
+                for slots in (fewest..fewest + 40 * 64).step_by(64) {
+                    let shape = Shape::new(slots, bits).unwrap();
+                    let better = shape.nbytes(window) < best.nbytes(window);
+                    assert!(!better || shape.false_positive_rate(window) > fpr, "{shape:?} instead of {best:?}");
+                }
+            }
+            let again = choose(count(window), Budget::Bytes(best.nbytes(window))).unwrap();
+            assert!(again.nbytes(window) <= best.nbytes(window) && again.fingerprints() >= best.fingerprints());
+        }
+    }
+}
+
+#[test]
+fn distinct_inverts_the_expected_number_of_fingerprints() {
+    let shape = Shape::new(1024, 2).unwrap();
+    for keys in [1u64, 10, 900] {
+        let expected = shape.fingerprints() as f64 * fill::slice(shape.fingerprints(), keys);
+        let (low, high) = (shape.distinct(expected as u64, 1000), shape.distinct(expected as u64 + 1, 1000));
+        assert!(low <= keys as f64 + 1e-9 && keys as f64 <= high, "{low} {keys} {high}");
+    }
+    assert_eq!(shape.distinct(0, 1000), 0.0);
+    assert_eq!(shape.distinct(1023, 1000), 1000.0, "no more than there are insertions");
+}
+
+#[test]
+fn parameters_out_of_range_are_named() {
+    let message = |result: Result<Shape, Error>| result.unwrap_err().to_string();
+    for (slots, bits) in [(0, 5), (63, 5), (65, 5)] {
+        assert!(message(Shape::new(slots, bits)).starts_with("slots must be a multiple of 64"));
+    }
+    for (slots, bits) in [(64, 0), (64, 58), (128, 57), (1 << 62, 2), (64, u32::MAX)] {
+        assert!(message(Shape::new(slots, bits)).starts_with("remainder_bits must"));
+    }
+    assert!(message(Shape::new(1 << 61, 1)).contains("2**59 bytes"));
+    assert!(Shape::new(64, 57).is_ok());
+    let shape = Shape::new(64, 5).unwrap();
+    assert_eq!(shape.check(count(63)), Ok(()));
+    assert!(shape.check(count(64)).unwrap_err().to_string().starts_with("slots must be more than"));
+    assert!(message(choose(count(0), Budget::Rate(0.1))).starts_with("window"));
+    assert!(message(choose(count((1 << 32) + 1), Budget::Rate(0.1))).contains("2**32"));
+    let timed = Window::Time { span: 1, lateness: 0, capacity: 1 };
+    assert!(message(choose(timed, Budget::Rate(0.1))).contains("span of time"));
+    for fpr in [0.0, 1.0, -1.0, f64::NAN, 1e-30] {
+        assert!(message(choose(count(1000), Budget::Rate(fpr))).starts_with("fpr"));
+    }
+    assert!(message(choose(count(1000), Budget::Bytes(2000))).starts_with("nbytes must be at least 2"));
+    assert!(choose(count(1000), Budget::Bytes(u64::MAX)).unwrap().fingerprints() > 1 << 62);
+}

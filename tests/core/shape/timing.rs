@@ -1,0 +1,151 @@
+//! Shapes of timing filters: their sweeps, blocks and choices, against brute force.
+
+use lately::clock::Window;
+use lately::shape::Budget;
+use lately::shape::Shape as _;
+use lately::shape::budget::allowed_slack;
+use lately::shape::timing::*;
+
+const fn count(insertions: u64) -> Window {
+    Window::Count { insertions }
+}
+
+fn every_window() -> impl Iterator<Item = Window> {
+    let time = |span, lateness| Window::Time { span, lateness, capacity: 100 };
+    let counts = [1, 2, 3, 4, 5, 7, 8, 13, 50, 127, 128, 129, 300, 1000, 4097].map(count);
+    counts.into_iter().chain([(1, 0), (7, 0), (129, 0), (1000, 5000), (1, 99), (4001, 3)].map(|(s, l)| time(s, l)))
+}
+
+#[test]
+fn sizes_are_whole_words() {
+    let shape = |bpt, timers| Shape::new(3, bpt, 1, timers, 1).unwrap();
+    assert_eq!((shape(3, 21).nbytes(), shape(3, 22).nbytes()), (3 * 8, 3 * 16));
+    assert_eq!((shape(3, 22).slice_timers(), shape(32, 1).slice_timers()), (42, 2));
+    assert_eq!(shape(2, 100).bits_per_key(50), 3.0 * 4.0 * 64.0 / 50.0);
+}
+
+#[test]
+fn parameters_out_of_range_are_named() {
+    for ((k, bpt, blocks, timers, equal), words) in [
+        ((0, 4, 3, 10, 1), "k must lie in 1..=64, got 0"),
+        ((65, 4, 3, 10, 1), "k must lie in 1..=64, got 65"),
+        ((3, 1, 3, 10, 1), "bpt must lie in 2..=32, got 1"),
+        ((3, 33, 3, 10, 1), "bpt must lie in 2..=32, got 33"),
+        ((3, 4, 0, 10, 1), "blocks must lie in 1..=14 at bpt=4, got 0"),
+        ((3, 4, 15, 10, 1), "blocks must lie in 1..=14 at bpt=4, got 15"),
+        ((3, 32, (1 << 24) + 1, 10, 1), "1..=16777216 at bpt=32, got 16777217"),
+        ((3, 4, 3, 0, 1), "slice_timers must be at least 1, got 0"),
+        ((3, 4, 3, 10, 0), "equal_timers must lie in 1..=k, here 3, got 0"),
+        ((3, 4, 3, 10, 4), "equal_timers must lie in 1..=k, here 3, got 4"),
+        ((3, 32, 1 << 17, 10, 2), "blocks must be at most 16384 with equal_timers, got 131072"),
+        ((3, 4, 3, u64::MAX, 1), "2**60"),
+    ] {
+        let error = Shape::new(k, bpt, blocks, timers, equal).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+/// Every timer is swept while it is expired and known to be, whatever the parts and its place: brute force over
+/// the numbers of generations.
+#[test]
+fn no_timer_outlives_its_timestamp() {
+    for bpt in 2..=6 {
+        for blocks in 1..timestamps(bpt) {
+            let (sweeps, codes) = (u64::from(sweeps(bpt, blocks)), u64::from(timestamps(bpt)));
+            for (set, part) in (0..3 * codes).flat_map(|set| (0..sweeps).map(move |part| (set, part))) {
+                let known_expired = set + u64::from(blocks) + 1..=set + codes;
+                assert!(known_expired.clone().any(|opened| opened % sweeps == part), "{bpt} {blocks}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_blocks_are_those_of_least_slack() {
+    for window in every_window() {
+        for bpt in [2, 3, 4, 5, 6, 8, 10, 12] {
+            let most = timestamps(bpt) - timestamps(bpt).div_ceil(8);
+            let least = (1..=most).map(|blocks| window.slack(blocks, 1)).min().unwrap();
+            let chosen = blocks_of_least_slack(window, bpt);
+            assert!(chosen <= most && window.slack(chosen, 1) == least, "{window:?} {bpt}: {chosen}");
+        }
+    }
+}
+
+#[test]
+fn a_rate_gives_what_trying_everything_gives() {
+    for (window, fpr, slack) in [(count(20), 0.1, 64), (count(300), 0.01, 150), (count(100), 0.05, 3)] {
+        let mut least = u64::MAX;
+        for (bpt, k) in (2..=32).flat_map(|bpt| (1..=20).map(move |k| (bpt, k))) {
+            for blocks in 1..=(timestamps(bpt) - timestamps(bpt).div_ceil(8)).min(300) {
+                if window.slack(blocks, 1) <= slack {
+                    let shape = |words| Shape { k, bpt, blocks, words, equal_timers: 1 };
+                    let held = (1..).find(|&words| {
+                        shape(words).nbytes() >= least || shape(words).false_positive_rate(window) <= fpr
+                    });
+                    least = least.min(shape(held.unwrap()).nbytes());
+                }
+            }
+        }
+        let chosen = choose(window, Budget::Rate(fpr), Some(slack)).unwrap();
+        assert!(chosen.false_positive_rate(window) <= fpr && window.slack(chosen.blocks, 1) <= slack);
+        assert_eq!(chosen.nbytes(), least, "{chosen:?}");
+        let same = choose(window, Budget::Bytes(least), Some(slack)).unwrap();
+        assert!(same.nbytes() <= least && same.false_positive_rate(window) <= chosen.false_positive_rate(window));
+    }
+}
+
+#[test]
+fn the_documented_choices() {
+    for (slack, fpr, bpt, blocks, bits_per_key) in [
+        (None, 0.01, 2, 2, 28.78),
+        (None, 0.001, 2, 2, 43.13),
+        (Some(70_000), 0.01, 5, 27, 53.06),
+        (Some(70_000), 0.001, 5, 27, 79.52),
+        (Some(0), 0.01, 21, 999_999, 204.65),
+        (Some(0), 0.001, 21, 999_999, 306.72),
+    ] {
+        let shape = choose(count(1_000_000), Budget::Rate(fpr), slack).unwrap();
+        let bits = shape.bits_per_key(1_000_000);
+        assert_eq!((shape.bpt, shape.blocks), (bpt, blocks), "{shape:?} {bits}");
+        assert!((bits - bits_per_key).abs() < 0.006, "{shape:?} {bits}");
+    }
+}
+
+#[test]
+fn the_default_slack_can_be_had_and_is_kept() {
+    for window in every_window() {
+        let shape = choose(window, Budget::Rate(0.01), None).unwrap();
+        assert!(window.slack(shape.blocks, 1) <= allowed_slack(window, None), "{window:?}");
+    }
+}
+
+#[test]
+fn what_a_filter_keeps() {
+    let window = count(101);
+    let shape = Shape::new(3, 4, 10, 160, 1).unwrap();
+    assert_eq!((window.slack(10, 1), live_keys(window, 10)), (9, 110));
+    assert!((shape.npws(window) - 9.0 / 101.0).abs() < 1e-12);
+    let fill = 1.0 - (1.0 - 1.0 / 160.0_f64).powi(110);
+    assert!((shape.false_positive_rate(window) - fill.powi(3)).abs() < 1e-12);
+    assert_eq!(shape.false_negative_rates(window), vec![0.0; 11]);
+    // Half a minute late on a window of a minute, at 100 keys a minute: 11 tenths of 90 s, so 165 keys.
+    let time = Window::Time { span: 60_000_000_000, lateness: 30_000_000_000, capacity: 100 };
+    assert_eq!(live_keys(time, 10), 165);
+}
+
+#[test]
+fn what_cannot_be_had_is_said() {
+    let refused = |window, budget, slack, words: &str| {
+        let error = choose(window, budget, slack).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    refused(count(1000), Budget::Rate(0.0), None, "fpr must lie between 0 and 1, both excluded, got 0");
+    refused(count(1000), Budget::Bytes(u64::MAX), None, "nbytes must be at most 2**60");
+    refused(count(1000), Budget::Bytes(7), None, "nbytes must be at least 8, got 7");
+    assert!(choose(count(1000), Budget::Bytes(8), None).is_ok());
+    refused(count(1 << 60), Budget::Rate(0.1), None, "more than 2**60 bytes");
+    refused(count(1 << 40), Budget::Rate(0.1), Some(7), "slack must be at least 65536 insertions");
+    let late = Window::Time { span: 1_000_000_000, lateness: 5, capacity: 100 };
+    refused(late, Budget::Rate(0.1), Some(4), "slack must be at least");
+}

@@ -1,0 +1,66 @@
+//! Choices of timers in lines, against trying every shape.
+
+use lately::clock::Window;
+use lately::shape::Budget;
+use lately::shape::timing::line::*;
+use lately::shape::timing::{WIDTHS, blocks_of_least_slack};
+
+const fn count(insertions: u64) -> Window {
+    Window::Count { insertions }
+}
+
+#[test]
+fn the_documented_choices() {
+    for (slack, fpr, k, bpt, lines, bits_per_key) in [
+        (None, 0.01, 6, 2, 1, 30.80),
+        (None, 0.001, 8, 2, 1, 50.69),
+        (Some(70_000), 0.01, 6, 5, 1, 63.05),
+        (Some(70_000), 0.001, 7, 5, 1, 116.36),
+        (None, 1e-5, 14, 2, 2, 80.54),
+    ] {
+        let shape = choose(count(1_000_000), Budget::Rate(fpr), slack).unwrap();
+        let bits = shape.bits_per_key(1_000_000);
+        assert_eq!((shape.k, shape.bpt, shape.lines), (k, bpt, lines), "{shape:?} {bits}");
+        assert!((bits - bits_per_key).abs() < 0.006, "{shape:?} {bits}");
+    }
+}
+
+#[test]
+fn a_rate_gives_what_trying_everything_gives() {
+    for (window, fpr, slack) in [(count(3000), 0.01, 1500), (count(5000), 0.001, 400), (count(100), 0.1, 64)] {
+        let rate = |shape: Shape| shape.false_positive_rate(window);
+        let smallest = |lines: u32| {
+            let holds = |pages: u64| {
+                let timers = WIDTHS.map(|bpt| (bpt, blocks_of_least_slack(window, bpt)));
+                let timers: Vec<_> =
+                    timers.into_iter().filter(|&(_, blocks)| window.slack(blocks, 1) <= slack).collect();
+                let shape = |k, (bpt, blocks)| Shape::new(k, bpt, blocks, pages, lines).unwrap();
+                (lines..=8 * lines).any(|k| timers.iter().any(|&timers| rate(shape(k, timers)) <= fpr))
+            };
+            (1..).find(|&pages| holds(pages)).unwrap()
+        };
+        let [one, two] = [1, 2].map(smallest);
+        let chosen = choose(window, Budget::Rate(fpr), Some(slack)).unwrap();
+        let expected = if 3 * one <= 4 * two { (1, one) } else { (2, two) };
+        assert_eq!((chosen.lines, chosen.pages), expected);
+        assert!(rate(chosen) <= fpr && window.slack(chosen.blocks, 1) <= slack);
+        let same = choose(window, Budget::Bytes(chosen.nbytes() + 4095), Some(slack)).unwrap();
+        assert!(same.nbytes() == chosen.nbytes() && rate(same) <= 4.0 * rate(chosen));
+    }
+}
+
+#[test]
+fn what_cannot_be_had_is_said() {
+    let refused = |window, budget, slack, words: &str| {
+        let error = choose(window, budget, slack).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    refused(count(1000), Budget::Rate(0.0), None, "fpr must lie between 0 and 1, both excluded, got 0");
+    refused(count(0), Budget::Rate(0.1), None, "window must be at least 1");
+    refused(count(1 << 45), Budget::Rate(0.01), None, "takes more than 134217727 pages");
+    refused(count(1 << 62), Budget::Rate(0.1), None, "fpr must be above ");
+    refused(count(1000), Budget::Bytes(u64::MAX), None, "nbytes must be at most 2**60");
+    refused(count(1000), Budget::Bytes(4095), None, "nbytes must be at least 4096 in the line layout, got 4095");
+    refused(count(1 << 40), Budget::Rate(0.1), Some(7), "slack must be at least 65536 insertions");
+    assert!(choose(count(1000), Budget::Bytes(4096), Some(0)).is_ok());
+}
