@@ -2,11 +2,12 @@
 //! 1970; Mullin, *A Second Look at Bloom Filters*, 1983; paper 1, section 4), what the others are measured against.
 //! **It has no window**: nothing is ever forgotten.
 //!
-//! An insertion sets the k bits of a key, anywhere in one array or one in each of k slices; a key is there when all of its
-//! bits are set. More keys than it is planned for are taken too, and cost accuracy. The generation of its clock never
-//! ends ([`ENDLESS`]), so a batch is one run of keys.
+//! An insertion sets the k bits of a key, anywhere in one array or one in each of k slices; a key is there when all of
+//! its bits are set. More keys than it is planned for are taken too, and cost accuracy. The generation of its clock
+//! never ends ([`ENDLESS`]), so a batch is one run of keys.
 //!
-//! Where this differs from the papers: no double hashing, whose floor of errors lies too high ([`cells`](crate::layout::cells)).
+//! Where this differs from the papers: no double hashing, whose floor of errors lies too high
+//! ([`cells`](crate::layout::cells)).
 //!
 //! Partitioned, the k slices are filled independently, and the expectation of the product of their fills is the product
 //! of the expected ones: [`Slices::false_positive_rate`]. Classical, all k positions share one array, whose fill varies
@@ -152,9 +153,9 @@ pub fn check_capacity(capacity: u64) -> Result<(), Error> {
 }
 
 /// The shape that holds `capacity` keys within a budget. k is that of [`Slices::for_rate`] and [`Slices::for_cells`],
-/// which trade up to a quarter more memory than the least for fewer bits of a key, each of which costs a line of memory:
-/// 10.5 bits per key with k = 4 at 1 %, where k = 7 would take 9.6. Of one array it is then the fewest bits that keep the
-/// rate, or all bits there are.
+/// which trade up to a quarter more memory than the least for fewer bits of a key, each of which costs a line of
+/// memory: 10.5 bits per key with k = 4 at 1 %, where k = 7 would take 9.6. Of one array it is then the fewest bits
+/// that keep the rate, or all bits there are.
 pub fn choose(capacity: u64, budget: Budget, partitioned: bool) -> Result<Shape, Error> {
     check_capacity(capacity)?;
     budget.check()?;
@@ -196,11 +197,11 @@ pub fn smallest_array(k: u32, keys: u64, fpr: f64) -> Result<Shape, Error> {
 /// Expectation of (X/m)^k, where X of `bits` = m bits are set after `keys` distinct keys with k positions each, all
 /// independent: the chance that a fresh key finds its own k positions set.
 ///
-/// The fresh key has u different positions; each of the n = k `keys` positions thrown hits one that was free with chance
-/// u/m, and then one fewer is free. The chain is advanced by powers of two, t(2n) = t(n)^2, in k^3 log n steps. All terms
-/// are positive, so small rates keep their digits, where inclusion and exclusion over the u positions loses all below
-/// 1e-16 times its largest binomial. The diagonal, (1 - u/m)^n, is computed anew each time, since squaring would double
-/// its relative error with every step.
+/// The fresh key has u different positions; each of the n = k `keys` positions thrown hits one that was free with
+/// chance u/m, and then one fewer is free. The chain is advanced by powers of two, t(2n) = t(n)^2, in k^3 log n steps.
+/// All terms are positive, so small rates keep their digits, where inclusion and exclusion over the u positions loses
+/// all below 1e-16 times its largest binomial. The diagonal, (1 - u/m)^n, is computed anew each time, since squaring
+/// would double its relative error with every step.
 pub fn array_rate(k: u32, bits: u64, keys: u64) -> f64 {
     Array::new(k, bits, keys).rate()
 }
@@ -216,7 +217,7 @@ pub(super) struct Array {
 }
 
 impl Array {
-    /// After so many keys.
+    /// After `keys` keys.
     pub(super) fn new(k: u32, bits: u64, keys: u64) -> Self {
         let different = different_positions(k, bits);
         let (size, m) = (different.len(), bits as f64);

@@ -2,8 +2,8 @@
 //! *Summary Cache*, 2000, made a window by deleting what leaves it).
 //!
 //! k slices of 4-bit counters, and a queue of the hashes of the last W insertions. An insertion adds one to one counter
-//! of each slice and takes the place of the oldest hash in the queue, whose counters go down by one. A key is there when
-//! none of its counters is zero. The window is exact: a key leaves with the insertion that is W after its own.
+//! of each slice and takes the place of the oldest hash in the queue, whose counters go down by one. A key is there
+//! when none of its counters is zero. The window is exact: a key leaves with the insertion that is W after its own.
 //!
 //! Where this differs from the papers' baseline:
 //! - Saturation is sticky: a counter that reaches 15 is never decremented (erratum GEBF-5). One that stays at 15

@@ -12,7 +12,7 @@
 pub struct Rates {
     /// Chance that a fresh key is reported.
     pub false_positive: f64,
-    /// Chance that a key inserted so many generations ago is missed, the newest first.
+    /// Chance that a key is missed, by the generations since it was inserted, the newest first.
     pub false_negative: Vec<f64>,
 }
 

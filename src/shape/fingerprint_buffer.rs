@@ -8,7 +8,8 @@
 //!
 //! Where this differs from the paper:
 //! - Fingerprints lie in groups of 64 across the words: word i of a group has bit i of each. A query rules out half of
-//!   the rest of a group with every word, and so reads 8 of them on average where it is not there, however many there are.
+//!   the rest of a group with every word, and so reads 8 of them on average where it is not there, however many there
+//!   are.
 //! - The fingerprint 0 is an empty place, so that a filter that is not yet full reports nothing by it.
 //! - The window is full: its last floor(w * bpi / bph) insertions are kept only when that is all of them.
 
@@ -98,8 +99,8 @@ impl super::Shape for Shape {
         0.0
     }
 
-    /// An insertion writes the slot's bit into each word of its group. A query reads the first line of every group of the
-    /// window, half of them when it finds the key.
+    /// An insertion writes the slot's bit into each word of its group. A query reads the first line of every group of
+    /// the window, half of them when it finds the key.
     fn cache_lines(&self, window: Window) -> CacheLines {
         let (groups, insert) =
             (window.capacity().div_ceil(GROUP) as f64, (f64::from(self.fingerprint_bits) / 8.0).ceil());

@@ -1,13 +1,15 @@
 //! The generalized Bloom filter (Laufer, Velloso, Duarte, *A Generalized Bloom Filter to Secure Distributed Network
-//! Applications*, 2011), on streams as paper 5, section 5, has it. **It promises no window**: every bit forgets gradually.
+//! Applications*, 2011), on streams as paper 5, section 5, has it. **It promises no window**: every bit forgets
+//! gradually.
 //!
 //! k1 hashes of a key set bits to one, k0 reset bits to zero, and where both hit, zero wins. A key matches when its
 //! zeros are zero and its ones are one: it was inserted lately, as long as no later key changed one of its bits. How
 //! lately is a matter of chance, told by [`Memory`], and of the query, which may ask
-//! for any window: what of the bits matches is [evidence](crate::inference::generalized::Evidence) for it. The window of the filter is what its shape was chosen
-//! for, and nothing else.
+//! for any window: what of the bits matches is [evidence](crate::inference::generalized::Evidence) for it. The window
+//! of the filter is what its shape was chosen for, and nothing else.
 //!
-//! Where this differs from the papers: no double hashing, whose floor of errors lies too high ([`cells`](crate::layout::cells)).
+//! Where this differs from the papers: no double hashing, whose floor of errors lies too high
+//! ([`cells`](crate::layout::cells)).
 //!
 //! An insertion leaves a cell untouched with chance q = (1 - 1/m)^(k0 + k1) (paper 5, equation 30). After i insertions
 //! of other keys a cell still holds what its key wrote with chance q^i, and else what any cell holds: a one with chance
@@ -16,10 +18,10 @@
 //! q^i with positive coefficients: [`Memory`]. Its constant is the chance that a fresh key matches.
 //!
 //! Cells are a set: a key has as many as its hashes hit different ones, less than k0 + k1 at times (erratum INF-7). The
-//! coefficients are means over that number. What remains of an approximation is the product itself, since the cells of a
-//! key share the insertions between: it is off by less than (k0 + k1)^2 / m of the probability, as the tests show by the
-//! exact chain of all cells. Ages count insertions of different other keys: on a stream with repeats i insertions are
-//! D(i) < i of them, and less is forgotten (erratum INF-10).
+//! coefficients are means over that number. What remains of an approximation is the product itself, since the cells of
+//! a key share the insertions between: it is off by less than (k0 + k1)^2 / m of the probability, as the tests show by
+//! the exact chain of all cells. Ages count insertions of different other keys: on a stream with repeats i insertions
+//! are D(i) < i of them, and less is forgotten (erratum INF-10).
 
 use super::budget::Budget;
 use super::search::{self, Candidate};
@@ -72,15 +74,15 @@ impl Shape {
         8 * self.bits.div_ceil(64)
     }
 
-    /// ln (1 - 1/m)^hashes: that of the chance that so many hashes all miss a cell.
+    /// ln (1 - 1/m)^hashes: the logarithm of the chance that all of them miss a cell.
     pub fn log_missed(&self, hashes: u32) -> f64 {
         f64::from(hashes) * (-1.0 / self.bits as f64).ln_1p()
     }
 
     /// Expected share of ones that the filter tends to, q1 / (q0 + q1), from none (paper 5, equations 28 to 31).
     ///
-    /// It is a little less than k1 / (k0 + k1), up to which the more ones there are, the more often a fresh key matches:
-    /// so the rate is worst in the end, not on the way.
+    /// It is a little less than k1 / (k0 + k1), up to which the more ones there are, the more often a fresh key
+    /// matches: so the rate is worst in the end, not on the way.
     pub fn steady_fill(&self) -> f64 {
         let reset = -self.log_missed(self.k0).exp_m1();
         let set = -self.log_missed(self.k1).exp_m1() * self.log_missed(self.k0).exp();
@@ -174,8 +176,8 @@ impl super::Shape for Shape {
         CacheLines::each(self.k0 + self.k1)
     }
 
-    /// Of the key just inserted and of the oldest of the window, a generation of the clock before it; of all ages between
-    /// and beyond [`Memory`] tells.
+    /// Of the key just inserted and of the oldest of the window, a generation of the clock before it; of all ages
+    /// between and beyond [`Memory`] tells.
     fn false_negative_rates(&self, window: Window) -> Vec<f64> {
         vec![0.0, self.memory().missed((window.capacity() - 1) as f64)]
     }
@@ -217,8 +219,8 @@ impl Memory {
 /// The shape for a window and a budget, of all k1 and k0 up to 32.
 ///
 /// - [`Budget::Rate`]: the fewest bits in which some shape keeps the rate and forgets at most [`FORGOTTEN`] of the keys
-///   as old as the window. In so many bits it is the shape that forgets fewest of those that keep the rate.
-/// - [`Budget::Bytes`]: of the shapes of all bits that forget at most so many, the one of the least rate.
+///   as old as the window; of equally small ones the one with the least k1, then k0.
+/// - [`Budget::Bytes`]: of the shapes in all the bits that forget at most as many, the one of the least rate.
 ///
 /// Both kinds of error fall with the number of bits, and trade through the number of hashes.
 pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {

@@ -25,15 +25,15 @@ pub enum Grow {
 /// What a part takes before another is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// n: so many keys that it did not hold when they came, live or not by now.
+    /// n: keys that it did not hold when they came, live or not by now.
     Keys(u64),
-    /// z: so many timers set over all slices, those among them that have expired and not been swept yet.
+    /// z: timers set over all slices, those among them that have expired and not been swept yet.
     Timers(u64),
 }
 
 impl Limit {
-    /// The limit at which a part has the rate of the whole plan: the keys of `blocks` + 1 generations, or the timers that
-    /// these are expected to set.
+    /// The limit at which a part has the rate of the whole plan: the keys of `blocks` + 1 generations, or the timers
+    /// that these are expected to set.
     pub fn planned(grow: Grow, shape: timing::Shape, window: Window) -> Self {
         let keys = live_keys(window, shape.blocks);
         match grow {
@@ -81,8 +81,9 @@ impl Limit {
         }
     }
 
-    /// P: probability that a full part reports a key never inserted. By keys it is exact in expectation. By timers it is
-    /// an upper bound for the timers as they are: the product of the k fills is at most the k-th power of their mean.
+    /// P: probability that a full part reports a key never inserted. By keys it is exact in expectation. By timers it
+    /// is an upper bound for the timers as they are: the product of the k fills is at most the k-th power of their
+    /// mean.
     pub fn false_positive_rate(self, shape: timing::Shape) -> f64 {
         let (fill, keys) = match self {
             Self::Keys(keys) => (shape.fill(keys), keys),

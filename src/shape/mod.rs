@@ -73,7 +73,7 @@ pub trait Shape: Any + Debug + Send + Sync {
     /// Cache lines that the engine moves for one key, as long as the filter is larger than the cache.
     fn cache_lines(&self, window: Window) -> CacheLines;
 
-    /// Chance that a key is missed so many generations after its own, the newest first; empty where none ever is.
+    /// Chance that a key is missed, by the generations since its own, the newest first; empty where none ever is.
     fn false_negative_rates(&self, window: Window) -> Vec<f64> {
         let _ = window;
         Vec::new()

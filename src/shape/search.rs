@@ -1,5 +1,5 @@
-//! The search for a shape. Of the candidates, each sized for the budget, those count that take about as little memory as
-//! the smallest, or are about as rarely wrong as the best; of these the one is taken whose calls cost least.
+//! The search for a shape. Of the candidates, each sized for the budget, those count that take about as little memory
+//! as the smallest, or are about as rarely wrong as the best; of these the one is taken whose calls cost least.
 //!
 //! Segments, slices and lines cost time: every call reads a few. Memory falls with their number, slower and slower. So
 //! a little of the budget is traded for fewer of them. How much is for each family to say.
@@ -39,8 +39,8 @@ pub(super) trait Candidate {
     }
 }
 
-/// The shape for a rate. Each candidate gets the fewest units that hold it. Of those with at most `near` the least memory
-/// the first of the least rank is taken, and of these the smallest. `None` if all take more memory than `most`.
+/// The shape for a rate. Each candidate gets the fewest units that hold it. Of those with at most `near` the least
+/// memory the first of the least rank is taken, and of these the smallest. `None` if all take more memory than `most`.
 pub(super) fn for_rate<C: Candidate>(
     candidates: &[C],
     fpr: f64,
@@ -54,8 +54,8 @@ pub(super) fn for_rate<C: Candidate>(
     })
 }
 
-/// The shape for an amount of memory. Each candidate gets the most units that fit. Of those with at most `near` the least
-/// rate the first of the least rank is taken, and of these the one of the least rate. `None` if no unit fits.
+/// The shape for an amount of memory. Each candidate gets the most units that fit. Of those with at most `near` the
+/// least rate the first of the least rank is taken, and of these the one of the least rate. `None` if no unit fits.
 pub(super) fn for_memory<C: Candidate>(candidates: &[C], memory: u64, near: impl Fn(f64) -> f64) -> Option<C::Shape> {
     preferred(candidates, 1.0, near, |candidate, limit| {
         let shape = candidate.shape(candidate.most_units(memory / candidate.memory_of_unit())?);
@@ -68,8 +68,8 @@ pub(super) fn least_memory<C: Candidate>(candidates: &[C]) -> u64 {
     candidates.iter().map(Candidate::memory_of_unit).min().unwrap_or(0)
 }
 
-/// The cheapest shape of the least rank that has one at `near` the least cost. `sized` is the shape of a candidate and its
-/// cost, if that is at most the second argument.
+/// The cheapest shape of the least rank that has one at `near` the least cost. `sized` is the shape of a candidate and
+/// its cost, if that is at most the second argument.
 ///
 /// The least cost is found first, with ever lower limits. The second look ends at the first rank that has a shape.
 fn preferred<C: Candidate, T: Copy + PartialOrd>(

@@ -45,7 +45,7 @@ impl Slices {
         u64::from(self.k) * self.cells
     }
 
-    /// 64-bit words of all cells, of so many bits each.
+    /// 64-bit words of all cells, of `bits` bits each.
     pub fn words(&self, bits: u32) -> u64 {
         (self.total() * u64::from(bits)).div_ceil(64)
     }

@@ -6,13 +6,14 @@
 //!
 //! Where this differs from that paper:
 //! - k slices with P decrements each, not one array with k P: slices are then independent, and the rates exact.
-//! - As there, the P cells follow one another from a random one on, which leaves each cell's chance what it is. That one
-//!   is XXH3 of the insertion's number under the filter's seed, not the next number of a generator: so words and clock
-//!   are all there is to save, a batch is its keys one by one, and a filter that was saved goes on as if it had not been.
+//! - As there, the P cells follow one another from a random one on, which leaves each cell's chance what it is. That
+//!   one is XXH3 of the insertion's number under the filter's seed, not the next number of a generator: so words and
+//!   clock are all there is to save, a batch is its keys one by one, and a filter that was saved goes on as if it had
+//!   not been.
 //!
 //! How full it stays, and how soon it forgets: all exact in expectation, for distinct keys. One insertion first takes
-//! one from a cell with chance d = P/m, then sets it to Max with chance p = 1/m, in every one of the k slices of m cells
-//! alike. What a cell holds is told by the last events it met, of which there is one per insertion with chance
+//! one from a cell with chance d = P/m, then sets it to Max with chance p = 1/m, in every one of the k slices of m
+//! cells alike. What a cell holds is told by the last events it met, of which there is one per insertion with chance
 //! q = p + (1 - p) d: it is zero when the last Max of them were decrements.
 
 use super::budget::{Budget, check_rate, too_much_memory};
@@ -109,7 +110,7 @@ impl Shape {
         self.worn(age, |_| 0.0)
     }
 
-    /// The same of a cell that was empty so many insertions ago, which met that many events or fewer, all decrements.
+    /// The same of a cell that was empty `age` insertions ago, which met that many events or fewer, all decrements.
     pub fn below_from_empty(&self, age: f64) -> Vec<f64> {
         self.worn(age, |fewer| fewer)
     }
@@ -149,7 +150,8 @@ impl Shape {
         }
     }
 
-    /// The fewest decrements that keep these cells as empty as a rate needs, as far as there are so many cells.
+    /// The fewest decrements that keep these cells as empty as a rate needs. `None` if that is more than there are
+    /// cells.
     fn for_rate(slices: Slices, bits: u32, fpr: f64) -> Option<Self> {
         let zeros = 1.0 - fpr.powf(1.0 / f64::from(slices.k));
         let decremented = zeros.powf(1.0 / f64::from((1u32 << bits) - 1));

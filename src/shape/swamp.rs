@@ -2,8 +2,8 @@
 //! Bloom Filter and Get Counting, Distinct Elements, and Entropy for Free*, INFOCOM 2018).
 //!
 //! A cyclic buffer has the fingerprints of the last W insertions, and a table counts how often each of them occurs
-//! there. An insertion writes over the oldest fingerprint of the buffer and takes it off its count: a key leaves exactly
-//! when W others have followed, without slack. A key is there when its fingerprint has a count.
+//! there. An insertion writes over the oldest fingerprint of the buffer and takes it off its count: a key leaves
+//! exactly when W others have followed, without slack. A key is there when its fingerprint has a count.
 //!
 //! Where this differs from the paper:
 //! - The table is a quotient filter with counts, where the paper has a TinyTable: it cannot overflow. See

@@ -2,9 +2,9 @@
 //! age-partitioned filter for a span of time in which nobody knows how many keys will come.
 //!
 //! Slices have sizes of their own. An insertion sets one bit in each of the k newest; a shift puts a new slice before
-//! them, sized by the rate seen; a slice whose last update is older than the span is stale, is passed over by queries and
-//! dropped by the next shift. So slices come and go with the rate, and a key is there when k consecutive live slices
-//! have its bits.
+//! them, sized by the rate seen; a slice whose last update is older than the span is stale, is passed over by queries
+//! and dropped by the next shift. So slices come and go with the rate, and a key is there when k consecutive live
+//! slices have its bits.
 //!
 //! Where this differs from the paper:
 //! - A generation ends when its keys are in (equation 5) and also, unlike there, after the l-th part of the span: where
@@ -17,13 +17,13 @@
 //!   expired keys in them.
 //! - Lateness lengthens the span: a late key is taken as of the latest moment seen.
 //!
-//! A shift moves the live slices: within the memory they have, or, where the rate has changed or somebody else holds that
-//! memory, into new memory, so that for that moment the filter takes up to twice its bytes. At a steady rate the filter is
-//! moved once per generation: at 1 %, where l = 20, that is 54 bytes per insertion. A shift that cannot have its memory is
-//! an error that leaves the filter as it was before the key; the keys before it are inserted.
+//! A shift moves the live slices: within the memory they have, or, where the rate has changed or somebody else holds
+//! that memory, into new memory, so that for that moment the filter takes up to twice its bytes. At a steady rate the
+//! filter is moved once per generation: at 1 %, where l = 20, that is 54 bytes per insertion. A shift that cannot have
+//! its memory is an error that leaves the filter as it was before the key; the keys before it are inserted.
 //!
-//! Symbols are those of paper 3, Table 1: slice i, 0 the newest, has m_i bits, capacity c_i and count n_i. The equations
-//! lost theirs in print; erratum TLBF-1 has them, TLBF-2 says how they round.
+//! Symbols are those of paper 3, Table 1: slice i, 0 the newest, has m_i bits, capacity c_i and count n_i. The
+//! equations lost theirs in print; erratum TLBF-1 has them, TLBF-2 says how they round.
 
 use std::f64::consts::LN_2;
 
@@ -83,9 +83,9 @@ impl Shape {
 
     /// The most that the k + l slices of a steady rate are filled, the newest first, just before a shift.
     ///
-    /// A shift comes when a slice has taken its share of the generations it has left, rounded up (equation 4). So of its
-    /// capacity c slice i < k has taken at most (i + 1)(c + k - 1) / k, by induction over i, whatever the rate does and
-    /// whatever the sizes of the others; and n keys fill it to at most 1 - 2^(-n/c). Rounding counts most in the
+    /// A shift comes when a slice has taken its share of the generations it has left, rounded up (equation 4). So of
+    /// its capacity c slice i < k has taken at most (i + 1)(c + k - 1) / k, by induction over i, whatever the rate does
+    /// and whatever the sizes of the others; and n keys fill it to at most 1 - 2^(-n/c). Rounding counts most in the
     /// smallest slice.
     pub fn fills(self) -> Vec<f64> {
         let (k, c) = (f64::from(self.k), capacity(LEAST_BITS) as f64);
@@ -158,8 +158,8 @@ impl super::Shape for Shape {
 
 /// The shape for a window of time, a rate and a slack, which by default is half the window (beyond lateness).
 ///
-/// As for the age-partitioned filter, of the shapes whose bits per key are at most 1.25 times the least the one with the
-/// fewest slices is taken, then the fewest bits.
+/// As for the age-partitioned filter, of the shapes whose bits per key are at most 1.25 times the least the one with
+/// the fewest slices is taken, then the fewest bits.
 pub fn choose(window: Window, fpr: f64, slack: Option<u64>) -> Result<Shape, Error> {
     check_rate(fpr)?;
     let bits = |shape: &Shape| shape.bits_per_key()[0];
@@ -175,7 +175,7 @@ pub fn capacity(bits: u64) -> u64 {
     (-LN_2 / (-1.0 / bits as f64).ln_1p()) as u64
 }
 
-/// m: the fewest bits, in whole words, that hold so many keys (equation 8: c / ln 2, which is half a bit too few).
+/// m: the fewest bits, in whole words, that hold `capacity` keys (equation 8: c / ln 2, which is half a bit too few).
 pub fn bits(capacity: u64) -> u64 {
     let exact = -1.0 / (-LN_2 / capacity as f64).exp_m1();
     ((exact as u64).saturating_add(1).clamp(LEAST_BITS, MOST_BITS)).next_multiple_of(64)
@@ -211,11 +211,11 @@ pub fn target(made: u64, elapsed: u64, length: u64, held: u64) -> u64 {
     u64::try_from(keys).unwrap_or(u64::MAX).min(held).max(1)
 }
 
-/// c_0: what the new slice will have taken when it leaves position k - 1 (equation 7); `older` are the k - 1 slices that
-/// go on being filled, the newest first.
+/// c_0: what the new slice will have taken when it leaves position k - 1 (equation 7); `older` are the k - 1 slices
+/// that go on being filled, the newest first.
 ///
-/// Generations are as long as the tightest of the older slices allows, until it is full and leaves, then the next, until
-/// none allows less than the target.
+/// Generations are as long as the tightest of the older slices allows, until it is full and leaves, then the next,
+/// until none allows less than the target.
 pub fn new_capacity(older: &[Load], target: u64) -> u64 {
     let k = older.len() as u64 + 1;
     let (mut count, mut shifts) = (0, k);

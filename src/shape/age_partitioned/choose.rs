@@ -9,8 +9,8 @@ use crate::shape::{fill, runs};
 
 /// The shape for a window and a budget.
 ///
-/// Considered are all k + l <= [`MAX_SLICES`] (with `block_bits`: blocks of that many bits, in 1, 2, 4 or 8 parts) whose
-/// slack is at most `slack`, by default [half the window](crate::shape::budget::allowed_slack).
+/// Considered are all k + l <= [`MAX_SLICES`] (with `block_bits`: blocks of that many bits, in 1, 2, 4 or 8 parts)
+/// whose slack is at most `slack`, by default [half the window](crate::shape::budget::allowed_slack).
 ///
 /// Every query reads a few segments, and every insertion k. So a little of the budget is traded for fewer of them:
 /// - [`Budget::Rate`]: each (k, l) gets the smallest segment (whole words, or whole blocks) that holds the rate; of

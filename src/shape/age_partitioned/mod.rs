@@ -11,7 +11,8 @@
 //!   there, and g = ceil((W - 1) / l) keeps the promise. The paper's l * g is the same to one.
 //! - Queries look at all slices and search the match vector for a run, where Algorithm 1 stops early: what it saves in
 //!   reads it loses in mispredicted branches as long as the lines are fetched ahead.
-//! - Positions are not made by double hashing, whose floor of errors lies too high: see [`cells`](crate::layout::cells).
+//! - Positions are not made by double hashing, whose floor of errors lies too high: see
+//!   [`cells`](crate::layout::cells).
 
 mod choose;
 

@@ -1,17 +1,19 @@
 //! The guarded-epoch Bloom filter, plain and blocked (paper 2: Alpay, Sarıoğlu, *Guarded Epoch Bloom Filters for
 //! Sliding-Window Membership*, 2026): what it costs and what it promises.
 //!
-//! r + 1 segments lie in a ring, each a Bloom filter of its own. An insertion sets the key's k bits in the newest; after
-//! an epoch of insertions the oldest is cleared and becomes the newest. A key is there when any one segment has all of
-//! its bits. r epochs cover the window, and the segment that is filling is the guard. It is the [`Ring`](crate::layout::ring::Ring) of the
-//! age-partitioned filter with one segment written, where that one writes k and asks for k in a row.
+//! r + 1 segments lie in a ring, each a Bloom filter of its own. An insertion sets the key's k bits in the newest;
+//! after an epoch of insertions the oldest is cleared and becomes the newest. A key is there when any one segment has
+//! all of its bits. r epochs cover the window, and the segment that is filling is the guard. It is the
+//! [`Ring`](crate::layout::ring::Ring) of the age-partitioned filter with one segment written, where that one writes k
+//! and asks for k in a row.
 //!
 //! Where this differs from the paper:
 //! - An epoch has ceil((W - 1) / r) insertions, not ceil(W / r). The insertion that needs the next epoch opens it, so r
 //!   epochs and that insertion are there at the least (erratum GEBF-2). The last r * epoch + 1 to (r + 1) * epoch
 //!   insertions are retained, so a key stays beyond the window for at most (r + 1) * epoch - W, which is more than the
 //!   one epoch of proposition 1 when r does not divide W - 1 (erratum GEBF-1).
-//! - A plain segment has one part per bit of a key, which makes its rate exact: see [`Parts`](crate::layout::cells::Parts).
+//! - A plain segment has one part per bit of a key, which makes its rate exact: see
+//!   [`Parts`](crate::layout::cells::Parts).
 //! - A key has positions of its own in every segment, where the paper tests the same ones everywhere. For a fresh key
 //!   of a stream without repeats both report equally often: segments then hold different keys, and with one bit in each
 //!   part match independently for any positions. (In the paper's segments a key whose positions coincide is an easy

@@ -10,10 +10,10 @@
 //! - All slices share their blocks (paper 1, section 6, has a block in each), and so the number of keys in them: the
 //!   rates are not those of independent slices.
 //!
-//! A fresh key is compared with lines it chooses by chance, and lines differ: how many keys of each generation fell into
-//! one is binomial. Given these loads the lanes of a line match independently, lane a with (1 - (15/16)^L)^b where b is
-//! the sub-lanes of a lane and L the load of the k generations that wrote it. Neighbouring lanes share k - 1 of them,
-//! so means are taken over all lanes of a run at once. Multiplied out, (15/16) appears to the power of a sum over
+//! A fresh key is compared with lines it chooses by chance, and lines differ: how many keys of each generation fell
+//! into one is binomial. Given these loads the lanes of a line match independently, lane a with (1 - (15/16)^L)^b where
+//! b is the sub-lanes of a lane and L the load of the k generations that wrote it. Neighbouring lanes share k - 1 of
+//! them, so means are taken over all lanes of a run at once. Multiplied out, (15/16) appears to the power of a sum over
 //! generations, whose mean is a product: the rate of a line is exact, and no load is ever enumerated.
 
 mod choose;
@@ -143,8 +143,8 @@ impl Shape {
     /// but for the last step, which is taken as full.
     ///
     /// The runs of a line are counted as in [`runs`](super::runs::false_positive_rate): a run is the first if the lane
-    /// before it does not match and none lies further ahead. The latter is taken as independent of the run; lanes so far
-    /// apart share no more than k - 2 generations. Simulations agree within 1 %.
+    /// before it does not match and none lies further ahead. The latter is taken as independent of the run; lanes so
+    /// far apart share no more than k - 2 generations. Simulations agree within 1 %.
     pub fn false_positive_rate(&self, keys_per_generation: u64) -> f64 {
         let rate = self.mean_over_phases(|phase| {
             let [current, full] = [phase, 1.0].map(|share| self.generation(share * keys_per_generation as f64));
@@ -159,7 +159,8 @@ impl Shape {
         let (k, l) = (self.k, self.l());
         let full = self.generation(keys_per_generation as f64);
         let rate = self.run_rate(&full, &full);
-        // Generation l has its k lanes; those after it fewer, and are reported when the younger lanes next to them match.
+        // Generation l has its k lanes; those after it fewer, and are reported when the younger lanes next to them
+        // match.
         let younger = (l + 1..l + k).map(|j| 1.0 - (1.0 - self.all_match(l, j, &full, &full)) * (1.0 - rate));
         let beyond = self.mean_over_phases(|phase| phase);
         (beyond + younger.sum::<f64>()) / f64::from(l)
@@ -217,7 +218,8 @@ impl Shape {
     /// Chance that a fresh key matches all of the lanes `from..to`, by age, in all of its lines.
     ///
     /// Given the keys of the page in each generation its lines are independent. Over these the mean is taken generation
-    /// by generation, as if it were a product of means: the deviations are of 3 to 10 %, and their products do not count.
+    /// by generation, as if it were a product of means: the deviations are of 3 to 10 %, and their products do not
+    /// count.
     pub fn all_match(&self, from: u32, to: u32, current: &Generation, full: &Generation) -> f64 {
         let of = |generation: u32| if generation == 0 { current } else { full };
         // The key of one generation that has written just these lanes may have the same mask.
@@ -237,14 +239,14 @@ impl Shape {
         (at_mean * ((from + 1).saturating_sub(self.k)..to).map(raised).product::<f64>()).min(1.0)
     }
 
-    /// The same in one line, by its bits: the mean of the product of (1 - x^L)^b over the lanes, multiplied out. The terms
-    /// alternate and reach 2^(b (to - from)), so that 1e-10 may be lost; equal masks are more likely than that.
+    /// The same in one line, by its bits: the mean of the product of (1 - x^L)^b over the lanes, multiplied out. The
+    /// terms alternate and reach 2^(b (to - from)), so that 1e-10 may be lost; equal masks are more likely than that.
     fn in_one_line<'a>(&self, from: u32, to: u32, table: &dyn Fn(u32) -> &'a [f64]) -> f64 {
         self.terms(from, from, to, &mut vec![0; to as usize], table).max(0.0)
     }
 
-    /// The sum over all terms that have these `powers` of x in the lanes before `lane`. A generation is settled with the
-    /// last lane it has written.
+    /// The sum over all terms that have these `powers` of x in the lanes before `lane`. A generation is settled with
+    /// the last lane it has written.
     fn terms<'a>(&self, lane: u32, from: u32, to: u32, powers: &mut [u32], table: &dyn Fn(u32) -> &'a [f64]) -> f64 {
         let settle = |generation: u32, powers: &[u32]| {
             let written = generation.max(from) as usize..(generation + self.k).min(to) as usize;

@@ -6,8 +6,8 @@ use crate::Error;
 /// Most keys: loads are summed over one by one, some 20 sqrt(n / G) of them.
 const KEYS: u64 = 1 << 40;
 
-/// The keys to plan each of `slices` horizontal slices for, so that with `keys` distinct ones the chance that any of them
-/// gets more is at most `overfull`: the least c with S P(Binomial(n, 1/S) > c) at most that.
+/// The keys to plan each of `slices` horizontal slices for, so that with `keys` distinct ones the chance that any of
+/// them gets more is at most `overfull`: the least c with S P(Binomial(n, 1/S) > c) at most that.
 pub fn capacity(keys: u64, slices: u64, overfull: f64) -> Result<u64, Error> {
     share("overfull", overfull)?;
     let loads: Vec<_> = loads(keys, slices)?.collect();

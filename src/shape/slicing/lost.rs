@@ -2,8 +2,8 @@
 
 use super::Sites;
 
-/// Most sites of a group in which the cells of a partitioned filter are followed from site to site: 0.1 s where half have
-/// failed. Beyond, each cell is taken to have sites of its own: at k = 7 the chances are then off by 1e-3 or less.
+/// Most sites of a group in which the cells of a partitioned filter are followed from site to site: 0.1 s where half
+/// have failed. Beyond, each cell is taken to have sites of its own: at k = 7 the chances are then off by 1e-3 or less.
 const FOLLOWED: u64 = 64;
 
 impl Sites {

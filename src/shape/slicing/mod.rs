@@ -8,11 +8,11 @@
 //! Where this differs from the paper:
 //! - The load of a group is Binomial(n, 1/G), not n/G in each (erratum OIE-5).
 //! - Of all G V sites exactly f have failed. So the failures in a group are hypergeometric, and those of diced filters
-//!   likelier to come together than eq. 7 says (with erratum OIE-3): its f/(G V) for each cell on its own is too low. With
-//!   V = 1 that is eq. 5, with G = 1 eq. 6.
-//! - Cells anywhere in one array, as in the paper, lie on sites of their own choice. A partitioned or timing filter has a
-//!   stretch of the row for each of the k, and its cells lie on different sites where there are k or more: with half of
-//!   many sites failed that changes little, with one of two everything.
+//!   likelier to come together than eq. 7 says (with erratum OIE-3): its f/(G V) for each cell on its own is too low.
+//!   With V = 1 that is eq. 5, with G = 1 eq. 6.
+//! - Cells anywhere in one array, as in the paper, lie on sites of their own choice. A partitioned or timing filter has
+//!   a stretch of the row for each of the k, and its cells lie on different sites where there are k or more: with half
+//!   of many sites failed that changes little, with one of two everything.
 
 mod loads;
 mod lost;
@@ -55,9 +55,9 @@ impl Sites {
         Ok(Self { groups, spread, k, partitioned })
     }
 
-    /// Chance that a fresh key is reported when `keys` distinct keys are held in `cells` cells of all sites together, no
-    /// site has failed, and nothing has expired: the mean over the loads of its group (eq. 4 with erratum OIE-5; eq. 3
-    /// of one group).
+    /// Chance that a fresh key is reported when `keys` distinct keys are held in `cells` cells of all sites together,
+    /// no site has failed, and nothing has expired: the mean over the loads of its group (eq. 4 with erratum OIE-5; eq.
+    /// 3 of one group).
     pub fn false_positive_rate(&self, keys: u64, cells: u64) -> Result<f64, Error> {
         let (least, k) = (if self.partitioned { u64::from(self.k) } else { 1 }, self.k);
         let of_group = cells / self.groups;
@@ -82,11 +82,12 @@ impl Sites {
         Ok(loads.map(rate).sum())
     }
 
-    /// Chances that a fresh key is reported, and that a held one is missed, when `failed` sites have failed, share `density`
-    /// of the cells is set, and a duplicate needs `least` = x cells on sites that have not (0: "duplicate", k: "distinct").
+    /// Chances that a fresh key is reported, and that a held one is missed, when `failed` sites have failed, share
+    /// `density` of the cells is set, and a duplicate needs `least` = x cells on sites that have not (0: "duplicate",
+    /// k: "distinct").
     ///
-    /// With i of k cells on failed sites: a false positive if k - i >= x, density^(k - i); a false negative if k - i < x
-    /// (eq. 6 and the heuristic's rates, with errata OIE-1 and OIE-2).
+    /// With i of k cells on failed sites: a false positive if k - i >= x, density^(k - i); a false negative if k - i <
+    /// x (eq. 6 and the heuristic's rates, with errata OIE-1 and OIE-2).
     pub fn failure_rates(&self, failed: u64, density: f64, least: u32) -> Result<(f64, f64), Error> {
         let sites = self.groups * self.spread;
         if failed > sites {
@@ -109,8 +110,8 @@ impl Sites {
     }
 
     /// Sites that a lookup asks, in expectation: all that have a cell of the key, at once, or one after the other up to
-    /// the first with an empty cell (section 3.2, "Parallelism & Pipelining"), where share `density` of the cells is set
-    /// and share `duplicates` of the keys is held.
+    /// the first with an empty cell (section 3.2, "Parallelism & Pipelining"), where share `density` of the cells is
+    /// set and share `duplicates` of the keys is held.
     pub fn messages(&self, pipelined: bool, density: f64, duplicates: f64) -> Result<f64, Error> {
         share("density", density)?;
         share("duplicates", duplicates)?;
@@ -138,8 +139,8 @@ impl Sites {
             };
             return (0..self.spread).map(asked).sum();
         }
-        // The next site is asked after v if cell j is the first on another, all before it are set, and of those behind it
-        // every one that is on these v sites.
+        // The next site is asked after v if cell j is the first on another, all before it are set, and of those behind
+        // it every one that is on these v sites.
         let mut occupied = vec![0.0; k + 1]; // by v: chance that the cells so far lie on v sites and are set
         (occupied[0], occupied[1]) = (1.0, 0.0);
         let mut asked = 0.0;
@@ -167,7 +168,7 @@ pub enum Bound {
 }
 
 /// S_f: the least number of sites with which a filter keeps a bound when `failed` of them have failed (definition 3).
-/// `sites` arranges so many of them; all else is as in [`Sites::failure_rates`].
+/// `sites` arranges a number of them; all else is as in [`Sites::failure_rates`].
 pub fn least_sites(
     sites: impl Fn(u64) -> Result<Sites, Error>,
     failed: u64,

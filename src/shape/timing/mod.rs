@@ -41,7 +41,7 @@ pub struct Shape {
     pub k: u32,
     /// Bits per timer, 2 to 32.
     pub bpt: u32,
-    /// Full generations kept: the window is so many blocks of B insertions, or spans of time. With a block for every
+    /// Full generations kept: the window is that many blocks of B insertions, or spans of time. With a block for every
     /// insertion but one, B = 1, this is the plain timing Bloom filter.
     pub blocks: u32,
     /// 64-bit words of each slice; timers do not straddle them.
@@ -125,7 +125,8 @@ impl Shape {
     fn equal_timer_rates(&self, window: Window) -> equal_timers::Rates {
         let generations = self.blocks + 1;
         let keys = live_keys(window, self.blocks) as f64 / f64::from(generations);
-        // Keys do not come in fractions: with less than one to a block some blocks have one, and the others do not count.
+        // Keys do not come in fractions: with less than one to a block some blocks have one, and the others do not
+        // count.
         let (with_keys, keys_each) = (f64::from(generations) * keys.min(1.0), keys.max(1.0));
         let rates =
             equal_timers::rates(self.k, self.equal_timers, self.slice_timers(), with_keys.ceil() as u32, keys_each);
@@ -167,8 +168,8 @@ impl super::Shape for Shape {
         window.slack(self.blocks, 1)
     }
 
-    /// The whole of the oldest block, (B - 1) / W where B divides W - 1 (paper 5, section 3.2.2: "B/2 on average", which
-    /// erratum INF-20 makes (B - 1) / 2). With equal timers at most that.
+    /// The whole of the oldest block, (B - 1) / W where B divides W - 1 (paper 5, section 3.2.2: "B/2 on average",
+    /// which erratum INF-20 makes (B - 1) / 2). With equal timers at most that.
     fn npws(&self, window: Window) -> f64 {
         window.npws(self.blocks, 1.0)
     }
@@ -241,8 +242,8 @@ pub const WIDTHS: [u32; 13] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 21, 32];
 ///
 /// Considered are all k and the `WIDTHS`; a width gives as many blocks as leave an eighth of its timestamps for
 /// padding, of those the number with the least slack, which is the one with the fewest keys to hold. (So the sweep
-/// goes over some 0.16 * bpt words per timer set, 0.3 * bpt at 4 bits.) The slack is at most `slack`, by default half the window
-/// as for the age-partitioned filter.
+/// goes over some 0.16 * bpt words per timer set, 0.3 * bpt at 4 bits.) The slack is at most `slack`, by default half
+/// the window as for the age-partitioned filter.
 ///
 /// For a window of a million keys at 1 % and 0.1 % that gives timers of 2 bits, two blocks: 28.8 and 43.1 bits per key.
 /// A slack of 7 % takes 5 bits (27 blocks), 53.1 and 79.5; none at all, B = 1, takes 21 bits, 204.6 and 306.7.

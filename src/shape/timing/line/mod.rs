@@ -1,8 +1,8 @@
 //! The timing Bloom filter in the line layout: a key's timers in one cache line, or in two of one page, where slices
 //! cost it a line for each. What it costs and what it promises.
 //!
-//! Where this differs from slices: timers of a key share a line, and so the number of keys in it; the rate is not a power
-//! of the fill. Equal timers and sizes that grow are for slices alone.
+//! Where this differs from slices: timers of a key share a line, and so the number of keys in it; the rate is not a
+//! power of the fill. Equal timers and sizes that grow are for slices alone.
 //!
 //! A line is 8 words of as many timers as fit. A key takes one timer in each of k consecutive words, counted round the
 //! line from one that its hash chooses, so that the words are equally full whatever k is. A line is found by hash, and
@@ -86,7 +86,7 @@ impl Shape {
     /// Probability that a key never inserted is reported, just before a shift, the worst phase.
     ///
     /// With one line it is exact. Two lines of a page are of separate ranges, so that their loads depend on each other
-    /// only by that of the page: the mean over it is taken as in [`shape::line`](crate::shape::line), and is within
+    /// only by that of the page: the mean over it is taken as in [`shape::line`], and is within
     /// 0.1 % of the exact one from 1 % to 0.01 %.
     pub fn false_positive_rate(&self, window: Window) -> f64 {
         self.rate(live_keys(window, self.blocks), &self.of_line())
@@ -171,7 +171,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Of k timers of a key in a line of timers of so many bits.
+    /// Of k timers of a key in a line, of `bpt` bits each.
     ///
     /// By inclusion and exclusion over the 2^k sets of its timers, all are live with the sum of (-1)^|J| P(none of J
     /// is). A key of the line whose timers begin in word s misses J with (1 - 1/t)^c, where t are the timers of a
@@ -195,7 +195,7 @@ impl Line {
         Self { terms: terms.map(|(shared, count)| (count, touches(shared))).collect() }
     }
 
-    /// Chance that all timers of a fresh key are live, in one of so many lines that these keys have chosen from: a key
+    /// Chance that all timers of a fresh key are live, in one of the `lines` that the `keys` have chosen from: a key
     /// touches none of a set of timers with chance 1 - touch / lines.
     ///
     /// The terms alternate and reach 70, so that 1e-14 may be lost; two keys with the same timers are more likely.
