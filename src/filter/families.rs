@@ -55,6 +55,8 @@ pub struct Family {
     pub kind: u16,
     /// Its name, which its [shapes](Shape::family) know too.
     pub name: &'static str,
+    /// Its class in Python.
+    pub class: &'static str,
     /// The parameters of its papers, in the order of the saved form.
     pub parameters: &'static [&'static str],
     /// The shape of these parameters.
@@ -91,6 +93,7 @@ pub static FAMILIES: [Family; 14] = [
     Family {
         kind: 1,
         name: "age-partitioned",
+        class: "AgePartitionedBloomFilter",
         parameters: &["k", "l", "slice_bits", "blocks", "block_bits", "parts"],
         read: |parameters| shared(age_partitioned::Shape::read(parameters)),
         plan: |window, asked| shared(age_partitioned::choose(window, asked.budget, asked.slack, asked.block_bits)),
@@ -99,6 +102,7 @@ pub static FAMILIES: [Family; 14] = [
     Family {
         kind: 2,
         name: "guarded-epoch",
+        class: "GuardedEpochBloomFilter",
         parameters: &["r", "k", "segment_bits", "blocks", "block_bits", "parts"],
         read: |parameters| shared(guarded_epoch::Shape::read(parameters)),
         plan: |window, asked| shared(guarded_epoch::choose(window, asked.budget, asked.slack, asked.block_bits)),
@@ -107,6 +111,7 @@ pub static FAMILIES: [Family; 14] = [
     Family {
         kind: 3,
         name: "timing",
+        class: "TimingBloomFilter",
         parameters: &["k", "bpt", "blocks", "slice_timers", "equal_timers", "part_keys", "part_timers"],
         read: |parameters| match (parameters.get("part_keys"), parameters.get("part_timers")) {
             (None, None) => shared(timing::Shape::read(parameters)),
@@ -125,6 +130,7 @@ pub static FAMILIES: [Family; 14] = [
     Family {
         kind: 4,
         name: "time-limited",
+        class: "TimeLimitedBloomFilter",
         parameters: &["k", "l", "slice_bits"],
         read: |parameters| shared(crate::shape::time_limited::Shape::read(parameters)),
         plan: |window, asked| match asked.budget {
@@ -136,6 +142,7 @@ pub static FAMILIES: [Family; 14] = [
     Family {
         kind: 5,
         name: "bloom",
+        class: "BloomFilter",
         parameters: &["k", "bits", "slice_bits"],
         read: |parameters| shared(bloom::Shape::read(parameters)),
         plan: |window, asked| shared(bloom::choose(window.capacity(), asked.budget, asked.partitioned)),
@@ -144,6 +151,7 @@ pub static FAMILIES: [Family; 14] = [
     Family {
         kind: 6,
         name: "counting",
+        class: "CountingBloomFilter",
         parameters: &["k", "slice_cells"],
         read: |parameters| shared(counting::Shape::read(parameters)),
         plan: |window, asked| shared(counting::choose(window, asked.budget)),
@@ -154,6 +162,7 @@ pub static FAMILIES: [Family; 14] = [
     Family {
         kind: 7,
         name: "stable",
+        class: "StableBloomFilter",
         parameters: &["k", "slice_cells", "bits", "decrements"],
         read: |parameters| shared(stable::Shape::read(parameters)),
         plan: |window, asked| shared(stable::choose(window, asked.budget)),
@@ -162,6 +171,7 @@ pub static FAMILIES: [Family; 14] = [
     Family {
         kind: 8,
         name: "fingerprint-buffer",
+        class: "FingerprintBuffer",
         parameters: &["fingerprint_bits"],
         read: |parameters| shared(fingerprint_buffer::Shape::read(parameters)),
         plan: |window, asked| shared(fingerprint_buffer::choose(window, asked.budget)),
@@ -173,6 +183,7 @@ pub static FAMILIES: [Family; 14] = [
     Family {
         kind: 10,
         name: "generalized",
+        class: "GeneralizedBloomFilter",
         parameters: &["bits", "k1", "k0"],
         read: |parameters| shared(generalized::Shape::read(parameters)),
         plan: |window, asked| shared(generalized::choose(window, asked.budget)),
@@ -181,6 +192,7 @@ pub static FAMILIES: [Family; 14] = [
     Family {
         kind: 11,
         name: "swamp",
+        class: "Swamp",
         parameters: &["slots", "remainder_bits"],
         read: |parameters| shared(swamp::Shape::read(parameters)),
         plan: |window, asked| shared(swamp::choose(window, asked.budget)),
@@ -191,6 +203,7 @@ pub static FAMILIES: [Family; 14] = [
     Family {
         kind: 16,
         name: "age-partitioned-line",
+        class: "AgePartitionedBloomFilter",
         parameters: &["k", "l", "pages", "lines"],
         read: |parameters| shared(crate::shape::line::Shape::read(parameters)),
         plan: |window, asked| {
@@ -201,6 +214,7 @@ pub static FAMILIES: [Family; 14] = [
     Family {
         kind: 17,
         name: "guarded-epoch-line",
+        class: "GuardedEpochBloomFilter",
         parameters: &["r", "pages", "lines"],
         read: |parameters| shared(crate::shape::line::Shape::read(parameters)),
         plan: |window, asked| {
@@ -211,6 +225,7 @@ pub static FAMILIES: [Family; 14] = [
     Family {
         kind: 18,
         name: "guarded-epoch-transposed",
+        class: "GuardedEpochBloomFilter",
         parameters: &["r", "k", "positions"],
         read: |parameters| shared(guarded_epoch::Transposed::read(parameters)),
         plan: |window, asked| shared(guarded_epoch::choose_transposed(window, asked.budget, asked.slack)),
@@ -219,6 +234,7 @@ pub static FAMILIES: [Family; 14] = [
     Family {
         kind: 19,
         name: "timing-line",
+        class: "TimingBloomFilter",
         parameters: &["k", "bpt", "blocks", "pages", "lines"],
         read: |parameters| shared(timing::line::Shape::read(parameters)),
         plan: |window, asked| shared(timing::line::choose(window, asked.budget, asked.slack)),

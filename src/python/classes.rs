@@ -32,21 +32,8 @@ pub fn object(class: &Bound<'_, PyType>, filter: filter::Filter) -> PyResult<Py<
 /// The class of a family.
 pub fn class<'py>(py: Python<'py>, family: &Family) -> PyResult<Bound<'py, PyType>> {
     static FILTERS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-    let name = match family.name {
-        "age-partitioned" | "age-partitioned-line" => "AgePartitionedBloomFilter",
-        "guarded-epoch" | "guarded-epoch-line" | "guarded-epoch-transposed" => "GuardedEpochBloomFilter",
-        "timing" | "timing-line" => "TimingBloomFilter",
-        "time-limited" => "TimeLimitedBloomFilter",
-        "bloom" => "BloomFilter",
-        "counting" => "CountingBloomFilter",
-        "stable" => "StableBloomFilter",
-        "fingerprint-buffer" => "FingerprintBuffer",
-        "generalized" => "GeneralizedBloomFilter",
-        "swamp" => "Swamp",
-        name => unreachable!("filters of the family {name} have no class"),
-    };
     let filters = FILTERS.get_or_try_init(py, || py.import("lately.filters").map(Bound::unbind))?;
-    Ok(filters.bind(py).getattr(name)?.cast_into()?)
+    Ok(filters.bind(py).getattr(family.class)?.cast_into()?)
 }
 
 /// What only some families have, or the error that this one has not.

@@ -50,7 +50,7 @@ use crate::shard::{self, Answers, Row, Rule};
 /// array([ True, False])
 #[pyclass(frozen, module = "lately._core")]
 pub struct Slice {
-    inner: RwLock<shard::Slice>,
+    inner: RwLock<shard::Shard>,
     /// What never changes, to be asked without the lock.
     like: Row,
     cells: std::ops::Range<u64>,
@@ -59,13 +59,13 @@ pub struct Slice {
 }
 
 impl Slice {
-    fn new_from(inner: shard::Slice) -> Self {
+    fn new_from(inner: shard::Shard) -> Self {
         let (like, cells, part, parts) = (*inner.row(), inner.cells(), inner.part(), inner.parts());
         Self { inner: RwLock::new(inner), like, cells, part, parts }
     }
 
     /// To read. As the lock of a filter, taken detached from the interpreter only.
-    fn inner(&self) -> RwLockReadGuard<'_, shard::Slice> {
+    fn inner(&self) -> RwLockReadGuard<'_, shard::Shard> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -108,7 +108,7 @@ impl Slice {
         text_signature = "(like, *, part=0, parts=1)")]
     fn new(py: Python<'_>, like: &Bound<'_, Filter>, part: Whole, parts: Whole) -> PyResult<Self> {
         let (row, part, parts) = (row(like)?, part.within("part")?, parts.within("parts")?);
-        Ok(Self::new_from(py.detach(|| shard::Slice::new(row, part, parts))?))
+        Ok(Self::new_from(py.detach(|| shard::Shard::new(row, part, parts))?))
     }
 
     /// The slice that had these words.
@@ -155,7 +155,7 @@ impl Slice {
         if shape.len() != 1 {
             return Err(PyValueError::new_err(format!("words must have one dimension, got {}", shape.len())));
         }
-        Ok(Self::new_from(py.detach(|| shard::Slice::from_words(row, part, parts, &words, newest))?))
+        Ok(Self::new_from(py.detach(|| shard::Shard::from_words(row, part, parts, &words, newest))?))
     }
 
     /// Where the cells of a filter are cut.

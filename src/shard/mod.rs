@@ -1,7 +1,7 @@
-//! A slice of a filter: part of its cells, by their numbers, and no knowledge of keys (paper 4, definition 2).
+//! A shard of a filter: part of its cells, by their numbers, and no knowledge of keys (paper 4, definition 2).
 //!
 //! It is what one site of a vertical filter holds, and, of one part, a node of a Bloom tree. The words are those of the
-//! whole filter, so that the slices of a filter, one after the other, are that filter, bit for bit. Where a site has
+//! whole filter, so that the shards of a filter, one after the other, are that filter, bit for bit. Where a site has
 //! heard of fewer generations than the others, its expired timers may be swept later or sooner, and none of them counts.
 //!
 //! A cell that comes late keeps the generation of its own (paper 4, section 4: the timer is set to w - (t_i - t_u)), but
@@ -27,7 +27,7 @@ pub const NEVER: i64 = i64::MIN;
 
 /// Part of the cells of a filter.
 #[derive(Clone)]
-pub struct Slice {
+pub struct Shard {
     row: Row,
     part: u64,
     parts: u64,
@@ -39,7 +39,7 @@ pub struct Slice {
     newest: i64,
 }
 
-impl Slice {
+impl Shard {
     /// Part number `part` of `parts`, all of its cells empty.
     pub fn new(row: Row, part: u64, parts: u64) -> Result<Self, Error> {
         let (place, cells) = row.cut(part, parts)?;
@@ -51,22 +51,22 @@ impl Slice {
         Ok(Self { row, part, parts, place, cells, words, newest })
     }
 
-    /// The slice that had these [`words`](Self::words) when `newest` was its newest generation. Any words are legal.
+    /// The shard that had these [`words`](Self::words) when `newest` was its newest generation. Any words are legal.
     pub fn from_words(row: Row, part: u64, parts: u64, words: &[u64], newest: i64) -> Result<Self, Error> {
-        let mut slice = Self::new(row, part, parts)?;
-        if words.len() != slice.place.len() {
-            let message = format!("this slice has {} words, got {}", slice.place.len(), words.len());
+        let mut shard = Self::new(row, part, parts)?;
+        if words.len() != shard.place.len() {
+            let message = format!("this slice has {} words, got {}", shard.place.len(), words.len());
             return Err(Error::value(message));
         }
         match row.cells {
-            Cells::Bits(_) => slice.check_generation(newest)?,
+            Cells::Bits(_) => shard.check_generation(newest)?,
             Cells::Timers { .. } if newest == NEVER && words.iter().any(|&word| word != 0) => {
                 return Err(Error::value(format!("timers are set, so newest cannot be {NEVER}")));
             }
-            Cells::Timers { .. } => slice.newest = newest,
+            Cells::Timers { .. } => shard.newest = newest,
         }
-        slice.words.to_mut()?.copy_from_slice(words);
-        Ok(slice)
+        shard.words.to_mut()?.copy_from_slice(words);
+        Ok(shard)
     }
 
     /// The cells of the whole filter.
@@ -223,20 +223,20 @@ mod tests {
     }
 
     #[test]
-    fn slices_age_as_the_whole_does() {
+    fn shards_age_as_the_whole_does() {
         for (bpt, blocks) in [(2, 1), (2, 2), (3, 6), (4, 3), (7, 90)] {
             let mut filter = filter(bpt, blocks);
             let row = Row::of(&filter).unwrap();
-            let mut slices: Vec<_> = (0..4).map(|part| Slice::new(row, part, 4).unwrap()).collect();
+            let mut shards: Vec<_> = (0..4).map(|part| Shard::new(row, part, 4).unwrap()).collect();
             for i in 0..3000 {
                 let mut cells = [0; 3];
                 row.cells(&[key(i)], &mut cells);
                 filter.engine_mut().insert(&[key(i)], Moments::Untimed).unwrap();
-                for slice in &mut slices {
-                    let here: Vec<u64> = cells.into_iter().filter(|cell| slice.cells().contains(cell)).collect();
-                    slice.set(&here, here.len(), &[i as i64 / 5]).unwrap();
+                for shard in &mut shards {
+                    let here: Vec<u64> = cells.into_iter().filter(|cell| shard.cells().contains(cell)).collect();
+                    shard.set(&here, here.len(), &[i as i64 / 5]).unwrap();
                 }
-                let words: Vec<u64> = slices.iter().flat_map(|slice| slice.words().to_vec()).collect();
+                let words: Vec<u64> = shards.iter().flat_map(|shard| shard.words().to_vec()).collect();
                 assert_eq!(words, filter.engine().words().as_slice(), "{bpt} {blocks} {i}");
             }
         }
@@ -245,16 +245,16 @@ mod tests {
     #[test]
     fn a_late_cell_is_there_for_as_long_as_its_own_generation() {
         for (bpt, blocks) in [(2, 2), (3, 6), (4, 3)] {
-            let mut slice = Slice::new(Row::of(&filter(bpt, blocks)).unwrap(), 0, 1).unwrap();
+            let mut shard = Shard::new(Row::of(&filter(bpt, blocks)).unwrap(), 0, 1).unwrap();
             let kept = i64::from(blocks);
             for late in 0..=kept + 1 {
-                let now = slice.newest().max(0) + 100;
-                slice.set(&[7], 1, &[now]).unwrap();
-                slice.set(&[7, 8], 2, &[now - late]).unwrap();
+                let now = shard.newest().max(0) + 100;
+                shard.set(&[7], 1, &[now]).unwrap();
+                shard.set(&[7, 8], 2, &[now - late]).unwrap();
                 let mut last = [0; 2];
                 for later in 0..=kept {
-                    slice.set(&[], 0, &[now + later]).unwrap();
-                    slice.read(&[7, 8], &mut last).unwrap();
+                    shard.set(&[], 0, &[now + later]).unwrap();
+                    shard.read(&[7, 8], &mut last).unwrap();
                     assert_eq!(last[0], now, "lowered by one that came {late} late");
                     if later + late <= kept {
                         assert_eq!(last[1], now - late);
@@ -267,12 +267,12 @@ mod tests {
 
     #[test]
     fn an_error_leaves_all_as_it_was() {
-        let mut slice = Slice::new(Row::of(&filter(3, 6)).unwrap(), 1, 2).unwrap();
-        let Range { start, end } = slice.cells();
+        let mut shard = Shard::new(Row::of(&filter(3, 6)).unwrap(), 1, 2).unwrap();
+        let Range { start, end } = shard.cells();
         for (cells, generations) in [([start, end], [1, 2]), ([start - 1, start], [1, 2]), ([start, start], [1, NEVER])]
         {
-            assert!(slice.set(&cells, 1, &generations).is_err());
+            assert!(shard.set(&cells, 1, &generations).is_err());
         }
-        assert_eq!((slice.newest(), slice.fill()), (NEVER, 0.0));
+        assert_eq!((shard.newest(), shard.fill()), (NEVER, 0.0));
     }
 }
