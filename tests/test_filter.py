@@ -1,8 +1,10 @@
 """The filter's promise as a user meets it: against an exact window, one by one and in batches, and with bad input."""
 
+import copy
 import itertools
 import math
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -18,11 +20,12 @@ from hypothesis import strategies as st
 
 import lately
 from lately._families import EVERY
+from support.planned import planned
 
 plan = lately.AgePartitionedBloomFilter.from_parameters
 plan_epochs = lately.GuardedEpochBloomFilter.from_parameters
 FAMILIES = [lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter]
-TRANSPOSED = {"layout": "transposed"}
+SLICED, TRANSPOSED = {"layout": "sliced"}, {"layout": "transposed"}
 EVERY_LAYOUT = [
     *itertools.product(FAMILIES, [{}, {"block_bits": 64}, {"block_bits": 512}, {"layout": "line"}]),
     (lately.GuardedEpochBloomFilter, TRANSPOSED),
@@ -247,7 +250,7 @@ def test_no_key_of_the_last_while_is_missed(window, lateness, shape, make, refre
 @pytest.mark.parametrize(("family", "layout"), EVERY_LAYOUT)
 def test_keys_beyond_window_and_slack_are_reported_at_most_at_the_rate(family, layout):
     for window, fpr in [(1000, 0.05), (20_000, 0.01)]:
-        f = family(window, fpr, **layout)
+        f = planned(family, window, fpr, **layout)
         n = 10 * window
         for start in range(0, n, window // 3):
             f.insert(np.arange(start, min(start + window // 3, n)))
@@ -425,8 +428,12 @@ COUNT, TIME = {"window": 1000, "fpr": 0.01}, {"window": "1min", "fpr": 0.01, "ca
         *((COUNT, {"slack": s}, TypeError, "slack") for s in (100.0, "1min", timedelta(1))),
         *((TIME, {"slack": s}, ValueError, "slack") for s in ("0s", "1ns", "x", np.timedelta64("NaT"))),
         *((TIME, {"slack": s}, TypeError, "slack") for s in (100, 1.5)),
-        *((COUNT, {"block_bits": b}, ValueError, "block_bits") for b in (0, -1, 1, 63, 128, 513, 2**32, 2**100)),
-        *((COUNT, {"block_bits": b}, TypeError, "block_bits") for b in ("512", 512.0)),
+        *(
+            (COUNT, SLICED | {"block_bits": b}, ValueError, "block_bits")
+            for b in (0, -1, 1, 63, 128, 513, 2**32, 2**100)
+        ),
+        *((COUNT, SLICED | {"block_bits": b}, TypeError, "block_bits") for b in ("512", 512.0)),
+        (COUNT, SLICED | {"block_bits": 64}, ValueError, "made by from_parameters"),
         *((COUNT, {"layout": x}, ValueError, "layout") for x in ("lines", "", "Line")),
         *((COUNT, {"layout": x}, TypeError, "layout") for x in (None, 1, b"line")),
         (COUNT, {"layout": "line", "block_bits": 512}, ValueError, "block_bits"),
@@ -539,6 +546,31 @@ def test_the_base_class_is_not_constructed():
         lately.Filter()
 
 
+def test_plain_guarded_epochs_are_made_by_from_parameters_alone():
+    with pytest.raises(ValueError, match="made by from_parameters"):
+        lately.GuardedEpochBloomFilter(1000, 0.01, layout="sliced")
+    with pytest.raises(ValueError, match="block_bits does not apply"):
+        lately.GuardedEpochBloomFilter(1000, 0.01, block_bits=512)
+    assert "positions" in lately.GuardedEpochBloomFilter(1000, 0.01).parameters
+
+
+class Named(lately.AgePartitionedBloomFilter):
+    """What a user may make of a class."""
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_a_class_of_the_user_stays_what_it_is(protocol):
+    f = Named(1000, 0.01)
+    f.name = "clicks"
+    f.add("a")
+    again = pickle.loads(pickle.dumps(f, protocol=protocol))
+    for one in (again, f.copy(), copy.deepcopy(f)):
+        assert type(one) is Named
+        assert (one.name, one.to_bytes()) == ("clicks", f.to_bytes())
+    assert type(f.union(again)) is type(Named.from_parameters(100, k=2, l=2, slice_bits=64)) is Named
+    assert repr(again).startswith("<Named window=1000")
+
+
 BUILT = [
     {"window": 1, "fpr": 0.1},
     {"window": 1000, "fpr": 0.001},
@@ -569,7 +601,7 @@ BUILT_TRANSPOSED = [
     ids=lambda x: " ".join(f"{k}={v}" for k, v in x.items()) if isinstance(x, dict) else x.__name__,
 )
 def test_what_a_filter_says_of_itself_holds_together(family, given_):
-    f = family(**given_)
+    f = planned(family, **given_)
     p = f.parameters
     written, full = (p["k"], p["l"]) if "l" in p else (1, p["r"])
     timed = f.lateness is not None
@@ -611,7 +643,7 @@ def test_what_a_filter_says_of_itself_holds_together(family, given_):
 
 @pytest.mark.parametrize(("family", "layout"), EVERY_LAYOUT)
 def test_the_rate_by_the_bits_is_the_rate_that_is_measured(family, layout):
-    f = family(5000, 0.02, **layout)
+    f = planned(family, 5000, 0.02, **layout)
     for n in (100, 6000, 40_000):
         f.insert(np.arange(f.inserted, n))
         rate, trials = f.false_positive_rate(), 200_000

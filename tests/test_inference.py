@@ -1,15 +1,18 @@
 """Posteriors, decisions and ages as users ask for them; tests/core/inference.rs shows that they are right."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import lately
+from support.planned import planned
 
 WINDOW = 1000
 FILTERS = {
-    "guarded": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01),
+    "guarded": lambda: planned(lately.GuardedEpochBloomFilter, WINDOW, fpr=0.01),
     "guarded, transposed": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01, layout="transposed"),
-    "guarded, blocked": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01, block_bits=512),
+    "guarded, blocked": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01, layout="sliced", block_bits=512),
     "age-partitioned": lambda: lately.AgePartitionedBloomFilter(WINDOW, fpr=0.01),
     "timing": lambda: lately.TimingBloomFilter(WINDOW, fpr=0.01),
     "timing, line": lambda: lately.TimingBloomFilter(WINDOW, fpr=0.01, layout="line"),
@@ -102,7 +105,7 @@ def test_ages_are_near_the_truth(filled):
 
 
 TIMED = [
-    lately.GuardedEpochBloomFilter,
+    partial(planned, lately.GuardedEpochBloomFilter),
     lately.AgePartitionedBloomFilter,
     lately.TimingBloomFilter,
     lately.TimeLimitedBloomFilter,

@@ -16,9 +16,10 @@ from lately._core import Slice
 from lately.distributed import SlicedFilter
 from lately.distributed._contents.blank import Blank
 from lately.distributed._slices.routes import scatter
+from support.planned import planned
 
 TIMED = {
-    "epochs": lambda **more: lately.GuardedEpochBloomFilter("10min", 0.01, capacity=500, **more),
+    "epochs": lambda **more: planned(lately.GuardedEpochBloomFilter, "10min", 0.01, capacity=500, **more),
     "epochs in lines": lambda **more: lately.GuardedEpochBloomFilter(
         "10min", 0.01, capacity=500, layout="line", **more
     ),
@@ -26,7 +27,7 @@ TIMED = {
         "10min", 0.01, capacity=500, layout="transposed", **more
     ),
     "epochs in blocks": lambda **more: lately.GuardedEpochBloomFilter(
-        "10min", 0.01, capacity=500, block_bits=512, **more
+        "10min", 0.01, capacity=500, layout="sliced", block_bits=512, **more
     ),
     "age-partitioned": lambda **more: lately.AgePartitionedBloomFilter("10min", 0.01, capacity=500, **more),
     "age-partitioned in lines": lambda **more: lately.AgePartitionedBloomFilter(

@@ -1,12 +1,12 @@
 """The filters of this package, as they are raced, and what all structures have in common."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 import lately
+from lately._families import EVERY
 
 OPERATIONS = ("duplicated", "query", "insert")
 # What every ratio is taken to.
@@ -92,15 +92,11 @@ class Bloom(Structure):
 
 def layouts(window: int, fpr: float) -> dict[str, Make]:
     """Make both families that have several layouts, in each of their own."""
-    families = {"age-partitioned": lately.AgePartitionedBloomFilter, "guarded epochs": lately.GuardedEpochBloomFilter}
-    ways = {"line": {"layout": "line"}, "blocks of 512": {"block_bits": 512}, "blocks of 64": {"block_bits": 64}}
-    makes = {
-        f"{family}, {way}": lambda kind=kind, asked=asked: Ours(kind(window, fpr, **asked))
-        for family, kind in families.items()
-        for way, asked in (ways | {"plain": {}}).items()
-    }
-    transposed = partial(lately.GuardedEpochBloomFilter, window, fpr, layout="transposed")
-    return makes | {"guarded epochs, transposed": lambda: Ours(transposed())}
+    families = {"age-partitioned": "age-partitioned", "guarded epochs": "guarded-epoch"}
+    ways = {"line": "-line", "blocks of 512": "-512", "blocks of 64": "-64", "plain": ""}
+    rows = {f"{title}, {way}": EVERY[name + end] for title, name in families.items() for way, end in ways.items()}
+    rows["guarded epochs, transposed"] = EVERY["guarded-epoch-transposed"]
+    return {title: lambda row=row: Ours(row.make(window, fpr=fpr)) for title, row in rows.items()}
 
 
 def others(window: int, fpr: float, length: int) -> dict[str, Make]:

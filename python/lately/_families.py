@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any, Literal
 
-from lately._core import Filter
+from lately._core import Filter, build
 from lately.filters import (
     AgePartitionedBloomFilter,
     CountingBloomFilter,
@@ -39,6 +39,8 @@ class Family:
         There to be compared with, and never the one to take.
     note : str
         What its users should know before they take it.
+    closed : str
+        Its name to `_core.build`, where the constructor of the class does not offer it.
     """
 
     kind: type[Filter]
@@ -47,6 +49,7 @@ class Family:
     promise: bool = True
     baseline: bool = False
     note: str = ""
+    closed: str = ""
 
     def made(self, one: Filter) -> bool:
         """Whether a filter is of this family."""
@@ -54,7 +57,7 @@ class Family:
         return (
             type(one) is self.kind
             and parameters.get("block_bits") == self.layout.get("block_bits")
-            and _layout(parameters) == self.layout.get("layout")
+            and _layout(parameters) == self.layout.get("layout", "sliced")
             and ("part_keys" in parameters or "part_timers" in parameters) == ("grow" in self.layout)
         )
 
@@ -82,18 +85,23 @@ class Family:
         if lacks:
             raise ValueError(f"{self.kind.__name__} has no parameter {', '.join(lacks)}")
         kind: Any = self.kind
-        made: Filter = kind(window, **self.layout, **request)
+        given = {"window": window, **self.layout, **request}
+        if self.closed:
+            defaults = {name: parameter.default for name, parameter in signature(kind).parameters.items()}
+            return Filter.__new__(self.kind, build(self.closed, **defaults | given))
+        made: Filter = kind(**given)
         return made
 
 
 _BLOCKS = {"block_bits": 512}
 _LINES = {"layout": "line"}
+_SLICED = {"layout": "sliced"}
 
 FAMILIES = {
     "age-partitioned": Family(AgePartitionedBloomFilter),
     "age-partitioned-512": Family(AgePartitionedBloomFilter, _BLOCKS),
     "age-partitioned-line": Family(AgePartitionedBloomFilter, _LINES),
-    "guarded-epoch-512": Family(GuardedEpochBloomFilter, _BLOCKS),
+    "guarded-epoch-512": Family(GuardedEpochBloomFilter, _BLOCKS | _SLICED),
     "guarded-epoch-line": Family(GuardedEpochBloomFilter, _LINES),
     "guarded-epoch-transposed": Family(GuardedEpochBloomFilter, {"layout": "transposed"}),
     "timing": Family(TimingBloomFilter),
@@ -113,9 +121,9 @@ FAMILIES = {
 """What is offered, by the class's field name, and the bits of a block where it has blocks, or the layout."""
 
 EVERY = FAMILIES | {
-    "age-partitioned-64": Family(AgePartitionedBloomFilter, {"block_bits": 64}),
-    "guarded-epoch": Family(GuardedEpochBloomFilter),
-    "guarded-epoch-64": Family(GuardedEpochBloomFilter, {"block_bits": 64}),
+    "age-partitioned-64": Family(AgePartitionedBloomFilter, {"block_bits": 64}, closed="age-partitioned"),
+    "guarded-epoch": Family(GuardedEpochBloomFilter, _SLICED, closed="guarded-epoch"),
+    "guarded-epoch-64": Family(GuardedEpochBloomFilter, {"block_bits": 64} | _SLICED, closed="guarded-epoch"),
 }
 """With those that are not offered any more, and still made and opened: blocks of 64 bits take more memory than blocks
 of 512 and no fewer cache lines; plain guarded epochs take the memory of transposed ones and more cache lines."""
@@ -158,5 +166,5 @@ def generations(made: Filter) -> int:
     return next((parameters[name] for name in ("l", "r", "blocks") if name in parameters), 1)
 
 
-def _layout(parameters: dict[str, int]) -> str | None:
-    return "line" if "lines" in parameters else "transposed" if "positions" in parameters else None
+def _layout(parameters: dict[str, int]) -> str:
+    return "line" if "lines" in parameters else "transposed" if "positions" in parameters else "sliced"

@@ -160,7 +160,7 @@ def posterior(filter: Filter, key: Any, prior: Any, *, at: Any = None, axes: Axe
     >>> f = lately.GuardedEpochBloomFilter(window=1000, fpr=0.01)
     >>> f.insert(range(5000))
     >>> lately.plot.posterior(f, 4500, prior=1e-4).get_title()
-    'inserted within the window: 92.5 %'
+    'inserted within the window: 92.4 %'
     """
     if filter.window is None:
         raise ValueError("this filter has no window to draw")

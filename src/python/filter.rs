@@ -539,26 +539,21 @@ impl Filter {
     fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: u8) -> PyResult<Bound<'py, PyTuple>> {
         let (py, filter) = (slf.py(), slf.get());
         let core = py.import("lately._core")?;
-        let own = !slf.get_type().is(&class(py, py.detach(|| filter.read().family()))?);
-        if protocol < 5 && !own {
+        let plain = slf.get_type().is(&class(py, py.detach(|| filter.read().family()))?);
+        if plain && protocol < 5 {
             return (core.getattr("from_bytes")?, (filter.to_bytes(py)?,)).into_pyobject(py);
         }
         let (preamble, words) = py.detach(|| filter.snapshot());
-        let (preamble, cells) = (
-            PyBytes::new(py, &preamble),
-            if protocol < 5 {
-                PyBytes::new(py, words.as_ref()).into_any()
-            } else {
-                py.import("pickle")?.call_method1("PickleBuffer", (Cells(words),))?
-            },
-        );
+        let preamble = PyBytes::new(py, &preamble);
+        let cells = match protocol {
+            ..5 => PyBytes::new(py, words.as_ref()).into_any(),
+            _ => py.import("pickle")?.call_method1("PickleBuffer", (Cells(words),))?,
+        };
         let from_parts = core.getattr("_from_parts")?;
-        match own {
-            false => (from_parts, (preamble, cells)).into_pyobject(py),
-            true => {
-                (from_parts, (preamble, cells, slf.get_type()), slf.call_method0("__getstate__")?).into_pyobject(py)
-            }
+        if plain {
+            return (from_parts, (preamble, cells)).into_pyobject(py);
         }
+        (from_parts, (preamble, cells, slf.get_type()), slf.call_method0("__getstate__")?).into_pyobject(py)
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

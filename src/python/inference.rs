@@ -211,10 +211,10 @@ impl Filter {
     ///
     /// Examples
     /// --------
-    /// >>> f = lately.GuardedEpochBloomFilter(window=1000, fpr=0.01)
+    /// >>> f = lately.GuardedEpochBloomFilter(window=1000, fpr=0.001)
     /// >>> f.insert(range(5000))
     /// >>> f.posterior([4999, 4500, 7, -1], prior=1e-5, window=500).round(2)
-    /// array([1.  , 0.25, 0.  , 0.  ])
+    /// array([0.94, 0.49, 0.  , 0.  ])
     #[pyo3(signature = (keys, prior, window=None, *, at=None, threads=Threads::default()),
         text_signature = "($self, keys, prior, window=None, *, at=None, threads=1)")]
     fn posterior<'py>(
@@ -255,7 +255,7 @@ impl Filter {
     ///
     /// Examples
     /// --------
-    /// >>> f = lately.GuardedEpochBloomFilter(window=1000, fpr=0.01)
+    /// >>> f = lately.GuardedEpochBloomFilter(window=1000, fpr=0.001)
     /// >>> f.insert(range(5000))
     /// >>> f.decide([4999, -1], prior=1e-5, false_positive=5.0)
     /// array([ True, False])
@@ -314,10 +314,10 @@ impl Filter {
     ///
     /// Examples
     /// --------
-    /// >>> f = lately.GuardedEpochBloomFilter(window=1000, fpr=0.01)
+    /// >>> f = lately.GuardedEpochBloomFilter(window=1000, fpr=0.001)
     /// >>> f.insert(range(5000))
     /// >>> f.age([4999, 4400, -1], prior=1e-5)
-    /// array([   0.,  560., 1004.])
+    /// array([   0.,  567., 1139.])
     #[pyo3(signature = (keys, prior, kind="most_likely", *, finite=false, at=None, threads=Threads::default()),
         text_signature = "($self, keys, prior, kind='most_likely', *, finite=False, at=None, threads=1)")]
     #[expect(clippy::too_many_arguments, reason = "the parameters of a Python method")]
@@ -369,11 +369,11 @@ impl Filter {
     ///
     /// Examples
     /// --------
-    /// >>> f = lately.GuardedEpochBloomFilter(window=1000, fpr=0.01)
+    /// >>> f = lately.GuardedEpochBloomFilter(window=1000, fpr=0.001)
     /// >>> f.insert(range(5000))
     /// >>> f.age_probability([4999, 4400], prior=1e-5, edges=[0, 500, 1000]).round(2)
-    /// array([[1.  , 0.  ],
-    ///        [0.  , 0.53]])
+    /// array([[0.94, 0.  ],
+    ///        [0.  , 0.92]])
     #[pyo3(signature = (keys, prior, edges, *, finite=false, at=None, threads=Threads::default()),
         text_signature = "($self, keys, prior, edges, *, finite=False, at=None, threads=1)")]
     #[expect(clippy::too_many_arguments, reason = "the parameters of a Python method")]

@@ -19,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import lately
+from support.planned import planned
 from support.real_streams import LATENESS, RISK, VISITOR, Case, binomial_bound, read_clicks
 
 CLICKS = Case("clicks by visitor", "usagov-clicks-2013.jsonl.gz", read_clicks, VISITOR, time="t")
@@ -30,8 +31,8 @@ BURST = 100
 FAMILIES: dict[str, Callable[..., lately.Filter]] = {
     "age-partitioned": lately.AgePartitionedBloomFilter,
     "age-partitioned, blocked": partial(lately.AgePartitionedBloomFilter, block_bits=512),
-    "guarded epoch": lately.GuardedEpochBloomFilter,
-    "guarded epoch, blocked": partial(lately.GuardedEpochBloomFilter, block_bits=512),
+    "guarded epoch": partial(planned, lately.GuardedEpochBloomFilter),
+    "guarded epoch, blocked": partial(lately.GuardedEpochBloomFilter, layout="sliced", block_bits=512),
     "timing": lately.TimingBloomFilter,
     "timing, growing": partial(lately.TimingBloomFilter, grow="density"),
     "time-limited": lately.TimeLimitedBloomFilter,

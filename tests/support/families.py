@@ -10,6 +10,7 @@ import numpy as np
 
 import lately
 from support import formulas
+from support.planned import planned
 
 FPR = 0.01
 TICK = 1_000_000  # nanoseconds from key to key in a window of time, which is as many ticks as it has keys
@@ -60,8 +61,8 @@ def in_a_burst(
     return lately.TimingBloomFilter(span, FPR, capacity=capacity // 5, grow=grow, seed=seed)
 
 
-AGED = partial(lately.AgePartitionedBloomFilter, fpr=FPR)
-EPOCHS = partial(lately.GuardedEpochBloomFilter, fpr=FPR)
+AGED = partial(planned, lately.AgePartitionedBloomFilter, fpr=FPR)
+EPOCHS = partial(planned, lately.GuardedEpochBloomFilter, fpr=FPR)
 TIMERS = partial(lately.TimingBloomFilter, fpr=FPR)
 CASES = {
     "age-partitioned": Case(AGED, formulas.age_partitioned),

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from lately._core import _Span
 
 
+def _refuse_small(block_bits: int | None) -> None:
+    if block_bits == 64:
+        raise ValueError("block_bits must be 512, got 64: blocks of 64 bits are made by from_parameters")
+
+
 class AgePartitionedBloomFilter(Filter):
     """Age-partitioned Bloom filter: no key of the window is missed, and old ones fade slice by slice.
 
@@ -26,9 +31,10 @@ class AgePartitionedBloomFilter(Filter):
     slack : int or span of time, optional
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`. The
         default is half the window (and never less than 64 insertions).
-    block_bits : {64, 512}, optional
-        Set the bits that a key has in one slice within one block of this many bits. 512, a cache line, is several times
-        faster than the plain filter, which is the default.
+    block_bits : {512}, optional
+        Set the bits that a key has in one slice within one block of 512 bits, a cache line: several times faster than
+        the plain filter, which is the default. For blocks of 64 bits, which take more memory and no fewer cache lines,
+        there is `from_parameters`.
     layout : {"sliced", "line"}, default "sliced"
         "line" puts the bits of a key in all slices side by side into one cache line, or into up to four of one page of
         4 KiB. It is faster again, and at low rates takes less memory than one line per slice. The filter then has whole
@@ -75,12 +81,13 @@ class AgePartitionedBloomFilter(Filter):
         *,
         nbytes: int | None = None,
         slack: int | _Span | None = None,
-        block_bits: Literal[64, 512] | None = None,
+        block_bits: Literal[512] | None = None,
         layout: Literal["sliced", "line"] = "sliced",
         capacity: int | None = None,
         lateness: _Span | None = None,
         seed: int = 0,
     ) -> Self:
+        _refuse_small(block_bits)
         given = {"window": window, "capacity": capacity, "lateness": lateness, "seed": seed}
         request = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "block_bits": block_bits, "layout": layout}
         return super().__new__(cls, build("age-partitioned", **given, **request))
@@ -164,15 +171,16 @@ class GuardedEpochBloomFilter(Filter):
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`. A
         shorter one takes more segments than memory alone would. The default is half the window (and never less than 64
         insertions).
-    block_bits : {64, 512}, optional
-        Set the bits that a key has in one segment within one block of this many bits. 512, a cache line, is several
-        times faster than the plain filter and takes about 1.3 bits per key more at 1 %, 4.6 at 0.1 %. The default is
-        the plain filter.
-    layout : {"sliced", "line", "transposed"}, default "sliced"
+    block_bits : {512}, optional
+        Goes with ``layout="sliced"``, and only with it.
+    layout : {"transposed", "line", "sliced"}, default "transposed"
+        "transposed" puts the bits of all segments at one position side by side. It is the plain filter of paper 2 with
+        an r of 7, 15, 31 or 63, in about the same bits; a query reads k places, not k in every segment.
         "line" puts the bits of a key in all segments side by side into one cache line, or into up to four of one page
-        of 4 KiB: many times faster, for a few bits more. The filter then has whole pages, and `block_bits` does not
-        apply. "transposed" puts the bits of all segments at one position side by side. It is the plain filter with an r
-        of 7, 15, 31 or 63, in about the same bits; a query reads k places, not k in every segment.
+        of 4 KiB: many times faster, for a few bits more. The filter then has whole pages.
+        "sliced" sets the bits that a key has in one segment within one block of 512 bits, a cache line. It takes about
+        1.3 bits per key more than the plain filter at 1 %, 4.6 at 0.1 %. Plain segments and blocks of 64 bits are made
+        by `from_parameters`: others take less memory or fewer cache lines.
     capacity : int, optional
         Needed for a window of time: the keys expected within it when they come fastest. More of them, even for part of
         the window, cost accuracy, never the window.
@@ -201,7 +209,7 @@ class GuardedEpochBloomFilter(Filter):
     >>> f.duplicated(["a", "b", "a"])
     array([False, False,  True])
     >>> round(f.bits_per_key, 1), f.slack
-    (15.9, 166669)
+    (15.9, 142856)
     >>> f = lately.GuardedEpochBloomFilter("10min", 0.001, capacity=50_000)
     >>> f.duplicated(["a", "a", "a"], at=[0, 599, 2000])
     array([False,  True, False])
@@ -217,12 +225,15 @@ class GuardedEpochBloomFilter(Filter):
         *,
         nbytes: int | None = None,
         slack: int | _Span | None = None,
-        block_bits: Literal[64, 512] | None = None,
-        layout: Literal["sliced", "line", "transposed"] = "sliced",
+        block_bits: Literal[512] | None = None,
+        layout: Literal["transposed", "line", "sliced"] = "transposed",
         capacity: int | None = None,
         lateness: _Span | None = None,
         seed: int = 0,
     ) -> Self:
+        _refuse_small(block_bits)
+        if layout == "sliced" and block_bits is None:
+            raise ValueError("layout='sliced' needs block_bits=512: plain segments are made by from_parameters")
         given = {"window": window, "capacity": capacity, "lateness": lateness, "seed": seed}
         request = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "block_bits": block_bits, "layout": layout}
         return super().__new__(cls, build("guarded-epoch", **given, **request))

@@ -180,8 +180,8 @@ class StableBloomFilter(Filter):
     ----------
     window : int
         Nominal, at most 2**32. Of the keys inserted exactly this many insertions ago at most a tenth is forgotten, in
-        expectation; of younger ones fewer, of older ones more. Some keys are remembered much longer: `slack` has no
-        bound here, and is infinite.
+        expectation; of younger ones fewer, of older ones more. Some keys are remembered much longer: `slack` is
+        infinite.
     fpr : float
         Highest chance of reporting a key never inserted at the stable point, in (0, 1). Give this or `nbytes`.
     nbytes : int
@@ -270,8 +270,7 @@ class GeneralizedBloomFilter(Filter):
     ----------
     window : int
         What the sizes are chosen for, and nothing else. Of the keys inserted exactly this many insertions ago at most a
-        tenth is missed, in expectation; of younger ones fewer, of older ones more. `slack` has no bound here, and is
-        infinite.
+        tenth is missed, in expectation; of younger ones fewer, of older ones more. `slack` is infinite.
     fpr : float
         Highest chance of reporting a key never inserted, in (0, 1): the filter takes the least memory that keeps both.
         Give this or `nbytes`.
