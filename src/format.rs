@@ -80,6 +80,8 @@
 //! is believed, parameters as if a user had passed them. Any pattern of bits is a legal filter.
 //! The sums guard against damage, not against an adversary.
 
+mod replace;
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -101,6 +103,8 @@ const VERSION: u16 = 1;
 const HEADER: usize = 64;
 /// Every filter's parameters fit into one more line; a longer block is not of this version.
 const MOST_PARAMETERS: u64 = 64 * 16;
+/// Bytes written between two looks at signals: a third of a second.
+const PIECE: usize = 64 << 20;
 /// More insertions than any stream has, and no arithmetic of the clock overflows.
 const MOST_INSERTED: u64 = 1 << 62;
 
@@ -166,23 +170,30 @@ pub fn from_parts(preamble: &[u8], cells: Lender) -> Result<Filter, Error> {
     preamble.filter(Words::lent(cells, 0, len / 8)?)
 }
 
-/// Writes a filter to a file, which is replaced when all is on disk: nobody ever sees half of one.
+/// Writes a filter to a file, which is replaced when all is on disk: nobody ever sees half of one. Links are followed. A
+/// file that is replaced keeps its mode and, where that is allowed, its owner. What is no regular file is refused.
 pub fn save(filter: &Filter, path: &Path) -> Result<(), SaveError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // tempfile wraps errors and so hides their number, which tells callers a full disk from a missing folder: the one of
-    // creation is kept aside, and writing goes around the wrapper.
-    let mut cause = None;
-    let create = |path: &Path| File::create_new(path).map_err(|error| std::io::Error::from(cause.insert(error).kind()));
-    let made = tempfile::Builder::new().prefix(".lately-").suffix(".tmp").make_in(folder, create);
-    let mut file = made.map_err(|wrapped| cause.unwrap_or(wrapped))?;
-    file.as_file_mut().write_all(&preamble(filter))?;
-    file.as_file_mut().write_all(filter.engine().words().as_ref())?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    // The rename itself is on disk only with its folder; where folders cannot be synced it is as safe as it can be.
-    if let Ok(folder) = File::open(folder) {
-        let _ = folder.sync_all();
-    }
+    save_in_pieces(filter, path, || Ok(()))
+}
+
+/// [`save`] with a look, between pieces on their way to the disk, whether to go on.
+pub fn save_in_pieces(
+    filter: &Filter,
+    path: &Path,
+    mut look: impl FnMut() -> std::io::Result<()>,
+) -> Result<(), SaveError> {
+    replace::file(path, |file| {
+        file.write_all(&preamble(filter))?;
+        for piece in filter.engine().words().as_ref().chunks(PIECE) {
+            look()?;
+            file.write_all(piece)?;
+            if piece.len() == PIECE {
+                // Now, or all of it would have to be waited for at the end.
+                file.sync_data()?;
+            }
+        }
+        look()
+    })?;
     Ok(())
 }
 

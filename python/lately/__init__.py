@@ -7,7 +7,18 @@ The shortest way in is `duplicated`, for a column that is all there. For a strea
 from importlib import import_module
 from warnings import warn
 
-from lately._core import Filter, FormatError, Hashes, Learned, __version__, _debug_build, from_bytes, hash_keys, open
+from lately._core import (
+    Filter,
+    FormatError,
+    Hashes,
+    InternalError,
+    Learned,
+    __version__,
+    _debug_build,
+    from_bytes,
+    hash_keys,
+    open,
+)
 from lately.filters import (
     AgePartitionedBloomFilter,
     BloomFilter,
@@ -44,6 +55,7 @@ __all__ = [
     "GeneralizedBloomFilter",
     "GuardedEpochBloomFilter",
     "Hashes",
+    "InternalError",
     "Learned",
     "Plan",
     "Probabilities",

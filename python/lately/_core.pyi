@@ -12,6 +12,7 @@ __all__ = [
     "Filter",
     "FormatError",
     "Hashes",
+    "InternalError",
     "Learned",
     "Slice",
     "__version__",
@@ -58,6 +59,9 @@ _Prior: TypeAlias = ArrayLike | Any
 _Sliced: TypeAlias = Literal["horizontal", "vertical", "h-v", "v-h"]
 
 class FormatError(ValueError): ...
+class InternalError(RuntimeError): ...
+
+def _fail(filter: Filter | None = None) -> None: ...
 
 @final
 class Built: ...

@@ -1,6 +1,8 @@
 //! The hashes of a batch of keys: made already, or made block by block where they are wanted.
 
 use super::KeyHasher;
+use crate::Error;
+use crate::memory::fallible;
 
 type Fill = dyn Fn(usize, &mut [u64]) + Send + Sync;
 
@@ -33,17 +35,17 @@ impl Keys {
     }
 
     /// One batch after another.
-    pub fn chained(parts: Vec<Keys>) -> Self {
+    pub fn chained(parts: Vec<Keys>) -> Result<Self, Error> {
         if let [_] = parts[..] {
-            return parts.into_iter().next().expect("there is one");
+            return Ok(parts.into_iter().next().expect("there is one"));
         }
         let mut starts = Vec::with_capacity(parts.len());
-        let mut len = 0;
+        let mut len = 0usize;
         for part in &parts {
             starts.push(len);
-            len += part.len;
+            len = len.checked_add(part.len).ok_or_else(|| Error::value("more keys than memory has addresses"))?;
         }
-        Self::new(len, move |mut start, mut out| {
+        Ok(Self::new(len, move |mut start, mut out| {
             // The last part that begins at or before `start`; empty parts before it are passed over.
             let mut part = starts.partition_point(|&first| first <= start).saturating_sub(1);
             while !out.is_empty() {
@@ -54,13 +56,15 @@ impl Keys {
                 out = later;
                 part += 1;
             }
-        })
+        }))
     }
 
     /// Rows, from the columns they are made of. `len` is said, since rows need not have columns.
-    pub fn rows(len: usize, columns: Vec<Keys>, hasher: KeyHasher) -> Self {
-        debug_assert!(columns.iter().all(|column| column.len == len));
-        Self::new(len, move |start, out| {
+    pub fn rows(len: usize, columns: Vec<Keys>, hasher: KeyHasher) -> Result<Self, Error> {
+        if let Some(column) = columns.iter().find(|column| column.len != len) {
+            return Err(Error::value(format!("a column of {} keys among {len} rows", column.len)));
+        }
+        Ok(Self::new(len, move |start, out| {
             // 4 KiB: one column's hashes beside the chains, both within L1.
             let mut elements = [0; 512];
             for (start, chains) in (start..).step_by(elements.len()).zip(out.chunks_mut(elements.len())) {
@@ -73,7 +77,7 @@ impl Keys {
                     }
                 }
             }
-        })
+        }))
     }
 
     /// A dictionary: `code(i)` says which of these keys stands at `i`; one that there is not is missing.
@@ -82,30 +86,38 @@ impl Keys {
         len: usize,
         code: impl Fn(usize) -> Option<usize> + Send + Sync + 'static,
         missing: u64,
-    ) -> Self {
+    ) -> Result<Self, Error> {
         if self.len > len {
             // A few rows of a large dictionary: hash what is used.
-            return Self::each(len, move |i| match code(i) {
+            return Ok(Self::each(len, move |i| match code(i) {
                 Some(code) if code < self.len => {
                     let mut hash = [0];
                     self.fill(code, &mut hash);
                     hash[0]
                 }
                 _ => missing,
-            });
+            }));
         }
-        let table = self.into_vec();
-        Self::each(len, move |i| code(i).and_then(|code| table.get(code)).copied().unwrap_or(missing))
+        let table = self.into_vec()?;
+        Ok(Self::each(len, move |i| code(i).and_then(|code| table.get(code)).copied().unwrap_or(missing)))
     }
 
-    /// These keys, but `missing` wherever `is_missing(i)`.
-    pub fn masked(self, missing: u64, is_missing: impl Fn(usize) -> bool + Send + Sync + 'static) -> Self {
-        Self::new(self.len, move |start, out| {
+    /// These keys, but `missing` wherever `is_missing(i)`, which is told of `len` keys.
+    pub fn masked(
+        self,
+        len: usize,
+        missing: u64,
+        is_missing: impl Fn(usize) -> bool + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        if self.len != len {
+            return Err(Error::value(format!("a mask of {len} for {} keys", self.len)));
+        }
+        Ok(Self::new(self.len, move |start, out| {
             self.fill(start, out);
             for (i, out) in (start..).zip(out) {
                 *out = if is_missing(i) { missing } else { *out };
             }
-        })
+        }))
     }
 
     /// Number of keys.
@@ -125,10 +137,10 @@ impl Keys {
     }
 
     /// All hashes.
-    pub fn into_vec(self) -> Vec<u64> {
-        let mut hashes = vec![0; self.len];
+    pub fn into_vec(self) -> Result<Vec<u64>, Error> {
+        let mut hashes = fallible::zeroed(self.len)?;
         self.fill(0, &mut hashes);
-        hashes
+        Ok(hashes)
     }
 }
 
@@ -155,31 +167,31 @@ mod tests {
                 assert_eq!(out, expected[start..end], "{start}..{end}");
             }
         }
-        assert_eq!(make().into_vec(), expected);
+        assert_eq!(make().into_vec().unwrap(), expected);
     }
 
     #[test]
     fn chunks_follow_each_other() {
         check(|| Keys::made(vec![3, 1, 2]), &[3, 1, 2]);
-        check(|| Keys::chained(vec![]), &[]);
-        check(|| Keys::chained(vec![counting(0..0)]), &[]);
-        check(|| Keys::chained(vec![counting(0..3)]), &[0, 1, 2]);
+        check(|| Keys::chained(vec![]).unwrap(), &[]);
+        check(|| Keys::chained(vec![counting(0..0)]).unwrap(), &[]);
+        check(|| Keys::chained(vec![counting(0..3)]).unwrap(), &[0, 1, 2]);
         let sizes = [0..0, 0..2, 2..2, 2..2, 2..3, 3..7, 7..7];
-        check(|| Keys::chained(sizes.clone().map(counting).into()), &[0, 1, 2, 3, 4, 5, 6]);
+        check(|| Keys::chained(sizes.clone().map(counting).into()).unwrap(), &[0, 1, 2, 3, 4, 5, 6]);
     }
 
     #[test]
     fn codes_take_from_large_and_small_dictionaries() {
         let code = |i: usize| [Some(1), None, Some(0), Some(99)][i];
         for dictionary in [10..12, 10..30] {
-            check(|| counting(dictionary.clone()).taken(4, code, 5), &[11, 5, 10, 5]);
+            check(|| counting(dictionary.clone()).taken(4, code, 5).unwrap(), &[11, 5, 10, 5]);
         }
-        check(|| counting(0..0).taken(2, |_| None, 5), &[5, 5]);
+        check(|| counting(0..0).taken(2, |_| None, 5).unwrap(), &[5, 5]);
     }
 
     #[test]
     fn masks_hide() {
-        check(|| counting(0..6).masked(9, |i| i % 3 == 0), &[9, 1, 2, 9, 4, 5]);
+        check(|| counting(0..6).masked(6, 9, |i| i % 3 == 0).unwrap(), &[9, 1, 2, 9, 4, 5]);
     }
 
     #[test]
@@ -188,13 +200,21 @@ mod tests {
         let len = 1_100;
         let expected: Vec<u64> =
             (0..len).map(|i| hasher().row_next(hasher().row_next(hasher().row_start(2), i), i + 5)).collect();
-        let keys = Keys::rows(len as usize, vec![counting(0..len), counting(5..len + 5)], hasher());
+        let keys = Keys::rows(len as usize, vec![counting(0..len), counting(5..len + 5)], hasher()).unwrap();
         for start in [0, 1, 511, 512, 513, 1_099] {
             let mut out = vec![0; len as usize - start];
             keys.fill(start, &mut out);
             assert_eq!(out, expected[start..], "{start}");
         }
-        check(|| Keys::rows(3, vec![], hasher()), &[hasher().row_start(0); 3]);
+        check(|| Keys::rows(3, vec![], hasher()).unwrap(), &[hasher().row_start(0); 3]);
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_an_error() {
+        assert!(matches!(counting(0..6).masked(5, 9, |_| true), Err(Error::Value(_))));
+        assert!(matches!(Keys::rows(3, vec![counting(0..3), counting(0..2)], hasher()), Err(Error::Value(_))));
+        assert!(matches!(Keys::chained(vec![counting(0..1), Keys::each(usize::MAX, |_| 0)]), Err(Error::Value(_))));
+        assert!(matches!(Keys::each(usize::MAX, |_| 0).into_vec(), Err(Error::Memory { .. })));
     }
 
     #[test]

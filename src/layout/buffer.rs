@@ -27,9 +27,10 @@ impl Buffer {
         scale(hash, self.shape.fingerprints()) + 1
     }
 
-    /// How many insertions ago a place was written.
+    /// How many insertions ago a place was written. In a crafted file those behind the last one, which nobody writes,
+    /// may have fingerprints too.
     fn age(&self, place: u64, newest: u64) -> u64 {
-        (newest + self.window - place) % self.window
+        (newest + self.window).saturating_sub(place) % self.window
     }
 
     /// The fingerprints of all places, 0 where there is none.

@@ -1,6 +1,7 @@
 //! The memory of a filter: words copied on write, fetched ahead, and read as bits or small numbers.
 
 pub mod bits;
+pub mod fallible;
 pub mod lanes;
 pub mod packed;
 pub mod prefetch;

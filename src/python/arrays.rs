@@ -6,6 +6,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use crate::memory::fallible;
+
 /// The values of an array in C order, and its shape.
 pub struct Values<T> {
     pub values: Vec<T>,
@@ -25,8 +27,8 @@ impl<T: Element + Copy> Values<T> {
         };
         let array = array.readonly();
         let values = match array.is_c_contiguous() {
-            true => array.as_slice()?.to_vec(),
-            false => array.as_array().iter().copied().collect(),
+            true => fallible::collected(array.as_slice()?.iter().copied())?,
+            false => fallible::collected(array.as_array().iter().copied())?,
         };
         Ok(Self { values, shape: array.shape().to_vec() })
     }

@@ -2,13 +2,17 @@
 
 use std::ops::Range;
 
+use bytemuck::Zeroable;
+use numpy::{Element, IntoPyArray};
 use pyo3::prelude::*;
 
+use super::calls::detached;
 use super::moments::OwnedMoments;
 use crate::Error;
 use crate::clock::Moments;
 use crate::engine::threads::{Shared, share};
 use crate::key::Keys;
+use crate::memory::fallible;
 
 /// Keys hashed at a time: their hashes take 32 KiB, two thirds of a first-level cache.
 const BLOCK: usize = 4096;
@@ -16,7 +20,7 @@ const BLOCK: usize = 4096;
 /// long as to begin.
 const STRETCH: usize = 1 << 18;
 /// Keys between two looks at signals, so that Ctrl-C works: some 20 ms.
-const PATIENCE: usize = 1 << 20;
+pub const PATIENCE: usize = 1 << 20;
 
 /// Keys that have been read, and their moments, which fit them.
 pub struct Batch {
@@ -24,69 +28,133 @@ pub struct Batch {
     pub moments: OwnedMoments,
 }
 
+/// A batch that ended early, by an error or a signal.
+pub struct Stopped<T> {
+    error: PyErr,
+    /// What was answered to the keys before it; not for queries that several threads share.
+    answers: Vec<T>,
+}
+
+impl<T> Stopped<T> {
+    fn before_all(error: PyErr) -> Self {
+        Self { error, answers: Vec::new() }
+    }
+}
+
+impl<T: Element> Stopped<T> {
+    /// The error, with the answers as its attribute: asked again, keys that were inserted would be repeats.
+    pub fn with_answers(self, py: Python<'_>) -> PyErr {
+        let done = self.answers.len();
+        if done == 0 {
+            return self.error;
+        }
+        let value = self.error.value(py);
+        let note = format!("lately: the first {done} keys were inserted; `answers` of this exception are theirs");
+        let noted = value.setattr("answers", self.answers.into_pyarray(py));
+        match noted.and_then(|()| value.call_method1("add_note", (note,))) {
+            Ok(_) => self.error,
+            Err(error) => error,
+        }
+    }
+}
+
+impl<T> From<Stopped<T>> for PyErr {
+    fn from(stopped: Stopped<T>) -> Self {
+        stopped.error
+    }
+}
+
 impl Batch {
+    /// Keys of which nobody asks when they were seen.
+    pub fn untimed(keys: Keys) -> Self {
+        Self { keys, moments: OwnedMoments::Untimed }
+    }
+
+    /// The hashes of its keys.
+    pub fn hashes(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
+        detached(py, || {
+            let mut hashes = fallible::zeroed(self.keys.len())?;
+            for (start, hashes) in (0..).step_by(PATIENCE).zip(hashes.chunks_mut(PATIENCE)) {
+                look_at_signals(start)?;
+                self.keys.fill(start, hashes);
+            }
+            Ok(hashes)
+        })?
+    }
+
     /// What `act` answers to each key. It is called with a block of hashes, their moments and the place for the answers;
     /// block after block, or on several threads, which take the blocks in turn. An error or a signal ends it.
     ///
     /// `act` takes the lock of the filter, which is not held while signals are looked at: their handlers may use it.
-    pub fn run<T: Clone + Default + Send>(
+    pub fn run<T: Zeroable + Send>(
         &self,
         py: Python<'_>,
         threads: usize,
         act: impl Fn(&[u64], Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
-    ) -> PyResult<Vec<T>> {
+    ) -> Result<Vec<T>, Stopped<T>> {
         let begin = || ();
         self.run_with(py, threads, 1, begin, |(), hashes, _, at, answers| act(hashes, at, answers))
     }
 
     /// [`run`](Self::run) for what has to be done in order, as if by one thread: `act` is called with a stretch of the
     /// keys at a time, their moments and the place for the answers.
-    pub fn run_in_order<T: Clone + Default + Send>(
+    pub fn run_in_order<T: Zeroable + Send>(
         &self,
         py: Python<'_>,
         threads: usize,
         act: impl Fn(&mut Shared<'_>, Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
-    ) -> PyResult<Vec<T>> {
-        py.detach(|| {
-            let mut answers = vec![T::default(); self.keys.len()];
+    ) -> Result<Vec<T>, Stopped<T>> {
+        let run = || {
+            let mut answers = fallible::zeroed(self.keys.len()).map_err(|error| Stopped::before_all(error.into()))?;
             let (mut shared, mut room) = (Shared::new(threads, &self.keys), Vec::new());
-            for (start, answers) in (0..).step_by(STRETCH).zip(answers.chunks_mut(STRETCH)) {
-                if start > 0 {
-                    Python::attach(|py| py.check_signals())?;
+            for start in (0..self.keys.len()).step_by(STRETCH) {
+                let keys = start..self.keys.len().min(start + STRETCH);
+                let stretch = shared.stretch(keys.clone());
+                let done = look_at_signals(start)
+                    .and_then(|()| Ok(act(stretch, self.moments.of(keys.clone(), &mut room), &mut answers[keys])?));
+                if let Err(error) = done {
+                    answers.truncate(start);
+                    return Err(Stopped { error, answers });
                 }
-                let keys = start..start + answers.len();
-                act(shared.stretch(keys.clone()), self.moments.of(keys, &mut room), answers)?;
             }
             Ok(answers)
-        })
+        };
+        detached(py, run).map_err(Stopped::before_all)?
     }
 
     /// [`run`](Self::run) with `width` answers a key, and for each thread something of its own that `begin` makes. `act`
     /// is told which keys of the batch a block has, too.
-    pub fn run_with<T: Clone + Default + Send, S>(
+    pub fn run_with<T: Zeroable + Send, S>(
         &self,
         py: Python<'_>,
         threads: usize,
         width: usize,
         begin: impl Fn() -> S + Sync,
         act: impl Fn(&mut S, &[u64], Range<usize>, Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
-    ) -> PyResult<Vec<T>> {
-        py.detach(|| {
+    ) -> Result<Vec<T>, Stopped<T>> {
+        let run = || {
             let len = self.keys.len();
-            // Zeros from the allocator, so that whoever writes an answer is the first to touch its page.
-            let mut answers = vec![T::default(); len * width];
+            let answers = len.checked_mul(width).ok_or(Error::Memory { bytes: u64::MAX });
+            let mut answers = answers.and_then(fallible::zeroed).map_err(|error| Stopped::before_all(error.into()))?;
             for start in (0..len).step_by(PATIENCE) {
-                if start > 0 {
-                    Python::attach(|py| py.check_signals())?;
-                }
                 let end = len.min(start + PATIENCE);
-                self.stretch(start, width, &mut answers[start * width..end * width], threads, &begin, &act)?;
+                let part = &mut answers[start * width..end * width];
+                let done = look_at_signals(start).map_err(|error| (start, error)).and_then(|()| {
+                    self.stretch(start, width, part, threads, &begin, &act)
+                        .map_err(|(done, error)| (done, error.into()))
+                });
+                if let Err((done, error)) = done {
+                    answers.truncate(done * width);
+                    return Err(Stopped { error, answers });
+                }
             }
             Ok(answers)
-        })
+        };
+        detached(py, run).map_err(Stopped::before_all)?
     }
 
-    /// [`run_with`](Self::run_with) for as many keys from `start` on as there are answers.
+    /// [`run_with`](Self::run_with) for as many keys from `start` on as there are answers. An error comes
+    /// with the key that its block begins with.
     fn stretch<T: Send, S>(
         &self,
         start: usize,
@@ -95,14 +163,22 @@ impl Batch {
         threads: usize,
         begin: &(impl Fn() -> S + Sync),
         act: &(impl Fn(&mut S, &[u64], Range<usize>, Moments<'_>, &mut [T]) -> Result<(), Error> + Sync),
-    ) -> Result<(), Error> {
+    ) -> Result<(), (usize, Error)> {
         let blocks = (start..).step_by(BLOCK).zip(answers.chunks_mut(BLOCK * width));
         let begin = || (begin(), [0; BLOCK], Vec::new());
         share(threads, blocks, begin, |(own, hashes, room), (start, answers)| {
             let hashes = &mut hashes[..answers.len() / width];
             self.keys.fill(start, hashes);
             let keys = start..start + hashes.len();
-            act(own, hashes, keys.clone(), self.moments.of(keys, room), answers)
+            act(own, hashes, keys.clone(), self.moments.of(keys, room), answers).map_err(|error| (start, error))
         })
     }
+}
+
+/// Lets Ctrl-C end a batch, unless it has only begun.
+pub fn look_at_signals(start: usize) -> PyResult<()> {
+    if start == 0 {
+        return Ok(());
+    }
+    Python::attach(|py| py.check_signals())
 }

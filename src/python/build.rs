@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::calls::detached;
 use super::layout::Layout;
 use super::times;
 use super::whole::Whole;
@@ -72,7 +73,7 @@ pub fn build(py: Python<'_>, family: &str, given: Option<&Bound<'_, PyDict>>) ->
         "generalized" => generalized(&given, seed),
         _ => Err(PyValueError::new_err(format!("there is no family {family:?}"))),
     }?;
-    Ok(Built::new(py.detach(recipe)?))
+    Ok(Built::new(detached(py, recipe)??))
 }
 
 /// How a filter is made once all is read: detached from the interpreter, since the search for a shape and memory take

@@ -6,6 +6,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
 use super::build::Built;
+use super::calls::detached;
 use super::filter::Filter;
 use super::whole::Whole;
 use crate::Error;
@@ -61,7 +62,7 @@ pub fn count<'py>(filter: &Bound<'py, Filter>, keys: &Bound<'_, PyAny>) -> PyRes
 pub fn distinct(py: Python<'_>, filter: &Bound<'_, Filter>) -> PyResult<f64> {
     let filter = filter.get();
     let distinct = |Aged::<Buffered> { layout, words, .. }: &_| layout.distinct(words.as_slice());
-    Ok(py.detach(|| filter.with(|filter| only(filter.engine_as().map(distinct))))?)
+    Ok(detached(py, || filter.with(|filter| only(filter.engine_as().map(distinct))))??)
 }
 
 /// `GeneralizedBloomFilter.false_negative_rates`.
@@ -69,34 +70,36 @@ pub fn distinct(py: Python<'_>, filter: &Bound<'_, Filter>) -> PyResult<f64> {
 pub fn missed<'py>(filter: &Bound<'py, Filter>, ages: Vec<Whole>) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let (py, filter) = (filter.py(), filter.get());
     let ages = ages.into_iter().map(|age| age.within("ages")).collect::<PyResult<Vec<u64>>>()?;
-    let memory = py.detach(|| filter.with(|filter| only(filter.shape_as().map(generalized::Shape::memory))))?;
+    let memory = detached(py, || filter.with(|filter| only(filter.shape_as().map(generalized::Shape::memory))))??;
     Ok(ages.into_iter().map(|age| memory.missed(age as f64)).collect::<Vec<_>>().into_pyarray(py))
 }
 
 /// `TimingBloomFilter.false_negative_rates`.
 #[pyfunction]
-pub fn missed_by_block<'py>(filter: &Bound<'py, Filter>) -> Bound<'py, PyArray1<f64>> {
+pub fn missed_by_block<'py>(filter: &Bound<'py, Filter>) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let (py, filter) = (filter.py(), filter.get());
-    py.detach(|| filter.with(filter::Filter::false_negative_rates)).into_pyarray(py)
+    Ok(detached(py, || filter.with(filter::Filter::false_negative_rates))?.into_pyarray(py))
 }
 
 /// `TimingBloomFilter.parts`: one unless it grows.
 #[pyfunction]
-pub fn parts(py: Python<'_>, filter: &Bound<'_, Filter>) -> usize {
+pub fn parts(py: Python<'_>, filter: &Bound<'_, Filter>) -> PyResult<usize> {
     let filter = filter.get();
-    py.detach(|| filter.with(|filter| filter.engine_as().map_or(1, Growing::parts)))
+    detached(py, || filter.with(|filter| filter.engine_as().map_or(1, Growing::parts)))
 }
 
 /// `BloomFilter.kept`, more than any stream has, and `TimingBloomFilter.kept`.
 #[pyfunction]
-pub fn kept(py: Python<'_>, filter: &Bound<'_, Filter>) -> i64 {
+pub fn kept(py: Python<'_>, filter: &Bound<'_, Filter>) -> PyResult<i64> {
     let filter = filter.get();
-    py.detach(|| filter.with(|filter| Row::of(filter).map_or_else(|_| filter.shape().kept().into(), |row| row.kept())))
+    detached(py, || {
+        filter.with(|filter| Row::of(filter).map_or_else(|_| filter.shape().kept().into(), |row| row.kept()))
+    })
 }
 
 /// `TimeLimitedBloomFilter.slice_bits`.
 #[pyfunction]
 pub fn slice_bits<'py>(filter: &Bound<'py, Filter>) -> PyResult<Bound<'py, PyArray1<u64>>> {
     let (py, filter) = (filter.py(), filter.get());
-    Ok(py.detach(|| filter.with(|filter| only(filter.engine_as().map(Slices::slice_bits))))?.into_pyarray(py))
+    Ok(detached(py, || filter.with(|filter| only(filter.engine_as().map(Slices::slice_bits))))??.into_pyarray(py))
 }

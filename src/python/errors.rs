@@ -22,6 +22,9 @@ impl From<Error> for PyErr {
     }
 }
 
+/// `EINVAL`, the same on all systems.
+const INVALID_ARGUMENT: i32 = 22;
+
 /// A failure that names the file.
 pub fn file_error(error: SaveError, path: &Path) -> PyErr {
     match error {
@@ -32,6 +35,10 @@ pub fn file_error(error: SaveError, path: &Path) -> PyErr {
                 let reason = error.to_string();
                 let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
                 PyOSError::new_err((code, reason, path.display().to_string()))
+            }
+            // What is ours to say; an error of Python's, of a signal, goes on as it is.
+            None if error.get_ref().is_some_and(|cause| !cause.is::<PyErr>()) => {
+                PyOSError::new_err((INVALID_ARGUMENT, error.to_string(), path.display().to_string()))
             }
             None => error.into(),
         },

@@ -1,19 +1,21 @@
 //! The base class of all filters, which does the work; a family's class in Python constructs it.
 
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyTuple};
 
-use super::batch::Batch;
+use super::batch::{Batch, Stopped};
 use super::build::Built;
+use super::calls::{Held, Lock, caught, detached};
 use super::classes::{class, object};
 use super::errors::file_error;
 use super::keys::{hash_key, read_keys};
 use super::moments::{OwnedMoments, now};
 use super::saving::Cells;
 use super::whole::Threads;
+use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 use crate::engine::threads::Shared;
 use crate::filter;
@@ -27,9 +29,10 @@ use crate::memory::Words;
 /// keys that compare equal in Python are one key, whatever holds them. A filter may be used from many threads: queries
 /// run side by side, and each key of a batch acts as a whole. (Threads that insert into one window of time with times of
 /// their own move one clock: a batch that others leave behind by more than `lateness` stops with an error half-way.)
+/// `os.fork` waits until no thread is within a block of keys: the child has a filter of its own, as it was between two.
 #[pyclass(subclass, frozen, module = "lately")]
 pub struct Filter {
-    inner: RwLock<filter::Filter>,
+    inner: Lock<filter::Filter>,
     /// Hasher and window never change, so nobody needs the lock for them.
     hasher: KeyHasher,
     window: Window,
@@ -42,46 +45,53 @@ const SMALL: usize = 8 << 20;
 impl Filter {
     pub fn new(filter: filter::Filter) -> Self {
         let (hasher, window) = (KeyHasher::new(filter.seed()), filter.window());
-        Self { inner: RwLock::new(filter), hasher, window }
+        Self { inner: Lock::new(filter), hasher, window }
     }
 
-    /// To read. Called detached from the interpreter only, so that no thread waits for it holding the GIL. A panic
-    /// while somebody wrote leaves legal cells, whatever it left undone.
-    pub fn read(&self) -> RwLockReadGuard<'_, filter::Filter> {
-        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+    /// To read; see [`Lock::read`].
+    pub fn read(&self) -> Held<RwLockReadGuard<'_, filter::Filter>> {
+        self.inner.read()
     }
 
     /// To write; see [`read`](Self::read).
-    fn write(&self) -> RwLockWriteGuard<'_, filter::Filter> {
-        self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn write(&self) -> Held<RwLockWriteGuard<'_, filter::Filter>> {
+        self.inner.write()
     }
 
     /// Asks about one key: at once where the cells are few and nobody writes to them, since to detach and come back takes
     /// longer, some 50 ns, and much more while other threads compute; else detached.
-    fn ask_one<T: Send>(&self, py: Python<'_>, ask: impl Fn(&filter::Filter) -> T + Sync) -> T {
-        match self.inner.try_read() {
-            Ok(filter) if is_small(&filter) => ask(&filter),
+    fn ask_one<T: Send>(
+        &self,
+        py: Python<'_>,
+        ask: impl Fn(&filter::Filter) -> Result<T, Error> + Sync,
+    ) -> PyResult<T> {
+        caught(|| match self.inner.try_read() {
+            Ok(filter) if is_small(&filter) => Ok(ask(&filter)?),
             tried => {
                 drop(tried);
-                py.detach(|| ask(&self.read()))
+                Ok(py.detach(|| ask(&self.read()))?)
             }
-        }
+        })
     }
 
     /// Changes one key, as [`ask_one`](Self::ask_one) asks.
-    fn change_one<T: Send>(&self, py: Python<'_>, change: impl Fn(&mut filter::Filter) -> T + Sync) -> T {
-        match self.inner.try_write() {
-            Ok(mut filter) if is_small(&filter) => change(&mut filter),
+    fn change_one<T: Send>(
+        &self,
+        py: Python<'_>,
+        change: impl Fn(&mut filter::Filter) -> Result<T, Error> + Sync,
+    ) -> PyResult<T> {
+        caught(|| match self.inner.try_write() {
+            Ok(mut filter) if is_small(&filter) => Ok(change(&mut filter)?),
             tried => {
                 drop(tried);
-                py.detach(|| change(&mut self.write()))
+                Ok(py.detach(|| change(&mut self.write()))?)
             }
-        }
+        })
     }
 
     /// Reads keys for a subclass, of which nobody asks when they were seen.
     pub(super) fn keys(&self, keys: &Bound<'_, PyAny>) -> PyResult<Batch> {
-        Ok(Batch { keys: read_keys(keys, self.hasher)?, moments: OwnedMoments::Untimed })
+        Ok(Batch::untimed(read_keys(keys, self.hasher)?))
     }
 
     /// Reads n moments, which lie within its window or not.
@@ -100,8 +110,8 @@ impl Filter {
         (format::preamble(&filter), filter.engine().words().clone())
     }
 
-    fn clock(&self, py: Python<'_>) -> Clock {
-        py.detach(|| *self.read().engine().clock())
+    fn clock(&self, py: Python<'_>) -> PyResult<Clock> {
+        detached(py, || *self.read().engine().clock())
     }
 
     /// Reads keys and moments, which are refused here or not at all.
@@ -114,8 +124,8 @@ impl Filter {
     ) -> PyResult<Batch> {
         let keys = read_keys(keys, self.hasher)?;
         let moments = OwnedMoments::read(at, self.window, keys.len())?;
-        let clock = self.clock(py);
-        py.detach(|| moments.check(&clock, in_order))?;
+        let clock = self.clock(py)?;
+        detached(py, || moments.check(&clock, in_order))??;
         Ok(Batch { keys, moments })
     }
 
@@ -264,6 +274,11 @@ impl Filter {
     /// TypeError, ValueError
     ///     As `insert`.
     ///
+    /// Notes
+    /// -----
+    /// Ctrl-C stops between blocks of keys, of a million each. Those before it are inserted, and the answers to them are
+    /// the attribute ``answers`` of the exception: asked again, those keys would be repeats.
+    ///
     /// Examples
     /// --------
     /// >>> f = lately.AgePartitionedBloomFilter(window=1000, fpr=0.001)
@@ -280,18 +295,18 @@ impl Filter {
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let batch = self.batch(py, keys, at, true)?;
-        let seen = if threads.0 > 1 {
+        let seen: Result<Vec<bool>, Stopped<bool>> = if threads.0 > 1 {
             let engine = |keys: &mut Shared<'_>, at: Moments<'_>, seen: &mut [bool]| {
                 self.write().engine_mut().duplicated_shared(keys, at, refresh, seen)
             };
-            batch.run_in_order(py, threads.0, engine)?
+            batch.run_in_order(py, threads.0, engine)
         } else {
             let duplicated = |hashes: &[u64], at: Moments<'_>, seen: &mut [bool]| {
                 self.write().engine_mut().duplicated(hashes, at, refresh, seen)
             };
-            batch.run(py, 1, duplicated)?
+            batch.run(py, 1, duplicated)
         };
-        Ok(seen.into_pyarray(py))
+        Ok(seen.map_err(|stopped| stopped.with_answers(py))?.into_pyarray(py))
     }
 
     /// Insert one key.
@@ -313,7 +328,7 @@ impl Filter {
     fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let hash = hash_key(key, self.hasher)?;
         let moments = OwnedMoments::read(at, self.window, 1)?;
-        Ok(self.change_one(py, |filter| filter.engine_mut().insert(&[hash], moments.of(0..1, &mut Vec::new())))?)
+        self.change_one(py, |filter| filter.engine_mut().insert(&[hash], moments.of(0..1, &mut Vec::new())))
     }
 
     /// Whether one key was inserted within the window; for a window of time, as of now.
@@ -327,13 +342,13 @@ impl Filter {
             let mut present = [false];
             filter.engine().query(&[hash], at, &mut present).map(|()| present[0])
         };
-        Ok(self.ask_one(py, query)?)
+        self.ask_one(py, query)
     }
 
     /// int, float or None: the window in insertions, or in seconds; None of a filter that forgets nothing.
     #[getter]
     fn window<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let clock = self.clock(py);
+        let clock = self.clock(py)?;
         match clock.window() {
             _ if clock.endless() => Ok(None),
             Window::Count { insertions: window } | Window::Time { span: window, .. } => {
@@ -346,7 +361,7 @@ impl Filter {
     /// of a filter that forgets nothing for sure.
     #[getter]
     fn slack<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match py.detach(|| self.read().slack()) {
+        match detached(py, || self.read().slack())? {
             u64::MAX => Ok(f64::INFINITY.into_pyobject(py)?.into_any()),
             slack => self.in_units(py, slack),
         }
@@ -369,40 +384,40 @@ impl Filter {
 
     /// float: chance that a key never inserted is reported, at the worst phase and planned load; exact in expectation.
     #[getter]
-    fn fpr(&self, py: Python<'_>) -> f64 {
-        py.detach(|| self.read().fpr())
+    fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
+        detached(py, || self.read().fpr())
     }
 
     /// float: keys beyond the window expected to be reported, over the window, at the peak (paper 1, definition 2).
     #[getter]
-    fn npws(&self, py: Python<'_>) -> f64 {
-        py.detach(|| self.read().npws())
+    fn npws(&self, py: Python<'_>) -> PyResult<f64> {
+        detached(py, || self.read().npws())
     }
 
     /// dict of str to float: cache lines that an insertion writes (``insert``), and that a query reads of a key that is
     /// reported (``hit``) and of one that is not (``miss``), while the filter is larger than the cache.
     #[getter]
     fn cache_lines<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let lines = py.detach(|| self.read().cache_lines());
+        let lines = detached(py, || self.read().cache_lines())?;
         [("insert", lines.insert), ("hit", lines.hit), ("miss", lines.miss)].into_py_dict(py)
     }
 
     /// int: bytes of the cells, the whole of what grows with the window.
     #[getter]
-    fn nbytes(&self, py: Python<'_>) -> u64 {
-        py.detach(|| self.read().engine().words().as_slice().len() as u64 * 8)
+    fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
+        detached(py, || self.read().engine().words().as_slice().len() as u64 * 8)
     }
 
     /// float: bits of the cells per key of a full window.
     #[getter]
-    fn bits_per_key(&self, py: Python<'_>) -> f64 {
-        self.nbytes(py) as f64 * 8.0 / self.capacity() as f64
+    fn bits_per_key(&self, py: Python<'_>) -> PyResult<f64> {
+        Ok(self.nbytes(py)? as f64 * 8.0 / self.capacity() as f64)
     }
 
     /// int: insertions so far.
     #[getter]
-    fn inserted(&self, py: Python<'_>) -> u64 {
-        self.clock(py).inserted()
+    fn inserted(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.clock(py)?.inserted())
     }
 
     /// int: seed the keys are hashed with.
@@ -414,14 +429,14 @@ impl Filter {
     /// dict of str to int: the parameters of the paper, by the names of `from_parameters`.
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let parameters = py.detach(|| self.read().parameters());
+        let parameters = detached(py, || self.read().parameters())?;
         parameters.into_iter().filter(|(_, value)| *value != 0).into_py_dict(py)
     }
 
     /// ndarray of float64: share of the bits set in each part that ages as one, the newest first.
     #[getter]
-    fn fill<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        py.detach(|| self.read().engine().fill()).into_pyarray(py)
+    fn fill<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        Ok(detached(py, || self.read().engine().fill())?.into_pyarray(py))
     }
 
     /// Chance that a key never inserted is reported now, from the bits as they are.
@@ -435,8 +450,8 @@ impl Filter {
     /// --------
     /// >>> lately.AgePartitionedBloomFilter(window=1000, fpr=0.001).false_positive_rate()
     /// 0.0
-    fn false_positive_rate(&self, py: Python<'_>) -> f64 {
-        py.detach(|| self.read().false_positive_rate())
+    fn false_positive_rate(&self, py: Python<'_>) -> PyResult<f64> {
+        detached(py, || self.read().false_positive_rate())
     }
 
     /// Save to a file, which is replaced in one step once all is on disk.
@@ -448,16 +463,24 @@ impl Filter {
     /// Raises
     /// ------
     /// OSError
-    ///     If it cannot be written; a file that was there is left as it was.
+    ///     If it cannot be written, or is a device, a pipe or a socket; what was there is left as it was.
+    ///
+    /// Notes
+    /// -----
+    /// Links are followed. A file that is replaced keeps its mode and, where that is allowed, its owner, but no access
+    /// lists or hard links. On Linux the new file has no name until it is whole, so that a process that is killed
+    /// leaves none behind, where the file system knows such files. Ctrl-C stops between pieces of 64 MiB, and the old
+    /// file stays.
     ///
     /// See Also
     /// --------
     /// lately.open : Reads it, with an example.
     fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
-        py.detach(|| {
+        detached(py, || {
             let filter = self.read().clone();
-            format::save(&filter, &path).map_err(|error| file_error(error, &path))
-        })
+            let look = || Python::attach(|py| Ok(py.check_signals()?));
+            format::save_in_pieces(&filter, &path, look).map_err(|error| file_error(error, &path))
+        })?
     }
 
     /// The saved form as bytes; `lately.from_bytes` reads it.
@@ -466,7 +489,7 @@ impl Filter {
     /// -------
     /// bytes
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let (preamble, words) = py.detach(|| self.snapshot());
+        let (preamble, words) = detached(py, || self.snapshot())?;
         let cells: &[u8] = words.as_ref();
         PyBytes::new_with(py, preamble.len() + cells.len(), |bytes| {
             bytes[..preamble.len()].copy_from_slice(&preamble);
@@ -503,12 +526,12 @@ impl Filter {
     /// array([ True,  True, False])
     fn union(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let (ours, theirs) = (slf.get(), other.get());
-        let united = slf.py().detach(|| {
+        let united = detached(slf.py(), || {
             // One lock at a time: two threads may unite the same two filters, each in its own order.
             let theirs = theirs.read().clone();
             let mut ours = ours.read().clone();
             ours.unite(&theirs).map(|()| ours)
-        })?;
+        })??;
         object(&slf.get_type(), united)
     }
 
@@ -519,7 +542,7 @@ impl Filter {
     /// Filter
     fn copy(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let filter = slf.get();
-        let copy = object(&slf.get_type(), slf.py().detach(|| filter.read().clone()))?;
+        let copy = object(&slf.get_type(), detached(slf.py(), || filter.read().clone())?)?;
         if let Some(attributes) = slf.getattr_opt("__dict__")? {
             copy.bind(slf.py()).getattr("__dict__")?.call_method1("update", (attributes,))?;
         }
@@ -539,11 +562,11 @@ impl Filter {
     fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: u8) -> PyResult<Bound<'py, PyTuple>> {
         let (py, filter) = (slf.py(), slf.get());
         let core = py.import("lately._core")?;
-        let plain = slf.get_type().is(&class(py, py.detach(|| filter.read().family()))?);
+        let plain = slf.get_type().is(&class(py, detached(py, || filter.read().family())?)?);
         if plain && protocol < 5 {
             return (core.getattr("from_bytes")?, (filter.to_bytes(py)?,)).into_pyobject(py);
         }
-        let (preamble, words) = py.detach(|| filter.snapshot());
+        let (preamble, words) = detached(py, || filter.snapshot())?;
         let preamble = PyBytes::new(py, &preamble);
         let cells = match protocol {
             ..5 => PyBytes::new(py, words.as_ref()).into_any(),
@@ -564,7 +587,7 @@ impl Filter {
             (Some(window), Window::Count { .. }) => format!("window={window}"),
             (Some(window), Window::Time { .. }) => format!("window={window} s"),
         };
-        let parameters = py.detach(|| filter.read().parameters());
+        let parameters = detached(py, || filter.read().parameters())?;
         let parameters: Vec<String> = parameters
             .into_iter()
             .filter(|(_, value)| *value != 0)
@@ -572,10 +595,10 @@ impl Filter {
             .collect();
         Ok(format!(
             "<{name} {window} fpr={:.2e} {} nbytes={} inserted={}>",
-            filter.fpr(py),
+            filter.fpr(py)?,
             parameters.join(" "),
-            filter.nbytes(py),
-            filter.inserted(py)
+            filter.nbytes(py)?,
+            filter.inserted(py)?
         ))
     }
 }

@@ -2,10 +2,12 @@
 
 use std::sync::Mutex;
 
+use bytemuck::Zeroable;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use super::calls::detached;
 use super::filter::Filter;
 use super::times;
 use super::whole::Threads;
@@ -13,6 +15,7 @@ use crate::Error;
 use crate::clock::{Moments, Window};
 use crate::engine::Engine;
 use crate::inference::{Memo, PerKey, Posterior, Question, decide};
+use crate::memory::fallible;
 use crate::posteriors::Inference;
 
 /// Numbers that go with the keys of a batch, held for as long as it takes.
@@ -89,13 +92,13 @@ fn build<'a>(
     ages: &[f64],
 ) -> PyResult<Inference<'a>> {
     let (knows, prior, raised) = (prior.hasattr("distinct")?, prior.clone().unbind(), Mutex::new(None));
-    let inference = py.detach(|| {
+    let inference = detached(py, || {
         let distinct = |insertions: &[f64]| {
             let curve = Python::attach(|py| read_curve(prior.bind(py), insertions));
             curve.map_err(|error| *raised.lock().expect("no panic holds it") = Some(error)).ok()
         };
         Inference::about(engine, &Question { ages, distinct: knows.then_some(&distinct) })
-    })?;
+    })??;
     match raised.into_inner().expect("no panic held it") {
         Some(error) if !error.is_instance_of::<PyValueError>(py) => Err(error),
         _ => Ok(inference),
@@ -133,7 +136,7 @@ fn read_edges(edges: &Bound<'_, PyAny>, window: Window) -> PyResult<Vec<f64>> {
 impl Filter {
     /// Hands the keys block by block to `act`, with a state of the filter that holds for the whole batch and is asked
     /// about `ages`, and room for `width` answers a key.
-    fn ask<T: Clone + Default + Send>(
+    fn ask<T: Zeroable + Send>(
         &self,
         (keys, at): (&Bound<'_, PyAny>, Option<&Bound<'_, PyAny>>),
         prior_given: &Bound<'_, PyAny>,
@@ -142,16 +145,16 @@ impl Filter {
         act: impl Fn(&Inference<'_>, &mut Memo, &[u64], Moments<'_>, PerKey<'_>, &mut [T]) -> Result<(), Error> + Sync,
     ) -> PyResult<Vec<T>> {
         let py = keys.py();
-        let state = py.detach(|| self.with(|filter| filter.clone()));
+        let state = detached(py, || self.with(|filter| filter.clone()))?;
         let prior = Numbers::of_keys(prior_given, keys, state.engine().clock().window())?;
         let numbers = prior.borrow()?;
         let inference = build(py, state.engine(), prior_given, ages)?;
         let batch = self.batch(py, keys, at, false)?;
         prior.check_len(batch.keys.len())?;
         let memo = || Memo::new(batch.keys.len());
-        batch.run_with(py, threads.0, width, memo, |memo, hashes, keys, at, answers| {
+        Ok(batch.run_with(py, threads.0, width, memo, |memo, hashes, keys, at, answers| {
             act(&inference, memo, hashes, at, numbers.slice(keys), answers)
-        })
+        })?)
     }
 
     /// A window asked for, or the filter's own, in insertions or seconds.
@@ -166,8 +169,8 @@ impl Filter {
         })
     }
 
-    fn own_window(&self, py: Python<'_>) -> Window {
-        py.detach(|| self.with(|filter| filter.engine().clock().window()))
+    fn own_window(&self, py: Python<'_>) -> PyResult<Window> {
+        detached(py, || self.with(|filter| filter.engine().clock().window()))
     }
 }
 
@@ -226,7 +229,7 @@ impl Filter {
         at: Option<&Bound<'py, PyAny>>,
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let window = self.asked_window(window, self.own_window(py))?;
+        let window = self.asked_window(window, self.own_window(py)?)?;
         let posteriors =
             self.ask((keys, at), prior, (&[window], 1), threads, |inference, memo, hashes, at, prior, posteriors| {
                 inference.posterior(hashes, at, prior, window, memo, posteriors)
@@ -285,7 +288,7 @@ impl Filter {
         costs.iter().try_for_each(|cost| cost.check_len(posteriors.len()))?;
         let [false_positive, false_negative] = [costs[0].borrow()?, costs[1].borrow()?];
         let decided = |(key, &posterior)| decide(posterior, false_positive.of(key), false_negative.of(key));
-        let decisions: Vec<bool> = py.detach(|| posteriors.iter().enumerate().map(decided).collect());
+        let decisions = detached(py, || fallible::collected(posteriors.iter().enumerate().map(decided)))??;
         Ok(decisions.into_pyarray(py))
     }
 
@@ -336,7 +339,7 @@ impl Filter {
             "expected" => |posterior| posterior.expected(),
             _ => return Err(PyValueError::new_err(format!("kind must be 'most_likely' or 'expected', got '{kind}'"))),
         };
-        let own = self.own_window(py);
+        let own = self.own_window(py)?;
         let ages = self.ask((keys, at), prior, (&[], 1), threads, |inference, _, hashes, at, prior, ages| {
             let end = ages_end(finite, inference, own)?;
             inference.each(hashes, at, prior, end, |key, posterior| ages[key] = age(posterior))
@@ -387,7 +390,7 @@ impl Filter {
         at: Option<&Bound<'py, PyAny>>,
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let own = self.own_window(py);
+        let own = self.own_window(py)?;
         let edges = read_edges(edges, own)?;
         let bins = edges.len() - 1;
         let shares =

@@ -13,6 +13,7 @@ use super::keys::numpy_array::{Lane, unit};
 use super::keys::scalar::{Calendar, is_numpy, one_element, time};
 use super::spans::nanoseconds;
 use crate::key::time::Unit;
+use crate::memory::fallible;
 
 /// One, or an array of whatever they are.
 pub enum Times<'py> {
@@ -67,7 +68,7 @@ pub fn read_moment(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     };
     if is_numpy(&numpy, "datetime64")? {
         let array = one_element(&numpy)?;
-        return match (Lane::new(&array).get(0), unit(&array.dtype())?) {
+        return match (Lane::of::<i64>(&array)?.get(0), unit(&array.dtype())?) {
             (i64::MIN, _) => Err(PyValueError::new_err("is missing (NaT)")),
             (ticks, unit) => unit.and_then(|unit| of_ticks(ticks, unit)).ok_or_else(|| out_of_range(&numpy)),
         };
@@ -138,9 +139,14 @@ pub fn of_array(times: &Bound<'_, PyUntypedArray>) -> PyResult<Vec<i64>> {
             let (moment, good) = of_seconds(seconds);
             good.then_some(moment)
         }),
-        b'O' => (0..times.len())
-            .map(|i| read_moment(&times.get_item(i)?).map_err(|error| named(py, &format!("at[{i}]"), error)))
-            .collect(),
+        b'O' => {
+            let mut moments = fallible::with_room(times.len())?;
+            for i in 0..times.len() {
+                let moment = read_moment(&times.get_item(i)?);
+                moments.push(moment.map_err(|error| named(py, &format!("at[{i}]"), error))?);
+            }
+            Ok(moments)
+        }
         _ => Err(PyTypeError::new_err(format!("at holds {dtype}; {A_TIME}"))),
     }
 }
@@ -153,17 +159,17 @@ fn each<T: Pod>(
 ) -> PyResult<Vec<i64>> {
     let py = times.py();
     let native = times.call_method1(intern!(py, "astype"), (dtype,))?.cast_into::<PyUntypedArray>()?;
-    let lane = Lane::new(&native);
-    (0..times.len())
-        .map(|i| match convert(lane.get(i)) {
-            Some(moment) => Ok(moment),
-            None => {
-                let time = times.get_item(i)?;
-                let error = read_moment(&time).err().unwrap_or_else(|| out_of_range(&time));
-                Err(named(py, &format!("at[{i}]"), error))
-            }
-        })
-        .collect()
+    let lane = Lane::of::<T>(&native)?;
+    let mut moments = fallible::with_room(lane.len())?;
+    for (i, time) in lane.elements(0..lane.len()).enumerate() {
+        let Some(moment) = convert(time) else {
+            let time = times.get_item(i)?;
+            let error = read_moment(&time).err().unwrap_or_else(|| out_of_range(&time));
+            return Err(named(py, &format!("at[{i}]"), error));
+        };
+        moments.push(moment);
+    }
+    Ok(moments)
 }
 
 /// The same error, saying first what it is about.

@@ -1,7 +1,5 @@
 //! `Learned`: the prior nobody has to know.
 
-use std::sync::{PoisonError, RwLock};
-
 use numpy::prelude::*;
 use numpy::{Element, IntoPyArray, PyArray1, PyArrayDyn};
 use pyo3::exceptions::PyValueError;
@@ -9,15 +7,15 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyTuple, PyType};
 
+use super::batch::{Batch, PATIENCE, look_at_signals};
+use super::calls::{Lock, detached};
 use super::keys::read_keys;
 use super::moments::OwnedMoments;
 use super::whole::Whole;
 use crate::clock::Window;
 use crate::key::KeyHasher;
+use crate::memory::fallible;
 use crate::prior::learned;
-
-/// Keys hashed at a time, as a filter does.
-const BLOCK: usize = 4096;
 
 /// Numbers of insertions, of any shape; ValueError if one is negative or NaN.
 #[pyfunction]
@@ -84,34 +82,43 @@ pub fn read_insertions<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
 /// True
 #[pyclass(frozen, module = "lately")]
 pub struct Learned {
-    inner: RwLock<learned::Learned>,
+    inner: Lock<learned::Learned>,
     hasher: KeyHasher,
 }
 
 impl Learned {
     fn wrap(inner: learned::Learned) -> Self {
-        Self { hasher: KeyHasher::new(inner.seed()), inner: RwLock::new(inner) }
+        Self { hasher: KeyHasher::new(inner.seed()), inner: Lock::new(inner) }
     }
 
-    /// What `ask` makes of it, detached from the interpreter. A panic elsewhere leaves legal numbers.
-    fn with<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&learned::Learned) -> T + Send) -> T {
-        py.detach(|| ask(&self.inner.read().unwrap_or_else(PoisonError::into_inner)))
+    /// What `ask` makes of it, detached from the interpreter.
+    fn with<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&learned::Learned) -> T + Send) -> PyResult<T> {
+        detached(py, || ask(&self.inner.read()))
     }
 
-    /// Hashes a batch of keys, then answers for each.
-    fn answer<'py, T: Send>(
+    /// Hashes a batch of keys, then answers for each; nothing, where `ask` does not know.
+    fn answer<'py>(
         &self,
         py: Python<'py>,
         keys: &Bound<'_, PyAny>,
-        ask: impl FnOnce(&learned::Learned, &[u64], &mut [f64]) -> T + Send,
-    ) -> PyResult<(T, Bound<'py, PyArray1<f64>>)> {
+        ask: impl Fn(&learned::Learned, &[u64], &mut [f64]) -> Option<()> + Send + Sync,
+    ) -> PyResult<Option<Bound<'py, PyArray1<f64>>>> {
         let keys = read_keys(keys, self.hasher)?;
-        let (told, answers) = self.with(py, |inner| {
-            let hashes = keys.into_vec();
-            let mut answers = vec![0.0; hashes.len()];
-            (ask(inner, &hashes, &mut answers), answers)
-        });
-        Ok((told, answers.into_pyarray(py)))
+        let answers = detached(py, || {
+            let (mut answers, mut room) = (fallible::zeroed(keys.len())?, fallible::zeroed(keys.len().min(PATIENCE))?);
+            // Once where there are no keys.
+            for start in (0..keys.len().max(1)).step_by(PATIENCE) {
+                look_at_signals(start)?;
+                let answers = &mut answers[start..keys.len().min(start + PATIENCE)];
+                let hashes = &mut room[..answers.len()];
+                keys.fill(start, hashes);
+                if ask(&self.inner.read(), hashes, answers).is_none() {
+                    return Ok(None);
+                }
+            }
+            Ok::<_, PyErr>(Some(answers))
+        })??;
+        Ok(answers.map(|answers| answers.into_pyarray(py)))
     }
 }
 
@@ -123,7 +130,7 @@ impl Learned {
     fn new(py: Python<'_>, half_life: Whole, nbytes: Whole, seed: Whole) -> PyResult<Self> {
         let (half_life, nbytes, seed) =
             (half_life.within("half_life")?, nbytes.within("nbytes")?, seed.within("seed")?);
-        Ok(Self::wrap(py.detach(|| learned::Learned::new(nbytes, half_life, seed))?))
+        Ok(Self::wrap(detached(py, || learned::Learned::new(nbytes, half_life, seed))??))
     }
 
     /// Learn from keys, in the order in which they were inserted.
@@ -153,16 +160,10 @@ impl Learned {
         let keys = read_keys(keys, self.hasher)?;
         // A clock of insertions: without `at` there is no time.
         let moments = OwnedMoments::read(at, Window::Count { insertions: 1 }, keys.len())?;
-        py.detach(|| {
-            let (mut hashes, mut room) = ([0; BLOCK], Vec::new());
-            for start in (0..keys.len()).step_by(BLOCK) {
-                let end = keys.len().min(start + BLOCK);
-                let hashes = &mut hashes[..end - start];
-                keys.fill(start, hashes);
-                let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-                inner.insert(hashes, moments.of(start..end, &mut room));
-            }
-        });
+        Batch { keys, moments }.run(py, 1, |hashes, at, _: &mut [()]| {
+            self.inner.write().insert(hashes, at);
+            Ok(())
+        })?;
         Ok(())
     }
 
@@ -191,7 +192,11 @@ impl Learned {
     /// >>> bool(often > once > 0)
     /// True
     fn probability<'py>(&self, py: Python<'py>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        Ok(self.answer(py, keys, learned::Learned::probability)?.1)
+        let probability = |inner: &learned::Learned, hashes: &[u64], out: &mut [f64]| {
+            inner.probability(hashes, out);
+            Some(())
+        };
+        Ok(self.answer(py, keys, probability)?.expect("it always knows"))
     }
 
     /// Insertions of each key per second.
@@ -221,9 +226,8 @@ impl Learned {
     /// >>> bool(prior.rate(["a"])[0] > 0)
     /// True
     fn rate<'py>(&self, py: Python<'py>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let (told, rates) = self.answer(py, keys, learned::Learned::rate)?;
-        told.ok_or_else(|| PyValueError::new_err("rate needs times that pass: give at to every insert"))?;
-        Ok(rates)
+        let rates = self.answer(py, keys, learned::Learned::rate)?;
+        rates.ok_or_else(|| PyValueError::new_err("rate needs times that pass: give at to every insert"))
     }
 
     /// Expected number of distinct keys among so many successive insertions, D(j) of paper 5.
@@ -252,27 +256,27 @@ impl Learned {
     /// array([0., 1., 3.])
     fn distinct<'py>(&self, py: Python<'py>, insertions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let array = read_insertions(insertions)?;
-        let values: Vec<f64> = array.readonly().as_array().iter().copied().collect();
-        let mut distinct = vec![0.0; values.len()];
-        self.with(py, |inner| inner.distinct(&values, &mut distinct));
+        let values = fallible::collected(array.readonly().as_array().iter().copied())?;
+        let mut distinct = fallible::zeroed(values.len())?;
+        self.with(py, |inner| inner.distinct(&values, &mut distinct))?;
         distinct.into_pyarray(py).call_method1(intern!(py, "reshape"), (array.getattr(intern!(py, "shape"))?,))
     }
 
     /// int: insertions after which a sighting counts half, and the age at which the prior is calibrated.
     #[getter]
-    fn half_life(&self, py: Python<'_>) -> u64 {
+    fn half_life(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, learned::Learned::half_life)
     }
 
     /// int: bytes of counts, sightings and ages together, the whole of what it takes.
     #[getter]
-    fn nbytes(&self, py: Python<'_>) -> u64 {
+    fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, learned::Learned::nbytes)
     }
 
     /// int: insertions so far.
     #[getter]
-    fn inserted(&self, py: Python<'_>) -> u64 {
+    fn inserted(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, learned::Learned::inserted)
     }
 
@@ -293,8 +297,8 @@ impl Learned {
     /// >>> prior = lately.Learned(half_life=1000)
     /// >>> lately.Learned.from_bytes(prior.to_bytes())
     /// Learned(half_life=1000, nbytes=1048576, seed=0)
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.with(py, learned::Learned::to_bytes))
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.with(py, learned::Learned::to_bytes)??))
     }
 
     /// Read a prior from the bytes that `to_bytes` gave.
@@ -320,17 +324,17 @@ impl Learned {
     #[classmethod]
     fn from_bytes(class: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
         // Bytes never change, so they can be read while others run.
-        Ok(Self::wrap(class.py().detach(|| learned::Learned::from_bytes(data))?))
+        Ok(Self::wrap(detached(class.py(), || learned::Learned::from_bytes(data))??))
     }
 
     /// What pickle and copy call and with what.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
-        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(py),).into_pyobject(py)?))
+        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(py)?,).into_pyobject(py)?))
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
-        let (half_life, nbytes, seed) = self.with(py, |inner| (inner.half_life(), inner.nbytes(), inner.seed()));
-        format!("Learned(half_life={half_life}, nbytes={nbytes}, seed={seed})")
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (half_life, nbytes, seed) = self.with(py, |inner| (inner.half_life(), inner.nbytes(), inner.seed()))?;
+        Ok(format!("Learned(half_life={half_life}, nbytes={nbytes}, seed={seed})"))
     }
 }

@@ -3,6 +3,7 @@
 mod arrays;
 mod batch;
 mod build;
+mod calls;
 mod classes;
 mod errors;
 mod filter;
@@ -26,6 +27,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::build::{Built, build};
+    #[pymodule_export]
+    use super::calls::{InternalError, fail};
     #[pymodule_export]
     use super::classes::{count, distinct, kept, missed, missed_by_block, parts, slice_bits};
     #[pymodule_export]
@@ -54,6 +57,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("_debug_build", cfg!(debug_assertions))?;
+        super::calls::register_at_fork(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

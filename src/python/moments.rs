@@ -13,10 +13,12 @@ use numpy::{PyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::calls::caught;
 use super::instants::{self, Times, of_seconds, one_or_array};
 use super::keys::numpy_array::Lane;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
+use crate::memory::fallible;
 
 /// The moments of a batch, held for as long as it takes.
 pub enum OwnedMoments {
@@ -51,27 +53,42 @@ impl OwnedMoments {
                 Window::Time { .. } => Self::Now(now()),
             });
         };
-        let times = match one_or_array(at)? {
-            Times::One(moment) => return Ok(Self::At(moment)),
-            Times::Many(times) => times,
+        caught(|| match one_or_array(at)? {
+            Times::One(moment) => Ok(Self::At(moment)),
+            Times::Many(times) => Self::of_keys(&times, keys),
+        })
+    }
+
+    /// Those of an array of one time per key.
+    fn of_keys(times: &Bound<'_, PyUntypedArray>, keys: usize) -> PyResult<Self> {
+        let fits = |given| match given == keys {
+            true => Ok(()),
+            false => {
+                Err(PyValueError::new_err(format!("at has {given} times for {keys} keys: one each, or a single one")))
+            }
         };
-        let given = times.len();
-        if given != keys {
-            return Err(PyValueError::new_err(format!(
-                "at has {given} times for {keys} keys: one each, or a single one"
-            )));
+        fits(times.len())?;
+        let moments = Self::of_array(times)?;
+        // Not taken for granted: reading them calls what a subclass of ndarray has made of itself.
+        match &moments {
+            Self::Each(moments) => fits(moments.len())?,
+            Self::InOrder(times) => fits(times.len)?,
+            _ => {}
         }
-        Self::of_array(&times)
+        Ok(moments)
     }
 
     /// Those of an array; an error that names the first that is missing or out of range.
     fn of_array(times: &Bound<'_, PyUntypedArray>) -> PyResult<Self> {
-        Self::of_usual(times).map_or_else(|| instants::of_array(times).map(Self::Each), Ok)
+        match Self::of_usual(times)? {
+            Some(moments) => Ok(moments),
+            None => instants::of_array(times).map(Self::Each),
+        }
     }
 
     /// Those of an array of one of the usual types: float64, int64, datetime64 from seconds to nanoseconds. None of any
     /// others, and where one is missing or out of range.
-    fn of_usual(times: &Bound<'_, PyUntypedArray>) -> Option<Self> {
+    fn of_usual(times: &Bound<'_, PyUntypedArray>) -> PyResult<Option<Self>> {
         let whole = |unit: i64| {
             let most = i64::MAX as u64 / unit as u64;
             Self::of_lane(times, move |time: i64| (time.wrapping_mul(unit), time.unsigned_abs() <= most))
@@ -87,7 +104,7 @@ impl OwnedMoments {
         } else if is_of::<Datetime<units::Nanoseconds>>(times) {
             whole(1)
         } else {
-            None
+            Ok(None)
         }
     }
 
@@ -95,14 +112,14 @@ impl OwnedMoments {
     fn of_lane<T: Pod + PartialOrd>(
         times: &Bound<'_, PyUntypedArray>,
         convert: impl Fn(T) -> (i64, bool) + Copy + Send + Sync + 'static,
-    ) -> Option<Self> {
-        let (lane, len) = (Lane::new(times), times.len());
+    ) -> PyResult<Option<Self>> {
+        let lane = Lane::of::<T>(times)?;
+        let len = lane.len();
         let Some(last) = len.checked_sub(1) else {
-            return Some(Self::Each(Vec::new()));
+            return Ok(Some(Self::Each(Vec::new())));
         };
         let (mut in_order, mut before) = (true, lane.get::<T>(0));
-        for i in 1..len {
-            let time = lane.get(i);
+        for time in lane.elements(1..len) {
             in_order &= before <= time;
             before = time;
         }
@@ -110,21 +127,21 @@ impl OwnedMoments {
             // What lies between the first and the last is as good as they are.
             let ((first, first_is_good), (_, last_is_good)) = (convert(lane.get(0)), convert(lane.get(last)));
             let fill = move |start: usize, out: &mut [i64]| {
-                for (i, out) in (start..).zip(out) {
-                    *out = convert(lane.get(i)).0;
+                for (time, out) in lane.elements(start..start + out.len()).zip(out) {
+                    *out = convert(time).0;
                 }
             };
-            return (first_is_good && last_is_good)
-                .then(|| Self::InOrder(InOrder { len, first, fill: Box::new(fill) }));
+            return Ok(
+                (first_is_good && last_is_good).then(|| Self::InOrder(InOrder { len, first, fill: Box::new(fill) }))
+            );
         }
         let mut good = true;
-        let one = |i| {
-            let (moment, is_good) = convert(lane.get(i));
+        let moments = fallible::collected(lane.elements(0..len).map(|time| {
+            let (moment, is_good) = convert(time);
             good &= is_good;
             moment
-        };
-        let moments = (0..len).map(one).collect();
-        good.then_some(Self::Each(moments))
+        }))?;
+        Ok(good.then_some(Self::Each(moments)))
     }
 
     /// Whether a clock covers them, as [`Clock::check`] does.
@@ -192,7 +209,7 @@ pub fn read_moments<'py>(at: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> 
     };
     let moments = match OwnedMoments::of_array(&times)? {
         OwnedMoments::InOrder(times) => {
-            let mut moments = vec![0; times.len];
+            let mut moments = fallible::zeroed(times.len)?;
             (times.fill)(0, &mut moments);
             moments
         }

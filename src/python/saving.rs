@@ -8,10 +8,11 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use super::calls::detached;
 use super::classes::{object, wrap};
 use super::errors::file_error;
 use crate::format;
-use crate::memory::{Lender, Words};
+use crate::memory::{Lender, Words, fallible};
 
 /// Open a saved filter.
 ///
@@ -47,7 +48,7 @@ use crate::memory::{Lender, Words};
 #[pyfunction]
 #[pyo3(signature = (path, *, mmap=false))]
 pub fn open(py: Python<'_>, path: PathBuf, mmap: bool) -> PyResult<Py<PyAny>> {
-    let filter = py.detach(|| format::open(&path, mmap)).map_err(|error| file_error(error, &path))?;
+    let filter = detached(py, || format::open(&path, mmap))?.map_err(|error| file_error(error, &path))?;
     wrap(py, filter)
 }
 
@@ -77,7 +78,7 @@ pub fn open(py: Python<'_>, path: PathBuf, mmap: bool) -> PyResult<Py<PyAny>> {
 #[pyfunction]
 pub fn from_bytes(py: Python<'_>, data: PyBuffer<u8>) -> PyResult<Py<PyAny>> {
     let data = lender(py, data)?;
-    wrap(py, py.detach(|| format::from_bytes(data))?)
+    wrap(py, detached(py, || format::from_bytes(data))??)
 }
 
 /// What pickle calls: the filter of this preamble and these cells, of its own class or a user's.
@@ -90,7 +91,7 @@ pub fn from_parts(
     class: Option<&Bound<'_, PyType>>,
 ) -> PyResult<Py<PyAny>> {
     let cells = lender(py, cells)?;
-    let filter = py.detach(|| format::from_parts(&preamble, cells))?;
+    let filter = detached(py, || format::from_parts(&preamble, cells))??;
     match class {
         None => wrap(py, filter),
         Some(class) => object(class, filter),
@@ -114,7 +115,9 @@ fn lender(py: Python<'_>, buffer: PyBuffer<u8>) -> PyResult<Lender> {
     if buffer.readonly() && buffer.is_c_contiguous() && buffer.len_bytes() > 0 {
         Ok(Box::new(LentBuffer(buffer)))
     } else {
-        Ok(Box::new(buffer.to_vec(py)?))
+        let mut copy = fallible::zeroed::<u8>(buffer.len_bytes())?;
+        buffer.copy_to_slice(py, &mut copy)?;
+        Ok(Box::new(copy))
     }
 }
 

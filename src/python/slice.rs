@@ -1,6 +1,6 @@
 //! `Slice` and `settle`: what the sites of a distributed filter hold, and what is made of their answers.
 
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::RwLockReadGuard;
 
 use numpy::prelude::*;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayDyn};
@@ -8,9 +8,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::arrays::{Values, flags};
+use super::calls::{Held, Lock, detached};
 use super::filter::Filter;
 use super::whole::Whole;
 use crate::clock::Moments;
+use crate::memory::fallible;
 use crate::shard::{self, Answers, Row, Rule};
 
 /// Part of the cells of a filter, by their numbers: what one site of a distributed filter holds.
@@ -50,7 +52,7 @@ use crate::shard::{self, Answers, Row, Rule};
 /// array([ True, False])
 #[pyclass(frozen, module = "lately._core")]
 pub struct Slice {
-    inner: RwLock<shard::Shard>,
+    inner: Lock<shard::Shard>,
     /// What never changes, to be asked without the lock.
     like: Row,
     cells: std::ops::Range<u64>,
@@ -61,19 +63,19 @@ pub struct Slice {
 impl Slice {
     fn new_from(inner: shard::Shard) -> Self {
         let (like, cells, part, parts) = (*inner.row(), inner.cells(), inner.part(), inner.parts());
-        Self { inner: RwLock::new(inner), like, cells, part, parts }
+        Self { inner: Lock::new(inner), like, cells, part, parts }
     }
 
     /// To read. As the lock of a filter, taken detached from the interpreter only.
-    fn inner(&self) -> RwLockReadGuard<'_, shard::Shard> {
-        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+    fn inner(&self) -> Held<RwLockReadGuard<'_, shard::Shard>> {
+        self.inner.read()
     }
 }
 
 /// The cells of a filter as one row.
 fn row(filter: &Bound<'_, Filter>) -> PyResult<Row> {
     let base = filter.get();
-    Ok(filter.py().detach(|| base.with(Row::of))?)
+    Ok(detached(filter.py(), || base.with(Row::of))??)
 }
 
 /// `BloomFilter.cells` and `TimingBloomFilter.cells`.
@@ -98,7 +100,7 @@ pub fn generations<'py>(
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let (py, n) = (filter.py(), n.within("n")?);
     let (row, moments) = (row(filter)?, filter.get().moments(at, n)?);
-    Ok(py.detach(|| row.generations(moments.of(0..n, &mut Vec::new()), n))?.into_pyarray(py))
+    Ok(detached(py, || row.generations(moments.of(0..n, &mut Vec::new()), n))??.into_pyarray(py))
 }
 
 #[pymethods]
@@ -108,7 +110,7 @@ impl Slice {
         text_signature = "(like, *, part=0, parts=1)")]
     fn new(py: Python<'_>, like: &Bound<'_, Filter>, part: Whole, parts: Whole) -> PyResult<Self> {
         let (row, part, parts) = (row(like)?, part.within("part")?, parts.within("parts")?);
-        Ok(Self::new_from(py.detach(|| shard::Shard::new(row, part, parts))?))
+        Ok(Self::new_from(detached(py, || shard::Shard::new(row, part, parts))??))
     }
 
     /// The slice that had these words.
@@ -155,7 +157,7 @@ impl Slice {
         if shape.len() != 1 {
             return Err(PyValueError::new_err(format!("words must have one dimension, got {}", shape.len())));
         }
-        Ok(Self::new_from(py.detach(|| shard::Shard::from_words(row, part, parts, &words, newest))?))
+        Ok(Self::new_from(detached(py, || shard::Shard::from_words(row, part, parts, &words, newest))??))
     }
 
     /// Where the cells of a filter are cut.
@@ -207,10 +209,10 @@ impl Slice {
     ///     If one is not of this slice; the message names it.
     fn read<'py>(&self, py: Python<'py>, cells: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArrayDyn<i64>>> {
         let Values { values: cells, shape } = Values::read("cells", cells)?;
-        let last = py.detach(|| {
-            let mut last = vec![0; cells.len()];
+        let last = detached(py, || {
+            let mut last = fallible::zeroed(cells.len())?;
             self.inner().read(&cells, &mut last).map(|()| last)
-        })?;
+        })??;
         last.into_pyarray(py).reshape(shape)
     }
 
@@ -243,7 +245,7 @@ impl Slice {
                 (shape.get(1).copied().unwrap_or(1), generations)
             }
         };
-        py.detach(|| self.inner.write().unwrap_or_else(PoisonError::into_inner).set(&cells, width, &generations))?;
+        detached(py, || self.inner.write().set(&cells, width, &generations))??;
         Ok(())
     }
 
@@ -252,8 +254,8 @@ impl Slice {
     /// Returns
     /// -------
     /// ndarray of uint64, shape (nbytes // 8,)
-    fn words<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
-        py.detach(|| self.inner().words().to_vec()).into_pyarray(py)
+    fn words<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        Ok(detached(py, || fallible::collected(self.inner().words().iter().copied()))??.into_pyarray(py))
     }
 
     /// int: the number of its first cell.
@@ -270,8 +272,8 @@ impl Slice {
 
     /// int: bytes of the cells.
     #[getter]
-    fn nbytes(&self, py: Python<'_>) -> usize {
-        py.detach(|| 8 * self.inner().words().len())
+    fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
+        detached(py, || 8 * self.inner().words().len())
     }
 
     /// int: cells of a key, in all slices together.
@@ -294,19 +296,19 @@ impl Slice {
 
     /// float: share of the cells that are set and live.
     #[getter]
-    fn fill(&self, py: Python<'_>) -> f64 {
-        py.detach(|| self.inner().fill())
+    fn fill(&self, py: Python<'_>) -> PyResult<f64> {
+        detached(py, || self.inner().fill())
     }
 
     /// int: the newest generation it has heard of; the least int64 before the first, and 0 of a Bloom filter.
     #[getter]
-    fn newest(&self, py: Python<'_>) -> i64 {
-        py.detach(|| self.inner().newest())
+    fn newest(&self, py: Python<'_>) -> PyResult<i64> {
+        detached(py, || self.inner().newest())
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
-        let (cells, nbytes) = (&self.cells, self.nbytes(py));
-        format!("<Slice {} of {} cells={}..{} nbytes={nbytes}>", self.part, self.parts, cells.start, cells.end)
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (cells, nbytes) = (&self.cells, self.nbytes(py)?);
+        Ok(format!("<Slice {} of {} cells={}..{} nbytes={nbytes}>", self.part, self.parts, cells.start, cells.end))
     }
 }
 
@@ -392,11 +394,11 @@ pub fn settle<'py>(
     let missed = missed.map(|missed| Values::read("missed", missed)?.shaped("missed", &shape)).transpose()?;
     let known = known.map(|known| Values::read("known", known)?.shaped("known", &[n])).transpose()?;
     let rule = Rule { newest, kept, refresh, least: least.within("least")?, equal: equal.within("equal")? };
-    let seen = py.detach(|| {
+    let seen = detached(py, || {
         let (alive, missed, known) = (alive.as_deref(), missed.as_deref(), known.as_deref());
         let answers = Answers { k, cells: &cells, last: &last, generations: &generations, alive, missed, known };
-        let mut seen = vec![false; n];
+        let mut seen = fallible::zeroed(n)?;
         shard::settle(answers, rule, &mut seen).map(|()| seen)
-    })?;
+    })??;
     Ok(seen.into_pyarray(py))
 }

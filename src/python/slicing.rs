@@ -3,6 +3,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use super::calls::detached;
 use super::whole::Whole;
 use crate::Error;
 use crate::shape::slicing::{self, Bound as Limit, Sites};
@@ -87,7 +88,7 @@ pub fn sliced_rate(
 ) -> PyResult<f64> {
     let (keys, cells) = (keys.within("keys")?, cells.within("cells")?);
     let sites = arranged(kind, sites.within("sites")?, inner.within("inner")?, k.within("k")?, partitioned)?;
-    Ok(py.detach(|| sites.false_positive_rate(keys, cells))?)
+    detached(py, || sites.false_positive_rate(keys, cells))?.map_err(PyErr::from)
 }
 
 /// Chances of a wrong answer where some of the sites have failed.
@@ -143,7 +144,7 @@ pub fn failure_rates(
     let (k, failed) = (k.within("k")?, failed.within("failed")?);
     let sites = arranged(kind, sites.within("sites")?, inner.within("inner")?, k, partitioned)?;
     let least = on_failure.map_or(Ok(0), |on_failure| least(on_failure, k))?;
-    Ok(py.detach(|| sites.failure_rates(failed, density, least))?)
+    detached(py, || sites.failure_rates(failed, density, least))?.map_err(PyErr::from)
 }
 
 /// The fewest sites that keep a rate where some of them have failed (paper 4, definition 3).
@@ -197,7 +198,7 @@ pub fn least_sites(
     }
     let least = on_failure.map_or(Ok(0), |on_failure| least(on_failure, k))?;
     let sites = |sites| arranged(kind, sites, 1, k, partitioned);
-    Ok(py.detach(|| slicing::least_sites(sites, failed, density, least, bound))?)
+    detached(py, || slicing::least_sites(sites, failed, density, least, bound))?.map_err(PyErr::from)
 }
 
 /// How many sites a lookup asks, in expectation.
@@ -243,7 +244,7 @@ pub fn expected_messages(
     partitioned: bool,
 ) -> PyResult<f64> {
     let sites = arranged(kind, sites.within("sites")?, inner.within("inner")?, k.within("k")?, partitioned)?;
-    Ok(py.detach(|| sites.messages(pipelined, density, duplicates))?)
+    detached(py, || sites.messages(pipelined, density, duplicates))?.map_err(PyErr::from)
 }
 
 /// The keys to plan each horizontal slice for.
@@ -275,5 +276,5 @@ pub fn expected_messages(
 #[pyo3(signature = (keys, slices, *, overfull=0.001))]
 pub fn slice_capacity(py: Python<'_>, keys: Whole, slices: Whole, overfull: f64) -> PyResult<u64> {
     let (keys, slices) = (keys.within("keys")?, slices.within("slices")?);
-    Ok(py.detach(|| slicing::capacity(keys, slices, overfull))?)
+    detached(py, || slicing::capacity(keys, slices, overfull))?.map_err(PyErr::from)
 }

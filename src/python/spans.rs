@@ -70,7 +70,7 @@ pub fn nanoseconds(time: Time) -> i128 {
 
 fn of_timedelta64(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i128> {
     let array = one_element(value)?;
-    let ticks: i64 = Lane::new(&array).get(0);
+    let ticks: i64 = Lane::of::<i64>(&array)?.get(0);
     if ticks == i64::MIN {
         return Err(PyValueError::new_err(format!("{name} is missing (NaT)")));
     }

@@ -10,6 +10,7 @@ use crate::filter::Filter;
 use crate::layout::bloom::Bits;
 use crate::layout::cells::{Cells as _, Parts};
 use crate::layout::timers::{Lines, Places, Slices, Timers};
+use crate::memory::fallible;
 
 /// Generations that a cell counts where nothing is forgotten: more than any stream has.
 const FOREVER: i64 = 1 << 62;
@@ -79,11 +80,11 @@ impl Row {
     /// The generations of so many moments, numbered from the Unix epoch; where nothing is forgotten there is only one, 0.
     pub fn generations(&self, at: Moments<'_>, n: usize) -> Result<Vec<i64>, Error> {
         match self.clock.window() {
-            _ if self.clock.endless() => Ok(vec![0; n]),
+            _ if self.clock.endless() => fallible::zeroed(n),
             Window::Count { .. } => Err(Error::value(
                 "this filter's window counts insertions, which several sites share no count of: take a window of time",
             )),
-            Window::Time { .. } => Ok((0..n).map(|i| self.clock.generation_at(at.moment(i))).collect()),
+            Window::Time { .. } => fallible::collected((0..n).map(|i| self.clock.generation_at(at.moment(i)))),
         }
     }
 

@@ -320,11 +320,11 @@ impl Slots {
         follows && self.ends(words, before / 64) >> (before % 64) & 1 == 0
     }
 
-    /// The slot so many slots on, at most as many as there are.
+    /// The slot that is `steps` slots on. In damaged cells they lead around more than once.
     #[inline(always)]
     fn on(&self, slot: usize, steps: usize) -> usize {
         let slot = slot + steps;
-        if slot >= self.count { slot - self.count } else { slot }
+        if slot >= self.count { slot % self.count } else { slot }
     }
 
     /// Steps from one slot to another.

@@ -28,6 +28,7 @@ use crate::Error;
 use crate::clock::Moments;
 use crate::key::SCHEME;
 use crate::memory::bits::odd_constants;
+use crate::memory::fallible;
 use crate::memory::prefetch::Address;
 use recency::Recency;
 use sample::Sample;
@@ -227,15 +228,15 @@ impl Learned {
     }
 
     /// All of it as bytes: magic, header, ages, sightings, cells, and the xxh3-64 of all before it. Little endian.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(FRAME + self.header.nbytes as usize);
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        let mut bytes = fallible::with_room(FRAME + self.header.nbytes as usize)?;
         bytes.extend(MAGIC);
         bytes.extend(bytes_of(&self.header));
         bytes.extend(bytes_of(&self.recency));
         bytes.extend(cast_slice::<_, u8>(self.sample.slots()));
         bytes.extend(cast_slice::<_, u8>(self.sketch.words()));
         bytes.extend(xxh3_64(&bytes).to_le_bytes());
-        bytes
+        Ok(bytes)
     }
 
     /// What [`to_bytes`](Self::to_bytes) gave. Nothing is trusted: whatever passes is legal and answers in range.

@@ -19,7 +19,9 @@ pub fn read(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Keys, 
     }
     let keys = read_values(field, array, hasher)?;
     Ok(match array.nulls().cloned() {
-        Some(nulls) => keys.masked(hasher.missing(), move |i| nulls.is_null(i)),
+        Some(nulls) => {
+            keys.masked(nulls.len(), hasher.missing(), move |i| nulls.is_null(i)).map_err(|error| error.to_string())?
+        }
         None => keys,
     })
 }
@@ -77,7 +79,7 @@ fn read_values(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Key
             macro_rules! taken {
                 ($code:ty) => {{
                     let codes = array.as_dictionary::<$code>().keys().values().clone();
-                    values.taken(len, move |i| codes[i].try_into().ok(), missing)
+                    values.taken(len, move |i| codes[i].try_into().ok(), missing).map_err(|error| error.to_string())?
                 }};
             }
             downcast_integer! {
@@ -90,7 +92,7 @@ fn read_values(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Key
             let columns = columns.map(|(field, column)| {
                 read(field, column, hasher).map_err(|error| format!("column '{}': {error}", field.name()))
             });
-            Keys::rows(len, columns.collect::<Result<_, _>>()?, hasher)
+            Keys::rows(len, columns.collect::<Result<_, _>>()?, hasher).map_err(|error| error.to_string())?
         }
         other => return Err(refused(other)),
     })

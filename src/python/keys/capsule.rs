@@ -12,7 +12,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::{Keys, arrow, scalar};
+use super::{Keys, arrow, scalar, told};
 use crate::key::KeyHasher;
 
 /// Reads what speaks the interface; `None` for anything else.
@@ -34,7 +34,7 @@ fn read_array(keys: &Bound<'_, PyAny>, exported: &Bound<'_, PyAny>, hasher: KeyH
     let schema = pointer::<FFI_ArrowSchema>(keys, "__arrow_c_array__", &schema, c"arrow_schema")?;
     let array = pointer::<FFI_ArrowArray>(keys, "__arrow_c_array__", &array, c"arrow_array")?;
     // SAFETY: a capsule of this name holds an initialized structure, and the capsule is alive.
-    let field = field(unsafe { &*schema })?;
+    let field = field(unsafe { &*schema }, hasher)?;
     // SAFETY: as above. Moving it out leaves a released structure behind, as the interface demands.
     let array = unsafe { FFI_ArrowArray::from_raw(array) };
     import(array, &field, hasher)
@@ -44,33 +44,35 @@ fn read_stream(keys: &Bound<'_, PyAny>, exported: &Bound<'_, PyAny>, hasher: Key
     let stream = pointer::<FFI_ArrowArrayStream>(keys, "__arrow_c_stream__", exported, c"arrow_array_stream")?;
     // SAFETY: a capsule of this name holds an initialized structure. It is moved out, as the interface demands.
     let mut stream = Stream(unsafe { FFI_ArrowArrayStream::from_raw(stream) });
-    let field = stream.field()?;
+    let field = stream.field(hasher)?;
     let mut chunks = Vec::new();
     while let Some(array) = stream.next()? {
         chunks.push(import(array, &field, hasher)?);
         keys.py().check_signals()?;
     }
-    if chunks.is_empty() {
-        // No chunk has been refused, so the type must be: an empty batch of decimals is one of decimals.
-        arrow::read(&field, &new_empty_array(field.data_type()), hasher).map_err(PyTypeError::new_err)?;
-    }
-    Ok(Keys::chained(chunks))
+    Ok(Keys::chained(chunks)?)
 }
 
 fn import(array: FFI_ArrowArray, field: &Field, hasher: KeyHasher) -> PyResult<Keys> {
     if array.is_released() {
         return Err(spent("array"));
     }
+    told::check_array(&array, field.data_type()).map_err(nonsense_told)?;
     // SAFETY: the array comes by the interface and with its schema; what it points to is its producer's word.
     let data = unsafe { from_ffi_and_data_type(array, field.data_type().clone()) }.map_err(refused)?;
     arrow::read(field, &make_array(data), hasher).map_err(PyTypeError::new_err)
+}
+
+/// What contradicts itself.
+fn nonsense_told(what: String) -> PyErr {
+    PyValueError::new_err(format!("keys cannot be read from Arrow: {what}"))
 }
 
 /// A stream whose chunks are arrays of any type. (The reader of `arrow-array` knows frames only.)
 struct Stream(FFI_ArrowArrayStream);
 
 impl Stream {
-    fn field(&mut self) -> PyResult<Field> {
+    fn field(&mut self, hasher: KeyHasher) -> PyResult<Field> {
         let Some(get_schema) = self.0.get_schema else {
             return Err(spent("stream"));
         };
@@ -78,7 +80,7 @@ impl Stream {
         // SAFETY: a stream that is not released, and a place for the schema.
         let code = unsafe { get_schema(&mut self.0, &mut schema) };
         self.check(code)?;
-        field(&schema)
+        field(&schema, hasher)
     }
 
     fn next(&mut self) -> PyResult<Option<FFI_ArrowArray>> {
@@ -106,11 +108,15 @@ impl Stream {
     }
 }
 
-fn field(schema: &FFI_ArrowSchema) -> PyResult<Field> {
+/// The type of keys to come. Those that cannot be keys are refused here, before an array of them is looked at.
+fn field(schema: &FFI_ArrowSchema, hasher: KeyHasher) -> PyResult<Field> {
     if schema.release.is_none() {
         return Err(spent("schema"));
     }
-    Field::try_from(schema).map_err(refused)
+    told::check_schema(schema).map_err(nonsense_told)?;
+    let field = Field::try_from(schema).map_err(refused)?;
+    arrow::read(&field, &new_empty_array(field.data_type()), hasher).map_err(PyTypeError::new_err)?;
+    Ok(field)
 }
 
 /// A structure may be taken out of its capsule once.

@@ -1,5 +1,7 @@
 //! `Hashes`: keys that are hashed already, so that many filters can be asked about them, on this machine or another.
 
+use std::sync::Arc;
+
 use numpy::PyUntypedArray;
 use numpy::prelude::*;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -49,14 +51,15 @@ use crate::python::whole::Whole;
 /// <Hashes seed=0 len=3>
 #[pyclass(frozen, module = "lately")]
 pub struct Hashes {
-    /// A view of our own of one dimension, read-only: nobody changes its shape or type under us.
+    /// A view of one dimension, read-only, of which views are handed out. What is read is the lane, which has its own.
     view: Py<PyUntypedArray>,
+    lane: Arc<Lane>,
     seed: u64,
 }
 
 impl Hashes {
     /// The keys, for a hasher of the same seed.
-    pub fn read(&self, py: Python<'_>, hasher: KeyHasher) -> PyResult<Keys> {
+    pub fn read(&self, hasher: KeyHasher) -> PyResult<Keys> {
         if hasher.seed() != self.seed {
             return Err(PyValueError::new_err(format!(
                 "these hashes were made with seed={}, but here the seed is {}: hash the keys with that one",
@@ -64,9 +67,16 @@ impl Hashes {
                 hasher.seed()
             )));
         }
-        let view = self.view.bind(py);
-        let lane = Lane::new(view);
-        Ok(Keys::each(view.len(), move |i| lane.get(i)))
+        let lane = self.lane.clone();
+        Ok(Keys::new(lane.len(), move |start, out| {
+            let hashes = lane.elements(start..start + out.len());
+            out.iter_mut().zip(hashes).for_each(|(out, hash)| *out = hash);
+        }))
+    }
+
+    /// A view that its taker may give another shape.
+    fn fresh<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.view.bind(py).call_method0(intern!(py, "view"))
     }
 }
 
@@ -97,7 +107,8 @@ impl Hashes {
             .call_method(intern!(py, "astype"), ("=u8",), Some(&[("copy", false)].into_py_dict(py)?))?
             .call_method1(intern!(py, "view"), (numpy.getattr(intern!(py, "ndarray"))?,))?;
         view.getattr(intern!(py, "flags"))?.setattr(intern!(py, "writeable"), false)?;
-        Ok(Self { view: view.cast_into()?.unbind(), seed })
+        let view = view.cast_into()?;
+        Ok(Self { lane: Arc::new(Lane::of::<u64>(&view)?), view: view.unbind(), seed })
     }
 
     /// int: the seed they were made with.
@@ -106,8 +117,8 @@ impl Hashes {
         self.seed
     }
 
-    fn __len__(&self, py: Python<'_>) -> usize {
-        self.view.bind(py).len()
+    fn __len__(&self) -> usize {
+        self.lane.len()
     }
 
     /// The hashes, for `numpy.asarray`.
@@ -122,18 +133,21 @@ impl Hashes {
         let dtype = dtype.filter(|dtype| !dtype.is_none()).unwrap_or_else(|| view.dtype().into_any());
         let keywords = [("copy", copy == Some(true))].into_py_dict(py)?;
         let array = view.call_method(intern!(py, "astype"), (dtype,), Some(&keywords))?;
-        if copy == Some(false) && !array.is(view) {
-            return Err(PyValueError::new_err("hashes are uint64; as another type they have to be copied"));
+        match array.is(view) {
+            true => self.fresh(py),
+            false if copy == Some(false) => {
+                Err(PyValueError::new_err("hashes are uint64; as another type they have to be copied"))
+            }
+            false => Ok(array),
         }
-        Ok(array)
     }
 
     /// What pickle makes them again from.
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((Py<PyUntypedArray>,), Bound<'py, PyDict>)> {
-        Ok(((self.view.clone_ref(py),), [("seed", self.seed)].into_py_dict(py)?))
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((Bound<'py, PyAny>,), Bound<'py, PyDict>)> {
+        Ok(((self.fresh(py)?,), [("seed", self.seed)].into_py_dict(py)?))
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
-        format!("<Hashes seed={} len={}>", self.seed, self.__len__(py))
+    fn __repr__(&self) -> String {
+        format!("<Hashes seed={} len={}>", self.seed, self.__len__())
     }
 }

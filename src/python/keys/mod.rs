@@ -3,12 +3,14 @@
 //! Numbers and strings in the buffers of NumPy and Arrow are hashed where they lie, when a filter asks for them; Python
 //! objects are hashed at once, while the interpreter is held. Every error comes out here, before a filter has changed.
 
-use numpy::{PyArray1, PyUntypedArray};
+use numpy::{IntoPyArray, PyArray1, PyUntypedArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple};
 
+use super::batch::Batch;
+use super::calls::caught;
 use super::whole::Whole;
 use crate::key::{KeyHasher, Keys};
 
@@ -20,6 +22,7 @@ mod objects;
 mod pandas;
 mod polars;
 pub mod scalar;
+mod told;
 
 pub use hashes::Hashes;
 pub use scalar::hash_key;
@@ -28,25 +31,53 @@ pub use scalar::hash_key;
 ///
 /// Each element is a key; a row of a frame or of a 2-D array is one key, equal to the tuple of its elements.
 pub fn read_keys(keys: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Keys> {
+    caught(|| read(keys, Reader::new(hasher)))
+}
+
+/// Tuples, records and columns may be nested this deep. A limit there must be, for the stack has one.
+const DEEPEST: u8 = 32;
+
+/// How keys are read: with which hasher, and how deep within others.
+#[derive(Clone, Copy)]
+struct Reader {
+    hasher: KeyHasher,
+    depth: u8,
+}
+
+impl Reader {
+    fn new(hasher: KeyHasher) -> Self {
+        Self { hasher, depth: 0 }
+    }
+
+    /// One deeper.
+    fn within(self) -> PyResult<Self> {
+        match self.depth {
+            DEEPEST => Err(PyValueError::new_err(format!("keys may nest tuples and records at most {DEEPEST} deep"))),
+            depth => Ok(Self { depth: depth + 1, ..self }),
+        }
+    }
+}
+
+fn read(keys: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Keys> {
     if let Ok(array) = keys.cast::<PyUntypedArray>() {
-        return numpy_array::read(array, hasher);
+        return numpy_array::read(array, reader);
     }
     if let Ok(list) = keys.cast::<PyList>() {
-        return objects::read(list.iter(), hasher);
+        return objects::read(list.iter(), reader);
     }
     if let Ok(tuple) = keys.cast::<PyTuple>() {
-        return objects::read(tuple.iter(), hasher);
+        return objects::read(tuple.iter(), reader);
     }
     if let Ok(hashes) = keys.cast::<Hashes>() {
-        return hashes.get().read(keys.py(), hasher);
+        return hashes.get().read(reader.hasher);
     }
-    if let Some(read) = pandas::read(keys, hasher)? {
+    if let Some(read) = pandas::read(keys, reader)? {
         return Ok(read);
     }
-    if let Some(read) = polars::read(keys, hasher)? {
+    if let Some(read) = polars::read(keys, reader)? {
         return Ok(read);
     }
-    if let Some(read) = capsule::read(keys, hasher)? {
+    if let Some(read) = capsule::read(keys, reader.hasher)? {
         return Ok(read);
     }
     if is_one_key(keys)? {
@@ -54,7 +85,7 @@ pub fn read_keys(keys: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Keys> {
     }
     let items = keys.try_iter().map_err(|_| not_a_batch(keys))?;
     let list = keys.py().get_type::<PyList>().call1((items,))?.cast_into::<PyList>()?;
-    objects::read(list.iter(), hasher)
+    objects::read(list.iter(), reader)
 }
 
 /// Things that can be iterated over but are a key, or are no list of keys.
@@ -135,7 +166,6 @@ fn at(py: Python<'_>, place: impl std::fmt::Display, error: PyErr) -> PyErr {
 #[pyfunction]
 #[pyo3(signature = (keys, *, seed = Whole::new(0)), text_signature = "(keys, *, seed=0)")]
 pub fn hash_keys<'py>(keys: &Bound<'py, PyAny>, seed: Whole) -> PyResult<Bound<'py, PyArray1<u64>>> {
-    let read = read_keys(keys, KeyHasher::new(seed.within("seed")?))?;
-    let hashes = keys.py().detach(|| read.into_vec());
-    Ok(PyArray1::from_vec(keys.py(), hashes))
+    let (py, keys) = (keys.py(), read_keys(keys, KeyHasher::new(seed.within("seed")?))?);
+    Ok(Batch::untimed(keys).hashes(py)?.into_pyarray(py))
 }

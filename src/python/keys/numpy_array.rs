@@ -1,6 +1,9 @@
 //! NumPy arrays, hashed where they lie: any stride, and alignment does not matter.
 
-use numpy::npyffi::PyArrayObject;
+use std::ops::Range;
+use std::ptr::null_mut;
+
+use numpy::npyffi::{NpyTypes, PY_ARRAY_API, get_type_object};
 use numpy::prelude::*;
 use numpy::{PyArrayDescr, PyUntypedArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -10,7 +13,7 @@ use pyo3::types::{PyList, PySlice};
 
 use arrow_array::types::{ArrowPrimitiveType, Float16Type};
 
-use super::{Keys, is_of, objects};
+use super::{Keys, Reader, is_of, objects};
 use crate::key::KeyHasher;
 use crate::key::time::Unit;
 
@@ -18,34 +21,39 @@ use crate::key::time::Unit;
 type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
 /// Reads an array of one dimension, or of two: then a row is a key.
-pub fn read(array: &Bound<'_, PyUntypedArray>, hasher: KeyHasher) -> PyResult<Keys> {
+pub(super) fn read(array: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResult<Keys> {
     let py = array.py();
     if !is_of(array, "numpy.ma", "MaskedArray")? {
-        return read_plain(array, hasher);
+        return read_plain(array, reader);
     }
     let module = py.import("numpy.ma")?;
     let data = module.call_method1("getdata", (array, false))?.cast_into::<PyUntypedArray>()?;
     let mask = module.call_method1("getmaskarray", (array,))?.cast_into::<PyUntypedArray>()?;
-    read_masked(&data, &mask, hasher)
+    read_masked(&data, &mask, reader)
 }
 
 /// Splits rows and records into their columns, which have each a mask of their own.
-fn read_masked(
-    array: &Bound<'_, PyUntypedArray>,
-    mask: &Bound<'_, PyUntypedArray>,
-    hasher: KeyHasher,
-) -> PyResult<Keys> {
+fn read_masked(array: &Bound<'_, PyUntypedArray>, mask: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResult<Keys> {
     if let Some(parts) = Parts::of(array)? {
-        return parts.read(hasher, |part| read_masked(&parts.pick(array, part)?, &parts.pick(mask, part)?, hasher));
+        let reader = reader.within()?;
+        return parts.read(reader, |part| read_masked(&parts.pick(array, part)?, &parts.pick(mask, part)?, reader));
     }
-    let mask = Lane::new(mask);
-    Ok(read_plain(array, hasher)?.masked(hasher.missing(), move |i| mask.get::<u8>(i) != 0))
+    masked(read_plain(array, reader)?, mask, reader.hasher)
 }
 
-fn read_plain(array: &Bound<'_, PyUntypedArray>, hasher: KeyHasher) -> PyResult<Keys> {
+/// `keys`, but missing where a mask of bools says so.
+pub fn masked(keys: Keys, mask: &Bound<'_, PyUntypedArray>, hasher: KeyHasher) -> PyResult<Keys> {
+    let mask = Lane::of::<u8>(mask)?;
+    Ok(keys.masked(mask.len, hasher.missing(), move |i| mask.get::<u8>(i) != 0)?)
+}
+
+fn read_plain(array: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResult<Keys> {
     match Parts::of(array)? {
-        Some(parts) => parts.read(hasher, |part| read_plain(&parts.pick(array, part)?, hasher)),
-        None => read_lane(array, hasher),
+        Some(parts) => {
+            let reader = reader.within()?;
+            parts.read(reader, |part| read_plain(&parts.pick(array, part)?, reader))
+        }
+        None => read_lane(array, reader),
     }
 }
 
@@ -76,12 +84,12 @@ impl Parts {
         Ok(Some(Self { rows: array.shape()[0], kind }))
     }
 
-    fn read(&self, hasher: KeyHasher, read: impl Fn(usize) -> PyResult<Keys>) -> PyResult<Keys> {
+    fn read(&self, reader: Reader, read: impl Fn(usize) -> PyResult<Keys>) -> PyResult<Keys> {
         let width = match &self.kind {
             PartKind::Columns(columns) => *columns,
             PartKind::Fields(names) => names.len(),
         };
-        Ok(Keys::rows(self.rows, (0..width).map(read).collect::<PyResult<_>>()?, hasher))
+        Ok(Keys::rows(self.rows, (0..width).map(read).collect::<PyResult<_>>()?, reader.hasher)?)
     }
 
     /// One part of the data, or of the mask.
@@ -100,41 +108,39 @@ impl Parts {
 }
 
 /// Reads an array of one dimension whose elements are no records.
-fn read_lane(array: &Bound<'_, PyUntypedArray>, hasher: KeyHasher) -> PyResult<Keys> {
-    let py = array.py();
-    let dtype = array.dtype();
+fn read_lane(array: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResult<Keys> {
+    let (py, hasher) = (array.py(), reader.hasher);
+    let lane = Lane::new(array)?;
+    let dtype = lane.dtype(py);
     if dtype.is_native_byteorder() == Some(false) {
         let native = dtype.call_method1(intern!(py, "newbyteorder"), (intern!(py, "="),))?;
-        let array = array.call_method1(intern!(py, "astype"), (native,))?.cast_into()?;
-        return read_lane(&array, hasher);
+        let array = lane.view.bind(py).call_method1(intern!(py, "astype"), (native,))?.cast_into()?;
+        return read_lane(&array, reader.within()?);
     }
-    let width = dtype.itemsize();
-    let lane = Lane::new(array);
-    let len = array.len();
-    Ok(match (dtype.kind(), width) {
-        (b'b', 1) => Keys::each(len, move |i| hasher.integer(i64::from(lane.get::<u8>(i) != 0))),
-        (b'i', 1) => Keys::each(len, move |i| hasher.integer(lane.get::<i8>(i).into())),
-        (b'i', 2) => Keys::each(len, move |i| hasher.integer(lane.get::<i16>(i).into())),
-        (b'i', 4) => Keys::each(len, move |i| hasher.integer(lane.get::<i32>(i).into())),
-        (b'i', 8) => Keys::each(len, move |i| hasher.integer(lane.get::<i64>(i))),
-        (b'u', 1) => Keys::each(len, move |i| hasher.unsigned(lane.get::<u8>(i).into())),
-        (b'u', 2) => Keys::each(len, move |i| hasher.unsigned(lane.get::<u16>(i).into())),
-        (b'u', 4) => Keys::each(len, move |i| hasher.unsigned(lane.get::<u32>(i).into())),
-        (b'u', 8) => Keys::each(len, move |i| hasher.unsigned(lane.get::<u64>(i))),
-        (b'f', 2) => Keys::each(len, move |i| hasher.float(Half::from_bits(lane.get::<u16>(i)).to_f64())),
-        (b'f', 4) => Keys::each(len, move |i| hasher.float(lane.get::<f32>(i).into())),
-        (b'f', 8) => Keys::each(len, move |i| hasher.float(lane.get::<f64>(i))),
-        (b'f' | b'O' | b'T', _) => read_objects(array, hasher)?,
-        (b'S', _) => Keys::each(len, move |i| hasher.bytes(without_padding(lane.bytes(i, width)))),
-        (b'V', _) => Keys::each(len, move |i| hasher.bytes(lane.bytes(i, width))),
-        (b'U', _) => Keys::new(len, move |start, out| {
+    Ok(match (dtype.kind(), lane.width) {
+        (b'b', 1) => lane.keys(move |flag: u8| hasher.integer(i64::from(flag != 0))),
+        (b'i', 1) => lane.keys(move |value: i8| hasher.integer(value.into())),
+        (b'i', 2) => lane.keys(move |value: i16| hasher.integer(value.into())),
+        (b'i', 4) => lane.keys(move |value: i32| hasher.integer(value.into())),
+        (b'i', 8) => lane.keys(move |value: i64| hasher.integer(value)),
+        (b'u', 1) => lane.keys(move |value: u8| hasher.unsigned(value.into())),
+        (b'u', 2) => lane.keys(move |value: u16| hasher.unsigned(value.into())),
+        (b'u', 4) => lane.keys(move |value: u32| hasher.unsigned(value.into())),
+        (b'u', 8) => lane.keys(move |value: u64| hasher.unsigned(value)),
+        (b'f', 2) => lane.keys(move |bits: u16| hasher.float(Half::from_bits(bits).to_f64())),
+        (b'f', 4) => lane.keys(move |value: f32| hasher.float(value.into())),
+        (b'f', 8) => lane.keys(move |value: f64| hasher.float(value)),
+        (b'f' | b'O' | b'T', _) => read_objects(lane.view.bind(py), reader)?,
+        (b'S', _) => lane.keys_of_bytes(move |bytes| hasher.bytes(without_padding(bytes))),
+        (b'V', _) => lane.keys_of_bytes(move |bytes| hasher.bytes(bytes)),
+        (b'U', width) => Keys::new(lane.len, move |start, out| {
             let mut utf8 = Vec::with_capacity(width);
-            for (i, out) in (start..).zip(out) {
-                encode(lane.bytes(i, width), &mut utf8);
+            for (ucs4, out) in lane.bytes(start..start + out.len()).zip(out) {
+                encode(ucs4, &mut utf8);
                 *out = hasher.text(&utf8);
             }
         }),
-        (b'M' | b'm', _) => return read_times(array, false, hasher),
+        (b'M' | b'm', _) => return times_of(lane, py, false, hasher),
         _ => {
             let name: String = dtype.getattr(intern!(py, "name"))?.extract()?;
             return Err(PyTypeError::new_err(format!("NumPy type {name} cannot be a key")));
@@ -143,34 +149,41 @@ fn read_lane(array: &Bound<'_, PyUntypedArray>, hasher: KeyHasher) -> PyResult<K
 }
 
 /// Objects, `StringDType` (whose layout is NumPy's own affair) and extended floats, element by element.
-fn read_objects(array: &Bound<'_, PyUntypedArray>, hasher: KeyHasher) -> PyResult<Keys> {
+fn read_objects(array: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResult<Keys> {
     let list = array.call_method0(intern!(array.py(), "tolist"))?.cast_into::<PyList>()?;
-    objects::read(list.iter(), hasher)
+    objects::read(list.iter(), reader.within()?)
 }
 
 /// Reads `datetime64`, as instants of UTC if `aware`, or `timedelta64`.
-pub fn read_times(array: &Bound<'_, PyUntypedArray>, aware: bool, hasher: KeyHasher) -> PyResult<Keys> {
+pub(super) fn read_times(array: &Bound<'_, PyUntypedArray>, aware: bool, reader: Reader) -> PyResult<Keys> {
+    let lane = Lane::new(array)?;
+    match lane.dtype(array.py()).kind() {
+        b'M' | b'm' => times_of(lane, array.py(), aware, reader.hasher),
+        _ => Err(PyTypeError::new_err(format!("an array of times is wanted, not of {}", array.dtype()))),
+    }
+}
+
+fn times_of(lane: Lane, py: Python<'_>, aware: bool, hasher: KeyHasher) -> PyResult<Keys> {
     const NOT_A_TIME: i64 = i64::MIN;
-    let dtype = array.dtype();
-    let (len, lane) = (array.len(), Lane::new(array));
+    let dtype = lane.dtype(py);
+    let missing = hasher.missing();
     let Some(unit) = unit(&dtype)? else {
         // Without a unit only NaT means anything.
-        if (0..len).any(|i| lane.get::<i64>(i) != NOT_A_TIME) {
+        if lane.elements::<i64>(0..lane.len).any(|ticks| ticks != NOT_A_TIME) {
             return Err(PyTypeError::new_err(format!("NumPy type {dtype} without a unit cannot be a key")));
         }
-        return Ok(Keys::each(len, move |_| hasher.missing()));
+        return Ok(Keys::each(lane.len, move |_| missing));
     };
-    fn times(len: usize, lane: Lane, missing: u64, hash: impl Fn(i64) -> u64 + Send + Sync + 'static) -> Keys {
-        Keys::each(len, move |i| match lane.get(i) {
+    fn times(lane: Lane, missing: u64, hash: impl Fn(i64) -> u64 + Send + Sync + 'static) -> Keys {
+        lane.keys(move |ticks| match ticks {
             NOT_A_TIME => missing,
             ticks => hash(ticks),
         })
     }
-    let missing = hasher.missing();
     Ok(match dtype.kind() {
-        b'm' => times(len, lane, missing, move |ticks| hasher.duration(unit.duration(ticks))),
-        _ if aware => times(len, lane, missing, move |ticks| hasher.aware(unit.instant(ticks))),
-        _ => times(len, lane, missing, move |ticks| hasher.instant(unit.instant(ticks))),
+        b'm' => times(lane, missing, move |ticks| hasher.duration(unit.duration(ticks))),
+        _ if aware => times(lane, missing, move |ticks| hasher.aware(unit.instant(ticks))),
+        _ => times(lane, missing, move |ticks| hasher.instant(unit.instant(ticks))),
     })
 }
 
@@ -182,15 +195,18 @@ pub fn unit(dtype: &Bound<'_, PyArrayDescr>) -> PyResult<Option<Unit>> {
     Ok(Unit::from_numpy(&code, count))
 }
 
-/// The elements of an array of one dimension, in place.
+/// The elements of an array of one dimension, in place: of a view that nobody else has, so that its place, its length
+/// and its type are what they were when they were looked at.
 pub struct Lane {
     /// Keeps the memory.
-    _array: Py<PyUntypedArray>,
+    view: Py<PyUntypedArray>,
     first: *const u8,
+    len: usize,
     stride: isize,
+    width: usize,
 }
 
-// SAFETY: the memory is only read, and it lives as long as the array, which only a thread that holds the interpreter can
+// SAFETY: the memory is only read, and it lives as long as the view, which only a thread that holds the interpreter can
 // end. Another thread may write to the array meanwhile, as with every NumPy function that lets go of the interpreter:
 // then the hash is that of some bytes, and nothing depends on which.
 unsafe impl Send for Lane {}
@@ -198,27 +214,89 @@ unsafe impl Send for Lane {}
 unsafe impl Sync for Lane {}
 
 impl Lane {
-    /// The elements of `array`.
-    pub fn new(array: &Bound<'_, PyUntypedArray>) -> Self {
-        debug_assert_eq!(array.ndim(), 1);
-        let object: *mut PyArrayObject = array.as_array_ptr();
-        // SAFETY: `object` is a live array.
-        let first = unsafe { (*object).fields.data.cast_const().cast() };
-        Self { _array: array.clone().unbind(), first, stride: array.strides()[0] }
+    /// The elements of `array`, which has one dimension or is refused.
+    pub fn new(array: &Bound<'_, PyUntypedArray>) -> PyResult<Self> {
+        let py = array.py();
+        // SAFETY: a live array, no other type of elements, and the type of plain arrays. The result is a new reference,
+        // or null with an error set. A view of a plain type calls no Python, so nothing is between the looks below.
+        let view = unsafe {
+            let plain = get_type_object(py, NpyTypes::PyArray_Type);
+            let view = PY_ARRAY_API.PyArray_View(py, array.as_array_ptr(), null_mut(), plain);
+            Bound::from_owned_ptr_or_err(py, view)?.cast_into_unchecked::<PyUntypedArray>()
+        };
+        let (&[len], &[stride]) = (view.shape(), view.strides()) else {
+            return Err(PyValueError::new_err(format!("an array of one dimension is wanted, not of {}", view.ndim())));
+        };
+        // SAFETY: the view is a live array.
+        let first = unsafe { (*view.as_array_ptr()).fields.data.cast_const().cast() };
+        Ok(Self { first, len, stride, width: view.dtype().itemsize(), view: view.unbind() })
     }
 
-    /// Element `i`, which [`Keys::fill`] has seen to be within the array.
+    /// The elements of `array`, which are as wide as a T, or it is refused.
+    pub fn of<T>(array: &Bound<'_, PyUntypedArray>) -> PyResult<Self> {
+        let lane = Self::new(array)?;
+        match lane.width == size_of::<T>() {
+            true => Ok(lane),
+            false => Err(PyTypeError::new_err(format!("an array of {} cannot be read here", lane.dtype(array.py())))),
+        }
+    }
+
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Their type.
+    fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDescr> {
+        self.view.bind(py).dtype()
+    }
+
+    /// The elements in `range`.
+    #[inline(always)]
+    pub fn elements<T: bytemuck::Pod>(&self, range: Range<usize>) -> impl ExactSizeIterator<Item = T> {
+        assert!(size_of::<T>() == self.width, "elements of another width");
+        self.places(range).map(|place| {
+            // SAFETY: an element is at its place, of T's size; any bytes are a T, and they need not be aligned.
+            unsafe { place.cast::<T>().read_unaligned() }
+        })
+    }
+
+    /// The bytes of the elements in `range`.
+    #[inline(always)]
+    fn bytes(&self, range: Range<usize>) -> impl ExactSizeIterator<Item = &[u8]> {
+        // SAFETY: an element is at its place, and this wide.
+        self.places(range).map(|place| unsafe { std::slice::from_raw_parts(place, self.width) })
+    }
+
+    /// Where the elements in `range` are, which lie within the array.
+    #[inline(always)]
+    fn places(&self, range: Range<usize>) -> impl ExactSizeIterator<Item = *const u8> {
+        assert!(range.end <= self.len, "elements beyond the end of an array");
+        let (first, stride) = (self.first, self.stride);
+        // SAFETY: i is less than the number of elements, so this is within the memory of the array.
+        range.map(move |i| unsafe { first.offset(i as isize * stride) })
+    }
+
+    /// Element `i`.
     #[inline(always)]
     pub fn get<T: bytemuck::Pod>(&self, i: usize) -> T {
-        // SAFETY: the element is within the array and of T's size; any bytes are a T, and they need not be aligned.
-        unsafe { self.first.offset(i as isize * self.stride).cast::<T>().read_unaligned() }
+        self.elements(i..i + 1).next().expect("there is one")
     }
 
-    /// The `width` bytes of element `i`.
-    #[inline(always)]
-    fn bytes(&self, i: usize, width: usize) -> &[u8] {
-        // SAFETY: the element is within the array and this wide.
-        unsafe { std::slice::from_raw_parts(self.first.offset(i as isize * self.stride), width) }
+    /// A key of each element.
+    fn keys<T: bytemuck::Pod>(self, hash: impl Fn(T) -> u64 + Send + Sync + 'static) -> Keys {
+        Keys::new(self.len, move |start, out| {
+            let elements = self.elements(start..start + out.len());
+            out.iter_mut().zip(elements).for_each(|(out, element)| *out = hash(element));
+        })
+    }
+
+    /// A key of the bytes of each element.
+    fn keys_of_bytes(self, hash: impl Fn(&[u8]) -> u64 + Send + Sync + 'static) -> Keys {
+        Keys::new(self.len, move |start, out| {
+            let bytes = self.bytes(start..start + out.len());
+            out.iter_mut().zip(bytes).for_each(|(out, bytes)| *out = hash(bytes));
+        })
     }
 }
 

@@ -2,20 +2,21 @@
 
 use pyo3::prelude::*;
 
-use super::{Keys, at, hash_key};
-use crate::key::KeyHasher;
+use super::{Keys, Reader, at, scalar};
+use crate::memory::fallible;
 
 /// Objects between two looks for Ctrl-C: about a millisecond.
 const SIGNALS_EVERY: usize = 1 << 16;
 
 /// Hashes the objects at once.
-pub fn read<'py>(objects: impl ExactSizeIterator<Item = Bound<'py, PyAny>>, hasher: KeyHasher) -> PyResult<Keys> {
-    let mut hashes = Vec::with_capacity(objects.len());
+pub fn read<'py>(objects: impl ExactSizeIterator<Item = Bound<'py, PyAny>>, reader: Reader) -> PyResult<Keys> {
+    let mut hashes = fallible::with_room(objects.len())?;
     for (index, object) in objects.enumerate() {
         if index % SIGNALS_EVERY == SIGNALS_EVERY - 1 {
             object.py().check_signals()?;
         }
-        let hash = hash_key(&object, hasher).map_err(|error| at(object.py(), format!("key {index}"), error))?;
+        let hash =
+            scalar::hash_nested(&object, reader).map_err(|error| at(object.py(), format!("key {index}"), error))?;
         hashes.push(hash);
     }
     Ok(Keys::made(hashes))

@@ -7,19 +7,18 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyFloat, PyInt, PyMemoryView, PyString, PyTuple, PyType};
 
-use super::{Keys, is_of, numpy_array};
+use super::{Keys, Reader, is_of, numpy_array};
 use crate::key::KeyHasher;
 use crate::key::time::{Duration, Time};
 
-/// Tuples may be nested this deep. A limit there must be, for the stack has one.
-const DEEPEST: usize = 32;
-
 /// Hashes one key: a Python or NumPy scalar, or a tuple of keys.
 pub fn hash_key(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> {
-    hash_nested(key, hasher, 0)
+    hash_nested(key, Reader::new(hasher))
 }
 
-fn hash_nested(key: &Bound<'_, PyAny>, hasher: KeyHasher, depth: usize) -> PyResult<u64> {
+/// The same of a key that may be part of others.
+pub(super) fn hash_nested(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
+    let hasher = reader.hasher;
     // In order of what streams are made of. Subclasses (`IntEnum`, `np.float64`, `np.str_`, a named tuple) are their value.
     if let Ok(text) = key.cast::<PyString>() {
         return hash_text(text, hasher);
@@ -34,25 +33,23 @@ fn hash_nested(key: &Bound<'_, PyAny>, hasher: KeyHasher, depth: usize) -> PyRes
         return Ok(hasher.missing());
     }
     if let Ok(tuple) = key.cast::<PyTuple>() {
-        if depth == DEEPEST {
-            return Err(PyValueError::new_err(format!("a key may nest tuples at most {DEEPEST} deep")));
-        }
+        let reader = reader.within()?;
         return tuple.iter().try_fold(hasher.row_start(tuple.len()), |chain, element| {
-            Ok(hasher.row_next(chain, hash_nested(&element, hasher, depth + 1)?))
+            Ok(hasher.row_next(chain, hash_nested(&element, reader)?))
         });
     }
     if let Ok(bytes) = key.cast::<PyBytes>() {
         return Ok(hasher.bytes(bytes.as_bytes()));
     }
-    hash_rarer(key, hasher)
+    hash_rarer(key, reader)
 }
 
-fn hash_rarer(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> {
-    let py = key.py();
+fn hash_rarer(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
+    let (py, hasher) = (key.py(), reader.hasher);
     if is_numpy_scalar(key)? {
-        return hash_numpy(key, hasher);
+        return hash_numpy(key, reader);
     }
-    if let Some(datetime) = hash_datetime(key, hasher)? {
+    if let Some(datetime) = hash_datetime(key, reader)? {
         return Ok(datetime);
     }
     if let Ok(bytes) = key.cast::<PyByteArray>() {
@@ -70,7 +67,7 @@ fn hash_rarer(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> {
     }
     // `numpy.ma.masked`, and a record of a masked array.
     if is_of(key, "numpy.ma", "MaskedArray")? && key.cast::<PyUntypedArray>()?.getattr(intern!(py, "ndim"))?.eq(0)? {
-        return hash_one_element(key, hasher);
+        return hash_one_element(key, reader);
     }
     Err(PyTypeError::new_err(format!(
         "{} cannot be a key; a key is a str, bytes, int, float, bool, date, datetime, timedelta, missing, \
@@ -107,8 +104,8 @@ fn twos_complement(integer: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
 }
 
 /// A NumPy scalar that is no subclass of a Python type.
-fn hash_numpy(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> {
-    let py = key.py();
+fn hash_numpy(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
+    let (py, hasher) = (key.py(), reader.hasher);
     let item = key.call_method0(intern!(py, "item"))?;
     if let Ok(integer) = item.cast::<PyInt>() {
         // Datetimes finer than microseconds come as integers too.
@@ -121,16 +118,16 @@ fn hash_numpy(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> {
         return Ok(hasher.float(float.extract()?));
     }
     if is_numpy_scalar(&item)? {
-        return hash_long_double(&item, hasher);
+        return hash_long_double(&item, reader);
     }
-    hash_one_element(key, hasher)
+    hash_one_element(key, reader)
 }
 
 /// Extended precision, which `item` leaves as it is; also complex extended precision, which is refused.
-fn hash_long_double(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> {
-    let py = key.py();
+fn hash_long_double(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
+    let (py, hasher) = (key.py(), reader.hasher);
     let Some(ratio) = key.getattr_opt(intern!(py, "as_integer_ratio"))? else {
-        return hash_one_element(key, hasher);
+        return hash_one_element(key, reader);
     };
     let float: f64 = key.call_method0(intern!(py, "__float__"))?.extract()?;
     if float.is_nan() || key.eq(float)? {
@@ -145,8 +142,8 @@ fn hash_long_double(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> 
 }
 
 /// Hashes a NumPy scalar, or an array of no dimensions, as the one element of an array.
-fn hash_one_element(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> {
-    numpy_array::read(&one_element(key)?, hasher).map(first)
+fn hash_one_element(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
+    first(numpy_array::read(&one_element(key)?, reader)?)
 }
 
 /// A NumPy scalar, or an array of no dimensions, as an array of one element.
@@ -154,15 +151,19 @@ pub fn one_element<'py>(key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntype
     Ok(key.call_method1(intern!(key.py(), "reshape"), (1,))?.cast_into()?)
 }
 
-fn first(keys: Keys) -> u64 {
+/// The hash of a batch of one key.
+fn first(keys: Keys) -> PyResult<u64> {
+    if keys.len() != 1 {
+        return Err(PyValueError::new_err(format!("a scalar of {} elements cannot be a key", keys.len())));
+    }
     let mut hash = [0];
     keys.fill(0, &mut hash);
-    hash[0]
+    Ok(hash[0])
 }
 
 /// Dates, datetimes and timedeltas; `None` for anything else.
-fn hash_datetime(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Option<u64>> {
-    let py = key.py();
+fn hash_datetime(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Option<u64>> {
+    let (py, hasher) = (key.py(), reader.hasher);
     let calendar = Calendar::get(py)?;
     let (datetime, timedelta) = (calendar.datetime.bind(py), calendar.timedelta.bind(py));
     let (is_datetime, is_timedelta) = (key.is_instance(datetime)?, key.is_instance(timedelta)?);
@@ -171,7 +172,7 @@ fn hash_datetime(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Option<u
         if let Some(numpy) = key.getattr_opt(intern!(py, "asm8"))? {
             let zone = key.getattr_opt(intern!(py, "tzinfo"))?.is_some_and(|zone| !zone.is_none());
             let array = one_element(&numpy)?;
-            return Ok(Some(first(numpy_array::read_times(&array, zone, hasher)?)));
+            return first(numpy_array::read_times(&array, zone, reader)?).map(Some);
         }
     }
     if is_datetime {

@@ -1,0 +1,130 @@
+//! A file, replaced in one step when all of it is on disk.
+//!
+//! On Linux the new file has no name until it is whole, so that a process that is killed leaves nothing behind. Where
+//! the file system knows no such files it has a temporary name.
+
+use std::fs::{File, Metadata};
+use std::io::{Error, ErrorKind, Result};
+use std::path::{Path, PathBuf};
+
+use tempfile::{Builder, TempPath};
+
+/// Links followed before it is taken for granted that they lead in a circle, as Linux does.
+const MOST_LINKS: usize = 40;
+
+/// Replaces the file at `path`, or where a link there leads, by what `write` writes.
+pub fn file(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
+    let path = &followed(path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let old = match path.symlink_metadata() {
+        Ok(old) if old.is_file() => Some(old),
+        // Of a folder the system itself says so.
+        Ok(old) if old.is_dir() => None,
+        Ok(_) => return Err(Error::new(ErrorKind::InvalidInput, "it is no regular file")),
+        // Nothing is there, or the system will say what is wrong.
+        Err(_) => None,
+    };
+    let (mut file, name) = match nameless(folder)? {
+        Some(file) => (file, None),
+        None => {
+            let (file, name) = named(folder, |name| File::create_new(name))?;
+            (file, Some(name))
+        }
+    };
+    keep(&file, old.as_ref())?;
+    write(&mut file)?;
+    file.sync_all()?;
+    match name {
+        Some(name) => name.persist(path).map_err(|error| error.error)?,
+        None => link(&file, folder, path, old.is_some())?,
+    }
+    // The rename itself is on disk only with its folder; where folders cannot be synced it is as safe as it can be.
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+/// Where links lead.
+fn followed(path: &Path) -> Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match path.read_link() {
+            Ok(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
+            // No link, or nothing there.
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(Error::other("too many links"))
+}
+
+/// What `make` makes at a new name in a folder, which is removed when it is dropped.
+fn named<T>(folder: &Path, mut make: impl FnMut(&Path) -> Result<T>) -> Result<(T, TempPath)> {
+    // tempfile wraps errors and so hides their number, which tells callers a full disk from a missing folder.
+    let mut cause = None;
+    let make = |name: &Path| make(name).map_err(|error| Error::from(cause.insert(error).kind()));
+    let made = Builder::new().prefix(".lately-").suffix(".tmp").make_in(folder, make);
+    Ok(made.map_err(|wrapped| cause.unwrap_or(wrapped))?.into_parts())
+}
+
+/// Gives a file the mode and the owner of the one that it is to replace.
+#[cfg(unix)]
+fn keep(file: &File, old: Option<&Metadata>) -> Result<()> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+
+    let Some(old) = old else { return Ok(()) };
+    let new = file.metadata()?;
+    if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
+        // Only root may give files away; the group may be kept where the owner may not.
+        let _ = fchown(file, Some(old.uid()), Some(old.gid())).or_else(|_| fchown(file, None, Some(old.gid())));
+    }
+    file.set_permissions(old.permissions())
+}
+
+#[cfg(not(unix))]
+fn keep(_: &File, _: Option<&Metadata>) -> Result<()> {
+    Ok(())
+}
+
+/// A file of a folder that has no name, where there is such a thing.
+#[cfg(target_os = "linux")]
+fn nameless(folder: &Path) -> Result<Option<File>> {
+    use rustix::fs::{Mode, OFlags, open};
+    use rustix::io::Errno;
+
+    // As `File::create` asks, and the umask takes away. Read and write, for it is opened by its number again.
+    match open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::from_raw_mode(0o666)) {
+        Ok(file) if Path::new("/proc/self/fd").exists() => Ok(Some(file.into())),
+        // Those are what file systems and kernels that do not know it say.
+        Ok(_) | Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn nameless(_: &Path) -> Result<Option<File>> {
+    Ok(None)
+}
+
+/// Gives a nameless file its name. Where there is one, it takes another for a moment, since a link replaces nothing.
+#[cfg(target_os = "linux")]
+fn link(file: &File, folder: &Path, path: &Path, replaces: bool) -> Result<()> {
+    use std::os::fd::AsRawFd;
+
+    use rustix::fs::{AtFlags, CWD, linkat};
+
+    let from = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let link = |name: &Path| linkat(CWD, &*from, CWD, name, AtFlags::SYMLINK_FOLLOW).map_err(Error::from);
+    if !replaces {
+        match link(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            done => return done,
+        }
+    }
+    named(folder, link)?.1.persist(path).map_err(|error| error.error)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link(_: &File, _: &Path, _: &Path, _: bool) -> Result<()> {
+    unreachable!("files have names here")
+}

@@ -1,0 +1,46 @@
+//! Memory whose size a caller chooses: where there is not enough of it, an error instead of the end of the process.
+
+use bytemuck::Zeroable;
+use bytemuck::allocation::try_zeroed_slice_box;
+
+use crate::Error;
+
+/// `len` zeros from the allocator, so that whoever writes one is the first to touch its page.
+pub fn zeroed<T: Zeroable>(len: usize) -> Result<Vec<T>, Error> {
+    try_zeroed_slice_box(len).map(Vec::from).map_err(|()| refused::<T>(len))
+}
+
+/// What an iterator gives, which says how much it is.
+pub fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, Error> {
+    let mut vec = with_room(items.len())?;
+    vec.extend(items);
+    Ok(vec)
+}
+
+/// Nothing yet, with room for `len`.
+pub fn with_room<T>(len: usize) -> Result<Vec<T>, Error> {
+    let mut vec = Vec::new();
+    vec.try_reserve_exact(len).map_err(|_| refused::<T>(len))?;
+    Ok(vec)
+}
+
+fn refused<T>(len: usize) -> Error {
+    Error::Memory { bytes: (len as u64).saturating_mul(size_of::<T>() as u64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_there_is_is_an_error() {
+        for len in [usize::MAX, usize::MAX / 8, 1 << 58] {
+            assert!(matches!(zeroed::<u64>(len), Err(Error::Memory { .. })));
+            assert!(matches!(with_room::<u64>(len), Err(Error::Memory { .. })));
+            assert!(matches!(collected(0..len.min(1 << 60)).map(drop), Err(Error::Memory { .. })));
+        }
+        assert_eq!(zeroed::<u64>(3).unwrap(), [0; 3]);
+        assert_eq!(zeroed::<()>(usize::MAX).unwrap().len(), usize::MAX);
+        assert_eq!(collected(0..3usize).unwrap(), [0, 1, 2]);
+    }
+}

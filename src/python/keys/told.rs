@@ -1,0 +1,215 @@
+//! What the C structures of Arrow tell, checked before it is believed: `arrow-array` takes all of it for true, and fails
+//! an assertion or reads what is not there. No check takes longer for more keys.
+//!
+//! Two things nobody can check, for the structures do not say how long a buffer is: pointers to less than was told, and
+//! the last offset of strings.
+
+use std::ffi::{CStr, c_char, c_void};
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
+use arrow_schema::DataType;
+
+/// Types may be nested this deep, as keys are.
+const DEEPEST: u8 = super::DEEPEST;
+
+/// `ArrowSchema` of the Arrow C data interface.
+#[repr(C)]
+struct Schema {
+    format: *const c_char,
+    name: *const c_char,
+    metadata: *const c_char,
+    flags: i64,
+    n_children: i64,
+    children: *const *const Schema,
+    dictionary: *const Schema,
+    release: *const c_void,
+    private_data: *const c_void,
+}
+
+/// `ArrowArray` of the Arrow C data interface.
+#[repr(C)]
+struct Array {
+    length: i64,
+    null_count: i64,
+    offset: i64,
+    n_buffers: i64,
+    n_children: i64,
+    buffers: *const *const c_void,
+    children: *const *const Array,
+    dictionary: *const Array,
+    release: *const c_void,
+    private_data: *const c_void,
+}
+
+const _: () = assert!(size_of::<Schema>() == size_of::<FFI_ArrowSchema>());
+const _: () = assert!(size_of::<Array>() == size_of::<FFI_ArrowArray>());
+
+/// Why a schema cannot be one of keys, or nothing.
+pub fn check_schema(schema: &FFI_ArrowSchema) -> Result<(), String> {
+    // SAFETY: both are the structure that the interface lays down.
+    let schema = unsafe { &*(&raw const *schema).cast::<Schema>() };
+    schema.check(DEEPEST)
+}
+
+/// Why an array cannot be of a type, one that keys can be of, or nothing.
+pub fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Result<(), String> {
+    // SAFETY: both are the structure that the interface lays down.
+    let array = unsafe { &*(&raw const *array).cast::<Array>() };
+    array.check(data_type, 0)
+}
+
+impl Schema {
+    fn check(&self, deeper: u8) -> Result<(), String> {
+        let Some(deeper) = deeper.checked_sub(1) else {
+            return Err(format!("Arrow types may be nested at most {DEEPEST} deep"));
+        };
+        if self.format.is_null() {
+            return Err("a format is missing".to_owned());
+        }
+        // SAFETY: by the interface, a C string.
+        let text = |text: *const c_char| unsafe { CStr::from_ptr(text) }.to_str();
+        let format = text(self.format).map_err(|_| "a format is no UTF-8")?;
+        if !self.name.is_null() && text(self.name).is_err() {
+            return Err("a name is no UTF-8".to_owned());
+        }
+        let size = format.strip_prefix("+w:").or(format.strip_prefix("w:"));
+        if size.is_some_and(|size| size.parse::<u32>().is_err()) {
+            return Err(format!("the format {format} has no size"));
+        }
+        let children = pointers(self.n_children, self.children).ok_or("children are missing")?;
+        let wanted = match format {
+            "+r" => 2,
+            _ if format.starts_with("+u") || format == "+s" => children.len(),
+            _ if format.starts_with('+') => 1,
+            _ => 0,
+        };
+        if children.len() != wanted {
+            return Err(format!("the format {format} with {} children", children.len()));
+        }
+        for &child in children {
+            // SAFETY: by the interface, null or a schema that lives as long as this.
+            unsafe { child.as_ref() }.ok_or("a child is missing")?.check(deeper)?;
+        }
+        // SAFETY: as above.
+        if let Some(dictionary) = unsafe { self.dictionary.as_ref() } {
+            if !["c", "C", "s", "S", "i", "I", "l", "L"].contains(&format) {
+                return Err(format!("a dictionary with codes of the format {format}"));
+            }
+            dictionary.check(deeper)?;
+        }
+        Ok(())
+    }
+}
+
+impl Array {
+    fn check(&self, data_type: &DataType, least: usize) -> Result<(), String> {
+        let lies = |what: &str| Err(format!("an array of {data_type} {what}"));
+        if self.release.is_null() {
+            return lies("was released");
+        }
+        let (Ok(length), Ok(offset)) = (usize::try_from(self.length), usize::try_from(self.offset)) else {
+            return lies("has a negative length or offset");
+        };
+        let widest = match data_type {
+            DataType::FixedSizeBinary(width) => usize::try_from(*width).unwrap_or(0).max(16),
+            _ => 16,
+        };
+        let bits = length.checked_add(offset + 1).and_then(|end| end.checked_mul(8 * widest));
+        if bits.is_none_or(|bits| bits > isize::MAX as usize) {
+            return lies("is longer than memory");
+        }
+        if length < least {
+            return lies("is shorter than the rows it is of");
+        }
+        let Some(buffers) = pointers(self.n_buffers, self.buffers) else {
+            return lies("has no buffers");
+        };
+        let (wanted, more) = match data_type {
+            DataType::Null => (0, false),
+            DataType::Struct(_) => (1, false),
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => (3, false),
+            DataType::Utf8View | DataType::BinaryView => (3, true),
+            _ => (2, false),
+        };
+        // Old producers give null arrays a validity buffer; it is not read.
+        let enough = if more { buffers.len() >= wanted } else { buffers.len() == wanted };
+        if !enough && *data_type != DataType::Null {
+            return lies(&format!("has {} buffers", buffers.len()));
+        }
+        match data_type {
+            DataType::Utf8 | DataType::Binary => self.check_offsets::<i32>(buffers[1], length, offset),
+            DataType::LargeUtf8 | DataType::LargeBinary => self.check_offsets::<i64>(buffers[1], length, offset),
+            DataType::Utf8View | DataType::BinaryView => check_views(buffers),
+            DataType::Struct(fields) => {
+                let children = pointers(self.n_children, self.children).unwrap_or_default();
+                if children.len() != fields.len() {
+                    return lies(&format!("has {} children", children.len()));
+                }
+                fields.iter().zip(children).try_for_each(|(field, &child)| {
+                    // SAFETY: by the interface, null or an array that lives as long as this.
+                    let child = unsafe { child.as_ref() }.ok_or("a child is missing")?;
+                    child.check(field.data_type(), length + offset)
+                })
+            }
+            DataType::Dictionary(_, values) => {
+                // SAFETY: as above.
+                let dictionary = unsafe { self.dictionary.as_ref() }.ok_or("a dictionary is missing")?;
+                dictionary.check(values, 0)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The first and the last offset, which say how long the strings are.
+    fn check_offsets<T: Copy + Into<i64>>(
+        &self,
+        offsets: *const c_void,
+        length: usize,
+        offset: usize,
+    ) -> Result<(), String> {
+        if length == 0 {
+            return Ok(());
+        }
+        if offsets.is_null() {
+            return Err("offsets are missing".to_owned());
+        }
+        // SAFETY: by the interface there are length + offset + 1 of them.
+        let at = |i: usize| unsafe { offsets.cast::<T>().add(i).read_unaligned() }.into();
+        let (first, last): (i64, i64) = (at(offset), at(offset + length));
+        if first < 0 || last < first {
+            return Err(format!("strings from {first} to {last}"));
+        }
+        Ok(())
+    }
+}
+
+/// The lengths of the buffers behind views, the last buffer of all.
+fn check_views(buffers: &[*const c_void]) -> Result<(), String> {
+    let &[_, _, ref data @ .., lengths] = buffers else {
+        return Err("buffers of views are missing".to_owned());
+    };
+    if data.is_empty() {
+        return Ok(());
+    }
+    if lengths.is_null() {
+        return Err("the lengths of buffers are missing".to_owned());
+    }
+    for i in 0..data.len() {
+        // SAFETY: by the interface there is a length for each of them.
+        let length = unsafe { lengths.cast::<i64>().add(i).read_unaligned() };
+        if length < 0 {
+            return Err(format!("a buffer of {length} bytes"));
+        }
+    }
+    Ok(())
+}
+
+/// An array of `count` pointers; none where it is told of, but not there.
+fn pointers<'a, T>(count: i64, first: *const *const T) -> Option<&'a [*const T]> {
+    match usize::try_from(count).ok()? {
+        0 => Some(&[]),
+        _ if first.is_null() || !first.is_aligned() => None,
+        // SAFETY: by the interface, that many pointers.
+        count => Some(unsafe { std::slice::from_raw_parts(first, count) }),
+    }
+}

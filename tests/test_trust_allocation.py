@@ -1,0 +1,108 @@
+"""Answers for which there is no memory: a MemoryError, and the process and the filter go on."""
+
+import numpy as np
+import pytest
+
+import lately
+from apart import run
+
+
+def test_a_table_of_answers_as_wide_as_it_is_long_is_a_memory_error():
+    # 8 TB. Machines that promise more than they have are not made to keep it: nothing is written.
+    lines = run(
+        """
+        resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+        f = lately.AgePartitionedBloomFilter(1000, 0.01)
+        try:
+            f.age_probability(np.arange(10**6), .01, np.arange(10**6.))
+        except MemoryError as error:
+            print(error)
+        f.add("a")
+        print("a" in f)
+        """
+    )
+    assert lines == ["cannot allocate 7999992000000 bytes for the filter", "True"]
+
+
+CALLS = """
+n = 5_000_000
+keys, some, times = np.zeros(n, "u1"), np.arange(1000), np.zeros(n, "i8")
+objects = [None] * n
+back = np.zeros(n)
+back[5] = -1
+count = lately.AgePartitionedBloomFilter(1000, 0.01)
+line = lately.AgePartitionedBloomFilter(1000, 0.01, layout="line")
+time_ = lately.AgePartitionedBloomFilter("1h", 0.01, capacity=1000, lateness="1h")
+prior = lately.Learned(1000)
+prior.insert(some, at=np.arange(1000))
+slice_ = lately._core.Slice(lately.BloomFilter(1000, 0.01))
+buffer = memoryview(bytearray(n))
+CALLS = {
+    "query": lambda: count.query(keys),
+    "query by threads": lambda: line.query(keys, threads=2),
+    "duplicated": lambda: count.duplicated(keys),
+    "posterior": lambda: count.posterior(keys, 0.1),
+    "decide": lambda: count.decide(keys, 0.1),
+    "age": lambda: count.age(keys, 0.1),
+    "age_probability": lambda: count.age_probability(keys, 0.1, np.arange(20.0)),
+    "hash_keys": lambda: lately.hash_keys(keys),
+    "hash_keys of a list": lambda: lately.hash_keys(objects),
+    "query of a list": lambda: count.query(objects),
+    "query at times out of order": lambda: time_.query(keys, at=back),
+    "nanoseconds": lambda: lately._core.nanoseconds(back),
+    "probability": lambda: prior.probability(keys),
+    "rate": lambda: prior.rate(keys),
+    "distinct": lambda: prior.distinct(back + 2),
+    "cells": lambda: lately.BloomFilter(1000, 0.01).cells(keys),
+    "generations": lambda: lately.BloomFilter(1000, 0.01).generations(None, n),
+    "read": lambda: slice_.read(np.zeros(n, "u8")),
+    "from_bytes": lambda: lately.from_bytes(buffer),
+    "save": lambda: lately.AgePartitionedBloomFilter(5_000_000, 0.01).to_bytes(),
+    "new": lambda: lately.AgePartitionedBloomFilter(300_000_000, 0.01),
+}
+"""
+
+
+def test_no_call_ends_the_process_for_want_of_memory():
+    # Each in a child of its own, which has as much memory as the others had.
+    lines = run(
+        CALLS
+        + """
+def starved(call):
+    used = 4096 * int(open("/proc/self/statm").read().split()[0])
+    refused = 0
+    for room in (1 << 16, 1 << 20, 5 << 20, 20 << 20):
+        resource.setrlimit(resource.RLIMIT_AS, (used + room, resource.RLIM_INFINITY))
+        try:
+            call()
+        except MemoryError:
+            refused += 1
+        except lately.FormatError:
+            pass
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+    count.add("a")
+    return 0 if refused > 0 and "a" in count else 1
+
+for name, call in CALLS.items():
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(starved(call))
+        finally:
+            os._exit(2)
+    print(name, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+    )
+    assert len(lines) == 21
+    assert [line for line in lines if not line.endswith(" 0")] == []
+
+
+def test_lengths_that_no_memory_has_are_memory_errors():
+    f = lately.AgePartitionedBloomFilter(1000, 0.01)
+    keys = np.broadcast_to(np.uint8(1), (2**55,))
+    for call in (f.query, f.duplicated, lately.hash_keys, lambda keys: f.posterior(keys, 0.1)):
+        with pytest.raises(MemoryError):
+            call(keys)
+    with pytest.raises(MemoryError):
+        f.age_probability(keys, 0.1, np.arange(2.0**20))
+    assert f.inserted == 0

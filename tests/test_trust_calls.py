@@ -1,0 +1,141 @@
+"""Mistakes of our own, forks and signals: errors that say what happened, and nobody hangs."""
+
+import pytest
+
+import lately
+from apart import run
+
+# -------------------------------------------------------------------------------------------------------- the last net
+
+
+def test_a_panic_is_an_internal_error():
+    with pytest.raises(lately.InternalError, match=r"as the tests ask .* please report it") as caught:
+        lately._core._fail()
+    assert isinstance(caught.value, RuntimeError)
+
+
+def test_a_filter_that_was_being_written_to_says_so_ever_after(tmp_path):
+    f = lately.AgePartitionedBloomFilter(1000, 0.01)
+    f.add(1)
+    copy = f.copy()
+    with pytest.raises(lately.InternalError, match="as the tests ask"):
+        lately._core._fail(f)
+    for call in (
+        lambda: f.insert([1]),
+        lambda: f.query([1]),
+        lambda: f.add(1),
+        lambda: 1 in f,
+        lambda: f.posterior([1], 0.1),
+        lambda: f.save(tmp_path / "f.lately"),
+        f.to_bytes,
+        f.copy,
+        lambda: f.union(copy),
+        lambda: copy.union(f),
+        lambda: f.inserted,
+        lambda: repr(f),
+    ):
+        with pytest.raises(lately.InternalError, match="no longer to be trusted"):
+            call()
+    assert list(tmp_path.iterdir()) == []
+    assert 1 in copy
+
+
+# ---------------------------------------------------------------------------------------------------------------- fork
+
+
+def test_a_fork_while_another_thread_is_inside_does_not_hang():
+    lines = run(
+        """
+        f = lately.AgePartitionedBloomFilter(1_000_000, 0.01)
+        prior = lately.Learned(1000)
+        keys = np.arange(200_000)
+        going = True
+        def work(call):
+            while going:
+                call()
+        calls = [lambda: f.duplicated(keys), lambda: f.insert(keys, threads=2), lambda: prior.insert(keys)]
+        threads = [threading.Thread(target=work, args=(call,)) for call in calls]
+        for thread in threads:
+            thread.start()
+        hung = 0
+        for _ in range(30):
+            time.sleep(0.003)
+            child = os.fork()
+            if child == 0:
+                f.query(keys[:10]); f.add("x"); prior.probability(keys[:10]); f.nbytes
+                grandchild = os.fork()
+                if grandchild == 0:
+                    os._exit(0 if "x" in f else 1)
+                os._exit(os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1]))
+            end = time.monotonic() + 5
+            while (done := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < end:
+                time.sleep(0.001)
+            if done == (0, 0):
+                hung += 1
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                break
+            assert done[1] == 0
+        going = False
+        for thread in threads:
+            thread.join()
+        print(hung, "x" in f)
+        """
+    )
+    assert lines == ["0 False"]
+
+
+# ------------------------------------------------------------------------------------------------------------- signals
+
+STOP = """
+class Enough(Exception):
+    pass
+
+def enough(*_):
+    raise Enough
+
+def stop(call, after=0.05):
+    signal.signal(signal.SIGALRM, enough)
+    signal.setitimer(signal.ITIMER_REAL, after)
+    try:
+        call()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        return None
+    except Enough as error:
+        return error
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("layout", ["line", "sliced"])
+def test_answers_of_an_interrupted_batch_come_with_the_exception(layout, threads):
+    lines = run(
+        STOP
+        + """
+f = lately.AgePartitionedBloomFilter(100_000_000, 0.001, layout=sys.argv[1])
+whole, keys = f.copy(), np.arange(60_000_000) // 2
+error = stop(lambda: f.duplicated(keys, threads=int(sys.argv[2])), 0.3)
+answers = error.answers
+print(0 < len(answers) < len(keys), len(answers) == f.inserted, "were inserted" in error.__notes__[0])
+print((answers == whole.duplicated(keys[:len(answers)])).all(), f.to_bytes() == whole.to_bytes())
+""",
+        layout,
+        threads,
+    )
+    assert lines == ["True True True", "True True"]
+
+
+def test_long_calls_of_hashing_and_learning_look_at_signals():
+    lines = run(
+        STOP
+        + """
+keys = np.arange(100_000_000)
+prior = lately.Learned(1000)
+for call in (lambda: lately.hash_keys(keys), lambda: prior.insert(keys), lambda: prior.probability(keys)):
+    begun = time.monotonic()
+    error = stop(call)
+    print(error is not None, time.monotonic() - begun < 2)
+print(0 < prior.inserted < len(keys))
+"""
+    )
+    assert lines == ["True True"] * 3 + ["True"]
