@@ -198,6 +198,7 @@ pub fn save_in_pieces(
 }
 
 /// Reads a filter from a file; with `mmap` its cells stay in the file until the filter is written to.
+#[allow(unsafe_code, reason = "a file is mapped")]
 pub fn open(path: &Path, mmap: bool) -> Result<Filter, SaveError> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(Error::format("not a regular file").into());

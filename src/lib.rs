@@ -57,6 +57,8 @@
 //! age, [`posteriors`] asks it of an engine, and a [`prior`] is what is known beforehand. [`mod@format`] is how a filter
 //! is saved, and a [`shard`] is the part of one that lies at a site.
 
+#![deny(unsafe_code)]
+
 pub mod clock;
 pub mod engine;
 pub mod error;
@@ -69,6 +71,7 @@ pub mod memory;
 pub mod posteriors;
 pub mod prior;
 #[cfg(feature = "python")]
+#[allow(unsafe_code, reason = "buffers of others")]
 mod python;
 pub mod shape;
 pub mod shard;

@@ -4,7 +4,7 @@
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 use crate::engine::Engine;
-use crate::inference::{Hazard, Likelihood, Memo, PerKey, Posterior, Question, Span};
+use crate::inference::{Evidence, Hazard, Likelihood, Memo, PerKey, Posterior, Question, Span};
 
 /// Keys whose evidence is taken at a time: 8 KiB of it.
 const BLOCK: usize = 512;
@@ -80,12 +80,12 @@ impl<'a> Inference<'a> {
         hashes: &[u64],
         at: Moments<'_>,
         prior: PerKey<'_>,
-        mut act: impl FnMut(usize, u128, f64, f64),
+        mut act: impl FnMut(usize, Evidence, f64, f64),
     ) -> Result<(), Error> {
         self.clock.check(at, false)?;
         prior.check_prior(self.clock.window())?;
         prior.check_len("prior", hashes.len())?;
-        let mut evidence = [0; BLOCK];
+        let mut evidence = [Evidence::default(); BLOCK];
         for (block, hashes) in hashes.chunks(BLOCK).enumerate() {
             let evidence = &mut evidence[..hashes.len()];
             self.engine.evidence(hashes, evidence);
@@ -98,7 +98,7 @@ impl<'a> Inference<'a> {
 
     fn of<'s>(
         &self,
-        evidence: u128,
+        evidence: Evidence,
         hazard: Hazard,
         gap: f64,
         ages_end: f64,

@@ -7,10 +7,10 @@
 use super::Engine;
 use crate::Error;
 use crate::clock::{Clock, Moments};
-use crate::inference::{Likelihood, Question, timing};
+use crate::inference::{Evidence, Likelihood, Question, timing};
 use crate::layout::Layout;
 use crate::layout::parts::{self, Part as _};
-use crate::layout::timers::{Phase, Slices};
+use crate::layout::timers::{TimerPhase, TimersInSlices};
 use crate::memory::Words;
 use crate::memory::prefetch::Address;
 use crate::memory::prefetch::in_flight;
@@ -62,7 +62,7 @@ impl Part {
 /// The parts, the newest first, and where they are in time.
 #[derive(Clone)]
 pub struct Growing {
-    layout: Slices,
+    layout: TimersInSlices,
     limit: Limit,
     /// The most that one key adds to the load.
     step: u64,
@@ -79,7 +79,7 @@ impl Growing {
     /// The parts that [`lay_out`](Self::lay_out) wrote into these words; where there are none, a first one.
     pub(crate) fn new(shape: growing::Growing, clock: Clock, words: Words) -> Result<Self, Error> {
         let growing::Growing { part: shape, limit } = shape;
-        let layout = Slices::new(shape);
+        let layout = TimersInSlices::new(shape);
         let mut new = Self { layout, limit, step: limit.step(shape), clock, words, parts: Vec::new(), load: 0 };
         if !new.words.as_slice().is_empty() {
             return new.read();
@@ -149,7 +149,7 @@ impl Growing {
 
     /// What a key would add to the load.
     #[inline(always)]
-    fn need(layout: &Slices, limit: Limit, newest: &[u64], phase: Phase, hash: u64) -> u64 {
+    fn need(layout: &TimersInSlices, limit: Limit, newest: &[u64], phase: TimerPhase, hash: u64) -> u64 {
         match limit {
             Limit::Keys(_) => u64::from(!layout.contains(newest, phase, hash)),
             Limit::Timers(_) => layout.unset(newest, hash),
@@ -157,7 +157,7 @@ impl Growing {
     }
 
     #[inline(always)]
-    fn contains(layout: &Slices, parts: &[Part], words: &[u64], phase: Phase, hash: u64) -> bool {
+    fn contains(layout: &TimersInSlices, parts: &[Part], words: &[u64], phase: TimerPhase, hash: u64) -> bool {
         parts.iter().any(|part| layout.contains(part.of(words), phase, hash))
     }
 
@@ -312,7 +312,7 @@ impl Engine for Growing {
     }
 
     /// What the newest part says that has the key.
-    fn evidence(&self, hashes: &[u64], evidence: &mut [u128]) {
+    fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
         let (layout, parts, words) = (&self.layout, &self.parts, self.words.as_slice());
         let (addresses, phase) = (Self::ahead(parts, words), layout.phase(self.clock.generation(), 0));
         in_flight(
@@ -321,8 +321,8 @@ impl Engine for Growing {
             |hash| addresses.iter().flatten().for_each(|&address| layout.fetch_all(address, hash)),
             |i, hash| {
                 let mut said = parts.iter().map(|part| layout.evidence(part.of(words), phase, hash));
-                let newest = said.by_ref().enumerate().find(|&(_, said)| said != timing::ABSENT);
-                evidence[i] = newest.map_or(timing::ABSENT, |(part, said)| timing::in_part(part, said));
+                let newest = said.by_ref().enumerate().find(|&(_, said)| said != Evidence::ABSENT);
+                evidence[i] = newest.map_or(Evidence::ABSENT, |(part, said)| said.in_part(part));
             },
         );
     }

@@ -4,6 +4,10 @@
 //! key `AHEAD` places on are fetched while the present one is worked on, so that the latencies of memory overlap: across
 //! runs too, since where every insertion is a generation a run is a single key. Keys still act one after the other: a
 //! batch gives what its keys give one by one, repeats included.
+//!
+//! Keys have four names on their way. [`Keys`](crate::key::Keys) have been read, and are hashed where they are wanted. A
+//! [`Stretch`] of them is hashed at a time, in pieces that threads take in turn. `Hashes` are those that have their cells
+//! at hand, all of a stretch or those of one part. A run of them belongs to one generation.
 
 pub mod growing;
 mod run;
@@ -14,11 +18,11 @@ use std::any::Any;
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
-use crate::inference::{Likelihood, Question};
+use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::Layout;
 use crate::memory::Words;
-use run::{Chosen, Current, age};
-use threads::Shared;
+use run::{AgedMut, Hashes, age};
+use threads::Stretch;
 
 /// Cells that age by generations: a layout, its words, and the clock that opens the generations.
 #[derive(Clone)]
@@ -47,14 +51,14 @@ pub trait Engine: Any + Send + Sync {
     fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error>;
 
     /// [`insert`](Self::insert), shared by threads as far as the cells can be; all is as if there were one.
-    fn insert_shared(&mut self, keys: &mut Shared<'_>, at: Moments<'_>) -> Result<(), Error> {
+    fn insert_shared(&mut self, keys: &mut Stretch<'_>, at: Moments<'_>) -> Result<(), Error> {
         self.insert(keys.hashes(), at)
     }
 
     /// [`duplicated`](Self::duplicated), shared by threads as far as the cells can be; all is as if there were one.
     fn duplicated_shared(
         &mut self,
-        keys: &mut Shared<'_>,
+        keys: &mut Stretch<'_>,
         at: Moments<'_>,
         refresh: bool,
         seen: &mut [bool],
@@ -82,7 +86,7 @@ pub trait Engine: Any + Send + Sync {
     fn false_positive_rate(&self) -> f64;
 
     /// Writes what the cells say about each key, for the [likelihood](Self::likelihood) to read.
-    fn evidence(&self, hashes: &[u64], evidence: &mut [u128]);
+    fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]);
 
     /// What evidence tells about ages while the cells are as they are, if that has been worked out.
     fn likelihood(&self, question: &Question<'_>) -> Option<Box<dyn Likelihood>>;
@@ -103,15 +107,15 @@ impl<L: Layout> Aged<L> {
         Box::new(Self { layout, words, clock })
     }
 
-    fn current(&mut self) -> Result<Current<'_, L>, Error> {
-        Ok(Current { layout: self.layout, words: self.words.to_mut()?, clock: &mut self.clock })
+    fn to_mut(&mut self) -> Result<AgedMut<'_, L>, Error> {
+        Ok(AgedMut { layout: self.layout, words: self.words.to_mut()?, clock: &mut self.clock })
     }
 }
 
 impl<L: Layout> Engine for Aged<L> {
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
         self.clock.check(at, true)?;
-        self.current()?.insert(Chosen::all(hashes), at);
+        self.to_mut()?.insert(Hashes::all(hashes), at);
         Ok(())
     }
 
@@ -130,11 +134,11 @@ impl<L: Layout> Engine for Aged<L> {
 
     fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error> {
         self.clock.check(at, true)?;
-        self.current()?.duplicated(Chosen::all(hashes), at, refresh, seen);
+        self.to_mut()?.duplicated(Hashes::all(hashes), at, refresh, seen);
         Ok(())
     }
 
-    fn insert_shared(&mut self, keys: &mut Shared<'_>, at: Moments<'_>) -> Result<(), Error> {
+    fn insert_shared(&mut self, keys: &mut Stretch<'_>, at: Moments<'_>) -> Result<(), Error> {
         self.clock.check(at, true)?;
         let parts = self.layout.cut(self.words.to_mut()?, keys.parts());
         if parts.is_empty() {
@@ -146,7 +150,7 @@ impl<L: Layout> Engine for Aged<L> {
 
     fn duplicated_shared(
         &mut self,
-        keys: &mut Shared<'_>,
+        keys: &mut Stretch<'_>,
         at: Moments<'_>,
         refresh: bool,
         seen: &mut [bool],
@@ -195,7 +199,7 @@ impl<L: Layout> Engine for Aged<L> {
         self.layout.false_positive_rate(self.words.as_slice(), self.layout.phase(self.clock.generation(), 0))
     }
 
-    fn evidence(&self, hashes: &[u64], evidence: &mut [u128]) {
+    fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
         let phase = self.layout.phase(self.clock.generation(), 0);
         self.layout.evidence_run(self.words.as_slice(), phase, hashes, evidence);
     }

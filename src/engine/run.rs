@@ -7,7 +7,7 @@ use crate::layout::Layout;
 use crate::memory::prefetch::{Address, in_flight};
 
 /// The cells that a batch acts on, all of a filter or a part of them, and the clock that ages them meanwhile.
-pub(crate) struct Current<'a, L> {
+pub(crate) struct AgedMut<'a, L> {
     pub layout: L,
     pub words: &'a mut [u64],
     pub clock: &'a mut Clock,
@@ -15,7 +15,7 @@ pub(crate) struct Current<'a, L> {
 
 /// The keys of a batch that have their cells at hand, in order.
 #[derive(Clone, Copy)]
-pub(crate) struct Chosen<'a> {
+pub(crate) struct Hashes<'a> {
     pub hashes: &'a [u64],
     /// Where in the batch they stand, unless they are all of it.
     pub places: Option<&'a [u16]>,
@@ -23,7 +23,7 @@ pub(crate) struct Chosen<'a> {
     pub len: usize,
 }
 
-impl<'a> Chosen<'a> {
+impl<'a> Hashes<'a> {
     /// All keys of a batch.
     pub fn all(hashes: &'a [u64]) -> Self {
         Self { hashes, places: None, len: hashes.len() }
@@ -42,9 +42,9 @@ impl<'a> Chosen<'a> {
     }
 }
 
-impl<L: Layout> Current<'_, L> {
+impl<L: Layout> AgedMut<'_, L> {
     /// Inserts the keys in order.
-    pub fn insert(&mut self, keys: Chosen<'_>, at: Moments<'_>) {
+    pub fn insert(&mut self, keys: Hashes<'_>, at: Moments<'_>) {
         if self.clock.turns_each_insertion() && keys.places.is_none() {
             return self.insert_each(keys.hashes);
         }
@@ -75,7 +75,7 @@ impl<L: Layout> Current<'_, L> {
 
     /// For each key in order: writes to `seen` whether it was there, then inserts it, always with `refresh`, else only
     /// when it was not there.
-    pub fn duplicated(&mut self, keys: Chosen<'_>, at: Moments<'_>, refresh: bool, seen: &mut [bool]) {
+    pub fn duplicated(&mut self, keys: Hashes<'_>, at: Moments<'_>, refresh: bool, seen: &mut [bool]) {
         if self.clock.turns_each_insertion() && keys.places.is_none() {
             return self.duplicated_each(keys.hashes, refresh, seen);
         }

@@ -13,7 +13,7 @@ use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use super::run::{Chosen, Current};
+use super::run::{AgedMut, Hashes};
 use crate::clock::{Clock, Moments};
 use crate::key::Keys;
 use crate::layout::{Layout, Part};
@@ -52,7 +52,7 @@ pub fn share<I: Send, S, E: Send>(
 }
 
 /// A stretch of a batch whose keys threads hash, and room for what they make of it, which the next stretch uses again.
-pub struct Shared<'a> {
+pub struct Stretch<'a> {
     threads: usize,
     keys: &'a Keys,
     range: Range<usize>,
@@ -61,14 +61,14 @@ pub struct Shared<'a> {
     ends: Vec<usize>,
 }
 
-impl<'a> Shared<'a> {
+impl<'a> Stretch<'a> {
     /// Nothing yet of these keys.
     pub fn new(threads: usize, keys: &'a Keys) -> Self {
         Self { threads, keys, range: 0..0, hashes: Vec::new(), places: Vec::new(), ends: Vec::new() }
     }
 
     /// The keys in `range`.
-    pub fn stretch(&mut self, range: Range<usize>) -> &mut Self {
+    pub fn at(&mut self, range: Range<usize>) -> &mut Self {
         self.range = range;
         self
     }
@@ -100,7 +100,7 @@ impl<'a> Shared<'a> {
     }
 
     /// Hashes the keys and sorts them, piece by piece, by which of the parts their hash lies in.
-    fn sort(&mut self, parts: &[RangeInclusive<u64>]) -> Sorted<'_> {
+    fn sort(&mut self, parts: &[RangeInclusive<u64>]) {
         let pieces = self.range.len().div_ceil(PIECE);
         self.hashes.resize(pieces * ROOM, 0);
         self.places.resize(pieces * ROOM, 0);
@@ -116,7 +116,7 @@ impl<'a> Shared<'a> {
                 let mut sorted = 0;
                 for (part, end) in parts.iter().zip(ends) {
                     let (least, width) = (*part.start(), part.end() - part.start());
-                    // Each is written, and kept only where it belongs: a branch would be foretold half of the time.
+                    // Each is written, and kept only where it belongs: a branch would be mispredicted half of the time.
                     for (place, &hash) in piece.iter().enumerate() {
                         (hashes[sorted], places[sorted]) = (hash, place as u16);
                         sorted += usize::from(hash.wrapping_sub(least) <= width);
@@ -125,46 +125,29 @@ impl<'a> Shared<'a> {
                 }
                 Ok::<(), Infallible>(())
             });
-        Sorted {
-            parts: parts.len(),
-            len: self.range.len(),
-            hashes: &self.hashes,
-            places: &self.places,
-            ends: &self.ends,
-        }
+    }
+
+    /// The keys of a part in each piece, once they are [sorted](Self::sort), and which keys of the stretch that piece has.
+    fn of_part(&self, part: usize) -> impl Iterator<Item = (Hashes<'_>, Range<usize>)> {
+        let pieces = (0..self.len()).step_by(PIECE);
+        let room = self.hashes.chunks(ROOM).zip(self.places.chunks(ROOM));
+        let ends = self.ends.chunks(self.ends.len() / pieces.len());
+        pieces.zip(room.zip(ends)).map(move |(start, ((hashes, places), ends))| {
+            let own = part.checked_sub(1).map_or(0, |before| ends[before])..ends[part];
+            let piece = start..self.len().min(start + PIECE);
+            (Hashes { hashes: &hashes[own.clone()], places: Some(&places[own]), len: piece.len() }, piece)
+        })
     }
 }
 
 /// Room for the keys of a piece, and for one to write that is not kept.
 const ROOM: usize = PIECE + 1;
 
-/// The keys of a stretch, sorted by part in each of its pieces.
-struct Sorted<'a> {
-    parts: usize,
-    len: usize,
-    hashes: &'a [u64],
-    places: &'a [u16],
-    ends: &'a [usize],
-}
-
-impl Sorted<'_> {
-    /// The keys of a part in each piece, and which keys of the stretch that piece has.
-    fn of_part(&self, part: usize) -> impl Iterator<Item = (Chosen<'_>, Range<usize>)> {
-        let room = self.hashes.chunks(ROOM).zip(self.places.chunks(ROOM));
-        let ends = self.ends.chunks(self.parts);
-        (0..self.len).step_by(PIECE).zip(room.zip(ends)).map(move |(start, ((hashes, places), ends))| {
-            let own = part.checked_sub(1).map_or(0, |before| ends[before])..ends[part];
-            let piece = start..self.len.min(start + PIECE);
-            (Chosen { hashes: &hashes[own.clone()], places: Some(&places[own]), len: piece.len() }, piece)
-        })
-    }
-}
-
 /// Inserts the keys of a stretch into the parts of a filter; says where the clock is then.
 pub(crate) fn insert<L: Layout>(
     parts: Vec<Part<'_, L>>,
     clock: Clock,
-    keys: &mut Shared<'_>,
+    keys: &mut Stretch<'_>,
     at: Moments<'_>,
 ) -> Clock {
     let clocks = side_by_side(parts, clock, keys, at, || (), |(), cells, keys, at, _| cells.insert(keys, at));
@@ -177,7 +160,7 @@ pub(crate) fn insert<L: Layout>(
 pub(crate) fn duplicated<L: Layout>(
     parts: Vec<Part<'_, L>>,
     clock: Clock,
-    keys: &mut Shared<'_>,
+    keys: &mut Stretch<'_>,
     at: Moments<'_>,
     refresh: bool,
     seen: &mut [bool],
@@ -210,17 +193,17 @@ pub(crate) fn duplicated<L: Layout>(
 fn side_by_side<L: Layout, S: Send>(
     parts: Vec<Part<'_, L>>,
     clock: Clock,
-    keys: &mut Shared<'_>,
+    keys: &mut Stretch<'_>,
     moments: Moments<'_>,
     begin: impl Fn() -> S,
-    act: impl Fn(&mut S, &mut Current<'_, L>, Chosen<'_>, Moments<'_>, Range<usize>) + Sync,
+    act: impl Fn(&mut S, &mut AgedMut<'_, L>, Hashes<'_>, Moments<'_>, Range<usize>) + Sync,
 ) -> Vec<(Clock, S)> {
     let threads = parts.len();
-    let sorted = keys.sort(&parts.iter().map(|part| part.hashes.clone()).collect::<Vec<_>>());
+    keys.sort(&parts.iter().map(|part| part.hashes.clone()).collect::<Vec<_>>());
     let mut done: Vec<_> = parts.iter().map(|_| (clock, begin())).collect();
     let work = |(): &mut (), (number, (part, (clock, own))): (usize, (Part<'_, L>, &mut (Clock, S)))| {
-        let mut cells = Current { layout: part.layout, words: part.words, clock };
-        for (keys, piece) in sorted.of_part(number) {
+        let mut cells = AgedMut { layout: part.layout, words: part.words, clock };
+        for (keys, piece) in keys.of_part(number) {
             act(own, &mut cells, keys, moments.slice(piece.clone()), piece);
         }
         Ok::<(), Infallible>(())

@@ -5,7 +5,7 @@ use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::inference::ring::{Ring, not_ruled_out};
 use crate::inference::time_limited::{Noted, generations};
-use crate::inference::{Likelihood, Question};
+use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::cells::{Cells, share_of_ones};
 use crate::layout::time_limited::{Slice, Slices, slicewise};
 use crate::memory::Words;
@@ -115,10 +115,12 @@ impl Engine for Slices {
         runs::false_positive_rate(self.shape.k, &self.match_rates())
     }
 
-    fn evidence(&self, hashes: &[u64], evidence: &mut [u128]) {
+    fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
         let (slices, words, k) = (self.telling(), self.words.as_slice(), self.shape.k);
-        slicewise::matches(slices, words, hashes, evidence);
-        evidence.iter_mut().for_each(|matches| *matches = not_ruled_out(*matches, k, slices.len() as u32));
+        let mut matches = vec![0; hashes.len()];
+        slicewise::matches(slices, words, hashes, &mut matches);
+        let says = matches.into_iter().map(|matches| not_ruled_out(matches, k, slices.len() as u32));
+        evidence.iter_mut().zip(says).for_each(|(evidence, says)| *evidence = says);
     }
 
     fn likelihood(&self, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {

@@ -9,7 +9,7 @@ use crate::engine::growing::Growing;
 use crate::engine::{Aged, Engine};
 use crate::layout::bloom::Bits;
 use crate::layout::buffer::Buffer;
-use crate::layout::cells::{Blocks, Parts, Slice};
+use crate::layout::cells::{Blocks, OneBit, Parts};
 use crate::layout::counters::CounterSlices;
 use crate::layout::counting::Counters;
 use crate::layout::ring::Ring;
@@ -124,7 +124,7 @@ pub static FAMILIES: [Family; 14] = [
         },
         engine: |shape, clock, _, words| match (shape as &dyn Any).downcast_ref() {
             Some(&growing) => Ok(Box::new(Growing::new(growing, clock, words)?)),
-            None => Ok(Aged::boxed(timers::Slices::new(*of(shape)), words, clock)),
+            None => Ok(Aged::boxed(timers::TimersInSlices::new(*of(shape)), words, clock)),
         },
     },
     Family {
@@ -255,7 +255,7 @@ fn age_partitioned(shape: &age_partitioned::Shape, clock: Clock, words: Words) -
     let slices = shape.k + shape.l;
     match shape.segment {
         age_partitioned::Segment::Slice { bits } => {
-            Aged::boxed(Ring::new(Slice::new(bits), shape.k, slices), words, clock)
+            Aged::boxed(Ring::new(OneBit::new(bits), shape.k, slices), words, clock)
         }
         age_partitioned::Segment::Blocks { blocks, block_bits, parts } => {
             in_blocks(blocks, block_bits, parts, shape.k, slices, clock, words)
@@ -325,7 +325,7 @@ fn decaying(shape: &stable::Shape, clock: Clock, seed: u64, words: Words) -> Box
 
 fn timers_in_lines(shape: timing::line::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
     match shape.lines {
-        1 => Aged::boxed(timers::Lines::<1>::new(shape), words, clock),
-        _ => Aged::boxed(timers::Lines::<2>::new(shape), words, clock),
+        1 => Aged::boxed(timers::TimersInLines::<1>::new(shape), words, clock),
+        _ => Aged::boxed(timers::TimersInLines::<2>::new(shape), words, clock),
     }
 }

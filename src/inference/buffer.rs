@@ -8,10 +8,7 @@
 //! Paper 5's buffer (equation 36, as corrected by erratum INF-12) is asked only whether a fingerprint like the key's is
 //! there, and takes d from the expected number of distinct keys; here d is counted.
 
-use super::{Hazard, Likelihood, Span, chances};
-
-/// The evidence of a key whose fingerprint is not there.
-pub const ABSENT: u128 = u128::MAX;
+use super::{Evidence, Hazard, Likelihood, Span, chances};
 
 /// A buffer in one state.
 pub struct Buffer {
@@ -34,12 +31,12 @@ impl Buffer {
 }
 
 impl Likelihood for Buffer {
-    fn last_inserted(&self, evidence: u128, hazard: Hazard, spans: &mut Vec<Span>) {
-        if evidence == ABSENT {
+    fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
+        if evidence == Evidence::ABSENT {
             spans.push(Span { from: self.kept, to: f64::INFINITY, probability: 1.0 });
             return;
         }
-        let age = evidence as f64;
+        let age = evidence.as_number() as f64;
         let younger = |than: f64| self.last.partition_point(|&last| (last as f64) < than) as f64;
         let reach = (self.kept / 32.0).max(8.0);
         let (from, to) = ((age - reach).max(0.0), (age + reach + 1.0).min(self.kept));

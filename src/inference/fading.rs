@@ -6,7 +6,7 @@
 //! whole numbers. Where the likelihood goes with the e-th power of the age, that is off by some (e / 4)^6 / 2,000,000 of
 //! the span: 2e-6 at e = 5. All weights are logarithms, so nothing underflows.
 
-use super::{Hazard, Likelihood, Span};
+use super::{Evidence, Hazard, Likelihood, Span};
 
 /// Ages that are spans of their own.
 const SINGLE: f64 = 8.0;
@@ -34,7 +34,7 @@ pub(super) fn edges(end: f64, asked: &[f64]) -> Vec<f64> {
 /// What fading cells say of a key, at ages that were chosen beforehand.
 pub(super) trait Fading: Send + Sync {
     /// The logarithm of the chance of the evidence at age number `place`, over that for a key that is gone.
-    fn log_likelihood(&self, evidence: u128, place: usize) -> f64;
+    fn log_likelihood(&self, evidence: Evidence, place: usize) -> f64;
 }
 
 /// Fading cells in one state.
@@ -58,7 +58,7 @@ impl<F: Fading> Spans<F> {
     }
 
     /// The logarithm of what a span weighs.
-    fn log_weight(&self, evidence: u128, hazard: Hazard, number: usize) -> f64 {
+    fn log_weight(&self, evidence: Evidence, hazard: Hazard, number: usize) -> f64 {
         let span = &self.edges[number..][..2];
         let mut logs = [0.0; 3];
         for (place, log) in logs.iter_mut().enumerate() {
@@ -76,7 +76,7 @@ impl<F: Fading> Spans<F> {
 }
 
 impl<F: Fading> Likelihood for Spans<F> {
-    fn last_inserted(&self, evidence: u128, hazard: Hazard, spans: &mut Vec<Span>) {
+    fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
         let end = self.edges[self.edges.len() - 1];
         if !hazard.is_zero() {
             let log_weight = |number| self.log_weight(evidence, hazard, number);

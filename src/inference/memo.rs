@@ -9,6 +9,8 @@
 //! as a few times 1 / p, and 1e-2 for one that is long overdue, as hardly any is; so the few keys with a chance above 1/8
 //! are worked out one by one. A prior that all keys share is a cell of its own, without error.
 
+use super::Evidence;
+
 /// Entries, as powers of 2: as many as there are keys, from 4 KiB to 4 MiB. A table costs its zeroing, which a few keys
 /// should not pay for a whole one; the entries in use stay in the cache, and more of them displace each other less.
 const ENTRIES_LOG2: [u32; 2] = [6, 16];
@@ -20,7 +22,7 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// What was asked, and the posterior as a polynomial of the place within the cell of the prior, which is in [0, 1).
 #[derive(Clone, Copy)]
 struct Entry {
-    evidence: u128,
+    evidence: Evidence,
     age: f64,
     cell: u64,
     polynomial: [f64; 3],
@@ -35,20 +37,20 @@ pub struct Memo {
 impl Memo {
     /// An empty table for a batch of so many keys.
     pub fn new(keys: usize) -> Self {
-        let nothing = Entry { evidence: 0, age: f64::NAN, cell: 0, polynomial: [0.0; 3] };
+        let nothing = Entry { evidence: Evidence::default(), age: f64::NAN, cell: 0, polynomial: [0.0; 3] };
         let log2 = keys.max(1).ilog2().clamp(ENTRIES_LOG2[0], ENTRIES_LOG2[1]);
         Self { entries: vec![nothing; 1 << log2], log2 }
     }
 
     /// The posterior of a prior that all keys share; `exact` works it out.
     #[inline(always)]
-    pub fn shared(&mut self, evidence: u128, age: f64, p: f64, mut exact: impl FnMut(f64) -> f64) -> f64 {
+    pub fn shared(&mut self, evidence: Evidence, age: f64, p: f64, mut exact: impl FnMut(f64) -> f64) -> f64 {
         self.polynomial(evidence, age, p.to_bits(), || [exact(p), 0.0, 0.0])[0]
     }
 
     /// The posterior of a prior of the key's own, worked out anew where that is `most` or more.
     #[inline(always)]
-    pub fn own(&mut self, evidence: u128, age: f64, p: f64, most: f64, mut exact: impl FnMut(f64) -> f64) -> f64 {
+    pub fn own(&mut self, evidence: Evidence, age: f64, p: f64, most: f64, mut exact: impl FnMut(f64) -> f64) -> f64 {
         if !(f64::MIN_POSITIVE..most).contains(&p) {
             return exact(p);
         }
@@ -66,8 +68,8 @@ impl Memo {
     }
 
     #[inline(always)]
-    fn polynomial(&mut self, evidence: u128, age: f64, cell: u64, work_out: impl FnOnce() -> [f64; 3]) -> [f64; 3] {
-        let mixed = (evidence as u64 ^ (evidence >> 64) as u64).wrapping_mul(SPREAD).wrapping_add(cell);
+    fn polynomial(&mut self, evidence: Evidence, age: f64, cell: u64, work_out: impl FnOnce() -> [f64; 3]) -> [f64; 3] {
+        let mixed = evidence.folded().wrapping_mul(SPREAD).wrapping_add(cell);
         let place = mixed.wrapping_mul(SPREAD) >> (64 - self.log2);
         let entry = &mut self.entries[place as usize];
         if (entry.evidence, entry.cell) != (evidence, cell) || entry.age != age {

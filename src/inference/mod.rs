@@ -3,8 +3,8 @@
 //!
 //! Four steps, in one direction:
 //!
-//! 1. *Evidence*: what the cells say about one key, a `u128` that a [`Layout`](crate::layout::Layout) reads in one
-//!    sweep like a query. All bits that are physically there count, also those that a query would pass over as expired.
+//! 1. *Evidence*: what the cells say about one key, [128 bits](Evidence) that a [`Layout`](crate::layout::Layout) reads in
+//!    one sweep like a query. All bits that are physically there count, also those that a query would pass over as expired.
 //! 2. *Likelihood by age*: a [`Likelihood`] per family turns evidence and a prior into [`Span`]s of ages, within each of
 //!    which the cells cannot tell one age from another.
 //! 3. *Posterior*: every question about the age is a closed sum over the spans ([`Posterior`]).
@@ -18,6 +18,7 @@
 mod ages;
 pub mod buffer;
 mod decision;
+mod evidence;
 mod fading;
 pub mod generalized;
 pub mod line;
@@ -31,6 +32,7 @@ pub mod timing;
 
 pub use ages::Hazard;
 pub use decision::decide;
+pub use evidence::Evidence;
 pub use memo::Memo;
 pub use per_key::PerKey;
 pub use posterior::{Posterior, Span};
@@ -39,7 +41,7 @@ pub use posterior::{Posterior, Span};
 pub trait Likelihood: Send + Sync {
     /// Writes the spans of ages that the evidence leaves possible, the youngest first and their probabilities in sum 1,
     /// into `spans`, which is empty. The last one has no end: it holds the keys that are gone without trace.
-    fn last_inserted(&self, evidence: u128, hazard: Hazard, spans: &mut Vec<Span>);
+    fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>);
 }
 
 /// What is asked, and what is known beside the cells and the key's prior: for cells that fade with every insertion.

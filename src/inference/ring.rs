@@ -23,7 +23,7 @@
 //! key count, as do the slices that a generation beyond l has left. Where slices share their keys, as the lanes of a line
 //! do, a run of them matches more often than the product of its rates, and what it explains is measured as one.
 
-use super::{Hazard, Likelihood, Span, chances};
+use super::{Evidence, Hazard, Likelihood, Span, chances};
 use crate::clock::Clock;
 use crate::memory::bits::ones;
 use crate::shape::age_partitioned::MAX_SLICES;
@@ -33,10 +33,10 @@ const LEAST_RATE: f64 = 1e-30;
 /// As much as a run of slices can explain, so that products stay finite.
 const MOST: f64 = 1e300;
 
-/// The evidence of a match vector of `slices` slices, of which a key takes `k` in a row: bit j says that every slice that
+/// Of a match vector of `slices` slices, of which a key takes `k` in a row: bit j says that every slice that
 /// generation j has written, and that is still there, matches. Nothing else in the vector matters.
 #[inline(always)]
-pub fn not_ruled_out(matches: u128, k: u32, slices: u32) -> u128 {
+pub fn not_ruled_out(matches: u128, k: u32, slices: u32) -> Evidence {
     let there = ones(slices);
     let mut ruled_out = !matches & there;
     let mut covered = 1;
@@ -45,7 +45,7 @@ pub fn not_ruled_out(matches: u128, k: u32, slices: u32) -> u128 {
         ruled_out |= ruled_out >> step;
         covered += step;
     }
-    !ruled_out & there
+    Evidence::generations(!ruled_out & there)
 }
 
 /// When a generation took keys.
@@ -145,7 +145,8 @@ impl Ring {
 }
 
 impl Likelihood for Ring {
-    fn last_inserted(&self, possible: u128, hazard: Hazard, spans: &mut Vec<Span>) {
+    fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
+        let possible = evidence.possible();
         let gone = if possible == 0 {
             1.0
         } else if possible.is_power_of_two() {

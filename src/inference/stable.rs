@@ -9,7 +9,7 @@
 //! the same factor.
 
 use super::fading::{Fading, Spans, edges};
-use super::{Likelihood, Question};
+use super::{Evidence, Likelihood, Question};
 use crate::shape::stable::Shape;
 
 /// The least likelihood of anything: a cell in an empty filter is never expected to hold something.
@@ -22,8 +22,8 @@ struct Minima {
 }
 
 impl Fading for Minima {
-    fn log_likelihood(&self, minimum: u128, place: usize) -> f64 {
-        self.logs[place * self.values + minimum as usize]
+    fn log_likelihood(&self, minimum: Evidence, place: usize) -> f64 {
+        self.logs[place * self.values + minimum.as_number() as usize]
     }
 }
 

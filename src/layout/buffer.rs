@@ -1,7 +1,7 @@
 //! Fingerprints of the last W insertions, in groups of 64 across the words: word i of a group has bit i of each.
 
 use crate::clock::Clock;
-use crate::inference::{Likelihood, Question, buffer};
+use crate::inference::{Evidence, Likelihood, Question, buffer};
 use crate::layout::Layout;
 use crate::layout::cells::share_of_ones;
 use crate::memory::bits::scale;
@@ -89,7 +89,7 @@ impl Layout for Buffer {
     }
 
     /// The age of the newest fingerprint that is the key's.
-    fn evidence(&self, words: &[u64], newest: u64, hash: u64) -> u128 {
+    fn evidence(&self, words: &[u64], newest: u64, hash: u64) -> Evidence {
         let fingerprint = self.fingerprint(hash);
         let (own, place) = ((newest / GROUP) as usize, newest % GROUP);
         let groups = words.len() / self.group();
@@ -104,10 +104,10 @@ impl Layout for Buffer {
             };
             let found = alike(&words[group * self.group()..][..self.group()], fingerprint, places);
             if found != 0 {
-                return self.age(group as u64 * GROUP + u64::from(found.ilog2()), newest).into();
+                return Evidence::number(self.age(group as u64 * GROUP + u64::from(found.ilog2()), newest));
             }
         }
-        buffer::ABSENT
+        Evidence::ABSENT
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {

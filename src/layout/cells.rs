@@ -58,11 +58,11 @@ pub trait Cells: Copy + Send + Sync + 'static {
 
 /// One bit a key (paper 1, section 5.1).
 #[derive(Clone, Copy)]
-pub struct Slice {
+pub struct OneBit {
     bits: u64,
 }
 
-impl Slice {
+impl OneBit {
     /// A slice of `bits` bits, at least 1.
     pub fn new(bits: u64) -> Self {
         Self { bits }
@@ -74,7 +74,7 @@ impl Slice {
     }
 }
 
-impl Cells for Slice {
+impl Cells for OneBit {
     fn words(&self) -> usize {
         self.bits.div_ceil(64) as usize
     }

@@ -1,12 +1,13 @@
-//! Counters of a few bits, in slices of which a key takes one each; many are decremented at once.
+//! Counters of a few bits, in slices of which a key takes one each.
 
 use std::ops::Range;
 
 use crate::layout::cells::{SAMPLE, place};
+use crate::memory::lanes::Lanes;
 use crate::memory::prefetch::Address;
 use crate::shape::slices::Slices;
 
-/// Cells of `BITS` bits, 1, 2, 4 or 8, low bits first, slice after slice without a gap.
+/// Cells of `BITS` bits, 1, 2, 4 or 8, so that words have no gap either; slice after slice.
 #[derive(Clone, Copy)]
 pub struct CounterSlices<const BITS: u32> {
     /// How many there are.
@@ -14,9 +15,8 @@ pub struct CounterSlices<const BITS: u32> {
 }
 
 impl<const BITS: u32> CounterSlices<BITS> {
-    /// What a cell can hold at most.
-    pub const MAX: u64 = (1 << BITS) - 1;
-    const PER_WORD: u64 = 64 / BITS as u64;
+    /// The cells of all slices.
+    pub const CELLS: Lanes = Lanes::new(BITS);
 
     /// The cells of a key, by number.
     #[inline(always)]
@@ -25,59 +25,42 @@ impl<const BITS: u32> CounterSlices<BITS> {
         (0..k as usize).map(move |slice| slice as u64 * cells + place(slice, hash, cells))
     }
 
+    /// The word of a cell, and the shift in it: as [`Lanes::at`], whose product compilers do not see to be a shift here.
+    #[inline(always)]
+    fn place(cell: u64) -> (usize, u32) {
+        let per_word = u64::from(64 / BITS);
+        ((cell / per_word) as usize, (cell % per_word) as u32 * BITS)
+    }
+
+    /// Where the cells of a key are: words and shifts in them.
+    #[inline(always)]
+    pub fn places(&self, hash: u64) -> impl Iterator<Item = (usize, u32)> + use<BITS> {
+        self.of(hash).map(Self::place)
+    }
+
     /// Starts fetching the cells of a key.
     #[inline(always)]
     pub fn fetch(&self, words: Address, hash: u64) {
-        self.of(hash).for_each(|cell| words.fetch(Self::word(cell)));
+        self.places(hash).for_each(|(word, _)| words.fetch(word));
     }
 
-    /// The word that a cell lies in.
+    /// What each cell of a key holds.
     #[inline(always)]
-    pub fn word(cell: u64) -> usize {
-        (cell / Self::PER_WORD) as usize
-    }
-
-    /// One in the place of a cell in its word.
-    #[inline(always)]
-    pub fn unit(cell: u64) -> u64 {
-        1 << Self::shift(cell)
-    }
-
-    #[inline(always)]
-    fn shift(cell: u64) -> u64 {
-        cell % Self::PER_WORD * u64::from(BITS)
-    }
-
-    /// What a cell holds.
-    #[inline(always)]
-    pub fn value(words: &[u64], cell: u64) -> u64 {
-        words[Self::word(cell)] >> Self::shift(cell) & Self::MAX
+    pub fn values(&self, words: &[u64], hash: u64) -> impl Iterator<Item = u64> {
+        self.places(hash).map(|(word, shift)| Self::CELLS.get(words[word], shift))
     }
 
     /// Whether no cell of a key is zero.
     #[inline(always)]
     pub fn holds(&self, words: &[u64], hash: u64) -> bool {
-        self.of(hash).all(|cell| Self::value(words, cell) != 0)
+        self.values(words, hash).all(|value| value != 0)
     }
 
-    /// Takes one from each of `count` cells from number `first` on that is not zero, a word at a time.
-    pub fn decrement(words: &mut [u64], first: u64, count: u64) {
-        let (mut cell, end) = (first, first + count);
-        while cell < end {
-            let within = cell % Self::PER_WORD;
-            let here = (Self::PER_WORD - within).min(end - cell);
-            let word = &mut words[Self::word(cell)];
-            // The lowest bit of a cell comes to say whether any of its bits is set.
-            let (mut any, mut covered) = (*word, 1);
-            while covered < BITS {
-                any |= any >> covered;
-                covered *= 2;
-            }
-            let lowest = u64::MAX / Self::MAX;
-            let touched = u64::MAX >> (64 - here * u64::from(BITS)) << (within * u64::from(BITS));
-            *word -= any & lowest & touched;
-            cell += here;
-        }
+    /// What a cell holds.
+    #[inline(always)]
+    pub fn value(words: &[u64], cell: u64) -> u64 {
+        let (word, shift) = Self::place(cell);
+        Self::CELLS.get(words[word], shift)
     }
 
     /// Share of all cells that are not zero.
@@ -98,7 +81,7 @@ impl<const BITS: u32> CounterSlices<BITS> {
 
     /// How many cells of a sample hold each value.
     pub fn counts(&self, words: &[u64]) -> Vec<u64> {
-        let mut counts = vec![0; Self::MAX as usize + 1];
+        let mut counts = vec![0; Self::CELLS.most() as usize + 1];
         for slice in 0..u64::from(self.slices.k) {
             self.first(slice, self.sampled()).for_each(|cell| counts[Self::value(words, cell) as usize] += 1);
         }
@@ -117,39 +100,5 @@ impl<const BITS: u32> CounterSlices<BITS> {
     fn rate_of_first(&self, words: &[u64], cells: u64) -> f64 {
         let taken = |slice| self.first(slice, cells).filter(|&cell| Self::value(words, cell) != 0).count();
         (0..u64::from(self.slices.k)).map(|slice| taken(slice) as f64 / cells as f64).product()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn decremented_one_by_one<const BITS: u32>() {
-        let start: Vec<u64> =
-            (1..=4u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & i.wrapping_mul(!0 / 7)).collect();
-        let total = 4 * 64 / u64::from(BITS);
-        for first in 0..total {
-            for count in 0..=total - first {
-                let mut words = start.clone();
-                CounterSlices::<BITS>::decrement(&mut words, first, count);
-                for cell in 0..total {
-                    let before = CounterSlices::<BITS>::value(&start, cell);
-                    let taken = u64::from((first..first + count).contains(&cell));
-                    assert_eq!(
-                        CounterSlices::<BITS>::value(&words, cell),
-                        before.saturating_sub(taken),
-                        "{first} {count} {cell}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_range_is_decremented_like_its_cells() {
-        decremented_one_by_one::<1>();
-        decremented_one_by_one::<2>();
-        decremented_one_by_one::<4>();
-        decremented_one_by_one::<8>();
     }
 }

@@ -43,10 +43,10 @@ impl Counters {
 
     /// Takes a key away that leaves the window. Only damaged cells have a zero here; it stays one.
     fn delete(&self, words: &mut [u64], hash: u64) {
-        for counter in self.counters.of(hash) {
-            let value = CounterSlices::<BITS>::value(words, counter);
+        for (word, shift) in self.counters.places(hash) {
+            let value = CounterSlices::<BITS>::CELLS.get(words[word], shift);
             if value != 0 && value != STUCK {
-                words[CounterSlices::<BITS>::word(counter)] -= CounterSlices::<BITS>::unit(counter);
+                words[word] -= 1 << shift;
             }
         }
     }
@@ -79,9 +79,9 @@ impl Layout for Counters {
     #[inline(always)]
     fn insert(&self, words: &mut [u64], place: usize, hash: u64) {
         words[place] = hash;
-        for counter in self.counters.of(hash) {
-            if CounterSlices::<BITS>::value(words, counter) != STUCK {
-                words[CounterSlices::<BITS>::word(counter)] += CounterSlices::<BITS>::unit(counter);
+        for (word, shift) in self.counters.places(hash) {
+            if CounterSlices::<BITS>::CELLS.get(words[word], shift) != STUCK {
+                words[word] += 1 << shift;
             }
         }
     }

@@ -3,10 +3,10 @@
 //! Nothing happens when a generation begins; it is as long as can be, so that batches are few long runs.
 
 use crate::clock::Clock;
-use crate::inference::generalized::{self, Evidence};
-use crate::inference::{Likelihood, Question};
+use crate::inference::generalized::{self, Matches};
+use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::Layout;
-use crate::layout::cells::{Cells, Slice, place, share_of_ones};
+use crate::layout::cells::{Cells, OneBit, place, share_of_ones};
 use crate::memory::prefetch::Address;
 use crate::shape::generalized::Shape;
 use std::ops::Range;
@@ -58,8 +58,8 @@ impl Bits {
     }
 
     /// What the bits say of a key.
-    pub fn matches(self, words: &[u64], hash: u64) -> Evidence {
-        let mut evidence = Evidence { zeros: 0, zeros_matching: 0, ones: 0, ones_matching: 0 };
+    pub fn matches(self, words: &[u64], hash: u64) -> Matches {
+        let mut evidence = Matches { zeros: 0, zeros_matching: 0, ones: 0, ones_matching: 0 };
         for (i, bit) in self.zeros(hash).enumerate() {
             if !self.zeros(hash).take(i).any(|before| before == bit) {
                 evidence.zeros += 1;
@@ -162,12 +162,12 @@ impl Layout for Bits {
     }
 
     #[inline(always)]
-    fn evidence(&self, words: &[u64], _phase: (), hash: u64) -> u128 {
-        self.matches(words, hash).pack()
+    fn evidence(&self, words: &[u64], _phase: (), hash: u64) -> Evidence {
+        self.matches(words, hash).evidence()
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let ones = self.0.bits as f64 * Slice::new(self.0.bits).sampled_match_rate(words);
+        let ones = self.0.bits as f64 * OneBit::new(self.0.bits).sampled_match_rate(words);
         Some(generalized::likelihood(self.0, clock.inserted(), ones, question))
     }
 

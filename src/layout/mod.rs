@@ -19,7 +19,7 @@ use std::ops::{Range, RangeInclusive};
 
 use crate::Error;
 use crate::clock::Clock;
-use crate::inference::{Likelihood, Question};
+use crate::inference::{Evidence, Likelihood, Question};
 use crate::memory::prefetch::Address;
 use crate::memory::prefetch::in_flight;
 
@@ -61,12 +61,12 @@ pub trait Layout: Copy + Send + Sync + 'static {
 
     /// What the cells say about a key, for the [likelihood](Self::likelihood) to read: all that is there, expired or not.
     #[inline(always)]
-    fn evidence(&self, words: &[u64], phase: Self::Phase, hash: u64) -> u128 {
-        self.contains(words, phase, hash).into()
+    fn evidence(&self, words: &[u64], phase: Self::Phase, hash: u64) -> Evidence {
+        Evidence::there(self.contains(words, phase, hash))
     }
 
     /// Writes what the cells say about each key of a batch.
-    fn evidence_run(&self, words: &[u64], phase: Self::Phase, hashes: &[u64], evidence: &mut [u128]) {
+    fn evidence_run(&self, words: &[u64], phase: Self::Phase, hashes: &[u64], evidence: &mut [Evidence]) {
         let address = Address::of(words);
         let fetch = |hash| self.fetch_all(address, hash);
         in_flight(hashes, 0..hashes.len(), fetch, |i, hash| evidence[i] = self.evidence(words, phase, hash));

@@ -4,7 +4,7 @@
 use crate::Error;
 use crate::clock::Clock;
 use crate::inference::ring::{Ring as Likelihoods, not_ruled_out};
-use crate::inference::{Likelihood, Question};
+use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::Layout;
 use crate::layout::cells::{Cells, share_of_ones};
 use crate::memory::bits::{BitVector, has_run, ones};
@@ -108,7 +108,7 @@ impl<C: Cells> Layout for Ring<C> {
     }
 
     #[inline(always)]
-    fn evidence(&self, words: &[u64], Phase { newest, .. }: Phase, hash: u64) -> u128 {
+    fn evidence(&self, words: &[u64], Phase { newest, .. }: Phase, hash: u64) -> Evidence {
         let matches = if self.slices <= 64 {
             self.matches::<u64>(words, newest, hash).into()
         } else {

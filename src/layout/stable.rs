@@ -1,7 +1,7 @@
 //! Counters that decay at random.
 
 use crate::clock::Clock;
-use crate::inference::{Likelihood, Question, stable};
+use crate::inference::{Evidence, Likelihood, Question, stable};
 use crate::layout::Layout;
 use crate::layout::cells::place;
 use crate::layout::counters::CounterSlices;
@@ -40,8 +40,8 @@ impl<const BITS: u32> Layout for Decaying<BITS> {
 
     #[inline(always)]
     fn insert(&self, words: &mut [u64], _phase: (), hash: u64) {
-        for cell in self.cells.of(hash) {
-            words[CounterSlices::<BITS>::word(cell)] |= CounterSlices::<BITS>::unit(cell) * CounterSlices::<BITS>::MAX;
+        for (word, shift) in self.cells.places(hash) {
+            words[word] |= CounterSlices::<BITS>::CELLS.most() << shift;
         }
     }
 
@@ -58,8 +58,8 @@ impl<const BITS: u32> Layout for Decaying<BITS> {
             let first = place(slice, random, cells);
             let to_end = self.decrements.min(cells - first);
             let start = slice as u64 * cells;
-            CounterSlices::<BITS>::decrement(words, start + first, to_end);
-            CounterSlices::<BITS>::decrement(words, start, self.decrements - to_end);
+            CounterSlices::<BITS>::CELLS.decrement(words, start + first, to_end);
+            CounterSlices::<BITS>::CELLS.decrement(words, start, self.decrements - to_end);
         }
     }
 
@@ -69,9 +69,8 @@ impl<const BITS: u32> Layout for Decaying<BITS> {
 
     /// The least of a key's cells.
     #[inline(always)]
-    fn evidence(&self, words: &[u64], _phase: (), hash: u64) -> u128 {
-        let values = self.cells.of(hash).map(|cell| CounterSlices::<BITS>::value(words, cell));
-        values.fold(CounterSlices::<BITS>::MAX, u64::min).into()
+    fn evidence(&self, words: &[u64], _phase: (), hash: u64) -> Evidence {
+        Evidence::number(self.cells.values(words, hash).fold(CounterSlices::<BITS>::CELLS.most(), u64::min))
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {

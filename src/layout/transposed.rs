@@ -8,7 +8,7 @@
 use crate::Error;
 use crate::clock::Clock;
 use crate::inference::ring::Ring as Likelihoods;
-use crate::inference::{Likelihood, Question};
+use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::Layout;
 use crate::layout::cells::{SAMPLE, place_in_part};
 use crate::memory::bits::ones;
@@ -125,9 +125,9 @@ impl<const EPOCHS: usize> Layout for Planes<EPOCHS> {
     }
 
     #[inline(always)]
-    fn evidence(&self, words: &[u64], Phase { newest, .. }: Phase, hash: u64) -> u128 {
+    fn evidence(&self, words: &[u64], Phase { newest, .. }: Phase, hash: u64) -> Evidence {
         let matches = u128::from(self.matches(words, hash) & Self::CELL);
-        (matches | matches << EPOCHS) >> newest & u128::from(Self::CELL)
+        Evidence::generations((matches | matches << EPOCHS) >> newest & u128::from(Self::CELL))
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {

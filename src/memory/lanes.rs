@@ -1,4 +1,4 @@
-//! Small numbers packed into words: read and written one by one, and compared all at once.
+//! Small numbers within words: read and written one by one, and compared or decremented all at once.
 //!
 //! No number straddles two words, so each costs one load and a word is swept without looking at its neighbours. The
 //! price is the `64 % bits` bits at the top of every word: 1.6 % at 3, 7 or 9 bits, 6 % at 5, 10 or 12, 20 % at 17;
@@ -6,7 +6,7 @@
 
 use crate::memory::bits::scale;
 
-/// Words of `64 / bits` numbers of `bits` bits, 2 to 32.
+/// Words of `64 / bits` numbers of `bits` bits, 1 to 32.
 #[derive(Clone, Copy)]
 pub struct Lanes {
     bits: u32,
@@ -19,11 +19,14 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// Lanes of `bits` bits, 2 to 32.
-    pub fn new(bits: u32) -> Self {
-        let count = 64 / bits;
-        let lows = (0..count).fold(0, |lows, lane| lows | 1 << (lane * bits));
-        Self { bits, count: count.into(), lows, per_number: u64::MAX / u64::from(count) + 1 }
+    /// Lanes of `bits` bits, 1 to 32.
+    pub const fn new(bits: u32) -> Self {
+        let (count, mut lows, mut lane) = (64 / bits, 0, 0);
+        while lane < count {
+            lows |= 1 << (lane * bits);
+            lane += 1;
+        }
+        Self { bits, count: count as u64, lows, per_number: u64::MAX / count as u64 + 1 }
     }
 
     /// Numbers in a word.
@@ -39,10 +42,10 @@ impl Lanes {
         ((product >> 64) as usize, scale(product as u64, self.count) as u32 * self.bits)
     }
 
-    /// The word and the shift within it of number `number`, below 2^59, of all numbers.
+    /// The word and the shift within it of number `number`, below 2^59, of all numbers; of any where `bits` divides 64.
     ///
-    /// The reciprocal is too large by less than 1/2^64 times `count`, at most 32: the product by less than 1/`count`, which
-    /// is what the quotient lacks at most to the next whole number.
+    /// The reciprocal is exact there. Elsewhere it is too large by less than 1/2^64 times `count`, at most 21: the product
+    /// by less than 1/`count`, which is what the quotient lacks at most to the next whole number.
     #[inline(always)]
     pub fn at(&self, number: u64) -> (usize, u32) {
         let word = scale(number, self.per_number);
@@ -90,7 +93,7 @@ impl Lanes {
     /// How many numbers of the word are not zero and lie in the cyclic range `first..=last`.
     #[inline(always)]
     pub fn count_within(&self, word: u64, first: u64, last: u64) -> u32 {
-        (self.within(word, first, last) & self.at_least(word, self.lows)).count_ones()
+        (self.within(word, first, last) & self.not_zero(word)).count_ones()
     }
 
     /// The top bit of each number in `first..=last`, or, when `last < first`, in `0..=last` or `first..`.
@@ -111,9 +114,29 @@ impl Lanes {
         ((a & !b) | (!(a ^ b) & rest)) & tops
     }
 
+    /// The top bit of each number that is not zero: what lies below it carries into it when as much is added as fits.
+    #[inline(always)]
+    fn not_zero(&self, word: u64) -> u64 {
+        let tops = self.lows << (self.bits - 1);
+        (((word & !tops) + (tops - self.lows)) | word) & tops
+    }
+
+    /// Takes one from each of `count` numbers from number `first` on that is not zero, a word at a time.
+    #[inline]
+    pub fn decrement(&self, words: &mut [u64], first: u64, count: u64) {
+        let (mut word, mut shift) = self.at(first);
+        let mut left = count * self.bits();
+        while left > 0 {
+            let here = left.min(self.count * self.bits() - u64::from(shift));
+            let touched = u64::MAX >> (64 - here) << shift;
+            words[word] -= self.not_zero(words[word]) >> (self.bits - 1) & touched;
+            (word, shift, left) = (word + 1, 0, left - here);
+        }
+    }
+
     /// The largest number of so many bits.
     #[inline(always)]
-    pub fn most(&self) -> u64 {
+    pub const fn most(&self) -> u64 {
         (1 << self.bits) - 1
     }
 }
@@ -133,7 +156,7 @@ mod tests {
             random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             random ^ random >> 29
         };
-        for bits in 2..=32 {
+        for bits in 1..=32 {
             let lanes = Lanes::new(bits);
             assert_eq!(lanes.per_word(), u64::from(64 / bits));
             for round in 0..3000 {
@@ -156,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_number_is_written_without_touching_others() {
-        for bits in 2..=32 {
+        for bits in 1..=32 {
             let lanes = Lanes::new(bits);
             for lane in 0..lanes.count as u32 {
                 for word in [0, u64::MAX, 0x0123_4567_89ab_cdef] {
@@ -169,8 +192,33 @@ mod tests {
     }
 
     #[test]
+    fn a_range_is_decremented_like_its_numbers() {
+        for bits in [1, 2, 3, 4, 7, 8, 32] {
+            let lanes = Lanes::new(bits);
+            let start: Vec<u64> =
+                (1..=4u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & i.wrapping_mul(!0 / 7)).collect();
+            let value = |words: &[u64], number: u64| lanes.get(words[lanes.at(number).0], lanes.at(number).1);
+            let total = 4 * lanes.count;
+            for first in 0..total {
+                for count in 0..=total - first {
+                    let mut words = start.clone();
+                    lanes.decrement(&mut words, first, count);
+                    for number in 0..total {
+                        let taken = u64::from((first..first + count).contains(&number));
+                        let expected = value(&start, number).saturating_sub(taken);
+                        assert_eq!(value(&words, number), expected, "{bits} {first} {count} {number}");
+                    }
+                    let beyond = lanes.count as u32 * bits;
+                    let tops = |words: &[u64]| words.iter().map(|w| w.checked_shr(beyond)).collect::<Vec<_>>();
+                    assert_eq!(tops(&words), tops(&start));
+                }
+            }
+        }
+    }
+
+    #[test]
     fn numbers_lie_where_a_division_says() {
-        for bits in 2..=32 {
+        for bits in 1..=32 {
             let (lanes, count) = (Lanes::new(bits), u64::from(64 / bits));
             let words = (0..40).chain((1 << 53) - 40..1 << 53).chain([(1 << 59) / count - 1]);
             for number in words.flat_map(|word| [word * count, word * count + count - 1]) {
@@ -182,7 +230,7 @@ mod tests {
 
     #[test]
     fn places_are_the_hash_scaled_to_all_numbers() {
-        for bits in [2, 3, 7, 12, 32] {
+        for bits in [1, 2, 3, 7, 12, 32] {
             let lanes = Lanes::new(bits);
             for words in [1, 2, 3, 1000, 1 << 40] {
                 for hash in (0..1000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).chain([u64::MAX]) {

@@ -10,7 +10,7 @@ use super::calls::detached;
 use super::moments::OwnedMoments;
 use crate::Error;
 use crate::clock::Moments;
-use crate::engine::threads::{Shared, share};
+use crate::engine::threads::{Stretch, share};
 use crate::key::Keys;
 use crate::memory::fallible;
 
@@ -102,16 +102,16 @@ impl Batch {
         &self,
         py: Python<'_>,
         threads: usize,
-        act: impl Fn(&mut Shared<'_>, Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
+        act: impl Fn(&mut Stretch<'_>, Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
     ) -> Result<Vec<T>, Stopped<T>> {
         let run = || {
             let mut answers = fallible::zeroed(self.keys.len()).map_err(|error| Stopped::before_all(error.into()))?;
-            let (mut shared, mut room) = (Shared::new(threads, &self.keys), Vec::new());
+            let (mut stretch, mut room) = (Stretch::new(threads, &self.keys), Vec::new());
             for start in (0..self.keys.len()).step_by(STRETCH) {
                 let keys = start..self.keys.len().min(start + STRETCH);
-                let stretch = shared.stretch(keys.clone());
+                let hashed = stretch.at(keys.clone());
                 let done = look_at_signals(start)
-                    .and_then(|()| Ok(act(stretch, self.moments.of(keys.clone(), &mut room), &mut answers[keys])?));
+                    .and_then(|()| Ok(act(hashed, self.moments.of(keys.clone(), &mut room), &mut answers[keys])?));
                 if let Err(error) = done {
                     answers.truncate(start);
                     return Err(Stopped { error, answers });
@@ -140,8 +140,7 @@ impl Batch {
                 let end = len.min(start + PATIENCE);
                 let part = &mut answers[start * width..end * width];
                 let done = look_at_signals(start).map_err(|error| (start, error)).and_then(|()| {
-                    self.stretch(start, width, part, threads, &begin, &act)
-                        .map_err(|(done, error)| (done, error.into()))
+                    self.blocks(start, width, part, threads, &begin, &act).map_err(|(done, error)| (done, error.into()))
                 });
                 if let Err((done, error)) = done {
                     answers.truncate(done * width);
@@ -155,7 +154,7 @@ impl Batch {
 
     /// [`run_with`](Self::run_with) for as many keys from `start` on as there are answers. An error comes
     /// with the key that its block begins with.
-    fn stretch<T: Send, S>(
+    fn blocks<T: Send, S>(
         &self,
         start: usize,
         width: usize,

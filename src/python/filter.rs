@@ -17,7 +17,7 @@ use super::saving::Cells;
 use super::whole::Threads;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
-use crate::engine::threads::Shared;
+use crate::engine::threads::Stretch;
 use crate::filter;
 use crate::format;
 use crate::key::KeyHasher;
@@ -193,7 +193,7 @@ impl Filter {
     ) -> PyResult<()> {
         let batch = self.batch(py, keys, at, true)?;
         if threads.0 > 1 {
-            let engine = |keys: &mut Shared<'_>, at: Moments<'_>, _: &mut [()]| {
+            let engine = |keys: &mut Stretch<'_>, at: Moments<'_>, _: &mut [()]| {
                 self.write().engine_mut().insert_shared(keys, at)
             };
             batch.run_in_order(py, threads.0, engine)?;
@@ -296,7 +296,7 @@ impl Filter {
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let batch = self.batch(py, keys, at, true)?;
         let seen: Result<Vec<bool>, Stopped<bool>> = if threads.0 > 1 {
-            let engine = |keys: &mut Shared<'_>, at: Moments<'_>, seen: &mut [bool]| {
+            let engine = |keys: &mut Stretch<'_>, at: Moments<'_>, seen: &mut [bool]| {
                 self.write().engine_mut().duplicated_shared(keys, at, refresh, seen)
             };
             batch.run_in_order(py, threads.0, engine)

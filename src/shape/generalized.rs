@@ -5,7 +5,7 @@
 //! k1 hashes of a key set bits to one, k0 reset bits to zero, and where both hit, zero wins. A key matches when its
 //! zeros are zero and its ones are one: it was inserted lately, as long as no later key changed one of its bits. How
 //! lately is a matter of chance, told by [`Memory`], and of the query, which may ask
-//! for any window: what of the bits matches is [evidence](crate::inference::generalized::Evidence) for it. The window
+//! for any window: what of the bits matches is [evidence](crate::inference::generalized::Matches) for it. The window
 //! of the filter is what its shape was chosen for, and nothing else.
 //!
 //! Where this differs from the papers: no double hashing, whose floor of errors lies too high

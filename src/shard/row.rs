@@ -9,7 +9,7 @@ use crate::engine::growing::Growing;
 use crate::filter::Filter;
 use crate::layout::bloom::Bits;
 use crate::layout::cells::{Cells as _, Parts};
-use crate::layout::timers::{Lines, Places, Slices, Timers};
+use crate::layout::timers::{Places, Timers, TimersInLines, TimersInSlices};
 use crate::memory::fallible;
 
 /// Generations that a cell counts where nothing is forgotten: more than any stream has.
@@ -41,11 +41,11 @@ impl Row {
         if filter.engine_as::<Growing>().is_some() {
             return Err(Error::value("a timing Bloom filter that grows cannot be sliced: its cells come and go"));
         }
-        let (places, k) = if let Some(timers) = filter.engine_as::<Aged<Slices>>() {
+        let (places, k) = if let Some(timers) = filter.engine_as::<Aged<TimersInSlices>>() {
             (Places::Slices(timers.layout), timers.layout.k())
-        } else if let Some(timers) = filter.engine_as::<Aged<Lines<1>>>() {
+        } else if let Some(timers) = filter.engine_as::<Aged<TimersInLines<1>>>() {
             (Places::OneLine(timers.layout), timers.layout.k())
-        } else if let Some(timers) = filter.engine_as::<Aged<Lines<2>>>() {
+        } else if let Some(timers) = filter.engine_as::<Aged<TimersInLines<2>>>() {
             (Places::TwoLines(timers.layout), timers.layout.k())
         } else {
             return Err(Error::value("only Bloom filters and timing Bloom filters can be sliced"));

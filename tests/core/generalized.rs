@@ -5,7 +5,7 @@ use crate::support::{check_window, insert, key, present};
 use lately::clock::Window;
 use lately::engine::Aged;
 use lately::filter::{Family, Filter};
-use lately::inference::generalized::Evidence;
+use lately::inference::generalized::Matches;
 use lately::layout::generalized::Bits;
 use lately::memory::Words;
 use lately::shape::Budget;
@@ -130,7 +130,7 @@ fn zeros_win_and_evidence_counts_bits_once() {
         fewer += u32::from(ones.count_ones() + zeros.count_ones() < 9);
         let state = key(1, i) & ((1 << 13) - 1);
         let filter = with_words(shape, state);
-        let expected = Evidence {
+        let expected = Matches {
             zeros: zeros.count_ones(),
             zeros_matching: (zeros & !state).count_ones(),
             ones: ones.count_ones(),

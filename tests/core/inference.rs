@@ -8,9 +8,9 @@ use crate::support::tally::Tally;
 use crate::support::{insert, key, trials};
 use lately::clock::{Moments, Window};
 use lately::filter::Filter;
-use lately::inference::generalized::{Evidence, likelihood};
+use lately::inference::generalized::{Matches, likelihood};
 use lately::inference::ring::{Generation, Ring, not_ruled_out};
-use lately::inference::{Distinct, Hazard, Likelihood, Memo, PerKey, Posterior, Question, Span};
+use lately::inference::{Distinct, Evidence, Hazard, Likelihood, Memo, PerKey, Posterior, Question, Span};
 use lately::posteriors::Inference;
 use lately::shape::{
     age_partitioned, bloom, counting, fingerprint_buffer, generalized, growing, guarded_epoch, slices, stable, swamp,
@@ -86,7 +86,7 @@ fn check_against_streams(
     streams: u64,
     window: u64,
 ) -> Result<(), String> {
-    let mut tallies: HashMap<(u128, u64, &str), Tally> = HashMap::new();
+    let mut tallies: HashMap<(Evidence, u64, &str), Tally> = HashMap::new();
     for stream in 0..streams {
         // Another one in each: what decays in a stable filter is the same in all.
         let asked = key(1 << 20, stream);
@@ -96,7 +96,7 @@ fn check_against_streams(
         let keys: Vec<u64> = (0..length).map(|i| if drawn(i) < p { asked } else { key(stream, i) }).collect();
         insert(&mut filter, &keys);
         let age = keys.iter().rev().position(|&key| key == asked).map_or(u64::MAX, |age| age as u64);
-        let mut evidence = [0];
+        let mut evidence = [Evidence::default()];
         filter.engine().evidence(&[asked], &mut evidence);
         let question = Question { ages: &[5.0, 17.0, 20.0, 41.0, 70.0], ..Question::default() };
         let inference = Inference::about(filter.engine(), &question).unwrap();
@@ -105,9 +105,9 @@ fn check_against_streams(
             tallies.entry((evidence[0], 0, "window")).or_default().note(said, age < window);
             for (from, to) in [(0, 5), (5, 20), (20, 41), (41, 70), (70, length)] {
                 let said = posterior.within(to as f64) - posterior.within(from as f64);
-                tallies.entry((u128::MAX, from, "age")).or_default().note(said, (from..to).contains(&age));
+                tallies.entry((Evidence::ABSENT, from, "age")).or_default().note(said, (from..to).contains(&age));
             }
-            tallies.entry((u128::MAX, 0, "never")).or_default().note(1.0 - posterior.ever(), age == u64::MAX);
+            tallies.entry((Evidence::ABSENT, 0, "never")).or_default().note(1.0 - posterior.ever(), age == u64::MAX);
         };
         inference.each(&[asked], Moments::Untimed, PerKey::All(told), length as f64, each).unwrap();
     }
@@ -115,7 +115,7 @@ fn check_against_streams(
         .iter()
         .filter(|(_, tally)| !tally.holds())
         .map(|((evidence, from, what), Tally { trials, said, happened })| {
-            format!("{name}, p {p}, evidence {evidence:b}, {what} {from}: {happened} of {trials}, said {said:.1}")
+            format!("{name}, p {p}, evidence {evidence:?}, {what} {from}: {happened} of {trials}, said {said:.1}")
         })
         .collect();
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
@@ -379,7 +379,7 @@ fn a_generalized_posterior_is_the_sum_over_all_ages() {
         let ones = (bits * shape.steady_fill() * -(inserted * log_kept).exp_m1()).round();
         let mut some = |of: u32| (f64::from(of + 1) * uniform().sqrt()) as u32;
         let evidence =
-            Evidence { zeros: shape.k0, zeros_matching: some(shape.k0), ones: shape.k1, ones_matching: some(shape.k1) };
+            Matches { zeros: shape.k0, zeros_matching: some(shape.k0), ones: shape.k1, ones_matching: some(shape.k1) };
         for (distinct, error) in [(None, 1e-9), (Some(&fifty_keys as &Distinct<'_>), 1e-3)] {
             let keys = |n: f64| distinct.map_or(n, |distinct| distinct(&[n]).unwrap()[0]);
             let untouched = (keys(inserted) * log_kept).exp();
@@ -408,7 +408,7 @@ fn a_generalized_posterior_is_the_sum_over_all_ages() {
                 let question = Question { ages: &asked, distinct };
                 let likelihood = likelihood(shape, inserted as u64, ones, &question);
                 let (mut spans, hazard) = (Vec::new(), Hazard::per_insertion(p));
-                likelihood.last_inserted(evidence.pack(), hazard, &mut spans);
+                likelihood.last_inserted(evidence.evidence(), hazard, &mut spans);
                 check_laws(&spans, hazard, 0.0, inserted).unwrap();
                 let posterior = Posterior::new(&spans, hazard, 0.0, inserted);
                 for age in asked {

@@ -6,7 +6,7 @@ use crate::support::tally::Tally;
 use crate::support::{insert, key, trials};
 use lately::clock::{Moments, Window};
 use lately::filter::Filter;
-use lately::inference::{Hazard, PerKey, Posterior, Question};
+use lately::inference::{Evidence, Hazard, PerKey, Posterior, Question};
 use lately::posteriors::Inference;
 use lately::shape::line::Shape;
 use lately::shape::timing;
@@ -200,7 +200,7 @@ fn no_state_and_no_prior_breaks_the_laws() {
             insert(&mut filter, &hashes);
             let mut asked: Vec<u64> = hashes.iter().rev().step_by(997).take(40).copied().collect();
             asked.extend((0..40).map(|i| key(1, i)));
-            let mut evidence = vec![0; asked.len()];
+            let mut evidence = vec![Evidence::default(); asked.len()];
             filter.engine().evidence(&asked, &mut evidence);
             let likelihood = filter.engine().likelihood(&Question::default()).unwrap();
             for p in [0.0, 5e-324, 1e-300, 1e-12, 1e-3, 0.5, 1.0 - 1e-16, 1.0] {

@@ -19,7 +19,7 @@
 mod powers;
 
 use super::fading::{Fading, Spans, edges};
-use super::{Hazard, Likelihood, Question, Span};
+use super::{Evidence, Hazard, Likelihood, Question, Span};
 use crate::shape::generalized::Shape;
 use powers::Powers;
 
@@ -31,7 +31,7 @@ const LOG_FORGOTTEN: f64 = -40.0;
 /// What the bits say of a key: how many it has of each kind and how many of them are as an insertion leaves them (paper
 /// 5, definition 13: r and c). Bits are counted once however many hashes hit them (erratum INF-7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Evidence {
+pub struct Matches {
     /// r0: bits that the key resets.
     pub zeros: u32,
     /// c0: those of them that are zero.
@@ -42,22 +42,12 @@ pub struct Evidence {
     pub ones_matching: u32,
 }
 
-impl Evidence {
-    /// The counts as evidence.
-    pub fn pack(self) -> u128 {
-        let [matching, missing] = self.by_kind();
-        u128::from(u32::from_le_bytes([matching[0], matching[1], missing[0], missing[1]].map(|count| count as u8)))
-    }
-
-    /// Zeros and ones that match, and that do not.
-    fn by_kind(self) -> [[u32; 2]; 2] {
-        let matching = [self.zeros_matching, self.ones_matching];
-        [matching, [self.zeros - self.zeros_matching, self.ones - self.ones_matching]]
-    }
-
+impl Matches {
     /// Zeros that match, ones that match, zeros that do not and ones that do not.
-    fn unpack(evidence: u128) -> [u32; 4] {
-        (evidence as u32).to_le_bytes().map(u32::from)
+    pub fn evidence(self) -> Evidence {
+        let Self { zeros, zeros_matching, ones, ones_matching } = self;
+        let counts = [zeros_matching, ones_matching, zeros - zeros_matching, ones - ones_matching];
+        Evidence::counts(counts.map(|count| count as u8))
     }
 }
 
@@ -79,7 +69,7 @@ impl Ones {
         Self { touched, all: (ones + 0.5) / (bits + 1.0) }
     }
 
-    /// Chances of what [`Evidence::unpack`] tells apart, for bits of which a share `kept` is as the key left them.
+    /// Chances of what [`Matches::evidence`] tells apart, for bits of which a share `kept` is as the key left them.
     fn chances(self, kept: f64, lost: f64) -> [f64; 4] {
         let (one, zero) = (self.touched, 1.0 - self.touched);
         [zero + one * kept, one + zero * kept, one * lost, zero * lost]
@@ -95,8 +85,8 @@ impl Ones {
 struct Bits(Vec<[f64; 4]>);
 
 impl Fading for Bits {
-    fn log_likelihood(&self, evidence: u128, place: usize) -> f64 {
-        Evidence::unpack(evidence).into_iter().zip(self.0[place]).map(|(count, log)| f64::from(count) * log).sum()
+    fn log_likelihood(&self, evidence: Evidence, place: usize) -> f64 {
+        evidence.as_counts().into_iter().zip(self.0[place]).map(|(count, log)| f64::from(count) * log).sum()
     }
 }
 
@@ -110,11 +100,11 @@ struct Exact {
 }
 
 impl Likelihood for Exact {
-    fn last_inserted(&self, evidence: u128, hazard: Hazard, spans: &mut Vec<Span>) {
+    fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
         let end = self.edges[self.edges.len() - 1];
         let mut sum = 0.0;
         if !hazard.is_zero() {
-            let sums = self.powers.sums(Evidence::unpack(evidence), self.ones, hazard, end);
+            let sums = self.powers.sums(evidence.as_counts(), self.ones, hazard, end);
             for edges in self.edges.windows(2) {
                 let probability = sums.between(edges[0], edges[1]);
                 sum += probability;

@@ -10,24 +10,15 @@
 //! What is left: two lines of a page are taken as independent, and a key that comes again in every block as another
 //! each time.
 
-use super::{ABSENT, RANGES, of_block_at, of_none};
+use super::{RANGES, of_block_at, of_none};
 use crate::clock::Clock;
-use crate::inference::{Hazard, Likelihood, Span};
+use crate::inference::{Evidence, Hazard, Likelihood, Span};
 
 /// Words of a line, and so the most timers of one key there.
 const WORDS: usize = 8;
-/// Bits of the evidence for how many timers of one line show the oldest block.
-const COUNT: u32 = 8;
 
 /// Something for each number of timers from 0 to all.
 type ByCount = [f64; WORDS + 1];
-
-/// The evidence of a key whose timers are all live: the age of the oldest in blocks, and how many of each line show it.
-#[inline(always)]
-pub fn oldest_in_lines<const LINES: usize>(age: u64, counts: [u32; LINES]) -> u128 {
-    let counts = (0..).zip(counts).fold(0, |all, (line, count)| all | u128::from(count) << (line * COUNT));
-    u128::from(age) << 32 | counts
-}
 
 /// What is counted over a sample of lines, of which every key has one.
 pub struct OfLine {
@@ -139,14 +130,13 @@ impl InLines {
 }
 
 impl Likelihood for InLines {
-    fn last_inserted(&self, evidence: u128, hazard: Hazard, spans: &mut Vec<Span>) {
-        if evidence == ABSENT {
+    fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
+        if evidence == Evidence::ABSENT {
             return of_none(&self.clock, self.blocks, spans);
         }
-        let age = (evidence >> 32) as u64;
-        let count = |line: usize| (evidence >> (line as u32 * COUNT)) as usize & ((1 << COUNT) - 1);
+        let age = evidence.age();
         let lines = self.lines.iter().enumerate();
-        let explains: f64 = lines.map(|(number, line)| self.explains(line, age, count(number))).product();
+        let explains: f64 = lines.map(|(number, line)| self.explains(line, age, evidence.count(number))).product();
         of_block_at(&self.clock, age, explains.min(f64::MAX), (1.0, 0.0), hazard, spans);
     }
 }

@@ -15,25 +15,13 @@
 
 mod lines;
 
-pub use lines::{InLines, OfLine, oldest_in_lines};
+pub use lines::{InLines, OfLine};
 
-use super::{Hazard, Likelihood, Span, chances};
+use super::{Evidence, Hazard, Likelihood, Span, chances};
 use crate::clock::Clock;
 
 /// Ranges of blocks whose timers are counted apart. With more blocks than this a range spans several, taken as alike.
 const RANGES: u64 = 256;
-
-/// Bits of what timers say, above which the number of their part lies.
-const PART: u32 = 96;
-
-/// The evidence of a key that is not in any block kept.
-pub const ABSENT: u128 = u128::MAX;
-
-/// The evidence of a key whose timers are all live: the age of the oldest in blocks, and how many show it.
-#[inline(always)]
-pub fn oldest(age: u64, count: u32) -> u128 {
-    u128::from(age) << 32 | u128::from(count)
-}
 
 /// Timers in one state.
 pub struct Timers {
@@ -73,8 +61,8 @@ impl Timers {
 
     /// The spans for a key whose timers are all live. Of its oldest block these timers had only a share, and timers that
     /// are not asked the other share, before.
-    fn of_oldest(&self, evidence: u128, shares: (f64, f64), hazard: Hazard, spans: &mut Vec<Span>) {
-        let (age, count) = ((evidence >> 32) as u64, evidence as u32);
+    fn of_oldest(&self, evidence: Evidence, shares: (f64, f64), hazard: Hazard, spans: &mut Vec<Span>) {
+        let (age, count) = (evidence.age(), evidence.count(0));
         let (of_block, younger) = self.shares_at(age);
         // At least 1: a timer untouched since block a began was touched in it or not.
         let explains = ((1.0 - younger) / of_block).max(1.0).powi(count as i32).min(f64::MAX);
@@ -105,12 +93,6 @@ fn of_none(clock: &Clock, blocks: u64, spans: &mut Vec<Span>) {
     spans.push(Span { from: clock.began(blocks - 1), to: f64::INFINITY, probability: 1.0 });
 }
 
-/// The evidence of one part of many: what it says, and which it is.
-#[inline(always)]
-pub fn in_part(part: usize, said: u128) -> u128 {
-    (part as u128) << PART | said
-}
-
 /// Timers in parts that come and go, of which every insertion wrote the newest there was. Keys are never lost from a part
 /// while their block is kept. So a key that newer parts do not have was not last inserted into them, and they tell no
 /// more; the evidence is that of the newest part which has the key, and older ones are not asked.
@@ -124,22 +106,22 @@ impl Parts {
 }
 
 impl Likelihood for Parts {
-    fn last_inserted(&self, evidence: u128, hazard: Hazard, spans: &mut Vec<Span>) {
-        if evidence == ABSENT {
-            return self.0[0].last_inserted(ABSENT, hazard, spans);
+    fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
+        if evidence == Evidence::ABSENT {
+            return self.0[0].last_inserted(evidence, hazard, spans);
         }
-        let (part, said) = ((evidence >> PART) as usize, evidence & !(u128::MAX << PART));
+        let part = evidence.part();
         // In a burst many parts share a block, each for as long as its share of the timers says.
-        let of_block: Vec<f64> = self.0.iter().map(|timers| timers.shares_at((said >> 32) as u64).0).collect();
+        let of_block: Vec<f64> = self.0.iter().map(|timers| timers.shares_at(evidence.age()).0).collect();
         let all: f64 = of_block.iter().sum();
         let older: f64 = of_block[part + 1..].iter().sum();
-        self.0[part].of_oldest(said, (of_block[part] / all, older / all), hazard, spans);
+        self.0[part].of_oldest(evidence, (of_block[part] / all, older / all), hazard, spans);
     }
 }
 
 impl Likelihood for Timers {
-    fn last_inserted(&self, evidence: u128, hazard: Hazard, spans: &mut Vec<Span>) {
-        if evidence == ABSENT {
+    fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
+        if evidence == Evidence::ABSENT {
             return of_none(&self.clock, self.blocks, spans);
         }
         self.of_oldest(evidence, (1.0, 0.0), hazard, spans);

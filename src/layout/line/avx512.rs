@@ -1,12 +1,23 @@
 //! Lines in one piece: AVX-512, with its instructions for bytes and words.
 
+#![allow(unsafe_code, reason = "vector instructions")]
+
+use std::arch::is_x86_feature_detected as has;
 use std::arch::x86_64::*;
-use std::ops::Range;
 
-use super::kernel::{InFlight, READ, blocks, runs_of_keys};
-use super::{LINE, Lines, Phase, SUBLANES, Spot};
+use super::instructions::{Vectors, Work};
+use super::{LINE, SUBLANES};
 
-type Mask = __m512i;
+/// The processor has AVX-512 for bytes and words, and the instructions for bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Avx512(());
+
+impl Avx512 {
+    /// If it has.
+    pub fn detect() -> Option<Self> {
+        (has!("avx512f") && has!("avx512bw") && has!("bmi1") && has!("bmi2")).then_some(Self(()))
+    }
+}
 
 /// The bits of a sub-lane, twice over: what chooses among them is read to five bits, of which four count.
 static BITS: [u16; 32] = {
@@ -18,50 +29,66 @@ static BITS: [u16; 32] = {
     bits
 };
 
-#[inline]
 #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2")]
-fn mask(seed: u32) -> Mask {
-    // SAFETY: the loads are of the sixteen constants and of the 32 bits to choose from.
-    let (constants, bits) =
-        unsafe { (_mm512_loadu_si512(SUBLANES.as_ptr().cast()), _mm512_loadu_si512(BITS.as_ptr().cast())) };
-    let products = _mm512_mullo_epi32(_mm512_set1_epi32(seed as i32), constants);
-    let (upper, lower) = (_mm512_srli_epi32::<12>(products), _mm512_srli_epi32::<24>(products));
-    // The halves of both: where the first has a bit that of the second, else that of the third.
-    let places = _mm512_ternarylogic_epi32::<0b1100_1010>(_mm512_set1_epi32(-1 << 16), upper, lower);
-    _mm512_permutexvar_epi16(places, bits)
+#[inline(never)]
+fn run<W: Work>(avx512: Avx512, work: W) -> W::Output {
+    work.run(avx512)
 }
 
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2")]
-fn missing(line: &[u64; LINE], mask: Mask) -> Mask {
-    // SAFETY: the load is of the eight words of a line.
-    _mm512_andnot_si512(unsafe { _mm512_loadu_si512(line.as_ptr().cast()) }, mask)
-}
+// SAFETY, of all blocks here: the processor has the instructions, as there is an `Avx512`.
+impl Vectors for Avx512 {
+    type Mask = __m512i;
 
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2")]
-fn either(a: Mask, b: Mask) -> Mask {
-    _mm512_or_si512(a, b)
-}
+    #[inline(always)]
+    fn run<W: Work>(self, work: W) -> W::Output {
+        // SAFETY: as above.
+        unsafe { run(self, work) }
+    }
 
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2")]
-fn complete<const LANES: usize>(missing: Mask) -> u32 {
-    match LANES {
-        8 => u32::from(_mm512_testn_epi64_mask(missing, missing)),
-        16 => u32::from(_mm512_testn_epi32_mask(missing, missing)),
-        _ => _mm512_testn_epi16_mask(missing, missing),
+    #[inline(always)]
+    fn mask(self, seed: u32) -> Self::Mask {
+        // SAFETY: as above, and the loads are of the sixteen constants and of the 32 bits to choose from.
+        unsafe {
+            let (constants, bits) =
+                (_mm512_loadu_si512(SUBLANES.as_ptr().cast()), _mm512_loadu_si512(BITS.as_ptr().cast()));
+            let products = _mm512_mullo_epi32(_mm512_set1_epi32(seed as i32), constants);
+            let (upper, lower) = (_mm512_srli_epi32::<12>(products), _mm512_srli_epi32::<24>(products));
+            // The halves of both: where the first has a bit that of the second, else that of the third.
+            let places = _mm512_ternarylogic_epi32::<0b1100_1010>(_mm512_set1_epi32(-1 << 16), upper, lower);
+            _mm512_permutexvar_epi16(places, bits)
+        }
+    }
+
+    #[inline(always)]
+    fn missing(self, line: &[u64; LINE], mask: Self::Mask) -> Self::Mask {
+        // SAFETY: as above, and the load is of the eight words of a line.
+        unsafe { _mm512_andnot_si512(_mm512_loadu_si512(line.as_ptr().cast()), mask) }
+    }
+
+    #[inline(always)]
+    fn either(self, a: Self::Mask, b: Self::Mask) -> Self::Mask {
+        // SAFETY: as above.
+        unsafe { _mm512_or_si512(a, b) }
+    }
+
+    #[inline(always)]
+    fn complete<const LANES: usize>(self, missing: Self::Mask) -> u32 {
+        // SAFETY: as above.
+        unsafe {
+            match LANES {
+                8 => u32::from(_mm512_testn_epi64_mask(missing, missing)),
+                16 => u32::from(_mm512_testn_epi32_mask(missing, missing)),
+                _ => _mm512_testn_epi16_mask(missing, missing),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn set(self, line: &mut [u64; LINE], mask: Self::Mask, lanes: &[u64; LINE]) {
+        // SAFETY: as above, and loads and store are of eight words.
+        unsafe {
+            let (words, lanes) = (_mm512_loadu_si512(line.as_ptr().cast()), _mm512_loadu_si512(lanes.as_ptr().cast()));
+            _mm512_storeu_si512(line.as_mut_ptr().cast(), _mm512_or_si512(words, _mm512_and_si512(mask, lanes)));
+        }
     }
 }
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2")]
-fn set(line: &mut [u64; LINE], mask: Mask, lanes: &[u64; LINE]) {
-    // SAFETY: loads and store are of eight words.
-    unsafe {
-        let (words, lanes) = (_mm512_loadu_si512(line.as_ptr().cast()), _mm512_loadu_si512(lanes.as_ptr().cast()));
-        _mm512_storeu_si512(line.as_mut_ptr().cast(), _mm512_or_si512(words, _mm512_and_si512(mask, lanes)));
-    }
-}
-
-runs_of_keys!(#[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2")]);

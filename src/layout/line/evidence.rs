@@ -10,9 +10,10 @@
 //! and 0.8, those of a few keys in a hundred, are up to 0.045 too low with k = 4 for it, and 0.01 with k = 2; in the mean
 //! over all keys that is 0.002 and less from 15 bits per key on (0.006 with 32 lanes, of which k = 4).
 
-use super::{Lines, Pages, Phase};
+use super::{LanePhase, LanesInLines, Pages};
 use crate::clock::Clock;
-use crate::inference::line::{STRETCHES, Stretches, evidence};
+use crate::inference::Evidence;
+use crate::inference::line::{STRETCHES, Stretches};
 use crate::inference::ring::{Generation, Ring, not_ruled_out};
 use crate::layout::Layout;
 use crate::shape::line::SUBLANE_BITS;
@@ -21,10 +22,10 @@ use crate::shape::line::SUBLANE_BITS;
 /// chance too high or too low, since the loads of lines deviate by a third and more.
 const SAMPLE: u64 = 256;
 
-impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
+impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
     /// How many pages have turned after this one.
     #[inline(always)]
-    fn behind(&self, phase: Phase, page: u32) -> u64 {
+    fn behind(&self, phase: LanePhase, page: u32) -> u64 {
         let behind = phase.turned.wrapping_sub(page);
         u64::from(if page > phase.turned { behind.wrapping_add(self.pages.count as u32) } else { behind })
     }
@@ -37,9 +38,9 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
 
     /// The evidence of a key of this page whose bits are in these lanes, a bit each by place.
     #[inline(always)]
-    pub(super) fn says(&self, phase: Phase, page: u32, lanes: u32) -> u128 {
-        let possible = not_ruled_out(self.by_age(phase, page, lanes).into(), self.k, LANES as u32);
-        evidence(self.behind(phase, page) >> self.stretch_log2(), possible)
+    pub(super) fn says(&self, phase: LanePhase, page: u32, lanes: u32) -> Evidence {
+        let generations = not_ruled_out(self.by_age(phase, page, lanes).into(), self.k, LANES as u32);
+        generations.in_stretch(self.behind(phase, page) >> self.stretch_log2())
     }
 
     /// What the lines are like, stretch by stretch.

@@ -1,221 +1,247 @@
-//! What a run of keys does to lines, written once and compiled once per instruction set.
-//!
-//! A macro, because a generic function would not do: intrinsics are inlined only into functions that have their target
-//! features, and neither a generic function nor a closure of an `inline(always)` one has. Where they are not, each costs
-//! a call that passes its vectors through memory (measured: 90 to 400 ns per key in place of 5).
+//! What a run of keys does to lines, written once for all cells that lie in lines.
 
 use std::ops::Range;
 
 use super::LINE;
-use super::pages::{AHEAD, Pages, Spot};
-use crate::memory::prefetch::Address;
+use super::instructions::{Instructions, Vectors, Work};
+use super::pages::{InFlight, Pages, Spot};
+use crate::inference::Evidence;
 
 /// Keys read before their answers are made of what was read, which vector instructions do for several at once.
-pub const READ: usize = 64;
+const READ: usize = 64;
 
-/// The blocks of a run whose keys are read before they are answered.
-pub fn blocks(run: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    run.clone().step_by(READ).map(move |start| start..(start + READ).min(run.end))
-}
+/// What a key does in its lines. All of it is `inline(always)`: see [`Vectors`].
+pub(crate) trait InLines<const LINES: usize>: Copy {
+    /// What the generation means for the cells.
+    type Phase: Copy;
 
-/// The keys of a run and where they are, worked out once: when the lines of a key are fetched, `AHEAD` keys before it
-/// acts. Those of later runs are fetched too, whatever their generation.
-pub(crate) struct InFlight<'a, const LINES: usize> {
-    pages: Pages<LINES>,
-    address: Address,
-    hashes: &'a [u64],
-    spots: [Spot<LINES>; AHEAD],
-}
+    /// What is a key's in its lines.
+    type Taken<V: Vectors>: Copy;
 
-impl<'a, const LINES: usize> InFlight<'a, LINES> {
-    /// Before the first key of a run.
+    /// What a query reads.
+    type Read: Copy + Default;
+
+    /// Where the lines are.
+    fn pages(&self) -> Pages<LINES>;
+
+    /// What they are worked on with.
+    fn instructions(&self) -> Instructions;
+
+    /// What is a key's in its lines.
+    fn taken<V: Vectors>(&self, vectors: V, spot: &Spot<LINES>) -> Self::Taken<V>;
+
+    /// Reads what the lines have of it.
+    fn read<V: Vectors>(
+        &self,
+        vectors: V,
+        lines: &[[u64; LINE]],
+        phase: Self::Phase,
+        spot: &Spot<LINES>,
+        taken: &Self::Taken<V>,
+    ) -> Self::Read;
+
+    /// Whether a key of this page is there, by what was read.
+    fn holds(&self, phase: Self::Phase, page: u32, read: Self::Read) -> bool;
+
+    /// The same in a phase without generations to come.
     #[inline(always)]
-    pub fn new(pages: Pages<LINES>, words: &[u64], hashes: &'a [u64], run: &Range<usize>) -> Self {
-        let address = Address::of(words);
-        if run.start == 0 {
-            hashes.iter().take(AHEAD).for_each(|&hash| pages.fetch(address, hash));
-        }
-        let mut spots = [Spot { page: 0, lines: [0; LINES], seeds: [0; LINES] }; AHEAD];
-        for i in run.clone().take(AHEAD) {
-            spots[i % AHEAD] = pages.spot(hashes[i]);
-        }
-        Self { pages, address, hashes, spots }
+    fn holds_now(&self, phase: Self::Phase, page: u32, read: Self::Read) -> bool {
+        self.holds(phase, page, read)
     }
 
-    /// Where key `i` is, the next of the run.
+    /// What the lines say about a key.
+    fn evidence<V: Vectors>(
+        &self,
+        vectors: V,
+        lines: &[[u64; LINE]],
+        phase: Self::Phase,
+        spot: &Spot<LINES>,
+    ) -> Evidence;
+
+    /// Writes a key into its lines.
+    fn write<V: Vectors>(
+        &self,
+        vectors: V,
+        lines: &mut [[u64; LINE]],
+        phase: Self::Phase,
+        spot: &Spot<LINES>,
+        taken: &Self::Taken<V>,
+    );
+}
+
+/// Keys that act on cells in one phase: a run of the batch `hashes`.
+pub(crate) struct Run<'a, L: InLines<LINES>, const LINES: usize> {
+    pub cells: &'a L,
+    pub phase: L::Phase,
+    pub hashes: &'a [u64],
+    pub run: Range<usize>,
+}
+
+impl<L: InLines<LINES>, const LINES: usize> Run<'_, L, LINES> {
+    /// Inserts them.
     #[inline(always)]
-    pub fn next(&mut self, i: usize) -> Spot<LINES> {
-        let spot = self.spots[i % AHEAD];
-        if let Some(&coming) = self.hashes.get(i + AHEAD) {
-            let coming = self.pages.spot(coming);
-            for line in coming.lines {
-                self.address.fetch(line * LINE);
-            }
-            self.spots[i % AHEAD] = coming;
+    pub fn insert(self, words: &mut [u64]) {
+        self.cells.instructions().run(Insert { run: self, words });
+    }
+
+    /// Writes to `present`, which is as long as the batch, which of them are there.
+    #[inline(always)]
+    pub fn query(self, words: &[u64], present: &mut [bool]) {
+        self.cells.instructions().run(Query { run: self, words, present });
+    }
+
+    /// Writes what the lines say about each of them.
+    #[inline(always)]
+    pub fn evidence(self, words: &[u64], evidence: &mut [Evidence]) {
+        self.cells.instructions().run(Says { run: self, words, evidence });
+    }
+
+    /// Writes to `seen`, which is as long as the batch, which of them were there and inserts them, all with `refresh`,
+    /// else those that were not; says how many.
+    #[inline(always)]
+    pub fn duplicated(self, words: &mut [u64], refresh: bool, seen: &mut [bool]) -> u64 {
+        self.cells.instructions().run(Duplicated { run: self, words, refresh, seen })
+    }
+
+    /// Where the key is, if it is alone: then it is done before a ring for those in flight is there.
+    #[inline(always)]
+    fn alone(&self) -> Option<Spot<LINES>> {
+        match &self.hashes[self.run.clone()] {
+            &[hash] => Some(self.cells.pages().spot(hash)),
+            _ => None,
         }
-        spot
+    }
+
+    /// Where each of them is, in order, with the lines of those to come on their way.
+    #[inline(always)]
+    fn in_flight(&self, words: &[u64]) -> InFlight<'_, LINES> {
+        InFlight::new(self.cells.pages(), words, self.hashes, &self.run)
     }
 }
 
-/// Functions for runs of keys, out of what the module they are made in says of its instruction set: the type `Mask`, the
-/// bits of a key in all lanes of one line, and
-/// - `mask(seed)`: the mask made from 32 bits of a key,
-/// - `missing(line, mask)`: the bits of the mask that the line does not have,
-/// - `either(a, b)`: the bits of both,
-/// - `complete::<LANES>(missing)`: the lanes where no bit is missing, a bit each,
-/// - `set(line, mask, lanes)`: sets the bits of the mask that `lanes` has too.
-macro_rules! runs_of_keys {
-    ($(#[$features:meta])?) => {
-        /// Inserts the keys of a run.
-        $(#[$features])?
-        pub fn insert<const LANES: usize, const LINES: usize>(
-            layout: &Lines<LANES, LINES>,
-            words: &mut [u64],
-            phase: Phase,
-            hashes: &[u64],
-            run: Range<usize>,
-        ) {
-            let written = layout.written();
-            if let &[hash] = &hashes[run.clone()] {
-                // Alone, a key is done before a ring for those in flight is there.
-                let spot = layout.pages.spot(hash);
-                let lanes = &written[layout.newest(phase, spot.page) as usize];
-                return write(words.as_chunks_mut().0, &spot, &masks(&spot), lanes);
-            }
-            let (mut coming, lines) = (InFlight::new(layout.pages, words, hashes, &run), words.as_chunks_mut().0);
-            for i in run {
-                let spot = coming.next(i);
-                write(lines, &spot, &masks(&spot), &written[layout.newest(phase, spot.page) as usize]);
-            }
-        }
-
-        /// Writes which keys of a run are there.
-        $(#[$features])?
-        pub fn query<const LANES: usize, const LINES: usize>(
-            layout: &Lines<LANES, LINES>,
-            words: &[u64],
-            phase: Phase,
-            hashes: &[u64],
-            run: Range<usize>,
-            present: &mut [bool],
-        ) {
-            if let &[hash] = &hashes[run.clone()] {
-                let spot = layout.pages.spot(hash);
-                let lanes = read::<LANES, LINES>(words.as_chunks().0, &spot, &masks(&spot));
-                present[run.start] = layout.reported(layout.kept_by_age(phase, spot.page, lanes));
-                return;
-            }
-            let (mut coming, lines) = (InFlight::new(layout.pages, words, hashes, &run), words.as_chunks().0);
-            for block in blocks(run) {
-                let (mut pages, mut lanes) = ([0; READ], [0; READ]);
-                for (i, (page, lanes)) in block.clone().zip(pages.iter_mut().zip(&mut lanes)) {
-                    let spot = coming.next(i);
-                    (*page, *lanes) = (spot.page, read::<LANES, LINES>(lines, &spot, &masks(&spot)));
-                }
-                report(layout, phase, &pages, &lanes, &mut present[block]);
-            }
-        }
-
-        /// Writes which of the keys are there whose pages and lanes these are. Not inlined, since what it keeps in
-        /// registers would push out what reading them needs there.
-        #[inline(never)]
-        $(#[$features])?
-        fn report<const LANES: usize, const LINES: usize>(
-            layout: &Lines<LANES, LINES>,
-            phase: Phase,
-            pages: &[u32; READ],
-            lanes: &[u32; READ],
-            present: &mut [bool],
-        ) {
-            for (present, (&page, &lanes)) in present.iter_mut().zip(pages.iter().zip(lanes)) {
-                *present = layout.reported(layout.kept_by_age(phase, page, lanes));
-            }
-        }
-
-        /// Writes what the lanes say about each key of a batch.
-        $(#[$features])?
-        pub fn evidence<const LANES: usize, const LINES: usize>(
-            layout: &Lines<LANES, LINES>,
-            words: &[u64],
-            phase: Phase,
-            hashes: &[u64],
-            evidence: &mut [u128],
-        ) {
-            let run = 0..hashes.len();
-            let (mut coming, lines) = (InFlight::new(layout.pages, words, hashes, &run), words.as_chunks().0);
-            for (i, evidence) in run.zip(evidence) {
-                let spot = coming.next(i);
-                let lanes = read::<LANES, LINES>(lines, &spot, &masks(&spot));
-                *evidence = layout.says(phase, spot.page, lanes);
-            }
-        }
-
-        /// Writes which keys of a run were there and inserts them, all with `refresh`, else those that were not; says
-        /// how many.
-        $(#[$features])?
-        pub fn duplicated<const LANES: usize, const LINES: usize>(
-            layout: &Lines<LANES, LINES>,
-            words: &mut [u64],
-            phase: Phase,
-            hashes: &[u64],
-            run: Range<usize>,
-            refresh: bool,
-            seen: &mut [bool],
-        ) -> u64 {
-            let (mut coming, lines) = (InFlight::new(layout.pages, words, hashes, &run), words.as_chunks_mut().0);
-            let (written, mut inserted) = (layout.written(), 0);
-            for (i, seen) in run.clone().zip(&mut seen[run]) {
-                let spot = coming.next(i);
-                let masks = masks(&spot);
-                let lanes = read::<LANES, LINES>(lines, &spot, &masks);
-                *seen = layout.reported(layout.by_age(phase, spot.page, lanes));
-                if refresh || !*seen {
-                    write(lines, &spot, &masks, &written[layout.newest(phase, spot.page) as usize]);
-                    inserted += 1;
-                }
-            }
-            inserted
-        }
-
-        /// The mask of a key in each of its lines.
-        #[inline]
-        $(#[$features])?
-        fn masks<const LINES: usize>(spot: &Spot<LINES>) -> [Mask; LINES] {
-            let mut masks = [mask(spot.seeds[0]); LINES];
-            for t in 1..LINES {
-                masks[t] = mask(spot.seeds[t]);
-            }
-            masks
-        }
-
-        /// The lanes that have all bits of a key in each of its lines.
-        #[inline]
-        $(#[$features])?
-        fn read<const LANES: usize, const LINES: usize>(
-            lines: &[[u64; LINE]],
-            spot: &Spot<LINES>,
-            masks: &[Mask; LINES],
-        ) -> u32 {
-            let mut none = missing(&lines[spot.lines[0]], masks[0]);
-            for t in 1..LINES {
-                none = either(none, missing(&lines[spot.lines[t]], masks[t]));
-            }
-            complete::<LANES>(none)
-        }
-
-        /// Sets the bits of a key in some lanes of each of its lines, the bits of which are given.
-        #[inline]
-        $(#[$features])?
-        fn write<const LINES: usize>(
-            lines: &mut [[u64; LINE]],
-            spot: &Spot<LINES>,
-            masks: &[Mask; LINES],
-            lanes: &[u64; LINE],
-        ) {
-            for t in 0..LINES {
-                set(&mut lines[spot.lines[t]], masks[t], lanes);
-            }
-        }
-    };
+struct Insert<'a, L: InLines<LINES>, const LINES: usize> {
+    run: Run<'a, L, LINES>,
+    words: &'a mut [u64],
 }
-pub(super) use runs_of_keys;
+
+impl<L: InLines<LINES>, const LINES: usize> Work for Insert<'_, L, LINES> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, vectors: V) {
+        let Self { run, words } = self;
+        let (cells, phase) = (*run.cells, run.phase);
+        if let Some(spot) = run.alone() {
+            return cells.write(vectors, words.as_chunks_mut().0, phase, &spot, &cells.taken(vectors, &spot));
+        }
+        let mut coming = run.in_flight(words);
+        let lines = words.as_chunks_mut().0;
+        for i in run.run.clone() {
+            let spot = coming.next(i);
+            cells.write(vectors, lines, phase, &spot, &cells.taken(vectors, &spot));
+        }
+    }
+}
+
+struct Query<'a, L: InLines<LINES>, const LINES: usize> {
+    run: Run<'a, L, LINES>,
+    words: &'a [u64],
+    present: &'a mut [bool],
+}
+
+impl<L: InLines<LINES>, const LINES: usize> Work for Query<'_, L, LINES> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, vectors: V) {
+        let Self { run, words, present } = self;
+        let (cells, phase, lines) = (*run.cells, run.phase, words.as_chunks().0);
+        if let Some(spot) = run.alone() {
+            let read = cells.read(vectors, lines, phase, &spot, &cells.taken(vectors, &spot));
+            present[run.run.start] = cells.holds(phase, spot.page, read);
+            return;
+        }
+        let mut coming = run.in_flight(words);
+        for start in run.run.clone().step_by(READ) {
+            let block = start..run.run.end.min(start + READ);
+            let (mut pages, mut reads) = ([0; READ], [L::Read::default(); READ]);
+            for (i, (page, read)) in block.clone().zip(pages.iter_mut().zip(&mut reads)) {
+                let spot = coming.next(i);
+                (*page, *read) = (spot.page, cells.read(vectors, lines, phase, &spot, &cells.taken(vectors, &spot)));
+            }
+            vectors.run(Report { run: &run, pages: &pages, reads: &reads, present: &mut present[block] });
+        }
+    }
+}
+
+/// Answers of what was read. In a function of its own, since what it keeps in registers would push out what reading
+/// needs there.
+struct Report<'a, L: InLines<LINES>, const LINES: usize> {
+    run: &'a Run<'a, L, LINES>,
+    pages: &'a [u32; READ],
+    reads: &'a [L::Read; READ],
+    present: &'a mut [bool],
+}
+
+impl<L: InLines<LINES>, const LINES: usize> Work for Report<'_, L, LINES> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, _: V) {
+        let (cells, phase) = (*self.run.cells, self.run.phase);
+        for (present, (&page, &read)) in self.present.iter_mut().zip(self.pages.iter().zip(self.reads)) {
+            *present = cells.holds(phase, page, read);
+        }
+    }
+}
+
+struct Says<'a, L: InLines<LINES>, const LINES: usize> {
+    run: Run<'a, L, LINES>,
+    words: &'a [u64],
+    evidence: &'a mut [Evidence],
+}
+
+impl<L: InLines<LINES>, const LINES: usize> Work for Says<'_, L, LINES> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, vectors: V) {
+        let Self { run, words, evidence } = self;
+        let (cells, phase, lines) = (*run.cells, run.phase, words.as_chunks().0);
+        let mut coming = run.in_flight(words);
+        for (i, evidence) in run.run.clone().zip(evidence) {
+            let spot = coming.next(i);
+            *evidence = cells.evidence(vectors, lines, phase, &spot);
+        }
+    }
+}
+
+struct Duplicated<'a, L: InLines<LINES>, const LINES: usize> {
+    run: Run<'a, L, LINES>,
+    words: &'a mut [u64],
+    refresh: bool,
+    seen: &'a mut [bool],
+}
+
+impl<L: InLines<LINES>, const LINES: usize> Work for Duplicated<'_, L, LINES> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run<V: Vectors>(self, vectors: V) -> u64 {
+        let Self { run, words, refresh, seen } = self;
+        let (cells, phase) = (*run.cells, run.phase);
+        let mut coming = run.in_flight(words);
+        let (lines, mut inserted) = (words.as_chunks_mut().0, 0);
+        for (i, seen) in run.run.clone().zip(&mut seen[run.run.clone()]) {
+            let spot = coming.next(i);
+            let taken = cells.taken(vectors, &spot);
+            let read = cells.read(vectors, lines, phase, &spot, &taken);
+            *seen = cells.holds_now(phase, spot.page, read);
+            if refresh || !*seen {
+                cells.write(vectors, lines, phase, &spot, &taken);
+                inserted += 1;
+            }
+        }
+        inserted
+    }
+}

@@ -43,15 +43,18 @@ use std::ops::Range;
 use crate::Error;
 use crate::clock::Clock;
 use crate::engine::{Aged, Engine};
-use crate::inference::{Likelihood, Question};
+use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::{Layout, Part};
 use crate::memory::Words;
 use crate::memory::bits::odd_constants;
 use crate::memory::prefetch::Address;
-use crate::shape::line::{MAX_K, PAGE_LINES, SUBLANE_BITS, Shape};
+use crate::shape::line::{MAX_K, MAX_LINES, PAGE_LINES, SUBLANE_BITS, Shape};
 use crate::shape::runs;
-pub(crate) use instructions::{Instructions, Work};
-pub(crate) use pages::{AHEAD, Pages, Spot};
+pub(crate) use instructions::{Instructions, Vectors};
+pub(crate) use kernel::{InLines, Run};
+pub(crate) use pages::{Pages, Spot};
+#[cfg(test)]
+pub(crate) use portable::Portable;
 
 /// Words of a cache line.
 pub(crate) const LINE: usize = 8;
@@ -69,16 +72,18 @@ static SUBLANES: [u32; 16] = {
 
 /// Pages of lines of `LANES` lanes, of which a key has `LINES`.
 #[derive(Clone, Copy)]
-pub struct Lines<const LANES: usize, const LINES: usize> {
+pub struct LanesInLines<const LANES: usize, const LINES: usize> {
     pages: Pages<LINES>,
     /// Lanes written.
     k: u32,
+    /// The bits of a line in these lanes, by the first of them.
+    written: &'static [[u64; LINE]; LANES],
     instructions: Instructions,
 }
 
 /// Which lane is newest, page by page, and which lanes are still kept.
 #[derive(Clone, Copy)]
-pub struct Phase {
+pub struct LanePhase {
     /// The last page that has begun the generation `newest` is the lane of; those behind it are one lane back.
     turned: u32,
     newest: u32,
@@ -88,7 +93,7 @@ pub struct Phase {
     kept: [u32; 2],
 }
 
-impl Phase {
+impl LanePhase {
     /// Lanes that a page is behind those that have turned: one, or none. Arithmetic, since from a comparison compilers
     /// make a branch, which is as good as random (measured: insertions took 1.6 times as long at W = 20,000).
     #[inline(always)]
@@ -97,7 +102,7 @@ impl Phase {
     }
 }
 
-impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
+impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
     /// All lanes, a bit each.
     const ALL: u32 = u32::MAX >> (32 - LANES);
     /// Of each k, the bits of a line in the lanes that an insertion writes, by the first of them: in a table, since to
@@ -119,19 +124,24 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
     };
 
     fn new(pages: u64, k: u32) -> Self {
-        Self { pages: Pages::new(pages), k, instructions: Instructions::best() }
+        Self {
+            pages: Pages::new(pages),
+            k,
+            written: &Self::WRITTEN[k as usize - 1],
+            instructions: Instructions::best(),
+        }
+    }
+
+    /// A run of keys that act on them.
+    #[inline(always)]
+    fn run<'a>(&'a self, phase: LanePhase, hashes: &'a [u64], run: Range<usize>) -> Run<'a, Self, LINES> {
+        Run { cells: self, phase, hashes, run }
     }
 
     /// The lane of a page that an insertion writes first.
     #[inline(always)]
-    fn newest(&self, phase: Phase, page: u32) -> u32 {
+    fn newest(&self, phase: LanePhase, page: u32) -> u32 {
         (phase.newest + phase.behind(page)) % LANES as u32
-    }
-
-    /// The bits of a line in the lanes that an insertion writes, by the one it writes first.
-    #[inline(always)]
-    fn written(&self) -> &'static [[u64; LINE]; LANES] {
-        &Self::WRITTEN[self.k as usize - 1]
     }
 
     /// Whether a key is there that has all of its bits in these lanes by age: in k in a row.
@@ -146,21 +156,15 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
 
     /// Lanes by age, the newest first, out of lanes by place, a bit each.
     #[inline(always)]
-    fn by_age(&self, phase: Phase, page: u32, lanes: u32) -> u32 {
+    fn by_age(&self, phase: LanePhase, page: u32, lanes: u32) -> u32 {
         // As often as they fit, so that turning them all round turns each.
         let by_age = (lanes * (u32::MAX / Self::ALL)).rotate_right(phase.newest + phase.behind(page));
         by_age & Self::ALL
     }
 
-    /// Those of them that will be kept at the moment of a query.
-    #[inline(always)]
-    fn kept_by_age(&self, phase: Phase, page: u32, lanes: u32) -> u32 {
-        self.by_age(phase, page, lanes) & self.kept(phase, page)
-    }
-
     /// The ages that will be kept at the moment of a query: all, unless it is in the future.
     #[inline(always)]
-    fn kept(&self, phase: Phase, page: u32) -> u32 {
+    fn kept(&self, phase: LanePhase, page: u32) -> u32 {
         let [kept, turned_again] = phase.kept;
         let before = page.wrapping_sub(phase.turned + 1);
         let before = if page > phase.turned { before } else { before.wrapping_add(self.pages.count as u32) };
@@ -168,18 +172,18 @@ impl<const LANES: usize, const LINES: usize> Lines<LANES, LINES> {
     }
 
     /// Each line of the words, with the lane that is newest in its page.
-    fn lines<'a>(&self, words: &'a [u64], phase: Phase) -> impl Iterator<Item = (&'a [u64; LINE], u32)> {
+    fn lines<'a>(&self, words: &'a [u64], phase: LanePhase) -> impl Iterator<Item = (&'a [u64; LINE], u32)> {
         let newest = move |line: usize| self.newest(phase, (line as u64 / PAGE_LINES) as u32);
         words.as_chunks().0.iter().enumerate().map(move |(i, line)| (line, newest(i)))
     }
 
     /// For a sample of all that a fresh key could choose, every line in it as often: its chance to match by age.
-    fn chances(&self, words: &[u64], phase: Phase) -> impl Iterator<Item = [f64; LANES]> {
+    fn chances(&self, words: &[u64], phase: LanePhase) -> impl Iterator<Item = [f64; LANES]> {
         (0..self.pages.count).flat_map(move |page| self.chances_of(words, phase, page))
     }
 
     /// The same for all that a fresh key of one page could choose.
-    fn chances_of(&self, words: &[u64], phase: Phase, page: u64) -> impl Iterator<Item = [f64; LANES]> {
+    fn chances_of(&self, words: &[u64], phase: LanePhase, page: u64) -> impl Iterator<Item = [f64; LANES]> {
         let lines = words.as_chunks::<LINE>().0;
         let newest = self.newest(phase, page as u32) as usize;
         (0..Pages::<LINES>::RANGE).map(move |first| {
@@ -203,37 +207,110 @@ fn sublanes_match(lane: u64, mask: u64) -> f64 {
     (0..mask.count_ones() / SUBLANE_BITS).map(share).product()
 }
 
-/// Calls a method of [`Lines`] as the shape has it.
-macro_rules! of_shape {
-    ($shape:expr, $lines:ident => $call:expr) => {
-        of_shape!($shape, $lines => $call, [8, 1] [8, 2] [8, 3] [8, 4] [16, 1] [16, 2] [16, 3] [16, 4] [32, 1] [32, 2]
-            [32, 3] [32, 4])
-    };
-    ($shape:expr, $lines:ident => $call:expr, $([$lanes:literal, $per_key:literal])*) => {
-        match ($shape.lanes, $shape.lines) {
-            $(($lanes, $per_key) => {
-                let $lines = Lines::<$lanes, $per_key>::new($shape.pages, $shape.k);
-                $call
-            })*
-            _ => unreachable!("a shape has no other lanes and lines"),
-        }
-    };
-}
-
 /// Lines of a shape, with what ages them.
 pub fn aged(shape: Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
-    of_shape!(shape, layout => Box::new(Aged { layout, words, clock }))
+    type Aged = fn(Shape, Clock, Words) -> Box<dyn Engine>;
+    const fn of_lanes<const LANES: usize>() -> [Aged; MAX_LINES as usize] {
+        [aged_as::<LANES, 1>, aged_as::<LANES, 2>, aged_as::<LANES, 3>, aged_as::<LANES, 4>]
+    }
+    // By the number of lanes, which is 8, 16 or 32, and of lines.
+    const ALL: [[Aged; MAX_LINES as usize]; 3] = [of_lanes::<8>(), of_lanes::<16>(), of_lanes::<32>()];
+    ALL[(shape.lanes / 8).ilog2() as usize][shape.lines as usize - 1](shape, clock, words)
 }
 
-impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
-    type Phase = Phase;
+fn aged_as<const LANES: usize, const LINES: usize>(shape: Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
+    Box::new(Aged { layout: LanesInLines::<LANES, LINES>::new(shape.pages, shape.k), words, clock })
+}
+
+impl<const LANES: usize, const LINES: usize> InLines<LINES> for LanesInLines<LANES, LINES> {
+    type Phase = LanePhase;
+    /// The mask of the key in each of its lines.
+    type Taken<V: Vectors> = [V::Mask; LINES];
+    /// The lanes that have all bits of a key in each of its lines.
+    type Read = u32;
+
+    #[inline(always)]
+    fn pages(&self) -> Pages<LINES> {
+        self.pages
+    }
+
+    #[inline(always)]
+    fn instructions(&self) -> Instructions {
+        self.instructions
+    }
+
+    #[inline(always)]
+    fn taken<V: Vectors>(&self, vectors: V, spot: &Spot<LINES>) -> [V::Mask; LINES] {
+        let mut masks = [vectors.mask(spot.seeds[0]); LINES];
+        for (mask, seed) in masks[1..].iter_mut().zip(&spot.seeds[1..]) {
+            *mask = vectors.mask(*seed);
+        }
+        masks
+    }
+
+    #[inline(always)]
+    fn read<V: Vectors>(
+        &self,
+        vectors: V,
+        lines: &[[u64; LINE]],
+        _: LanePhase,
+        spot: &Spot<LINES>,
+        masks: &[V::Mask; LINES],
+    ) -> u32 {
+        let mut missing = vectors.missing(&lines[spot.lines[0]], masks[0]);
+        for t in 1..LINES {
+            missing = vectors.either(missing, vectors.missing(&lines[spot.lines[t]], masks[t]));
+        }
+        vectors.complete::<LANES>(missing)
+    }
+
+    #[inline(always)]
+    fn holds(&self, phase: LanePhase, page: u32, lanes: u32) -> bool {
+        self.reported(self.by_age(phase, page, lanes) & self.kept(phase, page))
+    }
+
+    #[inline(always)]
+    fn holds_now(&self, phase: LanePhase, page: u32, lanes: u32) -> bool {
+        self.reported(self.by_age(phase, page, lanes))
+    }
+
+    #[inline(always)]
+    fn evidence<V: Vectors>(
+        &self,
+        vectors: V,
+        lines: &[[u64; LINE]],
+        phase: LanePhase,
+        spot: &Spot<LINES>,
+    ) -> Evidence {
+        let lanes = self.read(vectors, lines, phase, spot, &self.taken(vectors, spot));
+        self.says(phase, spot.page, lanes)
+    }
+
+    #[inline(always)]
+    fn write<V: Vectors>(
+        &self,
+        vectors: V,
+        lines: &mut [[u64; LINE]],
+        phase: LanePhase,
+        spot: &Spot<LINES>,
+        masks: &[V::Mask; LINES],
+    ) {
+        let written = &self.written[self.newest(phase, spot.page) as usize];
+        for t in 0..LINES {
+            vectors.set(&mut lines[spot.lines[t]], masks[t], written);
+        }
+    }
+}
+
+impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINES> {
+    type Phase = LanePhase;
 
     /// Steps until every page has turned all of its lanes.
     fn generations(&self) -> u64 {
         LANES as u64 * self.pages.count
     }
 
-    fn phase(&self, generation: i64, pending: u64) -> Phase {
+    fn phase(&self, generation: i64, pending: u64) -> LanePhase {
         // Pages are fewer than 2^27, so that nothing is cut off.
         let pages = self.pages.count as i64;
         let kept = |turns: u64| Self::ALL.unbounded_shr(u32::try_from(turns).unwrap_or(u32::MAX));
@@ -241,7 +318,7 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
         // Nearly always none, and a division costs a fifth of what a single key does.
         let (turns, more) =
             if pending == 0 { (0, 0) } else { (pending / self.pages.count, pending % self.pages.count) };
-        Phase {
+        LanePhase {
             turned: (generation - turned * pages) as u32,
             newest: turned.wrapping_neg().rem_euclid(LANES as i64) as u32,
             more: more as u32,
@@ -250,7 +327,7 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
     }
 
     #[inline(always)]
-    fn fetch_newest(&self, words: Address, _phase: Phase, hash: u64) {
+    fn fetch_newest(&self, words: Address, _phase: LanePhase, hash: u64) {
         self.pages.fetch(words, hash);
     }
 
@@ -259,80 +336,48 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
         self.pages.fetch(words, hash);
     }
 
-    fn insert(&self, words: &mut [u64], phase: Phase, hash: u64) {
+    fn insert(&self, words: &mut [u64], phase: LanePhase, hash: u64) {
         self.insert_run(words, phase, &[hash], 0..1);
     }
 
-    fn contains(&self, words: &[u64], phase: Phase, hash: u64) -> bool {
+    fn contains(&self, words: &[u64], phase: LanePhase, hash: u64) -> bool {
         let mut present = [false];
         self.query_run(words, phase, &[hash], 0..1, &mut present);
         present[0]
     }
 
-    fn evidence(&self, words: &[u64], phase: Phase, hash: u64) -> u128 {
-        let mut evidence = [0];
+    fn evidence(&self, words: &[u64], phase: LanePhase, hash: u64) -> Evidence {
+        let mut evidence = [Evidence::default()];
         self.evidence_run(words, phase, &[hash], &mut evidence);
         evidence[0]
     }
 
-    fn evidence_run(&self, words: &[u64], phase: Phase, hashes: &[u64], evidence: &mut [u128]) {
-        match self.instructions {
-            Instructions::Portable => portable::evidence(self, words, phase, hashes, evidence),
-            // SAFETY: the processor has the instructions, or they were not among the available ones.
-            #[cfg(target_arch = "x86_64")]
-            Instructions::Avx2 => unsafe { avx2::evidence(self, words, phase, hashes, evidence) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Instructions::Avx512 => unsafe { avx512::evidence(self, words, phase, hashes, evidence) },
-        }
+    fn evidence_run(&self, words: &[u64], phase: LanePhase, hashes: &[u64], evidence: &mut [Evidence]) {
+        self.run(phase, hashes, 0..hashes.len()).evidence(words, evidence);
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         Some(Box::new(self.rings(words, clock)))
     }
 
-    fn insert_run(&self, words: &mut [u64], phase: Phase, hashes: &[u64], run: Range<usize>) {
-        match self.instructions {
-            Instructions::Portable => portable::insert(self, words, phase, hashes, run),
-            // SAFETY: the processor has the instructions, or they were not among the available ones.
-            #[cfg(target_arch = "x86_64")]
-            Instructions::Avx2 => unsafe { avx2::insert(self, words, phase, hashes, run) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Instructions::Avx512 => unsafe { avx512::insert(self, words, phase, hashes, run) },
-        }
+    fn insert_run(&self, words: &mut [u64], phase: LanePhase, hashes: &[u64], run: Range<usize>) {
+        self.run(phase, hashes, run).insert(words);
     }
 
-    fn query_run(&self, words: &[u64], phase: Phase, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
-        match self.instructions {
-            Instructions::Portable => portable::query(self, words, phase, hashes, run, present),
-            // SAFETY: the processor has the instructions, or they were not among the available ones.
-            #[cfg(target_arch = "x86_64")]
-            Instructions::Avx2 => unsafe { avx2::query(self, words, phase, hashes, run, present) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Instructions::Avx512 => unsafe { avx512::query(self, words, phase, hashes, run, present) },
-        }
+    fn query_run(&self, words: &[u64], phase: LanePhase, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
+        self.run(phase, hashes, run).query(words, present);
     }
 
     fn duplicated_run(
         &self,
         words: &mut [u64],
-        phase: Phase,
+        phase: LanePhase,
         hashes: &[u64],
         run: Range<usize>,
         refresh: bool,
         seen: &mut [bool],
     ) -> u64 {
-        match self.instructions {
-            Instructions::Portable => portable::duplicated(self, words, phase, hashes, run, refresh, seen),
-            // SAFETY: the processor has the instructions, or they were not among the available ones.
-            #[cfg(target_arch = "x86_64")]
-            Instructions::Avx2 => unsafe { avx2::duplicated(self, words, phase, hashes, run, refresh, seen) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Instructions::Avx512 => unsafe { avx512::duplicated(self, words, phase, hashes, run, refresh, seen) },
-        }
+        self.run(phase, hashes, run).duplicated(words, refresh, seen)
     }
 
     /// Turns one page, if its words are at hand.
@@ -375,7 +420,7 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
         Ok(())
     }
 
-    fn fill(&self, words: &[u64], phase: Phase) -> Vec<f64> {
+    fn fill(&self, words: &[u64], phase: LanePhase) -> Vec<f64> {
         let mut ones = vec![0; LANES];
         for (line, newest) in self.lines(words, phase) {
             for (age, ones) in ones.iter_mut().enumerate() {
@@ -389,7 +434,7 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
 
     /// Lanes of a line match together more often than these say, since they share keys: see
     /// [`false_positive_rate`](Layout::false_positive_rate).
-    fn match_rates(&self, words: &[u64], phase: Phase) -> Vec<f64> {
+    fn match_rates(&self, words: &[u64], phase: LanePhase) -> Vec<f64> {
         let mut sums = vec![0.0; LANES];
         for chances in self.chances(words, phase) {
             sums.iter_mut().zip(chances).for_each(|(sum, chance)| *sum += chance);
@@ -398,7 +443,7 @@ impl<const LANES: usize, const LINES: usize> Layout for Lines<LANES, LINES> {
     }
 
     /// Given the bits, lanes match independently.
-    fn false_positive_rate(&self, words: &[u64], phase: Phase) -> f64 {
+    fn false_positive_rate(&self, words: &[u64], phase: LanePhase) -> f64 {
         let rates = self.chances(words, phase).map(|r| runs::false_positive_rate(self.k, &r));
         rates.sum::<f64>() / (self.pages.count * Pages::<LINES>::RANGE) as f64
     }

@@ -1,7 +1,7 @@
 //! Which lines are a key's: all of one page of 4 KiB, each of a range of its own there.
 
 use std::mem;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use super::LINE;
 use crate::memory::bits::{odd_constants, scale};
@@ -10,7 +10,7 @@ use crate::shape::line::{MAX_LINES, PAGE_LINES};
 
 /// Keys in flight. A line is all that a key touches, so that more of them are needed to hide its latency than where a
 /// key touches many.
-pub(crate) const AHEAD: usize = 64;
+const AHEAD: usize = 64;
 
 /// For each line of a key, what its hash is multiplied with: the high half of the product makes what the key is in it,
 /// the low half chooses the line.
@@ -32,6 +32,45 @@ pub(crate) struct Spot<const LINES: usize> {
     pub page: u32,
     pub lines: [usize; LINES],
     pub seeds: [u32; LINES],
+}
+
+/// The keys of a run and where they are, worked out once: when the lines of a key are fetched, `AHEAD` keys before it
+/// acts. Those of later runs are fetched too, whatever their generation.
+pub(super) struct InFlight<'a, const LINES: usize> {
+    pages: Pages<LINES>,
+    address: Address,
+    hashes: &'a [u64],
+    spots: [Spot<LINES>; AHEAD],
+}
+
+impl<'a, const LINES: usize> InFlight<'a, LINES> {
+    /// Before the first key of a run.
+    #[inline(always)]
+    pub fn new(pages: Pages<LINES>, words: &[u64], hashes: &'a [u64], run: &Range<usize>) -> Self {
+        let address = Address::of(words);
+        if run.start == 0 {
+            hashes.iter().take(AHEAD).for_each(|&hash| pages.fetch(address, hash));
+        }
+        let mut spots = [Spot { page: 0, lines: [0; LINES], seeds: [0; LINES] }; AHEAD];
+        for i in run.clone().take(AHEAD) {
+            spots[i % AHEAD] = pages.spot(hashes[i]);
+        }
+        Self { pages, address, hashes, spots }
+    }
+
+    /// Where key `i` is, the next of the run.
+    #[inline(always)]
+    pub fn next(&mut self, i: usize) -> Spot<LINES> {
+        let spot = self.spots[i % AHEAD];
+        if let Some(&coming) = self.hashes.get(i + AHEAD) {
+            let coming = self.pages.spot(coming);
+            for line in coming.lines {
+                self.address.fetch(line * LINE);
+            }
+            self.spots[i % AHEAD] = coming;
+        }
+        spot
+    }
 }
 
 impl<const LINES: usize> Pages<LINES> {

@@ -1,55 +1,64 @@
 //! Lines in sixteen pieces of 32 bits, which every processor has; compilers make vectors of them where they can.
 
-use std::ops::Range;
+use super::instructions::{Vectors, Work};
+use super::{LINE, SUBLANES};
 
-use super::kernel::{InFlight, READ, blocks, runs_of_keys};
-use super::{LINE, Lines, Phase, SUBLANES, Spot};
+/// Instructions that every processor has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Portable;
 
-type Mask = [u64; LINE];
+impl Vectors for Portable {
+    type Mask = [u64; LINE];
 
-#[inline]
-fn mask(seed: u32) -> Mask {
-    let mut mask = [0; LINE];
-    for (i, constant) in SUBLANES.into_iter().enumerate() {
-        let product = seed.wrapping_mul(constant);
-        let pair = 0x1_0000u32 << (product >> 28) | 1 << (product >> 24 & 15);
-        mask[i / 2] |= u64::from(pair) << (32 * (i % 2));
+    #[inline(never)]
+    fn run<W: Work>(self, work: W) -> W::Output {
+        work.run(self)
     }
-    mask
-}
 
-#[inline]
-fn missing(line: &[u64; LINE], mask: Mask) -> Mask {
-    let mut missing = mask;
-    for i in 0..LINE {
-        missing[i] &= !line[i];
+    #[inline(always)]
+    fn mask(self, seed: u32) -> Self::Mask {
+        let mut mask = [0; LINE];
+        for (i, constant) in SUBLANES.into_iter().enumerate() {
+            let product = seed.wrapping_mul(constant);
+            let pair = 0x1_0000u32 << (product >> 28) | 1 << (product >> 24 & 15);
+            mask[i / 2] |= u64::from(pair) << (32 * (i % 2));
+        }
+        mask
     }
-    missing
-}
 
-#[inline]
-fn either(a: Mask, b: Mask) -> Mask {
-    let mut either = a;
-    for i in 0..LINE {
-        either[i] |= b[i];
+    #[inline(always)]
+    fn missing(self, line: &[u64; LINE], mask: Self::Mask) -> Self::Mask {
+        let mut missing = mask;
+        for i in 0..LINE {
+            missing[i] &= !line[i];
+        }
+        missing
     }
-    either
-}
 
-#[inline]
-fn complete<const LANES: usize>(missing: Mask) -> u32 {
-    let mut complete = 0;
-    for lane in 0..LANES {
-        let (word, bits) = lane_bits::<LANES>(lane);
-        complete |= u32::from(missing[word] & bits == 0) << lane;
+    #[inline(always)]
+    fn either(self, a: Self::Mask, b: Self::Mask) -> Self::Mask {
+        let mut either = a;
+        for i in 0..LINE {
+            either[i] |= b[i];
+        }
+        either
     }
-    complete
-}
 
-#[inline]
-fn set(line: &mut [u64; LINE], mask: Mask, lanes: &[u64; LINE]) {
-    for i in 0..LINE {
-        line[i] |= mask[i] & lanes[i];
+    #[inline(always)]
+    fn complete<const LANES: usize>(self, missing: Self::Mask) -> u32 {
+        let mut complete = 0;
+        for lane in 0..LANES {
+            let (word, bits) = lane_bits::<LANES>(lane);
+            complete |= u32::from(missing[word] & bits == 0) << lane;
+        }
+        complete
+    }
+
+    #[inline(always)]
+    fn set(self, line: &mut [u64; LINE], mask: Self::Mask, lanes: &[u64; LINE]) {
+        for i in 0..LINE {
+            line[i] |= mask[i] & lanes[i];
+        }
     }
 }
 
@@ -59,5 +68,3 @@ pub const fn lane_bits<const LANES: usize>(lane: usize) -> (usize, u64) {
     let (per_word, width) = (LANES / LINE, 64 * LINE / LANES);
     (lane / per_word, u64::MAX >> (64 - width) << (lane % per_word * width))
 }
-
-runs_of_keys!();

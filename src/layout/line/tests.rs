@@ -25,8 +25,8 @@ fn runs(len: usize) -> impl Iterator<Item = (Range<usize>, i64, u64)> {
 fn everything<const LANES: usize, const LINES: usize>(
     k: u32,
     instructions: Instructions,
-) -> (Vec<u64>, Vec<bool>, Vec<u128>) {
-    let layout = Lines::<LANES, LINES> { instructions, ..Lines::new(PAGES, k) };
+) -> (Vec<u64>, Vec<bool>, Vec<Evidence>) {
+    let layout = LanesInLines::<LANES, LINES> { instructions, ..LanesInLines::new(PAGES, k) };
     let hashes = hashes(900);
     let mut words = vec![0; (PAGES * PAGE_LINES) as usize * LINE];
     let (mut answers, mut evidence) = (Vec::new(), Vec::new());
@@ -42,12 +42,12 @@ fn everything<const LANES: usize, const LINES: usize>(
         }
         layout.query_run(&words, layout.phase(generation, pending), &hashes, 0..hashes.len(), &mut seen);
         answers.extend_from_slice(&seen);
-        let mut says = vec![0; hashes.len()];
+        let mut says = vec![Evidence::default(); hashes.len()];
         layout.evidence_run(&words, phase, &hashes, &mut says);
         layout.query_run(&words, phase, &hashes, 0..hashes.len(), &mut seen);
         // A key is reported when a generation is not ruled out that has all of its lanes left.
         let whole = ones(LANES as u32 - k + 1);
-        assert!(seen.iter().zip(&says).all(|(&seen, says)| seen == (says & whole != 0)));
+        assert!(seen.iter().zip(&says).all(|(&seen, says)| seen == (says.possible() & whole != 0)));
         evidence.extend(says);
     }
     (words, answers, evidence)
@@ -55,7 +55,7 @@ fn everything<const LANES: usize, const LINES: usize>(
 
 fn agree<const LANES: usize, const LINES: usize>() {
     for k in [1, 2, 3, 4] {
-        let portable = everything::<LANES, LINES>(k, Instructions::Portable);
+        let portable = everything::<LANES, LINES>(k, Instructions::Portable(Portable));
         let share = portable.1.iter().filter(|&&seen| seen).count() as f64 / portable.1.len() as f64;
         assert!(0.1 < share && share < 0.9, "both answers are there: {share}");
         for instructions in Instructions::available() {
@@ -79,7 +79,11 @@ fn all_instruction_sets_agree() {
 }
 
 /// The bits of a key as the text defines them: one in each sub-lane of the lanes given by place.
-fn bits<const LANES: usize, const LINES: usize>(layout: &Lines<LANES, LINES>, hash: u64, lanes: &[u32]) -> Vec<usize> {
+fn bits<const LANES: usize, const LINES: usize>(
+    layout: &LanesInLines<LANES, LINES>,
+    hash: u64,
+    lanes: &[u32],
+) -> Vec<usize> {
     let spot = layout.pages.spot(hash);
     let sublanes = 32 / LANES;
     let mut bits = Vec::new();
@@ -99,7 +103,7 @@ fn bits<const LANES: usize, const LINES: usize>(layout: &Lines<LANES, LINES>, ha
 #[test]
 fn an_insertion_sets_what_is_defined_and_a_query_asks_for_it() {
     fn check<const LANES: usize, const LINES: usize>(k: u32) {
-        let layout = Lines::<LANES, LINES>::new(PAGES, k);
+        let layout = LanesInLines::<LANES, LINES>::new(PAGES, k);
         for (i, hash) in hashes(60).into_iter().enumerate() {
             let generation = 3 * i as i64;
             let turned = (generation as u64 % PAGES, generation as u64 / PAGES);
@@ -132,7 +136,7 @@ fn an_insertion_sets_what_is_defined_and_a_query_asks_for_it() {
 
 #[test]
 fn fills_and_chances_are_those_of_the_bits() {
-    let layout = Lines::<16, 2>::new(PAGES, 2);
+    let layout = LanesInLines::<16, 2>::new(PAGES, 2);
     let mut words = vec![0; (PAGES * PAGE_LINES) as usize * LINE];
     for generation in 0..40 {
         layout.open(&mut words, generation);
@@ -155,7 +159,7 @@ fn fills_and_chances_are_those_of_the_bits() {
 
 #[test]
 fn runs_of_lanes_match_as_often_as_a_line_has_them_all() {
-    let layout = Lines::<16, 2>::new(PAGES, 3);
+    let layout = LanesInLines::<16, 2>::new(PAGES, 3);
     // A line in two is full, the other empty: all lanes of one match, or none.
     let mut words = vec![0; (PAGES * PAGE_LINES) as usize * LINE];
     words.as_chunks_mut::<LINE>().0.iter_mut().step_by(2).for_each(|line| line.fill(u64::MAX));

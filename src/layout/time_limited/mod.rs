@@ -5,7 +5,7 @@ pub(crate) mod slicewise;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 use crate::inference::time_limited::MOST_SLICES;
-use crate::layout::cells::{Cells, Slice as Bits};
+use crate::layout::cells::{Cells, OneBit};
 use crate::layout::parts::{self, Part};
 use crate::memory::Words;
 use crate::shape::time_limited::{LEAST_BITS, Load, Shape, bits, capacity, generation, new_capacity, target};
@@ -18,7 +18,7 @@ const HEAD: usize = 3;
 pub(crate) struct Slice {
     /// The word its bits begin at.
     pub(crate) start: usize,
-    pub(crate) bits: Bits,
+    pub(crate) bits: OneBit,
     pub(crate) load: Load,
     /// t: when it was last updated, in nanoseconds since the epoch.
     pub(crate) updated: i64,
@@ -101,7 +101,7 @@ impl Slices {
             newer = updated;
             // One less per slice, modulo k: a multiple of k at least as large as i keeps it from going below 0.
             let function = (function + slices as usize * k - i) % k;
-            Some(Slice { start: 0, bits: Bits::new(64 * len), load, updated, function })
+            Some(Slice { start: 0, bits: OneBit::new(64 * len), load, updated, function })
         });
         (self.table, self.opened) = (table.ok_or_else(damaged)?, opened);
         Ok(self)
@@ -110,7 +110,7 @@ impl Slices {
     /// k empty slices of so many bits.
     fn empty_slices(&self, bits: u64, now: i64) -> Vec<Slice> {
         let load = Load { capacity: capacity(bits), count: 0 };
-        let slice = Slice { start: 0, bits: Bits::new(bits), load, updated: now, function: 0 };
+        let slice = Slice { start: 0, bits: OneBit::new(bits), load, updated: now, function: 0 };
         let k = self.k();
         (0..k).map(|i| Slice { function: k - 1 - i, ..slice }).collect()
     }
@@ -202,7 +202,7 @@ impl Slices {
             let bits = bits(new_capacity(&older, target));
             let load = Load { capacity: capacity(bits), count: 0 };
             let function = (table[0].function + 1) % k;
-            table.insert(0, Slice { start: 0, bits: Bits::new(bits), load, updated: now, function });
+            table.insert(0, Slice { start: 0, bits: OneBit::new(bits), load, updated: now, function });
         }
         // Generations cut short by time begin where the last one ended, so that none is ever longer.
         let opened = if passed > 0 { now.saturating_sub_unsigned(elapsed % length) } else { now };

@@ -8,8 +8,8 @@ use std::ops::Range;
 use crate::memory::lanes::Lanes;
 use crate::memory::prefetch::Address;
 use crate::shape::timing::{sweeps, timestamps};
-pub use lines::Lines;
-pub use slices::Slices;
+pub use lines::TimersInLines;
+pub use slices::TimersInSlices;
 
 /// Timers of a filter, by the words they lie in.
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ pub struct Timers {
 
 /// The timestamp of the open generation, and how many generations, counted from it, still count.
 #[derive(Clone, Copy)]
-pub struct Phase {
+pub struct TimerPhase {
     pub(crate) newest: u64,
     pub(crate) kept: u64,
 }
@@ -43,8 +43,8 @@ impl Timers {
     }
 
     /// The phase of timers whose open generation is `generation`, as they will be once `pending` more have begun.
-    pub(crate) fn phase(&self, generation: i64, pending: u64) -> Phase {
-        Phase { newest: self.timestamp(generation), kept: self.generations().saturating_sub(pending) }
+    pub(crate) fn phase(&self, generation: i64, pending: u64) -> TimerPhase {
+        TimerPhase { newest: self.timestamp(generation), kept: self.generations().saturating_sub(pending) }
     }
 
     fn timestamp(&self, generation: i64) -> u64 {
@@ -74,7 +74,7 @@ impl Timers {
 
     /// How many generations ago a timer was last set, counted from the first of these words; none where it is empty.
     #[inline(always)]
-    pub(crate) fn age_of(&self, words: &[u64], timer: u64, Phase { newest, .. }: Phase) -> Option<u64> {
+    pub(crate) fn age_of(&self, words: &[u64], timer: u64, TimerPhase { newest, .. }: TimerPhase) -> Option<u64> {
         let (word, shift) = self.lanes.at(timer);
         let timer = self.lanes.get(words[word], shift);
         (timer != 0).then(|| self.age(timer, newest))
@@ -82,7 +82,7 @@ impl Timers {
 
     /// Sets a timer as so many generations ago, unless it has been set since.
     #[inline(always)]
-    pub(crate) fn raise(&self, words: &mut [u64], timer: u64, Phase { newest, .. }: Phase, age: u64) {
+    pub(crate) fn raise(&self, words: &mut [u64], timer: u64, TimerPhase { newest, .. }: TimerPhase, age: u64) {
         let (word, shift) = self.lanes.at(timer);
         let there = self.lanes.get(words[word], shift);
         if there == 0 || self.age(there, newest) > age {
@@ -108,7 +108,7 @@ impl Timers {
     }
 
     /// How many timers of these words are live.
-    pub(crate) fn count(&self, words: &[u64], Phase { newest, kept }: Phase) -> u64 {
+    pub(crate) fn count(&self, words: &[u64], TimerPhase { newest, kept }: TimerPhase) -> u64 {
         if kept == 0 {
             return 0;
         }
@@ -137,7 +137,7 @@ impl Timers {
     }
 
     /// The ages of the live timers of a word.
-    pub(crate) fn live_ages(self, word: u64, Phase { newest, kept }: Phase) -> impl Iterator<Item = u64> {
+    pub(crate) fn live_ages(self, word: u64, TimerPhase { newest, kept }: TimerPhase) -> impl Iterator<Item = u64> {
         let timers = (0..self.lanes.per_word()).map(move |lane| self.lanes.get(word, self.lanes.shift(lane)));
         timers.filter(|&timer| timer != 0).map(move |timer| self.age(timer, newest)).filter(move |&age| age < kept)
     }
@@ -156,9 +156,9 @@ impl Timers {
 /// Which timers are a key's, whatever the layout.
 #[derive(Clone, Copy)]
 pub(crate) enum Places {
-    Slices(Slices),
-    OneLine(Lines<1>),
-    TwoLines(Lines<2>),
+    Slices(TimersInSlices),
+    OneLine(TimersInLines<1>),
+    TwoLines(TimersInLines<2>),
 }
 
 impl Places {

@@ -1,8 +1,8 @@
 //! k slices of timers: which timer of each is a key's.
 
-use super::{Phase, Timers};
+use super::{TimerPhase, Timers};
 use crate::clock::Clock;
-use crate::inference::{Likelihood, Question, timing};
+use crate::inference::{Evidence, Likelihood, Question, timing};
 use crate::layout::Layout;
 use crate::memory::bits::{odd_constants, scale};
 use crate::memory::prefetch::Address;
@@ -19,7 +19,7 @@ const SAMPLE: u64 = 1 << 14;
 
 /// k slices of timers.
 #[derive(Clone, Copy)]
-pub struct Slices {
+pub struct TimersInSlices {
     pub(crate) timers: Timers,
     /// Words of one slice.
     stride: u64,
@@ -28,7 +28,7 @@ pub struct Slices {
     equal: u32,
 }
 
-impl Slices {
+impl TimersInSlices {
     pub(crate) fn new(shape: Shape) -> Self {
         let timers = Timers::new(shape.bpt, shape.blocks, shape.words * u64::from(shape.k));
         Self { timers, stride: shape.words, k: shape.k, equal: shape.equal_timers }
@@ -90,30 +90,30 @@ impl Slices {
     }
 
     /// Chance that all timers of a fresh key are live.
-    pub(crate) fn all_live(&self, words: &[u64], phase: Phase) -> f64 {
+    pub(crate) fn all_live(&self, words: &[u64], phase: TimerPhase) -> f64 {
         self.live(words, phase).iter().product()
     }
 
     /// Share of live timers in each slice.
-    pub(crate) fn live(&self, words: &[u64], phase: Phase) -> Vec<f64> {
+    pub(crate) fn live(&self, words: &[u64], phase: TimerPhase) -> Vec<f64> {
         let timers = (self.stride * self.timers.per_word()) as f64;
         words.chunks_exact(self.stride as usize).map(|slice| self.timers.count(slice, phase) as f64 / timers).collect()
     }
 }
 
-impl Layout for Slices {
-    type Phase = Phase;
+impl Layout for TimersInSlices {
+    type Phase = TimerPhase;
 
     fn generations(&self) -> u64 {
         self.timers.generations()
     }
 
-    fn phase(&self, generation: i64, pending: u64) -> Phase {
+    fn phase(&self, generation: i64, pending: u64) -> TimerPhase {
         self.timers.phase(generation, pending)
     }
 
     #[inline(always)]
-    fn fetch_newest(&self, words: Address, _: Phase, hash: u64) {
+    fn fetch_newest(&self, words: Address, _: TimerPhase, hash: u64) {
         self.fetch_all(words, hash);
     }
 
@@ -125,7 +125,7 @@ impl Layout for Slices {
     }
 
     #[inline(always)]
-    fn insert(&self, words: &mut [u64], Phase { newest, .. }: Phase, hash: u64) {
+    fn insert(&self, words: &mut [u64], TimerPhase { newest, .. }: TimerPhase, hash: u64) {
         for slice in 0..self.k {
             let (word, shift) = self.place(slice, hash);
             words[word] = self.timers.lanes.with(words[word], shift, newest);
@@ -133,7 +133,7 @@ impl Layout for Slices {
     }
 
     #[inline(always)]
-    fn contains(&self, words: &[u64], Phase { newest, kept }: Phase, hash: u64) -> bool {
+    fn contains(&self, words: &[u64], TimerPhase { newest, kept }: TimerPhase, hash: u64) -> bool {
         let live = (0..self.k).fold(true, |live, slice| {
             let timer = self.timer(words, slice, hash);
             live & (timer != 0) & (self.timers.age(timer, newest) < kept)
@@ -142,7 +142,7 @@ impl Layout for Slices {
     }
 
     #[inline(always)]
-    fn evidence(&self, words: &[u64], Phase { newest, kept }: Phase, hash: u64) -> u128 {
+    fn evidence(&self, words: &[u64], TimerPhase { newest, kept }: TimerPhase, hash: u64) -> Evidence {
         let (mut oldest, mut count) = (0u64, 0);
         for slice in 0..self.k {
             let timer = self.timer(words, slice, hash);
@@ -151,7 +151,7 @@ impl Layout for Slices {
             count = count * u32::from(age <= oldest) + u32::from(age >= oldest);
             oldest = oldest.max(age);
         }
-        if oldest < kept { timing::oldest(oldest, count) } else { timing::ABSENT }
+        if oldest < kept { Evidence::oldest(oldest, [count]) } else { Evidence::ABSENT }
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
@@ -163,16 +163,16 @@ impl Layout for Slices {
     }
 
     /// Of each slice: they age alike.
-    fn fill(&self, words: &[u64], phase: Phase) -> Vec<f64> {
+    fn fill(&self, words: &[u64], phase: TimerPhase) -> Vec<f64> {
         self.live(words, phase)
     }
 
-    fn match_rates(&self, words: &[u64], phase: Phase) -> Vec<f64> {
+    fn match_rates(&self, words: &[u64], phase: TimerPhase) -> Vec<f64> {
         self.live(words, phase)
     }
 
     /// With equal timers an upper bound: that of the live timers, equal or not.
-    fn false_positive_rate(&self, words: &[u64], phase: Phase) -> f64 {
+    fn false_positive_rate(&self, words: &[u64], phase: TimerPhase) -> f64 {
         any([self.all_live(words, phase)].into_iter())
     }
 }

@@ -1,12 +1,10 @@
-//! What a run of keys does to lines of timers: all 8 words of a line at once, those that a key does not take masked, in
+//! What a key does in lines of timers: all 8 words of a line at once, those that a key does not take masked, in
 //! loops without branches that compilers make vectors of.
 
-use std::ops::Range;
-
-use super::{Lines, Phase, Timers};
-use crate::layout::line::{AHEAD, LINE, Pages, Spot, Work};
+use super::{TimerPhase, Timers, TimersInLines};
+use crate::inference::Evidence;
+use crate::layout::line::{InLines, Instructions, LINE, Pages, Spot, Vectors};
 use crate::memory::bits::odd_constants;
-use crate::memory::prefetch::Address;
 
 /// What the 32 bits of a key are multiplied with, to choose its place in each word: apart from the constants that choose
 /// a line and, in other layouts, bits.
@@ -20,6 +18,13 @@ static PLACES: [u32; LINE] = {
 };
 /// The same, to choose the first of its words.
 const FIRST: u32 = (odd_constants::<1>(24 + LINE as u64)[0] >> 32) as u32 | 1;
+
+/// As [`Timers::age`], without a branch.
+#[inline(always)]
+fn age(timer: u64, newest: u64, timestamps: u64) -> u64 {
+    let ago = newest.wrapping_sub(timer);
+    ago.wrapping_add((((ago as i64) >> 63) as u64) & timestamps)
+}
 
 /// The timers of a key in one line.
 #[derive(Clone, Copy)]
@@ -49,18 +54,29 @@ impl Taken {
 
     /// In the top bits: where a timer of the key is not live.
     #[inline(always)]
-    fn missing(&self, timers: &Timers, Phase { newest, kept }: Phase, line: &[u64; LINE]) -> [u64; LINE] {
+    fn missing(&self, timers: &Timers, TimerPhase { newest, kept }: TimerPhase, line: &[u64; LINE]) -> [u64; LINE] {
         let (most, timestamps) = (timers.lanes.most(), u64::from(timers.timestamps));
         let mut missing = [0; LINE];
         for word in 0..LINE {
             let timer = line[word] >> self.shifts[word] & most;
-            let ago = newest.wrapping_sub(timer);
-            let age = ago.wrapping_add((((ago as i64) >> 63) as u64) & timestamps);
             // Live is what is younger than `kept` and not 0: both differences are negative.
-            let live = age.wrapping_sub(kept) & timer.wrapping_neg();
+            let live = age(timer, newest, timestamps).wrapping_sub(kept) & timer.wrapping_neg();
             missing[word] = !live & self.words[word];
         }
         missing
+    }
+
+    /// How many generations ago each timer was set, with all ones where it is empty; 0 in words without one.
+    #[inline(always)]
+    fn ages(&self, timers: &Timers, newest: u64, line: &[u64; LINE]) -> [u64; LINE] {
+        let (most, timestamps) = (timers.lanes.most(), u64::from(timers.timestamps));
+        let mut ages = [0; LINE];
+        for word in 0..LINE {
+            let timer = line[word] >> self.shifts[word] & most;
+            let empty = ((timer.wrapping_sub(1) as i64) >> 63) as u64;
+            ages[word] = (empty | age(timer, newest, timestamps)) & self.words[word];
+        }
+        ages
     }
 
     /// Sets the timers of the key.
@@ -73,9 +89,24 @@ impl Taken {
     }
 }
 
-impl<const LINES: usize> Lines<LINES> {
+impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
+    type Phase = TimerPhase;
+    type Taken<V: Vectors> = [Taken; LINES];
+    /// Whether all timers of a key are live.
+    type Read = bool;
+
     #[inline(always)]
-    fn taken(&self, spot: &Spot<LINES>) -> [Taken; LINES] {
+    fn pages(&self) -> Pages<LINES> {
+        self.pages
+    }
+
+    #[inline(always)]
+    fn instructions(&self) -> Instructions {
+        self.instructions
+    }
+
+    #[inline(always)]
+    fn taken<V: Vectors>(&self, _: V, spot: &Spot<LINES>) -> [Taken; LINES] {
         let mut taken = [Taken { shifts: [0; LINE], words: [0; LINE] }; LINES];
         for (taken, (seed, k)) in taken.iter_mut().zip(spot.seeds.into_iter().zip(self.k)) {
             *taken = Taken::new(&self.timers, seed, k);
@@ -84,11 +115,17 @@ impl<const LINES: usize> Lines<LINES> {
     }
 
     #[inline(always)]
-    fn all_live(&self, lines: &[[u64; LINE]], phase: Phase, spot: &Spot<LINES>, taken: &[Taken; LINES]) -> bool {
+    fn read<V: Vectors>(
+        &self,
+        _: V,
+        lines: &[[u64; LINE]],
+        phase: TimerPhase,
+        spot: &Spot<LINES>,
+        taken: &[Taken; LINES],
+    ) -> bool {
         let mut any = 0;
         for t in 0..LINES {
-            let missing = taken[t].missing(&self.timers, phase, &lines[spot.lines[t]]);
-            for word in missing {
+            for word in taken[t].missing(&self.timers, phase, &lines[spot.lines[t]]) {
                 any |= word;
             }
         }
@@ -96,109 +133,45 @@ impl<const LINES: usize> Lines<LINES> {
     }
 
     #[inline(always)]
-    fn set(&self, lines: &mut [[u64; LINE]], phase: Phase, spot: &Spot<LINES>, taken: &[Taken; LINES]) {
+    fn holds(&self, _: TimerPhase, _page: u32, all_live: bool) -> bool {
+        all_live
+    }
+
+    #[inline(always)]
+    fn evidence<V: Vectors>(
+        &self,
+        vectors: V,
+        lines: &[[u64; LINE]],
+        TimerPhase { newest, kept }: TimerPhase,
+        spot: &Spot<LINES>,
+    ) -> Evidence {
+        let (taken, mut ages, mut oldest) = (self.taken(vectors, spot), [[0; LINE]; LINES], 0);
+        for t in 0..LINES {
+            ages[t] = taken[t].ages(&self.timers, newest, &lines[spot.lines[t]]);
+            for age in ages[t] {
+                oldest = u64::max(oldest, age);
+            }
+        }
+        let mut counts = [0; LINES];
+        for (count, (ages, taken)) in counts.iter_mut().zip(ages.iter().zip(taken)) {
+            for (&age, taken) in ages.iter().zip(taken.words) {
+                *count += u32::from(age == oldest) & taken as u32;
+            }
+        }
+        if oldest < kept { Evidence::oldest(oldest, counts) } else { Evidence::ABSENT }
+    }
+
+    #[inline(always)]
+    fn write<V: Vectors>(
+        &self,
+        _: V,
+        lines: &mut [[u64; LINE]],
+        phase: TimerPhase,
+        spot: &Spot<LINES>,
+        taken: &[Taken; LINES],
+    ) {
         for t in 0..LINES {
             taken[t].set(&self.timers, phase.newest, &mut lines[spot.lines[t]]);
         }
-    }
-}
-
-/// Begins a run: the first lines of a batch are fetched, the others while keys act.
-#[inline(always)]
-fn begin<const LINES: usize>(pages: &Pages<LINES>, words: &[u64], hashes: &[u64], run: &Range<usize>) -> Address {
-    let address = Address::of(words);
-    if run.start == 0 {
-        hashes.iter().take(AHEAD).for_each(|&hash| pages.fetch(address, hash));
-    }
-    address
-}
-
-/// Where the next key is; meanwhile the lines of one to come are fetched.
-#[inline(always)]
-fn next<const LINES: usize>(pages: &Pages<LINES>, address: Address, hashes: &[u64], i: usize) -> Spot<LINES> {
-    if let Some(&coming) = hashes.get(i + AHEAD) {
-        pages.fetch(address, coming);
-    }
-    pages.spot(hashes[i])
-}
-
-/// Inserts the keys of a run.
-pub(crate) struct Insert<'a, const LINES: usize> {
-    pub layout: &'a Lines<LINES>,
-    pub words: &'a mut [u64],
-    pub phase: Phase,
-    pub hashes: &'a [u64],
-    pub run: Range<usize>,
-}
-
-impl<const LINES: usize> Work for Insert<'_, LINES> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Self { layout, words, phase, hashes, run } = self;
-        let address = begin(&layout.pages, words, hashes, &run);
-        let lines = words.as_chunks_mut().0;
-        for i in run {
-            let spot = next(&layout.pages, address, hashes, i);
-            layout.set(lines, phase, &spot, &layout.taken(&spot));
-        }
-    }
-}
-
-/// Writes which keys of a run are there.
-pub(crate) struct Query<'a, const LINES: usize> {
-    pub layout: &'a Lines<LINES>,
-    pub words: &'a [u64],
-    pub phase: Phase,
-    pub hashes: &'a [u64],
-    pub run: Range<usize>,
-    pub present: &'a mut [bool],
-}
-
-impl<const LINES: usize> Work for Query<'_, LINES> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Self { layout, words, phase, hashes, run, present } = self;
-        let address = begin(&layout.pages, words, hashes, &run);
-        let lines = words.as_chunks().0;
-        for (i, present) in run.clone().zip(&mut present[run]) {
-            let spot = next(&layout.pages, address, hashes, i);
-            *present = layout.all_live(lines, phase, &spot, &layout.taken(&spot));
-        }
-    }
-}
-
-/// Writes which keys of a run were there and inserts them, all with `refresh`, else those that were not; says how many.
-pub(crate) struct Duplicated<'a, const LINES: usize> {
-    pub layout: &'a Lines<LINES>,
-    pub words: &'a mut [u64],
-    pub phase: Phase,
-    pub hashes: &'a [u64],
-    pub run: Range<usize>,
-    pub refresh: bool,
-    pub seen: &'a mut [bool],
-}
-
-impl<const LINES: usize> Work for Duplicated<'_, LINES> {
-    type Output = u64;
-
-    #[inline(always)]
-    fn run(self) -> u64 {
-        let Self { layout, words, phase, hashes, run, refresh, seen } = self;
-        let address = begin(&layout.pages, words, hashes, &run);
-        let (lines, mut inserted) = (words.as_chunks_mut().0, 0);
-        for (i, seen) in run.clone().zip(&mut seen[run]) {
-            let spot = next(&layout.pages, address, hashes, i);
-            let taken = layout.taken(&spot);
-            *seen = layout.all_live(lines, phase, &spot, &taken);
-            if refresh || !*seen {
-                layout.set(lines, phase, &spot, &taken);
-                inserted += 1;
-            }
-        }
-        inserted
     }
 }

@@ -11,22 +11,22 @@ mod sample;
 
 use std::ops::Range;
 
-use super::{Phase, Timers};
+use super::{TimerPhase, Timers};
 use crate::clock::Clock;
-use crate::inference::{Likelihood, Question, timing};
-use crate::layout::line::{Instructions, LINE, Pages};
+use crate::inference::{Evidence, Likelihood, Question};
+use crate::layout::line::{Instructions, LINE, Pages, Run};
 use crate::layout::{Layout, Part};
 use crate::memory::prefetch::Address;
 use crate::shape::line::PAGE_LINES;
 use crate::shape::timing::line::Shape;
-use kernel::{Duplicated, Insert, Query, Taken};
+use kernel::Taken;
 
 /// Words of a page.
 const PAGE: usize = PAGE_LINES as usize * LINE;
 
 /// Pages of lines of timers, of which a key has `LINES`.
 #[derive(Clone, Copy)]
-pub struct Lines<const LINES: usize> {
+pub struct TimersInLines<const LINES: usize> {
     pub(crate) timers: Timers,
     pages: Pages<LINES>,
     /// Timers that a key takes in each of its lines.
@@ -34,7 +34,7 @@ pub struct Lines<const LINES: usize> {
     instructions: Instructions,
 }
 
-impl<const LINES: usize> Lines<LINES> {
+impl<const LINES: usize> TimersInLines<LINES> {
     pub(crate) fn new(shape: Shape) -> Self {
         Self {
             timers: Timers::new(shape.bpt, shape.blocks, shape.pages * PAGE as u64),
@@ -44,14 +44,14 @@ impl<const LINES: usize> Lines<LINES> {
         }
     }
 
-    /// Each timer of a key: its line, of those that the key has, its word among those at hand, and the shift in it.
+    /// Each timer of a key: its word among those at hand, and the shift in it.
     #[inline(always)]
-    fn places(&self, hash: u64) -> impl Iterator<Item = (usize, usize, u32)> {
+    fn places(&self, hash: u64) -> impl Iterator<Item = (usize, u32)> {
         let spot = self.pages.spot(hash);
         (0..LINES).flat_map(move |t| {
             let taken = Taken::new(&self.timers, spot.seeds[t], self.k[t]);
             let words = (0..LINE).filter(move |&word| taken.words[word] != 0);
-            words.map(move |word| (t, spot.lines[t] * LINE + word, taken.shifts[word] as u32))
+            words.map(move |word| (spot.lines[t] * LINE + word, taken.shifts[word] as u32))
         })
     }
 
@@ -60,29 +60,35 @@ impl<const LINES: usize> Lines<LINES> {
         self.k.iter().sum()
     }
 
+    /// A run of keys that act on them.
+    #[inline(always)]
+    fn run<'a>(&'a self, phase: TimerPhase, hashes: &'a [u64], run: Range<usize>) -> Run<'a, Self, LINES> {
+        Run { cells: self, phase, hashes, run }
+    }
+
     /// Writes the numbers of the timers of a key, counted through the words.
     #[inline(always)]
     pub(crate) fn cells(&self, hash: u64, cells: &mut [u64]) {
         let number = |word: usize, shift: u32| word as u64 * self.timers.per_word() + self.timers.lanes.lane(shift);
-        for (cell, (_, word, shift)) in cells.iter_mut().zip(self.places(hash)) {
+        for (cell, (word, shift)) in cells.iter_mut().zip(self.places(hash)) {
             *cell = number(word, shift);
         }
     }
 }
 
-impl<const LINES: usize> Layout for Lines<LINES> {
-    type Phase = Phase;
+impl<const LINES: usize> Layout for TimersInLines<LINES> {
+    type Phase = TimerPhase;
 
     fn generations(&self) -> u64 {
         self.timers.generations()
     }
 
-    fn phase(&self, generation: i64, pending: u64) -> Phase {
+    fn phase(&self, generation: i64, pending: u64) -> TimerPhase {
         self.timers.phase(generation, pending)
     }
 
     #[inline(always)]
-    fn fetch_newest(&self, words: Address, _: Phase, hash: u64) {
+    fn fetch_newest(&self, words: Address, _: TimerPhase, hash: u64) {
         self.pages.fetch(words, hash);
     }
 
@@ -91,52 +97,48 @@ impl<const LINES: usize> Layout for Lines<LINES> {
         self.pages.fetch(words, hash);
     }
 
-    fn insert(&self, words: &mut [u64], phase: Phase, hash: u64) {
+    fn insert(&self, words: &mut [u64], phase: TimerPhase, hash: u64) {
         self.insert_run(words, phase, &[hash], 0..1);
     }
 
-    fn contains(&self, words: &[u64], phase: Phase, hash: u64) -> bool {
+    fn contains(&self, words: &[u64], phase: TimerPhase, hash: u64) -> bool {
         let mut present = [false];
         self.query_run(words, phase, &[hash], 0..1, &mut present);
         present[0]
     }
 
-    #[inline(always)]
-    fn evidence(&self, words: &[u64], Phase { newest, kept }: Phase, hash: u64) -> u128 {
-        let (mut oldest, mut counts) = (0u64, [0u32; LINES]);
-        for (t, word, shift) in self.places(hash) {
-            let timer = self.timers.lanes.get(words[word], shift);
-            let age = if timer == 0 { u64::MAX } else { self.timers.age(timer, newest) };
-            if age > oldest {
-                (oldest, counts) = (age, [0; LINES]);
-            }
-            counts[t] += u32::from(age == oldest);
-        }
-        if oldest < kept { timing::oldest_in_lines(oldest, counts) } else { timing::ABSENT }
+    fn evidence(&self, words: &[u64], phase: TimerPhase, hash: u64) -> Evidence {
+        let mut evidence = [Evidence::default()];
+        self.evidence_run(words, phase, &[hash], &mut evidence);
+        evidence[0]
+    }
+
+    fn evidence_run(&self, words: &[u64], phase: TimerPhase, hashes: &[u64], evidence: &mut [Evidence]) {
+        self.run(phase, hashes, 0..hashes.len()).evidence(words, evidence);
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         Some(Box::new(self.sampled(words, clock)))
     }
 
-    fn insert_run(&self, words: &mut [u64], phase: Phase, hashes: &[u64], run: Range<usize>) {
-        self.instructions.run(Insert { layout: self, words, phase, hashes, run });
+    fn insert_run(&self, words: &mut [u64], phase: TimerPhase, hashes: &[u64], run: Range<usize>) {
+        self.run(phase, hashes, run).insert(words);
     }
 
-    fn query_run(&self, words: &[u64], phase: Phase, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
-        self.instructions.run(Query { layout: self, words, phase, hashes, run, present });
+    fn query_run(&self, words: &[u64], phase: TimerPhase, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
+        self.run(phase, hashes, run).query(words, present);
     }
 
     fn duplicated_run(
         &self,
         words: &mut [u64],
-        phase: Phase,
+        phase: TimerPhase,
         hashes: &[u64],
         run: Range<usize>,
         refresh: bool,
         seen: &mut [bool],
     ) -> u64 {
-        self.instructions.run(Duplicated { layout: self, words, phase, hashes, run, refresh, seen })
+        self.run(phase, hashes, run).duplicated(words, refresh, seen)
     }
 
     /// Sweeps what is at hand of the part that is to be swept.
@@ -152,17 +154,17 @@ impl<const LINES: usize> Layout for Lines<LINES> {
     }
 
     /// Of all timers: they age alike, and no words are fuller than others.
-    fn fill(&self, words: &[u64], phase: Phase) -> Vec<f64> {
+    fn fill(&self, words: &[u64], phase: TimerPhase) -> Vec<f64> {
         let timers = words.len() as u64 * self.timers.per_word();
         vec![self.timers.count(words, phase) as f64 / timers as f64]
     }
 
     /// Timers of a key are live together more often than this says, since they share a line.
-    fn match_rates(&self, words: &[u64], phase: Phase) -> Vec<f64> {
+    fn match_rates(&self, words: &[u64], phase: TimerPhase) -> Vec<f64> {
         self.fill(words, phase)
     }
 
-    fn false_positive_rate(&self, words: &[u64], phase: Phase) -> f64 {
+    fn false_positive_rate(&self, words: &[u64], phase: TimerPhase) -> f64 {
         self.reported(words, phase)
     }
 }
@@ -170,6 +172,7 @@ impl<const LINES: usize> Layout for Lines<LINES> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::line::Portable;
 
     fn hashes(count: u64) -> Vec<u64> {
         (0..count).map(|i| xxhash_rust::xxh3::xxh3_64(&(i % 700).to_le_bytes())).collect()
@@ -181,7 +184,7 @@ mod tests {
 
     /// Everything that runs of keys do to a filter, ten runs to a generation: its words in the end, and all answers.
     fn everything<const LINES: usize>(shape: Shape, instructions: Instructions) -> (Vec<u64>, Vec<bool>) {
-        let layout = Lines::<LINES> { instructions, ..Lines::new(shape) };
+        let layout = TimersInLines::<LINES> { instructions, ..TimersInLines::new(shape) };
         let (hashes, mut words, mut answers) = (hashes(3000), vec![0; 5 * PAGE], Vec::new());
         let cuts = [0, 1, 2, 7, 8, 9, 40, 41, 130, 203, 300, 512, 513, 700, 1900, 2999, 3000];
         for (cut, generation) in cuts.windows(2).zip([-9, -1, 0, 1, 2, 3, 4, 5, 20, 21, 1 << 40].into_iter().cycle()) {
@@ -199,7 +202,7 @@ mod tests {
                 let phase = layout.phase(generation, pending);
                 layout.query_run(&words, phase, &hashes, 0..hashes.len(), &mut seen);
                 answers.extend_from_slice(&seen);
-                let says = |&hash: &u64| layout.evidence(&words, phase, hash) != timing::ABSENT;
+                let says = |&hash: &u64| layout.evidence(&words, phase, hash) != Evidence::ABSENT;
                 assert!(seen.iter().copied().eq(hashes.iter().map(says)));
             }
         }
@@ -209,7 +212,7 @@ mod tests {
     fn agree<const LINES: usize>() {
         for (k, bpt) in [(1, 2), (3, 3), (8, 5), (7, 16), (6, 21), (8, 32)] {
             let shape = shape(k * LINES as u32, bpt, LINES as u32);
-            let portable = everything::<LINES>(shape, Instructions::Portable);
+            let portable = everything::<LINES>(shape, Instructions::Portable(Portable));
             let share = portable.1.iter().filter(|&&seen| seen).count() as f64 / portable.1.len() as f64;
             assert!(0.1 < share && share < 0.9, "both answers are there: {share}");
             for instructions in Instructions::available() {
@@ -228,7 +231,7 @@ mod tests {
     #[test]
     fn an_insertion_sets_k_timers_and_a_query_asks_for_all() {
         fn check<const LINES: usize>(shape: Shape) {
-            let layout = Lines::<LINES>::new(shape);
+            let layout = TimersInLines::<LINES>::new(shape);
             let (range, mut starts) = (PAGE / LINES, [0; LINE]);
             for hash in hashes(300) {
                 let (phase, mut words) = (layout.phase(7, 0), vec![0; 5 * PAGE]);
@@ -271,7 +274,7 @@ mod tests {
 
     #[test]
     fn parts_do_what_the_whole_does() {
-        let layout = Lines::<2>::new(shape(9, 4, 2));
+        let layout = TimersInLines::<2>::new(shape(9, 4, 2));
         let hashes = hashes(700);
         let (mut whole, mut cut) = (vec![0; 5 * PAGE], vec![0; 5 * PAGE]);
         for generation in 0..60 {

@@ -1,7 +1,7 @@
 //! What lines of timers are like, from a sample of them: for [inference](crate::inference::timing), and for the rate of
 //! false positives as the timers are.
 
-use super::{LINE, Lines, PAGE, Phase};
+use super::{LINE, PAGE, TimerPhase, TimersInLines};
 use crate::clock::Clock;
 use crate::inference::timing::{InLines, OfLine};
 use crate::layout::line::Pages;
@@ -10,7 +10,7 @@ use crate::layout::line::Pages;
 /// other keys to some 4 %, since the loads of lines deviate; it takes some 3 ms.
 const SAMPLE: usize = 2048;
 
-impl<const LINES: usize> Lines<LINES> {
+impl<const LINES: usize> TimersInLines<LINES> {
     /// What a sample of these words tells of all timers.
     pub(crate) fn sampled(&self, words: &[u64], clock: &Clock) -> InLines {
         let phase = self.timers.phase(clock.generation(), 0);
@@ -33,7 +33,7 @@ impl<const LINES: usize> Lines<LINES> {
     }
 
     /// Chance that a fresh key is reported: given the timers, words match independently.
-    pub(super) fn reported(&self, words: &[u64], phase: Phase) -> f64 {
+    pub(super) fn reported(&self, words: &[u64], phase: TimerPhase) -> f64 {
         let range = Pages::<LINES>::RANGE as usize;
         let per_word = self.timers.per_word() as f64;
         let of_line = |line: &[u64], k: u32| {
