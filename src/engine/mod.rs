@@ -1,13 +1,13 @@
 //! The engine: whatever a filter's cells look like, this is how a batch of keys meets them.
 //!
 //! A batch is cut into runs of keys that belong to one generation, so that no key pays for the clock. The cells of the
-//! key `AHEAD` places on are fetched while the present one is worked on, so that the latencies of memory overlap: across
-//! runs too, since where every insertion is a generation a run is a single key. Keys still act one after the other: a
-//! batch gives what its keys give one by one, repeats included.
+//! key `AHEAD` places on are fetched while the present one is worked on, so that the latencies of memory overlap:
+//! across runs too, since where every insertion is a generation a run is a single key. Keys still act one after the
+//! other: a batch gives what its keys give one by one, repeats included.
 //!
-//! Keys have four names on their way. [`Keys`](crate::key::Keys) have been read, and are hashed where they are wanted. A
-//! [`Stretch`] of them is hashed at a time, in pieces that threads take in turn. `Hashes` are those that have their cells
-//! at hand, all of a stretch or those of one part. A run of them belongs to one generation.
+//! Keys have four names on their way. [`Keys`](crate::key::Keys) have been read, and are hashed where they are wanted.
+//! A [`Stretch`] of them is hashed at a time, in pieces that threads take in turn. `Hashes` are those that have their
+//! cells at hand, all of a stretch or those of one part. A run of them belongs to one generation.
 
 pub mod growing;
 mod run;

@@ -127,7 +127,8 @@ impl<'a> Stretch<'a> {
             });
     }
 
-    /// The keys of a part in each piece, once they are [sorted](Self::sort), and which keys of the stretch that piece has.
+    /// The keys of a part in each piece, once they are [sorted](Self::sort), and which keys of the stretch that piece
+    /// has.
     fn of_part(&self, part: usize) -> impl Iterator<Item = (Hashes<'_>, Range<usize>)> {
         let pieces = (0..self.len()).step_by(PIECE);
         let room = self.hashes.chunks(ROOM).zip(self.places.chunks(ROOM));
@@ -154,8 +155,8 @@ pub(crate) fn insert<L: Layout>(
     clocks[0].0
 }
 
-/// For each key of a stretch in order: writes to `seen` whether it was in the parts of a filter, then inserts it, always
-/// with `refresh`, else only when it was not there; says where the clock is then. Not for a clock that counts
+/// For each key of a stretch in order: writes to `seen` whether it was in the parts of a filter, then inserts it,
+/// always with `refresh`, else only when it was not there; says where the clock is then. Not for a clock that counts
 /// insertions without `refresh`, since only all parts together know where it is.
 pub(crate) fn duplicated<L: Layout>(
     parts: Vec<Part<'_, L>>,

@@ -19,7 +19,8 @@
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Evidence(u128);
 
-/// Where a stretch or a part stands: where a [`Memo`](super::Memo), which folds the halves, mixes it with no other number.
+/// Where a stretch or a part stands: where a [`Memo`](super::Memo), which folds the halves, mixes it with no other
+/// number.
 const HIGH: u32 = 96;
 /// Where the age of the oldest block stands.
 const AGE: u32 = 32;

@@ -25,7 +25,8 @@ impl<const BITS: u32> CounterSlices<BITS> {
         (0..k as usize).map(move |slice| slice as u64 * cells + place(slice, hash, cells))
     }
 
-    /// The word of a cell, and the shift in it: as [`Lanes::at`], whose product compilers do not see to be a shift here.
+    /// The word of a cell, and the shift in it. (Through [`Lanes::at`] a query of a counting filter took 5 instructions
+    /// more.)
     #[inline(always)]
     fn place(cell: u64) -> (usize, u32) {
         let per_word = u64::from(64 / BITS);

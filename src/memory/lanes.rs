@@ -44,8 +44,8 @@ impl Lanes {
 
     /// The word and the shift within it of number `number`, below 2^59, of all numbers; of any where `bits` divides 64.
     ///
-    /// The reciprocal is exact there. Elsewhere it is too large by less than 1/2^64 times `count`, at most 21: the product
-    /// by less than 1/`count`, which is what the quotient lacks at most to the next whole number.
+    /// The reciprocal is exact there. Elsewhere it is too large by less than 1/2^64 times `count`, at most 21: the
+    /// product by less than 1/`count`, which is what the quotient lacks at most to the next whole number.
     #[inline(always)]
     pub fn at(&self, number: u64) -> (usize, u32) {
         let word = scale(number, self.per_number);

@@ -31,10 +31,10 @@ impl Address {
     }
 }
 
-/// Calls `act` on the keys of a run of the batch `hashes`, in order and with their places, with the cells of the keys to
-/// come on their way. Those of later runs are fetched as this one sees them: only a hint, and after a long run a wrong
-/// one for no more than `AHEAD` keys. A key finds its cells again when it acts; keys in lines, whose places are kept, have
-/// a [ring](crate::layout::line) for them.
+/// Calls `act` on the keys of a run of the batch `hashes`, in order and with their places, with the cells of the keys
+/// to come on their way. Those of later runs are fetched as this one sees them: only a hint, and after a long run a
+/// wrong one for no more than `AHEAD` keys. A key finds its cells again when it acts; keys in lines, whose places are
+/// kept, have a [ring](crate::layout::line) for them.
 #[inline(always)]
 pub fn in_flight(hashes: &[u64], run: Range<usize>, fetch: impl Fn(u64), mut act: impl FnMut(usize, u64)) {
     if run.start == 0 {
