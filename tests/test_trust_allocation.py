@@ -49,7 +49,7 @@ CALLS = {
     "hash_keys of a list": lambda: lately.hash_keys(objects),
     "query of a list": lambda: count.query(objects),
     "query at times out of order": lambda: time_.query(keys, at=back),
-    "nanoseconds": lambda: lately._core.nanoseconds(back),
+    "read_moments": lambda: lately._core.read_moments(back),
     "probability": lambda: prior.probability(keys),
     "rate": lambda: prior.rate(keys),
     "distinct": lambda: prior.distinct(back + 2),
