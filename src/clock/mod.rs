@@ -1,4 +1,4 @@
-//! Insertions or timestamps, turned into generations: the only thing a filter knows about time.
+//! Turns insertions or timestamps into generations: all that a filter knows about time.
 
 mod moments;
 mod window;
@@ -11,16 +11,17 @@ use std::ops::Range;
 use crate::Error;
 use moments::extremes;
 
-/// Full generations to keep so that each is a single insertion: as many as can be, and one less than the longest window
-/// that [can age like this](Window::by_insertion), since the open generation is one more.
+/// Full generations to keep so that each is a single insertion: the most there can be. It is one less than the longest
+/// window that [can age like this](Window::by_insertion), since the open generation is one more.
 pub const BY_INSERTION: u32 = u32::MAX;
 
-/// Full generations to keep of a filter of insertions that forgets nothing: its first generation never ends, and its
+/// Full generations to keep in a filter of insertions that forgets nothing. Its first generation never ends, and its
 /// window is the number of keys it is planned for.
 pub const ENDLESS: u32 = 0;
 
 /// Length of a generation that never ends.
 const NEVER: u64 = 1 << 63;
+
 /// Where a filter is in time: how much it has seen, and which generation is open.
 ///
 /// Generations are numbered from 0 on the count clock, and from the Unix epoch on the time clock, so that filters of
@@ -32,7 +33,7 @@ pub struct Clock {
     length: u64,
     /// Insertions so far.
     inserted: u64,
-    /// Time clock: the latest moment seen, if any was.
+    /// Time clock: the latest moment seen, if any.
     latest: Option<i64>,
     /// The generation that is open.
     generation: i64,
@@ -58,7 +59,7 @@ impl Clock {
         self.window
     }
 
-    /// Whether its generation never ends, so that nothing is forgotten.
+    /// Whether its generation never ends: nothing is forgotten.
     pub fn endless(&self) -> bool {
         self.length == NEVER
     }
@@ -84,7 +85,7 @@ impl Clock {
     }
 
     /// Refuses moments the promise cannot cover: missing on a time clock, present on a count clock, or further back
-    /// than the stated lateness. Keys to insert come in order, so each is held against those before it as well.
+    /// than the stated lateness. Insertions happen in order, so each is also checked against those before it.
     pub fn check(&self, moments: Moments<'_>, in_order: bool) -> Result<(), Error> {
         let Window::Time { lateness, .. } = self.window else {
             return match moments {
@@ -93,7 +94,7 @@ impl Clock {
                 _ => Err(Error::value("at is for windows of time; this filter's window counts insertions")),
             };
         };
-        // What a moment must not lie before, kept rather than the latest one: one comparison a key.
+        // Keeps the bound, not the latest moment, so that each key takes one comparison.
         let behind = |moment: i64| moment.saturating_sub_unsigned(lateness);
         let mut earliest = self.latest.map_or(i64::MIN, behind);
         let not_before = |earliest: i64, position: usize, moment: i64| {
@@ -115,7 +116,7 @@ impl Clock {
             Moments::InOrder(all) => all.first().map_or(Ok(()), |&first| not_before(earliest, 0, first)),
             Moments::Each(all) => {
                 let (least, greatest) = extremes(all);
-                // Nearly always the least is not too far behind the greatest, wherever they stand.
+                // Usually even the least is not too far behind the greatest, wherever they stand.
                 let latest_of_all = if in_order { behind(greatest) } else { i64::MIN };
                 if least >= earliest.max(latest_of_all) {
                     return Ok(());
@@ -131,9 +132,9 @@ impl Clock {
         }
     }
 
-    /// Moves to the moment of key `i`; says how many generations that begins, and how many keys from `i` on, of `len`,
-    /// then act in the open one: none when it is full on the count clock. A late key is taken as of the latest moment:
-    /// it stays longer.
+    /// Moves to the moment of key `i`. Returns how many generations begin by that, and how many keys from `i` on, up to
+    /// `len`, then act in the open one: none when it is full on the count clock. A late key counts as of the latest
+    /// moment and stays longer.
     pub(crate) fn run(&mut self, moments: Moments<'_>, i: usize, len: usize) -> (u64, usize) {
         let Window::Time { .. } = self.window else {
             let room = (self.generation as u64 + 1) * self.length - self.inserted;
@@ -152,13 +153,13 @@ impl Clock {
         (if first { 0 } else { self.generation.abs_diff(before) }, run)
     }
 
-    /// Time clock: moves to `moment`, unless a later one has been seen.
+    /// Time clock: moves to `moment`, never backwards.
     pub(crate) fn reach(&mut self, moment: i64) {
         let latest = self.latest.map_or(moment, |latest| latest.max(moment));
         (self.latest, self.generation) = (Some(latest), self.generation_at(latest));
     }
 
-    /// Count clock: opens the next generation, for the insertion that no longer fits into the open one.
+    /// Count clock: opens the next generation, when an insertion no longer fits into the open one.
     pub(crate) fn turn(&mut self) {
         self.generation += 1;
     }
@@ -168,12 +169,12 @@ impl Clock {
         self.inserted += insertions;
     }
 
-    /// The clock of two filters of equal parameters together, and how many generations each has to age to get there.
+    /// The joint clock of two filters of equal parameters, and how many generations each has to age to get there.
     ///
-    /// Moments are the same for everybody, so on the time clock the later one counts. Insertions are not: generations
-    /// of two counts name the same slices only when their numbers are equal, and then the lesser count keeps the promise
-    /// of both, since the greater would end the generation too early for the keys of the other. A generation that never
-    /// ends takes all insertions.
+    /// Moments are the same everywhere, so on the time clock the later one counts. Insertions are not: generations of
+    /// two counts name the same slices only if their numbers are equal. Then the lesser count keeps the promise of
+    /// both; the greater would end the generation too early for the other's keys. A generation that never ends takes
+    /// all insertions.
     pub(crate) fn united(&self, other: &Self) -> Result<(Self, u64, u64), Error> {
         match self.window {
             Window::Count { .. } if self.endless() => {
@@ -197,7 +198,7 @@ impl Clock {
     }
 
     /// For a query, which moves nothing: how many generations after the open one key `i` asks in, and how many keys
-    /// from `i` on, of `len`, ask in the same.
+    /// from `i` on, up to `len`, ask in the same one.
     pub(crate) fn pending(&self, moments: Moments<'_>, i: usize, len: usize) -> (u64, usize) {
         let asked_in = |moment: i64| self.generation_at(moment).max(self.generation);
         let alike = |moment: i64| {
@@ -210,7 +211,7 @@ impl Clock {
         }
     }
 
-    /// How long ago, as of the latest moment seen, the generation `back` before the open one began: insertions, or
+    /// How long ago, as of the latest moment seen, the generation `back` before the open one began, in insertions or
     /// seconds. Nothing began before the first insertion.
     pub(crate) fn began(&self, back: u64) -> f64 {
         match (self.window, self.latest) {
@@ -226,9 +227,9 @@ impl Clock {
         }
     }
 
-    /// How long that generation had to take keys: the time from when it began to the next, or to the latest insertion.
-    /// That one stands for the time it takes at the planned rate: a generation it has just opened holds it, though no
-    /// time has passed.
+    /// How long that generation had to take keys: from its beginning to that of the next, or to the latest insertion.
+    /// An insertion counts as the time it takes at the planned rate, so a generation it has just opened is not of
+    /// length zero.
     pub(crate) fn exposure(&self, back: u64) -> f64 {
         match back.checked_sub(1) {
             Some(next) => self.began(back) - self.began(next),
@@ -244,7 +245,7 @@ impl Clock {
         }
     }
 
-    /// Seconds from the latest moment seen to that of key `i`, if it lies behind; none on a clock of insertions.
+    /// Seconds from the latest moment seen to the moment of key `i`, if that is later; 0 on a clock of insertions.
     pub(crate) fn since_latest(&self, moments: Moments<'_>, i: usize) -> f64 {
         match (moments, self.latest) {
             (Moments::Untimed, _) | (_, None) => 0.0,
@@ -252,14 +253,14 @@ impl Clock {
         }
     }
 
-    /// The moments of a generation, as far as moments go.
+    /// The moments of a generation, clipped to the range of moments.
     fn span_of(&self, generation: i64) -> Range<i64> {
         let start =
             |generation: i128| (generation * i128::from(self.length)).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         start(generation.into())..start(i128::from(generation) + 1)
     }
 
-    /// Time clock: the generation that a moment lies in.
+    /// Time clock: the generation of a moment.
     pub(crate) fn generation_at(&self, moment: i64) -> i64 {
         moment.div_euclid(self.length as i64)
     }
@@ -279,7 +280,7 @@ mod tests {
         assert!(longer.by_insertion().is_err());
     }
 
-    /// Moments in order are looked at here and there, others one by one: a clock cannot tell the difference.
+    /// Moments in order are searched in strides, others one by one: the clock must come out the same.
     #[test]
     fn moments_in_order_are_as_if_looked_at_one_by_one() {
         let window = Window::Time { span: 1000, lateness: 30, capacity: 10 };
@@ -313,7 +314,7 @@ mod tests {
         }
     }
 
-    /// The least may be far behind the greatest and still late by no more than it may be: that depends on who comes first.
+    /// The least moment may lie far behind the greatest without being late: that depends on their order.
     #[test]
     fn times_may_step_back_by_the_lateness_from_those_before_them() {
         let clock = Clock::new(Window::Time { span: 1000, lateness: 30, capacity: 10 }, 4).resumed(1, Some(100));

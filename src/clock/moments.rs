@@ -5,16 +5,16 @@ use std::ops::Range;
 /// When the keys of one batch were seen.
 #[derive(Debug, Clone, Copy)]
 pub enum Moments<'a> {
-    /// Nobody says, and nobody asks: windows of insertions.
+    /// No moments: windows of insertions.
     Untimed,
     /// All at one moment: nanoseconds since the Unix epoch.
     At(i64),
-    /// All now, by the system's clock: the same, or the latest moment seen where that is later. Never too late, since
-    /// between a look at the clock and the turn of a batch another thread may insert keys of a later now.
+    /// All now, by the system's clock, or at the latest moment seen where that is later. It is never refused as late:
+    /// another thread may insert later keys after the clock is read and before this batch's turn.
     Now(i64),
     /// Each at its own: nanoseconds since the Unix epoch, one per key.
     Each(&'a [i64]),
-    /// The same, and none lies before the one before it, as [`of`](Self::of) finds: nobody has to look at them all then.
+    /// One per key and non-decreasing, as [`of`](Self::of) finds; searches then need not look at each of them.
     InOrder(&'a [i64]),
 }
 
@@ -48,7 +48,7 @@ impl<'a> Moments<'a> {
         }
     }
 
-    /// The moment of key `i`, and how many keys from `i` on, of `len`, lie in the same span as `span` gives for it.
+    /// The moment of key `i`, and how many keys from `i` on, up to `len`, lie in the same `span` of moments.
     pub(crate) fn run(self, i: usize, len: usize, span: impl Fn(i64) -> Range<i64>) -> Option<(i64, usize)> {
         match self {
             Self::Untimed => None,
@@ -71,9 +71,9 @@ pub(super) fn extremes(moments: &[i64]) -> (i64, i64) {
     moments.iter().fold((i64::MAX, i64::MIN), |(least, greatest), &moment| (least.min(moment), greatest.max(moment)))
 }
 
-/// How many of these moments, which are in order, lie before `end`. Looked for in strides: processors read on past them
-/// at once, while each step of a bisection waits for the one before it (1.3 ns a key where generations have 250, and
-/// 0.2 so).
+/// How many of these sorted moments lie before `end`. The search goes in strides: processors read on past them at once,
+/// while each step of a bisection waits for the one before it (1.3 ns a key where generations have 250 keys, against
+/// 0.2).
 fn before(moments: &[i64], end: i64) -> usize {
     const STRIDE: usize = 32;
     let within = |&moment: &i64| moment < end;

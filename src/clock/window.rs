@@ -1,4 +1,4 @@
-//! What "lately" means: so many insertions, or a span of time.
+//! What "lately" means: a number of insertions, or a span of time.
 
 use std::fmt;
 
@@ -19,8 +19,8 @@ pub enum Window {
         span: u64,
         /// How far a timestamp may lie behind the latest one seen; the promise covers such late keys too.
         lateness: u64,
-        /// Keys expected within one span when they come fastest: generations are planned for that rate, and more keys in
-        /// one of them cost accuracy, never the window.
+        /// Keys expected within one span at the peak rate. Generations are planned for that rate; more keys in one of
+        /// them cost accuracy, never the window.
         capacity: u64,
     },
 }
@@ -65,8 +65,8 @@ impl Window {
         }
     }
 
-    /// The insertions of a window for a filter that ages by each of them: 1 to 2^32, and no span of time. A filter of
-    /// bounded memory would have to write over keys of the span in a burst.
+    /// The insertions of a window for a filter that ages by each of them: 1 to 2^32. A span of time is refused, since a
+    /// filter of bounded memory would have to overwrite keys of the span in a burst.
     pub fn by_insertion(self) -> Result<u64, Error> {
         match self.check()? {
             Self::Count { insertions } if insertions <= 1 << 32 => Ok(insertions),
@@ -86,7 +86,7 @@ impl Window {
     /// `kept * g` older insertions and the new one are there: `g = ceil((W - 1) / kept)` is enough. On the time
     /// clock a key and a query at most `kept * d` apart lie at most `kept` generations apart.
     ///
-    /// With [`ENDLESS`] it is one that no stream fills.
+    /// With [`ENDLESS`] it is a length that no stream reaches.
     pub fn generation(self, kept: u32) -> u64 {
         if kept == ENDLESS {
             return NEVER;
@@ -102,7 +102,7 @@ impl Window {
         self.keys_in(kept, 1)
     }
 
-    /// Keys that so many `generations` together are planned for, of which there are at most as many as are `kept`.
+    /// Keys that this many `generations` together are planned for; only the `kept` ones count.
     pub fn keys_in(self, kept: u32, generations: u32) -> u64 {
         let length = u128::from(self.generation(kept)) * u128::from(generations);
         let keys = match self {
@@ -112,9 +112,9 @@ impl Window {
         u64::try_from(keys).unwrap_or(u64::MAX)
     }
 
-    /// Keys beyond the window that are still reported just before a generation ends, over those of a window: with `kept`
-    /// full generations all of them are, and in expectation those of `fading` generations more. Rounding to whole
-    /// generations and lateness count as well.
+    /// Keys beyond the window that are still reported just before a generation ends, relative to the keys of a window:
+    /// all keys of the `kept` full generations, and in expectation those of `fading` further ones. Rounding to whole
+    /// generations and lateness are included.
     pub fn npws(self, kept: u32, fading: f64) -> f64 {
         let length = match self {
             Self::Count { insertions: length } | Self::Time { span: length, .. } => length,
@@ -123,8 +123,8 @@ impl Window {
         (reported / length as f64 - 1.0).max(0.0)
     }
 
-    /// How long after leaving the window a key may still be remembered, when it leaves its last trace
-    /// `kept + fading` generations after its own: insertions, or nanoseconds.
+    /// How long after leaving the window a key may still be remembered, in insertions or nanoseconds, if its last trace
+    /// goes `kept + fading` generations after its own.
     pub fn slack(self, kept: u32, fading: u32) -> u64 {
         let last = u128::from(self.generation(kept)) * u128::from(kept + fading);
         let window = match self {

@@ -1,4 +1,4 @@
-//! The hashes of a batch of keys: made already, or made block by block where they are wanted.
+//! The hashes of a batch of keys: computed beforehand, or block by block as they are needed.
 
 use super::KeyHasher;
 use crate::Error;
@@ -6,9 +6,9 @@ use crate::memory::fallible;
 
 type Fill = dyn Fn(usize, &mut [u64]) + Send + Sync;
 
-/// As many hashes as there are keys in a batch.
+/// The hashes of a batch, one per key.
 ///
-/// Nothing can go wrong any more and no Python is needed: whatever owns the keys is owned by this.
+/// It owns whatever holds the keys. Filling it cannot fail and needs no Python.
 pub struct Keys {
     len: usize,
     fill: Box<Fill>,
@@ -29,7 +29,7 @@ impl Keys {
         })
     }
 
-    /// Hashes that are there already.
+    /// Hashes that exist already.
     pub fn made(hashes: Vec<u64>) -> Self {
         Self::new(hashes.len(), move |start, out| out.copy_from_slice(&hashes[start..start + out.len()]))
     }
@@ -59,7 +59,7 @@ impl Keys {
         }))
     }
 
-    /// Rows, from the columns they are made of. `len` is said, since rows need not have columns.
+    /// Rows, from their columns. `len` is given because rows need not have columns.
     pub fn rows(len: usize, columns: Vec<Keys>, hasher: KeyHasher) -> Result<Self, Error> {
         if let Some(column) = columns.iter().find(|column| column.len != len) {
             return Err(Error::value(format!("a column of {} keys among {len} rows", column.len)));
@@ -80,7 +80,7 @@ impl Keys {
         }))
     }
 
-    /// A dictionary: `code(i)` says which of these keys stands at `i`; one that there is not is missing.
+    /// A dictionary: `code(i)` is the number of the key at `i`; a code without a key is missing.
     pub fn taken(
         self,
         len: usize,
@@ -102,7 +102,7 @@ impl Keys {
         Ok(Self::each(len, move |i| code(i).and_then(|code| table.get(code)).copied().unwrap_or(missing)))
     }
 
-    /// These keys, but `missing` wherever `is_missing(i)`, which is told of `len` keys.
+    /// These keys, but `missing` wherever `is_missing(i)` holds; the mask has `len` entries.
     pub fn masked(
         self,
         len: usize,
@@ -156,7 +156,7 @@ mod tests {
         Keys::each(range.clone().count(), move |i| range.start + i as u64)
     }
 
-    /// Every range of a batch is the same part of the whole.
+    /// Any range of a batch gives the same hashes as that part of the whole.
     fn check(make: impl Fn() -> Keys, expected: &[u64]) {
         let keys = make();
         assert_eq!(keys.len(), expected.len());

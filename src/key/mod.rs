@@ -76,7 +76,7 @@ pub struct KeyHasher {
 }
 
 impl KeyHasher {
-    /// A hasher whose every answer follows from `seed`.
+    /// A hasher that depends on `seed` alone.
     pub fn new(seed: u64) -> Self {
         let mut state = seed;
         Self { seed, seeds: std::array::from_fn(|_| splitmix64(&mut state)) }
@@ -92,7 +92,7 @@ impl KeyHasher {
         xxh3_64_with_seed(canonical, self.seeds[kind as usize - 1])
     }
 
-    /// The one hash of everything missing.
+    /// The one hash that all missing keys share.
     #[inline]
     pub fn missing(&self) -> u64 {
         self.hash(Kind::Missing, &[])
@@ -213,7 +213,7 @@ impl KeyHasher {
 
 const TWO_63: f64 = 9_223_372_036_854_775_808.0;
 
-/// SplitMix64 (Steele, Lea, Flood 2014): the next output, and the state moved on.
+/// SplitMix64 (Steele, Lea, Flood 2014): advances the state and returns the next output.
 fn splitmix64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -239,7 +239,7 @@ fn minimal(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// −x in two's complement: every bit above the lowest one that is set is turned over.
+/// −x in two's complement: flips every bit above the lowest set one.
 fn negate(bytes: &mut [u8]) {
     let mut carry = true;
     for byte in bytes {
@@ -346,7 +346,7 @@ mod tests {
         assert_ne!(row(&[]), row(&[row(&[])]));
     }
 
-    /// More of these, of every kind, are in `tests/golden/keys.json`.
+    /// `tests/golden/keys.json` has more of these, of every kind.
     #[test]
     fn golden() {
         let hashes = |hasher: KeyHasher| [hasher.missing(), hasher.integer(5), hasher.text("5"), hasher.bytes(b"5")];

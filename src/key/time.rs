@@ -20,10 +20,10 @@ impl Time {
     }
 }
 
-/// A span of time. Months have no length in seconds, so no span of the one sort equals one of the other.
+/// A span of time. Months have no fixed length in seconds, so a span of months never equals an exact one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duration {
-    /// Seconds and parts of them.
+    /// Seconds and fractions of a second.
     Exact(Time),
     /// Calendar months.
     Months(i128),
@@ -61,7 +61,7 @@ impl Unit {
         Self::Parts { per_second: 10_u64.pow(digits), count: 1 }
     }
 
-    /// `count` of the unit NumPy calls `code`; `None` for one it does not know, the generic unit included.
+    /// `count` of NumPy's unit `code`; `None` for an unknown one, the generic unit included.
     pub fn from_numpy(code: &str, count: u64) -> Option<Self> {
         let one = match code {
             "Y" => Self::Months(12),
@@ -86,7 +86,7 @@ impl Unit {
         })
     }
 
-    /// The instant `ticks` after the beginning of 1970; months by the calendar, the Gregorian one prolonged both ways.
+    /// The instant `ticks` after the beginning of 1970. Months follow the proleptic Gregorian calendar.
     #[inline]
     pub fn instant(self, ticks: i64) -> Time {
         match self.duration(ticks) {
@@ -104,7 +104,7 @@ impl Unit {
                 Duration::Exact(Time { seconds: i128::from(ticks) * i128::from(seconds), attoseconds: 0 })
             }
             Self::Parts { per_second, count } => {
-                // Division of i128 is a call and some 20 ns; nearly every column fits the short form.
+                // An i128 division is a call of some 20 ns; nearly every column fits the short form.
                 let (seconds, rest) = match ticks.checked_mul(count as i64) {
                     Some(parts) => {
                         let per_second = per_second as i64;
