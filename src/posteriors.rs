@@ -1,15 +1,15 @@
-//! The questions of [inference](crate::inference), asked of an engine: what its cells say about the keys of a batch, and
-//! what follows about their ages.
+//! The questions of [inference](crate::inference), asked of an engine: what its cells say about the keys of a batch,
+//! and what follows for their ages.
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 use crate::engine::Engine;
 use crate::inference::{Evidence, Hazard, Likelihood, Memo, PerKey, Posterior, Question, Span};
 
-/// Keys whose evidence is taken at a time: 8 KiB of it.
+/// Keys whose evidence is read at a time: 8 KiB of it.
 const BLOCK: usize = 512;
 
-/// A filter's cells, their clock and what they tell, ready for questions.
+/// A filter's cells, their clock and their likelihood, ready for questions.
 pub struct Inference<'a> {
     engine: &'a dyn Engine,
     clock: Clock,
@@ -17,12 +17,12 @@ pub struct Inference<'a> {
 }
 
 impl<'a> Inference<'a> {
-    /// Reads from the cells what is the same for all keys; an error if nobody has worked out what these cells tell.
+    /// Reads from the cells what is the same for all keys. Refuses a filter without a likelihood.
     pub fn new(engine: &'a dyn Engine) -> Result<Self, Error> {
         Self::about(engine, &Question::default())
     }
 
-    /// The same, to answer this question.
+    /// The same, for this question.
     pub fn about(engine: &'a dyn Engine, question: &Question<'_>) -> Result<Self, Error> {
         let likelihood =
             engine.likelihood(question).ok_or_else(|| Error::value("this filter cannot tell probabilities yet"))?;
@@ -31,7 +31,7 @@ impl<'a> Inference<'a> {
 
     /// Calls `answer` with the number and the posterior of every key in order.
     ///
-    /// `ages_end` is where the stream began, as an age: beyond it lies only "never". It is infinite for the paper's
+    /// `ages_end` is the age at which the stream began: beyond it lies only "never". It is infinite for the paper's
     /// continuous stream.
     pub fn each(
         &self,
@@ -109,7 +109,7 @@ impl<'a> Inference<'a> {
         Posterior::new(spans, hazard, gap, ages_end)
     }
 
-    /// The age of the filter's first insertion, plus one: infinite on a time clock, which does not note it.
+    /// The age of the filter's first insertion, plus one; infinite on a time clock, which does not note it.
     pub fn began(&self) -> f64 {
         match (self.clock.window(), self.clock.inserted()) {
             (Window::Time { .. }, 1..) => f64::INFINITY,

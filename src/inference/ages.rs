@@ -1,10 +1,10 @@
 //! Ages before the cells are looked at: geometric on a clock of insertions (paper 5, equation 4), exponential on one of
 //! time.
 //!
-//! Either way a key that is not younger than a is older than a + x with probability exp(-hazard x), whatever a: one
-//! formula for both, and cells that tell only spans of ages leave the prior within a span as it was.
+//! Either way a key of age a or more is older than a + x with probability exp(-hazard x), whatever a is. One formula
+//! serves both, and cells that tell only spans of ages leave the prior within a span unchanged.
 
-/// A key's hazard: what its chance not to be inserted decays by, per insertion of any key or per second.
+/// A key's hazard: the decay rate of the chance that it has not been inserted, per insertion of any key or per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hazard {
     rate: f64,
@@ -13,7 +13,7 @@ pub struct Hazard {
 }
 
 impl Hazard {
-    /// Of a key that each insertion is with probability `p`.
+    /// Of a key that is each insertion with probability `p`.
     pub fn per_insertion(p: f64) -> Self {
         Self { rate: -(-p).ln_1p(), whole: true }
     }
@@ -28,23 +28,23 @@ impl Hazard {
         self.rate == 0.0
     }
 
-    /// Chance that a stretch of so many insertions, or seconds, holds the key.
+    /// Chance that a stretch of `length` insertions, or seconds, holds the key.
     pub fn within(self, length: f64) -> f64 {
         if self.rate == 0.0 || length <= 0.0 { 0.0 } else { -(-self.rate * length).exp_m1() }
     }
 
     /// The logarithm of the chance that it does not.
     pub(super) fn log_survival(self, length: f64) -> f64 {
-        // Finite, so that a length of 0 gives 0: a key that comes this often has come.
+        // Bounded, so that a length of 0 gives 0, not infinity times 0: a key this frequent has come.
         -self.rate.min(1e3) * length
     }
 
-    /// The same as odds.
+    /// The same, as odds.
     pub fn odds(self, length: f64) -> f64 {
         if self.rate == 0.0 || length <= 0.0 { 0.0 } else { (self.rate * length).exp_m1() }
     }
 
-    /// Given that a stretch holds the key, chance that its first `part` does.
+    /// Chance that the key comes in the first `part` of a stretch, given that the stretch holds it.
     pub fn share(self, part: f64, length: f64) -> f64 {
         if part <= 0.0 {
             return 0.0;
@@ -56,28 +56,28 @@ impl Hazard {
             return 1.0;
         }
         let whole = self.within(length);
-        // So rarely inserted that its chances have no digits left: in the limit all ages are alike.
+        // The key is so rare that its chances underflow: in the limit all ages are equally probable.
         if whole < f64::MIN_POSITIVE { part / length } else { (self.within(part) / whole).min(1.0) }
     }
 
-    /// Given that a stretch holds the key, chance of the youngest age in it: per second on a clock of time.
+    /// Chance of the youngest age in a stretch, given that it holds the key: per second on a clock of time.
     pub fn peak(self, length: f64) -> f64 {
         let first = if self.whole { self.within(1.0) } else { self.rate };
         let whole = self.within(length);
         if whole < f64::MIN_POSITIVE { 1.0 / length } else { first / whole }
     }
 
-    /// Given that a stretch holds the key, its mean age there, counted from the stretch's young end.
+    /// Mean age within a stretch that holds the key, counted from the stretch's young end.
     pub fn mean(self, length: f64) -> f64 {
         if self.whole {
-            // A whole age is the exponential one rounded down, and what is cut off is independent of what stays.
+            // A whole age is the exponential one rounded down; the fraction cut off is independent of the rest.
             (self.mean_time(length) - self.mean_time(1.0)).max(0.0)
         } else {
             self.mean_time(length)
         }
     }
 
-    /// The mean of an exponential that lies below `length`.
+    /// The mean of an exponential truncated at `length`.
     fn mean_time(self, length: f64) -> f64 {
         let x = self.rate * length;
         if x.is_nan() || x == f64::INFINITY {

@@ -1,28 +1,28 @@
 //! What a buffer of fingerprints tells: when the key's was last written.
 //!
-//! If the newest fingerprint like the key's has age a, the key was not inserted since. Either it was then, and none of
-//! the d fingerprints that came since is like its own: a chance of 1 - d / F with F different ones; or it was inserted
-//! before or never, and the one there is another's, which has not come since either: a chance of s / F, with s the share
-//! of insertions about that age whose fingerprints have not been written again. What is like it and older tells nothing.
+//! Let the newest fingerprint equal to the key's have age a. Then the key was not inserted since. Either it was
+//! inserted then, and none of the d distinct fingerprints that came since equals its own: a chance of 1 - d / F, with F
+//! possible ones. Or it was inserted before or never, and the fingerprint is another key's that has not come since
+//! either: a chance of s / F, with s the share of insertions about that age whose fingerprints have not been written
+//! again. Equal fingerprints that are older tell nothing.
 //!
-//! Paper 5's buffer (equation 36, as corrected by erratum INF-12) is asked only whether a fingerprint like the key's is
-//! there, and takes d from the expected number of distinct keys; here d is counted.
+//! Paper 5's buffer (equation 36, as corrected by erratum INF-12) is asked only whether the fingerprint is there, and
+//! takes d from the expected number of distinct keys; here d is counted.
 
 use super::{Evidence, Hazard, Likelihood, Span, chances};
 
 /// A buffer in one state.
 pub struct Buffer {
-    /// Fingerprints that there can be.
+    /// Possible fingerprints.
     kinds: f64,
     /// Insertions kept.
     kept: f64,
-    /// The ages at which those that are there were last written, the youngest first.
+    /// The ages at which the fingerprints that are there were last written, the youngest first.
     last: Vec<u64>,
 }
 
 impl Buffer {
-    /// A buffer of the last `kept` insertions, with `kinds` possible fingerprints: the ages at which those that are there
-    /// were last written, in any order.
+    /// A buffer of the last `kept` insertions, with `kinds` possible fingerprints; `last` in any order.
     pub fn new(kinds: u64, kept: u64, last: impl IntoIterator<Item = u64>) -> Self {
         let mut last: Vec<u64> = last.into_iter().collect();
         last.sort_unstable();

@@ -1,28 +1,27 @@
 //! What the cells say about one key.
 
-/// 128 bits, which every family lays out in its own way:
+/// 128 bits, laid out by each family in its own way:
 ///
 /// | cells | bits | what they say |
 /// |---|---|---|
-/// | told apart in no way | 0 | the key is there |
+/// | cannot tell generations apart | 0 | the key is there |
 /// | rings, time-limited slices | j | generation j, the newest first, is [not ruled out](super::ring::not_ruled_out) |
-/// | lines | j | the same of the key's page: fewer than 64 generations |
+/// | lines | j | the same for the key's page: fewer than 64 generations |
 /// | | 96.. | the [stretch](super::line) of pages that its page is in |
-/// | timers | 0..8, 8..16, .. | how many of them show the oldest block; in lines, for each line of the key |
+/// | timers | 0..8, 8..16, .. | how many timers show the oldest block; in lines, for each line of the key |
 /// | | 32..96 | the age of that block |
 /// | | 96.. | the [part](super::timing::Parts) that has the key, where parts come and go |
-/// | buffer | 0..64 | the age of the newest fingerprint like the key's |
+/// | buffer | 0..64 | the age of the newest fingerprint equal to the key's |
 /// | stable | 0..64 | the least of its cells |
-/// | generalized | 0..32 | [`Matches`](super::generalized::Matches), a byte for each count |
+/// | generalized | 0..32 | [`Matches`](super::generalized::Matches), a byte per count |
 ///
-/// Timers and buffers say [`ABSENT`](Self::ABSENT) of a key that they do not hold.
+/// Timers and buffers return [`ABSENT`](Self::ABSENT) for a key that they do not hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Evidence(u128);
 
-/// Where a stretch or a part stands: where a [`Memo`](super::Memo), which folds the halves, mixes it with no other
-/// number.
+/// Where a stretch or a part begins: a [`Memo`](super::Memo), which folds the halves, maps no other number onto it.
 const HIGH: u32 = 96;
-/// Where the age of the oldest block stands.
+/// Where the age of the oldest block begins.
 const AGE: u32 = 32;
 /// Bits of a count.
 const COUNT: u32 = 8;
@@ -49,19 +48,19 @@ impl Evidence {
         self.0
     }
 
-    /// The same of a page in this stretch of all pages.
+    /// The same, for a page in this stretch of all pages.
     #[inline(always)]
     pub fn in_stretch(self, stretch: u64) -> Self {
         Self(u128::from(stretch) << HIGH | self.0)
     }
 
-    /// The stretch, and the generations alone.
+    /// The stretch, and the generations without it.
     #[inline(always)]
     pub fn stretch(self) -> (usize, Self) {
         ((self.0 >> HIGH) as usize, Self((self.0 as u64).into()))
     }
 
-    /// The age in blocks of the oldest timers, which all are live, and how many show it, in each line.
+    /// The age in blocks of the oldest timers, all of them live, and how many show it, for each line.
     #[inline(always)]
     pub fn oldest<const LINES: usize>(age: u64, counts: [u32; LINES]) -> Self {
         let counts = (0..).zip(counts).fold(0, |all, (line, count)| all | u128::from(count) << (line * COUNT));
@@ -80,7 +79,7 @@ impl Evidence {
         (self.0 >> (line as u32 * COUNT)) as usize & ((1 << COUNT) - 1)
     }
 
-    /// The same of timers in this part.
+    /// The same, for timers in this part.
     #[inline(always)]
     pub fn in_part(self, part: usize) -> Self {
         Self((part as u128) << HIGH | self.0)
@@ -116,7 +115,7 @@ impl Evidence {
         (self.0 as u32).to_le_bytes().map(u32::from)
     }
 
-    /// All of it in 64 bits, different for any that one filter gives, but for chance.
+    /// All of it hashed to 64 bits; equal for different evidence of one filter only by chance.
     #[inline(always)]
     pub(super) fn folded(self) -> u64 {
         self.0 as u64 ^ (self.0 >> 64) as u64

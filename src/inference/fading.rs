@@ -1,10 +1,10 @@
-//! Cells whose traces fade with every insertion, so that no two ages are alike to them: the stable filter, and the
-//! generalized one where the number of distinct keys is known.
+//! Cells whose traces fade with every insertion, so that no two ages look alike: the stable filter, and the generalized
+//! one where the number of distinct keys is known.
 //!
-//! The ages are cut into spans, four to an octave, and at the ages that are asked for. A span weighs what the prior gives
-//! it times the mean of the likelihood under the prior in it, by Gauss's quadrature at three ages that stand for its
-//! whole numbers. Where the likelihood goes with the e-th power of the age, that is off by some (e / 4)^6 / 2,000,000 of
-//! the span: 2e-6 at e = 5. All weights are logarithms, so nothing underflows.
+//! The ages are cut into spans, four to an octave, and also at the ages that are asked for. The weight of a span is its
+//! prior times the mean likelihood under the prior in it, by Gauss's quadrature at three ages that stand for its whole
+//! numbers. Where the likelihood goes with the e-th power of the age, the error is about (e / 4)^6 / 2,000,000 of the
+//! span: 2e-6 at e = 5. All weights are logarithms, so nothing underflows.
 
 use super::{Evidence, Hazard, Likelihood, Span};
 
@@ -17,7 +17,7 @@ const PER_OCTAVE: f64 = 4.0;
 const NODES: [(f64, f64); 3] =
     [(-0.774_596_669_241_483_4, 5.0 / 18.0), (0.0, 8.0 / 18.0), (0.774_596_669_241_483_4, 5.0 / 18.0)];
 
-/// Where the spans of ages below `end` begin and end: at whole ages, those of `asked` among them.
+/// The boundaries of the spans of ages below `end`: at whole ages, those of `asked` among them.
 pub(super) fn edges(end: f64, asked: &[f64]) -> Vec<f64> {
     let mut edges = vec![0.0, end];
     let mut edge = 1.0;
@@ -31,9 +31,9 @@ pub(super) fn edges(end: f64, asked: &[f64]) -> Vec<f64> {
     edges
 }
 
-/// What fading cells say of a key, at ages that were chosen beforehand.
+/// What fading cells say of a key, at ages chosen beforehand.
 pub(super) trait Fading: Send + Sync {
-    /// The logarithm of the chance of the evidence at age number `place`, over that for a key that is gone.
+    /// The logarithm of the chance of the evidence at age number `place`, relative to a key that is gone.
     fn log_likelihood(&self, evidence: Evidence, place: usize) -> f64;
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Spans<F> {
     fading: F,
 }
 
-/// The ages that stand for the whole ages in a span: three of their mean and variance.
+/// The ages that stand for the whole ages in a span: three of the same mean and variance.
 fn places(span: &[f64]) -> impl Iterator<Item = f64> {
     let (from, length) = (span[0], span[1] - span[0]);
     let reach = (length * length - 1.0).max(0.0).sqrt() / 2.0;
@@ -51,13 +51,13 @@ fn places(span: &[f64]) -> impl Iterator<Item = f64> {
 }
 
 impl<F: Fading> Spans<F> {
-    /// Cells that say what `fading` makes of the ages at which it will be asked.
+    /// Cells whose model `fading` makes for the ages at which it will be evaluated.
     pub(super) fn new(edges: Vec<f64>, fading: impl FnOnce(&[f64]) -> F) -> Self {
         let ages: Vec<f64> = edges.windows(2).flat_map(places).collect();
         Self { fading: fading(&ages), edges }
     }
 
-    /// The logarithm of what a span weighs.
+    /// The logarithm of a span's weight.
     fn log_weight(&self, evidence: Evidence, hazard: Hazard, number: usize) -> f64 {
         let span = &self.edges[number..][..2];
         let mut logs = [0.0; 3];
@@ -94,7 +94,7 @@ impl<F: Fading> Likelihood for Spans<F> {
     }
 }
 
-/// Makes weights probabilities.
+/// Normalises weights to probabilities.
 pub(super) fn normalise(spans: &mut [Span]) {
     let sum: f64 = spans.iter().map(|span| span.probability).sum();
     spans.iter_mut().for_each(|span| span.probability /= sum);

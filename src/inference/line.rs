@@ -1,18 +1,18 @@
-//! What the lanes of a [line](crate::layout::line) tell: a [`Ring`] of slices, one of its own for pages that turn at different
-//! times, since their generations began at other ages.
+//! What the lanes of a [line](crate::layout::line) tell: a [`Ring`] of slices per stretch of pages, since pages turn at
+//! different times and their generations began at different ages.
 //!
-//! Pages are taken together in stretches that turn one after the other: [`STRETCHES`] of them at most, and at least half
-//! as many. Each has the ages of its middle page, which are off by 1/64 of a generation at the most.
+//! A stretch is a run of pages that turn one after the other. There are at most [`STRETCHES`] of them, and at least
+//! half as many. Each takes the ages of its middle page, which are off by at most 1/64 of a generation.
 
 use super::ring::Ring;
 use super::{Evidence, Hazard, Likelihood, Span};
 
-/// Most stretches of pages whose generations have ages of their own.
+/// Most stretches of pages.
 pub const STRETCHES: u64 = 64;
 
 /// Lines in one state: a ring for each stretch of pages.
 pub struct Stretches(
-    /// Those that have turned last come first.
+    /// The stretch that turned last comes first.
     pub Vec<Ring>,
 );
 

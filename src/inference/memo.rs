@@ -1,25 +1,25 @@
-//! Posteriors that have been worked out before: evidence takes few values, some ten to a few hundred for a filter, and a
-//! posterior is smooth in the prior.
+//! Posteriors, memoised: evidence takes few values, some ten to a few hundred for a filter, and a posterior is smooth
+//! in the prior.
 //!
-//! Where priors differ by key, they are cut into cells of equal leading bits: the exponent and 4 bits of the mantissa,
-//! 16 to an octave. Within a cell, whose ends lie at most h = 1/16 apart, a posterior is taken to be the parabola through
-//! its ends and its middle, which is off by at most h^3 / (72 sqrt 3) times p^3 times its third derivative. Of the two
-//! shapes that a posterior is made of, odds o p / (1 + o p) have 0.38 at the most there and the chance 1 - e^(-pw) of a
-//! window has 1.35, so the error stays below 1e-5. Cells that fade mix the two at every age: below 1e-4 for a key as old
-//! as a few times 1 / p, and 1e-2 for one that is long overdue, as hardly any is; so the few keys with a chance above 1/8
-//! are worked out one by one. A prior that all keys share is a cell of its own, without error.
+//! Where priors differ by key, they are binned by their leading bits: the exponent and 4 bits of the mantissa, 16 bins
+//! to an octave. Within a bin, whose ends lie at most h = 1/16 apart, a posterior is approximated by the parabola
+//! through its ends and its middle. The error is at most h^3 / (72 sqrt 3) times p^3 times the third derivative. A
+//! posterior is made of two shapes: odds o p / (1 + o p) have at most 0.38 there, and the chance 1 - e^(-pw) of a
+//! window 1.35, so the error stays below 1e-5. Fading cells mix the two at every age: the error is below 1e-4 for a key
+//! as old as a few times 1 / p, and 1e-2 for one long overdue, which is rare. So the few keys with a chance above 1/8
+//! are worked out exactly. A prior that all keys share is a bin of its own, without error.
 
 use super::Evidence;
 
-/// Entries, as powers of 2: as many as there are keys, from 4 KiB to 4 MiB. A table costs its zeroing, which a few keys
-/// should not pay for a whole one; the entries in use stay in the cache, and more of them displace each other less.
+/// Entries, as powers of 2: as many as keys, from 4 KiB to 4 MiB. A few keys should not pay for zeroing a whole table;
+/// entries in use stay in the cache, and a larger table loses fewer of them to collisions.
 const ENTRIES_LOG2: [u32; 2] = [6, 16];
-/// Bits of a prior within a cell.
+/// Bits of a prior within a bin.
 const WITHIN: u32 = 52 - 4;
-/// A weyl constant: 2^64 over the golden ratio.
+/// A Weyl constant: 2^64 over the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What was asked, and the posterior as a polynomial of the place within the cell of the prior, which is in [0, 1).
+/// What was asked, and the posterior as a polynomial of the place within the prior's bin, in [0, 1).
 #[derive(Clone, Copy)]
 struct Entry {
     evidence: Evidence,
@@ -28,14 +28,14 @@ struct Entry {
     polynomial: [f64; 3],
 }
 
-/// A table of posteriors of one state of a filter, which forgets those that others displace.
+/// A table of posteriors for one state of a filter. A collision overwrites.
 pub struct Memo {
     entries: Vec<Entry>,
     log2: u32,
 }
 
 impl Memo {
-    /// An empty table for a batch of so many keys.
+    /// An empty table for a batch of `keys` keys.
     pub fn new(keys: usize) -> Self {
         let nothing = Entry { evidence: Evidence::default(), age: f64::NAN, cell: 0, polynomial: [0.0; 3] };
         let log2 = keys.max(1).ilog2().clamp(ENTRIES_LOG2[0], ENTRIES_LOG2[1]);
@@ -48,7 +48,7 @@ impl Memo {
         self.polynomial(evidence, age, p.to_bits(), || [exact(p), 0.0, 0.0])[0]
     }
 
-    /// The posterior of a prior of the key's own, worked out anew where that is `most` or more.
+    /// The posterior of the key's own prior; priors of `most` or more are not memoised.
     #[inline(always)]
     pub fn own(&mut self, evidence: Evidence, age: f64, p: f64, most: f64, mut exact: impl FnMut(f64) -> f64) -> f64 {
         if !(f64::MIN_POSITIVE..most).contains(&p) {

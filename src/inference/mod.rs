@@ -3,16 +3,17 @@
 //!
 //! Four steps, in one direction:
 //!
-//! 1. *Evidence*: what the cells say about one key, [128 bits](Evidence) that a [`Layout`](crate::layout::Layout) reads in
-//!    one sweep like a query. All bits that are physically there count, also those that a query would pass over as expired.
+//! 1. *Evidence*: what the cells say about one key, [128 bits](Evidence) that a [`Layout`](crate::layout::Layout) reads
+//!    in one sweep like a query. All bits that are physically there count, also those that a query would skip as
+//!    expired.
 //! 2. *Likelihood by age*: a [`Likelihood`] per family turns evidence and a prior into [`Span`]s of ages, within each of
 //!    which the cells cannot tell one age from another.
 //! 3. *Posterior*: every question about the age is a closed sum over the spans ([`Posterior`]).
 //! 4. *Decision*: the answer of least expected penalty ([`decide`]).
 //!
-//! There are no bits here, and no formulas of inference elsewhere.
+//! No bits are read here, and no formula of inference lies elsewhere.
 //!
-//! Ages are counted as of the latest insertion, in insertions or seconds. On a time clock a question may come later; the
+//! Ages count from the latest insertion, in insertions or seconds. On a time clock a question may come later. The
 //! filter knows that nothing was inserted in between, so that gap is added to every age and excluded from the prior.
 
 mod ages;
@@ -39,24 +40,25 @@ pub use posterior::{Posterior, Span};
 
 /// What the cells of one state of a filter say about the age of a key.
 pub trait Likelihood: Send + Sync {
-    /// Writes the spans of ages that the evidence leaves possible, the youngest first and their probabilities in sum 1,
-    /// into `spans`, which is empty. The last one has no end: it holds the keys that are gone without trace.
+    /// Writes the spans of ages that the evidence leaves possible into `spans`, which is empty: the youngest first,
+    /// with probabilities that sum to 1. The last one has no end: it stands for keys that are gone without a trace.
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>);
 }
 
-/// What is asked, and what is known beside the cells and the key's prior: for cells that fade with every insertion.
+/// What is asked, and what is known beside the cells and the key's prior. Only cells that fade with every insertion use
+/// it.
 #[derive(Default, Clone, Copy)]
 pub struct Question<'a> {
-    /// Ages about which the answers are to be exact. Elsewhere the prior stands in for the cells within a span of ages.
+    /// Ages at which the answers are to be exact. Elsewhere the prior stands in for the cells within a span of ages.
     pub ages: &'a [f64],
-    /// The expected number of different keys among so many insertions (paper 5, section 2.5), if somebody knows it.
+    /// The expected number of distinct keys among n insertions (paper 5, section 2.5), if known.
     pub distinct: Option<&'a Distinct<'a>>,
 }
 
-/// A curve of distinct keys: of each of these numbers of insertions, or nothing if it cannot tell after all.
+/// A curve of distinct keys, evaluated at each of these numbers of insertions; `None` if it cannot tell after all.
 pub type Distinct<'a> = dyn Fn(&[f64]) -> Option<Vec<f64>> + 'a;
 
-/// The chances of what has these odds, and of the contrary; either keeps its digits when it is small.
+/// The probability with these odds, and its complement, each exact when it is small.
 fn chances(odds: f64) -> (f64, f64) {
     let contrary = 1.0 / (1.0 + odds);
     (if odds > 1.0 { 1.0 - contrary } else { odds * contrary }, contrary)

@@ -15,7 +15,7 @@ pub enum PerKey<'a> {
 }
 
 impl PerKey<'_> {
-    /// Refuses a prior that is no probability, or on a clock of time no rate.
+    /// Refuses a prior that is no probability or, on a clock of time, no rate.
     pub fn check_prior(self, window: Window) -> Result<(), Error> {
         match window {
             Window::Count { .. } => self.check("prior", 1.0, "a probability, in 0 ..= 1"),
@@ -40,7 +40,7 @@ impl PerKey<'_> {
         Err(Error::value(format!("{name}{index} must be {what}, got {}", all[place])))
     }
 
-    /// Refuses any other number of them, in the parameter `name`, than of keys.
+    /// Refuses values of the parameter `name` that are not one per key.
     pub fn check_len(self, name: &str, keys: usize) -> Result<(), Error> {
         match self {
             Self::Each(all) if all.len() != keys => {

@@ -1,13 +1,13 @@
-//! What spans of ages answer: every question is a closed sum over them.
+//! Answers from spans of ages: every question is a closed sum over them.
 
 use super::Hazard;
 
-/// Ages that the cells cannot tell apart: within a span they are distributed as the prior has them.
+/// A span of ages that the cells cannot tell apart: within it ages are distributed as in the prior.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span {
     /// The youngest age.
     pub from: f64,
-    /// The first age beyond.
+    /// The first age beyond it.
     pub to: f64,
     /// Chance that the key was last inserted at one of these ages.
     pub probability: f64,
@@ -25,7 +25,7 @@ impl Span {
 pub struct Posterior<'a> {
     spans: &'a [Span],
     hazard: Hazard,
-    /// Seconds since the latest insertion, as of which the spans are.
+    /// Seconds since the latest insertion, from which the spans count.
     gap: f64,
     /// Where the stream began, as an age in the spans.
     end: f64,
@@ -50,7 +50,7 @@ impl<'a> Posterior<'a> {
         self.within(f64::INFINITY)
     }
 
-    /// The most probable age of a key that was inserted, the youngest of equals: on a clock of time the age of greatest
+    /// The most probable age of a key that was inserted, the youngest of equals; on a clock of time the age of greatest
     /// density. Infinite for a key that is never inserted.
     pub fn most_likely(&self) -> f64 {
         if self.hazard.is_zero() {

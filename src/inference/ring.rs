@@ -1,13 +1,15 @@
-//! What the match vector of a ring of slices tells: the age-partitioned filter, and with k = 1 the guarded-epoch filter.
+//! What the match vector of a ring of slices tells: the age-partitioned filter and, with k = 1, the guarded-epoch
+//! filter.
 //!
-//! The generation of age j set the key's bits in the slices of age j to j + k - 1, if it held the key; older ones than
-//! k + l set bits that have been cleared by now. A slice without the key's bits rules out every generation that would
-//! have set them. The others hold the key or do not, independently beforehand, with the odds of the prior for their
-//! length; a slice that some held generation covers matches for certain, and any other by chance, at its real rate.
+//! The generation of age j, if it held the key, set the key's bits in the slices of age j to j + k - 1; bits set by
+//! generations older than k + l have been cleared by now. A slice without the key's bits rules out every generation
+//! that would have set them. The remaining generations hold the key independently a priori, with the odds of the prior
+//! for their length. A slice covered by a generation that holds the key matches for certain; any other matches by
+//! chance, at its measured rate.
 //!
-//! Summed over all sets of generations that hold the key, that is a chain from the oldest slice to the newest, in which
-//! only the odds that generation j holds it are kept, given that none younger does: with g(s) the inverse of the match
-//! rate of slice s, which is what covering it explains,
+//! Summed over all sets of generations that hold the key, this is a chain from the oldest slice to the newest. Only the
+//! odds that generation j holds the key, given that none younger does, are carried along. With g(s) the inverse of the
+//! match rate of slice s, which is what covering it explains,
 //!
 //! ```text
 //! odds(j)    = prior odds(j) * explains(j)
@@ -16,25 +18,25 @@
 //! held(j)    = odds(j) / (1 + odds(j))
 //! ```
 //!
-//! where t is the next older generation that holds the key while slices of j are still covered. The key was then last
-//! inserted in generation j with probability held(j) * (1 - held(0))..(1 - held(j-1)). Nothing here underflows or
-//! divides by zero, from empty slices to full ones and p from 0 to 1, and it costs k steps per generation that is not
-//! ruled out: none for most keys that are not there, one step in all for most that are. Earlier insertions of the
-//! key count, as do the slices that a generation beyond l has left. Where slices share their keys, as the lanes of a line
-//! do, a run of them matches more often than the product of its rates, and what it explains is measured as one.
+//! The key was then last inserted in generation j with probability held(j) * (1 - held(0))..(1 - held(j-1)); t is the
+//! next older generation that holds the key while slices of j are still covered. Nothing here underflows or divides by
+//! zero, from empty slices to full ones and p from 0 to 1. It costs k steps per generation that is not ruled out: none
+//! for most keys that are not there, one step in all for most that are. Earlier insertions of the key count, as do
+//! slices left by generations beyond l. Where slices share their keys, as the lanes of a line do, a run of them matches
+//! more often than the product of its rates, so what it explains is measured as a whole.
 
 use super::{Evidence, Hazard, Likelihood, Span, chances};
 use crate::clock::Clock;
 use crate::memory::bits::ones;
 use crate::shape::age_partitioned::MAX_SLICES;
 
-/// Match rates below this explain all that can be explained. They come from samples in which hardly a bit was set.
+/// Match rates below this count as this one. They come from samples in which hardly a bit was set.
 const LEAST_RATE: f64 = 1e-30;
-/// As much as a run of slices can explain, so that products stay finite.
+/// The most that a run of slices can explain, so that products stay finite.
 const MOST: f64 = 1e300;
 
-/// Of a match vector of `slices` slices, of which a key takes `k` in a row: bit j says that every slice that
-/// generation j has written, and that is still there, matches. Nothing else in the vector matters.
+/// The possible generations in a match vector of `slices` slices, of which a key takes `k` in a row: bit j says that
+/// every slice that generation j has written, and that is still there, matches. Nothing else in the vector matters.
 #[inline(always)]
 pub fn not_ruled_out(matches: u128, k: u32, slices: u32) -> Evidence {
     let there = ones(slices);
@@ -53,7 +55,7 @@ pub fn not_ruled_out(matches: u128, k: u32, slices: u32) -> Evidence {
 pub struct Generation {
     /// How long ago it began, in insertions or seconds.
     pub began: f64,
-    /// How long it had to take keys: from then to the beginning of the next, but for the moments that several keys share.
+    /// How long it took keys: until the next began, adjusted where several keys share a moment.
     pub exposure: f64,
 }
 
@@ -63,13 +65,13 @@ pub struct Ring {
     k: usize,
     /// The newest first; the open one ends at age 0.
     generations: Vec<Generation>,
-    /// What covering a run of slices explains: the inverse of the chance that all of it matches. For each slice, the
-    /// runs of 1 to k slices from it on, the last of which is what a generation explains by itself.
+    /// What covering a run of slices explains: the inverse of the chance that all of it matches. Each slice has the
+    /// runs of 1 to k slices that start at it; the longest is what a generation explains by itself.
     explains: Vec<f64>,
 }
 
 impl Ring {
-    /// A ring of which every insertion writes the `k` newest slices: for each slice, the newest first, the generation
+    /// A ring of which every insertion writes the `k` newest slices. Each slice, the newest first, has the generation
     /// whose newest slice it is, and the chance that a fresh key matches.
     pub fn new(k: u32, generations: Vec<Generation>, match_rates: &[f64]) -> Self {
         let rate = |slice| match_rates.get(slice).map_or(1.0, |rate: &f64| rate.max(LEAST_RATE));
@@ -82,14 +84,14 @@ impl Ring {
         Self::of_runs(k, generations, runs)
     }
 
-    /// The same of slices that do not match independently: for each slice, the chances that a fresh key matches all of
-    /// the 1, 2, .. k slices from it on, as far as there are so many.
+    /// The same for slices that do not match independently: each slice has the chances that a fresh key matches all of
+    /// the 1, 2, .. k slices from it on, as far as they exist.
     pub fn of_runs(k: u32, generations: Vec<Generation>, match_rates: impl Iterator<Item = f64>) -> Self {
         Self { k: k as usize, generations, explains: match_rates.map(|run| (1.0 / run).min(MOST)).collect() }
     }
 
-    /// A filter of which no generation is told from another: a key matches if it is among the last `length` insertions,
-    /// and else with this chance. With expected distinct keys in place of the rate it is equation 13 of paper 5.
+    /// A filter that cannot tell its generations apart: a key among the last `length` insertions matches, any other
+    /// matches with this chance. With expected distinct keys in place of the rate this is equation 13 of paper 5.
     pub fn whole(length: u64, match_rate: f64) -> Self {
         let length = length as f64;
         Self::new(1, vec![Generation { began: length, exposure: length }], &[match_rate])
@@ -118,7 +120,7 @@ impl Ring {
         &self.explains[slice * self.k..][..self.k]
     }
 
-    /// The spans of the generations in `possible`, and what is left for none of them.
+    /// The spans of the generations in `possible`. Returns the probability left for none of them.
     fn of_many(&self, possible: u128, hazard: Hazard, spans: &mut Vec<Span>) -> f64 {
         let (mut held, mut not_held) = ([0.0; MAX_SLICES as usize], [1.0; MAX_SLICES as usize]);
         let mut older_first = possible;

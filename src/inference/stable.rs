@@ -1,21 +1,21 @@
-//! What the cells of a stable filter tell. It is little: every key's cells are set to the same maximum and worn down at
-//! random, so their minimum gives an age within a factor of two at the best, and with one bit to a cell whether it was
-//! lately.
+//! What the cells of a stable filter tell. It is little: every key's cells are set to the same maximum and decremented
+//! at random, so their minimum gives an age within a factor of two at best, and with one bit to a cell only whether the
+//! key came lately.
 //!
-//! A cell that was set i insertions ago has met an event, a decrement or another key, in each of them with chance q, and
-//! holds less than v when the last Max - v + 1 of them were decrements ([`shape::stable`](crate::shape::stable)). A
-//! key that is gone finds cells as they come, which are counted. Where they hold less than v more often or less often
-//! than they should after so many insertions of different keys, as where keys repeat, the key's are taken to do so by
-//! the same factor.
+//! A cell that was set i insertions ago met an event, a decrement or another key, in each of them with chance q. It
+//! holds less than v if the last Max - v + 1 events were decrements ([`shape::stable`](crate::shape::stable)). A key
+//! that is gone finds the distribution over all cells, which is counted. If cells hold less than v more or less often
+//! than they should after this many insertions of different keys, because keys repeat, the key's cells are taken to do
+//! so by the same factor.
 
 use super::fading::{Fading, Spans, edges};
 use super::{Evidence, Likelihood, Question};
 use crate::shape::stable::Shape;
 
-/// The least likelihood of anything: a cell in an empty filter is never expected to hold something.
+/// The least likelihood of anything: an empty filter never expects a set cell.
 const LEAST: f64 = 1e-300;
 
-/// The logarithms of the likelihood of each minimum, at each age, over that for a key that is gone.
+/// The logarithms of the likelihood of each minimum, at each age, relative to a key that is gone.
 struct Minima {
     logs: Vec<f64>,
     values: usize,
@@ -27,7 +27,7 @@ impl Fading for Minima {
     }
 }
 
-/// What the minimum of a key's cells tells after so many insertions, when `counts` cells of a sample hold each value.
+/// What the minimum of a key's cells tells after `inserted` insertions; `counts` cells of a sample hold each value.
 pub fn likelihood(shape: Shape, inserted: u64, counts: &[u64], question: &Question<'_>) -> Box<dyn Likelihood> {
     let (values, k) = (counts.len(), shape.slices.k as i32);
     let minima = |below: &[f64]| -> Vec<f64> {
@@ -47,8 +47,8 @@ pub fn likelihood(shape: Shape, inserted: u64, counts: &[u64], question: &Questi
     Box::new(Spans::new(edges(inserted as f64, question.ages), fading))
 }
 
-/// The shares of cells below each value, and below one more than there are. Half a cell more is taken to lie on either
-/// side, so that a sample without a value does not say that there is none.
+/// The share of cells below each value, and below one more than the greatest. Half a cell is added on either side, so
+/// that a sample without a value does not prove that there is none.
 fn shares_below(counts: &[u64]) -> Vec<f64> {
     let sample = counts.iter().sum::<u64>() as f64;
     let mut below = vec![0.0];

@@ -1,9 +1,9 @@
 //! When the generations of a time-limited filter began, from what its table of slices notes: how many keys each slice
-//! took, and when it took the last one.
+//! took, and when it took its last one.
 
 use super::ring::Generation;
 
-/// Slices whose matches are evidence: as many as a `u128` has bits. Only a burst makes more.
+/// Slices whose matches are evidence: the bits of a `u128`. Only a burst makes more.
 pub const MOST_SLICES: usize = u128::BITS as usize;
 
 /// What the table notes of one slice.
@@ -15,14 +15,14 @@ pub struct Noted {
     pub since_last: f64,
 }
 
-/// The generation of each slice, the newest first, when the open one began `opened` seconds ago, none is longer than
+/// The generation of each slice, the newest first. The open one began `opened` seconds ago, none is longer than
 /// `length`, and a key takes `gap` at the planned rate.
 ///
-/// A slice takes the keys of k generations, its own and the k - 1 that follow, so the keys of each generation are told
-/// by the differences of counts. One without any, as the first k - 1 slices and those of a gap have, takes no time; one
-/// with keys has had at least `gap`, though they may all have come at one moment.
-/// Generation j begins `gap` after the last key of the one before, which was the last of slice j + k; where that slice
-/// is gone, j is taken to have lasted as long as it may.
+/// A slice takes the keys of k generations, its own and the k - 1 that follow, so differences of counts give the keys
+/// of each generation. One without keys, like the first k - 1 slices and those of a gap, takes no time. One with keys
+/// took at least `gap`, though they may all have come at one moment. Generation j begins `gap` after the last key of
+/// the generation before, which was also the last of slice j + k. If that slice is gone, j is taken to have lasted as
+/// long as it may.
 pub fn generations(k: usize, opened: f64, length: f64, gap: f64, slices: &[Noted]) -> Vec<Generation> {
     let mut keys: Vec<u64> = Vec::with_capacity(slices.len());
     let mut generations: Vec<Generation> = Vec::with_capacity(slices.len());

@@ -1,20 +1,20 @@
 //! What the bits of a generalized filter tell (paper 5, section 5).
 //!
-//! After i insertions of other keys a bit of a key is untouched with chance y = q^i, and is then as the key left it;
-//! touched, it is a one with chance p, the share of ones among touched bits (equation 31). So c0 of r0 zeros and c1 of r1
-//! ones match with a likelihood of
+//! After i insertions of other keys a bit of a key is untouched, and as the key left it, with chance y = q^i. Touched,
+//! it is a one with chance p, the share of ones among touched bits (equation 31). So c0 of r0 zeros and c1 of r1 ones
+//! match with likelihood
 //!
 //! ```text
 //! (1 - p + p y)^c0 (p + (1 - p) y)^c1 * (p (1 - y))^(r0 - c0) ((1 - p) (1 - y))^(r1 - c1)
 //! ```
 //!
-//! and those of a key that is gone as the ones of all bits have it, (1 - f)^c0 f^c1 f^(r0 - c0) (1 - f)^(r1 - c1). Both f
-//! and p are counted, not expected: p is f over the share of bits that the filter has touched.
+//! A key that is gone has the likelihood of all bits: (1 - f)^c0 f^c1 f^(r0 - c0) (1 - f)^(r1 - c1). Both f and p are
+//! counted, not expected: p is f over the share of bits that the filter has touched.
 //!
-//! On a stream with repeats i insertions are of D(i) different keys, and y = q^D(i) (erratum INF-10): `Spans` sums over
-//! the ages where a prior knows D. Where none does, `Powers` has the sums in closed form, all of whose terms are
-//! positive, so they are right to the last digits at any number of hashes; equation 34 alternates, and at 25 is out of
-//! [0, 1] (erratum INF-9).
+//! On a stream with repeats, i insertions are of D(i) different keys, and y = q^D(i) (erratum INF-10): `Spans` sums
+//! over the ages where a prior knows D. Otherwise `Powers` has the sums in closed form. All their terms are positive,
+//! so they keep their digits at any number of hashes; equation 34 alternates, and leaves [0, 1] at 25 hashes (erratum
+//! INF-9).
 
 mod powers;
 
@@ -23,27 +23,28 @@ use super::{Evidence, Hazard, Likelihood, Question, Span};
 use crate::shape::generalized::Shape;
 use powers::Powers;
 
-/// The logarithm of a chance that stands for none.
+/// The logarithm that stands for a chance of zero.
 const NONE: f64 = -700.0;
-/// The logarithm of the share of bits that is left as a key wrote it when it counts as gone: beyond the last digit.
+/// A key counts as gone when the logarithm of the share of bits still as it wrote them is below this: beyond the last
+/// digit.
 const LOG_FORGOTTEN: f64 = -40.0;
 
-/// What the bits say of a key: how many it has of each kind and how many of them are as an insertion leaves them (paper
-/// 5, definition 13: r and c). Bits are counted once however many hashes hit them (erratum INF-7).
+/// What the bits say of a key: how many of each kind it has, and how many of them are as an insertion leaves them
+/// (paper 5, definition 13: r and c). A bit counts once however many hashes hit it (erratum INF-7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Matches {
     /// r0: bits that the key resets.
     pub zeros: u32,
-    /// c0: those of them that are zero.
+    /// c0: those that are zero.
     pub zeros_matching: u32,
     /// r1: bits that the key sets and does not reset.
     pub ones: u32,
-    /// c1: those of them that are one.
+    /// c1: those that are one.
     pub ones_matching: u32,
 }
 
 impl Matches {
-    /// Zeros that match, ones that match, zeros that do not and ones that do not.
+    /// Zeros that match, ones that match, zeros that do not, ones that do not.
     pub fn evidence(self) -> Evidence {
         let Self { zeros, zeros_matching, ones, ones_matching } = self;
         let counts = [zeros_matching, ones_matching, zeros - zeros_matching, ones - ones_matching];
@@ -51,7 +52,7 @@ impl Matches {
     }
 }
 
-/// The chances of a bit that is one, among those touched since the key and those of keys that are gone.
+/// The chances that a bit is one: if touched since the key came, and for a key that is gone.
 #[derive(Debug, Clone, Copy)]
 struct Ones {
     touched: f64,
@@ -59,9 +60,9 @@ struct Ones {
 }
 
 impl Ones {
-    /// With so many ones, where this share of bits has been left as they were in the beginning: zeros. One more bit, half
-    /// of it a one, so that there is always a chance; among those touched one of a steady filter, as far as nothing has
-    /// been touched yet.
+    /// From the number of ones and the share of bits still untouched since the beginning, which are zeros. One more
+    /// bit, half of it a one, is added so that no chance is zero; touched bits get the share of ones of a steady filter
+    /// while nothing has been touched.
     fn new(shape: Shape, ones: f64, untouched: f64) -> Self {
         let bits = shape.bits as f64;
         let one_more = 0.5 * (1.0 - untouched) + shape.steady_fill() * untouched;
@@ -69,7 +70,7 @@ impl Ones {
         Self { touched, all: (ones + 0.5) / (bits + 1.0) }
     }
 
-    /// Chances of what [`Matches::evidence`] tells apart, for bits of which a share `kept` is as the key left them.
+    /// Chances of the four cases of [`Matches::evidence`], where a share `kept` of bits is as the key left them.
     fn chances(self, kept: f64, lost: f64) -> [f64; 4] {
         let (one, zero) = (self.touched, 1.0 - self.touched);
         [zero + one * kept, one + zero * kept, one * lost, zero * lost]
@@ -81,7 +82,7 @@ impl Ones {
     }
 }
 
-/// The logarithms of the chances of each kind of bit, at each age, over those for a key that is gone.
+/// The logarithms of the chances of each case, at each age, relative to a key that is gone.
 struct Bits(Vec<[f64; 4]>);
 
 impl Fading for Bits {
@@ -95,7 +96,7 @@ struct Exact {
     powers: Powers,
     edges: Vec<f64>,
     ones: Ones,
-    /// For what is too improbable for numbers that are no logarithms.
+    /// For values that underflow as plain numbers.
     logarithms: Spans<Bits>,
 }
 
@@ -123,12 +124,12 @@ impl Likelihood for Exact {
     }
 }
 
-/// What the matching bits of a key tell after so many insertions, when so many of all bits are one.
+/// What a key's matching bits tell after `inserted` insertions, when `ones` of all bits are one.
 pub fn likelihood(shape: Shape, inserted: u64, ones: f64, question: &Question<'_>) -> Box<dyn Likelihood> {
     let (inserted, log_untouched) = (inserted as f64, shape.memory().log_untouched);
     let curve = |ages: &[f64]| question.distinct.and_then(|distinct| distinct(ages));
     let known = curve(&[inserted]);
-    // Where all keys are different, none is remembered from so many insertions.
+    // If all keys are different, none is remembered after this many insertions.
     let end = if known.is_some() { inserted } else { inserted.min((LOG_FORGOTTEN / log_untouched).ceil()) };
     let edges = edges(end, question.ages);
     let keys = known.as_ref().map_or(inserted, |known| known[0]);

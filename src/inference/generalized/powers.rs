@@ -1,15 +1,15 @@
-//! Sums over ages of what the bits of a generalized filter say, in closed form and without a difference.
+//! Sums over ages of what the bits of a generalized filter say, in closed form and without subtraction.
 //!
-//! What matches is a polynomial in q^i of positive coefficients, and what does not a power of 1 - q^i. So all that is
-//! summed is x^i (1 - q^i)^e, with x = (1 - p) q^j for the prior and the powers of the polynomial. Written for twice as
-//! many ages, 1 - q^(n + i) = (1 - q^n) + q^n (1 - q^i) gives
+//! Matching bits give a polynomial in q^i with positive coefficients, the others a power of 1 - q^i. So every sum is
+//! over x^i (1 - q^i)^e, with x = (1 - p) q^j for the prior and the powers of the polynomial. For twice as many ages, 1
+//! - q^(n + i) = (1 - q^n) + q^n (1 - q^i) gives
 //!
 //! ```text
 //! F_e(2 n) = F_e(n) + x^n * sum over l of  (e over l) (1 - q^n)^(e - l) q^(n l) F_l(n)
 //! ```
 //!
-//! a mean over binomial weights, in which nothing cancels: the recursion of erratum INF-9 for finite sums. The same
-//! weights move a sum of any 2^s ages to where it begins, and any range of ages consists of such.
+//! This is a mean over binomial weights, in which nothing cancels: the recursion of erratum INF-9 for finite sums. The
+//! same weights shift a sum over any 2^s ages to its beginning, and any range of ages consists of such sums.
 
 use super::Ones;
 use crate::inference::Hazard;
@@ -21,7 +21,7 @@ pub(super) struct Powers {
 }
 
 impl Powers {
-    /// For keys of at most so many bits.
+    /// For keys of at most `bits` bits.
     pub(super) fn new(bits: u32, log_untouched: f64) -> Self {
         let mut choose = vec![vec![1.0]];
         for row in 0..bits as usize {
@@ -32,10 +32,10 @@ impl Powers {
         Self { choose, log_untouched }
     }
 
-    /// The sums for a key of which so many bits of each kind match and do not, for ages below `end`.
+    /// The sums for a key whose bits match, or do not, in these `counts`, for ages below `end`.
     pub(super) fn sums(&self, counts: [u32; 4], ones: Ones, hazard: Hazard, end: f64) -> Sums<'_> {
         let gone = ones.gone();
-        // What does not match is 1 - q^i, but for a factor.
+        // Bits that do not match contribute 1 - q^i, up to a factor.
         let unmatched = ones.chances(0.0, 1.0);
         let mut log_scale: f64 =
             [2, 3].map(|kind| f64::from(counts[kind]) * (unmatched[kind] / gone[kind]).ln()).iter().sum();
@@ -60,7 +60,7 @@ impl Powers {
 
     /// For each s, the sums F_0 to F_misses over the ages below 2^s.
     fn doubled(&self, log_x: f64, misses: usize, doublings: usize) -> Vec<Vec<f64>> {
-        // Of the age 0 alone.
+        // The age 0 alone.
         let mut first = vec![0.0; misses + 1];
         first[0] = 1.0;
         let mut all = vec![first];
@@ -82,7 +82,7 @@ fn times(polynomial: &[f64], a: f64, b: f64) -> Vec<f64> {
     (0..=polynomial.len()).map(|power| a * coefficient(power) + b * below(power)).collect()
 }
 
-/// Powers of q^n and 1 - q^n: what moves sums by n ages.
+/// Powers of q^n and 1 - q^n: they shift sums by n ages.
 struct Shift {
     kept: Vec<f64>,
     lost: Vec<f64>,
@@ -116,7 +116,7 @@ pub(super) struct Sums<'a> {
 }
 
 impl Sums<'_> {
-    /// The sum over whole ages from `from` on and below `to`, over what a key weighs that is gone.
+    /// The sum over whole ages from `from` to below `to`, relative to the weight of a key that is gone.
     pub(super) fn between(&self, from: f64, to: f64) -> f64 {
         let (mut from, mut sum) = (from, 0.0);
         while from < to {

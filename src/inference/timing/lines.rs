@@ -1,44 +1,44 @@
-//! What timers tell that share a line: those of the [timing filter in lines](crate::shape::timing::line).
+//! What timers tell that share a line: the [timing filter in lines](crate::shape::timing::line).
 //!
-//! As for timers of slices, an insertion of the key in block a explains that c of its timers show a. Else other keys
-//! have touched all of them in that block, and none since. In a line they are touched together: by one key that has
-//! several of them, or by many that fell into the same line. So chances are counted for the c timers at once, over
-//! lines: the mean of the product of the shares of c words, in a line whose timers show a block or do not show any
-//! younger one. Loads of a line in different blocks are independent, so that the other timers of the key, which have
-//! been overwritten since, tell nothing of block a.
+//! As with timers in slices, an insertion of the key in block a explains why c of its timers show a. Otherwise other
+//! keys touched all of them in that block, and none since. Timers of a line are touched together: by one key that has
+//! several of them, or by many keys that fell into the same line. So the chances are counted for the c timers at once,
+//! over lines: the mean product of the shares of c words, where a word's share is of timers that show a block, or that
+//! show no younger one. Loads of a line in different blocks are independent, so the key's other timers, which have been
+//! overwritten since, tell nothing of block a.
 //!
-//! What is left: two lines of a page are taken as independent, and a key that comes again in every block as another
-//! each time.
+//! Two approximations remain: the two lines of a page are taken as independent, and a key that comes again in every
+//! block as a different key each time.
 
 use super::{RANGES, of_block_at, of_none};
 use crate::clock::Clock;
 use crate::inference::{Evidence, Hazard, Likelihood, Span};
 
-/// Words of a line, and so the most timers of one key there.
+/// Words of a line: the most timers that one key has there.
 const WORDS: usize = 8;
 
-/// Something for each number of timers from 0 to all.
+/// A value for each number of timers, from 0 to all.
 type ByCount = [f64; WORDS + 1];
 
-/// What is counted over a sample of lines, of which every key has one.
+/// Counts over a sample of lines, one of those that a key has.
 pub struct OfLine {
-    /// Timers that a key takes, in as many words.
+    /// Timers of a key, each in a word of its own.
     k: usize,
     /// Timers of a word.
     per_word: f64,
     /// Blocks of a range of ages.
     width: u64,
     lines: f64,
-    /// For each range of ages and each number of timers: the sum over lines of the chances that all show one block of
-    /// it.
+    /// For each range of ages and each number of timers: the sum over lines of the chance that all show one block of
+    /// the range.
     touched: Vec<ByCount>,
-    /// How much the sum of the chances that none shows a younger block than all of the range is less than for the range
+    /// The chance that none shows a younger block than the range, summed over lines, as the decrease from the range
     /// before.
     sooner: Vec<ByCount>,
 }
 
 impl OfLine {
-    /// Nothing yet of timers of `blocks` blocks kept, of which a key takes k of a line, and of timers of a word.
+    /// No lines counted yet: timers of `blocks` kept blocks, k of a line to a key, `per_word` to a word.
     pub fn new(blocks: u64, k: u32, per_word: u64) -> Self {
         let width = blocks.div_ceil(RANGES);
         let nothing = vec![[0.0; WORDS + 1]; blocks.div_ceil(width) as usize + 1];
@@ -46,8 +46,8 @@ impl OfLine {
         Self { k: k as usize, per_word: per_word as f64, width, lines: 0.0, touched: nothing, sooner }
     }
 
-    /// Adds the k words of a line that some key takes timers of: the ages of their live timers, with the number of the
-    /// word.
+    /// Adds the k words of a line that some key has timers in: the ages of their live timers, each with the number of
+    /// its word.
     pub fn add(&mut self, ages: impl Iterator<Item = (u64, usize)>) {
         let mut ages: Vec<_> = ages.collect();
         ages.sort_unstable();
@@ -67,9 +67,10 @@ impl OfLine {
         }
     }
 
-    /// For each number of timers: the mean over all choices of so many of the k words of the product of their shares.
+    /// For each number of timers: the product of their words' shares, averaged over all choices of that many of the k
+    /// words.
     fn by_count(&self, shares: [f64; WORDS]) -> ByCount {
-        // Word by word, the mean over the choices among the words so far, by whether the word is chosen.
+        // Word by word: the mean over choices among the words so far, by whether this word is chosen.
         let mut means = [0.0; WORDS + 1];
         means[0] = 1.0;
         for (words, share) in (1..=self.k).zip(shares) {
@@ -81,14 +82,14 @@ impl OfLine {
         means
     }
 
-    /// For each range of ages and each number of timers: the chance that all show one block of the range, and that none
-    /// shows a younger one than all of it.
+    /// For each range of ages and each number of timers: the chance that all show one block of the range, and the
+    /// chance that none shows a younger block than all of it.
     fn chances(self) -> Vec<(ByCount, ByCount)> {
         let Self { width, lines, per_word, .. } = self;
         let mut none_younger = [1.0; WORDS + 1];
         let of_range = |(touched, sooner): (ByCount, ByCount)| {
             let of_block = std::array::from_fn(|count| {
-                // A sample without a key of a block does not say that there is none.
+                // A sample without a key of a block does not prove that there is none.
                 let least = 0.5 * per_word.powi(-(count as i32));
                 touched[count].max(least) / lines / width as f64
             });
@@ -99,7 +100,7 @@ impl OfLine {
     }
 }
 
-/// Timers in one state, those of a key in lines.
+/// Timers in lines, in one state.
 pub struct InLines {
     clock: Clock,
     /// Blocks kept, the open one among them.
@@ -111,13 +112,13 @@ pub struct InLines {
 }
 
 impl InLines {
-    /// Timers of `blocks` blocks kept, and what a sample says of each line of a key.
+    /// Timers of `blocks` kept blocks, and the sample of each line of a key.
     pub fn new(clock: Clock, blocks: u64, lines: Vec<OfLine>) -> Self {
         let width = blocks.div_ceil(RANGES);
         Self { clock, blocks, width, lines: lines.into_iter().map(OfLine::chances).collect() }
     }
 
-    /// What an insertion in a block explains, of which so many timers of a line show it.
+    /// How much likelier an insertion in a block makes it that `count` timers of a line show it.
     fn explains(&self, line: &[(ByCount, ByCount)], age: u64, count: usize) -> f64 {
         if count == 0 {
             return 1.0;

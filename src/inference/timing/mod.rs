@@ -1,17 +1,17 @@
-//! What a key's timers tell: the timing Bloom filter, of blocks of one insertion or of many (paper 5, section 4).
+//! What a key's timers tell: the timing Bloom filter, with blocks of one insertion or of many (paper 5, section 4).
 //!
-//! The last insertion of the key set all of its k timers to its block, and later keys have overwritten some. So it lies
-//! no later than the block of the oldest timer, of age a, which c of them show. The others have been overwritten in
-//! younger blocks, whenever the key was inserted; they tell nothing more. If the key was inserted in block a, its c
-//! timers have not been touched in any younger block; if before, or never, they were touched in block a and not since.
+//! The last insertion of the key set all of its k timers to its block; later keys have overwritten some. So it lies no
+//! later than the block of the oldest timer, of age a, which c timers show. The others were overwritten in younger
+//! blocks whenever the key was inserted, and tell nothing more. If the key was inserted in block a, its c timers have
+//! not been touched in any younger block; if before, or never, they were touched in block a and not since.
 //!
-//! Paper 5 takes these chances from the expected number of distinct keys (F and G, definitions 11 and 12; G corrected as
-//! in erratum INF-6). Here they are counted: a timer has not been touched in younger blocks than a with the share of all
-//! timers that are older or empty, and was touched in block a last with the share of those that show a. This needs no
-//! curve of distinct keys, and holds for repeats and drifting streams too.
+//! Paper 5 takes these chances from the expected number of distinct keys (F and G, definitions 11 and 12; G corrected
+//! as in erratum INF-6). Here they are counted. The chance that no younger block touched a timer is the share of all
+//! timers that are of age a, older or empty; the chance that block a touched it last is the share of those that show a.
+//! This needs no curve of distinct keys, and holds for repeats and drifting streams too.
 //!
-//! Timers of one key that lie in a line share its keys, and are touched together more often than the product of the
-//! shares has it: [`InLines`] has what takes their place.
+//! Timers of one key in one line share its keys, and are touched together more often than the product of the shares
+//! says: [`InLines`] replaces the product.
 
 mod lines;
 
@@ -20,7 +20,8 @@ pub use lines::{InLines, OfLine};
 use super::{Evidence, Hazard, Likelihood, Span, chances};
 use crate::clock::Clock;
 
-/// Ranges of blocks whose timers are counted apart. With more blocks than this a range spans several, taken as alike.
+/// Ranges of ages whose timers are counted separately. With more blocks than this a range spans several, taken as
+/// alike.
 const RANGES: u64 = 256;
 
 /// Timers in one state.
@@ -30,13 +31,13 @@ pub struct Timers {
     blocks: u64,
     /// Blocks in a range.
     width: u64,
-    /// For each range of ages: the share of all timers that show one block of it, and of those that show a younger one
-    /// than all of it.
+    /// For each range of ages: the share of all timers that show one block of it, and the share that show a younger
+    /// block than all of it.
     shares: Vec<(f64, f64)>,
 }
 
 impl Timers {
-    /// Timers of `blocks` blocks kept, of which a sample of `timers`, live and dead, has the live ages `ages`.
+    /// Timers that keep `blocks` blocks. `ages` are the ages of the live ones in a sample of `timers` timers.
     pub fn new(clock: Clock, blocks: u64, timers: u64, ages: impl Iterator<Item = u64>) -> Self {
         let width = blocks.div_ceil(RANGES);
         let mut counts = vec![0u64; blocks.div_ceil(width) as usize];
@@ -46,32 +47,32 @@ impl Timers {
             let before = younger;
             younger += count;
             let timers = timers as f64;
-            // A sample without a timer of a block does not say that there is none.
+            // A sample without a timer of a block does not prove that there is none.
             ((count as f64).max(0.5) / timers / width as f64, before as f64 / timers)
         });
         let shares = shares.collect();
         Self { clock, blocks, width, shares }
     }
 
-    /// The share of timers that show a block, and of those that show a younger one.
+    /// The share of timers that show this block, and the share that show a younger one.
     fn shares_at(&self, age: u64) -> (f64, f64) {
         let (of_block, before_range) = self.shares[(age / self.width) as usize];
         (of_block, before_range + (age % self.width) as f64 * of_block)
     }
 
-    /// The spans for a key whose timers are all live. Of its oldest block these timers had only a share, and timers that
-    /// are not asked the other share, before.
+    /// The spans for a key whose timers are all live. Timers that come and go were written in a share of its oldest
+    /// block; in an earlier share others were. These are the two `shares`.
     fn of_oldest(&self, evidence: Evidence, shares: (f64, f64), hazard: Hazard, spans: &mut Vec<Span>) {
         let (age, count) = (evidence.age(), evidence.count(0));
         let (of_block, younger) = self.shares_at(age);
-        // At least 1: a timer untouched since block a began was touched in it or not.
+        // At least 1: a timer untouched since block a began was either touched in it or not.
         let explains = ((1.0 - younger) / of_block).max(1.0).powi(count as i32).min(f64::MAX);
         of_block_at(&self.clock, age, explains, shares, hazard, spans);
     }
 }
 
-/// The spans for a key whose oldest timers show the block of this age, of which it had a share and before that another:
-/// what an insertion in it would explain.
+/// The spans for a key whose oldest timers show the block of this age; `own` and `before` are the two shares above.
+/// `explains` is how much likelier an insertion in the block makes what is seen.
 fn of_block_at(
     clock: &Clock,
     age: u64,
@@ -88,14 +89,14 @@ fn of_block_at(
     spans.push(Span { from: to, to: f64::INFINITY, probability: not_held - held_before });
 }
 
-/// The spans for a key that is in no block kept.
+/// The spans for a key that no kept block holds.
 fn of_none(clock: &Clock, blocks: u64, spans: &mut Vec<Span>) {
     spans.push(Span { from: clock.began(blocks - 1), to: f64::INFINITY, probability: 1.0 });
 }
 
-/// Timers in parts that come and go, of which every insertion wrote the newest there was. Keys are never lost from a part
-/// while their block is kept. So a key that newer parts do not have was not last inserted into them, and they tell no
-/// more; the evidence is that of the newest part which has the key, and older ones are not asked.
+/// Timers in parts that come and go; every insertion wrote the newest part of its time. A part loses no key while its
+/// block is kept. So a key that newer parts lack was not last inserted into them, and they tell no more. The evidence
+/// is that of the newest part which has the key; older ones are not asked.
 pub struct Parts(Vec<Timers>);
 
 impl Parts {
@@ -111,7 +112,7 @@ impl Likelihood for Parts {
             return self.0[0].last_inserted(evidence, hazard, spans);
         }
         let part = evidence.part();
-        // In a burst many parts share a block, each for as long as its share of the timers says.
+        // In a burst many parts share a block, each in proportion to its share of the timers.
         let of_block: Vec<f64> = self.0.iter().map(|timers| timers.shares_at(evidence.age()).0).collect();
         let all: f64 = of_block.iter().sum();
         let older: f64 = of_block[part + 1..].iter().sum();
