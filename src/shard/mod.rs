@@ -1,11 +1,11 @@
-//! A shard of a filter: part of its cells, by their numbers, and no knowledge of keys (paper 4, definition 2).
+//! A shard: part of a filter's cells, by their numbers, without knowledge of keys (paper 4, definition 2).
 //!
-//! It is what one site of a vertical filter holds, and, of one part, a node of a Bloom tree. The words are those of the
-//! whole filter, so that the shards of a filter, one after the other, are that filter, bit for bit. Where a site has
-//! heard of fewer generations than the others, its expired timers may be swept later or sooner, and none of them counts.
+//! One site of a vertical filter holds a shard; so does a node of a Bloom tree, where the shard is the whole filter.
+//! The words are those of the whole filter: its shards, concatenated, are the filter bit for bit. A site that has heard
+//! of fewer generations than the others may sweep expired timers earlier or later; they do not count either way.
 //!
-//! A cell that comes late keeps the generation of its own (paper 4, section 4: the timer is set to w - (t_i - t_u)), but
-//! never lowers a younger one (erratum OIE-8).
+//! A late cell keeps its own generation (paper 4, section 4: the timer is set to w - (t_i - t_u)), but never lowers a
+//! younger one (erratum OIE-8).
 
 mod row;
 mod settle;
@@ -22,7 +22,7 @@ use crate::memory::prefetch::Address;
 use crate::memory::prefetch::in_flight;
 use row::Cells;
 
-/// The generation of a cell that has not been set, or was so long ago that nothing is left of it.
+/// The generation of a cell that was never set, or so long ago that no trace of it is left.
 pub const NEVER: i64 = i64::MIN;
 
 /// Part of the cells of a filter.
@@ -31,9 +31,9 @@ pub struct Shard {
     row: Row,
     part: u64,
     parts: u64,
-    /// Which words of the whole filter these are.
+    /// The range of these words in the whole filter.
     place: Range<usize>,
-    /// Which cells.
+    /// The range of these cells in the whole filter.
     cells: Range<u64>,
     words: Words,
     newest: i64,
@@ -51,7 +51,7 @@ impl Shard {
         Ok(Self { row, part, parts, place, cells, words, newest })
     }
 
-    /// The shard that had these [`words`](Self::words) when `newest` was its newest generation. Any words are legal.
+    /// The shard with these [`words`](Self::words), when `newest` was its newest generation. Any words are legal.
     pub fn from_words(row: Row, part: u64, parts: u64, words: &[u64], newest: i64) -> Result<Self, Error> {
         let mut shard = Self::new(row, part, parts)?;
         if words.len() != shard.place.len() {
@@ -79,7 +79,7 @@ impl Shard {
         self.part
     }
 
-    /// Of how many parts.
+    /// The number of parts.
     pub fn parts(&self) -> u64 {
         self.parts
     }
@@ -94,7 +94,7 @@ impl Shard {
         self.words.as_slice()
     }
 
-    /// The newest generation it has heard of; [`NEVER`] where it has of none.
+    /// The newest generation it has heard of, or [`NEVER`].
     pub fn newest(&self) -> i64 {
         self.newest
     }
@@ -134,7 +134,7 @@ impl Shard {
     }
 
     /// Sets cells, `width` of them in each generation given, one after the other. Generations open as they come; one
-    /// that is late by more than is kept sets nothing.
+    /// too late to be kept sets nothing.
     pub fn set(&mut self, cells: &[u64], width: usize, generations: &[i64]) -> Result<(), Error> {
         debug_assert_eq!(cells.len(), width * generations.len());
         self.check_cells(cells)?;
@@ -216,7 +216,7 @@ mod tests {
         (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// Blocks of 5 insertions, as many as timestamps allow or fewer.
+    /// Blocks of 5 insertions; `blocks` is at most what the timestamps allow.
     fn filter(bpt: u32, blocks: u32) -> Filter {
         let window = Window::Count { insertions: u64::from(blocks) * 5 + 1 };
         Filter::new(Shape::new(3, bpt, blocks, 200, 1).unwrap(), window, 0).unwrap()

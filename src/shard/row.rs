@@ -1,4 +1,4 @@
-//! The cells of a whole filter in a row: which are a key's, and where the row is cut.
+//! The cells of a whole filter as one row: which cells are a key's, and where the row is cut.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::layout::cells::{Cells as _, Parts};
 use crate::layout::timers::{Places, Timers, TimersInLines, TimersInSlices};
 use crate::memory::fallible;
 
-/// Generations that a cell counts where nothing is forgotten: more than any stream has.
+/// Generations that a cell counts if nothing is forgotten: more than any stream has.
 const FOREVER: i64 = 1 << 62;
 
 /// The cells of a Bloom filter, or of a timing Bloom filter of fixed size, numbered from 0 in the order of its words.
@@ -31,7 +31,7 @@ pub(super) enum Cells {
 }
 
 impl Row {
-    /// The cells of this filter, if it is of a family that can be sliced.
+    /// The cells of this filter, if its family can be sliced.
     pub fn of(filter: &Filter) -> Result<Self, Error> {
         let clock = *filter.engine().clock();
         if let Some(bits) = filter.engine_as::<Aged<Bits>>() {
@@ -58,7 +58,7 @@ impl Row {
         self.k as usize
     }
 
-    /// Full generations that a cell counts beside the one it was set in.
+    /// Full generations that a cell counts beyond the one it was set in.
     pub fn kept(&self) -> i64 {
         match self.cells {
             Cells::Bits(_) => FOREVER,
@@ -77,7 +77,7 @@ impl Row {
         }
     }
 
-    /// The generations of so many moments, numbered from the Unix epoch; where nothing is forgotten there is only one, 0.
+    /// The generations of `n` moments, numbered from the Unix epoch; if nothing is forgotten there is only one, 0.
     pub fn generations(&self, at: Moments<'_>, n: usize) -> Result<Vec<i64>, Error> {
         match self.clock.window() {
             _ if self.clock.endless() => fallible::zeroed(n),
@@ -88,7 +88,7 @@ impl Row {
         }
     }
 
-    /// The first cell of each of `parts` slices, and after the last the end.
+    /// The first cell of each of `parts` slices, and the end of the last.
     pub fn bounds(&self, parts: u64) -> Result<Vec<u64>, Error> {
         (0..parts).map(|part| Ok(self.cut(part, parts)?.1.start)).chain([Ok(self.len())]).collect()
     }

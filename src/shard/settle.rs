@@ -1,8 +1,8 @@
-//! First test, then set (paper 4, section 2), of a whole batch: from what the sites answered before it.
+//! Tests first, then sets (paper 4, section 2), for a whole batch, from the sites' answers before it.
 //!
-//! One question and one order to each site for a whole batch would give other verdicts than key by key: a key that comes
-//! twice in the batch finds its cells empty twice. So what earlier keys of the batch set is remembered here, cell by
-//! cell, and each key sees it.
+//! One question and one order to each site for a whole batch would give other verdicts than key by key: a key that
+//! comes twice in the batch would find its cells empty twice. So the cells set by earlier keys of the batch are
+//! remembered here, and each key sees them.
 
 use super::NEVER;
 use crate::Error;
@@ -10,42 +10,42 @@ use crate::memory::Words;
 use crate::memory::bits::scale;
 use crate::memory::prefetch::Address;
 
-/// Keys whose cells are looked up ahead: 7 cells of each are 56 lines on their way.
+/// Keys whose cells are prefetched: 7 cells each are 56 cache lines in flight.
 const AHEAD: usize = 8;
 
-/// What is known of the keys of a batch: rows of `k` cells, one a key, unless said otherwise.
+/// What is known of the keys of a batch: rows of `k` cells, one row per key, unless said otherwise.
 #[derive(Clone, Copy)]
 pub struct Answers<'a> {
     /// Cells of a key.
     pub k: usize,
     /// The numbers of the cells.
     pub cells: &'a [u64],
-    /// The generation in which each was last set, or [`NEVER`].
+    /// The generation in which each cell was last set, or [`NEVER`].
     pub last: &'a [i64],
     /// The generation of each key.
     pub generations: &'a [i64],
-    /// Whether the site of each cell has answered, as 1 or 0; all have where this is not given.
+    /// Whether each cell's site has answered, as 1 or 0; `None` means all have.
     pub alive: Option<&'a [u8]>,
-    /// The newest generation of which each site may lack what was set, or [`NEVER`]; while that counts, a cell that is not
-    /// live there counts as not answered.
+    /// The newest generation whose cells each site may have missed, or [`NEVER`]. While it counts, an empty cell there
+    /// counts as not answered.
     pub missed: Option<&'a [i64]>,
-    /// The verdict that each key has been given before, as 1 or 0; -1 where it has not.
+    /// The verdict given to each key before, as 1 or 0; -1 if none.
     pub known: Option<&'a [i8]>,
 }
 
-/// How a key is judged.
+/// The rule by which keys are judged.
 #[derive(Clone, Copy)]
 pub struct Rule {
     /// The latest generation seen before the batch, or [`NEVER`].
     pub newest: i64,
-    /// Full generations that a cell counts beside the one it was set in.
+    /// Full generations that a cell counts beyond the one it was set in.
     pub kept: i64,
     /// Whether every sighting restarts the window.
     pub refresh: bool,
-    /// Cells of a duplicate whose sites must have answered (x of paper 4's fault tolerance heuristic, as erratum OIE-2
-    /// reads it): with 0 a site that has failed counts as set, with k as empty.
+    /// How many cells of a duplicate must have an answer (x of paper 4's fault tolerance heuristic, as erratum OIE-2
+    /// reads it): with 0, a failed site counts as set; with k, as empty.
     pub least: usize,
-    /// Cells of a duplicate that must have been set in one generation (paper 4, "equal timers"); 1 asks nothing.
+    /// How many cells of a duplicate must have been set in one generation (paper 4, "equal timers"); 1 asks nothing.
     pub equal: usize,
 }
 
@@ -84,7 +84,7 @@ pub fn settle(answers: Answers<'_>, rule: Rule, seen: &mut [bool]) -> Result<(),
     Ok(())
 }
 
-/// Whether so many of these generations are equal.
+/// Whether `equal` of these generations are the same.
 fn alike(generations: &mut [i64], equal: usize) -> bool {
     generations.sort_unstable();
     generations.chunk_by(|a, b| a == b).any(|alike| alike.len() >= equal)
@@ -112,14 +112,15 @@ impl Answers<'_> {
     }
 }
 
-/// The latest generation in which each cell was set: an open-addressed table with room for a third more than all.
+/// The latest generation in which each cell was set: an open-addressed table with room for a third more cells than
+/// there are.
 struct Sightings<'a> {
-    /// Cell and generation, the latter by its distance from [`NEVER`], so that 0 is no cell: fresh memory is an empty table.
+    /// Cell, and generation counted from [`NEVER`], so that 0 is an empty slot and fresh memory an empty table.
     slots: &'a mut [[u64; 2]],
 }
 
 impl Sightings<'_> {
-    /// Words of a table for so many cells.
+    /// Slots of a table for this many cells.
     fn room(cells: usize) -> usize {
         2 * (cells + cells / 3 + 1)
     }
@@ -140,7 +141,7 @@ impl Sightings<'_> {
         slot
     }
 
-    /// Starts fetching what [`get`](Self::get) reads.
+    /// Prefetches what [`get`](Self::get) reads.
     #[inline(always)]
     fn fetch(&self, cell: u64) {
         Address::of(self.slots.as_flattened()).fetch(2 * self.first(cell));

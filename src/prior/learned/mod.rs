@@ -1,18 +1,18 @@
 //! A prior learned from the stream itself, in fixed memory.
 //!
 //! A posterior needs p, the key's chance of being the next insertion, from which a geometric law of ages follows. Where
-//! keys come in bursts no single p tells both how often a key comes and how long ago it was last here: p = n_x / n, of
-//! the whole stream, made answers up to 7.7 times as costly as those without inference on three real streams; what is
-//! learned here, at most 0.87 times (`benchmarks/inference_learned.py`). A posterior asks for the age, so that is
-//! learned:
+//! keys come in bursts no single p tells both how often a key comes and how long ago it last came. On three real
+//! streams p = n_x / n, over the whole stream, made answers up to 7.7 times as costly as without inference; what is
+//! learned here, at most 0.87 times (`benchmarks/inference_learned.py`). A posterior asks for the age, so the age is
+//! what is learned:
 //!
 //! 1. A *sketch* knows how often each key came lately, with exponential forgetting, and puts it into one of 35 classes.
-//! 2. A *sample* remembers exactly when the keys of a fair share of all keys were last inserted. An insertion of such a
-//!    key tells its age, and the class in which it was found.
+//! 2. A *sample* of all keys, fair by hash, remembers exactly when each was last inserted. An insertion of such a key
+//!    gives its age, and the class in which it was found.
 //! 3. *Recency* counts, by class, how many of them were no older than one half-life. That share is P(age <= half-life)
-//!    of any key found in the class, whatever bursts, repeats or collisions in the sketch have done to it, and p is the
-//!    one whose geometric law passes through it. A class that nothing is known of begins with the law for keys that
-//!    come independently, p = count / n.
+//!    of any key found in the class, whatever bursts, repeats or collisions in the sketch have done to it; p is the one
+//!    whose geometric law passes through it. A class without data begins with the law for independent keys, p = count /
+//!    n.
 //!
 //! So at the age of one half-life the prior is calibrated by construction for keys that come as those inserted did. The
 //! ages of all classes together also give the expected number of distinct keys (paper 5, section 2.5).
@@ -34,25 +34,25 @@ use recency::Recency;
 use sample::Sample;
 use sketch::Sketch;
 
-/// What saved bytes begin with; the last two are the version.
+/// The first bytes of a saved prior; the last two are the version.
 const MAGIC: [u8; 8] = *b"LATPRI\x01\x00";
-/// Bytes of the magic, the header and the sum over all before it.
+/// Bytes of magic, header and checksum.
 const FRAME: usize = 8 + size_of::<Header>() + 8;
-/// Less would leave the sample without keys enough to learn from.
+/// Less would leave too few keys in the sample to learn from.
 const LEAST_BYTES: u64 = 1 << 13;
-/// More than any machine has, and no arithmetic overflows.
+/// More than any machine has, and small enough that no arithmetic overflows.
 const MOST_BYTES: u64 = 1 << 48;
 /// As for a filter: more than any stream has.
 const MOST_INSERTED: u64 = 1 << 62;
-/// Ages by class are forgotten after this many insertions, or one half-life if that is longer: below it a class would
+/// Ages by class are forgotten after this many insertions, or one half-life if that is longer: with less, a class would
 /// hold too few of them to tell anything.
 const STATISTICS: u64 = 1 << 16;
-/// Hashes are mixed anew, so that a filter of the same seed and the sketch make their mistakes for different keys.
+/// Hashes are remixed, so that the sketch and a filter of the same seed err for different keys.
 const MIX: [u64; 2] = odd_constants(64);
-/// Lines of the sketch fetched ahead.
+/// Lines of the sketch to prefetch.
 const AHEAD: usize = 16;
 
-/// What is neither a cell, a sighting nor an age. All of it is saved.
+/// The state beside cells, sightings and ages. All of it is saved.
 #[derive(Debug, Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Header {
@@ -61,9 +61,9 @@ struct Header {
     half_life: u64,
     seed: u64,
     inserted: u64,
-    /// A key is in the sample when its hash begins with so many zeros.
+    /// A key is in the sample when its hash begins with this many zeros.
     level: u64,
-    /// Insertions with a time, but the first, and the seconds they took; both fade with the ages.
+    /// Insertions with a time, except the first, and the seconds between them; both fade with the ages.
     timed: f64,
     seconds: f64,
     /// 1 and the latest time in nanoseconds since the epoch, or zeros.
@@ -96,7 +96,7 @@ pub struct Learned {
 }
 
 impl Learned {
-    /// An empty one of exactly `nbytes`, rounded down to whole cache lines; a sighting counts half after `half_life`
+    /// An empty one of `nbytes`, rounded down to whole cache lines. A sighting counts half after `half_life`
     /// insertions, and p is fitted at that age.
     pub fn new(nbytes: u64, half_life: u64, seed: u64) -> Result<Self, Error> {
         if !(LEAST_BYTES..=MOST_BYTES).contains(&nbytes) {
@@ -107,7 +107,7 @@ impl Learned {
         }
         let nbytes = nbytes & !63;
         let header = Header { scheme: SCHEME.into(), nbytes, half_life, seed, ..Header::default() };
-        // A quarter remembers when, since it takes 16 bytes for each key it follows; the rest counts all of them.
+        // The sample takes a quarter, at 16 bytes per key it follows; the sketch takes the rest.
         let sample = (nbytes / 4) & !63;
         let sketch = nbytes - sample - Recency::BYTES;
         let refused = |_| Error::Memory { bytes: nbytes };
@@ -129,7 +129,7 @@ impl Learned {
         self.header.half_life
     }
 
-    /// Seed the keys are to be hashed with.
+    /// Seed to hash the keys with.
     pub fn seed(&self) -> u64 {
         self.header.seed
     }
@@ -155,7 +155,7 @@ impl Learned {
 
     fn insert_one(&mut self, hash: u64) {
         let header = &mut self.header;
-        // The sample numbers insertions from 1, and keeps 0 for places that are free.
+        // The sample numbers insertions from 1; 0 marks a free place.
         header.inserted += 1;
         let now = header.inserted;
         if hash.leading_zeros() as u64 >= header.level {
@@ -179,7 +179,7 @@ impl Learned {
         }
     }
 
-    /// Time passes between two insertions, and never runs back.
+    /// Counts the time since the last insertion, which never runs backwards.
     fn see_time(&mut self, moment: i64) {
         let header = &mut self.header;
         if header.has_latest == 1 {
@@ -191,7 +191,7 @@ impl Learned {
         }
     }
 
-    /// For each key the chance that the next insertion is this key, in (0, 1).
+    /// For each key the chance, in (0, 1), that the next insertion is this key.
     pub fn probability(&self, hashes: &[u64], out: &mut [f64]) {
         let half_life = self.half_life() as f64;
         self.by_class(hashes, out, |hazard| -(-hazard / half_life).exp_m1());
@@ -205,7 +205,7 @@ impl Learned {
             .then(|| self.by_class(hashes, out, |hazard| hazard / half_life * per_second))
     }
 
-    /// For each key what `answer` makes of the hazard that its class adds up in one half-life.
+    /// For each key `answer` of the hazard that its class accumulates in one half-life.
     fn by_class(&self, hashes: &[u64], out: &mut [f64], answer: impl Fn(f64) -> f64) {
         let weight = (self.header.level as f64).exp2();
         let classes = self.recency.hazards(weight).map(answer);
@@ -219,7 +219,7 @@ impl Learned {
         }
     }
 
-    /// Expected number of distinct keys among so many insertions: D(j) of paper 5, section 2.5.
+    /// Expected number of distinct keys among n insertions: D(j) of paper 5, section 2.5.
     pub fn distinct(&self, insertions: &[f64], out: &mut [f64]) {
         let curve = self.recency.distinct();
         for (out, &j) in out.iter_mut().zip(insertions) {
@@ -239,7 +239,8 @@ impl Learned {
         Ok(bytes)
     }
 
-    /// What [`to_bytes`](Self::to_bytes) gave. Nothing is trusted: whatever passes is legal and answers in range.
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote. Nothing is trusted: whatever passes is legal and answers in
+    /// range.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let damaged = || Error::format("the prior is damaged");
         let rest = bytes.strip_prefix(&MAGIC).ok_or_else(|| Error::format("not a saved prior of this version"))?;
@@ -253,9 +254,9 @@ impl Learned {
         if header.scheme != u64::from(SCHEME) {
             return Err(Error::format(format!("keys were hashed by scheme {}, not {SCHEME}", header.scheme)));
         }
-        // Before anything of that size is allocated.
+        // Checked before anything of that size is allocated.
         if header.nbytes != (bytes.len() - FRAME) as u64 {
-            return Err(Error::format(format!("the prior has not the {} bytes it promises", header.nbytes)));
+            return Err(Error::format(format!("the prior promises {} bytes, which are not there", header.nbytes)));
         }
         let mut prior = Self::new(header.nbytes, header.half_life, header.seed)
             .map_err(|error| Error::format(error.to_string()))?;
@@ -287,7 +288,7 @@ fn phase(inserted: u64, half_life: u64) -> f64 {
     (inserted % half_life) as f64 / half_life as f64
 }
 
-/// Bits that a filter does not address its cells by.
+/// Bits by which a filter does not address its cells.
 fn mix(hash: u64) -> u64 {
     let hash = (hash ^ hash >> 32).wrapping_mul(MIX[0]);
     (hash ^ hash >> 29).wrapping_mul(MIX[1])

@@ -7,21 +7,21 @@ use super::sketch::{CLASSES, sightings};
 /// Ages below 8 each, then four to an octave, to 2^62.
 const BUCKETS: usize = 244;
 
-/// Ages of the keys in the sample when they were inserted again, each as heavy as the keys it stands for.
+/// Ages of sampled keys when they were inserted again, each weighted by the keys it stands for.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct Recency {
     /// Insertions in all, in the sample or not.
     pub insertions: f64,
-    /// Whole cache lines are easier to share out.
+    /// Padding to whole cache lines, which are easier to divide up.
     unused: f64,
     /// Insertions by the class in which their key was found.
     found: [f64; CLASSES],
-    /// Those of them whose key was no older than one half-life.
+    /// Those whose key was no older than one half-life.
     recent: [f64; CLASSES],
     /// Insertions by the age of their key.
     aged: [f64; BUCKETS],
-    /// Insertions of keys not seen before, by how far back they would have been.
+    /// Insertions of keys not seen before, by how far back they would have been seen.
     unseen: [f64; BUCKETS],
 }
 
@@ -35,7 +35,7 @@ impl Recency {
     /// What it takes.
     pub const BYTES: u64 = size_of::<Self>() as u64;
 
-    /// One insertion of a key found in `class`: its age, or how far back it would have been seen.
+    /// Counts one insertion of a key found in `class`: its age, or how far back it would have been seen.
     pub fn record(&mut self, class: usize, recent: bool, age: Result<u64, u64>, weight: f64) {
         self.found[class] += weight;
         self.recent[class] += if recent { weight } else { 0.0 };
@@ -45,15 +45,14 @@ impl Recency {
         }
     }
 
-    /// Everything counts half from now on.
+    /// Halves the weight of everything so far.
     pub fn halve(&mut self) {
         for value in bytemuck::cast_slice_mut::<Self, f64>(std::slice::from_mut(self)) {
             *value /= 2.0;
         }
     }
 
-    /// Whether numbers that were read could have been counted. 2^63 for each insertion that has not faded is below
-    /// 1e30.
+    /// Whether saved numbers could have been counted: 2^63 for each insertion that has not faded is below 1e30.
     pub fn is_legal(&self) -> bool {
         let values: &[f64] = bytemuck::cast_slice(std::slice::from_ref(self));
         values.iter().all(|value| (0.0..1e30).contains(value))
@@ -62,12 +61,12 @@ impl Recency {
 
     /// For each class the cumulated hazard of one half-life: -ln of the chance that a key found in it is older.
     ///
-    /// Each class begins with one insertion of the sample that follows the law of keys that come independently: a key
-    /// seen c times in n insertions is older than the last a with chance (1 - a/n)^c, about exp(-c a / n), where n is
-    /// the mean memory half-life / ln 2 of the sketch and a the half-life: 2^-c. (That is c/n for p and not less, as
-    /// Good and Turing have it for the next insertion: the count says where the past sightings lie.) It is also what
-    /// counts where so many insertions should have shown none older, and have. A greater count never makes a key older:
-    /// neighbours that say so are pooled.
+    /// Each class begins with one insertion of the sample that follows the law of independent keys: a key seen c times
+    /// in n insertions is older than the last a with chance (1 - a/n)^c, about exp(-c a / n), where n is the mean
+    /// memory half-life / ln 2 of the sketch and a the half-life: 2^-c. (p is c/n, not less as Good and Turing have it
+    /// for the next insertion: the count says where past sightings lie.) The same law, up to one insertion, is a floor
+    /// where too few older keys have been counted. A greater count never makes a key older: neighbouring classes that
+    /// say so are pooled.
     pub fn hazards(&self, weight: f64) -> [f64; CLASSES] {
         let mut pools: Vec<(f64, f64, usize)> = Vec::with_capacity(CLASSES);
         for class in 0..CLASSES {
@@ -84,19 +83,19 @@ impl Recency {
         }
         let mut shares = pools.iter().flat_map(|&(older, all, classes)| std::iter::repeat_n(older / all, classes));
         std::array::from_fn(|class| match shares.next() {
-            // Saved ages may be such that the one insertion added to them is lost in rounding.
+            // Saved ages may be so large that the one insertion added to them is lost in rounding.
             Some(older) if older >= f64::MIN_POSITIVE => (-older.ln()).max(f64::EPSILON),
-            // Less than a float can hold, hence the independent law.
+            // Less than a float can hold: the independent law.
             _ => sightings(class) * LN_2,
         })
     }
 
     /// The distinct-count curve.
     ///
-    /// An insertion is the first of its key among the last j when its key is older than all before it there, so D(j) is
-    /// the sum of P(age > i) over i < j: bursts and all, not only for independent keys as eq. 15 is. Keys not seen
-    /// before are older than the stream so far: they count as at risk up to there and no further (Kaplan, Meier 1958).
-    /// All is taken relative to all insertions, so that a hot key, in the sample or not, weighs only on short ages.
+    /// An insertion is the first of its key among the last j if its key is older than all before it there, so D(j) is
+    /// the sum of P(age > i) over i < j. This holds with bursts, not only for independent keys as eq. 15 does. Keys not
+    /// seen before are older than the stream so far: they count as at risk up to there and no further (Kaplan, Meier
+    /// 1958). All is relative to all insertions, so a hot key, sampled or not, affects only short ages.
     pub fn distinct(&self) -> Curve {
         let sampled: f64 = self.aged.iter().chain(&self.unseen).sum();
         let mut curve = Curve { points: vec![(1.0, 1.0)], slope: 1.0 };
@@ -109,7 +108,7 @@ impl Recency {
             older *= (1.0 - self.aged[age] / at_risk).max(0.0);
             at_risk -= self.aged[age] + self.unseen[age];
             let after = older.min(1.0);
-            // Ages within a bucket are taken as even.
+            // Ages within a bucket are taken as uniform.
             let (low, high) = (lowest(age) as f64, lowest(age + 1) as f64);
             distinct += (high - low) * before - (before - after) * (high - low + 1.0) / 2.0;
             curve.points.push((high, distinct));
@@ -119,14 +118,14 @@ impl Recency {
     }
 }
 
-/// D at the bounds of the buckets; between them eq. 18, and beyond the oldest age on in a straight line.
+/// D at the bounds of the buckets; eq. 18 between them, and a straight line beyond the oldest age.
 pub struct Curve {
     points: Vec<(f64, f64)>,
     slope: f64,
 }
 
 impl Curve {
-    /// D(j) for any j that is not negative, at most j.
+    /// D(j) for any j >= 0; at most j.
     pub fn at(&self, j: f64) -> f64 {
         match self.points.partition_point(|&(known, _)| known <= j) {
             0 => j,

@@ -1,7 +1,7 @@
-//! When the keys of a fair share of all keys were last inserted, exactly.
+//! Exactly when the keys of a fair sample of all keys were last inserted.
 //!
-//! The share is by hash: a key that belongs to it always does, so every insertion of it tells its age. It begins with
-//! all keys and is halved whenever the table would hold more than it can, so a stream of few keys is followed whole.
+//! The sample is by hash: it has every insertion of a key or none, so each tells an age. It begins with all keys and is
+//! halved whenever the table is full, so a stream of few keys is followed whole.
 
 use std::collections::TryReserveError;
 
@@ -18,7 +18,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// An empty one of so many bytes, at least 64.
+    /// An empty one of `bytes` bytes, at least 64.
     pub fn new(bytes: usize) -> Result<Self, TryReserveError> {
         let mut slots = Vec::new();
         slots.try_reserve_exact(bytes / 16)?;
@@ -31,23 +31,23 @@ impl Sample {
         &self.slots
     }
 
-    /// The table, to read a saved one into; [`count_again`](Self::count_again) then makes sure of it.
+    /// The table, to load a saved one into; [`count_again`](Self::count_again) then validates it.
     pub fn slots_mut(&mut self) -> &mut [[u64; 2]] {
         &mut self.slots
     }
 
-    /// Whether a table that was read has room left, so that probing ends, and knows of no insertion after the last.
+    /// Whether a loaded table has room left, so that probing ends, and knows of no insertion after the last.
     pub fn count_again(&mut self, inserted: u64) -> bool {
         self.kept = self.slots.iter().filter(|[_, last]| *last > 0).count();
         self.kept <= self.most() && self.slots.iter().all(|[_, last]| *last <= inserted)
     }
 
-    /// Keys to hold at most: three quarters of the places, where a search looks at four of them on average or fewer.
+    /// Most keys to hold: three quarters of the places, where a search looks at four of them on average or fewer.
     fn most(&self) -> usize {
         self.slots.len() / 4 * 3
     }
 
-    /// Sets the last insertion of a key to `now`, and tells what it was.
+    /// Sets the last insertion of a key to `now`; returns the one before.
     pub fn renew(&mut self, hash: u64, now: u64) -> Option<u64> {
         let place = self.place(hash);
         let last = std::mem::replace(&mut self.slots[place], [hash, now])[1];
@@ -57,7 +57,7 @@ impl Sample {
 
     /// Where a key is, or belongs.
     fn place(&self, hash: u64) -> usize {
-        // The first bits are alike for all keys of the share.
+        // The first bits are equal for all keys of the sample.
         let mut place = crate::memory::bits::scale(hash.rotate_left(32), self.slots.len() as u64) as usize;
         while self.slots[place][1] > 0 && self.slots[place][0] != hash {
             place = if place + 1 == self.slots.len() { 0 } else { place + 1 };
@@ -65,8 +65,8 @@ impl Sample {
         place
     }
 
-    /// Where the table is full, forgets what is older than `oldest`, then every other key until half of it is free.
-    /// Returns the level from then on: how many zeros the hashes of the share begin with.
+    /// If the table is full, forgets what is older than `oldest`, then every other key until half of it is free.
+    /// Returns the new level: how many zeros the hashes of the sample begin with.
     pub fn make_room(&mut self, mut level: u64, oldest: u64) -> u64 {
         if self.kept < self.most() {
             return level;

@@ -1,24 +1,23 @@
 //! How often a key came lately: a count-min sketch that forgets exponentially.
 //!
-//! A key has four 16-bit cells in one cache line, one in each quarter, and its count is the least of them; only cells
+//! A key has four 16-bit cells in one cache line, one in each quarter, and its count is the least of them. Only cells
 //! below the new count are raised (conservative update: Estan, Varghese 2002). Forgetting is forward decay (Cormode,
 //! Shkapenyuk, Srivastava, Xu 2009): within a half-life new sightings weigh ever more, from 16 to 32, and at its end
-//! all cells are halved. So a count, divided by the weight of the moment, is the sum of 2^(-age / half-life) over all
-//! sightings, at every phase and not only on average; a single one is gone after five half-lives, and counts beyond
-//! 2048 are not told apart.
+//! all cells are halved. So a count, divided by the current weight, is the sum of 2^(-age / half-life) over all
+//! sightings, at every phase and not only on average. A single sighting is gone after five half-lives, and counts
+//! beyond 2048 are not told apart.
 
 use std::collections::TryReserveError;
 
-/// Weight of a sighting at the beginning of a half-life. It runs to twice that, so steps of it are 6 % or less.
+/// Weight of a sighting at the beginning of a half-life. It grows to twice that, so its steps are 6 % or less.
 const UNIT: f64 = 16.0;
 /// 64-bit words of a cache line.
 const LINE: usize = 8;
 
-/// Classes of counts: 0 holds keys without a trace, the others half an octave each.
+/// Classes of counts: 0 for keys without a trace, then half an octave each.
 pub const CLASSES: usize = 35;
 
-/// The sightings that a count of this class stands for: the middle of its half-octave, or for no trace at all a half of
-/// the least one.
+/// The sightings that a class stands for: the middle of its half-octave, or half of the least for no trace at all.
 pub fn sightings(class: usize) -> f64 {
     if class == 0 { 0.25 / UNIT } else { ((class as f64 - 2.5) / 2.0).exp2() / UNIT }
 }
@@ -30,7 +29,7 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// An empty one of so many bytes, which are whole cache lines.
+    /// An empty one of `bytes` bytes, a whole number of cache lines.
     pub fn new(bytes: usize) -> Result<Self, TryReserveError> {
         let mut words = Vec::new();
         words.try_reserve_exact(bytes / 8)?;
@@ -43,7 +42,7 @@ impl Sketch {
         &self.words
     }
 
-    /// The cells, to read saved ones into. Any pattern is legal.
+    /// The cells, to load saved ones into. Any pattern is legal.
     pub fn words_mut(&mut self) -> &mut [u64] {
         &mut self.words
     }
@@ -79,7 +78,7 @@ impl Sketch {
         let cells: &[u16] = bytemuck::cast_slice(&self.words);
         match self.cells(hash).map(|cell| cells[cell]).into_iter().min() {
             None | Some(0) => 0,
-            // The least trace is 1, which late in a half-life is half of what it was: the logarithm is -1 to 16.
+            // The least trace is 1, which late in a half-life is worth half as much: the logarithm is -1 to 16.
             Some(count) => ((2.0 * (f64::from(count).log2() - phase)).floor() + 3.0) as usize,
         }
     }
