@@ -1,18 +1,18 @@
-//! What can go wrong, said once. Every message names the parameter and what it was.
+//! What can go wrong. Every message names the parameter and its value.
 
 use std::fmt;
 
-/// Why a call was refused. Nothing has been changed when one is returned.
+/// Why a call was refused. A call that returns one has changed nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Error {
-    /// A parameter is out of its range, or two of them contradict each other.
+    /// A parameter is out of its range, or two contradict each other.
     Value(String),
     /// The memory the filter needs cannot be had.
     Memory {
         /// Bytes that were asked for.
         bytes: u64,
     },
-    /// The bytes are not a filter this version can read, or they are damaged.
+    /// The bytes are damaged, or no filter that this version can read.
     Format(String),
 }
 

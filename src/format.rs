@@ -26,15 +26,15 @@
 //! | 4 | insertions so far |
 //! | 5, 6 | 1 and the latest moment seen, in nanoseconds since the epoch (time), or zeros |
 //!
-//! The age-partitioned filter goes on with k, l, slice bits, blocks, block bits and parts, the guarded-epoch
-//! filter with r, k, segment bits, blocks, block bits and parts: zero where they do not apply. In lines they go on with
-//! k and l, or with r, and then pages and lines per key; their cells are pages of 64 lines of 64 bytes, lane 0 of a line
-//! in its lowest bits. Transposed it goes on with r, k and positions; its cells are numbers of r + 1 bits, one after the
+//! The age-partitioned filter goes on with k, l, slice bits, blocks, block bits and parts, the guarded-epoch filter
+//! with r, k, segment bits, blocks, block bits and parts: zero where they do not apply. In lines they go on with k and
+//! l, or with r, and then pages and lines per key; their cells are pages of 64 lines of 64 bytes, lane 0 of a line in
+//! its lowest bits. Transposed it goes on with r, k and positions; its cells are numbers of r + 1 bits, one after the
 //! other, in which bit (-epoch) mod (r + 1) is that of an epoch.
 //!
-//! The timing filter goes on with k, bits per timer, blocks, timers of a slice (of whole words) and equal timers. A word
-//! holds as many timers as fit, from its lowest bit on. Then come, where its size is dynamic, the keys or the timers that
-//! a part takes, and zero for the other. Its cells then begin with a table:
+//! The timing filter goes on with k, bits per timer, blocks, timers of a slice (of whole words) and equal timers. A
+//! word holds as many timers as fit, from its lowest bit on. If its size is dynamic, two words follow: the keys and the
+//! timers that a part takes, of which one is zero. Its cells then begin with a table:
 //!
 //! | word | what |
 //! |---|---|
@@ -76,9 +76,9 @@
 //!
 //! Kind 9 was a SWAMP whose table kept three bits a slot; it is not read any more.
 //!
-//! Reading trusts nothing: lengths are compared with what is there before anything is allocated, sums before anything
-//! is believed, parameters as if a user had passed them. Any pattern of bits is a legal filter.
-//! The sums guard against damage, not against an adversary.
+//! Reading trusts nothing. Lengths are compared with what is there before anything is allocated, checksums before
+//! anything is believed, and parameters are checked as if a user had passed them. Any pattern of bits is a legal
+//! filter. The checksums guard against damage, not against an adversary.
 
 mod replace;
 
@@ -101,14 +101,14 @@ compile_error!("cells are saved as they lie in memory, which has to be little en
 const MAGIC: [u8; 8] = *b"\x89LAT\r\n\x1a\n";
 const VERSION: u16 = 1;
 const HEADER: usize = 64;
-/// Every filter's parameters fit into one more line; a longer block is not of this version.
+/// No filter has more parameters than this; a longer block is of another version.
 const MOST_PARAMETERS: u64 = 64 * 16;
-/// Bytes written between two looks at signals: a third of a second.
+/// Bytes written between two checks for signals: a third of a second.
 const PIECE: usize = 64 << 20;
-/// More insertions than any stream has, and no arithmetic of the clock overflows.
+/// More insertions than any stream has, and few enough that the clock's arithmetic does not overflow.
 const MOST_INSERTED: u64 = 1 << 62;
 
-/// What [`save`] and [`open`] can meet besides a filter that cannot be read.
+/// Why [`save`] or [`open`] failed.
 #[derive(Debug)]
 pub enum SaveError {
     /// The file cannot be written, read or replaced.
@@ -155,7 +155,7 @@ pub fn preamble(filter: &Filter) -> Vec<u8> {
     bytes
 }
 
-/// The filter saved in `bytes`, whose cells stay where they are until it is written to.
+/// The filter saved in `bytes`. Its cells stay where they are until it is written to.
 pub fn from_bytes(bytes: Lender) -> Result<Filter, Error> {
     let all: &[u8] = (*bytes).as_ref();
     let preamble = Preamble::read(&mut &*all, all.len() as u64)?;
@@ -163,20 +163,20 @@ pub fn from_bytes(bytes: Lender) -> Result<Filter, Error> {
     preamble.filter(Words::lent(bytes, start, len / 8)?)
 }
 
-/// The filter of this preamble with these cells, which stay where they are until it is written to.
+/// The filter of this preamble and these cells, which stay where they are until it is written to.
 pub fn from_parts(preamble: &[u8], cells: Lender) -> Result<Filter, Error> {
     let len = (*cells).as_ref().len();
     let preamble = Preamble::read(&mut &preamble[..], preamble.len() as u64 + len as u64)?;
     preamble.filter(Words::lent(cells, 0, len / 8)?)
 }
 
-/// Writes a filter to a file, which is replaced when all is on disk: nobody ever sees half of one. Links are followed. A
-/// file that is replaced keeps its mode and, where that is allowed, its owner. What is no regular file is refused.
+/// Writes a filter to a file, which is replaced when all is on disk: nobody ever sees half of one. Links are followed.
+/// A replaced file keeps its mode and, where that is allowed, its owner. Anything but a regular file is refused.
 pub fn save(filter: &Filter, path: &Path) -> Result<(), SaveError> {
     save_in_pieces(filter, path, || Ok(()))
 }
 
-/// [`save`] with a look, between pieces on their way to the disk, whether to go on.
+/// [`save`] that asks `go_on` between pieces whether to continue.
 pub fn save_in_pieces(
     filter: &Filter,
     path: &Path,
@@ -188,7 +188,7 @@ pub fn save_in_pieces(
             look()?;
             file.write_all(piece)?;
             if piece.len() == PIECE {
-                // Now, or all of it would have to be waited for at the end.
+                // Synced piece by piece, since one sync at the end could not be interrupted.
                 file.sync_data()?;
             }
         }
@@ -205,8 +205,8 @@ pub fn open(path: &Path, mmap: bool) -> Result<Filter, SaveError> {
     }
     let mut file = File::open(path)?;
     if mmap {
-        // SAFETY: the file must not be changed in place while it is mapped. `save` never does: it replaces it, and the
-        // mapping keeps the old one. The docs of `open` say so.
+        // SAFETY: a file must not be changed in place while it is mapped. `save` never does: it replaces the file, and
+        // the mapping keeps the old one. The docs of `open` say so.
         let map = unsafe { Mmap::map(&file)? };
         return Ok(from_bytes(Box::new(map))?);
     }
@@ -217,7 +217,7 @@ pub fn open(path: &Path, mmap: bool) -> Result<Filter, SaveError> {
     Ok(preamble.filter(words)?)
 }
 
-/// Header and parameters that hold together and promise no more bytes than there are.
+/// Header and parameters, checked against each other and against the bytes there are.
 struct Preamble {
     kind: u16,
     seed: u64,

@@ -23,8 +23,7 @@
 //! | [Bloom](shape::bloom) | the stream ends: nothing is ever forgotten | 10.5 and 17.3 bits per key of all; 4 and 5 lines |
 //! | [Generalized](shape::generalized) | the window is asked for by the query | 226 and 472 bits for one key in ten of the oldest missed, no promise; 7 and 10 lines |
 //!
-//! (Windows of a million keys, which are forgotten half a window later at the latest, by guarded epochs a
-//! fifth or less.)
+//! (Windows of a million keys. Keys are forgotten at most half a window late, with guarded epochs a fifth.)
 //!
 //! ```
 //! use lately::clock::{Moments, Window};

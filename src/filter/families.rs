@@ -1,4 +1,4 @@
-//! The table of families: a row says how a filter is planned, read and put together.
+//! The table of families: a row says how a filter is planned, read and assembled.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -25,18 +25,18 @@ use crate::shape::{
     Budget, Parameters, Shape, bloom, counting, fingerprint_buffer, generalized, guarded_epoch, stable, swamp, timing,
 };
 
-/// What a user asks of a filter for a window, as far as its family can be asked.
+/// A user's request for a window, as far as families can be asked.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
-    /// A rate or a number of bytes.
+    /// A rate, or a number of bytes.
     pub budget: Budget,
-    /// Longest that a key may still be reported after leaving the window, in the unit of the clock.
+    /// Longest time that a key may be reported after leaving the window, in the unit of the clock.
     pub slack: Option<u64>,
-    /// Bits of a block, of a filter in blocks.
+    /// Bits of a block, for filters in blocks.
     pub block_bits: Option<u32>,
-    /// When another part is opened, of a filter that grows.
+    /// When another part is opened, for filters that grow.
     pub grow: Option<Grow>,
-    /// Whether a Bloom filter has slices.
+    /// Whether a Bloom filter is partitioned into slices.
     pub partitioned: bool,
 }
 
@@ -53,15 +53,15 @@ type Made = Result<Box<dyn Engine>, Error>;
 pub struct Family {
     /// Its number in the [saved form](crate::format).
     pub kind: u16,
-    /// Its name, which its [shapes](Shape::family) know too.
+    /// Its name, which its [shapes](Shape::family) return.
     pub name: &'static str,
     /// Its class in Python.
     pub class: &'static str,
     /// The parameters of its papers, in the order of the saved form.
     pub parameters: &'static [&'static str],
-    /// The shape of these parameters.
+    /// Reads a shape from these parameters.
     pub read: fn(&Parameters<'_>) -> Planned,
-    /// The shape that meets a request.
+    /// Chooses the shape for a request.
     pub plan: fn(Window, &Request) -> Planned,
     engine: fn(&dyn Shape, Clock, u64, Words) -> Made,
 }
@@ -82,13 +82,13 @@ impl Family {
         FAMILIES.iter().find(|family| family.kind == kind)
     }
 
-    /// The engine of a shape of this family, around its words. Where cells come and go, none are an empty filter's.
+    /// The engine of a shape of this family, around its words. Where cells come and go, no words make an empty filter.
     pub(super) fn engine(&self, shape: &dyn Shape, clock: Clock, seed: u64, words: Words) -> Made {
         (self.engine)(shape, clock, seed, words)
     }
 }
 
-/// All families. Their names are those that the planner and the command have.
+/// All families, by the names that the planner and the command use.
 pub static FAMILIES: [Family; 14] = [
     Family {
         kind: 1,
@@ -246,7 +246,7 @@ fn shared(shape: Result<impl Shape, Error>) -> Planned {
     Ok(Arc::new(shape?))
 }
 
-/// A shape of a row, as its type.
+/// A row's shape, as its concrete type.
 fn of<S: Shape>(shape: &dyn Shape) -> &S {
     (shape as &dyn Any).downcast_ref().expect("a row makes engines of its own shapes")
 }

@@ -1,6 +1,6 @@
 //! A filter: a [`Shape`], which knows what it promises, and the [`Engine`] that runs batches through its cells.
 //!
-//! What kinds there are, the [table of families](FAMILIES) says.
+//! The [table of families](FAMILIES) lists the kinds.
 
 mod families;
 
@@ -14,7 +14,7 @@ use crate::memory::Words;
 use crate::shape::{CacheLines, Parameters, Shape};
 pub use families::{FAMILIES, Family, Request};
 
-/// Has a key been inserted within the last `window` insertions, or span of time? Batches run in its engine.
+/// Has a key been inserted within the last `window` insertions, or span of time? Its engine answers batches.
 #[derive(Clone)]
 pub struct Filter {
     shape: Arc<dyn Shape>,
@@ -28,7 +28,7 @@ impl Filter {
         Self::of(Arc::new(shape), window, seed)
     }
 
-    /// The same, of any shape.
+    /// The same, for a shape of any type.
     pub fn of(shape: Arc<dyn Shape>, window: Window, seed: u64) -> Result<Self, Error> {
         shape.check(window)?;
         let bytes = if shape.grows() { 0 } else { shape.bytes(window) };
@@ -37,8 +37,8 @@ impl Filter {
         Ok(Self { shape, seed, engine })
     }
 
-    /// The filter whose [`parameters`](Self::parameters) these are and whose cells these were, after so many insertions,
-    /// the last at `latest`. Nothing of it is trusted.
+    /// The filter of these [`parameters`](Self::parameters) and cells, after `inserted` insertions, the last at
+    /// `latest`. None of this is trusted.
     pub fn from_saved(
         family: &Family,
         parameters: &[u64],
@@ -55,14 +55,14 @@ impl Filter {
         shape.check(window).map_err(as_damage)?;
         let len = words.as_slice().len() as u64;
         if len == 0 || !shape.grows() && len != shape.bytes(window) / 8 {
-            return Err(Error::format("the cells are not as many as the parameters say"));
+            return Err(Error::format("the cells differ in number from what the parameters say"));
         }
         let clock = Clock::new(window, shape.kept()).resumed(inserted, latest);
         let engine = family.engine(&*shape, clock, seed, words)?;
         Ok(Self { shape, seed, engine })
     }
 
-    /// What it promises and costs, whatever its window.
+    /// What it promises and costs.
     pub fn shape(&self) -> &dyn Shape {
         &*self.shape
     }
@@ -83,7 +83,7 @@ impl Filter {
         &mut *self.engine
     }
 
-    /// Its engine, if it is of this type: to ask what only one family can be asked.
+    /// Its engine, if it is of this type: for questions that only one family answers.
     pub fn engine_as<E: Engine>(&self) -> Option<&E> {
         let engine: &dyn Any = &*self.engine;
         engine.downcast_ref()
@@ -104,7 +104,7 @@ impl Filter {
         self.engine.clock().window()
     }
 
-    /// The parameters of its paper, by the names of its family; zero where one does not apply.
+    /// The parameters of its paper, by the names of its family; zero if one does not apply.
     pub fn parameters(&self) -> Vec<(&'static str, u64)> {
         self.shape.parameters()
     }
@@ -139,8 +139,8 @@ impl Filter {
         self.engine.false_positive_rate()
     }
 
-    /// Takes in all keys of the other filter, which must be of the same family, window, seed and parameters, or an error
-    /// names the first that differs.
+    /// Merges all keys of the other filter. Both must agree in family, window, seed and parameters; an error names the
+    /// first difference.
     pub fn unite(&mut self, other: &Self) -> Result<(), Error> {
         let agree = |name: &str, ours: String, theirs: String| match ours == theirs {
             true => Ok(()),

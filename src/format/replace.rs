@@ -1,7 +1,7 @@
-//! A file, replaced in one step when all of it is on disk.
+//! Replaces a file in one step when all of it is on disk.
 //!
-//! On Linux the new file has no name until it is whole, so that a process that is killed leaves nothing behind. Where
-//! the file system knows no such files it has a temporary name.
+//! On Linux the new file has no name until it is whole, so a process that is killed leaves nothing behind. On file
+//! systems without such files it has a temporary name.
 
 use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind, Result};
@@ -9,19 +9,19 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, TempPath};
 
-/// Links followed before it is taken for granted that they lead in a circle, as Linux does.
+/// Links to follow before they are taken for a circle, as in Linux.
 const MOST_LINKS: usize = 40;
 
-/// Replaces the file at `path`, or where a link there leads, by what `write` writes.
+/// Replaces the file at `path`, or the one a link there leads to, by what `write` writes.
 pub fn file(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
     let path = &followed(path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let old = match path.symlink_metadata() {
         Ok(old) if old.is_file() => Some(old),
-        // Of a folder the system itself says so.
+        // For a folder the system itself reports the error.
         Ok(old) if old.is_dir() => None,
         Ok(_) => return Err(Error::new(ErrorKind::InvalidInput, "it is no regular file")),
-        // Nothing is there, or the system will say what is wrong.
+        // Nothing is there, or the system will report what is wrong.
         Err(_) => None,
     };
     let (mut file, name) = match nameless(folder)? {
@@ -38,7 +38,7 @@ pub fn file(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<
         Some(name) => name.persist(path).map_err(|error| error.error)?,
         None => link(&file, folder, path, old.is_some())?,
     }
-    // The rename itself is on disk only with its folder; where folders cannot be synced it is as safe as it can be.
+    // The rename itself is on disk only with its folder. Where folders cannot be synced, this is as safe as it gets.
     if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();
     }
@@ -58,16 +58,16 @@ fn followed(path: &Path) -> Result<PathBuf> {
     Err(Error::other("too many links"))
 }
 
-/// What `make` makes at a new name in a folder, which is removed when it is dropped.
+/// Whatever `make` makes under a new name in a folder; dropped, it is removed.
 fn named<T>(folder: &Path, mut make: impl FnMut(&Path) -> Result<T>) -> Result<(T, TempPath)> {
-    // tempfile wraps errors and so hides their number, which tells callers a full disk from a missing folder.
+    // tempfile wraps errors and hides their number, which tells callers a full disk from a missing folder.
     let mut cause = None;
     let make = |name: &Path| make(name).map_err(|error| Error::from(cause.insert(error).kind()));
     let made = Builder::new().prefix(".lately-").suffix(".tmp").make_in(folder, make);
     Ok(made.map_err(|wrapped| cause.unwrap_or(wrapped))?.into_parts())
 }
 
-/// Gives a file the mode and the owner of the one that it is to replace.
+/// Gives a file the mode and the owner of the one it replaces.
 #[cfg(unix)]
 fn keep(file: &File, old: Option<&Metadata>) -> Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
@@ -75,7 +75,7 @@ fn keep(file: &File, old: Option<&Metadata>) -> Result<()> {
     let Some(old) = old else { return Ok(()) };
     let new = file.metadata()?;
     if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
-        // Only root may give files away; the group may be kept where the owner may not.
+        // Only root may give files away; where the owner may not be kept, the group may.
         let _ = fchown(file, Some(old.uid()), Some(old.gid())).or_else(|_| fchown(file, None, Some(old.gid())));
     }
     file.set_permissions(old.permissions())
@@ -86,16 +86,16 @@ fn keep(_: &File, _: Option<&Metadata>) -> Result<()> {
     Ok(())
 }
 
-/// A file of a folder that has no name, where there is such a thing.
+/// A file without a name in a folder, where the system has such files.
 #[cfg(target_os = "linux")]
 fn nameless(folder: &Path) -> Result<Option<File>> {
     use rustix::fs::{Mode, OFlags, open};
     use rustix::io::Errno;
 
-    // As `File::create` asks, and the umask takes away. Read and write, for it is opened by its number again.
+    // The mode of `File::create`, less the umask. Read and write, since it is opened again by its number.
     match open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::from_raw_mode(0o666)) {
         Ok(file) if Path::new("/proc/self/fd").exists() => Ok(Some(file.into())),
-        // Those are what file systems and kernels that do not know it say.
+        // These errors come from file systems and kernels without such files.
         Ok(_) | Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -106,7 +106,7 @@ fn nameless(_: &Path) -> Result<Option<File>> {
     Ok(None)
 }
 
-/// Gives a nameless file its name. Where there is one, it takes another for a moment, since a link replaces nothing.
+/// Gives a nameless file its name. If the name is taken, it uses another for a moment, since a link replaces nothing.
 #[cfg(target_os = "linux")]
 fn link(file: &File, folder: &Path, path: &Path, replaces: bool) -> Result<()> {
     use std::os::fd::AsRawFd;
