@@ -1,7 +1,9 @@
+import bz2
 import csv
 import gzip
 import io
 import json
+import lzma
 import os
 import pty
 import random
@@ -14,6 +16,7 @@ import sys
 import termios
 import threading
 import time
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +35,8 @@ COMMAND = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from lately.cli import main
-sys.exit(main(["dedupe", *sys.argv[1:]]))
+sys.argv.insert(1, "dedupe")
+sys.exit(main())
 """
 
 # No false positive is to be expected in any test that does not want one: fewer than 10^5 keys at 10^-12.
@@ -347,7 +351,7 @@ def test_parquet_that_will_not_do(tmp_path, dedupe):
 # Formats, compression, standard input and output
 
 
-@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstandard.compress])
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstandard.compress, lzma.compress, bz2.compress])
 def test_compressed_input_is_known_by_its_bytes(tmp_path, dedupe, compress):
     lines = some_lines()
     half = len(lines) // 2
@@ -380,6 +384,8 @@ def test_a_pipe_that_gives_one_byte_at_a_time(tmp_path, dedupe):
     [
         (".gz", gzip.decompress),
         (".zst", lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data)),
+        (".xz", lzma.decompress),
+        (".bz2", bz2.decompress),
         (".out", bytes),
     ],
 )
@@ -448,6 +454,132 @@ def test_what_the_extra_is_for(tmp_path, dedupe, monkeypatch, module, file):
     assert ended.status == 1
     assert f"needs {module}: pip install 'lately[cli]'" in ended.err
     assert dedupe(tmp_path / "b.csv", "--window", 9).out == b"a\n1\n"
+
+
+# Streams that pause
+
+
+def shown(process, count):
+    """What comes out within a while, though the input has not ended."""
+    got = b""
+    while got.count(b"\n") < count:
+        assert select.select([process.stdout], [], [], 60)[0], got
+        got += os.read(process.stdout.fileno(), 1 << 16)
+    return got
+
+
+@pytest.mark.parametrize(
+    ("options", "head", "line"),
+    [
+        ((), b"", b"%d\n"),
+        (("--format", "csv", "--key", "k"), b"k,v\n", b"%d,x\n"),
+        (("--format", "jsonl", "--key", "k"), b"", b'{"k": %d}\n'),
+    ],
+)
+def test_what_is_decided_is_written_when_the_input_pauses(options, head, line):
+    process = start("--window", 100, *options)
+    for text, out in [
+        (head + line % 1 + line % 2 + line % 1, head + line % 1 + line % 2),
+        (line % 2 + line % 3 + (line % 4)[:-1], line % 3),  # the last line has not ended
+        (b"\n" + line % 3, line % 4),
+    ]:
+        process.stdin.write(text)
+        process.stdin.flush()
+        assert shown(process, out.count(b"\n")) == out
+    assert finish(process, line % 5).out == line % 5
+
+
+def test_compressed_input_that_pauses():
+    process = start("--window", 100)
+    compressor = zlib.compressobj(wbits=31)
+    for number in range(3):
+        process.stdin.write(compressor.compress(b"%d\n%d\n" % (number, number)) + compressor.flush(zlib.Z_SYNC_FLUSH))
+        process.stdin.flush()
+        assert shown(process, 1) == b"%d\n" % number
+    assert finish(process, compressor.flush()).status == 0
+
+
+# Memory
+
+
+def peak(*arguments, stdin=b""):
+    """Run the command, and give its peak of memory in MiB with how it ended."""
+    report = """
+import atexit, pathlib, re, sys
+read = lambda: re.search(r"VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1]
+atexit.register(lambda: print(read(), file=sys.stderr))
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", report + COMMAND, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    ended = finish(process, stdin)
+    return int(ended.err.split()[-1]) >> 10, ended
+
+
+@pytest.fixture(scope="module")
+def least():
+    return peak("--window", 9, "--quiet", stdin=b"a\n")[0]
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress, lzma.compress, bz2.compress])
+@pytest.mark.parametrize("content", [b"\0", b"\n"])
+def test_a_bomb_stays_small(tmp_path, least, compress, content):
+    (tmp_path / "bomb").write_bytes(compress(content * (1 << 27)))  # 128 MiB, from 6 KiB of zstd
+    if content == b"\0":
+        memory, ended = peak(tmp_path / "bomb", "--window", 9)
+        assert ended.status == 1
+        assert "line 1: longer than --max-record 16777216" in ended.err
+        assert memory < least + 100
+    elif compress is zstandard.compress:
+        (tmp_path / "bomb").write_bytes(compress(content * (1 << 24)))
+        memory, ended = peak(tmp_path / "bomb", "--window", 9, "--quiet")
+        assert ended.status == 0
+        assert memory < least + 100
+
+
+@pytest.mark.parametrize("extension", ["txt", "csv", "jsonl", "parquet"])
+def test_long_records_stay_small(tmp_path, least, extension):
+    path = tmp_path / f"a.{extension}"
+    if extension == "parquet":
+        schema = pa.schema({"k": pa.string()})
+        with pq.ParquetWriter(path, schema, use_dictionary=False) as writer:
+            for i in range(6):
+                rows = [f"{i} {j}" + "x" * 20_000 for j in range(500)]
+                writer.write_table(pa.table({"k": rows}, schema))
+        options = ("-o", tmp_path / "o.parquet")
+    else:
+        form, options = {"txt": "%d%s\n", "csv": "%d,%s\n", "jsonl": '{"k": %d, "v": "%s"}\n'}[extension], ()
+        with path.open("w") as file:
+            for i in range(6000):  # 120 MB
+                file.write(form % (i, "x" * 20_000))
+    memory, ended = peak(path, "--window", 9, "--quiet", *options)
+    assert ended.status == 0, ended.err
+    assert memory < least + 100
+
+
+@pytest.mark.parametrize(
+    ("extension", "good", "long"),
+    [
+        ("txt", b"a\n", b"x" * 2_000_000 + b"\n"),
+        ("csv", b"k,v\na,1\n", b"b," + b"x" * 999 + b"\n"),
+        ("csv", b"k,v\na,1\n", b'b,"' + b"x\n" * 400 + b'"\n'),
+        ("jsonl", b'{"k": 1}\n', b'{"k": "' + b"x" * 999 + b'"}\n'),
+    ],
+)
+def test_the_longest_record(tmp_path, dedupe, extension, good, long):
+    (tmp_path / f"a.{extension}").write_bytes(good + long + long)
+    options = (tmp_path / f"a.{extension}", "--window", 9)
+    assert dedupe(*options).out == good + long
+    number = good.count(b"\n") + 1
+    ended = dedupe(*options, "--max-record", 500)
+    assert ended.status == 1
+    assert f"line {number}: longer than --max-record 500" in ended.err
+    ended = dedupe(*options, "--max-record", 500, "--skip-bad")
+    assert ended.out == good
+    assert "malformed  2," in ended.err
 
 
 # Windows of time
@@ -668,6 +800,85 @@ def test_a_state_that_will_not_do(tmp_path, dedupe):
     assert "the same file" in ended.err
 
 
+def test_a_run_that_the_state_holds_leaves_its_output(tmp_path, dedupe):
+    source, target, state = tmp_path / "a.txt", tmp_path / "o", tmp_path / "s"
+    source.write_bytes(b"a\nb\na\n")
+    options = (source, "--window", 9, "--state", state, "-o", target)
+    assert dedupe(*options).status == 0
+    before = state.read_bytes()
+    ended = dedupe(*options)  # as a scheduler does that lost the first one's exit status
+    assert (ended.status, target.read_bytes(), state.read_bytes()) == (0, b"a\nb\n", before)
+    assert "these inputs are in --state" in ended.err
+    target.write_bytes(b"")  # somebody has taken what was there
+    os.utime(target, ns=(0, 0))
+    assert dedupe(*options).status == 0
+    assert target.read_bytes() == b""
+    source.write_bytes(b"a\nc\n")
+    assert dedupe(*options).status == 0
+    assert target.read_bytes() == b"c\n"
+
+
+def test_a_state_holds_what_came_by_a_pipe(tmp_path):
+    target, options = tmp_path / "o", ("--window", 9, "--state", tmp_path / "s", "-o", tmp_path / "o")
+    for given, new in [(b"a\nb\n", b"a\nb\n"), (b"a\nb\n", b"a\nb\n"), (b"b\nc\n", b"c\n")]:
+        assert finish(start(*options), given).status == 0
+        assert target.read_bytes() == new
+
+
+def test_a_state_that_python_saved_goes_on(tmp_path, dedupe):
+    (tmp_path / "a.csv").write_bytes(b"k,v\n1,2\n3,4\n")
+    options = (tmp_path / "a.csv", "--state", tmp_path / "s", "-o", tmp_path / "o.csv")
+    assert dedupe(*options, "--window", 9, "--key", "k").status == 0
+    f = lately.open(tmp_path / "s")
+    f.add("5")
+    f.save(tmp_path / "s")
+    (tmp_path / "a.csv").write_bytes(b"k,v\n5,2\n6,4\n")
+    assert dedupe(*options).status == 0
+    assert (tmp_path / "o.csv").read_bytes() == b"k,v\n6,4\n"
+
+
+def test_two_runs_do_not_share_a_state(tmp_path):
+    options = ("--window", 9, "--state", tmp_path / "s")
+    first = start(*options)
+    first.stdin.write(b"a\n")
+    first.stdin.flush()
+    assert first.stdout.readline() == b"a\n"
+    ended = finish(start(*options), b"b\n")
+    assert (ended.status, ended.out) == (1, b"")
+    assert f"--state {tmp_path}/s is in use by another run" in ended.err
+    assert finish(first, b"c\n").status == 0
+    assert finish(start(*options), b"a\nb\nc\n").out == b"b\n"
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "s", tmp_path / "s.json"]
+
+
+def test_a_state_knows_key_and_format(tmp_path, dedupe):
+    (tmp_path / "a.csv").write_bytes(b"k,v\n1,2\n3,4\n")
+    (tmp_path / "b.jsonl").write_bytes(b'{"k": "1", "v": "5"}\n')
+    state = tmp_path / "s"
+    assert dedupe(tmp_path / "a.csv", "--window", 9, "--key", "k", "--state", state).status == 0
+    (tmp_path / "a.csv").write_bytes(b"k,v\n1,9\n5,4\n")
+    assert dedupe(tmp_path / "a.csv", "--state", state).out == b"k,v\n5,4\n"  # the key is that of the state
+    before = state.read_bytes()
+    for options, message in [
+        ((tmp_path / "a.csv", "--key", "v,k"), "--key v,k contradicts the state in {}, whose key is k"),
+        ((tmp_path / "a.csv", "--format", "text"), "--format text contradicts the state in {}, whose format is csv"),
+        ((tmp_path / "b.jsonl",), "{}/b.jsonl is jsonl by its name, and the state in {}/s is of csv"),
+    ]:
+        ended = dedupe(*options, "--state", state)
+        assert ended.status == 1
+        assert message.replace("{}/", f"{tmp_path}/").format(state) in ended.err
+        assert state.read_bytes() == before
+
+
+def test_a_state_and_its_places(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_bytes(b"a\n")
+    ended = dedupe(tmp_path / "a.txt", "--window", 9, "--state", "/dev/null")
+    assert (ended.status, "not a regular file" in ended.err) == (1, True)
+    ended = dedupe(tmp_path / "a.txt", "--window", 9, "--state", tmp_path / "s", "-o", tmp_path / "a.txt")
+    assert (ended.status, "is an input too" in ended.err) == (1, True)
+    assert list(tmp_path.iterdir()) == [tmp_path / "a.txt"]
+
+
 # Files are replaced whole or not at all
 
 
@@ -702,6 +913,38 @@ def test_a_named_pipe_or_device_is_written_to_and_not_replaced(tmp_path, dedupe)
     assert pipe.is_fifo()
     reader.join()
     assert gzip.decompress(got[0]) == b"a\nb\n"
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
+def test_standard_output_by_another_name(tmp_path, name):
+    if name == "link":
+        name = tmp_path / "link"
+        name.symlink_to("/dev/stdout")
+    ended = finish(start("--window", 9, "-o", name), b"a\nb\na\n")
+    assert (ended.status, ended.out) == (0, b"a\nb\n")
+    target = tmp_path / "o"
+    with target.open("wb") as file:
+        file.write(b"head\n")
+        file.flush()
+        inode = target.stat().st_ino
+        assert finish(start("--window", 9, "-o", name, stdout=file), b"a\nb\na\n").status == 0
+    assert (target.read_bytes(), target.stat().st_ino) == (b"head\na\nb\n", inode)
+
+
+def test_a_descriptor_of_the_shell(tmp_path):
+    reading, writing = os.pipe()
+    process = start("--window", 9, "-o", f"/dev/fd/{writing}", pass_fds=[writing])
+    os.close(writing)
+    assert finish(process, b"a\na\n").status == 0
+    with os.fdopen(reading, "rb") as pipe:
+        assert pipe.read() == b"a\n"
+
+
+@pytest.mark.parametrize("device", ["/dev/null", "/dev/full"])
+def test_a_device_stays_one(tmp_path, device):
+    ended = finish(start("--window", 9, "-o", device, "--state", tmp_path / "s"), b"a\n")
+    assert ended.status == (1 if device == "/dev/full" else 0)
+    assert Path(device).is_char_device()
 
 
 def test_full_standard_output(tmp_path):
@@ -741,8 +984,8 @@ def test_a_full_disk_leaves_the_old_state(tmp_path):
     assert ended.status == 1
     assert f"cannot write --state {state}: File too large" in ended.err
     assert state.read_bytes() == before
-    assert target.read_bytes() == b"c\n"  # and will come again, which is better than never
-    assert sorted(tmp_path.iterdir()) == [target, state]
+    assert target.read_bytes() == b"a\nb\n"
+    assert sorted(tmp_path.iterdir()) == [target, state, tmp_path / "s.json"]
 
 
 def test_state_follows_output(tmp_path, dedupe, monkeypatch):
@@ -984,6 +1227,8 @@ def test_version_and_help(capsys):
         (["dedupe", "--key", "a,,b"], "names of fields between commas"),
         (["dedupe", "--delimiter", "ab"], "one character is needed"),
         (["dedupe", "--delimiter", '"'], "one character is needed"),
+        (["dedupe", "--max-record", "many"], "a number of bytes is needed"),
+        (["dedupe", "--max-record", "0"], "a number of bytes is needed"),
         (["dedupe", "--encoding", "klingon"], "there is no encoding 'klingon'"),
         (["dedupe", "--encoding", "utf-16"], "utf-16 is no extension of ASCII"),
     ],

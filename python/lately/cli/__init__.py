@@ -5,8 +5,6 @@ import csv
 import signal
 import string
 from collections.abc import Sequence
-from contextlib import suppress
-from types import FrameType
 
 from lately import __version__
 from lately._core import read_span
@@ -15,6 +13,7 @@ from lately.cli.dedupe import dedupe
 from lately.cli.errors import CliError
 from lately.cli.filters import FPR
 from lately.cli.report import say
+from lately.cli.signals import interrupted
 
 _DESCRIPTION = """\
 Pass on every record whose key was not seen lately, as it came, byte for byte; drop the repeats.
@@ -39,6 +38,11 @@ examples:
 filters (a number: bits of a block; lately.plan in Python puts them side by side):
 {filters}
 
+a run that did not end with 0:
+  Start it again. A file of --output is replaced whole or not at all, and before --state. Where the state holds the run
+  already, since it was struck after that, its output is left in place: nothing is lost, and nothing comes twice. Two
+  limits: the inputs must be as they were, and what went to standard output, a pipe or a device comes again.
+
 exit status:
   0 done; 1 an error, files are as they were; 2 wrong usage; 130 interrupted; 143 told to end; 141 the reader of
   standard output has gone
@@ -51,14 +55,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        Its arguments; the default is those of the process.
+        Its arguments; the default is those of the process, which then is about to end.
 
     Returns
     -------
     int
-        0 when done, 1 after an error, 130 after Ctrl-C, 143 after SIGTERM, 141 when the reader of standard output has
-        gone. In all but the first case files are as they were and no state was saved; only a state that cannot be
-        written, which is an error and says so, leaves the new output in place.
+        0 when done, 1 after an error, 128 and the number of the signal after one (130 after Ctrl-C, 143 after SIGTERM),
+        141 when the reader of standard output has gone. In all but the first case files are as they were and no state
+        was saved.
 
     Raises
     ------
@@ -66,10 +70,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         If the arguments are wrong (2), or ask for help or the version (0).
     """
     options = _parser().parse_args(argv)
-    with suppress(ValueError):  # only the main thread may, and need
-        signal.signal(signal.SIGTERM, _interrupt)
     try:
-        dedupe(options)
+        with interrupted(to_the_end=argv is None):
+            dedupe(options)
     except CliError as error:
         say(f"lately: error: {error}")
         return 1
@@ -80,11 +83,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         # What was kept did not arrive, so no state may remember it. Nobody listens: no message either.
         return 128 + 13  # as a shell reports SIGPIPE
     return 0
-
-
-def _interrupt(number: int, _frame: FrameType | None) -> None:
-    """End as Ctrl-C does, leaving nothing half-written."""
-    raise KeyboardInterrupt(number)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -126,6 +124,14 @@ def _parser() -> argparse.ArgumentParser:
         "--skip-bad", action="store_true", help="count malformed records and pass over them; default: an error"
     )
 
+    what.add_argument(
+        "--max-record",
+        type=_bytes,
+        default="16MiB",
+        metavar="BYTES",
+        help="longer records are malformed, as 65536 or 64MiB; default: 16MiB",
+    )
+
     lately = command.add_argument_group("what lately means")
     lately.add_argument(
         "--window",
@@ -162,12 +168,14 @@ def _parser() -> argparse.ArgumentParser:
         "-o",
         default="-",
         metavar="FILE",
-        help="replaced when all is done; .gz and .zst are compressed; default: standard output",
+        help="replaced when all is done; .gz, .zst, .xz and .bz2 are compressed; default: standard output, which gets "
+        "records as soon as they are decided",
     )
     where.add_argument(
         "--state",
         metavar="FILE",
-        help="carry the filter over from run to run: loaded if it is there, and replaced after the output",
+        help="carry the filter over from run to run: loaded if it is there, and replaced after the output; FILE.json "
+        "beside it says which key it is of and which runs it holds",
     )
     where.add_argument("--quiet", "-q", action="store_true", help="no progress bar and no report")
     return parser
@@ -208,6 +216,14 @@ def _span(text: str) -> str:
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text
+
+
+def _bytes(text: str) -> int:
+    number, unit = text.rstrip("KMGiB"), text.lstrip("0123456789")
+    powers = {"": 0, "B": 0, "KiB": 1, "MiB": 2, "GiB": 3}
+    if not number.isdecimal() or int(number) == 0 or unit not in powers:
+        raise argparse.ArgumentTypeError(f"a number of bytes is needed, such as 65536 or 64MiB; got {text!r}")
+    return int(number) << 10 * powers[unit]
 
 
 def _delimiter(text: str) -> str:

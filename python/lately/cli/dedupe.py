@@ -4,6 +4,7 @@ import re
 from argparse import Namespace
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +13,15 @@ import lately
 from lately._progress import progress
 from lately.cli.delimited import CsvReader
 from lately.cli.errors import CliError
-from lately.cli.filters import open_filter
+from lately.cli.filters import contradiction, open_filter
+from lately.cli.inputs import known, size
 from lately.cli.lines import JsonReader, TextReader
+from lately.cli.outputs import Output, compression, descriptor_of
 from lately.cli.parquet import ParquetReader, ParquetSink
-from lately.cli.records import Batch, LineReader, LineSink, Malformed
+from lately.cli.records import Asked, Batch, LineReader, LineSink, Malformed
 from lately.cli.report import Counts, Mistakes, say, summary
-from lately.cli.streams import compression, open_output, size
+from lately.cli.signals import hold
+from lately.cli.state import State, open_state
 
 # Format by extension, and for CSV the delimiter.
 _FORMATS = {
@@ -36,38 +40,85 @@ def dedupe(options: Namespace) -> None:
     """Run ``lately dedupe``."""
     sizes = [size(name) for name in options.files]
     total = None if None in sizes else sum(filter(None, sizes))
-    malformed = Malformed(options.skip_bad)
-    reader = _reader(options, malformed)
-    _check_targets(options, reader)
-    seen = open_filter(options)
-    counts, mistakes = Counts(), Mistakes(seen)
-    try:
-        with (
-            open_output(options.output) as stream,
-            closing(ParquetSink(stream, reader) if isinstance(reader, ParquetReader) else LineSink(stream)) as sink,
-            progress(total, "B", False if options.quiet else None) as advance,
-        ):
-            for name in options.files:
-                for batch in reader.batches(name, advance):
-                    new = _new(seen, batch, mistakes, refresh=options.refresh)
-                    sink.write(batch, new)
-                    counts.kept += int(new.sum())
-                    counts.dropped += len(new) - int(new.sum())
-    except BrokenPipeError:
-        raise
-    except OSError as error:  # readers name their own
-        shown = "standard output" if options.output == "-" else options.output
-        raise CliError(f"cannot write {shown}: {error.strerror or error}") from None
+    with open_state(options.state) as state:
+        if state:
+            _remember(state, options)
+        malformed = Malformed(options.skip_bad)
+        reader = _reader(options, malformed)
+        target = _check_targets(options, reader)
+        seen = open_filter(options)
+        expected = [known(name) for name in options.files]
+        if state and target and None not in expected and state.holds(expected, [target]):
+            _say_held(state, options)
+            return
+        counts, mistakes = Counts(), Mistakes(seen)
+        try:
+            with closing(Output(options.output)) as output:
+                with (
+                    closing(_sink(output, reader)) as sink,
+                    progress(total, "B", False if options.quiet else None) as advance,
+                ):
+                    for name in options.files:
+                        for batch in reader.batches(name, advance):
+                            new = _new(seen, batch, mistakes, refresh=options.refresh)
+                            sink.write(batch, new)
+                            counts.kept += int(new.sum())
+                            counts.dropped += len(new) - int(new.sum())
+                output.finish()
+                if state and target and state.holds(reader.inputs, [target]):
+                    _say_held(state, options)
+                    return
+                _replace(output, state, seen, options, reader.inputs)
+        except BrokenPipeError:
+            raise
+        except OSError as error:  # readers and the state name their own
+            shown = "standard output" if options.output == "-" else options.output
+            raise CliError(f"cannot write {shown}: {error.strerror or error}") from None
     mistakes.settle()
     counts.malformed = malformed.count
-    if options.state:
-        _save(seen, options.state)
     if not options.quiet:
         say(summary(counts, mistakes, seen))
         if malformed.count:
             say(f"warning: the first malformed record is {malformed.first}")
         if reader.absent and counts.read:
             say(f"warning: no record has the key field {', '.join(sorted(reader.absent))}")
+
+
+def _replace(output: Output, state: State | None, seen: lately.Filter, options: Namespace, inputs: list[Any]) -> None:
+    """Put output and state in place, in the order that `State` explains; from here on no signal ends the run."""
+    if state is None:
+        hold()
+        output.replace()
+        return
+    asked = {"key": options.key, "format": options.format, "time": options.time}
+    try:
+        state.prepare(seen, asked, inputs, [output.written()] if output.path else [])
+        hold()
+        state.replace_note()
+        output.replace()
+        state.replace_filter()
+    finally:
+        state.discard()
+
+
+def _remember(state: State, options: Namespace) -> None:
+    """Fill in what the runs before were asked, and refuse what contradicts it."""
+    for option, has in state.asked.items():
+        given = getattr(options, option)
+        if given in (None, "auto"):
+            setattr(options, option, has)
+            for name in options.files if given == "auto" else ():
+                guess, _ = _FORMATS.get(_extension(name), (has, ""))
+                if guess != has:
+                    raise CliError(f"{name} is {guess} by its name, and the state in {options.state} is of {has}")
+        elif given != has:
+            given, has = (",".join(value) if isinstance(value, list) else value for value in (given, has))
+            raise contradiction(options.state, option, given, has)
+
+
+def _say_held(state: State, options: Namespace) -> None:
+    if not options.quiet:
+        say(f"these inputs are in --state {state.name} already; {options.output} is as that run wrote it")
 
 
 def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes, *, refresh: bool) -> NDArray[np.bool_]:
@@ -92,28 +143,27 @@ def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes, *, refresh: bool
     return new
 
 
-def _save(seen: lately.Filter, path: str) -> None:
-    """Save the state, once the output is in place.
-
-    A crash between the two leaves the older state: the next run over the same records gives them out again, where the
-    other order would lose them.
-    """
-    try:
-        seen.save(Path(path).resolve())  # a link stays a link
-    except OSError as error:
-        raise CliError(f"cannot write --state {path}: {error.strerror or error}; the output is written") from None
-
-
-def _check_targets(options: Namespace, reader: LineReader | ParquetReader) -> None:
-    """Say now, and not after all the work, that a result has no place."""
-    if isinstance(reader, ParquetReader) and (options.output == "-" or compression(options.output)):
+def _check_targets(options: Namespace, reader: LineReader | ParquetReader) -> Path | None:
+    """Say now, and not after all the work, that a result has no place; give the file that is replaced, if one is."""
+    descriptor = descriptor_of(options.output)
+    if isinstance(reader, ParquetReader) and (descriptor is not None or compression(options.output)):
         raise CliError("Parquet needs --output FILE, and compresses by itself")
+    target = Path(options.output).resolve()
+    if descriptor is not None or (target.exists() and not target.is_file()):
+        return None
     if options.state:
-        state = Path(options.state).resolve()
-        if not state.parent.is_dir():
-            raise CliError(f"--state {options.state}: there is no folder {state.parent}")
-        if options.output != "-" and Path(options.output).resolve() == state:
+        if target == Path(options.state).resolve():
             raise CliError(f"--state and --output are the same file, {options.output}")
+        if any(name != "-" and Path(name).resolve() == target for name in options.files):
+            raise CliError(
+                f"--output {options.output} is an input too: with --state it must be another file, so that a run that "
+                "was killed can be run again"
+            )
+    return target
+
+
+def _sink(output: Output, reader: LineReader | ParquetReader) -> LineSink | ParquetSink:
+    return ParquetSink(output, reader) if isinstance(reader, ParquetReader) else LineSink(output)
 
 
 def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetReader:
@@ -122,18 +172,25 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
     if options.format == "auto" and len(guesses) > 1:
         raise CliError("the names of the files speak of different formats: say which with --format and --delimiter")
     guess, delimiter = guesses.pop()
-    format = guess if options.format == "auto" else options.format
-    fields = options.key or []
-    if format == "parquet":
-        return ParquetReader(fields, options.time, malformed)
-    if format == "csv":
-        delimiter = options.delimiter or delimiter or ","
-        return CsvReader(fields, options.time, options.encoding, malformed, delimiter=delimiter, quotes=options.quotes)
-    if format == "jsonl":
-        return JsonReader(fields, options.time, options.encoding, malformed)
-    if fields or options.time:
+    if options.format == "auto":
+        options.format = guess
+    asked = Asked(
+        key=options.key or [],
+        time=options.time,
+        encoding=options.encoding,
+        longest=options.max_record,
+        malformed=malformed,
+        digest=options.state is not None,
+    )
+    if options.format == "parquet":
+        return ParquetReader(asked)
+    if options.format == "csv":
+        return CsvReader(asked, delimiter=options.delimiter or delimiter or ",", quotes=options.quotes)
+    if options.format == "jsonl":
+        return JsonReader(asked)
+    if asked.key or asked.time:
         raise CliError("text has no fields for --key or --time: say what it is with --format csv, jsonl or parquet")
-    return TextReader(fields, options.time, options.encoding, malformed)
+    return TextReader(asked)
 
 
 def _extension(name: str) -> str:

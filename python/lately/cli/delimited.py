@@ -2,28 +2,20 @@
 
 import csv
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from io import BytesIO
 from operator import itemgetter
-from typing import Any, BinaryIO
+from typing import Any
 
 from lately.cli.errors import CliError
-from lately.cli.records import BATCH, BOM, Batch, Gathered, LineReader, Malformed, time_of
+from lately.cli.records import BOM, Asked, Batch, Gathered, LineReader, time_of
 
 
 class CsvReader(LineReader):
     """CSV and its kin; the first line of each file names the fields. Without fields to look at, all are the key."""
 
-    def __init__(
-        self,
-        fields: Sequence[str],
-        time: str | None,
-        encoding: str,
-        malformed: Malformed,
-        *,
-        delimiter: str,
-        quotes: bool,
-    ) -> None:
-        super().__init__(fields, time, encoding, malformed)
+    def __init__(self, asked: Asked, *, delimiter: str, quotes: bool) -> None:
+        super().__init__(asked)
         quoting = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
         self._dialect: dict[str, Any] = {"delimiter": delimiter, "quoting": quoting, "strict": True}
         self._first = ""
@@ -32,8 +24,8 @@ class CsvReader(LineReader):
         # rest of the file before it is noticed.
         csv.field_size_limit(1 << 20)
 
-    def _batches(self, file: BinaryIO, name: str) -> Iterator[Batch]:
-        lines = _Lines(file, self._encoding)
+    def _batches(self, blocks: Iterator[bytes], name: str) -> Iterator[Batch]:
+        lines = _Lines(blocks, self._asked.encoding, self._asked.longest)
         rows = csv.reader(lines, **self._dialect)
         try:
             header = next(rows)
@@ -44,10 +36,12 @@ class CsvReader(LineReader):
         if lines.undecodable or not header:
             raise CliError(f"{name}, line 1: {lines.undecodable or 'a header that names the fields is needed'}")
         head = self._accept(header, name, lines)
-        key = itemgetter(*(map(header.index, self._fields) if self._fields else range(len(header))))
-        time = None if self._time is None else header.index(self._time)
+        key = itemgetter(*(map(header.index, self._asked.key) if self._asked.key else range(len(header))))
+        time = None if self._asked.time is None else header.index(self._asked.time)
         gathered = Gathered(name, head)
         while True:
+            if lines.at_end:
+                yield gathered.batch()
             number = lines.number
             try:
                 row = next(rows)
@@ -59,17 +53,15 @@ class CsvReader(LineReader):
             if broken:
                 # Only the first line is judged: a stray quote must not take good lines with it.
                 lines.give_back()
-                self._malformed(f"{name}, line {number}", broken)
+                self._asked.malformed(f"{name}, line {number}", broken)
                 continue
             undecodable, raw = lines.undecodable, lines.take()
             try:
-                if undecodable:
-                    raise ValueError(undecodable)
+                if reason := undecodable or self._too_long(raw):
+                    raise ValueError(reason)
                 gathered.add(number, key(row), None if time is None else time_of(row[time], header[time]), raw)
             except ValueError as error:
-                self._malformed(f"{name}, line {number}", str(error))
-            if len(gathered) == BATCH:
-                yield gathered.batch()
+                self._asked.malformed(f"{name}, line {number}", str(error))
         yield gathered.batch()
 
     def _accept(self, header: list[str], name: str, lines: "_Lines") -> bytes:
@@ -80,7 +72,7 @@ class CsvReader(LineReader):
                 raise CliError(f"{name}: its header is unlike that of {self._first}")
             return b""
         self._first, self._header = name, header
-        for field in filter(None, (*self._fields, self._time)):
+        for field in filter(None, (*self._asked.key, self._asked.time)):
             if header.count(field) != 1:
                 problem = "names no field" if field not in header else "names more than one field"
                 raise CliError(f"{name}: the header {problem} {field!r}; it has: {', '.join(header)}")
@@ -90,11 +82,12 @@ class CsvReader(LineReader):
 class _Lines:
     """The lines of a CSV file as text; remembers those of the record being read, as they came."""
 
-    def __init__(self, file: BinaryIO, encoding: str) -> None:
-        self._file = file
+    def __init__(self, blocks: Iterator[bytes], encoding: str, longest: int) -> None:
+        self._blocks = blocks
         self._encoding = encoding
+        self._longest = longest
         self._taken: list[bytes] = []
-        self._again: deque[bytes] = deque()
+        self._next: deque[bytes] = deque()
         self._begun = False
         self.number = 1
         self.undecodable = ""
@@ -103,7 +96,11 @@ class _Lines:
         return self
 
     def __next__(self) -> str:
-        raw = self._again.popleft() if self._again else next(self._file)
+        if not self._next:
+            if sum(map(len, self._taken)) > self._longest:
+                raise csv.Error(f"longer than --max-record {self._longest}")
+            self._next.extend(BytesIO(next(self._blocks)).readlines())
+        raw = self._next.popleft()
         self._taken.append(raw)
         try:
             text = raw.decode(self._encoding)
@@ -115,6 +112,11 @@ class _Lines:
             return text.removeprefix(BOM)
         return text
 
+    @property
+    def at_end(self) -> bool:
+        """Whether the next line is in another block, which may have to be waited for."""
+        return not self._next
+
     def take(self) -> bytes:
         """Give the bytes of the record just read; the next one begins."""
         self.number += len(self._taken)
@@ -125,7 +127,7 @@ class _Lines:
 
     def give_back(self) -> None:
         """Go on after the first line of the record just read."""
-        self._again.extendleft(reversed(self._taken[1:]))
+        self._next.extendleft(reversed(self._taken[1:]))
         self.number += 1
         self._taken.clear()
         self.undecodable = ""

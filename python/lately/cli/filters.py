@@ -109,8 +109,12 @@ def _compare(found: lately.Filter, options: Namespace) -> None:
 
 
 def _refuse(options: Namespace, option: str, has: object) -> None:
-    given = getattr(options, option)
-    raise CliError(f"--{option} {given} contradicts the state in {options.state}, whose {option} is {has}")
+    raise contradiction(options.state, option, getattr(options, option), has)
+
+
+def contradiction(state: str, option: str, given: object, has: object) -> CliError:
+    """Say that an option contradicts the state."""
+    return CliError(f"--{option} {given} contradicts the state in {state}, whose {option} is {has}")
 
 
 def _seconds(span: str | None) -> float | None:

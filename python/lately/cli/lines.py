@@ -2,37 +2,61 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import compress, islice
-from typing import Any, BinaryIO
+from io import BytesIO
+from itertools import compress
+from typing import Any
 
-from lately.cli.records import BATCH, BOM, Batch, Gathered, LineReader, Malformed, time_of
+from lately.cli.records import BOM, Asked, Batch, Gathered, LineReader, time_of
 
 
 class TextReader(LineReader):
     """Lines; each is its own key."""
 
-    def _batches(self, file: BinaryIO, name: str) -> Iterator[Batch]:
-        for numbers, lines, texts in _blocks(file, name, self._encoding, self._malformed):
+    def _batches(self, blocks: Iterator[bytes], name: str) -> Iterator[Batch]:
+        for numbers, lines, texts in self._decoded(blocks, name):
             yield Batch(name, numbers, texts, None, lines)
 
+    def _decoded(self, blocks: Iterator[bytes], name: str) -> Iterator[tuple[Sequence[int], list[bytes], list[str]]]:
+        """Batches of lines: number, bytes, and text without the end of the line, of each that can be decoded."""
+        first = 1
+        for block in blocks:
+            lines = BytesIO(block).readlines()
+            numbers: Sequence[int] = range(first, first + len(lines))
+            first += len(lines)
+            texts = _texts(block, self._asked.encoding) if len(block) <= self._asked.longest else None
+            if texts is None:
+                each = [None if self._too_long(line) else _texts(line, self._asked.encoding) for line in lines]
+                for number, line, text in zip(numbers, lines, each, strict=True):
+                    if text is None:
+                        reason = self._too_long(line) or f"not valid {self._asked.encoding}"
+                        self._asked.malformed(f"{name}, line {number}", reason)
+                sound = [text is not None for text in each]
+                numbers, lines = list(compress(numbers, sound)), list(compress(lines, sound))
+                texts = [text[0] for text in each if text]
+            if texts and numbers[0] == 1:
+                texts[0] = texts[0].removeprefix(BOM)
+            yield numbers, lines, texts
 
-class JsonReader(LineReader):
+
+class JsonReader(TextReader):
     """JSON lines: one object each. Without fields, the text of the line is the key."""
 
-    def __init__(self, fields: Sequence[str], time: str | None, encoding: str, malformed: Malformed) -> None:
-        super().__init__(fields, time, encoding, malformed)
-        self.absent = set(fields)
+    def __init__(self, asked: Asked) -> None:
+        super().__init__(asked)
+        self._fields = asked.key
+        self.absent = set(asked.key)
 
-    def _batches(self, file: BinaryIO, name: str) -> Iterator[Batch]:
-        for block in _blocks(file, name, self._encoding, self._malformed):
+    def _batches(self, blocks: Iterator[bytes], name: str) -> Iterator[Batch]:
+        time_field = self._asked.time
+        for block in self._decoded(blocks, name):
             gathered = Gathered(name)
             for number, line, text in zip(*block, strict=True):
                 try:
                     record = _object(text)
                     key = self._key(record, text) if self._fields else text.strip()
-                    time = None if self._time is None else time_of(record.get(self._time), self._time)
+                    time = None if time_field is None else time_of(record.get(time_field), time_field)
                 except ValueError as error:
-                    self._malformed(f"{name}, line {number}", str(error))
+                    self._asked.malformed(f"{name}, line {number}", str(error))
                 else:
                     gathered.add(number, key, time, line)
             yield gathered.batch()
@@ -64,32 +88,10 @@ def _object(text: str) -> dict[str, Any]:
     return record
 
 
-def _blocks(
-    file: BinaryIO, name: str, encoding: str, malformed: Malformed
-) -> Iterator[tuple[Sequence[int], list[bytes], list[str]]]:
-    """Batches of lines: number, bytes, and text without the end of the line, of each that can be decoded."""
-    first = 1
-    while lines := list(islice(file, BATCH)):
-        numbers: Sequence[int] = range(first, first + len(lines))
-        first += len(lines)
-        texts = _texts(lines, encoding)
-        if texts is None:
-            each = [_texts([line], encoding) for line in lines]
-            for number, text in zip(numbers, each, strict=True):
-                if text is None:
-                    malformed(f"{name}, line {number}", f"not valid {encoding}")
-            sound = [text is not None for text in each]
-            numbers, lines = list(compress(numbers, sound)), list(compress(lines, sound))
-            texts = [text[0] for text in each if text]
-        if texts and numbers[0] == 1:
-            texts[0] = texts[0].removeprefix(BOM)
-        yield numbers, lines, texts
-
-
-def _texts(lines: list[bytes], encoding: str) -> list[str] | None:
-    """Text of the lines, decoded in one go, which is several times faster than each by itself; None if it fails."""
+def _texts(block: bytes, encoding: str) -> list[str] | None:
+    """Text of lines, decoded in one go, which is several times faster than each by itself; None if it fails."""
     try:
-        text = b"".join(lines).decode(encoding)
+        text = block.decode(encoding)
     except UnicodeDecodeError:
         return None
     texts = text.split("\n")

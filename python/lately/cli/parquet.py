@@ -1,31 +1,38 @@
 """Parquet in and out, batch by batch, with pyarrow."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lately.cli.errors import CliError, optional
-from lately.cli.records import BATCH, Batch, Malformed, moment
+from lately.cli.inputs import BLOCK, known
+from lately.cli.outputs import Output
+from lately.cli.records import Asked, Batch, moment
 
-# Rows of a row group, as other writers have it. A group for the few new rows of each batch would bloat the file.
+# Most rows read at a time.
+_ROWS = 1 << 16
+# Rows of a row group, as other writers have it, or its bytes in memory. A group for the few new rows of each batch
+# would bloat the file.
 _ROW_GROUP = 1 << 20
+_GROUP_BYTES = 1 << 27
 
 
 class ParquetReader:
     """Batches of rows. Without fields, the whole row is the key."""
 
-    def __init__(self, fields: Sequence[str], time: str | None, malformed: Malformed) -> None:
+    def __init__(self, asked: Asked) -> None:
         self._arrow = optional("pyarrow", "Parquet")
         self._parquet = optional("pyarrow.parquet", "Parquet")
-        self._fields = fields
-        self._time = time
-        self._malformed = malformed
+        self._fields = asked.key
+        self._time = asked.time
+        self._malformed = asked.malformed
         self._first = ""
         self.schema: Any = None
         self.absent: set[str] = set()
+        self.inputs: list[Any] = []
 
     def batches(self, name: str, advance: Callable[[int], object]) -> Iterator[Batch]:
         """Read all rows of a file."""
@@ -35,10 +42,11 @@ class ParquetReader:
         try:
             with self._parquet.ParquetFile(name) as file:
                 self._accept(file.schema_arrow, name)
-                for table in file.iter_batches(batch_size=BATCH):
+                for table in file.iter_batches(batch_size=_rows(file.metadata)):
                     yield self._batch(table, name, read + 1)
                     advance(size * len(table) // file.metadata.num_rows)
                     read += len(table)
+            self.inputs.append(known(name))
         except (self._arrow.ArrowException, OSError) as error:
             raise CliError(f"{name}: {error}") from None
 
@@ -88,20 +96,31 @@ class ParquetReader:
         return times, sound
 
 
+def _rows(metadata: Any) -> int:
+    """Rows to read at a time: no more than a few blocks of bytes in the fattest group."""
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    fattest = max((group.total_byte_size / group.num_rows for group in groups if group.num_rows), default=1)
+    return min(max(int(4 * BLOCK / max(fattest, 1)), 1), _ROWS)
+
+
 class ParquetSink:
     """Rows to a stream, with the schema they were read with."""
 
-    def __init__(self, stream: BinaryIO, reader: ParquetReader) -> None:
-        self._stream = stream
+    def __init__(self, output: Output, reader: ParquetReader) -> None:
+        self._stream = output.stream
         self._reader = reader
         self._arrow = optional("pyarrow", "Parquet")
         self._writer: Any = None
         self._waiting: list[Any] = []
+        self._rows = self._bytes = 0
 
     def write(self, batch: Batch, kept: NDArray[np.bool_]) -> None:
         """Write those rows of a batch that are kept."""
-        self._waiting.append(batch.records.filter(self._arrow.array(kept)))
-        if sum(map(len, self._waiting)) >= _ROW_GROUP:
+        rows = batch.records.filter(self._arrow.array(kept))
+        self._waiting.append(rows)
+        self._rows += len(rows)
+        self._bytes += rows.nbytes
+        if self._rows >= _ROW_GROUP or self._bytes >= _GROUP_BYTES:
             self._write_group()
 
     def close(self) -> None:
@@ -117,3 +136,4 @@ class ParquetSink:
         if any(map(len, self._waiting)):
             self._writer.write_table(self._arrow.Table.from_batches(self._waiting, schema), row_group_size=_ROW_GROUP)
         self._waiting.clear()
+        self._rows = self._bytes = 0

@@ -1,22 +1,22 @@
 """Records of text, CSV and JSON lines: their keys, their times, and their bytes as they came."""
 
+import lzma
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import compress
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import read_moment
 from lately.cli.errors import CliError
-from lately.cli.streams import open_input
-
-BATCH = 65_536
-"""Records read before the filter sees any of them: enough to make the cost per call vanish, small in memory."""
+from lately.cli.inputs import Input, blocks
+from lately.cli.outputs import Output
 
 BOM = "\ufeff"  # some editors and spreadsheets begin a file with it; it is no part of the first record
 
@@ -79,33 +79,50 @@ def time_of(value: object, field: str) -> int:
         raise ValueError(f"the time {field} {error}") from None
 
 
+@dataclass
+class Asked:
+    """What the options say of the records."""
+
+    key: list[str]
+    time: str | None
+    encoding: str
+    longest: int
+    malformed: Malformed
+    digest: bool
+    """Whether inputs that are no regular files are to be known again."""
+
+
 class LineReader(ABC):
     """What the formats made of lines share.
 
-    Files are read one after the other, as one stream. `absent` holds the key fields that no record has had yet.
+    Files are read one after the other, as one stream. `absent` holds the key fields that no record has had yet, and
+    `inputs` what tells the files read so far from others.
     """
 
-    def __init__(self, fields: Sequence[str], time: str | None, encoding: str, malformed: Malformed) -> None:
-        self._fields = fields
-        self._time = time
-        self._encoding = encoding
-        self._malformed = malformed
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
         self.absent: set[str] = set()
+        self.inputs: list[Any] = []
 
     def batches(self, name: str, advance: Callable[[int], object]) -> Iterator[Batch]:
         """Read all records of a file, or of standard input for ``-``; `advance` is told of the bytes read."""
         shown = "standard input" if name == "-" else name
         try:
-            with open_input(name, advance) as file:
-                yield from self._batches(file, shown)
+            with closing(Input(name, advance, digest=self._asked.digest)) as file:
+                yield from self._batches(blocks(file, self._asked.longest), shown)
+                self.inputs.append(file.identity())
         except OSError as error:
             raise CliError(f"{shown}: {error.strerror or error}") from None
-        except (EOFError, zlib.error) as error:
-            raise CliError(f"{shown}: damaged gzip or zstd data: {error}") from None
+        except (EOFError, zlib.error, lzma.LZMAError) as error:
+            raise CliError(f"{shown}: damaged compressed data: {error}") from None
 
     @abstractmethod
-    def _batches(self, file: BinaryIO, name: str) -> Iterator[Batch]:
-        """Read all records of an open file."""
+    def _batches(self, blocks: Iterator[bytes], name: str) -> Iterator[Batch]:
+        """Read all records of a file that comes in blocks of lines; what is decided in one is given before the next."""
+
+    def _too_long(self, line: bytes) -> str:
+        """Say that a record is too long, or nothing."""
+        return f"longer than --max-record {self._asked.longest}" if len(line) > self._asked.longest else ""
 
 
 class Gathered:
@@ -146,16 +163,17 @@ class Gathered:
 class LineSink:
     """Lines to a stream, as they came; only one that lacked its end, at the end of a file, gets it if others follow."""
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
+    def __init__(self, output: Output) -> None:
+        self._output = output
         self._unended = False
 
     def write(self, batch: Batch, kept: NDArray[np.bool_]) -> None:
-        """Write those lines of a batch that are kept."""
+        """Write those lines of a batch that are kept, and hand them on."""
         lines = batch.head + b"".join(compress(batch.records, kept.tolist()))
         if lines:
-            self._stream.write(b"\n" + lines if self._unended else lines)
+            self._output.stream.write(b"\n" + lines if self._unended else lines)
             self._unended = not lines.endswith(b"\n")
+            self._output.flush()
 
     def close(self) -> None:
         """Nothing waits here; the stream is not this sink's to close."""

@@ -1,0 +1,227 @@
+"""Bytes in: decompressed, as they come, in memory that does not grow with them."""
+
+import bz2
+import hashlib
+import lzma
+import os
+import select
+import stat
+import zlib
+from collections.abc import Callable, Iterator
+from io import FileIO
+from pathlib import Path
+from typing import Any, Protocol
+
+from lately.cli.errors import CliError, optional
+
+BLOCK = 1 << 20
+"""Bytes read, and records judged together, at a time."""
+
+_CHUNK = 1 << 16  # compressed bytes read at a time
+# Of those, the bytes decoded at a time by zstd, which cannot be told how much to give: a block of 128 KiB comes from as
+# few as four bytes, so 32 MiB from these.
+_ZSTD_CHUNK = 1 << 10
+
+
+class Input:
+    """A file, or standard input for ``-``, decompressed if it begins as gzip, zstd, xz or bzip2 does.
+
+    `advance` is told of the bytes read as they lie in the file, for the progress bar.
+    """
+
+    def __init__(self, name: str, advance: Callable[[int], object], *, digest: bool = False) -> None:
+        self._raw = FileIO(0, closefd=False) if name == "-" else FileIO(name)
+        self._name = name
+        self._advance = advance
+        self._status = os.fstat(self._raw.fileno())
+        self._regular = stat.S_ISREG(self._status.st_mode)
+        self._digest = hashlib.blake2b(digest_size=16) if digest and not self._regular else None
+        self._rest = b""
+        # A pipe may give one byte at a time, and pause after any of them.
+        while any(magic.startswith(self._rest) and magic != self._rest for magic in _CODECS):
+            if not (more := self._read(8)):
+                break
+            self._rest += more
+        self._codec = next((codec for magic, codec in _CODECS.items() if self._rest.startswith(magic)), None)
+        self._frame: _Decoder | None = None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._raw.close()
+
+    def read(self, size: int, *, wait: bool = True) -> bytes:
+        """Give what is at hand, at most `size` bytes.
+
+        Nothing is at hand at the end, and without `wait` where more is still to come.
+
+        Raises
+        ------
+        OSError, EOFError, zlib.error, lzma.LZMAError
+            If the file cannot be read, or what is compressed is damaged or cut off.
+        """
+        while True:
+            hungry = self._frame is None or self._frame.needs_input
+            data, self._rest = self._rest, b""
+            if hungry and not data:
+                if not wait and not self._ready():
+                    return b""
+                data = self._read(_CHUNK if self._codec else size)
+            if self._codec is None:
+                return data
+            if self._frame is None:
+                if not data:
+                    return b""
+                data = data.lstrip(b"\0")  # files are padded with zeros, on tapes and by xz
+                if not data:
+                    continue
+                self._frame = self._codec(self._name)
+            plain = self._frame.decompress(data, size)
+            if self._frame.eof:
+                self._rest, self._frame = self._frame.unused_data, None
+            elif hungry and not data and not plain:
+                raise EOFError("it ends in the middle")
+            if plain:
+                return plain
+
+    def _ready(self) -> bool:
+        """Whether the file gives something, or its end, at once."""
+        return self._regular or bool(select.select([self._raw], [], [], 0)[0])
+
+    def identity(self) -> list[Any]:
+        """What tells this input from any other: of a regular file its state, else a digest of all that was read."""
+        if self._digest is not None:
+            return [self._digest.hexdigest()]
+        return [_place(self._name), *identity(self._status)]
+
+    def _read(self, size: int) -> bytes:
+        data = self._raw.read(size) or b""
+        self._advance(len(data))
+        if self._digest is not None:
+            self._digest.update(data)
+        return data
+
+
+def known(name: str) -> list[Any] | None:
+    """Tell the identity of an input that is not open yet; None where only reading it will tell."""
+    status = os.fstat(0) if name == "-" else Path(name).stat()
+    return [_place(name), *identity(status)] if stat.S_ISREG(status.st_mode) else None
+
+
+def _place(name: str) -> str:
+    return name if name == "-" else str(Path(name).resolve())
+
+
+def identity(status: os.stat_result) -> list[int]:
+    """What tells a file from what it was before or will be later."""
+    return [status.st_ino, status.st_size, status.st_mtime_ns]
+
+
+def blocks(file: Input, longest: int) -> Iterator[bytes]:
+    """Whole lines, about `BLOCK` bytes of them; fewer where no more are at hand, and the last as it ends.
+
+    Of a line longer than `longest` bytes the middle may be missing; so much of it is there that it is still too long.
+    """
+    begun: list[bytes] = []
+    size = 0
+    while data := _gathered(file):
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            yield b"".join([*begun, data[:cut]])
+            begun, size, data = [], 0, data[cut:]
+        if size <= longest:
+            begun.append(data)
+            size += len(data)
+    if size:
+        yield b"".join(begun)
+
+
+def _gathered(file: Input) -> bytes:
+    """Give what is at hand up to a block, and nothing at the end."""
+    parts: list[bytes] = []
+    size = 0
+    while size < BLOCK and (data := file.read(BLOCK - size, wait=not parts)):
+        parts.append(data)
+        size += len(data)
+    return b"".join(parts)
+
+
+def size(name: str) -> int | None:
+    """Bytes of a file as it lies there; None for standard input and pipes. Raises if there is none to read."""
+    try:
+        status = os.fstat(0) if name == "-" else Path(name).stat()
+    except OSError as error:
+        raise CliError(f"{name}: {error.strerror}") from None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+class _Decoder(Protocol):
+    """One compressed frame: what lzma and bz2 have."""
+
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+class _Gzip:
+    def __init__(self, _name: str) -> None:
+        self._frame = zlib.decompressobj(31)
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._frame.unconsumed_tail
+
+    @property
+    def eof(self) -> bool:
+        return self._frame.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._frame.unused_data
+
+    def decompress(self, data: bytes, most: int, /) -> bytes:
+        return self._frame.decompress(self._frame.unconsumed_tail + data, most)
+
+
+class _Zstd:
+    def __init__(self, name: str) -> None:
+        zstandard = optional("zstandard", f"{name}: zstd")
+        self._error = zstandard.ZstdError
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._compressed = b""
+        self._plain = memoryview(b"")
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._plain and not self._compressed
+
+    @property
+    def eof(self) -> bool:
+        return not self._plain and bool(self._frame.eof)
+
+    @property
+    def unused_data(self) -> bytes:
+        return bytes(self._frame.unused_data) + self._compressed
+
+    def decompress(self, data: bytes, most: int, /) -> bytes:
+        self._compressed += data
+        try:
+            while self._compressed and not self._plain and not self._frame.eof:
+                chunk, self._compressed = self._compressed[:_ZSTD_CHUNK], self._compressed[_ZSTD_CHUNK:]
+                self._plain = memoryview(self._frame.decompress(chunk))
+        except self._error as error:
+            raise OSError(f"damaged zstd data: {error}") from None
+        part, self._plain = bytes(self._plain[:most]), self._plain[most:]
+        return part
+
+
+_CODECS: dict[bytes, Callable[[str], _Decoder]] = {
+    b"\x1f\x8b": _Gzip,
+    b"\x28\xb5\x2f\xfd": _Zstd,
+    b"\xfd7zXZ\0": lambda _name: lzma.LZMADecompressor(lzma.FORMAT_XZ),
+    # Text may begin with BZh; bzip2 goes on with a digit and digits of pi.
+    **{b"BZh%d1AY&SY" % level: lambda _name: bz2.BZ2Decompressor() for level in range(1, 10)},
+}

@@ -1,0 +1,39 @@
+"""Being told to end: at once while nothing is replaced, and not at all from the first replacement to the exit."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def interrupted(*, to_the_end: bool) -> Iterator[None]:
+    """Raise KeyboardInterrupt where a signal tells the process to end; those it ignores, as under nohup, it ignores on.
+
+    With `to_the_end` the process ends after this, and signals stay as they are then: a held one must not turn the exit
+    status of a run that has replaced its state.
+    """
+    before = {}
+    with suppress(ValueError):  # only the main thread may, and need
+        for number in _ENDING:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        if not to_the_end:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def hold() -> None:
+    """Ignore them from now on: files are about to be replaced, and the exit status has to say that they were."""
+    with suppress(ValueError):
+        for number in _ENDING:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(number)
