@@ -2,7 +2,7 @@
 
     uv run docs/how_probable.py
 
-The key is the one that the filter reports and knows least about.
+The key is the one of the window that the filter reports and is least sure of.
 """
 
 from pathlib import Path
@@ -13,20 +13,21 @@ import numpy as np
 import lately
 
 WINDOW = 10_000
-# Small enough that the cells leave it open whether the key was there.
-NBYTES = 8192
+# Four full epochs, so that one is a quarter of the window, and so few bits that the cells often leave it open whether a
+# key was there: 6.5 per key.
+PAPER = {"r": 4, "k": 4, "segment_bits": 13_056}
 PRIORS = {"a rare key": 1e-6, "a key that comes often": 2e-5}
 
 
 def undecided(f: lately.Filter, keys: np.ndarray) -> int:
-    """The key of the window of which the least is known, and the filter answers yes."""
+    """The key of the window that the filter reports with the least posterior."""
     posteriors = f.posterior(keys, PRIORS["a rare key"])
     return int(keys[np.argmin(np.where(f.query(keys), posteriors, 1))])
 
 
 if __name__ == "__main__":
     plt.rcParams["svg.hashsalt"] = "the same file for the same figures"
-    f = lately.GuardedEpochBloomFilter(WINDOW, nbytes=NBYTES, slack=WINDOW // 4)
+    f = lately.GuardedEpochBloomFilter.from_parameters(WINDOW, **PAPER)
     f.insert(range(5 * WINDOW))
     key = undecided(f, np.arange(4 * WINDOW, 5 * WINDOW))
     figure, both = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
