@@ -1,4 +1,4 @@
-//! NumPy arrays of one type, copied: what is read with the interpreter let go of must not change meanwhile.
+//! NumPy arrays of one type, copied: what is read detached from the interpreter must not change meanwhile.
 
 use numpy::prelude::*;
 use numpy::{Element, PyArrayDyn, PyUntypedArray};
@@ -15,7 +15,7 @@ pub struct Values<T> {
 }
 
 impl<T: Element + Copy> Values<T> {
-    /// Reads an array of exactly this type, by the name of its parameter.
+    /// Reads an array of exactly this type; errors use the name of its parameter.
     pub fn read(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let Ok(array) = object.cast::<PyArrayDyn<T>>() else {
             let wanted = T::get_dtype(object.py());
@@ -33,7 +33,7 @@ impl<T: Element + Copy> Values<T> {
         Ok(Self { values, shape: array.shape().to_vec() })
     }
 
-    /// Refuses another shape than this.
+    /// Refuses any other shape.
     pub fn shaped(self, name: &str, shape: &[usize]) -> PyResult<Vec<T>> {
         if self.shape == shape {
             return Ok(self.values);
@@ -42,7 +42,7 @@ impl<T: Element + Copy> Values<T> {
     }
 }
 
-/// The values of an array of bool, as bytes that are 0 or not: NumPy lets a bool be any byte.
+/// The values of an array of bool, as bytes of 0 or not 0: in NumPy a bool may be any byte.
 pub fn flags(name: &str, object: &Bound<'_, PyAny>, shape: &[usize]) -> PyResult<Vec<u8>> {
     let array = object.cast::<PyUntypedArray>().ok().filter(|array| array.dtype().kind() == b'b');
     let Some(array) = array else {

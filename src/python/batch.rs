@@ -1,4 +1,4 @@
-//! A batch of keys on its way through a filter: hashed block by block where it is used, with an eye on signals.
+//! A batch of keys on its way through a filter: hashed block by block as needed, with checks for signals.
 
 use std::ops::Range;
 
@@ -16,13 +16,13 @@ use crate::memory::fallible;
 
 /// Keys hashed at a time: their hashes take 32 KiB, two thirds of a first-level cache.
 const BLOCK: usize = 4096;
-/// Keys that threads hash before they act in order: their hashes take 2 MiB, and it takes threads a hundred times as
-/// long as to begin.
+/// Keys that threads hash before one of them acts on them in order: their hashes take 2 MiB, and hashing them takes a
+/// hundred times as long as starting the threads.
 const STRETCH: usize = 1 << 18;
-/// Keys between two looks at signals, so that Ctrl-C works: some 20 ms.
+/// Keys between two checks for signals, so that Ctrl-C works: some 20 ms.
 pub const PATIENCE: usize = 1 << 20;
 
-/// Keys that have been read, and their moments, which fit them.
+/// Keys that have been read, and as many moments.
 pub struct Batch {
     pub keys: Keys,
     pub moments: OwnedMoments,
@@ -31,7 +31,7 @@ pub struct Batch {
 /// A batch that ended early, by an error or a signal.
 pub struct Stopped<T> {
     error: PyErr,
-    /// What was answered to the keys before it; not for queries that several threads share.
+    /// The answers so far; missing for queries that several threads share.
     answers: Vec<T>,
 }
 
@@ -42,7 +42,7 @@ impl<T> Stopped<T> {
 }
 
 impl<T: Element> Stopped<T> {
-    /// The error, with the answers as its attribute: asked again, keys that were inserted would be repeats.
+    /// The error, with the answers as its attribute: a second call would find the inserted keys and report them.
     pub fn with_answers(self, py: Python<'_>) -> PyErr {
         let done = self.answers.len();
         if done == 0 {
@@ -65,7 +65,7 @@ impl<T> From<Stopped<T>> for PyErr {
 }
 
 impl Batch {
-    /// Keys of which nobody asks when they were seen.
+    /// Keys without moments.
     pub fn untimed(keys: Keys) -> Self {
         Self { keys, moments: OwnedMoments::Untimed }
     }
@@ -82,10 +82,10 @@ impl Batch {
         })?
     }
 
-    /// What `act` answers to each key. It is called with a block of hashes, their moments and the place for the answers;
-    /// block after block, or on several threads, which take the blocks in turn. An error or a signal ends it.
+    /// `act`'s answers, one per key. `act` gets a block of hashes, their moments and the place for the answers: block
+    /// after block, or on several threads that take the blocks in turn. An error or a signal ends the batch.
     ///
-    /// `act` takes the lock of the filter, which is not held while signals are looked at: their handlers may use it.
+    /// `act` locks the filter. The lock is not held while signals are checked, since their handlers may use the filter.
     pub fn run<T: Zeroable + Send>(
         &self,
         py: Python<'_>,
@@ -96,8 +96,8 @@ impl Batch {
         self.run_with(py, threads, 1, begin, |(), hashes, _, at, answers| act(hashes, at, answers))
     }
 
-    /// [`run`](Self::run) for what has to be done in order, as if by one thread: `act` is called with a stretch of the
-    /// keys at a time, their moments and the place for the answers.
+    /// [`run`](Self::run) for work that has to happen in order, as if by one thread: `act` gets a stretch of the keys
+    /// at a time, their moments and the place for the answers.
     pub fn run_in_order<T: Zeroable + Send>(
         &self,
         py: Python<'_>,
@@ -122,8 +122,8 @@ impl Batch {
         detached(py, run).map_err(Stopped::before_all)?
     }
 
-    /// [`run`](Self::run) with `width` answers a key, and for each thread something of its own that `begin` makes. `act`
-    /// is told which keys of the batch a block has, too.
+    /// [`run`](Self::run) with `width` answers a key, and a state per thread that `begin` makes. `act` also gets the
+    /// block's range of keys in the batch.
     pub fn run_with<T: Zeroable + Send, S>(
         &self,
         py: Python<'_>,
@@ -152,8 +152,8 @@ impl Batch {
         detached(py, run).map_err(Stopped::before_all)?
     }
 
-    /// [`run_with`](Self::run_with) for as many keys from `start` on as there are answers. An error comes
-    /// with the key that its block begins with.
+    /// [`run_with`](Self::run_with) for the keys from `start` on, as many as there are answers. An error comes with the
+    /// first key of its block.
     fn blocks<T: Send, S>(
         &self,
         start: usize,
@@ -174,7 +174,7 @@ impl Batch {
     }
 }
 
-/// Lets Ctrl-C end a batch, unless it has only begun.
+/// Lets Ctrl-C end a batch, except at its very beginning.
 pub fn look_at_signals(start: usize) -> PyResult<()> {
     if start == 0 {
         return Ok(());

@@ -1,7 +1,7 @@
-//! Calls into the core: what lets go of the interpreter, locks that `fork` finds free, and a last net.
+//! Calls into the core: detaching from the interpreter, locks that are free after `fork`, and a last safety net.
 //!
-//! No panic comes out in Python, where it would be no `Exception`: it is a mistake of ours, and the net makes an
-//! [`InternalError`] of it. If it struck while somebody wrote, the lock is poisoned, and every later call says so.
+//! No panic reaches Python, where it would be no `Exception`. A panic is a bug in lately, and the net turns it into an
+//! [`InternalError`]. If it strikes during a write, the lock is poisoned, and every later call says so.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -23,7 +23,7 @@ create_exception!(
     "A mistake of lately itself, not of its caller: please report it, with the message."
 );
 
-/// Does `work` with the interpreter let go of.
+/// Does `work` detached from the interpreter.
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     caught(|| Ok(py.detach(work)))
 }
@@ -31,7 +31,7 @@ pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyR
 /// Does `work`; a panic is an error.
 #[inline]
 pub fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-    // What was written to when it panicked is behind a lock, which is poisoned.
+    // Anything being written during a panic is behind a lock, which is now poisoned.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(internal_error(&*panic)))
 }
 
@@ -45,10 +45,10 @@ fn internal_error(panic: &(dyn Any + Send)) -> PyErr {
     InternalError::new_err(format!("{message} (a mistake in lately {version}: please report it, with this message)"))
 }
 
-/// A lock that nobody holds while the process forks: in the child nobody would ever let go of it.
+/// A lock that nobody holds while the process forks: in the child nobody would ever release it.
 pub struct Lock<T>(RwLock<T>);
 
-/// Whoever holds a lock holds this to read; whoever forks, to write.
+/// Whoever holds a lock holds this for reading; whoever forks holds it for writing.
 static FORKS: RwLock<()> = RwLock::new(());
 
 thread_local! {
@@ -56,7 +56,7 @@ thread_local! {
     static FORKING: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
 }
 
-/// A lock, held. It is let go of first, and `FORKS` after it.
+/// A lock that is held. It is released before `FORKS`.
 pub struct Held<G> {
     guard: G,
     _fork: RwLockReadGuard<'static, ()>,
@@ -67,8 +67,8 @@ impl<T> Lock<T> {
         Self(RwLock::new(inner))
     }
 
-    /// To read. Called detached from the interpreter only, so that no thread waits for it holding the GIL, and by no
-    /// thread that holds another.
+    /// To read. Only called detached from the interpreter, so that no thread waits for the lock while it holds the GIL,
+    /// and by no thread that holds another lock.
     pub fn read(&self) -> Held<RwLockReadGuard<'_, T>> {
         let fork = FORKS.read().unwrap_or_else(PoisonError::into_inner);
         Held { guard: self.0.read().unwrap_or_else(torn), _fork: fork }
@@ -80,8 +80,8 @@ impl<T> Lock<T> {
         Held { guard: self.0.write().unwrap_or_else(torn), _fork: fork }
     }
 
-    /// To read at once, or not at all. Called, and let go of, without letting go of the interpreter: whoever forks holds
-    /// that.
+    /// To read at once, or not at all. Called and released without detaching from the interpreter, which whoever forks
+    /// needs.
     #[inline]
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
         self.0.try_read()
@@ -94,7 +94,7 @@ impl<T> Lock<T> {
     }
 }
 
-/// What a poisoned lock is good for.
+/// Handles a poisoned lock.
 fn torn<G>(_: PoisonError<G>) -> G {
     resume_unwind(Box::new("an earlier call failed while it wrote to this object, which is no longer to be trusted"))
 }
@@ -113,7 +113,7 @@ impl<G: DerefMut> DerefMut for Held<G> {
     }
 }
 
-/// Has `os.fork` wait until no lock is held, which takes no longer than a block of keys.
+/// Makes `os.fork` wait until no lock is held, which takes no longer than a block of keys.
 pub fn register_at_fork(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let Some(register) = py.import("os")?.getattr_opt("register_at_fork")? else { return Ok(()) };
@@ -125,7 +125,7 @@ pub fn register_at_fork(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 #[pyfunction]
 fn before_fork(py: Python<'_>) {
-    // Those who hold it may be waiting for the interpreter.
+    // A thread that holds a lock may be waiting for the interpreter.
     py.detach(|| FORKING.set(Some(FORKS.write().unwrap_or_else(PoisonError::into_inner))));
 }
 
@@ -134,7 +134,7 @@ fn after_fork() {
     FORKING.take();
 }
 
-/// Fails as a mistake of ours would, while it writes to a filter if there is one: for the tests of the net.
+/// Panics, while it writes to the filter if there is one: for the tests of the net.
 #[pyfunction(name = "_fail", signature = (filter=None))]
 pub fn fail(py: Python<'_>, filter: Option<&Bound<'_, Filter>>) -> PyResult<()> {
     let filter = filter.map(Bound::get);

@@ -1,4 +1,4 @@
-//! The classes of `lately.filters`: which is a filter's, and what one of them alone can answer.
+//! The classes of `lately.filters`: which one a filter has, and what only one of them can answer.
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
@@ -24,7 +24,7 @@ pub fn wrap(py: Python<'_>, filter: filter::Filter) -> PyResult<Py<PyAny>> {
     object(&class(py, filter.family())?, filter)
 }
 
-/// The Python object of a filter, of a class that is told.
+/// The Python object of a filter, of a given class.
 pub fn object(class: &Bound<'_, PyType>, filter: filter::Filter) -> PyResult<Py<PyAny>> {
     let base = class.py().get_type::<Filter>();
     Ok(base.call_method1("__new__", (class, Built::new(filter)))?.unbind())
@@ -37,7 +37,7 @@ pub fn class<'py>(py: Python<'py>, family: &Family) -> PyResult<Bound<'py, PyTyp
     Ok(filters.bind(py).getattr(family.class)?.cast_into()?)
 }
 
-/// What only some families have, or the error that this one has not.
+/// An answer of some families only, or the error that this family has none.
 fn only<T>(found: Option<T>) -> Result<T, Error> {
     found.ok_or_else(|| Error::value("filters of this family have no such answer"))
 }
@@ -88,7 +88,7 @@ pub fn parts(py: Python<'_>, filter: &Bound<'_, Filter>) -> PyResult<usize> {
     detached(py, || filter.with(|filter| filter.engine_as().map_or(1, Growing::parts)))
 }
 
-/// `BloomFilter.kept`, more than any stream has, and `TimingBloomFilter.kept`.
+/// `TimingBloomFilter.kept`, and `BloomFilter.kept`, which is more than any stream has.
 #[pyfunction]
 pub fn kept(py: Python<'_>, filter: &Bound<'_, Filter>) -> PyResult<i64> {
     let filter = filter.get();

@@ -1,4 +1,4 @@
-//! Errors of the core as Python knows them.
+//! Errors of the core as Python exceptions.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ pub fn file_error(error: SaveError, path: &Path) -> PyErr {
                 let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
                 PyOSError::new_err((code, reason, path.display().to_string()))
             }
-            // What is ours to say; an error of Python's, of a signal, goes on as it is.
+            // The message is ours; a Python error, from a signal, passes as it is.
             None if error.get_ref().is_some_and(|cause| !cause.is::<PyErr>()) => {
                 PyOSError::new_err((INVALID_ARGUMENT, error.to_string(), path.display().to_string()))
             }

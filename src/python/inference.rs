@@ -1,4 +1,4 @@
-//! How probable, how long ago, and which answer costs least: the base class asks the core's inference.
+//! How probable, how long ago, and which answer costs least: the base class passes these questions to the core.
 
 use std::sync::Mutex;
 
@@ -18,7 +18,7 @@ use crate::inference::{Memo, PerKey, Posterior, Question, decide};
 use crate::memory::fallible;
 use crate::posteriors::Inference;
 
-/// Numbers that go with the keys of a batch, held for as long as it takes.
+/// Numbers that go with the keys of a batch, owned while it runs.
 struct Numbers<'py> {
     name: &'static str,
     numbers: Held<'py>,
@@ -42,7 +42,7 @@ impl<'py> Numbers<'py> {
         Ok(Self { name, numbers: Held::Each(numbers.ok_or_else(refused)?) })
     }
 
-    /// Reads a prior: numbers, or what an object that knows them says of the keys.
+    /// Reads a prior: numbers, or an object that knows them for the keys.
     fn of_keys(prior: &Bound<'py, PyAny>, keys: &Bound<'py, PyAny>, window: Window) -> PyResult<Self> {
         let method = match window {
             Window::Count { .. } => "probability",
@@ -74,7 +74,7 @@ impl<'py> Numbers<'py> {
     }
 }
 
-/// What an object that knows the keys says of its distinct-count curve.
+/// The distinct-count curve of an object that knows the keys.
 fn read_curve(prior: &Bound<'_, PyAny>, insertions: &[f64]) -> PyResult<Vec<f64>> {
     let insertions = PyArray1::from_slice(prior.py(), insertions);
     let said = Numbers::read("prior.distinct(insertions)", &prior.call_method1("distinct", (&insertions,))?)?;
@@ -83,8 +83,8 @@ fn read_curve(prior: &Bound<'_, PyAny>, insertions: &[f64]) -> PyResult<Vec<f64>
     Ok((0..insertions.len()?).map(|i| said.of(i)).collect())
 }
 
-/// Builds what the cells tell about these ages, under the distinct-count curve of the prior where it knows one: a
-/// ValueError says that it does not.
+/// Computes what the cells tell about these ages, with the prior's distinct-count curve if it has one; its ValueError
+/// means that it has none.
 fn build<'a>(
     py: Python<'_>,
     engine: &'a dyn Engine,
@@ -116,7 +116,7 @@ fn ages_end(finite: bool, inference: &Inference<'_>, window: Window) -> Result<f
     }
 }
 
-/// The edges between bins of ages, as the clock takes them: ages in insertions are whole numbers.
+/// The edges between bins of ages, in the clock's unit: ages in insertions are whole numbers.
 fn read_edges(edges: &Bound<'_, PyAny>, window: Window) -> PyResult<Vec<f64>> {
     let Held::Each(edges) = Numbers::read("edges", edges)?.numbers else {
         return Err(PyTypeError::new_err("edges must be an array of at least 2 ages"));
@@ -134,8 +134,8 @@ fn read_edges(edges: &Bound<'_, PyAny>, window: Window) -> PyResult<Vec<f64>> {
 }
 
 impl Filter {
-    /// Hands the keys block by block to `act`, with a state of the filter that holds for the whole batch and is asked
-    /// about `ages`, and room for `width` answers a key.
+    /// Hands the keys block by block to `act`, with the state of the filter at one moment for the whole batch, to be
+    /// asked about `ages`, and room for `width` answers a key.
     fn ask<T: Zeroable + Send>(
         &self,
         (keys, at): (&Bound<'_, PyAny>, Option<&Bound<'_, PyAny>>),
@@ -157,7 +157,7 @@ impl Filter {
         })?)
     }
 
-    /// A window asked for, or the filter's own, in insertions or seconds.
+    /// The window asked for, or the filter's own, in insertions or seconds.
     fn asked_window(&self, window: Option<&Bound<'_, PyAny>>, own: Window) -> PyResult<f64> {
         let length = match (window, own) {
             (Some(window), own) => times::length("window", window, own)?,
@@ -187,7 +187,7 @@ impl Filter {
     ///     window of time its insertions per second. One for all keys, one per key, or an object whose
     ///     ``probability(keys)``, for a window of time ``rate(keys)``, gives them.
     /// window : int or span, optional
-    ///     Any other window to ask for, in insertions or a span of time; the default is the filter's own.
+    ///     Another window to ask about, in insertions or a span of time; the default is the filter's own.
     /// at : time or n times, optional
     ///     When to ask for, for a window of time. The default is now.
     /// threads : int, default 1
@@ -196,8 +196,8 @@ impl Filter {
     /// Returns
     /// -------
     /// ndarray of float64, shape (n,)
-    ///     P(inserted within `window`), right to 1e-5 given the match rates. Calibrated when keys come independently, as often as the prior says: of the keys
-    ///     with a posterior of 0.3 three in ten were inserted.
+    ///     P(inserted within `window`), right to 1e-5 given the match rates. It is calibrated when keys come
+    ///     independently, as often as the prior says: of the keys with a posterior of 0.3, three in ten were inserted.
     ///
     /// Raises
     /// ------
@@ -209,8 +209,8 @@ impl Filter {
     ///
     /// Notes
     /// -----
-    /// Paper 5's framework (J. L. Dautrich, C. V. Ravishankar, 2019, section 2), with the likelihood of the cells as they
-    /// are in place of expected ones. Match rates are measured on at most 64 KiB per slice.
+    /// Paper 5's framework (J. L. Dautrich, C. V. Ravishankar, 2019, section 2), with the likelihood of the actual
+    /// cells in place of expected ones. Match rates are measured on at most 64 KiB per slice.
     ///
     /// Examples
     /// --------
@@ -299,8 +299,8 @@ impl Filter {
     /// keys, prior, at, threads
     ///     As in `posterior`.
     /// kind : {"most_likely", "expected"}
-    ///     The age of greatest probability, on a clock of time of greatest density; or the mean age. Both of a key that
-    ///     was inserted, however improbable that is.
+    ///     The age of greatest probability (on a clock of time, of greatest density), or the mean age. Both assume that
+    ///     the key was inserted, however improbable that is.
     /// finite : bool, default False
     ///     False: the stream has no beginning, as in the paper's limit (equation 4). True: it began with the filter's
     ///     first insertion, and no age is greater (equation 3). For windows of insertions.

@@ -1,4 +1,4 @@
-//! Instants, from whatever Python holds them in, to nanoseconds since 1970.
+//! Instants, from any Python object, as nanoseconds since 1970.
 
 use numpy::prelude::*;
 use numpy::{Element, PyUntypedArray};
@@ -15,7 +15,7 @@ use super::spans::nanoseconds;
 use crate::key::time::Unit;
 use crate::memory::fallible;
 
-/// One, or an array of whatever they are.
+/// One time, or an array of times of any type.
 pub enum Times<'py> {
     One(i64),
     Many(Bound<'py, PyUntypedArray>),
@@ -61,7 +61,7 @@ pub fn read_moment(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     if is_numpy(value, "floating")? {
         return read_moment(PyFloat::new(py, value.extract()?).as_any());
     }
-    // That of pandas is finer than the datetime it also is.
+    // pandas' own datetime is a subclass of `datetime`, but finer.
     let numpy = match value.getattr_opt(intern!(py, "to_datetime64"))? {
         Some(convert) => convert.call0()?,
         None => value.clone(),
@@ -89,7 +89,7 @@ pub fn read_moment(value: &Bound<'_, PyAny>) -> PyResult<i64> {
 const A_TIME: &str = "a time is a number of Unix seconds or a datetime";
 
 fn out_of_range(value: &Bound<'_, PyAny>) -> PyErr {
-    // Milliseconds taken for seconds lie far outside.
+    // Milliseconds mistaken for seconds lie far outside.
     PyValueError::new_err(format!("is {value}, outside the years 1677 to 2262 (numbers are Unix seconds)"))
 }
 
@@ -100,7 +100,7 @@ pub fn one_or_array<'py>(at: &Bound<'py, PyAny>) -> PyResult<Times<'py>> {
     if at.is_exact_instance_of::<PyFloat>() || at.is_exact_instance_of::<PyInt>() {
         return one(at);
     }
-    // pandas gives a column with a time zone as UTC when asked for datetime64, and as objects when not.
+    // For a column with a time zone pandas gives UTC if asked for datetime64, and objects if not.
     let kind = match at.getattr_opt(intern!(py, "dtype"))? {
         Some(dtype) => dtype.getattr_opt(intern!(py, "kind"))?,
         None => None,
@@ -132,7 +132,7 @@ pub fn of_array(times: &Bound<'_, PyUntypedArray>) -> PyResult<Vec<i64>> {
         kind @ (b'i' | b'u') => {
             let signed = kind == b'i';
             let native = i64::get_dtype(py);
-            // An unsigned number beyond the signed ones has become negative.
+            // An unsigned number beyond the signed range has become negative.
             each(times, &native, |seconds: i64| of_whole_seconds(seconds).filter(|_| signed || seconds >= 0))
         }
         b'f' => each(times, &f64::get_dtype(py), |seconds| {
@@ -151,7 +151,7 @@ pub fn of_array(times: &Bound<'_, PyUntypedArray>) -> PyResult<Vec<i64>> {
     }
 }
 
-/// What `convert` makes of each time, as a type that it can read; an error that names the first it makes nothing of.
+/// `convert` of each time, as a type that it can read; or an error that names the first it cannot convert.
 fn each<T: Pod>(
     times: &Bound<'_, PyUntypedArray>,
     dtype: &Bound<'_, PyAny>,
@@ -172,7 +172,7 @@ fn each<T: Pod>(
     Ok(moments)
 }
 
-/// The same error, saying first what it is about.
+/// The same error, prefixed with the name of what it is about.
 fn named(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
     PyErr::from_type(error.get_type(py), format!("{name} {}", error.value(py)))
 }
@@ -181,26 +181,27 @@ fn of_ticks(ticks: i64, unit: Unit) -> Option<i64> {
     in_range(nanoseconds(unit.instant(ticks)))
 }
 
-/// Nanoseconds that 64 bits have room for, the least number being NumPy's NaT.
+/// Nanoseconds, if they fit into 64 bits; the least number is NumPy's NaT.
 fn in_range(nanoseconds: i128) -> Option<i64> {
     i64::try_from(nanoseconds).ok().filter(|&moment| moment != i64::MIN)
 }
 
-/// Unix seconds that nanoseconds have room for.
+/// The last Unix second whose nanoseconds fit.
 const LAST_SECOND: i64 = i64::MAX / 1_000_000_000;
 
 fn of_whole_seconds(seconds: i64) -> Option<i64> {
     (seconds.unsigned_abs() <= LAST_SECOND as u64).then(|| seconds * 1_000_000_000)
 }
 
-/// Seconds from which on doubles are too far apart to be nanoseconds, and are rounded to microseconds.
+/// Seconds from which on doubles are too far apart for nanoseconds, and are rounded to microseconds.
 ///
-/// Today's Unix seconds as a double are 0.24 µs apart, so that 0.1 s in a file is 0.1 s and up to 0.12 µs. Rounding to
-/// microseconds takes that away; without it, two times exactly `lateness` apart may seem further. Below 2²³ s (97 days,
-/// as in a simulation that starts at 0) doubles are 1.9 ns apart or less, and nanoseconds are kept.
+/// As doubles, today's Unix seconds are 0.24 µs apart, so a time of 0.1 s in a file is 0.1 s and up to 0.12 µs.
+/// Rounding to microseconds removes the error; without it, two times exactly `lateness` apart may seem further apart.
+/// Below 2²³ s (97 days, as in a simulation that starts at 0) doubles are 1.9 ns apart or less, and nanoseconds are
+/// kept.
 const FINE: f64 = (1u64 << 23) as f64;
 
-/// Nanoseconds of Unix seconds, and whether they are there and in range.
+/// Nanoseconds of Unix seconds, and whether they exist and are in range.
 #[inline(always)]
 pub fn of_seconds(seconds: f64) -> (i64, bool) {
     let size = seconds.abs();
@@ -208,11 +209,11 @@ pub fn of_seconds(seconds: f64) -> (i64, bool) {
     (rounded(seconds * per_second).wrapping_mul(each), size <= LAST_SECOND as f64)
 }
 
-/// The nearest whole number, of two the even one.
+/// The nearest whole number, ties to even.
 #[inline(always)]
 fn rounded(value: f64) -> i64 {
-    // Doubles from here to twice as much are the whole numbers, in order: a sum is rounded to one, whose bits count them.
-    // Older processors have no instruction for it, and a call costs 5 ns.
+    // From here to twice as much, the doubles are the whole numbers in order: a sum is rounded to one, and its bits
+    // count them. Older processors have no instruction for it, and a call costs 5 ns.
     const WHOLE: f64 = 1.5 * (1u64 << 52) as f64;
     if value.abs() < (1u64 << 51) as f64 {
         (value + WHOLE).to_bits().wrapping_sub(WHOLE.to_bits()) as i64

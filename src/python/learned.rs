@@ -1,4 +1,4 @@
-//! `Learned`: the prior nobody has to know.
+//! `Learned`: a prior that learns from the stream.
 
 use numpy::prelude::*;
 use numpy::{Element, IntoPyArray, PyArray1, PyArrayDyn};
@@ -32,14 +32,14 @@ pub fn read_insertions<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
 
 /// A prior that learns from the stream itself how likely each key is to come.
 ///
-/// Insert what the filter is given, after it was asked, and hand this to `posterior` and the calls beside it. Nothing
-/// need be known of the stream; keys may come in bursts and change their habits.
+/// Insert the keys that the filter is given, after asking the filter, and pass this object to `posterior` and its
+/// sister calls. It needs no knowledge of the stream; keys may come in bursts and change their frequencies.
 ///
 /// Parameters
 /// ----------
 /// half_life : int
 ///     Insertions after which a sighting counts half, 1 to 2**62. The prior is calibrated at this age: take the window
-///     of the filter, `f.capacity`, or the longest that will be asked for.
+///     of the filter, `f.capacity`, or the longest window to be asked for.
 /// nbytes : int, default 2**20
 ///     Most bytes to use, 8192 or more.
 /// seed : int, default 0
@@ -54,23 +54,24 @@ pub fn read_insertions<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
 ///
 /// Notes
 /// -----
-/// A count-min sketch of decayed counts takes about three quarters of the memory, four 16-bit cells for each key, which
-/// others share. A quarter remembers when keys were last inserted, of all keys or of a share that fits, at 16 bytes
-/// each; 4480 bytes hold ages by class of count. `p` follows from the share of keys of the same class that were no
-/// older than one half-life, so it tells how lately a key was here rather than how often it will come: the two differ
-/// where keys come in bursts. Collisions make it less sharp, and in less than some 16 bytes for each key of a half-life
-/// too high: keys never seen take on the counts of others. Too few sampled keys make it less true: a class with n of
-/// them is known to within about 1/(2 sqrt(n)). Keys of more than 2048 sightings are not told apart: p is 1420 / half_life
-/// for all of them.
+/// A count-min sketch of decayed counts takes about three quarters of the memory: four 16-bit cells for each key,
+/// shared with other keys. A quarter remembers when keys were last inserted, all keys or a sample that fits, at 16
+/// bytes each; 4480 bytes hold ages by class of count. `p` follows from the share of keys of the same class that were
+/// no older than one half-life. So it tells how lately a key was here rather than how often it will come: the two
+/// differ where keys come in bursts. Collisions make `p` less sharp, and too high below some 16 bytes for each key of a
+/// half-life: keys never seen take on the counts of others. Few sampled keys make it less accurate: a class with n of
+/// them is known to within about 1/(2 sqrt(n)). Keys of more than 2048 sightings are not told apart: p is 1420 /
+/// half_life for all of them.
 ///
-/// Counts fade by a half in each half-life, and the ages by class in each half-life or 65,536 insertions, whichever is
+/// Counts fade by half in each half-life, and the ages by class in each half-life or 65,536 insertions, whichever is
 /// longer. A half-life shorter than the window asked about forgets keys that are in it, and can be worse than no prior:
-/// a quarter of the window cost up to 2.4 times as much on real streams, four times the window at most 0.83.
+/// with a quarter of the window, answers cost up to 2.4 times as much on real streams; with four times the window at
+/// most 0.83.
 ///
-/// A call costs about as much as the filter's. One pass over all cells ends each half-life, so give short ones little
-/// memory.
+/// A call costs about as much as the filter's. Each half-life ends with a pass over all cells, so give a short one
+/// little memory.
 ///
-/// Being itself a memory of which keys came lately it can know more than a small filter beside it: compare at equal
+/// It is itself a memory of which keys came lately, so it can know more than a small filter beside it. Compare at equal
 /// memory of both together.
 ///
 /// Examples
@@ -91,12 +92,12 @@ impl Learned {
         Self { hasher: KeyHasher::new(inner.seed()), inner: Lock::new(inner) }
     }
 
-    /// What `ask` makes of it, detached from the interpreter.
+    /// `ask`'s answer, detached from the interpreter.
     fn with<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&learned::Learned) -> T + Send) -> PyResult<T> {
         detached(py, || ask(&self.inner.read()))
     }
 
-    /// Hashes a batch of keys, then answers for each; nothing, where `ask` does not know.
+    /// Hashes a batch of keys, then answers for each; `None` if `ask` cannot.
     fn answer<'py>(
         &self,
         py: Python<'py>,
@@ -106,7 +107,7 @@ impl Learned {
         let keys = read_keys(keys, self.hasher)?;
         let answers = detached(py, || {
             let (mut answers, mut room) = (fallible::zeroed(keys.len())?, fallible::zeroed(keys.len().min(PATIENCE))?);
-            // Once where there are no keys.
+            // At least once, even without keys.
             for start in (0..keys.len().max(1)).step_by(PATIENCE) {
                 look_at_signals(start)?;
                 let answers = &mut answers[start..keys.len().min(start + PATIENCE)];
@@ -158,7 +159,7 @@ impl Learned {
     #[pyo3(signature = (keys, *, at=None))]
     fn insert(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let keys = read_keys(keys, self.hasher)?;
-        // A clock of insertions: without `at` there is no time.
+        // The window is one of insertions, so without `at` there are no times.
         let moments = OwnedMoments::read(at, Window::Count { insertions: 1 }, keys.len())?;
         Batch { keys, moments }.run(py, 1, |hashes, at, _: &mut [()]| {
             self.inner.write().insert(hashes, at);
@@ -209,8 +210,8 @@ impl Learned {
     /// Returns
     /// -------
     /// ndarray of float64, shape (n,)
-    ///     The rate per insertion that `probability` follows from, times insertions per second of the whole stream:
-    ///     their mean, which fades as the ages by class do.
+    ///     The rate per insertion behind `probability`, times the stream's mean insertions per second, which fades as
+    ///     the ages by class do.
     ///
     /// Raises
     /// ------
@@ -230,7 +231,7 @@ impl Learned {
         rates.ok_or_else(|| PyValueError::new_err("rate needs times that pass: give at to every insert"))
     }
 
-    /// Expected number of distinct keys among so many successive insertions, D(j) of paper 5.
+    /// Expected number of distinct keys among n successive insertions, D(j) of paper 5.
     ///
     /// Parameters
     /// ----------
@@ -240,8 +241,9 @@ impl Learned {
     /// Returns
     /// -------
     /// ndarray of float64, of the same shape
-    ///     From the ages of the sampled keys when they came again, bursts included, by eq. 18 between; a straight line
-    ///     beyond the oldest age seen, at most 16 half-lives. Every insertion counts as distinct before any came again.
+    ///     From the ages of sampled keys when they came again, bursts included; eq. 18 interpolates. Beyond the oldest
+    ///     age seen, at most 16 half-lives, it is a straight line. Until a key comes again, every insertion counts as
+    ///     distinct.
     ///
     /// Raises
     /// ------
@@ -323,11 +325,11 @@ impl Learned {
     /// 0
     #[classmethod]
     fn from_bytes(class: &Bound<'_, PyType>, data: &[u8]) -> PyResult<Self> {
-        // Bytes never change, so they can be read while others run.
+        // Bytes never change, so they can be read without holding the interpreter.
         Ok(Self::wrap(detached(class.py(), || learned::Learned::from_bytes(data))??))
     }
 
-    /// What pickle and copy call and with what.
+    /// What pickle and copy call, and with which arguments.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
         Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(py)?,).into_pyobject(py)?))

@@ -1,8 +1,8 @@
-//! The moments of a batch: one, the system's, or one a key, from whatever Python holds them in.
+//! The moments of a batch: one, the system's, or one a key, from any Python object.
 //!
-//! Arrays of the usual types are read here, and where they are in order, as streams mostly are, block by block when the
-//! keys are: to read all of them first took longer than a third of an insertion. `instants` knows the others, and what to say
-//! of bad ones. (An array of doubles took 20 ns a time in NumPy, more than an insertion.)
+//! Arrays of the usual types are read here. If they are in order, as most streams are, they are read block by block
+//! with the keys: reading all of them first took longer than a third of an insertion. `instants` reads the other types,
+//! and reports bad times. (NumPy took 20 ns a time for an array of doubles, more than an insertion.)
 
 use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -20,28 +20,28 @@ use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 use crate::memory::fallible;
 
-/// The moments of a batch, held for as long as it takes.
+/// The moments of a batch, owned while it runs.
 pub enum OwnedMoments {
     /// Windows of insertions.
     Untimed,
     /// One for all keys.
     At(i64),
-    /// Nobody says: the system's clock.
+    /// The system's clock.
     Now(i64),
     /// One per key.
     Each(Vec<i64>),
-    /// The same, none before the one before it.
+    /// The same, in non-decreasing order.
     InOrder(InOrder),
 }
 
-/// Times of an array that are in order and in range, made moments where they are wanted.
+/// Times of an array, in order and in range, converted as needed.
 pub struct InOrder {
     len: usize,
     first: i64,
     fill: Box<Fill>,
 }
 
-/// Writes the moments from one on.
+/// Writes the moments from a given one on.
 type Fill = dyn Fn(usize, &mut [i64]) + Send + Sync;
 
 impl OwnedMoments {
@@ -59,7 +59,7 @@ impl OwnedMoments {
         })
     }
 
-    /// Those of an array of one time per key.
+    /// The moments of an array with one time per key.
     fn of_keys(times: &Bound<'_, PyUntypedArray>, keys: usize) -> PyResult<Self> {
         let fits = |given| match given == keys {
             true => Ok(()),
@@ -69,7 +69,7 @@ impl OwnedMoments {
         };
         fits(times.len())?;
         let moments = Self::of_array(times)?;
-        // Not taken for granted: reading them calls what a subclass of ndarray has made of itself.
+        // The length is checked again: reading a subclass of ndarray may call the user's code.
         match &moments {
             Self::Each(moments) => fits(moments.len())?,
             Self::InOrder(times) => fits(times.len)?,
@@ -78,7 +78,7 @@ impl OwnedMoments {
         Ok(moments)
     }
 
-    /// Those of an array; an error that names the first that is missing or out of range.
+    /// The moments of an array, or an error that names the first one missing or out of range.
     fn of_array(times: &Bound<'_, PyUntypedArray>) -> PyResult<Self> {
         match Self::of_usual(times)? {
             Some(moments) => Ok(moments),
@@ -86,8 +86,8 @@ impl OwnedMoments {
         }
     }
 
-    /// Those of an array of one of the usual types: float64, int64, datetime64 from seconds to nanoseconds. None of any
-    /// others, and where one is missing or out of range.
+    /// The moments of an array of a usual type: float64, int64, datetime64 from seconds to nanoseconds. `None` for
+    /// other types, and if a time is missing or out of range.
     fn of_usual(times: &Bound<'_, PyUntypedArray>) -> PyResult<Option<Self>> {
         let whole = |unit: i64| {
             let most = i64::MAX as u64 / unit as u64;
@@ -108,7 +108,7 @@ impl OwnedMoments {
         }
     }
 
-    /// What `convert` makes of each time of an array, if all are good. It keeps their order.
+    /// `convert` of each time of an array, if all are valid. `convert` keeps their order.
     fn of_lane<T: Pod + PartialOrd>(
         times: &Bound<'_, PyUntypedArray>,
         convert: impl Fn(T) -> (i64, bool) + Copy + Send + Sync + 'static,
@@ -124,7 +124,7 @@ impl OwnedMoments {
             before = time;
         }
         if in_order {
-            // What lies between the first and the last is as good as they are.
+            // Times between a valid first and a valid last one are valid.
             let ((first, first_is_good), (_, last_is_good)) = (convert(lane.get(0)), convert(lane.get(last)));
             let fill = move |start: usize, out: &mut [i64]| {
                 for (time, out) in lane.elements(start..start + out.len()).zip(out) {
@@ -152,14 +152,14 @@ impl OwnedMoments {
                 Self::At(moment) => Moments::At(*moment),
                 Self::Now(moment) => Moments::Now(*moment),
                 Self::Each(moments) => Moments::Each(moments),
-                // Those after it lie no further back.
+                // Later ones lie no further back.
                 Self::InOrder(times) => Moments::At(times.first),
             },
             in_order,
         )
     }
 
-    /// Those of the keys in `range`, as the engine takes them; in `room`, where they have to be made.
+    /// The moments of the keys in `range`, as the engine takes them; converted ones are written to `room`.
     pub fn of<'a>(&'a self, range: Range<usize>, room: &'a mut Vec<i64>) -> Moments<'a> {
         match self {
             Self::Untimed => Moments::Untimed,
@@ -170,7 +170,7 @@ impl OwnedMoments {
                 assert!(range.end <= times.len, "moments beyond the end of a batch");
                 room.resize(range.len(), 0);
                 (times.fill)(range.start, room);
-                // Not taken for granted: somebody may have written to the array meanwhile.
+                // The order is checked again: another thread may have written to the array meanwhile.
                 Moments::of(room)
             }
         }

@@ -1,4 +1,4 @@
-//! Saving, opening and pickling; cells are lent to and by Python, never copied without need.
+//! Saving, opening and pickling. Cells are lent to and by Python, and copied only where necessary.
 
 use std::path::PathBuf;
 
@@ -81,7 +81,7 @@ pub fn from_bytes(py: Python<'_>, data: PyBuffer<u8>) -> PyResult<Py<PyAny>> {
     wrap(py, detached(py, || format::from_bytes(data))??)
 }
 
-/// What pickle calls: the filter of this preamble and these cells, of its own class or a user's.
+/// What pickle calls: the filter of this preamble and these cells, of its own class or a user's subclass.
 #[pyfunction(name = "_from_parts")]
 #[pyo3(signature = (preamble, cells, class=None))]
 pub fn from_parts(
@@ -98,19 +98,19 @@ pub fn from_parts(
     }
 }
 
-/// A Python buffer, as memory that is lent while it is held.
+/// A Python buffer, lent as memory while it is held.
 struct LentBuffer(PyBuffer<u8>);
 
 impl AsRef<[u8]> for LentBuffer {
     fn as_ref(&self) -> &[u8] {
         // SAFETY: `lender` took it contiguous and read-only, and the buffer keeps it in place while it is held. Its
-        // owner has promised not to change it: with a read-only view of memory that is written to elsewhere, answers
-        // would change with it, but every pattern of cells is legal, so nothing is read out of bounds.
+        // owner has promised not to change it. If a read-only view is written to elsewhere, answers change with it, but
+        // every pattern of cells is legal, so nothing is read out of bounds.
         unsafe { std::slice::from_raw_parts(self.0.buf_ptr().cast(), self.0.len_bytes()) }
     }
 }
 
-/// Memory to read a filter from: the buffer itself when nobody may write to it, else a copy.
+/// Memory to read a filter from: the buffer itself if nobody may write to it, else a copy.
 fn lender(py: Python<'_>, buffer: PyBuffer<u8>) -> PyResult<Lender> {
     if buffer.readonly() && buffer.is_c_contiguous() && buffer.len_bytes() > 0 {
         Ok(Box::new(LentBuffer(buffer)))
@@ -121,7 +121,7 @@ fn lender(py: Python<'_>, buffer: PyBuffer<u8>) -> PyResult<Lender> {
     }
 }
 
-/// The cells of a filter, lent to Python; the filter copies them before it writes to them again.
+/// The cells of a filter, lent to Python. The filter copies them before it writes to them again.
 #[pyclass(frozen)]
 pub struct Cells(pub Words);
 
@@ -135,8 +135,8 @@ impl Cells {
         }
         let bytes: &[u8] = slf.get().0.as_ref();
         let (start, len) = (bytes.as_ptr().cast_mut().cast(), bytes.len() as ffi::Py_ssize_t);
-        // SAFETY: `view` is valid by the protocol; the memory lives as long as this object, which the view holds on
-        // to, and is marked read-only. Words never move or change while anybody shares them.
+        // SAFETY: `view` is valid by the protocol. The memory lives as long as this object, which the view keeps alive,
+        // and is marked read-only. Words never move or change while they are shared.
         match unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, len, 1, flags) } {
             0 => Ok(()),
             _ => Err(PyErr::fetch(slf.py())),

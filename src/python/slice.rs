@@ -1,4 +1,4 @@
-//! `Slice` and `settle`: what the sites of a distributed filter hold, and what is made of their answers.
+//! `Slice` and `settle`: what the sites of a distributed filter hold, and the verdicts from their answers.
 
 use std::sync::RwLockReadGuard;
 
@@ -17,13 +17,13 @@ use crate::shard::{self, Answers, Row, Rule};
 
 /// Part of the cells of a filter, by their numbers: what one site of a distributed filter holds.
 ///
-/// It knows no keys: ``like.cells(keys)`` says which cells are a key's. The words of all parts, one after the other, are
-/// those of the whole filter.
+/// It knows no keys: ``like.cells(keys)`` tells which cells a key has. The words of all parts, concatenated, are those
+/// of the whole filter.
 ///
 /// Parameters
 /// ----------
 /// like : BloomFilter or TimingBloomFilter
-///     The filter whose cells these are a part of, for its parameters only; the slice is empty.
+///     The filter whose cells these are a part of. Only its parameters are used; the slice is empty.
 /// part : int, default 0
 ///     Which part, in [0, parts).
 /// parts : int, default 1
@@ -40,7 +40,7 @@ use crate::shard::{self, Answers, Row, Rule};
 ///
 /// Notes
 /// -----
-/// Paper 4, definition 2 and section 4, with erratum OIE-8. May be used from many threads: a call acts as a whole.
+/// Paper 4, definition 2 and section 4, with erratum OIE-8. Threads may share it: a call acts as a whole.
 ///
 /// Examples
 /// --------
@@ -53,7 +53,7 @@ use crate::shard::{self, Answers, Row, Rule};
 #[pyclass(frozen, module = "lately._core")]
 pub struct Slice {
     inner: Lock<shard::Shard>,
-    /// What never changes, to be asked without the lock.
+    /// Never changes, so it needs no lock.
     like: Row,
     cells: std::ops::Range<u64>,
     part: u64,
@@ -66,7 +66,7 @@ impl Slice {
         Self { inner: Lock::new(inner), like, cells, part, parts }
     }
 
-    /// To read. As the lock of a filter, taken detached from the interpreter only.
+    /// To read. Like the lock of a filter, only taken detached from the interpreter.
     fn inner(&self) -> Held<RwLockReadGuard<'_, shard::Shard>> {
         self.inner.read()
     }
@@ -120,7 +120,7 @@ impl Slice {
     /// like : BloomFilter or TimingBloomFilter
     ///     A filter of the same parameters as the slice was made from.
     /// words : ndarray of uint64, shape (nbytes // 8,)
-    ///     What `words` gave. Others are legal too, and hold cells that nobody set.
+    ///     What `words` gave. Other words are legal too; they hold cells that nobody set.
     /// newest : int
     ///     What `newest` was.
     /// part, parts : int
@@ -133,7 +133,7 @@ impl Slice {
     /// Raises
     /// ------
     /// TypeError, ValueError, MemoryError
-    ///     As the constructor, or if `words` are not as many as those of this part.
+    ///     As the constructor, or if the number of `words` is not that of this part.
     ///
     /// Examples
     /// --------
@@ -198,8 +198,8 @@ impl Slice {
     /// Returns
     /// -------
     /// ndarray of int64, of the same shape
-    ///     The generation in which each was last set, which may have left the window; the least int64 where it was not, or
-    ///     is so old that its timer is gone. Of a Bloom filter 0 where it is set.
+    ///     The generation in which each was last set, which may have left the window. The least int64 if it was never
+    ///     set, or so long ago that its timer is gone. For a Bloom filter, 0 if it is set.
     ///
     /// Raises
     /// ------
@@ -223,15 +223,16 @@ impl Slice {
     /// cells : ndarray of uint64, shape (n,) or (n, k)
     ///     Their numbers, in [start, stop).
     /// generations : int, or ndarray of int64, shape (n,)
-    ///     The generation of each row. A newer one than all before opens the generations up to it. In an older one a cell
-    ///     is set unless it has been set since (paper 4, section 4; erratum OIE-8), or the generation is no longer kept.
+    ///     The generation of each row. A newer one than all before opens the generations up to it. In an older one,
+    ///     cells set since stay as they are (paper 4, section 4; erratum OIE-8), and nothing is set if it is no longer
+    ///     kept.
     ///
     /// Raises
     /// ------
     /// TypeError
     ///     If `cells` or `generations` are no such arrays.
     /// ValueError
-    ///     If a cell is not of this slice, or a generation is the least int64, or of a Bloom filter not 0; the message
+    ///     If a cell is not of this slice, or a generation is the least int64, or not 0 for a Bloom filter; the message
     ///     names it. Nothing was set then.
     fn set(&self, py: Python<'_>, cells: &Bound<'_, PyAny>, generations: &Bound<'_, PyAny>) -> PyResult<()> {
         let Values { values: cells, shape } = Values::read("cells", cells)?;
@@ -288,7 +289,7 @@ impl Slice {
         self.part
     }
 
-    /// int: of how many.
+    /// int: the number of parts.
     #[getter]
     fn parts(&self) -> u64 {
         self.parts
@@ -300,7 +301,7 @@ impl Slice {
         detached(py, || self.inner().fill())
     }
 
-    /// int: the newest generation it has heard of; the least int64 before the first, and 0 of a Bloom filter.
+    /// int: the newest generation it has heard of; the least int64 before the first, and 0 for a Bloom filter.
     #[getter]
     fn newest(&self, py: Python<'_>) -> PyResult<i64> {
         detached(py, || self.inner().newest())
@@ -312,7 +313,7 @@ impl Slice {
     }
 }
 
-/// First test, then set (paper 4, section 2) for a whole batch, in order, as if the sites were asked key by key.
+/// Tests first, then sets (paper 4, section 2) for a whole batch, in order, as if the sites were asked key by key.
 ///
 /// Parameters
 /// ----------
@@ -325,27 +326,27 @@ impl Slice {
 /// newest : int
 ///     The latest generation seen before the batch; the least int64 where there was none.
 /// kept : int
-///     Generations that a cell counts beside its own, the filter's `kept`.
+///     Generations that a cell counts beyond its own, the filter's `kept`.
 /// refresh : bool, default False
 ///     Whether a key that has been seen sets its cells again, so that its window restarts.
 /// least : int, default 0
-///     x: cells of a duplicate whose sites have answered, at most k. With 0 a site that has failed counts as set, with k
-///     as empty (paper 4, section 3.2; erratum OIE-2).
+///     x: how many cells of a duplicate must have an answer, at most k. With 0 a failed site counts as set, with k as
+///     empty (paper 4, section 3.2; erratum OIE-2).
 /// equal : int, default 1
-///     k': cells of a duplicate that were set in one generation (paper 4, "equal timers"), at most k.
+///     k': how many cells of a duplicate must have been set in one generation (paper 4, "equal timers"), at most k.
 /// alive : ndarray of bool, shape (n, k), optional
 ///     Whether the site of each cell has answered. The default is all.
 /// missed : ndarray of int64, shape (n, k), optional
-///     The newest generation of which the site of each cell may lack what was set; the least int64 where it has all. As
-///     long as that counts, a cell that is not live counts as not answered.
+///     The newest generation whose cells each cell's site may have missed; the least int64 if it has all. While it
+///     counts, an empty cell there counts as not answered.
 /// known : ndarray of int8, shape (n,), optional
-///     The verdict that a key has been given before, 0 or 1, which it is given again; -1 where it has not.
+///     The verdict that a key was given before, 0 or 1, and is given again; -1 if none.
 ///
 /// Returns
 /// -------
 /// ndarray of bool, shape (n,)
-///     Which keys had been seen, repeats within the batch included. The cells of those that had not are to be set, of all
-///     of them with `refresh`.
+///     Which keys had been seen, repeats within the batch included. Set the cells of the others; with `refresh` those
+///     of all keys.
 ///
 /// Raises
 /// ------
@@ -356,8 +357,8 @@ impl Slice {
 ///
 /// Notes
 /// -----
-/// A cell is live if it is set and no more than `kept` generations older than the latest one up to its key. A key that
-/// comes late sets its cells in its own generation, and never lowers a younger one (erratum OIE-8).
+/// A cell is live if it is set and at most `kept` generations older than the latest one up to its key. A late key sets
+/// its cells in its own generation, and never lowers a younger one (erratum OIE-8).
 ///
 /// Examples
 /// --------

@@ -8,7 +8,7 @@ use super::whole::Whole;
 use crate::Error;
 use crate::shape::slicing::{self, Bound as Limit, Sites};
 
-/// How the sites are arranged, by its name in paper 4.
+/// The arrangement of the sites, by its name in paper 4.
 fn arranged(kind: &str, sites: u64, inner: u64, k: u32, partitioned: bool) -> Result<Sites, Error> {
     let (groups, spread) = match kind {
         "horizontal" | "vertical" if inner != 1 => {
@@ -60,8 +60,8 @@ fn least(on_failure: &Bound<'_, PyAny>, k: u32) -> PyResult<u32> {
 /// Returns
 /// -------
 /// float
-///     Exact in expectation: eq. 4 averaged over the keys that a slice gets, Binomial(n, 1/S) or 1/S' of v-h (erratum
-///     OIE-5); of vertical filters that of the whole (eq. 3).
+///     Exact in expectation: eq. 4 averaged over the keys that a slice gets, Binomial(n, 1/S), or 1/S' for v-h (erratum
+///     OIE-5); for vertical filters the rate of the whole filter (eq. 3).
 ///
 /// Raises
 /// ------
@@ -91,26 +91,26 @@ pub fn sliced_rate(
     detached(py, || sites.false_positive_rate(keys, cells))?.map_err(PyErr::from)
 }
 
-/// Chances of a wrong answer where some of the sites have failed.
+/// Chances of a wrong answer when some of the sites have failed.
 ///
 /// Parameters
 /// ----------
 /// kind, k, sites, inner, partitioned
 ///     As in `sliced_rate`.
 /// failed : int
-///     f: how many of all sites have failed, each set of so many as likely as another.
+///     f: how many of all sites have failed; any f of them are equally likely.
 /// density : float
 ///     Share of the cells that are set and live, in [0, 1].
 /// on_failure : {"duplicate", "distinct"} or int, default "duplicate"
-///     What is said of a key whose other cells are all set: or x, how many of those there must be of a duplicate. 0 is
-///     "duplicate", k is "distinct".
+///     What to answer for a key whose cells on working sites are all set. Or x, how many cells a duplicate must have
+///     there: 0 is "duplicate", k is "distinct".
 ///
 /// Returns
 /// -------
 /// fpr : float
 ///     Chance that a fresh key is reported.
 /// fnr : float
-///     Chance that a key which is held is not.
+///     Chance that a key that is held is not reported.
 ///
 /// Raises
 /// ------
@@ -119,8 +119,8 @@ pub fn sliced_rate(
 ///
 /// Notes
 /// -----
-/// Paper 4, section 3.2, eq. 5 and 6 and the heuristic, with errata OIE-1 and OIE-2. Of diced filters the failures within
-/// a slice are hypergeometric, where eq. 7 (erratum OIE-3) takes each cell on its own and is a little too low.
+/// Paper 4, section 3.2, eq. 5 and 6 and the heuristic, with errata OIE-1 and OIE-2. For diced filters the failures
+/// within a slice are hypergeometric; eq. 7 (erratum OIE-3) takes each cell by itself and is a little too low.
 ///
 /// Examples
 /// --------
@@ -147,7 +147,7 @@ pub fn failure_rates(
     detached(py, || sites.failure_rates(failed, density, least))?.map_err(PyErr::from)
 }
 
-/// The fewest sites that keep a rate where some of them have failed (paper 4, definition 3).
+/// The fewest sites that keep a rate when some of them have failed (paper 4, definition 3).
 ///
 /// Parameters
 /// ----------
@@ -155,9 +155,9 @@ pub fn failure_rates(
 /// k, failed, density, on_failure, partitioned
 ///     As in `failure_rates`.
 /// fpr : float
-///     Most that the chance of reporting a fresh key may be. Give this or `fnr`.
+///     Greatest allowed chance of reporting a fresh key. Give this or `fnr`.
 /// fnr : float
-///     Most that the chance of missing a key which is held may be.
+///     Greatest allowed chance of missing a key that is held.
 ///
 /// Returns
 /// -------
@@ -210,14 +210,15 @@ pub fn least_sites(
 /// pipelined : bool, default False
 ///     Ask one site after the other, up to the first with an empty cell, instead of all with a cell of the key at once.
 /// density : float, default 0.5
-///     Share of the cells that are set and live: of matter where pipelined.
+///     Share of the cells that are set and live; only used if pipelined.
 /// duplicates : float, default 0.0
-///     Share of the keys that are held, likewise.
+///     Share of the keys that are held; only used if pipelined.
 ///
 /// Returns
 /// -------
 /// float
-///     1 of a horizontal filter (paper 4, section 3.2, "Parallelism & Pipelining"). To set a key is another message each.
+///     1 for a horizontal filter (paper 4, section 3.2, "Parallelism & Pipelining"). Setting a key takes another
+///     message to each site.
 ///
 /// Raises
 /// ------
@@ -256,12 +257,12 @@ pub fn expected_messages(
 /// slices : int
 ///     S.
 /// overfull : float, default 0.001
-///     Most that the chance may be that any of them gets more.
+///     Greatest allowed chance that any slice gets more.
 ///
 /// Returns
 /// -------
 /// int
-///     The least c with S P(Binomial(n, 1/S) > c) <= overfull: n / S and, of ten slices, some 4 standard deviations.
+///     The least c with S P(Binomial(n, 1/S) > c) <= overfull: n / S plus, for ten slices, some 4 standard deviations.
 ///
 /// Raises
 /// ------

@@ -1,4 +1,4 @@
-//! Spans of time, from whatever Python holds them in, to whole nanoseconds.
+//! Spans of time, from any Python object, as whole nanoseconds.
 
 use numpy::PyUntypedArrayMethods;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -44,7 +44,7 @@ pub fn read_span(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     } else if is_numpy(value, "timedelta64")? {
         of_timedelta64(value, name)?
     } else if let Some(convert) = value.getattr_opt(intern!(py, "to_timedelta64"))? {
-        // That of pandas is finer than the timedelta it also is.
+        // pandas' own timedelta is a subclass of `timedelta`, but finer.
         of_timedelta64(&convert.call0()?, name)?
     } else if value.is_instance(Calendar::get(py)?.timedelta.bind(py))? {
         nanoseconds(time(value)?)
@@ -63,7 +63,7 @@ pub fn read_span(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     }
 }
 
-/// Whole nanoseconds, rounded down; the greatest number there is for more.
+/// Whole nanoseconds, rounded down; saturates.
 pub fn nanoseconds(time: Time) -> i128 {
     time.seconds.saturating_mul(1_000_000_000).saturating_add(i128::from(time.attoseconds / 1_000_000_000))
 }
@@ -99,11 +99,11 @@ fn of_text(text: &Bound<'_, PyString>, name: &str) -> PyResult<i128> {
 
 /// Parts of a nanosecond that a sum of decimals is kept in.
 const PARTS: i128 = 10_i128.pow(DIGITS as u32);
-/// Digits behind the point that are kept. A week has 2⁵·10¹¹ times an odd number of nanoseconds, so that one with more is
-/// no whole number of them.
+/// Decimal digits that are kept. A week has 2⁵·10¹¹ times an odd number of nanoseconds, so a number of weeks with more
+/// digits is no whole number of them.
 const DIGITS: usize = 18;
 
-/// A sum of decimals with units, in whole nanoseconds and parts of one; `None` of any other text.
+/// A sum of decimals with units, in whole nanoseconds and parts of one; `None` for any other text.
 fn sum(text: &str) -> Option<(i128, i128)> {
     let (mut rest, mut whole, mut parts) = (text.trim(), 0_i128, 0_i128);
     if rest.is_empty() {
@@ -121,7 +121,7 @@ fn sum(text: &str) -> Option<(i128, i128)> {
         rest = rest.trim_start();
         let unit = nanoseconds_of(leading(&mut rest, |c| matches!(c, 'a'..='z' | '\u{b5}' | '\u{3bc}'))?)?;
         rest = rest.trim_start();
-        // Too many digits are too many years.
+        // A number with too many digits means too many years.
         whole = whole.saturating_add(number.parse().unwrap_or(i128::MAX).saturating_mul(unit));
         let kept = &fraction[..fraction.len().min(DIGITS)];
         parts += format!("{kept:0<DIGITS$}").parse::<i128>().ok()? * unit + i128::from(fraction.len() > DIGITS);
@@ -130,7 +130,7 @@ fn sum(text: &str) -> Option<(i128, i128)> {
     Some((whole, parts))
 }
 
-/// Takes the first characters of a kind, one at least.
+/// Takes the leading characters that satisfy `is`, at least one.
 fn leading<'a>(rest: &mut &'a str, is: impl Fn(char) -> bool) -> Option<&'a str> {
     let end = rest.find(|c| !is(c)).unwrap_or(rest.len());
     let (taken, left) = rest.split_at(end);

@@ -1,4 +1,4 @@
-//! Windows, from whatever Python holds them in.
+//! Windows, from any Python object.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use super::spans::read_span;
 use super::whole::Whole;
 use crate::clock::Window;
 
-/// The window a user asked for: a whole number of insertions, or a span of time with its lateness and capacity.
+/// The window a user asked for: a whole number of insertions, or a span of time with lateness and capacity.
 pub fn window(
     window: &Bound<'_, PyAny>,
     capacity: Option<Whole>,
@@ -40,7 +40,7 @@ pub fn span_window(
     Ok(Window::Time { span: span_of_window, lateness, capacity: capacity.within("capacity")? })
 }
 
-/// The window of a filter that only counts insertions. A span of time is passed on, for the filter to refuse.
+/// The window of a filter that only counts insertions. A span of time is passed on; the filter refuses it.
 pub fn insertions(asked: &Bound<'_, PyAny>) -> PyResult<Window> {
     let capacity = if counts(asked)? { None } else { Some(Whole::new(1)) };
     window(asked, capacity, None)

@@ -1,9 +1,9 @@
-//! Whole numbers as users pass them, of any size and sign, until a parameter says what it takes.
+//! Whole numbers of any size and sign, as users pass them, before a parameter's range is checked.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-/// An int, or a word for it where it has more than 128 bits.
+/// An int, or words for it if it has more than 128 bits.
 pub struct Whole(Result<i128, String>);
 
 impl Whole {
@@ -12,12 +12,12 @@ impl Whole {
         Self(Ok(value))
     }
 
-    /// What was passed as a parameter, or an error that names it.
+    /// The value of a parameter, or an error that names it.
     pub fn of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Self> {
         value.extract().map_err(|_| PyTypeError::new_err(format!("{name} must be a whole number, got {value}")))
     }
 
-    /// The number, if the parameter is wide enough, or an error that names it.
+    /// The number, if it fits the parameter's type, or an error that names it.
     pub fn within<T: TryFrom<i128>>(self, name: &str) -> PyResult<T> {
         let given = match self.0 {
             Ok(value) => match T::try_from(value) {
@@ -45,7 +45,7 @@ impl FromPyObject<'_, '_> for Whole {
     }
 }
 
-/// How many threads share a batch, as users pass it: at least 1, the default.
+/// How many threads share a batch: at least 1, the default.
 #[derive(Clone, Copy)]
 pub struct Threads(pub usize);
 

@@ -1,4 +1,4 @@
-//! Arrow arrays, hashed where they lie.
+//! Arrow arrays, hashed in place.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -9,10 +9,10 @@ use super::Keys;
 use crate::key::KeyHasher;
 use crate::key::time::Unit;
 
-/// Metadata of a field whose values mean something else than their storage says.
+/// Metadata of a field whose values mean something other than their storage.
 const EXTENSION: &str = "ARROW:extension:name";
 
-/// Reads an array of the type that `field` says; the error is why this cannot be keys.
+/// Reads an array of the type of `field`; the error says why it cannot be keys.
 pub fn read(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Keys, String> {
     if let Some(name) = field.metadata().get(EXTENSION) {
         return Err(format!("Arrow extension type {name} cannot be a key"));
@@ -26,7 +26,7 @@ pub fn read(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Keys, 
     })
 }
 
-/// Reads the values, whatever stands where there are nulls.
+/// Reads the values, with arbitrary values at nulls.
 fn read_values(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Keys, String> {
     let (len, missing) = (array.len(), hasher.missing());
     Ok(match field.data_type() {
@@ -58,7 +58,7 @@ fn read_values(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Key
             Keys::each(len, move |i| hasher.bytes(&values[i * width..(i + 1) * width]))
         }
         DataType::Date32 => primitive::<Date32Type>(array, move |days| hasher.instant(Unit::DAY.instant(days.into()))),
-        // Milliseconds, but of a date: what is over a whole day does not count.
+        // Milliseconds of a date: the time of day does not count.
         DataType::Date64 => primitive::<Date64Type>(array, move |milliseconds| {
             hasher.instant(Unit::DAY.instant(milliseconds.div_euclid(86_400_000)))
         }),
@@ -103,7 +103,7 @@ fn primitive<T: ArrowPrimitiveType>(array: &ArrayRef, hash: impl Fn(T::Native) -
     Keys::each(values.len(), move |i| hash(values[i]))
 }
 
-/// Numbers of ticks, which every type of time stores alike.
+/// Ticks, which every type of time stores alike.
 fn ticks(array: &ArrayRef, hash: impl Fn(i64) -> u64 + Send + Sync + 'static) -> Keys {
     let data = array.to_data().into_builder().data_type(DataType::Int64).build();
     let ticks: PrimitiveArray<Int64Type> = data.expect("times are stored as int64").into();
@@ -120,8 +120,8 @@ fn unit(unit: &TimeUnit) -> Unit {
     }
 }
 
-/// Strings or byte strings by their offsets. Offsets that lead out of the data, which no honest producer makes, give
-/// nothing.
+/// Strings or byte strings by their offsets. Offsets out of the data, which no honest producer makes, give an empty
+/// string.
 fn texts<T: ByteArrayType<Offset: Into<i64>>>(
     array: &ArrayRef,
     hash: impl Fn(&[u8]) -> u64 + Send + Sync + 'static,
@@ -133,8 +133,8 @@ fn texts<T: ByteArrayType<Offset: Into<i64>>>(
     })
 }
 
-/// Strings or byte strings by views of 16 bytes: the length, then the string itself if it has at most 12 bytes, or else
-/// four bytes of it, the number of a buffer and an offset into that.
+/// Strings or byte strings by views of 16 bytes: the length, then the string itself if it has at most 12 bytes;
+/// otherwise its first four bytes, the number of a buffer and an offset into it.
 fn views<T: ByteViewType>(array: &ArrayRef, hash: impl Fn(&[u8]) -> u64 + Send + Sync + 'static) -> Keys {
     let (views, buffers, _) = array.as_byte_view::<T>().clone().into_parts();
     Keys::each(array.len(), move |i| {

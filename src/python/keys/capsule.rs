@@ -15,7 +15,7 @@ use pyo3::types::PyCapsule;
 use super::{Keys, arrow, scalar, told};
 use crate::key::KeyHasher;
 
-/// Reads what speaks the interface; `None` for anything else.
+/// Reads objects with this interface; `None` for anything else.
 pub fn read(keys: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Option<Keys>> {
     let py = keys.py();
     if let Some(export) = keys.getattr_opt(intern!(py, "__arrow_c_stream__"))? {
@@ -58,12 +58,12 @@ fn import(array: FFI_ArrowArray, field: &Field, hasher: KeyHasher) -> PyResult<K
         return Err(spent("array"));
     }
     told::check_array(&array, field.data_type()).map_err(nonsense_told)?;
-    // SAFETY: the array comes by the interface and with its schema; what it points to is its producer's word.
+    // SAFETY: the array comes by the interface and with its schema; its pointers are as valid as its producer says.
     let data = unsafe { from_ffi_and_data_type(array, field.data_type().clone()) }.map_err(refused)?;
     arrow::read(field, &make_array(data), hasher).map_err(PyTypeError::new_err)
 }
 
-/// What contradicts itself.
+/// The error for structures that contradict themselves.
 fn nonsense_told(what: String) -> PyErr {
     PyValueError::new_err(format!("keys cannot be read from Arrow: {what}"))
 }
@@ -108,7 +108,7 @@ impl Stream {
     }
 }
 
-/// The type of keys to come. Those that cannot be keys are refused here, before an array of them is looked at.
+/// The type of the keys to come. Types that cannot be keys are refused here, before an array of them is looked at.
 fn field(schema: &FFI_ArrowSchema, hasher: KeyHasher) -> PyResult<Field> {
     if schema.release.is_none() {
         return Err(spent("schema"));
@@ -119,17 +119,17 @@ fn field(schema: &FFI_ArrowSchema, hasher: KeyHasher) -> PyResult<Field> {
     Ok(field)
 }
 
-/// A structure may be taken out of its capsule once.
+/// The error for a structure taken out of its capsule before.
 fn spent(structure: &str) -> PyErr {
     PyValueError::new_err(format!("keys hold an Arrow {structure} that has been read already"))
 }
 
-/// Most of all, a type that this version of Arrow does not know.
+/// Usually a type that this version of Arrow does not know.
 fn refused(error: ArrowError) -> PyErr {
     PyTypeError::new_err(format!("keys cannot be read from Arrow: {error}"))
 }
 
-/// What a capsule holds, if it is one, and of this name.
+/// The content of a capsule of this name, or an error.
 fn pointer<T>(keys: &Bound<'_, PyAny>, method: &str, exported: &Bound<'_, PyAny>, name: &CStr) -> PyResult<*mut T> {
     let pointer = exported.cast::<PyCapsule>().ok().and_then(|capsule| capsule.pointer_checked(Some(name)).ok());
     match pointer {

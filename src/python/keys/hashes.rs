@@ -1,4 +1,4 @@
-//! `Hashes`: keys that are hashed already, so that many filters can be asked about them, on this machine or another.
+//! `Hashes`: hashed keys, so that many filters can be asked about them, on this machine or another.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use super::{Keys, is_of, scalar};
 use crate::key::KeyHasher;
 use crate::python::whole::Whole;
 
-/// Keys that `hash_keys` has hashed: given instead of the keys to any call that takes a batch of them, of any filter of
-/// the same seed.
+/// Keys that `hash_keys` has hashed. Pass them instead of the keys to any call that takes a batch, of any filter of the
+/// same seed.
 ///
 /// A key is then hashed once and asked of many filters, or hashed on one machine and looked up on another.
 ///
@@ -31,12 +31,12 @@ use crate::python::whole::Whole;
 /// TypeError
 ///     If `hashes` is no array of uint64, or a masked one.
 /// ValueError
-///     If it has not one dimension, or `seed` is out of range. A call that takes keys raises it where its seed is another
-///     one; the message names both.
+///     If it does not have one dimension, or `seed` is out of range. A call that takes keys raises it if its seed
+///     differs; the message names both.
 ///
 /// Notes
 /// -----
-/// `hash_keys` gives the hashes back, `numpy.asarray` too, without a copy and read-only.
+/// `hash_keys` and `numpy.asarray` give the hashes back, without a copy and read-only.
 ///
 /// Examples
 /// --------
@@ -51,7 +51,7 @@ use crate::python::whole::Whole;
 /// <Hashes seed=0 len=3>
 #[pyclass(frozen, module = "lately")]
 pub struct Hashes {
-    /// A view of one dimension, read-only, of which views are handed out. What is read is the lane, which has its own.
+    /// A one-dimensional read-only view, of which views are handed out. The lane reads a view of its own.
     view: Py<PyUntypedArray>,
     lane: Arc<Lane>,
     seed: u64,
@@ -74,7 +74,7 @@ impl Hashes {
         }))
     }
 
-    /// A view that its taker may give another shape.
+    /// A view whose shape its taker may change.
     fn fresh<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.view.bind(py).call_method0(intern!(py, "view"))
     }
@@ -102,7 +102,7 @@ impl Hashes {
             return Err(PyValueError::new_err(format!("hashes must have one dimension, got {}", array.ndim())));
         }
         let numpy = py.import(intern!(py, "numpy"))?;
-        // Native byte order, without a copy where it is so already.
+        // Native byte order, without a copy if it already is.
         let view = array
             .call_method(intern!(py, "astype"), ("=u8",), Some(&[("copy", false)].into_py_dict(py)?))?
             .call_method1(intern!(py, "view"), (numpy.getattr(intern!(py, "ndarray"))?,))?;
@@ -142,7 +142,7 @@ impl Hashes {
         }
     }
 
-    /// What pickle makes them again from.
+    /// The arguments with which pickle makes them again.
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((Bound<'py, PyAny>,), Bound<'py, PyDict>)> {
         Ok(((self.fresh(py)?,), [("seed", self.seed)].into_py_dict(py)?))
     }

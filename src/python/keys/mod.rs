@@ -1,7 +1,7 @@
-//! Containers of keys to hashes: which reader for which container.
+//! Hashes containers of keys: chooses the reader for a container.
 //!
-//! Numbers and strings in the buffers of NumPy and Arrow are hashed where they lie, when a filter asks for them; Python
-//! objects are hashed at once, while the interpreter is held. Every error comes out here, before a filter has changed.
+//! Numbers and strings in the buffers of NumPy and Arrow are hashed in place, when a filter asks for them. Python
+//! objects are hashed at once, while the interpreter is held. Every error is raised here, before a filter has changed.
 
 use numpy::{IntoPyArray, PyArray1, PyUntypedArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -34,10 +34,10 @@ pub fn read_keys(keys: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Keys> {
     caught(|| read(keys, Reader::new(hasher)))
 }
 
-/// Tuples, records and columns may be nested this deep. A limit there must be, for the stack has one.
+/// Tuples, records and columns may be nested this deep; the stack is limited.
 const DEEPEST: u8 = 32;
 
-/// How keys are read: with which hasher, and how deep within others.
+/// How keys are read: with which hasher, and how deep they are nested.
 #[derive(Clone, Copy)]
 struct Reader {
     hasher: KeyHasher,
@@ -49,7 +49,7 @@ impl Reader {
         Self { hasher, depth: 0 }
     }
 
-    /// One deeper.
+    /// One level deeper.
     fn within(self) -> PyResult<Self> {
         match self.depth {
             DEEPEST => Err(PyValueError::new_err(format!("keys may nest tuples and records at most {DEEPEST} deep"))),
@@ -88,7 +88,7 @@ fn read(keys: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Keys> {
     objects::read(list.iter(), reader)
 }
 
-/// Things that can be iterated over but are a key, or are no list of keys.
+/// Iterables that are a single key, or no list of keys.
 fn is_one_key(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(keys.is_instance_of::<PyString>()
         || keys.is_instance_of::<PyBytes>()
@@ -106,8 +106,8 @@ fn not_a_batch(keys: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-/// Whether this is of a class that another package may have. It is not imported: where nobody has imported it, or it is
-/// only half imported, nothing can be of its classes.
+/// Whether this is of a class that another package may have. The package is not imported: if nobody has imported it, or
+/// only half, nothing can be of its classes.
 fn is_of(object: &Bound<'_, PyAny>, module: &str, class: &str) -> PyResult<bool> {
     let modules = object.py().import(intern!(object.py(), "sys"))?.getattr(intern!(object.py(), "modules"))?;
     let Ok(module) = modules.get_item(module) else { return Ok(false) };
@@ -117,7 +117,7 @@ fn is_of(object: &Bound<'_, PyAny>, module: &str, class: &str) -> PyResult<bool>
     }
 }
 
-/// The same error, saying first where it happened.
+/// The same error, prefixed with where it happened.
 fn at(py: Python<'_>, place: impl std::fmt::Display, error: PyErr) -> PyErr {
     let message = format!("{place}: {}", error.value(py));
     match error {
@@ -137,7 +137,7 @@ fn at(py: Python<'_>, place: impl std::fmt::Display, error: PyErr) -> PyErr {
 /// keys : array, list, tuple, column, frame or other iterable
 ///     Each element is a key: a string, bytes, an integer of any size, a float, a date, a time or a span of time, a
 ///     tuple of these, or missing. A row of a frame or of a 2-D array is one key, equal to the tuple of its elements.
-///     NumPy, pandas, polars, pyarrow and whatever speaks the Arrow PyCapsule interface are read without a detour.
+///     NumPy, pandas, polars, pyarrow and everything with the Arrow PyCapsule interface are read without conversion.
 ///     `Hashes` of the same seed give their hashes back.
 /// seed : int, optional
 ///     0 (the default) to 2**64 - 1.

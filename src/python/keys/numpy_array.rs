@@ -1,4 +1,4 @@
-//! NumPy arrays, hashed where they lie: any stride, and alignment does not matter.
+//! NumPy arrays, hashed in place: with any stride and any alignment.
 
 use std::ops::Range;
 use std::ptr::null_mut;
@@ -20,7 +20,7 @@ use crate::key::time::Unit;
 /// An IEEE binary16.
 type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
-/// Reads an array of one dimension, or of two: then a row is a key.
+/// Reads an array of one dimension, or of two, of which each row is a key.
 pub(super) fn read(array: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResult<Keys> {
     let py = array.py();
     if !is_of(array, "numpy.ma", "MaskedArray")? {
@@ -32,7 +32,7 @@ pub(super) fn read(array: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResul
     read_masked(&data, &mask, reader)
 }
 
-/// Splits rows and records into their columns, which have each a mask of their own.
+/// Splits rows and records into their columns, each with a mask of its own.
 fn read_masked(array: &Bound<'_, PyUntypedArray>, mask: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResult<Keys> {
     if let Some(parts) = Parts::of(array)? {
         let reader = reader.within()?;
@@ -57,7 +57,7 @@ fn read_plain(array: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResult<Key
     }
 }
 
-/// What a key of an array consists of, where it is a row.
+/// The parts of a key, if it is a row.
 struct Parts {
     rows: usize,
     kind: PartKind,
@@ -107,7 +107,7 @@ impl Parts {
     }
 }
 
-/// Reads an array of one dimension whose elements are no records.
+/// Reads an array of one dimension whose elements are not records.
 fn read_lane(array: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResult<Keys> {
     let (py, hasher) = (array.py(), reader.hasher);
     let lane = Lane::new(array)?;
@@ -148,13 +148,13 @@ fn read_lane(array: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResult<Keys
     })
 }
 
-/// Objects, `StringDType` (whose layout is NumPy's own affair) and extended floats, element by element.
+/// Objects, `StringDType` (whose layout is private to NumPy) and extended floats, element by element.
 fn read_objects(array: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResult<Keys> {
     let list = array.call_method0(intern!(array.py(), "tolist"))?.cast_into::<PyList>()?;
     objects::read(list.iter(), reader.within()?)
 }
 
-/// Reads `datetime64`, as instants of UTC if `aware`, or `timedelta64`.
+/// Reads `datetime64`, as instants in UTC if `aware`, or `timedelta64`.
 pub(super) fn read_times(array: &Bound<'_, PyUntypedArray>, aware: bool, reader: Reader) -> PyResult<Keys> {
     let lane = Lane::new(array)?;
     match lane.dtype(array.py()).kind() {
@@ -168,7 +168,7 @@ fn times_of(lane: Lane, py: Python<'_>, aware: bool, hasher: KeyHasher) -> PyRes
     let dtype = lane.dtype(py);
     let missing = hasher.missing();
     let Some(unit) = unit(&dtype)? else {
-        // Without a unit only NaT means anything.
+        // Without a unit only NaT has a meaning.
         if lane.elements::<i64>(0..lane.len).any(|ticks| ticks != NOT_A_TIME) {
             return Err(PyTypeError::new_err(format!("NumPy type {dtype} without a unit cannot be a key")));
         }
@@ -195,8 +195,8 @@ pub fn unit(dtype: &Bound<'_, PyArrayDescr>) -> PyResult<Option<Unit>> {
     Ok(Unit::from_numpy(&code, count))
 }
 
-/// The elements of an array of one dimension, in place: of a view that nobody else has, so that its place, its length
-/// and its type are what they were when they were looked at.
+/// The elements of an array of one dimension, in place, by a view that nobody else has: its address, length and type
+/// stay as they were when they were checked.
 pub struct Lane {
     /// Keeps the memory.
     view: Py<PyUntypedArray>,
@@ -207,18 +207,19 @@ pub struct Lane {
 }
 
 // SAFETY: the memory is only read, and it lives as long as the view, which only a thread that holds the interpreter can
-// end. Another thread may write to the array meanwhile, as with every NumPy function that lets go of the interpreter:
-// then the hash is that of some bytes, and nothing depends on which.
+// end. Another thread may write to the array meanwhile, as with every NumPy function that detaches from the
+// interpreter: then the hash is that of some bytes, and nothing depends on which.
 unsafe impl Send for Lane {}
 // SAFETY: as above.
 unsafe impl Sync for Lane {}
 
 impl Lane {
-    /// The elements of `array`, which has one dimension or is refused.
+    /// The elements of `array`; refused unless it has one dimension.
     pub fn new(array: &Bound<'_, PyUntypedArray>) -> PyResult<Self> {
         let py = array.py();
         // SAFETY: a live array, no other type of elements, and the type of plain arrays. The result is a new reference,
-        // or null with an error set. A view of a plain type calls no Python, so nothing is between the looks below.
+        // or null with an error set. A view of a plain type calls no Python, so nothing happens between the checks
+        // below.
         let view = unsafe {
             let plain = get_type_object(py, NpyTypes::PyArray_Type);
             let view = PY_ARRAY_API.PyArray_View(py, array.as_array_ptr(), null_mut(), plain);
@@ -232,7 +233,7 @@ impl Lane {
         Ok(Self { first, len, stride, width: view.dtype().itemsize(), view: view.unbind() })
     }
 
-    /// The elements of `array`, which are as wide as a T, or it is refused.
+    /// The elements of `array`; refused unless they are as wide as a T.
     pub fn of<T>(array: &Bound<'_, PyUntypedArray>) -> PyResult<Self> {
         let lane = Self::new(array)?;
         match lane.width == size_of::<T>() {
@@ -268,7 +269,7 @@ impl Lane {
         self.places(range).map(|place| unsafe { std::slice::from_raw_parts(place, self.width) })
     }
 
-    /// Where the elements in `range` are, which lie within the array.
+    /// The addresses of the elements in `range`, which lies within the array.
     #[inline(always)]
     fn places(&self, range: Range<usize>) -> impl ExactSizeIterator<Item = *const u8> {
         assert!(range.end <= self.len, "elements beyond the end of an array");
@@ -283,7 +284,7 @@ impl Lane {
         self.elements(i..i + 1).next().expect("there is one")
     }
 
-    /// A key of each element.
+    /// One key per element.
     fn keys<T: bytemuck::Pod>(self, hash: impl Fn(T) -> u64 + Send + Sync + 'static) -> Keys {
         Keys::new(self.len, move |start, out| {
             let elements = self.elements(start..start + out.len());
@@ -291,7 +292,7 @@ impl Lane {
         })
     }
 
-    /// A key of the bytes of each element.
+    /// One key per element's bytes.
     fn keys_of_bytes(self, hash: impl Fn(&[u8]) -> u64 + Send + Sync + 'static) -> Keys {
         Keys::new(self.len, move |start, out| {
             let bytes = self.bytes(start..start + out.len());
@@ -300,7 +301,7 @@ impl Lane {
     }
 }
 
-/// NumPy fills up with NULs and cannot tell them from data, so neither do we.
+/// NumPy pads with NULs and cannot tell them from data, so neither can we.
 #[inline]
 fn without_padding(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)]

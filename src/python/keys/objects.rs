@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use super::{Keys, Reader, at, scalar};
 use crate::memory::fallible;
 
-/// Objects between two looks for Ctrl-C: about a millisecond.
+/// Objects between two checks for Ctrl-C: about a millisecond.
 const SIGNALS_EVERY: usize = 1 << 16;
 
 /// Hashes the objects at once.

@@ -1,4 +1,4 @@
-//! pandas columns, indexes and frames, by the arrays they are made of. pandas itself is never imported.
+//! pandas columns, indexes and frames, by their underlying arrays. pandas itself is never imported.
 
 use numpy::PyUntypedArray;
 use pyo3::intern;
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use super::numpy_array::{self, Lane};
 use super::{Keys, Reader, at, is_of};
 
-/// Reads what is of pandas; `None` for anything else.
+/// Reads pandas' types; `None` for anything else.
 pub fn read(keys: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Option<Keys>> {
     let py = keys.py();
     Ok(match () {
@@ -42,7 +42,7 @@ fn read_levels(index: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Keys> {
     Ok(Keys::rows(index.len()?, columns.collect::<PyResult<_>>()?, reader.hasher)?)
 }
 
-/// One column, in the form pandas keeps it.
+/// One column, as pandas stores it.
 fn read_array(array: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Keys> {
     let py = array.py();
     let dtype = array.getattr(intern!(py, "dtype"))?;

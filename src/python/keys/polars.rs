@@ -1,4 +1,5 @@
-//! polars columns and frames: by the Arrow interface, but for what Arrow cannot carry. polars itself is never imported.
+//! polars columns and frames, by the Arrow interface, except for types that Arrow cannot carry. polars itself is never
+//! imported.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -7,10 +8,10 @@ use pyo3::types::PyList;
 use super::{Keys, Reader, at, capsule, is_of, objects};
 
 /// Integers of 128 bits, which Arrow does not have; objects, which polars exports as their addresses; and columns of
-/// nothing but nulls, which polars 2.1 exports with a buffer that Arrow does not allow there.
+/// only nulls, which polars 2.1 exports with a buffer that Arrow does not allow there.
 const NOT_IN_ARROW: [&str; 4] = ["Int128", "UInt128", "Object", "Null"];
 
-/// Reads what is of polars; `None` for anything else.
+/// Reads polars' types; `None` for anything else.
 pub fn read(keys: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Option<Keys>> {
     Ok(match () {
         _ if is_of(keys, "polars", "DataFrame")? => Some(read_frame(keys, reader)?),

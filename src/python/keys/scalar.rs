@@ -1,4 +1,4 @@
-//! One Python object to its hash.
+//! Hashes one Python object.
 
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -16,10 +16,10 @@ pub fn hash_key(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> {
     hash_nested(key, Reader::new(hasher))
 }
 
-/// The same of a key that may be part of others.
+/// The same for a key that may be part of another.
 pub(super) fn hash_nested(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
     let hasher = reader.hasher;
-    // In order of what streams are made of. Subclasses (`IntEnum`, `np.float64`, `np.str_`, a named tuple) are their value.
+    // Most frequent types first. Subclasses (`IntEnum`, `np.float64`, `np.str_`, a named tuple) are their value.
     if let Ok(text) = key.cast::<PyString>() {
         return hash_text(text, hasher);
     }
@@ -123,7 +123,7 @@ fn hash_numpy(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
     hash_one_element(key, reader)
 }
 
-/// Extended precision, which `item` leaves as it is; also complex extended precision, which is refused.
+/// Extended precision, which `item` does not convert; complex extended precision is refused.
 fn hash_long_double(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
     let (py, hasher) = (key.py(), reader.hasher);
     let Some(ratio) = key.getattr_opt(intern!(py, "as_integer_ratio"))? else {
@@ -141,12 +141,12 @@ fn hash_long_double(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
     Ok(hasher.ratio(&numerator, &twos_complement(&denominator)?))
 }
 
-/// Hashes a NumPy scalar, or an array of no dimensions, as the one element of an array.
+/// Hashes a NumPy scalar, or an array without dimensions, as the one element of an array.
 fn hash_one_element(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
     first(numpy_array::read(&one_element(key)?, reader)?)
 }
 
-/// A NumPy scalar, or an array of no dimensions, as an array of one element.
+/// A NumPy scalar, or an array without dimensions, as an array of one element.
 pub fn one_element<'py>(key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
     Ok(key.call_method1(intern!(key.py(), "reshape"), (1,))?.cast_into()?)
 }
@@ -168,7 +168,7 @@ fn hash_datetime(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Option<u64>
     let (datetime, timedelta) = (calendar.datetime.bind(py), calendar.timedelta.bind(py));
     let (is_datetime, is_timedelta) = (key.is_instance(datetime)?, key.is_instance(timedelta)?);
     if (is_datetime && !key.is_exact_instance(datetime)) || (is_timedelta && !key.is_exact_instance(timedelta)) {
-        // pandas' own, which know nanoseconds, say what they are in NumPy's terms: in UTC, if they have a zone.
+        // pandas' own types, which know nanoseconds, convert themselves to NumPy's: in UTC, if they have a zone.
         if let Some(numpy) = key.getattr_opt(intern!(py, "asm8"))? {
             let zone = key.getattr_opt(intern!(py, "tzinfo"))?.is_some_and(|zone| !zone.is_none());
             let array = one_element(&numpy)?;
@@ -201,7 +201,7 @@ pub fn time(delta: &Bound<'_, PyAny>) -> PyResult<Time> {
     Ok(Time { seconds: days * 86_400 + seconds, attoseconds: microseconds * 1_000_000_000_000 })
 }
 
-/// What is needed of the module `datetime`.
+/// What is needed from the module `datetime`.
 pub struct Calendar {
     date: Py<PyAny>,
     pub datetime: Py<PyAny>,

@@ -1,8 +1,8 @@
-//! What the C structures of Arrow tell, checked before it is believed: `arrow-array` takes all of it for true, and fails
-//! an assertion or reads what is not there. No check takes longer for more keys.
+//! Checks what Arrow's C structures claim before it is believed. `arrow-array` trusts all of it, and fails an assertion
+//! or reads out of bounds. No check takes longer for more keys.
 //!
-//! Two things nobody can check, for the structures do not say how long a buffer is: pointers to less than was told, and
-//! the last offset of strings.
+//! Two claims cannot be checked, since the structures do not give the length of a buffer: pointers to less than
+//! claimed, and the last offset of strings.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -44,14 +44,14 @@ struct Array {
 const _: () = assert!(size_of::<Schema>() == size_of::<FFI_ArrowSchema>());
 const _: () = assert!(size_of::<Array>() == size_of::<FFI_ArrowArray>());
 
-/// Why a schema cannot be one of keys, or nothing.
+/// Why a schema cannot be one of keys, if so.
 pub fn check_schema(schema: &FFI_ArrowSchema) -> Result<(), String> {
     // SAFETY: both are the structure that the interface lays down.
     let schema = unsafe { &*(&raw const *schema).cast::<Schema>() };
     schema.check(DEEPEST)
 }
 
-/// Why an array cannot be of a type, one that keys can be of, or nothing.
+/// Why an array cannot be of this type, which keys can be of, if so.
 pub fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Result<(), String> {
     // SAFETY: both are the structure that the interface lays down.
     let array = unsafe { &*(&raw const *array).cast::<Array>() };
@@ -160,7 +160,7 @@ impl Array {
         }
     }
 
-    /// The first and the last offset, which say how long the strings are.
+    /// The first and the last offset, which give the length of the strings.
     fn check_offsets<T: Copy + Into<i64>>(
         &self,
         offsets: *const c_void,
@@ -183,7 +183,7 @@ impl Array {
     }
 }
 
-/// The lengths of the buffers behind views, the last buffer of all.
+/// The lengths of the buffers behind views, stored in the last buffer of all.
 fn check_views(buffers: &[*const c_void]) -> Result<(), String> {
     let &[_, _, ref data @ .., lengths] = buffers else {
         return Err("buffers of views are missing".to_owned());
@@ -204,7 +204,7 @@ fn check_views(buffers: &[*const c_void]) -> Result<(), String> {
     Ok(())
 }
 
-/// An array of `count` pointers; none where it is told of, but not there.
+/// An array of `count` pointers; `None` if it is claimed but not there.
 fn pointers<'a, T>(count: i64, first: *const *const T) -> Option<&'a [*const T]> {
     match usize::try_from(count).ok()? {
         0 => Some(&[]),
