@@ -49,7 +49,7 @@ _debug_build: Final[bool]
 _Span: TypeAlias = str | timedelta | np.timedelta64
 # One time, or a column of them.
 _Moments: TypeAlias = float | datetime | np.datetime64 | Any
-# None, of a Bloom filter alone: who made another has not to ask.
+# None for a Bloom filter alone; users of other filters need not check.
 _MaybeNone: TypeAlias = Any
 
 # A number, one per key, or an object with `probability(keys)` or `rate(keys)`.

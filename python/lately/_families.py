@@ -29,18 +29,18 @@ class Family:
     ----------
     kind : type of Filter
     layout : dict
-        What its constructor is told beside the request.
+        What its constructor is given beside the request.
     windows : {"any", "insertions", "time", "unknown rate"}
-        What it is planned for: windows of either kind; of insertions; of time; or of time, whatever number of keys they
-        hold.
+        What it is planned for: windows of either kind; of insertions; of time; or of time with an unknown number of
+        keys.
     promise : bool
         No key of the window is missed.
     baseline : bool
-        There to be compared with, and never the one to take.
+        Only for comparison, never the one to take.
     note : str
         What its users should know before they take it.
     closed : str
-        Its name to `_core.build`, where the constructor of the class does not offer it.
+        Its name for `_core.build`, where the constructor of the class does not offer it.
     """
 
     kind: type[Filter]
@@ -118,14 +118,14 @@ FAMILIES = {
     ),
     "stable": Family(StableBloomFilter, windows="insertions", promise=False, baseline=True, note="forgets at random"),
 }
-"""What is offered, by the class's field name, and the bits of a block where it has blocks, or the layout."""
+"""The families on offer, by the class's field name, and the bits of a block if it has blocks, or the layout."""
 
 EVERY = FAMILIES | {
     "age-partitioned-64": Family(AgePartitionedBloomFilter, {"block_bits": 64}, closed="age-partitioned"),
     "guarded-epoch": Family(GuardedEpochBloomFilter, _SLICED, closed="guarded-epoch"),
     "guarded-epoch-64": Family(GuardedEpochBloomFilter, {"block_bits": 64} | _SLICED, closed="guarded-epoch"),
 }
-"""With those that are not offered any more, and still made and opened: blocks of 64 bits take more memory than blocks
+"""Also those no longer on offer, which are still made and opened: blocks of 64 bits take more memory than blocks
 of 512 and no fewer cache lines; plain guarded epochs take the memory of transposed ones and more cache lines."""
 
 DEFAULT = "age-partitioned-line"
@@ -133,7 +133,7 @@ DEFAULT = "age-partitioned-line"
 
 
 def fastest(window: Any, **request: Any) -> Filter:
-    """Make the fastest filter for a request: of lines, or of blocks for rates so low that lines cannot have them.
+    """Make the fastest filter for a request: in lines, or in blocks for rates too low for lines.
 
     Parameters and errors are those of `Family.make`.
     """
@@ -161,7 +161,7 @@ def name_of(made: Filter) -> str:
 
 
 def generations(made: Filter) -> int:
-    """Count the full generations that a window is kept in; 1 where keys go one by one."""
+    """Count the full generations that a window is kept in; 1 if keys leave one by one."""
     parameters = made.parameters
     return next((parameters[name] for name in ("l", "r", "blocks") if name in parameters), 1)
 

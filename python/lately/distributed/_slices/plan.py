@@ -19,7 +19,7 @@ from lately.filters import TimingBloomFilter
 
 Arranged: TypeAlias = Literal["vertical"] | Dice
 
-# Bytes that are sent of a key, or a cell: itself, its place in the batch, its moment or generation, its verdict.
+# Bytes sent for a key, or a cell: itself, its place in the batch, its moment or generation, its verdict.
 _ITSELF, _PLACE, _WHEN, _VERDICT = 8, 4, 8, 1
 
 
@@ -40,18 +40,19 @@ class Way:
     fpr : float
         Chance that a key never inserted is reported while all sites answer, at the worst phase and planned load.
     duplicate : float
-        The same while `failures` sites fail, whose keys count as seen.
+        The same while `failures` sites fail, and their keys count as seen.
     distinct : float
-        Chance that a key of the window is missed, where they count as new.
+        Chance that a key of the window is missed if they count as new.
     least : int
-        x with the least sum of both mistakes: the `on_failure` to take.
+        x with the least sum of both rates: the `on_failure` to take.
     least_fpr, least_fnr : float
         Both, with that.
     messages_new, messages_seen : float
-        Sites asked and told about a key, if it were sent alone; those of a batch share them.
+        Sites asked and sent to for a key, if it were sent alone; keys of a batch share messages.
     bits : float
-        Sent of a new key that comes with its moment. Of them 64 are its hash, or the number of each of its cells, for
-        which paper 4 (section 2) counts k log2 m in all; the others tell its place in the batch, when, and the verdict.
+        Bits sent for a new key that comes with its moment. Of these 64 are its hash, or the number of each of its
+        cells, for which paper 4 (section 2) counts k log2 m in all; the others are its place in the batch, its time,
+        and the verdict.
     """
 
     name: str
@@ -73,7 +74,7 @@ class Way:
     bits: float
 
     def build(self, **options: Any) -> SlicedFilter:
-        """Start it, on sites of this process unless said otherwise (`SlicedFilter`)."""
+        """Start it, on sites of this process by default (`SlicedFilter`)."""
         given: dict[str, Any] = {"dice": self.dice, "pipelined": self.pipelined, "on_failure": self.least}
         return SlicedFilter(self.kind, self.slices, self.filter, **(given | options))
 
@@ -90,7 +91,7 @@ class SlicedPlan(Table):
     reason : str
         Why.
     refused : dict of str to str
-        What cannot be sliced so, and why.
+        What cannot be sliced that way, and why.
     """
 
     _columns: ClassVar[list[str]] = [
@@ -171,7 +172,7 @@ def plan(
     window : span of time
         What "lately" means, such as ``"10min"``. Several sites share no count of insertions.
     fpr : float
-        Most that the chance of reporting a key never inserted may be while all sites answer.
+        Greatest allowed chance of reporting a key never inserted while all sites answer.
     capacity : int
         Keys expected within the window, at all sites together.
     sites : int
@@ -242,7 +243,7 @@ def plan(
 
 
 def _horizontal(name: str, slice: Filter, sites: int, failures: int) -> Way:
-    # All cells of a key fail together: they are as one, which is set as often as a slice errs.
+    # All cells of a key fail together: they count as one cell, which is set as often as a slice errs.
     rates = [failure_rates("horizontal", 1, sites, failures, slice.fpr, on_failure=x) for x in (0, 1)]
     least = min((0, 1), key=lambda x: sum(rates[x]))
     return Way(
