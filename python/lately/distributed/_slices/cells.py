@@ -83,6 +83,7 @@ class Cells:
         # For each site, the newest generation written while it did not answer. While that is in the window, cells that
         # the site shows unset may have been set: it has missed that generation, and may have lost what came just
         # before.
+        self._missed = np.full(len(exchange.sites), NEVER)
         self.failures = 0
 
     def query(self, batch: Batch) -> NDArray[np.bool_]:
