@@ -77,7 +77,7 @@ def test_clicks_whole(ray_cluster, clicks):
 
 
 def test_columns_that_are_not_there_yet(ray_cluster, clicks):
-    """Those of a step before are known when it runs."""
+    """The columns of an earlier step are known when it runs."""
     doubled = blocks(clicks.slice(0, 1000), 3).map_batches(
         lambda batch: batch.append_column("page", batch["u"]), batch_format="pyarrow"
     )

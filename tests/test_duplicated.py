@@ -16,7 +16,7 @@ from lately._families import FAMILIES, Family
 
 
 def check(keys, answers, clock, window, slack, refresh, fpr):
-    """Hold answers against an exact window: none missed, and beyond the slack no more marked than the rate allows.
+    """Compare answers with an exact window: none missed, and beyond the slack no more marked than the rate allows.
 
     `clock` says where each key lies: its number among the keys, or the latest time so far. Of the keys that lie within
     the slack either answer is right.
@@ -79,14 +79,14 @@ def test_times(window, late, refresh):
     assert fresh > 5000
 
 
-# All rows of guarded epochs tell a layout: the class alone asks for its own.
+# All rows of guarded epochs give a layout: only the class takes the default one.
 ASKED = FAMILIES | {"guarded-epoch": Family(lately.GuardedEpochBloomFilter)}
 COUNTED = {name: family for name, family in ASKED.items() if family.windows in ("any", "insertions")}
 TIMED = {name: family for name, family in ASKED.items() if family.windows != "insertions"}
 
 
 def choice(name):
-    """The planner's row of a family, or else its class; the row's own window and rate are of no account."""
+    """The planner's row of a family, or else its class; the row's own window and rate do not matter."""
     plans = lately.plan(77, 0.3), lately.plan("77s", 0.3, capacity=77)
     return next((row for plan in plans for row in plan.choices if row.name == name), ASKED[name].kind)
 

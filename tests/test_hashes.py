@@ -1,4 +1,4 @@
-"""Hashes in place of keys: the same answers, of every call, and nothing else in their place."""
+"""Hashes in place of keys: the same answers from every call, and nothing else is accepted in their place."""
 
 import pickle
 

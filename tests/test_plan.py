@@ -1,4 +1,4 @@
-"""The planner's choices are built and run, and held to the figures it states; `benchmarks/plan.py` does so at size."""
+"""The planner's choices are built, run, and compared with its figures; `benchmarks/plan.py` does so at full size."""
 
 import math
 from dataclasses import replace

@@ -239,7 +239,7 @@ def wide():
 @cells_of_keys
 @pytest.mark.parametrize("on_failure", ["duplicate", "distinct"])
 def test_what_a_site_missed_is_not_missed_when_it_is_back(shape, on_failure, tmp_path):
-    """For a window after the last write it missed, the site's unset cells say nothing; then all is as before."""
+    """For a window after the last write it missed, the site's unset cells prove nothing; then all is as before."""
     made = {**shape, "filter": wide(), "checkpoint": tmp_path, "interval": 0, "name": "seen"}
     before, meanwhile, after, fresh = np.arange(12_000).reshape(4, 3000)
     with SlicedFilter(**made, on_failure=on_failure) as sliced:

@@ -1,4 +1,4 @@
-"""The planner's ways to slice a filter are what it says of them."""
+"""The planner's ways to slice a filter do what it states."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The stable filter as a user meets it: what it says of itself, and parameters that cannot be."""
+"""The stable filter for its users: what it states, and invalid parameters."""
 
 import math
 from datetime import timedelta

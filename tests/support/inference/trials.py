@@ -1,7 +1,7 @@
-"""Trials of paper 5, section 6: one filter in one condition, its answers and posteriors judged by what was true.
+"""Trials of paper 5, section 6: one filter in one condition, its answers and posteriors compared with the truth.
 
-Every query is followed by the insertion of its key. Deviation from the paper: a chunk of 1021 keys is asked for as of
-its beginning and then inserted, and what is true is as of the same moment.
+Every query is followed by the insertion of its key. Deviation from the paper: a chunk of 1021 keys is queried at its
+beginning and then inserted, and the truth is that of the same moment.
 """
 
 from collections.abc import Iterator
@@ -126,7 +126,7 @@ def grid(family: str) -> Iterator[Parameters]:
 
 
 def make(family: str, condition: Condition, bits_per_key: float, parameters: Parameters) -> Subject:
-    """Make a filter of so many bits per key of the window; ValueError if there is none of that shape."""
+    """Make a filter of this many bits per key of the window; ValueError if there is none of that shape."""
     subject: Subject = GRIDS[family][0](condition, round(condition.window * bits_per_key), **dict(parameters))
     return subject
 
