@@ -1,12 +1,12 @@
 """The one-liner that tells which keys of a column were seen lately."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Filter, read_moments, read_span
+from lately._core import Filter, Hashes, read_moments, read_span
 from lately._families import FAMILIES, Family, fastest, generations
 from lately._plan import Choice
 
@@ -18,7 +18,7 @@ def duplicated(
     fpr: float = 0.001,
     at: Any = None,
     refresh: bool = True,
-    seed: int = 0,
+    seed: "int | bytes | Literal['random']" = "random",
     filter: type[Filter] | Choice | None = None,
     threads: int = 1,
 ) -> NDArray[np.bool_]:
@@ -41,8 +41,10 @@ def duplicated(
     refresh : bool, default True
         True: every occurrence restarts the key's window. False: only keys that are not marked do, so that a key comes
         through again once it was last let through longer ago than the window.
-    seed : int, default 0
-        Seed of the key hashes.
+    seed : int, bytes or "random", default "random"
+        Seed of the key hashes, as in `AgePartitionedBloomFilter`. By default they are keyed anew by each call, so that
+        nobody can choose keys that collide; `Hashes` keep the seed they were made with. Give an int for the same
+        mistakes in every run.
     filter : type of Filter or Choice, optional
         The family to use: a class such as `GuardedEpochBloomFilter`, or a row of `plan`, of which only the family and
         the size of blocks count. The filter itself is planned here, for `window`, `fpr` and the times of these keys; a
@@ -82,6 +84,8 @@ def duplicated(
     array([False, False,  True, False, False])
     """
     make = fastest if filter is None else _family(filter).make
+    if seed == "random" and isinstance(keys, Hashes) and keys.seed is not None:
+        seed = keys.seed
     if not hasattr(keys, "__len__"):
         keys = list(keys)
     if at is None:

@@ -7,6 +7,7 @@ use crate::Error;
 use crate::clock::{Clock, Window};
 use crate::engine::growing::Growing;
 use crate::engine::{Aged, Engine};
+use crate::key::Seed;
 use crate::layout::bloom::Bits;
 use crate::layout::buffer::Buffer;
 use crate::layout::cells::{Blocks, OneBit, Parts};
@@ -63,7 +64,7 @@ pub struct Family {
     pub read: fn(&Parameters<'_>) -> Planned,
     /// Chooses the shape for a request.
     pub plan: fn(Window, &Request) -> Planned,
-    engine: fn(&dyn Shape, Clock, u64, Words) -> Made,
+    engine: fn(&dyn Shape, Clock, Seed, Words) -> Made,
 }
 
 impl Family {
@@ -83,7 +84,7 @@ impl Family {
     }
 
     /// The engine of a shape of this family, around its words. Where cells come and go, no words make an empty filter.
-    pub(super) fn engine(&self, shape: &dyn Shape, clock: Clock, seed: u64, words: Words) -> Made {
+    pub(super) fn engine(&self, shape: &dyn Shape, clock: Clock, seed: Seed, words: Words) -> Made {
         (self.engine)(shape, clock, seed, words)
     }
 }
@@ -309,7 +310,9 @@ fn transposed(shape: &guarded_epoch::Transposed, clock: Clock, words: Words) -> 
     }
 }
 
-fn decaying(shape: &stable::Shape, clock: Clock, seed: u64, words: Words) -> Box<dyn Engine> {
+fn decaying(shape: &stable::Shape, clock: Clock, seed: Seed, words: Words) -> Box<dyn Engine> {
+    let [first, second] = seed.words();
+    let seed = first ^ second;
     fn aged<const BITS: u32>(shape: &stable::Shape, clock: Clock, seed: u64, words: Words) -> Box<dyn Engine> {
         let cells = CounterSlices::<BITS> { slices: shape.slices };
         Aged::boxed(Decaying { cells, decrements: shape.decrements, seed }, words, clock)

@@ -9,11 +9,13 @@ use pyo3::types::PyDict;
 
 use super::calls::detached;
 use super::layout::Layout;
+use super::seeds::GivenSeed;
 use super::times;
 use super::whole::Whole;
 use crate::Error;
 use crate::clock::Window;
 use crate::filter::Filter;
+use crate::key::Seed;
 use crate::shape::Budget;
 use crate::shape::growing::{Grow, Growing, Limit};
 use crate::shape::line::{self, Family};
@@ -59,7 +61,7 @@ impl Built {
 #[pyo3(signature = (family, /, **given))]
 pub fn build(py: Python<'_>, family: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Built> {
     let given = Given(given.cloned().unwrap_or_else(|| PyDict::new(py)));
-    let seed = given.number("seed")?;
+    let GivenSeed(seed) = given.needed("seed")?;
     let recipe = match family {
         "age-partitioned" => age_partitioned(&given, seed),
         "guarded-epoch" => guarded_epoch(&given, seed),
@@ -146,7 +148,7 @@ impl<'py> Given<'py> {
     }
 }
 
-fn age_partitioned(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
+fn age_partitioned(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
     use age_partitioned::{Segment, Shape, choose};
     let family = Family::AgePartitioned;
     let window = given.window()?;
@@ -175,7 +177,7 @@ fn age_partitioned(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
     recipe(move || Filter::new(Shape::new(k, l, segment)?, window, seed))
 }
 
-fn guarded_epoch(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
+fn guarded_epoch(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
     use guarded_epoch::{Segment, Shape, Transposed, choose, choose_transposed};
     let family = Family::GuardedEpoch;
     let window = given.window()?;
@@ -214,7 +216,7 @@ fn guarded_epoch(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
     recipe(move || Filter::new(Shape::new(r, segment)?, window, seed))
 }
 
-fn timing(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
+fn timing(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
     use timing::{Shape, choose, line};
     let window = given.window()?;
     if given.is_request()? {
@@ -255,7 +257,7 @@ fn timing(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
     recipe(move || Filter::new(Growing { part, limit }, window, seed))
 }
 
-fn time_limited(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
+fn time_limited(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
     use time_limited::{Shape, choose};
     let capacity = given.optional("capacity")?.unwrap_or(Whole::new(FIRST_GUESS));
     let lateness = given.optional::<Bound<'_, PyAny>>("lateness")?;
@@ -268,7 +270,7 @@ fn time_limited(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
     recipe(move || Filter::new(Shape::new(k, l, slice_bits)?, window, seed))
 }
 
-fn swamp(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
+fn swamp(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
     use swamp::{Shape, choose};
     let window = given.insertions()?;
     if given.is_request()? {
@@ -279,7 +281,7 @@ fn swamp(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
     recipe(move || Filter::new(Shape::new(slots, bits)?, window, seed))
 }
 
-fn counting(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
+fn counting(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
     let window = given.insertions()?;
     if given.is_request()? {
         let budget = given.budget()?;
@@ -289,7 +291,7 @@ fn counting(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
     recipe(move || Filter::new(counting::Shape { slices: Slices::new(k, cells)? }, window, seed))
 }
 
-fn fingerprint_buffer(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
+fn fingerprint_buffer(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
     use fingerprint_buffer::{Shape, choose};
     let window = given.insertions()?;
     if given.is_request()? {
@@ -300,7 +302,7 @@ fn fingerprint_buffer(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
     recipe(move || Filter::new(Shape::new(bits)?, window, seed))
 }
 
-fn bloom(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
+fn bloom(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
     use bloom::{Shape, choose};
     let capacity = given.number("capacity")?;
     let window = Window::Count { insertions: capacity };
@@ -316,7 +318,7 @@ fn bloom(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
     }
 }
 
-fn stable(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
+fn stable(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
     use stable::{Shape, choose};
     let window = given.insertions()?;
     if given.is_request()? {
@@ -328,7 +330,7 @@ fn stable(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
     recipe(move || Filter::new(Shape::new(Slices::new(k, cells)?, bits, decrements)?, window, seed))
 }
 
-fn generalized(given: &Given<'_>, seed: u64) -> PyResult<Recipe> {
+fn generalized(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
     use generalized::{Shape, choose};
     let window = given.insertions()?;
     if given.is_request()? {

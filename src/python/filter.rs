@@ -14,6 +14,7 @@ use super::errors::file_error;
 use super::keys::{hash_key, read_keys};
 use super::moments::{OwnedMoments, now};
 use super::saving::Cells;
+use super::seeds::shown;
 use super::whole::Threads;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
@@ -420,10 +421,10 @@ impl Filter {
         Ok(self.clock(py)?.inserted())
     }
 
-    /// int: seed the keys are hashed with.
+    /// int or None: seed the keys are hashed with; None of a secret one, which is not shown.
     #[getter]
-    fn seed(&self) -> u64 {
-        self.hasher.seed()
+    fn seed(&self) -> Option<u64> {
+        shown(self.hasher.seed())
     }
 
     /// dict of str to int: the parameters of the paper, by the names of `from_parameters`.

@@ -14,6 +14,7 @@ mod layout;
 mod learned;
 mod moments;
 mod saving;
+mod seeds;
 mod slice;
 mod slicing;
 mod spans;
