@@ -1,8 +1,8 @@
-//! Every choice of a shape, held against the table in `tests/golden/shapes.tsv`: all families and layouts, windows of 1
-//! to 1e9 insertions and of time, rates from 0.3 to 1e-9, bytes, and slack; and what is refused.
+//! Every choice of a shape, compared with the table in `tests/golden/shapes.tsv`: all families and layouts, windows of
+//! 1 to 1e9 insertions and of time, rates from 0.3 to 1e-9, bytes, and slack; and refusals.
 //!
-//! A choice that changes makes filters of another size from the same request. Where that is meant,
-//! `cargo test --test core write_the_table -- --ignored` writes the table anew, and its diff shows what changed.
+//! A choice that changes makes filters of another size from the same request. If that is intended, `cargo test --test
+//! core write_the_table -- --ignored` writes the table anew, and its diff shows what changed.
 
 use std::fmt::Write;
 
@@ -37,7 +37,7 @@ const BUDGETS: [Budget; 10] = [
 type Slack = Option<u64>;
 type Choice = fn(Window, Budget, Slack) -> Result<String, Error>;
 
-/// All that can be asked for, and the shape in words. The last seven take windows of insertions alone, and no slack.
+/// All possible requests, and the shape in words. The last seven take windows of insertions alone, and no slack.
 const CHOICES: [(&str, Choice); 19] = [
     ("age-partitioned", |window, budget, slack| ring(window, budget, slack, None)),
     ("age-partitioned, blocks of 64", |window, budget, slack| ring(window, budget, slack, Some(64))),
