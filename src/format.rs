@@ -43,8 +43,8 @@
 //! | 2.. | for each part, the newest first: generation of its last insertion |
 //! | .. | the timers of each part, in the same order |
 //!
-//! In lines it goes on with k, bits per timer, blocks, pages and lines per key; its cells are pages of 64 lines of 8 such
-//! words.
+//! In lines it goes on with k, bits per timer, blocks, pages and lines per key; its cells are pages of 64 lines of 8
+//! such words.
 //!
 //! The time-limited filter goes on with k, l and the bits of its first slices. Its cells begin with a table:
 //!
@@ -56,12 +56,16 @@
 //! | 3.. | for each slice, the newest first: words of bits, capacity, count, last update in nanoseconds since the epoch |
 //! | .. | the bits of each slice, in the same order |
 //!
-//! The counting filter goes on with k and slice cells; its cells are 4-bit counters, low bits first, slice after slice up
-//! to a whole word, and a word for each place of the queue.
-//! The Bloom filter goes on with k, the bits of its one array and the bits of a slice, of which one is zero; its cells are
-//! bits, low ones first, slice after slice without a gap.
+//! The counting filter goes on with k and slice cells; its cells are 4-bit counters, low bits first, slice after slice
+//! up to a whole word, and a word for each place of the queue.
+//!
+//! The Bloom filter goes on with k, the bits of its one array and the bits of a slice, of which one is zero; its cells
+//! are bits, low ones first, slice after slice without a gap.
+//!
 //! The stable filter goes on with k, slice cells, bits and decrements; its cells are packed like these.
+//!
 //! The fingerprint buffer goes on with the bits of a fingerprint.
+//!
 //! SWAMP goes on with the slots of its table and the bits of a remainder. Its cells are the fingerprints of the buffer,
 //! low bits first, up to a whole word; then blocks of 64 slots:
 //!

@@ -31,7 +31,7 @@ def clicks():
 
 
 def blocks(table: pa.Table, count: int):
-    """As a dataset of so many blocks of about equal length, the last first."""
+    """As a dataset of blocks of about equal length, the last first."""
     edges = np.linspace(0, len(table), count + 1).astype(int)
     parts = [table.slice(start, stop - start) for start, stop in pairwise(edges)]
     return ray.data.from_arrow(parts[::-1])

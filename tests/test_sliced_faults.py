@@ -232,7 +232,7 @@ def test_sites_start_again_from_checkpoints(shape, tmp_path):
 
 
 def wide():
-    """Timers with so many cells that hardly any of a fresh key are set, even but for those on one site."""
+    """Many timers: hardly any of a fresh key's cells are set, on all sites but one as on all."""
     return lately.TimingBloomFilter.from_parameters("600s", k=6, bpt=5, blocks=12, slice_timers=60_000, capacity=1000)
 
 

@@ -81,7 +81,7 @@ def words(f):
 
 
 def by_leaf(leaves, times, sizes):
-    """The rows of each leaf in each stretch of so many, all as of its first moment: so time does not step back."""
+    """The rows of each leaf, stretch by stretch, all at the stretch's first moment, so that time does not step back."""
     start = 0
     for size in sizes:
         stretch = leaves[start : start + size]

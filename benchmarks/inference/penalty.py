@@ -39,7 +39,7 @@ def text(parameters: Parameters) -> str:
 
 
 def trial(work: tuple[int, int, str, int]) -> dict[str, Any] | None:
-    """Measure a family in a condition, at so many bits per key; None if it has no filter so small."""
+    """Measure a family in a condition, at these bits per key; None if it has no filter so small."""
     number, bits, family, queries = work
     choosing, measured = streams(number, queries)
     best = choose(family, bits, choosing)

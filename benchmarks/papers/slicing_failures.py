@@ -25,7 +25,7 @@ from slicing_runs import (
     thresholds,
 )
 
-# Figure 1: (a) of so many sites; (b) so many failed, and the most rate.
+# Figure 1: (a) numbers of sites; (b) numbers of failed ones, and the greatest rate.
 SITES = 50
 FAILED, MOST = (1, 2, 3, 4), (0.05, 0.10, 0.15)
 UP_TO = {"horizontal": 140, "vertical": 36}

@@ -86,7 +86,7 @@ class Errors:
 
 
 def shape(capacity: int) -> dict[str, int]:
-    """Timers for 0.05 false positives at so many events."""
+    """Timers for 0.05 false positives at this many events."""
     timers = ceil(-HASHES * capacity / log(1 - FPR ** (1 / HASHES)))
     return {"k": HASHES, "bpt": 10, "slice_timers": timers // HASHES}
 

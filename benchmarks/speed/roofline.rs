@@ -1,9 +1,10 @@
 //! What share of the speed of memory do queries reach? `cargo run --release --example roofline -- ROUNDS WINDOW…`
 //!
-//! In one process and in turn: a read of one random cache line per key, fetched ahead, out of as many bytes as the filter
-//! in lines has; and queries of that filter and of the paper's layout, both made for 1 %, of hashes and of integers still
-//! to be hashed. Half of the keys asked for are in the window. A line of the output is a round of one window: the window,
-//! bytes of the filter in lines and of the other, then nanoseconds per key, in the order of [`NAMES`].
+//! In one process and in turn: a read of one random cache line per key, fetched ahead, out of as many bytes as the
+//! filter in lines has; and queries of that filter and of the paper's layout, both made for 1 %, of hashes and of
+//! integers still to be hashed. Half of the keys asked for are in the window. A line of the output is a round of one
+//! window: the window, bytes of the filter in lines and of the other, then nanoseconds per key, in the order of
+//! [`NAMES`].
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -141,7 +141,7 @@ impl Keys {
     }
 
     /// Number of keys.
-    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
+    #[allow(clippy::len_without_is_empty, reason = "not needed")]
     pub fn len(&self) -> usize {
         self.len
     }

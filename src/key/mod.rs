@@ -1,8 +1,8 @@
 //! Canonical 64-bit hashes of keys: what a filter sees of the world. This page is the specification of schemes 1 and 2.
 //!
 //! Keys that compare equal in Python hash equal, whatever holds them; keys of different kinds live in different
-//! domains. A hash is a function of the key's canonical bytes (little endian), the key's kind and the caller's [`Seed`],
-//! and of nothing else: not of the process, the machine or the library that held the key.
+//! domains. A hash is a function of the key's canonical bytes (little endian), the key's kind and the caller's
+//! [`Seed`], and of nothing else: not of the process, the machine or the library that held the key.
 //!
 //! - Scheme 1, of a public seed of 64 bits: XXH3-64, seeded by the kind. The seed of kind *n* is the *n*-th output of
 //!   SplitMix64 started at the caller's seed. It is fast, and shared by whoever knows the seed. **Whoever can choose
@@ -31,8 +31,8 @@
 //! exactly, as Python's `int` and `float` do. (NumPy rounds the integer first, and calls `np.int64(2**53 + 1)` equal to
 //! `2.0**53`. It also calls `np.timedelta64(5, "s")` equal to 5, and hence to five days. These are not followed.)
 //!
-//! A row of n elements with hashes e₁ … eₙ is the chain h₀ = H(n), hⱼ = H(hⱼ₋₁ ‖ eⱼ), where H is the function of kind 13:
-//! it can be made column by column, without making the rows.
+//! A row of n elements with hashes e₁ … eₙ is the chain h₀ = H(n), hⱼ = H(hⱼ₋₁ ‖ eⱼ), where H is the function of kind
+//! 13: it can be made column by column, without making the rows.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

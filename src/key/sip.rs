@@ -1,5 +1,5 @@
-//! SipHash-1-3 (Aumasson, Bernstein, *SipHash: a fast short-input PRF*, 2012), the function of scheme 2: bytes by a crate,
-//! many words at once here.
+//! SipHash-1-3 (Aumasson, Bernstein, *SipHash: a fast short-input PRF*, 2012), the function of scheme 2: bytes by a
+//! crate, many words at once here.
 
 #![allow(unsafe_code, reason = "functions that are compiled for vector instructions")]
 
@@ -24,8 +24,8 @@ impl SipKey {
         SipHasher13::new_with_keys(self.0[0], self.0[1]).hash(bytes)
     }
 
-    /// SipHash-1-3 of each of these words, as eight bytes, in their place. Several side by side: 1.2 ns each with AVX-512
-    /// and 2.3 with AVX2, where one after the other takes 4.9 (and XXH3 0.9).
+    /// SipHash-1-3 of each of these words, as eight bytes, in their place. Several side by side: 1.2 ns each with
+    /// AVX-512 and 2.3 with AVX2, where one after the other takes 4.9 (and XXH3 0.9).
     pub fn hash_words(self, words: &mut [u64]) {
         #[cfg(target_arch = "x86_64")]
         if has!("avx512f") && has!("avx512dq") && has!("avx512vl") {

@@ -28,8 +28,8 @@ use crate::memory::Words;
 ///
 /// A filter answers whether a key was inserted within its window. Keys are anything that `lately.hash_keys` takes;
 /// keys that compare equal in Python are one key, whatever holds them. A filter may be used from many threads: queries
-/// run side by side, and each key of a batch acts as a whole. (Threads that insert into one window of time with times of
-/// their own move one clock: a batch that others leave behind by more than `lateness` stops with an error half-way.)
+/// run side by side, and each key of a batch acts as a whole. (Threads that insert into one window of time with times
+/// of their own move one clock: a batch that others leave behind by more than `lateness` stops with an error half-way.)
 /// `os.fork` waits until no thread is within a block of keys: the child has a filter of its own, as it was between two.
 #[pyclass(subclass, frozen, module = "lately")]
 pub struct Filter {
@@ -39,8 +39,8 @@ pub struct Filter {
     window: Window,
 }
 
-/// Bytes of cells up to which one key may be inserted without letting go of the interpreter. The worst that it may do is
-/// to copy or clear them all, which takes some 2 ms; a thread that waits for the interpreter gives others 5.
+/// Bytes of cells up to which one key may be inserted without letting go of the interpreter. The worst that it may do
+/// is to copy or clear them all, which takes some 2 ms; a thread that waits for the interpreter gives others 5.
 const SMALL: usize = 8 << 20;
 
 impl Filter {
@@ -59,8 +59,8 @@ impl Filter {
         self.inner.write()
     }
 
-    /// Asks about one key: at once where the cells are few and nobody writes to them, since to detach and come back takes
-    /// longer, some 50 ns, and much more while other threads compute; else detached.
+    /// Asks about one key: at once where the cells are few and nobody writes to them, since to detach and come back
+    /// takes longer, some 50 ns, and much more while other threads compute; else detached.
     fn ask_one<T: Send>(
         &self,
         py: Python<'_>,
@@ -90,7 +90,7 @@ impl Filter {
         })
     }
 
-    /// Reads keys for a subclass, of which nobody asks when they were seen.
+    /// Reads keys without moments, for a subclass.
     pub(super) fn keys(&self, keys: &Bound<'_, PyAny>) -> PyResult<Batch> {
         Ok(Batch::untimed(read_keys(keys, self.hasher)?))
     }
@@ -170,8 +170,8 @@ impl Filter {
     /// TypeError
     ///     If a key is of a type that has no canonical form; the message names it. Nothing was inserted then.
     /// ValueError
-    ///     If `at` is missing a time, steps back too far, or does not fit `keys`, or if `threads` is less than 1. Nothing
-    ///     was inserted then.
+    ///     If `at` is missing a time, steps back too far, or does not fit `keys`, or if `threads` is less than 1.
+    ///     Nothing was inserted then.
     ///
     /// Notes
     /// -----
@@ -277,8 +277,8 @@ impl Filter {
     ///
     /// Notes
     /// -----
-    /// Ctrl-C stops between blocks of keys, of a million each. Those before it are inserted, and the answers to them are
-    /// the attribute ``answers`` of the exception: asked again, those keys would be repeats.
+    /// Ctrl-C stops between blocks of keys, of a million each. Those before it are inserted, and the answers to them
+    /// are the attribute ``answers`` of the exception: asked again, those keys would be repeats.
     ///
     /// Examples
     /// --------
@@ -505,8 +505,9 @@ impl Filter {
     /// ----------
     /// other : Filter
     ///     Of the same class, window, seed and parameters. Windows of time are brought to the later of both times, so
-    ///     filters of different machines can be united. Windows of insertions can be united only in the same generation,
-    ///     since nothing else relates their counts; `inserted` is then the lesser of both, and no window is cut short.
+    ///     filters of different machines can be united. Windows of insertions can be united only in the same
+    ///     generation, since nothing else relates their counts; `inserted` is then the lesser of both, and no window is
+    ///     cut short.
     ///
     /// Returns
     /// -------

@@ -187,7 +187,8 @@ fn the_rate_is_that_of_all_parts() {
                 let shared = TRIALS as f64 * rate / (shape.slice_timers() as f64).sqrt();
                 assert!((measured - TRIALS as f64 * rate).abs() <= 5.0 * deviation + shared, "{measured} {rate}");
                 let total = 1.0 - (1.0 - filter.fpr()).powi(parts as i32);
-                // The set timers of a part of k * s vary by less than their square root, and the rate k / fill times that.
+                // The set timers of a part of k * s vary by less than their square root, and the rate k / fill times
+                // that.
                 let varies = f64::from(shape.k) / (limit_of_fill(shape, limit)).sqrt();
                 assert!((rate / total - 1.0).abs() < 5.0 * varies, "{grow:?} {parts}: {rate} {total}");
                 filter.engine_mut().insert(&[key(4, n)], Moments::At(START)).unwrap();

@@ -167,7 +167,7 @@ fn check_window_of_time(layout: Layout, r: u32) {
 /// How much the chance of a match varies from segment to segment of `keys` distinct keys, at most.
 ///
 /// A plain segment's is the product of k independent fills f of m bits, whose squares have a mean of at most
-/// f^2 + f (1 - f) / m, since occupied bits are negatively associated; the other is the mean of so many blocks.
+/// f^2 + f (1 - f) / m, since occupied bits are negatively associated; the other is the mean of as many blocks.
 fn variance_of_segment(segment: Segment, keys: u64) -> f64 {
     match segment {
         Segment::Bloom { bits, k } => {
@@ -279,8 +279,8 @@ fn the_rate_by_the_bits_is_the_one_measured() {
 // Zipf-like and a bursty stream. The paper leaves open k, the block size and the streams (erratum GEBF-4). Here k = 8,
 // which gives .0228 for distinct keys at r = 4 and r = 8 where the table has .0227 and .0222; and both sizes of block.
 // Zipf-like are ranks by 1 / rank of a million keys; bursty is a stream of new keys in which every
-// fifth event repeats one of the last fifty. 120,000 insertions are 24 epochs of 5000 and 48 of 2500, so all is measured
-// at the worst phase (GEBF-3). Theory is that of the distinct keys of each epoch, counted.
+// fifth event repeats one of the last fifty. 120,000 insertions are 24 epochs of 5000 and 48 of 2500, so all is
+// measured at the worst phase (GEBF-3). Theory is that of the distinct keys of each epoch, counted.
 
 const WINDOW: u64 = 20_000;
 const INSERTED: u64 = 120_000;

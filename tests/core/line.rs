@@ -143,10 +143,10 @@ const RATED: [(u32, u32, u32, f64); 8] = [
     (2, 30, 4, 17.0),
 ];
 
-/// `false_positive_rate` is exact given the bits, and the trials vary about it as coins do. The bits vary from filter to
-/// filter: the chances of lines that a key may choose together have a deviation about as large as their mean, and there
-/// are 17,000 of them or more, so that 2 % are more than two and a half deviations of one turn, of which the eight looks
-/// share but a part.
+/// `false_positive_rate` is exact given the bits, and the trials vary about it as coins do. The bits vary from filter
+/// to filter: the chances of lines that a key may choose together have a deviation about as large as their mean, and
+/// there are 17,000 of them or more, so that 2 % are more than two and a half deviations of one turn, of which the
+/// eight looks share but a part.
 #[test]
 fn fresh_keys_are_reported_as_often_as_the_sizing_says() {
     const WINDOW: u64 = 2_000_000;

@@ -352,8 +352,8 @@ fn equal_timers_of_blocks_that_are_mostly_empty_err_as_often_as_computed() {
     }
     let rate = shape.false_positive_rate(window);
     let measured = reported as f64 / (filters * trials) as f64;
-    // Twice the slope of the rate in the number of keys, squared, times the variance that keys' chances to meet lend it:
-    // fresh keys of one filter share its timers, of which 60 a slice vary by a part in sqrt(60 * 0.5).
+    // Twice the slope of the rate in the number of keys, squared, times the variance that keys' chances to meet lend
+    // it: fresh keys of one filter share its timers, of which 60 a slice vary by a part in sqrt(60 * 0.5).
     let sigma = rate * (2.0 / 30.0 / filters as f64 + 1.0 / (rate * (filters * trials) as f64)).sqrt();
     assert!((measured - rate).abs() <= 5.0 * sigma, "{measured} {rate} {sigma}");
     let miss = shape.false_negative_rates(window)[99];

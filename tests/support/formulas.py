@@ -46,7 +46,7 @@ def block_fill(blocks: int, block_bits: int, parts: int, keys: int) -> float:
 
 
 def segment_match(parameters: dict[str, int], keys: int) -> float:
-    """Chance that a fresh key matches a segment with so many keys."""
+    """Chance that a fresh key matches a segment with this many keys."""
     if "blocks" in parameters:
         return block_fill(parameters["blocks"], parameters["block_bits"], parameters["parts"], keys)
     if "slice_bits" in parameters:

@@ -132,7 +132,7 @@ class Stream:
         return {"at": self.at(n - 1, n)["at"][0]} if self.timed else {}
 
     def ago(self, n: int, ages: int) -> tuple[formulas.Generations, formulas.Generations]:
-        """Give the keys of each generation, and the generation of so many keys, both back from the n-th key."""
+        """Give the keys of each generation, and the generation of this many keys, both back from the n-th key."""
         ago = self.generations[n - 1] - self.generations[n - 1 :: -1]
         return np.bincount(ago), ago[:ages]
 

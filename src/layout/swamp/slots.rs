@@ -2,8 +2,8 @@
 //! the other in the order of their quotients.
 //!
 //! As in the rank-and-select quotient filter (Pandey et al., *A General-Purpose Counting Filter: Making Every Bit
-//! Count*, SIGMOD 2017, section 3) two bits a slot tell which quotients of a block have a run, and which of its slots end
-//! one.
+//! Count*, SIGMOD 2017, section 3) two bits a slot tell which quotients of a block have a run, and which of its slots
+//! end one.
 //!
 //! Where this differs from the paper:
 //! - A run begins where the one before it ends, or with its block, not at the slot of its quotient: the used slots of a

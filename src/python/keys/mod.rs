@@ -152,15 +152,15 @@ fn at(py: Python<'_>, place: impl std::fmt::Display, error: PyErr) -> PyErr {
 /// TypeError
 ///     If `keys` is a single key, or one of them is of a type that cannot be a key; the message names it.
 /// ValueError
-///     If `keys` is an array of no or more than two dimensions, or `Hashes` of another seed, tuples are nested more than
-///     32 deep, or `seed` is out of range.
+///     If `keys` is an array of no or more than two dimensions, or `Hashes` of another seed, tuples are nested more
+///     than 32 deep, or `seed` is out of range.
 ///
 /// Notes
 /// -----
-/// Hashes of an int as seed are XXH3. They are fast, and filters of one such seed share them, here and on other machines;
-/// but whoever chooses keys can choose keys that collide (10,000 victims went from 0.1 % to 100 % reported). Hashes of a
-/// secret are SipHash-1-3: without it nobody can tell which keys collide. A filter keeps its secret in its saved form
-/// and in pickles, which are secrets then too, and shows it nowhere else.
+/// Hashes of an int as seed are XXH3. They are fast, and filters of one such seed share them, here and on other
+/// machines; but whoever chooses keys can choose keys that collide (10,000 victims went from 0.1 % to 100 % reported).
+/// Hashes of a secret are SipHash-1-3: without it nobody can tell which keys collide. A filter keeps its secret in its
+/// saved form and in pickles, which are secrets then too, and shows it nowhere else.
 ///
 /// Examples
 /// --------

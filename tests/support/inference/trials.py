@@ -46,7 +46,7 @@ def buffer(condition: Condition, bits: int, hash_bits: int) -> Subject:
 
 
 def words(bits: int, parts: int) -> int:
-    """Bits of each of so many parts, in whole words, as the filters round them up."""
+    """Bits of each part, in whole words, as the filters round them up."""
     return bits // parts // WORD * WORD
 
 
@@ -219,7 +219,7 @@ class Stream:
         return cls(condition, keys, starts, ages(keys, starts) < condition.window, *penalties)
 
     def thinned(self, by: int) -> "Stream":
-        """Give the same with one of so many chunks asked for."""
+        """Give the same with one of every `by` chunks."""
         asked = (each[::by] for each in (self.starts, self.truth, self.false_positive, self.false_negative))
         return Stream(self.condition, self.keys, *asked)
 
