@@ -34,7 +34,7 @@ def rate(figure: Figure) -> str:
 
 
 def tables(found: dict[str, Found], heading: str) -> str:
-    """All findings, in Markdown."""
+    """All that was found, in Markdown."""
     lines = [
         heading,
         "",

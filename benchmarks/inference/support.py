@@ -1,4 +1,4 @@
-"""`tests/support`, under the name by which tests import it."""
+"""`tests/support`, by the name that tests know it by."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-//! Formulas, compared with enumeration and simulation; and the choices of shapes.
+//! Formulas, held against enumeration and simulation; and the shapes that are chosen.
 
 mod age_partitioned;
 mod age_partitioned_choice;
