@@ -1,4 +1,4 @@
-"""Bugs of our own, forks and signals: errors that say what happened, and nothing hangs."""
+"""Mistakes of our own, forks and signals: errors that say what happened, and nobody hangs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The progress of a long piece of work, for a person who watches."""
+"""How far a long piece of work is, for a person who watches."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -8,10 +8,10 @@ from importlib import import_module
 
 @contextmanager
 def progress(total: int | None, unit: str, show: bool | None = None) -> Iterator[Callable[[int], object]]:
-    """Show a bar on standard error while the work runs. The function yielded is called with each piece that is done.
+    """Show a bar on standard error while the work runs, told of each piece that is done.
 
-    With None the bar is shown if standard error is a terminal and tqdm is installed. With True it is always shown;
-    without tqdm that is an ImportError.
+    With None it is shown where standard error is a terminal and tqdm is installed, and with True always, which is an
+    ImportError without tqdm.
     """
     wanted = sys.stderr is not None and sys.stderr.isatty() if show is None else show
     try:

@@ -1,11 +1,11 @@
-//! Work shared by threads. A batch is divided by where the cells of its keys lie, so that answers and cells are those
-//! of one thread.
+//! Work shared by threads; and a batch shared by where the cells of its keys lie, so that its answers and all cells are
+//! those of one thread.
 //!
-//! A [`Part`] of the cells has all cells of its keys. A key changes only its part, and its answer depends on earlier
-//! keys of its part and on the generation, which the clock tells from the place of the key in the batch. So threads
-//! hash the keys and sort them by part; then each takes a part, lets its keys act in order, and follows the clock by
-//! itself. No thread waits for another, however often generations begin. (Pages of lines rotate every few hundred
-//! keys.)
+//! A [`Part`] of the cells has all cells of its keys. Whatever a key does, it does to its part, and what it is answered
+//! depends on the keys of its part before it and on the generation, which the clock tells from the place of the key in
+//! the batch. So when the threads have hashed the keys and sorted them by part, each takes a part, lets its keys act in
+//! order, and follows the clock on its own: nobody waits for anybody, however often generations begin. (Pages of lines
+//! turn every few hundred keys.)
 
 use std::convert::Infallible;
 use std::ops::{Range, RangeInclusive};
@@ -21,7 +21,8 @@ use crate::layout::{Layout, Part};
 /// Keys hashed and sorted at a time: their hashes take 64 KiB.
 const PIECE: usize = 8192;
 
-/// Does `work` on all items, which `threads` take in turn, each with a state that `begin` makes. An error ends it.
+/// Does `work` on all items, which `threads` take in turn, each with something of its own that `begin` makes. An error
+/// ends it.
 pub fn share<I: Send, S, E: Send>(
     threads: usize,
     items: impl Iterator<Item = I> + Send,
@@ -39,7 +40,7 @@ pub fn share<I: Send, S, E: Send>(
         Ok(())
     };
     thread::scope(|scope| {
-        // If a thread cannot be had, the others do its work.
+        // Where a thread cannot be had, the others do its work.
         let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
         let helpers: Vec<_> = (1..threads).map_while(spawn).collect();
         let done = work();
@@ -50,7 +51,7 @@ pub fn share<I: Send, S, E: Send>(
     })
 }
 
-/// A stretch of a batch that threads hash and sort, with buffers that the next stretch uses again.
+/// A stretch of a batch whose keys threads hash, and room for what they make of it, which the next stretch uses again.
 pub struct Stretch<'a> {
     threads: usize,
     keys: &'a Keys,
@@ -61,7 +62,7 @@ pub struct Stretch<'a> {
 }
 
 impl<'a> Stretch<'a> {
-    /// A stretch without keys yet, of this batch.
+    /// Nothing yet of these keys.
     pub fn new(threads: usize, keys: &'a Keys) -> Self {
         Self { threads, keys, range: 0..0, hashes: Vec::new(), places: Vec::new(), ends: Vec::new() }
     }
@@ -93,12 +94,12 @@ impl<'a> Stretch<'a> {
         &self.hashes
     }
 
-    /// How many parts to cut the cells into.
+    /// Parts worth cutting for them.
     pub(crate) fn parts(&self) -> usize {
         self.threads.min(self.len() / PIECE)
     }
 
-    /// Hashes the keys and sorts them, piece by piece, by the part that their hash lies in.
+    /// Hashes the keys and sorts them, piece by piece, by which of the parts their hash lies in.
     fn sort(&mut self, parts: &[RangeInclusive<u64>]) {
         let pieces = self.range.len().div_ceil(PIECE);
         self.hashes.resize(pieces * ROOM, 0);
@@ -115,7 +116,7 @@ impl<'a> Stretch<'a> {
                 let mut sorted = 0;
                 for (part, end) in parts.iter().zip(ends) {
                     let (least, width) = (*part.start(), part.end() - part.start());
-                    // Each is written, and kept only if it belongs there: a branch would be mispredicted half the time.
+                    // Each is written, and kept only where it belongs: a branch would be mispredicted half of the time.
                     for (place, &hash) in piece.iter().enumerate() {
                         (hashes[sorted], places[sorted]) = (hash, place as u16);
                         sorted += usize::from(hash.wrapping_sub(least) <= width);
@@ -126,8 +127,8 @@ impl<'a> Stretch<'a> {
             });
     }
 
-    /// The keys of a part, piece by piece, once they are [sorted](Self::sort), with the range of each piece in the
-    /// stretch.
+    /// The keys of a part in each piece, once they are [sorted](Self::sort), and which keys of the stretch that piece
+    /// has.
     fn of_part(&self, part: usize) -> impl Iterator<Item = (Hashes<'_>, Range<usize>)> {
         let pieces = (0..self.len()).step_by(PIECE);
         let room = self.hashes.chunks(ROOM).zip(self.places.chunks(ROOM));
@@ -140,10 +141,10 @@ impl<'a> Stretch<'a> {
     }
 }
 
-/// Room for the keys of a piece, and for one that is written but not kept.
+/// Room for the keys of a piece, and for one to write that is not kept.
 const ROOM: usize = PIECE + 1;
 
-/// Inserts the keys of a stretch into the parts of a filter; returns the clock after them.
+/// Inserts the keys of a stretch into the parts of a filter; says where the clock is then.
 pub(crate) fn insert<L: Layout>(
     parts: Vec<Part<'_, L>>,
     clock: Clock,
@@ -154,9 +155,9 @@ pub(crate) fn insert<L: Layout>(
     clocks[0].0
 }
 
-/// For each key of a stretch in order: writes to `seen` whether the parts of a filter held it, then inserts it; without
-/// `refresh` only if it was not held. Returns the clock after them. Not for a clock of insertions without `refresh`,
-/// which only all parts together can advance.
+/// For each key of a stretch in order: writes to `seen` whether it was in the parts of a filter, then inserts it,
+/// always with `refresh`, else only when it was not there; says where the clock is then. Not for a clock that counts
+/// insertions without `refresh`, since only all parts together know where it is.
 pub(crate) fn duplicated<L: Layout>(
     parts: Vec<Part<'_, L>>,
     clock: Clock,
@@ -181,15 +182,15 @@ pub(crate) fn duplicated<L: Layout>(
     }
     let mut joint = done[0].0;
     if !refresh {
-        // Each part has counted its own insertions.
+        // Each part has counted its own.
         joint.count(done[1..].iter().map(|(of_part, _)| of_part.inserted() - clock.inserted()).sum());
     }
     joint
 }
 
-/// Calls `act` on the keys of each part in order, piece by piece, with the state that `begin` made for the part, its
-/// cells, the keys, the moments of the piece, and its range in the stretch. Returns the clocks and the states of all
-/// parts.
+/// Calls `act` with the keys of each part in order, piece by piece: with what `begin` made for the part, its cells, the
+/// keys, the moments of the piece, and which keys of the stretch that is. Gives the clocks of all parts, and what was
+/// made for them.
 fn side_by_side<L: Layout, S: Send>(
     parts: Vec<Part<'_, L>>,
     clock: Clock,

@@ -1,1 +1,1 @@
-"""What every producer does, whatever the filter: batches, their times, and messages."""
+"""What a producer does whatever the filter: batches, their times, and what is sent."""

@@ -55,7 +55,7 @@ class LocalSites:
 
     @contextmanager
     def turn(self) -> Iterator[int]:
-        """Take a turn, of any length."""
+        """Have a turn; it lasts as long as it takes."""
         with self._turn:
             self._fence += 1
             yield self._fence
