@@ -48,19 +48,19 @@ Duplicated = Callable[[np.ndarray], np.ndarray]
 
 
 def whole(kind: str, keys: int) -> lately.Filter:
-    """Make the filter of a kind for so many keys: the quickest with a window of time, or the one that can be cut."""
+    """Make the filter of a kind for this many keys: the fastest with a window of time, or one that can be cut."""
     family = lately.AgePartitionedBloomFilter if kind == "horizontal" else lately.TimingBloomFilter
     return family(WINDOW, FPR, capacity=keys)
 
 
 def sliced(kind: str, slices: int, options: argparse.Namespace, sites: str, **more: Any) -> SlicedFilter:
-    """Slice a filter for the keys of all."""
+    """Slice a filter that is planned for all keys."""
     keys = options.keys if kind == "vertical" else int(SPARE * options.keys / slices) + 100
     return SlicedFilter(kind, slices, whole(kind, keys), sites=sites, deadline=120, **more)
 
 
 class Server(Redis):
-    """Redis as its users find duplicates: set a key that is not there, with its time to live."""
+    """Redis as its users find duplicates: set a key unless it exists, with a time to live."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options.keys)
@@ -71,21 +71,21 @@ class Server(Redis):
 
 
 class Race:
-    """Times of all that are raced: seconds per key of each round, by batch, name and number of sites."""
+    """Times of everything that is raced: seconds per key of each round, by batch, name and number of sites."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.times: dict[tuple[int, str, int], list[float]] = defaultdict(list)
-        # Seconds per message of messages with nothing in them.
+        # Seconds per empty message.
         self.messages: list[float] = []
         self.random = np.random.default_rng(0)
 
     def draw(self, batch: int) -> np.ndarray:
-        """Draw a batch of keys, of as many different ones as the filters are made for."""
+        """Draw a batch from as many different keys as the filters are made for."""
         return self.random.integers(self.options.keys, size=batch)
 
     def time(self, name: str, sites: int, batch: int, duplicated: Duplicated) -> None:
-        """Time one batch. The small ones are sent ten times."""
+        """Time one batch. Small ones are sent ten times."""
         batches = [self.draw(batch) for _ in range(10 if batch < 100_000 else 1)]
         start = perf_counter()
         answers = [duplicated(keys) for keys in batches]
@@ -93,7 +93,7 @@ class Race:
         self.times[batch, name, sites].append(seconds / sum(len(answer) for answer in answers))
 
     def time_messages(self, made: SlicedFilter) -> None:
-        """Time messages that ask each site for little."""
+        """Time messages with the least work for each site."""
         messages = [Message(site, "fill", ()) for site in range(len(made.sites))]
         for _ in range(20):
             start = perf_counter()
@@ -133,20 +133,20 @@ class Race:
         return f"{median(found):,.0f} ({found[0]:,.0f} to {found[-1]:,.0f})"
 
     def over(self, batch: int, slow: str, name: str, sites: int) -> str:
-        """How many times as long another takes, over the rounds in which the filter was timed."""
+        """Ratio of another's time to the filter's, over the rounds in which the filter was timed."""
         theirs, ours = self.times[batch, slow, 0], self.times[batch, name, sites]
         first = self.options.sites.index(sites) * self.options.rounds if sites else 0
         return ratio(theirs[first : first + len(ours)], ours)
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """Table in Markdown, of figures but for the first column."""
+    """Table in Markdown, of figures except in the first column."""
     lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def speeds(race: Race, redis: bool) -> str:
-    """Table of all speeds, and of how many times as fast as Redis each is."""
+    """Table of all speeds, and of their ratios to that of Redis."""
     options = race.options
     rows = []
     for batch in options.batches:
@@ -160,7 +160,7 @@ def speeds(race: Race, redis: bool) -> str:
 
 
 def thousand(options: argparse.Namespace, per_message: float) -> str:
-    """Table of what a thousand sites are sent, hold and save, when a batch has been written."""
+    """Table of what a thousand sites are sent, hold and save for one batch."""
     batch, files = max(options.batches), fsspec.filesystem("memory")
     rows = []
     for kind in KINDS:

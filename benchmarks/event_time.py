@@ -97,7 +97,7 @@ def in_a_burst(stream: Stream) -> list[str]:
 
 
 def too_late(stream: Stream) -> list[str]:
-    """Table of what is said to a click older than the lateness."""
+    """Table of the answers to a click older than the lateness."""
     lines = ["| filter | error | filter unchanged |", "|---|---|---|"]
     for family in FAMILIES:
         f = new_filter(family, WINDOWS[0], 1000)

@@ -21,7 +21,7 @@ PACKAGES = ("lately", "abloom", "rbloom", "fastbloom-rs", "redis", "pandas", "po
 
 
 def machine() -> str:
-    """Name the machine and what ran on it."""
+    """Name the machine and its software."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
@@ -33,14 +33,14 @@ def everything(kind: str, options: argparse.Namespace) -> Figures:
     """Race all structures over keys of one kind."""
     window, fpr = options.window, options.fpr
     stream = Stream(kind, window, options.events, options.rounds)
-    # The clocks of windows of time run as long as the stream.
+    # Windows of time are as long as the stream.
     length = 2 * window + 2 * options.events * options.rounds
     makes = ours.layouts(window, fpr) | ours.containers(window, fpr, kind) | ours.others(window, fpr, length)
     return race(stream, makes | peers.peers(window, fpr, kind))
 
 
 def in_short(options: argparse.Namespace, ints: Figures, urls: Figures, numpy: str, threads: int) -> str:
-    """Table of what the others are compared for."""
+    """Table of the ratios for which the others are raced."""
     rivals = ("two ablooms, rotated", "two ablooms, overlapping", "pandas, whole column", "polars, whole column")
     rows = [
         (f"mask of {what}: {name} over {ours.OURS}", found.over("duplicated", name))
@@ -130,7 +130,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small windows, two rounds: to see it run")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for table and picture")
     options = parser.parse_args()
-    # The largest of the core is far beyond the caches; paper 2 has a window of its own.
+    # The largest window of the core is far beyond the caches; paper 2 has a window of its own.
     options.core_windows, options.paper_window, options.large = [*options.windows, 50_000_000], 40_000_000, 10**9
     if options.quick:
         options.window, options.windows, options.events, options.rounds = 10_000, [10_000, 100_000], 20_000, 2

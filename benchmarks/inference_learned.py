@@ -2,8 +2,8 @@
 
     uv run --group bench benchmarks/inference_learned.py [folder]
 
-Prints a table in Markdown: what the answers of `query` and of `decide` cost, and how far posteriors are from what was
-true. How a stream is run says `tests/support/learned.py`.
+Prints a table in Markdown: what the answers of `query` and of `decide` cost, and how far posteriors are from the truth.
+`tests/support/learned.py` runs the streams.
 """
 
 import argparse

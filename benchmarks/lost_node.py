@@ -43,7 +43,7 @@ def ask(sites: RaySites, method: str) -> list:
 
 
 def missed(answers: list) -> int:
-    """Keys that are not there, or were not asked for."""
+    """Count the keys that are missing, or were not asked for."""
     absent = (1 if isinstance(answer, Failed) else (~answer).mean() for answer in answers)
     return round(sum(absent) * KEYS / SITES)
 
@@ -60,7 +60,7 @@ def measure(folder: Path) -> None:
     there = [status["process"] for status in sites.status() if status["node"] == node.node_id]
     assert there, "Ray has put no site on the second node"
     cluster.remove_node(node, allow_graceful=False)
-    # Ray ends the node's own process; those of its sites would go on for seconds, as on a lost machine they do not.
+    # Ray ends the node's own process; the processes of its sites would go on for seconds, unlike on a lost machine.
     for process in there:
         os.kill(process, signal.SIGKILL)
     began, answers = time.monotonic(), ask(sites, "query")

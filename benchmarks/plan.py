@@ -17,7 +17,7 @@ REQUESTS = {
     "1 h, 0.1 %, unknown rate": {"window": "1h", "fpr": 0.001},
     "16 MiB for 1e6": {"window": 1_000_000, "nbytes": 16 << 20},
 }
-# Keys in an hour that nobody told the planner of.
+# Keys in an hour, unknown to the planner.
 UNTOLD = 1_000_000
 HEADER = """\
 | request | filter | misses | fpr | fresh reported | bytes | held | slack | gone reported | NPWS | measured |

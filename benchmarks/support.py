@@ -1,4 +1,4 @@
-"""`tests/support`, by the name that tests know it by."""
+"""`tests/support`, under the name by which tests import it."""
 
 from pathlib import Path
 

@@ -34,7 +34,7 @@ def rate(figure: Figure) -> str:
 
 
 def tables(found: dict[str, Found], heading: str) -> str:
-    """All that was found, in Markdown."""
+    """All findings, in Markdown."""
     lines = [
         heading,
         "",

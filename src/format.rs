@@ -5,13 +5,13 @@
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
 //! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 10 generalized, 11 SWAMP, 16 age-partitioned in lines, 17 guarded-epoch in lines, 18 guarded-epoch transposed, 19 timing in lines |
-//! | 12..14 | scheme its keys are hashed by ([`key::SCHEME`](crate::key::SCHEME)) |
+//! | 12..14 | scheme its keys are hashed by ([`key`](crate::key)): 1 or 2 |
 //! | 14..16 | zero |
-//! | 16..24 | seed |
+//! | 16..24 | seed; of scheme 2 the first half of the secret |
 //! | 24..32 | bytes of the parameters that follow this header, a multiple of 64 |
 //! | 32..40 | bytes of the cells that follow them |
 //! | 40..48 | xxh3-64 of the cells |
-//! | 48..56 | zero |
+//! | 48..56 | zero; of scheme 2 the second half of the secret, so that the file is one too |
 //! | 56..64 | xxh3-64 of bytes 0..56 and the parameters |
 //! | 64.. | parameters: 64-bit words, zero up to their length |
 //! | .. | cells: the words of the filter, at a multiple of 64 bytes, so that a mapped file is used where it lies |
@@ -43,8 +43,8 @@
 //! | 2.. | for each part, the newest first: generation of its last insertion |
 //! | .. | the timers of each part, in the same order |
 //!
-//! In lines it goes on with k, bits per timer, blocks, pages and lines per key; its cells are pages of 64 lines of 8 such
-//! words.
+//! In lines it goes on with k, bits per timer, blocks, pages and lines per key; its cells are pages of 64 lines of 8
+//! such words.
 //!
 //! The time-limited filter goes on with k, l and the bits of its first slices. Its cells begin with a table:
 //!
@@ -56,12 +56,16 @@
 //! | 3.. | for each slice, the newest first: words of bits, capacity, count, last update in nanoseconds since the epoch |
 //! | .. | the bits of each slice, in the same order |
 //!
-//! The counting filter goes on with k and slice cells; its cells are 4-bit counters, low bits first, slice after slice up
-//! to a whole word, and a word for each place of the queue.
-//! The Bloom filter goes on with k, the bits of its one array and the bits of a slice, of which one is zero; its cells are
-//! bits, low ones first, slice after slice without a gap.
+//! The counting filter goes on with k and slice cells; its cells are 4-bit counters, low bits first, slice after slice
+//! up to a whole word, and a word for each place of the queue.
+//!
+//! The Bloom filter goes on with k, the bits of its one array and the bits of a slice, of which one is zero; its cells
+//! are bits, low ones first, slice after slice without a gap.
+//!
 //! The stable filter goes on with k, slice cells, bits and decrements; its cells are packed like these.
+//!
 //! The fingerprint buffer goes on with the bits of a fingerprint.
+//!
 //! SWAMP goes on with the slots of its table and the bits of a remainder. Its cells are the fingerprints of the buffer,
 //! low bits first, up to a whole word; then blocks of 64 slots:
 //!
@@ -92,7 +96,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use crate::Error;
 use crate::clock::Window;
 use crate::filter::{Family, Filter};
-use crate::key::SCHEME;
+use crate::key::Seed;
 use crate::memory::{Lender, Words};
 
 #[cfg(target_endian = "big")]
@@ -144,10 +148,12 @@ pub fn preamble(filter: &Filter) -> Vec<u8> {
     let cells: &[u8] = filter.engine().words().as_ref();
     let mut bytes = Vec::with_capacity(HEADER + parameters.len());
     bytes.extend(MAGIC);
-    for number in [VERSION, filter.family().kind, SCHEME, 0] {
+    let seed = filter.seed();
+    for number in [VERSION, filter.family().kind, seed.scheme(), 0] {
         bytes.extend(number.to_le_bytes());
     }
-    for number in [filter.seed(), parameters.len() as u64, cells.len() as u64, xxh3_64(cells), 0] {
+    let [first, second] = seed.words();
+    for number in [first, parameters.len() as u64, cells.len() as u64, xxh3_64(cells), second] {
         bytes.extend(number.to_le_bytes());
     }
     bytes.extend(sum(&bytes, &parameters).to_le_bytes());
@@ -220,7 +226,7 @@ pub fn open(path: &Path, mmap: bool) -> Result<Filter, SaveError> {
 /// Header and parameters, checked against each other and against the bytes there are.
 struct Preamble {
     kind: u16,
-    seed: u64,
+    seed: Seed,
     parameters: Vec<u64>,
     /// Bytes up to the cells.
     len: usize,
@@ -256,14 +262,13 @@ impl Preamble {
         if sum(&header[..56], &parameters) != word(56) {
             return Err(Error::format("the header or the parameters are damaged"));
         }
-        if half(12) != SCHEME {
-            let (saved, here) = (half(12), SCHEME);
-            return Err(Error::format(format!("keys were hashed by scheme {saved}, but this version has {here}")));
-        }
+        let seed = Seed::from_words(half(12), [word(16), word(48)]).ok_or_else(|| {
+            Error::format(format!("keys were hashed by scheme {}, but this version has 1 and 2", half(12)))
+        })?;
         let fields = parameters.chunks_exact(8).map(|bytes| u64::from_le_bytes(std::array::from_fn(|i| bytes[i])));
         Ok(Self {
             kind: half(10),
-            seed: word(16),
+            seed,
             parameters: fields.collect(),
             len: HEADER + length as usize,
             cells: cells as usize,

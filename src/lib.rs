@@ -50,11 +50,11 @@
 //! # How it is built
 //!
 //! Data runs in one direction: a key becomes a 64-bit hash ([`key`]), the [`engine`] takes batches of hashes through a
-//! filter's cells (in [`memory`], by the [`layout`] of its family), and the [`clock`] tells which generation of cells is
-//! open. A [`shape`] knows what a filter promises before a bit is allocated. A [`filter`] is a shape and an engine; its
-//! table of families says which there are. [`inference`] turns what the cells say of a key into probabilities of its
-//! age, [`posteriors`] asks it of an engine, and a [`prior`] is what is known beforehand. [`mod@format`] is how a filter
-//! is saved, and a [`shard`] is the part of one that lies at a site.
+//! filter's cells (in [`memory`], by the [`layout`] of its family), and the [`clock`] tells which generation of cells
+//! is open. A [`shape`] knows what a filter promises before a bit is allocated. A [`filter`] is a shape and an engine;
+//! its table of families says which there are. [`inference`] turns what the cells say of a key into probabilities of
+//! its age, [`posteriors`] asks it of an engine, and a [`prior`] is what is known beforehand. [`mod@format`] is how a
+//! filter is saved, and a [`shard`] is the part of one that lies at a site.
 
 #![deny(unsafe_code)]
 

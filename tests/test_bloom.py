@@ -1,4 +1,4 @@
-"""The Bloom filter as a user meets it: no window, what it says of itself, and parameters that cannot be."""
+"""The Bloom filter for its users: no window, what it states, and invalid parameters."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Posteriors are true as often as they say, measured as in `benchmarks/inference/`, at a smaller size."""
+"""Posteriors are calibrated, measured as in `benchmarks/inference/`, at a smaller size."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ FAMILIES = {
 
 
 def asked(condition, made):
-    """Ask several filters for every key of the universe once, each at a phase of its own: 2**16 trials a filter."""
+    """Query several filters for every key of the universe once, each at a phase of its own: 2**16 trials a filter."""
     keys = np.arange(1, UNIVERSE + 1)
     outcomes = []
     for seed in range(FILTERS):

@@ -1,4 +1,4 @@
-"""Runs with a state are struck at all moments, and started again as by a scheduler. Nothing is lost or comes twice."""
+"""Runs with a state are killed at any moment, and restarted as by a scheduler. Nothing is lost or comes twice."""
 
 import random
 import signal
@@ -79,7 +79,7 @@ class Chain:
         return path.read_bytes() if path.exists() else None
 
     def check(self):
-        """Hold what came out against the lines that are new."""
+        """Compare the output with the lines that are new."""
         expected = list(dict.fromkeys(self.all))
         if self.standard:  # what is struck may come again, and is not lost
             assert set(b"".join(out for _, out in self.given).splitlines(keepends=True)) >= set(expected)

@@ -1,4 +1,4 @@
-"""The counting filter as a user meets it: an exact window, its size, and parameters that cannot be."""
+"""The counting filter for its users: an exact window, its size, and invalid parameters."""
 
 import math
 from collections import deque

@@ -31,7 +31,7 @@ def clicks():
 
 
 def blocks(table: pa.Table, count: int):
-    """As a dataset of so many blocks of about equal length, the last first."""
+    """As a dataset of blocks of about equal length, the last first."""
     edges = np.linspace(0, len(table), count + 1).astype(int)
     parts = [table.slice(start, stop - start) for start, stop in pairwise(edges)]
     return ray.data.from_arrow(parts[::-1])
@@ -77,7 +77,7 @@ def test_clicks_whole(ray_cluster, clicks):
 
 
 def test_columns_that_are_not_there_yet(ray_cluster, clicks):
-    """Those of a step before are known when it runs."""
+    """The columns of an earlier step are known when it runs."""
     doubled = blocks(clicks.slice(0, 1000), 3).map_batches(
         lambda batch: batch.append_column("page", batch["u"]), batch_format="pyarrow"
     )

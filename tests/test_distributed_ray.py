@@ -81,7 +81,7 @@ def hasty(pair, folder):
 
 
 def duplicated(sites, keys, ticket=None):
-    """Send keys where the lowest bit of their hashes says, and put the answers together."""
+    """Send each key to the site that the lowest bit of its hash says, and combine the answers."""
     hashes = lately.hash_keys(keys)
     places = [np.flatnonzero(hashes % len(sites) == i) for i in range(len(sites))]
     messages = [
@@ -157,11 +157,11 @@ def test_a_site_killed_in_mid_stream_forgets_one_interval_at_most(pair, how):
     written = []
     for number, batch in enumerate(batches):
         if number == 50:
-            # Batches 0 to 49 took 2.5 seconds at least: ten intervals.
+            # Batches 0 to 49 took at least 2.5 seconds: ten intervals.
             process = Path(f"/proc/{pair.status()[1]['process']}")
             how(pair, 1)
             for _ in range(600):
-                # Until it is gone it answers, and forgets that too.
+                # Until it is gone it answers, and forgets those keys too.
                 if not process.exists():
                     break
                 time.sleep(0.05)
@@ -187,7 +187,7 @@ def test_a_crash_between_write_and_answer(pair, tmp_path, forgetful):
     seen = duplicated(sites, keys, ("producer", 1))
     assert not (tmp_path / "crash").exists()
     assert sites.status()[0]["restored"]
-    # Without a memo of the answers, every key of the batch that is sent again is taken for a duplicate, and lost.
+    # Without a memo of the answers, every key of a repeated batch would count as a duplicate, and be lost.
     assert seen.sum() == (len(keys) if forgetful else 0)
     assert query(sites, keys).all()
     sites.close()
@@ -270,7 +270,7 @@ def test_a_sliced_filter_goes_on_without_a_site_that_hangs(pair):
         try:
             with pytest.warns(FailedSitesWarning, match="site 1 does not answer"):
                 seen = f.query(keys)
-            # Seen is what was, and what would be asked of the site that hangs. It is said once.
+            # Reported are keys seen before, and keys of the site that hangs, with one warning.
             assert seen[::2].all()
             assert f.query(keys).sum() == seen.sum() == 500 + seen[1::2].sum()
             assert f.failures > 2 * seen[1::2].sum() > 0

@@ -1,4 +1,4 @@
-"""The filter's promise as a user meets it: against an exact window, one by one and in batches, and with bad input."""
+"""The filter's promise for its users: against an exact window, one by one and in batches, and with bad input."""
 
 import copy
 import itertools
@@ -555,7 +555,7 @@ def test_plain_guarded_epochs_are_made_by_from_parameters_alone():
 
 
 class Named(lately.AgePartitionedBloomFilter):
-    """What a user may make of a class."""
+    """A subclass as a user may write it."""
 
 
 @pytest.mark.parametrize("protocol", range(6))

@@ -1,4 +1,4 @@
-"""The generalized filter as a user meets it: what it says of itself, how it fades, and parameters that cannot be."""
+"""The generalized filter for its users: what it states, how it fades, and invalid parameters."""
 
 import math
 from datetime import timedelta
@@ -37,7 +37,7 @@ def test_what_a_filter_says_of_itself_holds_together(given_):
     assert n - 1 in f
     found = int(f.query(np.arange(n - f.window, n)).sum())
     expected = f.window - f.false_negative_rates(np.arange(f.window)).sum()
-    # A bit that a later key changes belongs to hardly more than one key of the window, so misses are nearly coins.
+    # A bit that a later key changes rarely belongs to more than one key of the window, so misses are nearly coins.
     assert abs(found - expected) <= 8 * math.sqrt(f.window - expected) + 8
     rate = f.false_positive_rate()
     assert f.query(np.arange(n, 2 * n)).sum() <= rate * n + 6 * math.sqrt(rate * n) + 6

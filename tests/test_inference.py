@@ -195,7 +195,7 @@ def test_a_buffer_knows_ages():
     buffer = lately.FingerprintBuffer(WINDOW, fpr=0.001)
     buffer.insert(KEYS)
     right = buffer.age(KEYS[-1000:], 1e-3) == 2999 - KEYS[-1000:]
-    # Each is covered by one of at most 999 younger ones with chance fpr at most: 1000 coins and five deviations.
+    # Each is covered by one of at most 999 younger keys with chance at most fpr: 1000 coins and five deviations.
     assert right.mean() > 1 - 0.001 - 5 * np.sqrt(0.001 / 1000)
 
 
@@ -221,12 +221,12 @@ def test_a_curve_of_distinct_keys_calibrates_a_generalized_filter():
         said_without.append(filled.posterior(np.arange(500), 1 / 500, 200))
         happened.append(np.isin(np.arange(500), keys[-200:]))
     said, said_without, happened = (np.concatenate(x) for x in (said, said_without, happened))
-    # Penalties of 1 each: the curve is worth something, and bins of what is said come true.
+    # With penalties of 1 each, the curve helps, and posteriors are calibrated.
     assert ((said >= 0.5) != happened).mean() < ((said_without >= 0.5) != happened).mean()
     for low in np.arange(0, 1, 0.1):
         chosen = (said >= low) & (said < low + 0.1)
         error = said[chosen].sum() - happened[chosen].sum()
-        # Keys of one filter share its state: as if each filter were 100 coins and not 500.
+        # Keys of one filter share its state: each filter counts as 100 coins, not 500.
         assert abs(error) <= 5 * np.sqrt(5 * (chosen.sum() + 1) / 4), low
 
 

@@ -1,4 +1,4 @@
-"""Batches of keys: what is taken, what is refused and how, and what the hashes are like."""
+"""Batches of keys: what is accepted, what is refused and how, and the quality of the hashes."""
 
 import ctypes
 import datetime as dt
@@ -235,8 +235,8 @@ def test_padding_of_numpy_is_not_data():
 
 
 def test_strings_of_every_length_and_width():
-    # Arrow's views hold up to 12 bytes themselves; UTF-8 goes over to more bytes at these code points; XXH3 changes its
-    # way at 3, 8, 16, 128 and 240 bytes.
+    # Arrow's views hold up to 12 bytes themselves; UTF-8 grows by a byte at these code points; XXH3 switches its
+    # algorithm at 3, 8, 16, 128 and 240 bytes.
     texts = ["x" * length for length in (*range(20), 127, 128, 129, 239, 240, 241, 1000)]
     texts += [f"wide {chr(point)}" for point in (0x7F, 0x80, 0x7FF, 0x800, 0xFFFF, 0x1_0000, 0x10_FFFF)]
     for keys in (pa.array(texts), pa.array(texts).cast(pa.string_view()), np.array(texts), np.array(texts, "T")):

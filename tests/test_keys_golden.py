@@ -1,4 +1,4 @@
-"""The hashes of scheme 1, fixed: a saved filter is of no use to a release that hashes otherwise.
+"""The hashes of scheme 1, fixed: a release that hashes differently cannot use a saved filter.
 
 If one of these changes, the scheme needs a new number. `python tests/test_keys_golden.py` prints the file anew.
 """

@@ -1,4 +1,4 @@
-"""On real streams the filter is the exact sliding window, but for what it promises to allow.
+"""On real streams the filter is the exact sliding window, except for what it promises to allow.
 
 The streams of `examples/` always run; those of a folder named by LATELY_STREAMS, under the same names, run too.
 """

@@ -85,7 +85,7 @@ def duplicated(site, hashes, **options):
 
 
 places = st.sets(st.integers(0, PLACES - 1)).map(lambda places: np.array(sorted(places), dtype=np.int64))
-# Of which producer, the same batch or the next, which of its keys, saved and loaded in between or not.
+# The producer, whether it is the same batch or the next, which of its keys, and whether it is saved and loaded between.
 sent = st.lists(st.tuples(st.sampled_from("ab"), st.booleans(), places, st.booleans()), max_size=20)
 
 

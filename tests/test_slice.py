@@ -1,4 +1,4 @@
-"""Slices of a filter, and the verdicts made of their answers: the same as of the one filter."""
+"""Slices of a filter, and the verdicts from their answers: the same as those of the one filter."""
 
 from itertools import pairwise
 
@@ -55,7 +55,7 @@ def read(slices, cells):
 
 
 def set_each(slices, cells, generations):
-    """Set row by row, and tell every slice of the newest generation."""
+    """Set row by row, and send the newest generation to every slice."""
     for s in slices:
         rows, columns = np.nonzero((cells >= s.start) & (cells < s.stop))
         s.set(cells[rows, columns], generations[rows])

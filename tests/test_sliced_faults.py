@@ -232,14 +232,14 @@ def test_sites_start_again_from_checkpoints(shape, tmp_path):
 
 
 def wide():
-    """Timers with so many cells that hardly any of a fresh key are set, even but for those on one site."""
+    """Many timers: hardly any of a fresh key's cells are set, on all sites but one as on all."""
     return lately.TimingBloomFilter.from_parameters("600s", k=6, bpt=5, blocks=12, slice_timers=60_000, capacity=1000)
 
 
 @cells_of_keys
 @pytest.mark.parametrize("on_failure", ["duplicate", "distinct"])
 def test_what_a_site_missed_is_not_missed_when_it_is_back(shape, on_failure, tmp_path):
-    """For a window after the last write it missed, the site's unset cells say nothing; then all is as before."""
+    """For a window after the last write it missed, the site's unset cells prove nothing; then all is as before."""
     made = {**shape, "filter": wide(), "checkpoint": tmp_path, "interval": 0, "name": "seen"}
     before, meanwhile, after, fresh = np.arange(12_000).reshape(4, 3000)
     with SlicedFilter(**made, on_failure=on_failure) as sliced:

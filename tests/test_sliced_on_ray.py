@@ -39,7 +39,7 @@ def test_on_ray_as_in_one_process(ray_cluster, name, tmp_path):
 
 
 def check_travelled(ray, sliced, at):
-    """Handles that are sent to tasks are producers of their own, and one of them is told of each key that it is new."""
+    """Handles sent to tasks are separate producers, and exactly one of them learns that a key is new."""
     keys = np.arange(1000, 1300)
     task = ray.remote(lambda handle: (handle.producer, handle.duplicated(keys, at=at, refresh=False)))
     answers = ray.get([task.remote(sliced) for _ in range(2)])

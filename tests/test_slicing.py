@@ -25,7 +25,7 @@ def sites_of_cells(rng, kind, sites, inner, partitioned):
 
 
 def assert_chance(hits, p):
-    """Within 5 standard deviations of what so many trials of chance p give."""
+    """Within 5 standard deviations of what these trials of chance p give."""
     assert abs(hits.mean() - p) <= 5 * np.sqrt(p * (1 - p) / len(hits)) + 1e-12
 
 
@@ -82,7 +82,7 @@ def test_rates_beside_filters(kind, sites, inner, groups, partitioned):
         each = cells // groups
         given = {"slice_bits": each // 4} if partitioned else {"bits": each}
         f = lately.BloomFilter.from_parameters(keys, k=4, seed=i, **given)
-        f.insert(np.arange(rng.binomial(keys, 1 / groups)))  # a fresh key's slice has so many
+        f.insert(np.arange(rng.binomial(keys, 1 / groups)))  # the keys in a fresh key's slice
         rates.append(f.query(np.arange(keys, keys + queries)).mean())
     hits = np.mean(rates)
     assert abs(hits - expected) <= 5 * np.std(rates) / np.sqrt(rounds)

@@ -1,4 +1,4 @@
-"""The stable filter as a user meets it: what it says of itself, and parameters that cannot be."""
+"""The stable filter for its users: what it states, and invalid parameters."""
 
 import math
 from datetime import timedelta
@@ -33,7 +33,7 @@ def test_what_a_filter_says_of_itself_holds_together(given_):
     n = 20 * f.window + 1000
     f.insert(np.arange(n))
     assert n - 1 in f
-    # A tenth of the oldest at most is forgotten in expectation, fewer of all; six deviations of so many coins.
+    # A tenth of the oldest at most is forgotten in expectation, fewer of all; six deviations of as many coins.
     found = int(f.query(np.arange(n - f.window, n)).sum())
     assert found >= 0.9 * f.window - 6 * math.sqrt(0.09 * f.window)
     assert f.query(np.arange(n, 2 * n)).sum() <= f.fpr * n * 1.2 + 6 * math.sqrt(f.fpr * n) + 6

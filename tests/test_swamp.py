@@ -1,4 +1,4 @@
-"""SWAMP and the fingerprint buffer as a user meets them: an exact window, counts, and parameters that cannot be."""
+"""SWAMP and the fingerprint buffer for their users: an exact window, counts, and invalid parameters."""
 
 import math
 from collections import Counter, deque
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import lately
 
 BOTH = [lately.FingerprintBuffer, lately.Swamp]
-# So many fingerprints that none of a few hundred keys meet, in tables that are as full as they may be.
+# Enough fingerprints that no two of a few hundred keys collide, in tables as full as allowed.
 EXACT = [
     lambda window: lately.FingerprintBuffer.from_parameters(window, fingerprint_bits=50),
     lambda window: lately.Swamp.from_parameters(window, slots=-(-(window + 1) // 64) * 64, remainder_bits=45),

@@ -120,7 +120,7 @@ def test_deviation_is_that_of_independent_filters():
     rng = np.random.default_rng(1)
     chances = np.full(1000, 0.3)
     for _ in range(4000):
-        # Keys of one filter share its mood, which is what a count of all keys as coins would miss.
+        # Keys of one filter share its bits, which a count of all keys as coins would miss.
         figure.add(rng.random(1000) < rng.choice([0.2, 0.4]), chances)
     exact = math.sqrt((0.1**2 + (0.2 * 0.8 + 0.4 * 0.6) / 2 / 1000) / 4000)
     assert figure.deviation == pytest.approx(exact, rel=0.05)

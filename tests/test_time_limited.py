@@ -1,4 +1,4 @@
-"""The time-limited filter as a user meets it: a rate that nobody knew, its constructors, and their errors.
+"""The time-limited filter for its users: an unknown rate, its constructors, and their errors.
 
 What it has in common with other filters is tested with them, in test_filter.py and test_saving.py.
 """

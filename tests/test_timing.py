@@ -1,4 +1,4 @@
-"""The timing filter as a user meets it: its constructors, what it says of itself, an exact window, equal timers."""
+"""The timing filter for its users: its constructors, what it states, an exact window, equal timers."""
 
 import math
 from datetime import timedelta

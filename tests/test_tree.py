@@ -81,7 +81,7 @@ def words(f):
 
 
 def by_leaf(leaves, times, sizes):
-    """The rows of each leaf in each stretch of so many, all as of its first moment: so time does not step back."""
+    """The rows of each leaf, stretch by stretch, all at the stretch's first moment, so that time does not step back."""
     start = 0
     for size in sizes:
         stretch = leaves[start : start + size]
@@ -294,7 +294,7 @@ class LostError(Exception):
 
 
 class Breaking(LocalSites):
-    """Sites whose producer dies at the call of a number: after so many of its messages were delivered."""
+    """Sites whose producer dies at the n-th call, after some of its messages were delivered."""
 
     def __init__(self, makers):
         super().__init__(makers)
@@ -373,7 +373,7 @@ def test_a_batch_sent_again_after_all_sites_crashed(kind, given, tmp_path):
 
 
 class Stolen(LocalSites):
-    """Sites that give every first turn away before its last message."""
+    """Sites that lose every first turn before its last message."""
 
     def __init__(self, makers):
         super().__init__(makers)

@@ -1,4 +1,4 @@
-"""Mistakes of our own, forks and signals: errors that say what happened, and nobody hangs."""
+"""Bugs of our own, forks and signals: errors that say what happened, and nothing hangs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The rehearsal is held against a slow one, key by key; what it takes down and refuses."""
+"""`tune` is compared with a slow version, key by key; what it records and refuses."""
 
 import copy
 import sys
@@ -30,7 +30,7 @@ def alone(**given):
 
 
 def slowly(trial, prior):
-    """The same rehearsal with a window of keys, one by one: chunks of a window of 50 hold one key."""
+    """The same trial with a window of keys, one by one: chunks of a window of 50 hold one key."""
     f, window = trial.build(), deque(maxlen=50)
     hashes = lately.hash_keys(KEYS)  # a filter is given the hashes as its keys
     penalty, plain, mistakes = 0.0, 0.0, [0, 0]

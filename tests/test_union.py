@@ -1,4 +1,4 @@
-"""Two filters made one: nothing is lost, and what cannot be one is refused by name."""
+"""Two filters united: nothing is lost, and filters that cannot be united are refused with the reason."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def counted(layout, **change):
 @pytest.mark.parametrize("gap", [0, 200, 2000])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_machines_together_are_one_machine_that_saw_all(layout, gap):
-    """Bit for bit, wherever each machine's stream ends: in one generation, in another, longer ago than anything."""
+    """Bit for bit, wherever each machine's stream ends: in the same generation, in another, or long before."""
     rng = np.random.default_rng(1)
     at = np.sort(rng.integers(0, 3000, 2000)) + 1_700_000_000
     keys = np.arange(2000)

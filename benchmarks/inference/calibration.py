@@ -1,4 +1,4 @@
-"""Whether what posteriors call probable is true as often: paper 5, section 6.1.4, on its two synthetic streams.
+"""Are posteriors calibrated? Paper 5, section 6.1.4, on its two synthetic streams.
 
     uv run --group bench benchmarks/inference/calibration.py [--queries N] [--out FILE]
 
@@ -57,7 +57,7 @@ def rows(queries: int) -> Iterator[str]:
     yield f"| stream | filter | {' | '.join(f'{bits} bits' for bits in BITS)} |"
     yield f"|---|---|{'--:|' * len(BITS)}"
     for condition in (each for each in CONDITIONS if each.window != 2**18 or each.stream != "uniform"):
-        # A stream of two windows goes before, which no slack exceeds.
+        # It is preceded by a stream of two windows, more than any slack.
         stream = Stream.draw(condition, 2 * condition.window, queries, 5)
         found: dict[str, list[Outcome]] = {}
         for bits in tqdm(BITS, desc=condition.name, leave=False):

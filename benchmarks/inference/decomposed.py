@@ -2,9 +2,9 @@
 
     uv run --group bench benchmarks/inference/decomposed.py [--bits N] [--queries N] [--out FILE]
 
-By the true age of the key: missed in the window, reported though in the generation that the window ends in or just
-beyond, reported though older. And what would be left if every key's generation were known, and nothing else of its age:
-the price of generations, which no bits but those of more generations take away. Prints a table in Markdown.
+By the true age of the key: missed in the window; reported although in the generation in which the window ends, or just
+beyond; reported although older. The last column is what would be left if every key's generation were known, and nothing
+else of its age: the price of generations, which only more generations reduce. Prints a table in Markdown.
 """
 
 import argparse

@@ -16,7 +16,7 @@ from support.inference.streams import CONDITIONS
 
 FIGURES = Path(__file__).parent / "figures"
 PRINTED, CORRECTED = "BTBF as printed", "BTBF, G corrected"
-# At most so much of what the inferential BTBF as printed costs, at these bits per key of the first condition.
+# At most this share of the cost of the inferential BTBF as printed, at these bits per key of the first condition.
 WANTED, WANTED_AT = 0.5, [10, 15, 20]
 COLOURS = {
     PRINTED: "tab:red",
@@ -137,7 +137,7 @@ def main() -> None:
     arguments = parser.parse_args()
     rows = pd.read_csv(arguments.rows, sep="\t", keep_default_na=False, na_values=[""])
     rows["ratio"] = rows["inferential"] / rows["standard"].clip(lower=1e-12)
-    # The same file for the same figures; text as text, which is a third of the size.
+    # Equal figures give equal files; text stays text, which takes a third of the size.
     plt.rcParams.update({"svg.hashsalt": "paper 5", "svg.fonttype": "none"})
     FIGURES.mkdir(exist_ok=True)
     figure_8(rows)

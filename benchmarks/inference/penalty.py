@@ -29,7 +29,7 @@ WARM_UP, QUERIES, CHOOSING = 2**20, 2**22, 2**16
 
 @cache
 def streams(condition: int, queries: int) -> tuple[Stream, Stream]:
-    """One to choose parameters by, with chunks spread over a window after two to warm up, and one to measure."""
+    """One stream to choose parameters on, with chunks spread over a window after two to warm up, and one to measure."""
     of = CONDITIONS[condition]
     return Stream.draw(of, 2 * of.window, CHOOSING, 1, unasked=of.window), Stream.draw(of, WARM_UP, queries, 3)
 
@@ -39,7 +39,7 @@ def text(parameters: Parameters) -> str:
 
 
 def trial(work: tuple[int, int, str, int]) -> dict[str, Any] | None:
-    """Measure a family in a condition, at so many bits per key; None if it has no filter so small."""
+    """Measure a family in a condition, at these bits per key; None if it has no filter so small."""
     number, bits, family, queries = work
     choosing, measured = streams(number, queries)
     best = choose(family, bits, choosing)
@@ -63,7 +63,7 @@ def trial(work: tuple[int, int, str, int]) -> dict[str, Any] | None:
 
 
 def prior_only(queries: int) -> Iterator[dict[str, Any]]:
-    """Give what it costs to ask no filter."""
+    """Give the cost without any filter."""
     for number, condition in enumerate(CONDITIONS):
         outcome = streams(number, queries)[1].prior_only()
         yield {
@@ -97,7 +97,7 @@ def main() -> None:
         for row in tqdm(pool.imap(trial, work), total=len(work), unit="trial"):
             if row:
                 rows.append(row)
-            # As far as it has come, for whoever stops it.
+            # Written after each row, for whoever interrupts it.
             table = pd.DataFrame(rows).assign(queries=queries).sort_values(["condition", "family", "bits"])
             table.to_csv(arguments.out, sep="\t", index=False, float_format="%.6g")
     print(f"{len(rows)} rows in {arguments.out}; cannot tell probabilities yet: {', '.join(sorted(absent)) or 'none'}")

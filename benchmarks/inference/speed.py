@@ -1,10 +1,10 @@
-"""What a posterior costs over the query itself, per family, with one prior for all keys and with one per key.
+"""What a posterior costs relative to a query, per family, with one prior for all keys and with one per key.
 
     uv run --group bench benchmarks/inference/speed.py [--window N] [--bits N] [--out FILE]
 
-Every repeat times all three in turn on the same batch, of which half is in the window; the ratios are taken within a
-repeat, and the median over repeats is printed with the least and the greatest. Time is the processor's, which other
-work on the machine disturbs less. Takes a minute.
+Every repeat times all three in turn on the same batch, half of which is in the window. Ratios are taken within a
+repeat; the median over repeats is printed with the least and the greatest. Processor time is measured, which other work
+on the machine disturbs less. Takes a minute.
 """
 
 import argparse

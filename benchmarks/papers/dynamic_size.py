@@ -24,7 +24,7 @@ from tqdm import tqdm
 import lately
 from timing import FIGURES, FPR, Errors, Times, delivered_per_window, since_delivered, zipf
 
-# Windows in slots, how many times as fast, and the windows in each third of the stream.
+# Windows in slots, factors of the rate, and the windows in each third of the stream.
 WINDOWS = (100, 500, 1_000)
 BURSTS = (2, 5)
 THIRD = 8
@@ -38,7 +38,7 @@ class Burst:
     window: int
     times_as_fast: int
     growth: str
-    # Twenty times or more in a window: the slot, and the number of filters there are.
+    # Twenty times or more in a window: the slot, and the number of filters.
     slots: Times
     filters: NDArray[np.int64]
     # False positives in each third.

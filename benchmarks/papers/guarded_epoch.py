@@ -17,7 +17,7 @@ below. Their keys are host, method and URL, the URL with its query; lines in the
 paper's, so the window is about a third of each, and all else is in proportion. Fresh keys are made up. The printed
 figures beside are those of a log of 213,182 requests of only 2,350 kinds, which leaves every filter nearly empty.
 
-All structures are charged for their cells, as in the paper; the counting filter's queue of deletions comes on top.
+All structures are charged for their cells, as in the paper; the counting filter's queue of deletions is extra.
 Speeds are left out: the paper's are those of NumPy.
 """
 
@@ -104,7 +104,7 @@ def rates(
 ) -> tuple[float, float, float]:
     """Rates of fresh keys reported, live keys missed and expired keys reported, after the stream.
 
-    Expired keys are those of the window before the last one that do not occur in the last.
+    Expired keys are those of the last window but one that do not occur in the last.
     """
     f.insert(hashes)
     live, before = hashes[-window:], hashes[-2 * window : -window]

@@ -25,7 +25,7 @@ from slicing_runs import (
     thresholds,
 )
 
-# Figure 1: (a) of so many sites; (b) so many failed, and the most rate.
+# Figure 1: (a) numbers of sites; (b) numbers of failed ones, and the greatest rate.
 SITES = 50
 FAILED, MOST = (1, 2, 3, 4), (0.05, 0.10, 0.15)
 UP_TO = {"horizontal": 140, "vertical": 36}
@@ -83,7 +83,7 @@ def figure_1(stream: Stream) -> tuple[Figure, list[str]]:
 def sites_needed(stream: Stream, kind: Kind) -> NDArray[np.int64]:
     """Find S_f by running every number of sites; shape (bounds, failures)."""
     tried = np.arange(2, UP_TO[kind] + 1)
-    # With no site left every key is reported.
+    # Without sites every key is reported.
     rates = np.ones((len(tried), max(FAILED) + 1))
     for of_sites, slices in zip(rates, tqdm(tried.tolist(), desc=f"figure 1(b), {kind}"), strict=True):
         most = min(slices, max(FAILED))

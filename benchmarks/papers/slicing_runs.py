@@ -26,12 +26,12 @@ HASHES = 4
 RATES = (0.02, 0.05, 0.08)
 SLICES = (1, 5, 10, 20, 30, 40, 50)
 EVENTS = 100_000
-# Draws of seeds and of the sites that are killed, for means.
+# Draws of seeds and of the killed sites, to average over.
 DRAWS = 5
-# First occurrences per point of a curve, over filters of as many seeds as that takes.
+# First occurrences per point of a curve, over as many filters of different seeds as that takes.
 FIRSTS = 100_000
 
-# Each of many sites has failed on purpose here.
+# Here many sites fail on purpose.
 warnings.simplefilter("ignore", FailedSitesWarning)
 
 
@@ -41,7 +41,7 @@ def table(header: str, rows: list[str]) -> list[str]:
 
 
 def size(distinct: int, rate: float, k: int = HASHES) -> int:
-    """Bits that hold so many keys at a rate (eq. 2)."""
+    """Bits that hold this many keys at a rate (eq. 2)."""
     return ceil(-k * distinct / log(1 - rate ** (1 / k)))
 
 
@@ -60,7 +60,7 @@ class Stream:
 
     @classmethod
     def of(cls, name: str, keys: Keys, sizes: tuple[int, ...] | None = None) -> "Stream":
-        """Take the paper's sizes, or, where it has none, those by its own rule."""
+        """Take the paper's sizes, or, if it has none, those by its rule."""
         return cls(name, keys, sizes or tuple(size(len(np.unique(keys)), rate) for rate in RATES))
 
     @property
@@ -70,7 +70,7 @@ class Stream:
 
 
 def drawn(name: str, domain: int, exponent: float, sizes: tuple[int, ...]) -> Stream:
-    """Draw events by Zipf's law; with exponent 0 all are as likely."""
+    """Draw events by Zipf's law; with exponent 0 all are equally likely."""
     weights = np.arange(1.0, domain + 1) ** -exponent
     keys = np.random.default_rng(0).choice(domain, EVENTS, p=weights / weights.sum())
     return Stream.of(name, keys.astype(np.uint64), sizes)
@@ -96,7 +96,7 @@ def fresh(keys: int, seed: int) -> Keys:
 
 
 def sliced(kind: Kind, slices: int, bits: int, seed: int, *, k: int = HASHES, **options: Any) -> SlicedFilter:
-    """Make a Bloom filter of so many bits in all, sliced."""
+    """Make a sliced Bloom filter of this many bits in all."""
     each = bits if kind == "vertical" else bits // slices
     return SlicedFilter(kind, slices, lately.BloomFilter.from_parameters(1, k, bits=each, seed=seed), **options)
 
@@ -120,7 +120,7 @@ class Rate:
 
     @classmethod
     def run(cls, stream: Stream, kind: Kind, slices: int, bits: int) -> "Rate":
-        """Run the whole stream with one seed, and its first occurrences, which are all that counts, with others."""
+        """Run the whole stream with one seed, and only its first occurrences, which are what counts, with others."""
         firsts = stream.firsts
         trials = ceil(FIRSTS / len(firsts))
         reported = asked = 0
@@ -143,13 +143,13 @@ class Rate:
 
 
 def expected(kind: Kind, slices: int, bits: int, keys: int) -> float:
-    """Rate of false positives when so many keys are held (eq. 3; eq. 4 with OIE-5)."""
+    """Rate of false positives with this many keys (eq. 3; eq. 4 with OIE-5)."""
     cells = bits if kind == "vertical" else bits // slices * slices
     return lately._core.sliced_rate(kind, keys, cells, HASHES, slices)
 
 
 def loads(stream: Stream, kind: Kind, slices: int, seed: int) -> NDArray[np.float64]:
-    """Shares of the lookups of a whole stream that each site gets; of a vertical filter, of the cells looked up.
+    """Shares of the lookups of a whole stream that each site gets; for a vertical filter, of the cells looked up.
 
     A filter of many bits, since vertical slices are whole words of 64, and load does not depend on its size.
     """
@@ -159,7 +159,7 @@ def loads(stream: Stream, kind: Kind, slices: int, seed: int) -> NDArray[np.floa
 
 
 def fairness(load: NDArray[np.float64]) -> float:
-    """Jain's index: 1 where all get the same."""
+    """Jain's index: 1 if all shares are equal."""
     return float(load.sum() ** 2 / (len(load) * (load**2).sum()))
 
 
@@ -181,7 +181,7 @@ def failing(stream: Stream, kind: Kind, slices: int, most: int, seed: int, keys:
 
 
 def diced_failing(stream: Stream, dice: Dice, outer: int, inner: int, failed: int, seed: int) -> float:
-    """Give the share of fresh keys that a full diced filter reports with so many of its sites killed."""
+    """Give the share of fresh keys that a full diced filter reports with this many of its sites killed."""
     # One of S groups, or of the S' sub-slices of each range.
     each = stream.sizes[0] // (outer if dice == "h-v" else inner)
     blank = lately.BloomFilter.from_parameters(1, HASHES, bits=each, seed=seed)
@@ -199,7 +199,7 @@ def thresholds(stream: Stream, bits: int, k: int, slices: int, failed: int, seed
     for site in np.random.default_rng([2, seed]).permutation(slices)[:failed]:
         filled.sites.kill(int(site))
     asked = fresh(len(stream.firsts), seed)
-    # The same sites for every x: what is said of keys without an answer is the producer's business.
+    # The same sites for every x: the producer decides about keys without an answer.
     views = [
         sliced("vertical", slices, bits, seed, k=k, on_failure=x, sites=lambda _: filled.sites) for x in range(k + 1)
     ]
@@ -207,7 +207,7 @@ def thresholds(stream: Stream, bits: int, k: int, slices: int, failed: int, seed
 
 
 class CountedSites(LocalSites):
-    """Sites that count the lookups they are asked for."""
+    """Sites that count the lookups they get."""
 
     lookups = 0
 
@@ -218,13 +218,13 @@ class CountedSites(LocalSites):
 
 
 def messages(share: float, slices: int, lookups: int, *, pipelined: bool) -> tuple[float, float]:
-    """Give messages per lookup, in a stream of which a share is distinct, and by `expected_messages` while it fills.
+    """Give messages per lookup, in a stream with a share of distinct keys, and by `expected_messages` while it fills.
 
-    Looked up are the first events of each twentieth of the stream, key by key, before that twentieth is inserted.
+    The first events of each twentieth of the stream are looked up, key by key, before that twentieth is inserted.
     """
     distinct = round(share * EVENTS)
     rng = np.random.default_rng(0)
-    # Each distinct key once, and repeats of any of them: which are drawn does not matter, only how many.
+    # Each distinct key once, and repeats of any of them: only their number matters.
     keys = rng.permutation(np.concatenate([np.arange(distinct), rng.integers(0, distinct, EVENTS - distinct)]))
     bits = size(distinct, RATES[1])
     f = sliced("vertical", slices, bits, 0, pipelined=pipelined, sites=CountedSites)

@@ -99,7 +99,7 @@ def watch(pair: Pair, capacity: int, probes: int = 0) -> History:
 
 @dataclass(frozen=True)
 class Panel:
-    """One diagram: a field of the histories of several pairs over time, and perhaps what it should come to."""
+    """One diagram: a field of the histories of several pairs over time, and possibly its expected value."""
 
     title: str
     axis: str

@@ -2,9 +2,9 @@
 
     uv run benchmarks/papers/timing.py [folder] [--out FILE]
 
-*One is Enough: Distributed Filtering for Duplicate Elimination*, sections 4 and 7: how many of the 8 timers are alike
-where the event is a true duplicate, and what a threshold brings and costs. Draws the figure into `figures/`, and prints
-a table beside what the paper says. Figures 10 and 11 are in `dynamic_size.py`.
+*One is Enough: Distributed Filtering for Duplicate Elimination*, sections 4 and 7: how many of the 8 timers are equal
+if the event is a true duplicate, and what a threshold gains and costs. Draws the figure into `figures/`, and prints a
+table beside what the paper says. Figures 10 and 11 are in `dynamic_size.py`.
 
 The paper's web log is not at hand. Instead: its synthetic stream, 100,000 events by Zipf's law with exponent 1, about
 6,000 of them distinct, and the URLs of the NASA log in `folder` (by default `examples/`). An event comes in each time
@@ -54,7 +54,7 @@ def nasa(folder: Path) -> Keys:
 def since_delivered(keys: Keys, times: Times, reported: Iterator[bool] | None = None, window: float = 0.0) -> Times:
     """Slots since each event was last delivered; infinite for its first time.
 
-    Delivered is what a filter did not report, or, without one, what was not delivered within the window.
+    An event is delivered if a filter did not report it or, without a filter, if it was not delivered within the window.
     """
     since = np.empty(len(keys))
     last: dict[int, int] = {}
@@ -73,7 +73,7 @@ def delivered_per_window(keys: Keys, times: Times, window: int) -> int:
 
 @dataclass(frozen=True)
 class Errors:
-    """Shares of the events that a filter got wrong, by what it had itself delivered."""
+    """Shares of the events that a filter got wrong, judged by what it had itself delivered."""
 
     false_positive: float
     false_negative: float
@@ -86,7 +86,7 @@ class Errors:
 
 
 def shape(capacity: int) -> dict[str, int]:
-    """Timers for 0.05 false positives at so many events."""
+    """Timers for 0.05 false positives at this many events."""
     timers = ceil(-HASHES * capacity / log(1 - FPR ** (1 / HASHES)))
     return {"k": HASHES, "bpt": 10, "slice_timers": timers // HASHES}
 
@@ -109,7 +109,7 @@ class EqualTimers:
     """Figure 9 for one stream: values for 1 to 8 timers."""
 
     name: str
-    # Events reported of which at most so many timers are alike, and those among them that were delivered in the window.
+    # Reported events of which at most x timers are equal, and those among them that were delivered in the window.
     reported: NDArray[np.int64]
     true: NDArray[np.int64]
     errors: list[Errors]
@@ -122,8 +122,8 @@ class EqualTimers:
         capacity = delivered_per_window(keys, times, WINDOW)
         filters = [equal_timers(threshold, capacity) for threshold in THRESHOLDS]
         alike = np.empty(len(keys), np.int64)
-        # The plain filter decides what is set, in all of them: so they hold the same timers, and each threshold that
-        # reports says that so many are alike.
+        # The plain filter decides what is set in all filters. So they hold the same timers, and a threshold that
+        # reports tells that at least that many are equal.
         for i in tqdm(range(len(keys)), desc=f"figure 9, {name}"):
             alike[i] = sum(bool(f.query(keys[i : i + 1], at=int(times[i]))[0]) for f in filters)
             if alike[i] == 0:

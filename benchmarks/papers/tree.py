@@ -65,12 +65,12 @@ class Stream:
         return len(np.unique(self.keys))
 
     def filter(self, rate: float) -> lately.BloomFilter:
-        """Make the filter of a node: what so many false positives need when it holds all the events."""
+        """Make the filter of a node: of the size for this many false positives when it holds all the events."""
         bits = round(-HASHES * self.distinct / log(1 - rate ** (1 / HASHES)))
         return lately.BloomFilter.from_parameters(self.distinct, HASHES, bits=bits)
 
     def batches(self, stretch: int, *, once: bool) -> Iterator[tuple[NDArray[np.int64], int]]:
-        """Rows of one leaf out of so many in a row, and the leaf; with `once`, none has a key twice."""
+        """Rows of one leaf out of each stretch of so many, and the leaf; with `once`, no key comes twice."""
         for start in range(0, len(self.keys), stretch):
             rows = pd.DataFrame(
                 {"leaf": self.leaves[start : start + stretch], "key": self.keys[start : start + stretch]}
@@ -140,7 +140,7 @@ def without_errors(stream: Stream, kind: str, levels: int, stretch: int) -> NDAr
     order = np.concatenate([rows for rows, _ in stream.batches(stretch, once=True)])
     keys, leaves = stream.keys[order], stream.leaves[order]
     hits = np.zeros(levels, dtype=np.int64)
-    # In each node, a key is known once it was at one of its leaves: for the first time anywhere, in a sparse tree.
+    # A node knows a key once it was at one of its leaves; in a sparse tree, for the first time anywhere.
     home = pd.Series(leaves).groupby(keys).transform("first").to_numpy()
     undecided = np.ones(len(keys), dtype=bool)
     for level in reversed(range(levels)):

@@ -1,4 +1,4 @@
-"""How the cost of a key grows with the window, the batch and the error asked for, and shrinks with threads."""
+"""How the cost of a key depends on the window, the batch, the error and threads."""
 
 from collections import defaultdict
 from statistics import median
@@ -15,14 +15,14 @@ from speed.streams import SEED, Stream
 
 RATES = (0.1, 0.01, 0.001, 0.0001)
 BATCHES = (1, 10, 100, 1_000, 10_000, 100_000)
-# Calls of one size of batch, at most.
+# Most calls per size of batch.
 CALLS = 20_000
 # Keys that threads share in one call.
 SHARED = 2_000_000
 
 
 def some(window: int, fpr: float) -> dict[str, Make]:
-    """Make a few to draw: the layouts of this package, and the rivals."""
+    """Make the structures to draw: the layouts of this package, and the rivals."""
     rotated: dict[str, Make] = {"two ablooms, rotated": lambda: Rotated(window, fpr)}
     shown = ("line", "blocks of 512", "plain")
     ours = {name: make for name, make in layouts(window, fpr).items() if name.endswith(shown)}
@@ -81,7 +81,7 @@ def by_batch(seconds: dict[int, float]) -> str:
 
 
 def with_threads(window: int, fpr: float, rounds: int, threads: int) -> dict[str, str]:
-    """How many times as fast each call that several threads share is on them, for integers and for URLs in Arrow."""
+    """Speedup of each call that several threads share, for integers and for URLs in Arrow."""
     return {
         f"{name} of {spoken}": found
         for kind, spoken in (("int64", "integers"), ("url", "URLs in Arrow"))
@@ -90,7 +90,7 @@ def with_threads(window: int, fpr: float, rounds: int, threads: int) -> dict[str
 
 
 def shared(stream: Stream, fpr: float, threads: int) -> dict[str, str]:
-    """The same for one stream: a filter for one thread and a filter for all of them see the same keys."""
+    """The same for one stream: a filter for one thread and a filter for all threads get the same keys."""
     made = {count: lately.AgePartitionedBloomFilter(stream.window, fpr, layout="line") for count in (1, threads)}
     for each in made.values():
         each.insert(stream.filling)

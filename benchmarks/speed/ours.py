@@ -1,4 +1,4 @@
-"""The filters of this package, as they are raced, and what all structures have in common."""
+"""The filters of this package, as they are raced, and the base of all structures."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,31 +9,31 @@ import lately
 from lately._families import EVERY
 
 OPERATIONS = ("duplicated", "query", "insert")
-# What every ratio is taken to.
+# The structure to which all ratios refer.
 OURS = "age-partitioned, line"
 
 Make = Callable[[], "Structure"]
 
 
 class Structure:
-    """One way to find duplicates; what most have in common."""
+    """One way to find duplicates, with defaults that suit most."""
 
     operations = OPERATIONS
     # The form of keys it is fastest with, see `streams.give`.
     takes = "list"
-    # It gets one in so many of the keys.
+    # It gets every n-th of the keys.
     share = 1
     # Whether it must report every key of the window.
     promise = True
-    # Whether every round begins with a new one that holds the window: it only fills, or sees a part of the stream.
+    # Whether each round has a new one that holds the window: it only fills, or sees a part of the stream.
     renewed = False
-    # What it takes; None is all keys.
+    # Bytes it takes; None for all keys.
     bits: int | None = None
     # Keys after which it errs most.
     fullest = 0
 
     def close(self) -> None:
-        """Let go of what is not memory."""
+        """Free what is not memory."""
 
 
 class Ours(Structure):
@@ -49,7 +49,7 @@ class Ours(Structure):
         return self.filter.nbytes * 8
 
     def whole_generations(self, window: int) -> int:
-        """Count what two windows have: a filter is fullest just before a shift."""
+        """Fill with two windows of keys: a filter is fullest just before a shift."""
         parameters = self.filter.parameters
         parts = next((parameters[name] for name in ("l", "r", "blocks") if name in parameters), window)
         generation = -(-window // parts)
@@ -91,7 +91,7 @@ class Bloom(Structure):
 
 
 def layouts(window: int, fpr: float) -> dict[str, Make]:
-    """Make both families that have several layouts, in each of their own."""
+    """Make the families with several layouts, in each of their own."""
     families = {"age-partitioned": "age-partitioned", "guarded epochs": "guarded-epoch"}
     ways = {"line": "-line", "blocks of 512": "-512", "blocks of 64": "-64", "plain": ""}
     rows = {f"{title}, {way}": EVERY[name + end] for title, name in families.items() for way, end in ways.items()}
@@ -119,7 +119,7 @@ def others(window: int, fpr: float, length: int) -> dict[str, Make]:
 
 
 def containers(window: int, fpr: float, kind: str) -> dict[str, Make]:
-    """Make the fastest filter once more, to be given other containers than arrays."""
+    """Make the fastest filter again, to be given other containers than arrays."""
     forms = {"list": "a list", "object": "an object array"} if kind == "url" else {"list": "a list"}
     return {
         f"{OURS}, from {spoken}": lambda takes=takes: Ours(

@@ -1,4 +1,4 @@
-"""Other ways to find duplicates, each without a line of Python per key where it can do without."""
+"""Other ways to find duplicates, without a line of Python per key where possible."""
 
 import shutil
 import subprocess
@@ -65,7 +65,7 @@ class TwoFilters(Structure):
         self.bits = 2 * self.current.bit_count
 
     def batches(self, keys: list) -> Iterable[list]:
-        """Cut the keys where the filters change places, and change them."""
+        """Cut the keys where the filters swap roles, and swap them."""
         start = 0
         while start < len(keys):
             if self.inserted and self.inserted % self.window == 0:
@@ -128,7 +128,7 @@ class Overlapping(TwoFilters):
 
 
 class WholeColumn(Structure):
-    """A frame's own method on all events of a round at once: exact, no window, and nothing to ask later."""
+    """A frame's own method on all events of a round at once: exact, without a window, and without later queries."""
 
     operations = ("duplicated",)
     promise = False
@@ -165,7 +165,7 @@ class Redis(Structure):
     """A server of its own on this machine, asked by pipelines of 10,000 commands: a window of time, here a day."""
 
     share = 50
-    # It sees a fiftieth of the stream, and what the others have seen is not there.
+    # It sees a fiftieth of the stream; keys that only the others have seen are not in it.
     promise = False
     SECONDS = 86_400
 

@@ -1,4 +1,4 @@
-"""The race: all structures are timed in turn within each round, so that they share the machine's moods."""
+"""The race: all structures are timed in turn within each round, so that slow moments of the machine hit all."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tqdm import tqdm
 from speed.ours import OPERATIONS, OURS, Make, Structure
 from speed.streams import Stream, give
 
-# Keys handed over at a time while a structure is filled: Python lists of all would not fit for large windows.
+# Keys passed at a time while a structure is filled: Python lists of all would not fit for large windows.
 PORTION = 1_000_000
 
 
@@ -24,7 +24,7 @@ def ratio(times: list[float], bases: list[float]) -> str:
 
 @dataclass
 class Figures:
-    """What was measured of one kind of keys and one window."""
+    """Measurements for one kind of keys and one window."""
 
     window: int
     # Seconds per key of each round, by operation and structure.
@@ -35,7 +35,7 @@ class Figures:
     bits: dict[str, float] = field(default_factory=dict)
 
     def over(self, operation: str, slow: str, quick: str = OURS) -> str:
-        """How many times as long one structure takes as another."""
+        """Ratio of one structure's time to another's."""
         return ratio(self.seconds[operation, slow], self.seconds[operation, quick])
 
     def rows(self) -> Iterator[str]:
@@ -54,7 +54,7 @@ class Figures:
 
 
 def filled(make: Make, keys: Any) -> Structure:
-    """Make a structure that has seen the last keys that it is fullest with."""
+    """Make a structure that has seen the keys with which it is fullest."""
     structure = make()
     keys = keys[len(keys) - min(structure.fullest, len(keys)) :]
     for start in range(0, len(keys), PORTION):

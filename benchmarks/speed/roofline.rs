@@ -1,9 +1,10 @@
 //! What share of the speed of memory do queries reach? `cargo run --release --example roofline -- ROUNDS WINDOW…`
 //!
-//! In one process and in turn: a read of one random cache line per key, fetched ahead, out of as many bytes as the filter
-//! in lines has; and queries of that filter and of the paper's layout, both made for 1 %, of hashes and of integers still
-//! to be hashed. Half of the keys asked for are in the window. A line of the output is a round of one window: the window,
-//! bytes of the filter in lines and of the other, then nanoseconds per key, in the order of [`NAMES`].
+//! In one process and in turn: a read of one random cache line per key, fetched ahead, out of as many bytes as the
+//! filter in lines has; and queries of that filter and of the paper's layout, both made for 1 %, of hashes and of
+//! integers still to be hashed. Half of the keys asked for are in the window. A line of the output is a round of one
+//! window: the window, bytes of the filter in lines and of the other, then nanoseconds per key, in the order of
+//! [`NAMES`].
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -14,7 +15,7 @@ use lately::key::KeyHasher;
 use lately::memory::Words;
 use lately::memory::bits::scale;
 use lately::memory::prefetch::Address;
-use lately::shape::line::{self, Paper};
+use lately::shape::line::{self, Family};
 use lately::shape::{Budget, age_partitioned};
 
 const NAMES: &str = "window\tbytes\tpaper_bytes\troof\tline\tline_hashing\tpaper\tpaper_hashing";
@@ -84,7 +85,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{NAMES}");
     for &insertions in windows {
         let (window, rate, hasher) = (Window::Count { insertions }, Budget::Rate(0.01), KeyHasher::new(0));
-        let shape = line::choose(window, rate, None, Paper::AgePartitioned)?;
+        let shape = line::choose(window, rate, None, Family::AgePartitioned)?;
         let mut in_lines = Filter::new(shape, window, 0)?;
         let mut paper = Filter::new(age_partitioned::choose(window, rate, None, None)?, window, 0)?;
         let inserted = 2 * insertions as i64;

@@ -1,4 +1,4 @@
-"""Small things that are felt: a key at a time, the import, a large filter made, saved and opened."""
+"""Everyday costs: a key at a time, the import, a large filter made, saved and opened."""
 
 import os
 import subprocess
@@ -40,7 +40,7 @@ def one_by_one(window: int, fpr: float, rounds: int) -> dict[str, float]:
 
 
 def imported(rounds: int) -> float:
-    """Seconds that ``import lately`` adds to an interpreter that begins."""
+    """Seconds that ``import lately`` adds to the start of an interpreter."""
 
     def python(code: str) -> float:
         return seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True))
@@ -57,7 +57,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def large(nbytes: int, rounds: int) -> dict[str, list[float]]:
-    """Seconds for a filter of so many bytes, and for a file of as many, of each round."""
+    """Seconds of each round for a filter of this many bytes, and for a file of the same size."""
     times: dict[str, list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         ours, plain = Path(folder, "filter.lately"), Path(folder, "plain")
@@ -75,7 +75,7 @@ def large(nbytes: int, rounds: int) -> dict[str, list[float]]:
 
 
 def rows(window: int, fpr: float, rounds: int, nbytes: int) -> list[tuple[str, str]]:
-    """What takes how long."""
+    """Table of these times."""
     each, found = one_by_one(window, fpr, rounds), large(nbytes, rounds)
     one = f"a filter of {nbytes / 1e6:,.0f} MB"
     return [

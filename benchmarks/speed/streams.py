@@ -1,4 +1,4 @@
-"""Streams of which half the events repeat a key of the last W, and the forms in which their keys are handed over."""
+"""Streams in which half the events repeat a key of the last W, and the containers for their keys."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 SEED = 20_261_121
-# Share of the stream that repeats a key of the last W events, any of them alike.
+# Share of the stream that repeats a key of the last W events, each equally likely.
 REPEATS = 0.5
 
 
 @dataclass
 class Round:
-    """Keys for one timing of every operation, which go on in the stream where the round before ended."""
+    """Keys for one timing of every operation, which continue the stream of the round before."""
 
     # Half of them in the window as the round begins, the others fresh.
     asked: Any
@@ -36,7 +36,7 @@ class Stream:
         self.kind, self.window = kind, window
         length = 2 * window + 2 * rounds * events
         names = random.integers(0, 2**63, length)
-        # Where each event's key was first seen: every repeat points back, and what it points at may be a repeat too.
+        # The place of each event's first occurrence: every repeat points back, possibly to another repeat.
         source = np.arange(length)
         starts = [2 * window + 2 * events * i for i in range(rounds)]
         repeated = random.random((rounds, events)) < REPEATS
@@ -67,7 +67,7 @@ class Stream:
 
 
 def give(keys: Any, takes: str) -> Any:
-    """Hand keys over in the form a structure takes, made anew: a Python string remembers its hash."""
+    """Give keys in a structure's preferred container, made anew: a Python string caches its hash."""
     if takes == "array":
         return keys
     if takes == "object":

@@ -1,7 +1,7 @@
 """Have I seen this key lately? Sliding-window filters in constant memory.
 
-The shortest way in is `duplicated`, for a column that is all there. For a stream make a filter, such as
-`AgePartitionedBloomFilter`, and hand it one batch after another.
+The shortest way in is `duplicated`, for a whole column. For a stream make a filter, such as
+`AgePartitionedBloomFilter`, and pass it one batch after another.
 """
 
 from importlib import import_module
@@ -77,8 +77,8 @@ __all__ = [
     "tune",
 ]
 
-# Where the names are that come when they are first asked for: they bring NumPy, `inspect` and `typing` along, which
-# take ten times as long to import as the filters.
+# Names that are imported when first used: they need NumPy, `inspect` and `typing`, which take ten times as long to
+# import as the filters.
 _LATER = {
     "Choice": "lately._plan",
     "DistinctCurve": "lately.priors",

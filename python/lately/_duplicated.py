@@ -1,12 +1,12 @@
 """The one-liner that tells which keys of a column were seen lately."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Filter, read_moments, read_span
+from lately._core import Filter, Hashes, read_moments, read_span
 from lately._families import FAMILIES, Family, fastest, generations
 from lately._plan import Choice
 
@@ -18,7 +18,7 @@ def duplicated(
     fpr: float = 0.001,
     at: Any = None,
     refresh: bool = True,
-    seed: int = 0,
+    seed: "int | bytes | Literal['random']" = "random",
     filter: type[Filter] | Choice | None = None,
     threads: int = 1,
 ) -> NDArray[np.bool_]:
@@ -29,26 +29,28 @@ def duplicated(
     keys : array-like, Series, column or frame
         n keys; a row of a frame or of a 2-D array is one key. See `hash_keys`.
     window : int or span of time
-        What "lately" means: a number of keys, the last ones, or a span such as ``"10min"``, a `datetime.timedelta` or a
+        What "lately" means: the last `window` keys, or a span such as ``"10min"``, a `datetime.timedelta` or a
         `numpy.timedelta64`, which needs `at`.
     fpr : float, default 0.001
-        Most that the chance may be of marking a key that was never seen, or longer ago than window and slack, in
-        (0, 1). In the slack, up to half a window (or 64 keys, or what late times add) after leaving the window, a key
-        may be marked for its own sake; `Swamp` has none, and a filter of your own as much as you like.
+        Greatest allowed chance, in (0, 1), of marking a key that was never seen, or last seen longer than window and
+        slack ago. In the slack, up to half a window (or 64 keys, or what late times add) after leaving the window, a
+        key may still be marked. `Swamp` has no slack; a filter that you construct has the slack you choose.
     at : n times, optional
         When each key was seen, for a window of time: numbers are Unix seconds, or datetimes. They may step back: a key
         is marked if it was seen within `window` before the latest time so far.
     refresh : bool, default True
         True: every occurrence restarts the key's window. False: only keys that are not marked do, so that a key comes
         through again once it was last let through longer ago than the window.
-    seed : int, default 0
-        Seed of the key hashes.
+    seed : int, bytes or "random", default "random"
+        Seed of the key hashes, as in `AgePartitionedBloomFilter`. By default they are keyed anew by each call, so that
+        nobody can choose keys that collide; `Hashes` keep the seed they were made with. Give an int for the same
+        mistakes in every run.
     filter : type of Filter or Choice, optional
         The family to use: a class such as `GuardedEpochBloomFilter`, or a row of `plan`, of which only the family and
-        the size of blocks count. The filter itself is planned here, for `window`, `fpr` and the times of these keys;
-        one that is made has a `duplicated` of its own. The default is `AgePartitionedBloomFilter` in lines, the
-        fastest. Of the families, `StableBloomFilter` may miss keys, and `FingerprintBuffer` takes a time per
-        key that grows with the window. In `TimeLimitedBloomFilter` `fpr` holds for a steady rate of keys.
+        the size of blocks count. The filter itself is planned here, for `window`, `fpr` and the times of these keys; a
+        filter that is already made has a `duplicated` of its own. The default is `AgePartitionedBloomFilter` in lines,
+        the fastest. `StableBloomFilter` may miss keys, and `FingerprintBuffer` takes a time per key that grows with the
+        window. In `TimeLimitedBloomFilter` `fpr` holds for a steady rate of keys.
     threads : int, default 1
         How many threads share the column; the answers are the same. The default filter gains most by it: see
         `Filter.duplicated`.
@@ -82,12 +84,14 @@ def duplicated(
     array([False, False,  True, False, False])
     """
     make = fastest if filter is None else _family(filter).make
+    if seed == "random" and isinstance(keys, Hashes) and keys.seed is not None:
+        seed = keys.seed
     if not hasattr(keys, "__len__"):
         keys = list(keys)
     if at is None:
         if not hasattr(window, "__index__"):
             raise TypeError("a window of time needs at: when each key was seen")
-        # More than the whole column need not be remembered.
+        # Nothing beyond the column itself needs to be remembered.
         made = make(min(window, max(len(keys), 1)), fpr=fpr, seed=seed)
         return made.duplicated(keys, refresh=refresh, threads=threads)
     moments = np.asarray(read_moments(at))
@@ -110,7 +114,7 @@ def _family(filter: object) -> Family:
 
 
 def _planned_for(moments: NDArray[np.int64], make: Callable[..., Filter], span: int, **request: Any) -> Filter:
-    """Plan a filter for times that are all known: late by as much as they are, and as full as it gets at the peak."""
+    """Plan a filter for known times: with the lateness they have, and the capacity of their peak."""
     latest = np.maximum.accumulate(moments)
     lateness = int((latest - moments).max(initial=0))
     kept = span + lateness
@@ -127,7 +131,7 @@ def _planned_for(moments: NDArray[np.int64], make: Callable[..., Filter], span: 
 
 
 def _fullest(latest: NDArray[np.int64], length: int, *, aligned: bool) -> int:
-    """Count the keys in the fullest stretch: of those between multiples of its length, or of all, for pages in turn."""
+    """Count the keys in the fullest stretch: between multiples of its length, or anywhere for pages that take turns."""
     if aligned:
         _, keys = np.unique(latest // length, return_counts=True)
     else:

@@ -8,7 +8,7 @@ from lately._core import Filter
 from lately._families import FAMILIES, Family
 from lately._table import Table, assigned
 
-# What a filter may cost in memory, over the smallest, to be taken because it is faster.
+# A filter up to this many times as large as the smallest may be taken because it is faster.
 _DEARER = 1.5
 
 
@@ -29,7 +29,7 @@ class Choice:
     fpr : float
         Chance that a key never inserted is reported, at the worst phase; exact in expectation.
     slack : int or float
-        How long after leaving the window a key may still be reported, in insertions or seconds; infinite if for ever.
+        How long after leaving the window a key may still be reported, in insertions or seconds; infinite if forever.
     npws : float
         Keys reported in the slack, over the window, at the peak (paper 1, definition 2).
     insert, hit, miss : float
@@ -88,7 +88,7 @@ class Plan(Table):
     def __init__(self, choices: list[Choice], refused: dict[str, str], *, fixed_bytes: bool) -> None:
         self.refused = refused
         self.choices = tuple(sorted(choices, key=lambda choice: choice.fpr if fixed_bytes else choice.nbytes))
-        # A baseline is taken only where nothing else is left.
+        # A baseline is taken only if nothing else is left.
         real = [choice for choice in self.choices if not FAMILIES[choice.name].baseline] or self.choices
         first = real[0]
         if FAMILIES[first.name].windows == "unknown rate":
@@ -162,16 +162,15 @@ def plan(
 
     Parameters
     ----------
-    window : int or span of time
-        What "lately" means: a number of insertions, the last ones, or a span such as ``"10min"``. A span says by itself
+    What "lately" means: the last `window` insertions, or a span of time such as ``"10min"``.
         that time is meant.
-    fpr : float
+    Greatest allowed chance of reporting a key never inserted. Give this or `nbytes`.
         Most that the chance of reporting a key never inserted may be. Give this or `nbytes`.
     nbytes : int
         Most bytes to use: every filter then has the least rate that fits.
     slack : int or span of time, optional
-        Longest that a key may still be reported after leaving the window. The default is half the window, and of no
-        account to the stable filter, which forgets nothing for sure.
+        Longest that a key may still be reported after leaving the window. The default is half the window. The stable
+        filter, which never surely forgets a key, ignores it.
     capacity : int, optional
         Keys expected within a window of time. Without it only the time-limited filter will do, whose memory follows the
         rate.
@@ -181,10 +180,10 @@ def plan(
     Returns
     -------
     Plan
-        A table, with the one to take and the reason; `build` makes it. With `nbytes` it is the one of the least rate,
-        with `fpr` the one which moves the fewest cache lines among those at most half as large again as the smallest.
-        Filters that may miss a key of the window, or search all of their memory, are listed to compare with, and not
-        taken. No cells are allocated before `build`, so a plan may be for another, larger machine.
+        A table, with the filter to take and the reason; `build` makes it. With `nbytes` it is the one of the least
+        rate. With `fpr` it is the one that moves the fewest cache lines among those at most half as large again as the
+        smallest. Filters that may miss a key of the window, or search all of their memory, are listed for comparison,
+        and not taken.
 
     Raises
     ------
@@ -193,8 +192,8 @@ def plan(
 
     See Also
     --------
-    tune : Where the two kinds of mistakes cost differently and a sample of the stream is at hand: the filter whose
-        mistakes cost least on it, in a given number of bytes.
+    If the two kinds of mistakes cost differently and you have a sample of the stream: the filter whose mistakes cost
+    least on it, in a given number of bytes.
     lately.distributed.plan : For a filter on several sites.
 
     Examples
@@ -221,8 +220,8 @@ def plan(
             refused[name] = why
             continue
         try:
-            choices.append(choice(name, window, slack, **request))
-        except ValueError as error:
+            choices.append(_choice(name, family, window, slack, request))
+        except (ValueError, MemoryError) as error:
             refused[name] = str(error)
             errors.append(str(error))
     if not choices:
@@ -243,21 +242,27 @@ def unsuited(family: Family, *, timed: bool, unknown: bool) -> str:
     return ""
 
 
-def choice(name: str, window: Any, slack: Any = None, **request: Any) -> Choice:
-    """Plan a filter of a family, and take down its figures. No cells are allocated."""
-    family = FAMILIES[name]
+def _choice(name: str, family: Family, window: Any, slack: Any, request: dict[str, Any]) -> Choice:
+    """Plan a filter, and record its figures."""
     bounded = slack is not None and family.takes("slack")
-    if bounded:
-        request["slack"] = slack
-    figures = family.plan(window, **request)
-    if slack is not None and not bounded and figures["slack"] > slack:
+
+    def make() -> Filter:
+        return family.make(window, **request, **({"slack": slack} if bounded else {}))
+
+    made = make()
+    if slack is not None and not bounded and made.slack > slack:
         raise ValueError("its slack cannot be bounded")
-    no_miss = "no miss, exact" if figures["slack"] == 0 else "no miss"
+    no_miss = "no miss, exact" if made.slack == 0 else "no miss"
     kept = no_miss if family.promise else "may miss"
     return Choice(
         name=name,
-        **figures.pop("cache_lines"),
-        **figures,
+        parameters=made.parameters,
+        bits_per_key=made.bits_per_key,
+        nbytes=made.nbytes,
+        fpr=made.fpr,
+        slack=made.slack,
+        npws=made.npws,
+        **made.cache_lines,
         guarantees=f"{kept}; {family.note}" if family.note else kept,
-        _make=lambda: family.make(window, **request),
+        _make=make,
     )

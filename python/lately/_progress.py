@@ -1,4 +1,4 @@
-"""How far a long piece of work is, for a person who watches."""
+"""The progress of a long piece of work, for a person who watches."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -8,10 +8,10 @@ from importlib import import_module
 
 @contextmanager
 def progress(total: int | None, unit: str, show: bool | None = None) -> Iterator[Callable[[int], object]]:
-    """Show a bar on standard error while the work runs, told of each piece that is done.
+    """Show a bar on standard error while the work runs. The function yielded is called with each piece that is done.
 
-    With None it is shown where standard error is a terminal and tqdm is installed, and with True always, which is an
-    ImportError without tqdm.
+    With None the bar is shown if standard error is a terminal and tqdm is installed. With True it is always shown;
+    without tqdm that is an ImportError.
     """
     wanted = sys.stderr is not None and sys.stderr.isatty() if show is None else show
     try:

@@ -1,4 +1,4 @@
-"""A sample of a stream, cut for a rehearsal: what to decide, the exact answers, and what mistakes cost."""
+"""A sample of a stream, cut for a trial: what to decide, the exact answers, and what mistakes cost."""
 
 import copy
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from lately.priors import Probabilities, _checks
 
 # The sample holds three windows or more. The first two fill every filter and teach a prior that learns.
 _WINDOWS, _WARM = 3, 2
-# Keys are decided a chunk at a time, against the filter as it was before the chunk. At most 1/64 of the window, so that
-# repeats in quick succession, which fall into one chunk and are not seen as such, stay few.
+# Keys are decided a chunk at a time, by the filter as it was before the chunk. Chunks are at most 1/64 of the window,
+# so few repeats fall into the same chunk as the key they repeat and go unseen.
 _CHUNK, _CHUNKS_PER_WINDOW = 4096, 64
 
 
@@ -28,9 +28,9 @@ class Chunk:
     seen : ndarray of bool, shape (n,)
         The exact answer: whether the key was inserted within the window before this chunk.
     prior : Probabilities
-        The chance of each key, as it was known before this chunk.
+        The chance of each key, as known before this chunk.
     false_positive, false_negative : ndarray of float64, shape (n,)
-        What it costs to report a key that was not, and to miss one that was.
+        What it costs to report a key that was not there, and to miss one that was.
     """
 
     keys: NDArray[np.uint64]
@@ -40,7 +40,7 @@ class Chunk:
     false_negative: NDArray[np.float64]
 
     def penalty(self, reported: NDArray[np.bool_]) -> float:
-        """What these answers cost."""
+        """Sum what these answers cost."""
         return float(
             self.false_positive[reported & ~self.seen].sum() + self.false_negative[~reported & self.seen].sum()
         )
@@ -119,7 +119,7 @@ def _chances(
 ) -> tuple[NDArray[np.float64], Callable[..., NDArray[np.float64]] | None]:
     """Chance of every key when it is decided, and the distinct-count curve.
 
-    A prior that learns is copied and is shown each chunk after it was asked about it. Its curve is that of the warm-up.
+    A prior that learns is copied; it is shown each chunk after being asked about it. Its curve is that of the warm-up.
     """
     distinct = getattr(prior, "distinct", None)
     if not hasattr(prior, "probability"):
@@ -139,12 +139,12 @@ def _chances(
 
 
 def _rows(keys: Any, cut: slice) -> Any:
-    """Part of a batch of any kind; pandas alone reads a slice by its labels where they are numbers."""
+    """Part of a batch of any kind; pandas reads a slice of numbers by its labels, unlike all others."""
     return getattr(keys, "iloc", keys)[cut]
 
 
 def _seen(hashes: NDArray[np.uint64], window: int, warm: int, cuts: list[slice]) -> NDArray[np.bool_]:
-    """Whether each key was inserted within the window before its chunk; False in the warm-up, where nobody asks."""
+    """Whether each key was inserted within the window before its chunk; False in the warm-up, which is not decided."""
     _, codes = np.unique(hashes, return_inverse=True)
     seen = np.zeros(len(hashes), bool)
     last = np.full(codes.max() + 1, -window - 1)

@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from importlib import import_module
 from typing import Any, ClassVar
 
-# Columns of words begin at the left, those of numbers end at the right.
+# Columns of words are left-aligned, those of numbers right-aligned.
 _WORDS = {"filter", "guarantees"}
 
 
 class Table(ABC):
-    """Rows in a stated order, who was refused, and the filter to take with the reason.
+    """Rows in a stated order, the families refused, and the filter to take with the reason.
 
     Attributes
     ----------

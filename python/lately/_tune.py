@@ -1,4 +1,4 @@
-"""Every filter rehearsed on a sample of a stream, and the one whose mistakes cost least."""
+"""Try every filter on a sample of a stream, and find the one whose mistakes cost least."""
 
 import operator
 from collections.abc import Callable, Iterable
@@ -17,8 +17,8 @@ from lately._progress import progress as bar
 from lately._sample import Sample
 from lately._table import Table, assigned, text
 
-# Slacks that are tried, in windows: they decide into how many generations the window is cut, each half as many as the
-# one before. None but the timing filter has 0.
+# Slacks to try, in windows. They decide into how many generations the window is cut: each halves the number of the one
+# before. Only the timing filter has 0.
 _SLACKS = (0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)
 
 
@@ -39,11 +39,11 @@ class Trial:
     slack : int
         How long after leaving the window a key may still be reported by `query`, in insertions.
     penalty : float
-        What the mistakes of `decide` cost, all together.
+        What all mistakes of `decide` cost.
     plain_penalty : float
         What those of `query` would have cost.
     false_positives, false_negatives : int
-        How many keys `decide` reported that were not inserted within the window, and missed that were.
+        How many keys `decide` reported that were not inserted within the window, and how many it missed that were.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Tuned(Table):
         self.curve = tuple(curve)
         self.refused, self.prior_penalty, self.decided = refused, prior_penalty, decided
         families = self._families()
-        # A baseline is taken only where nothing else is left.
+        # A baseline is taken only if nothing else is left.
         real = [trial for trial in families if not FAMILIES[trial.name].baseline] or families
         self.best = real[0]
         rival = f", those of {real[1].name} {text(real[1].penalty)}" if real[1:] else ""
@@ -154,10 +154,10 @@ def tune(
     seed: int = 0,
     progress: bool | None = None,
 ) -> Tuned:
-    """Rehearse the filters on a sample of the stream, and say whose mistakes cost least.
+    """Try the filters on a sample of the stream, and say whose mistakes cost least.
 
-    Every family is built in the bytes given, at slacks from none to a window. Each filter runs over the sample: the
-    first two windows only fill it, and from there on each key is decided at least expected penalty, held against the
+    Every family is built in the given bytes, at slacks from none to a window. Each filter runs over the sample. The
+    first two windows only fill it. From there on each key is decided at least expected penalty, compared with the
     exact answer, and inserted.
 
     Parameters
@@ -165,23 +165,23 @@ def tune(
     sample : array-like, Series, column or frame
         n successive keys of the stream, three windows or more; a row of a frame is one key. See `hash_keys`.
     window : int
-        What "lately" means: a number of insertions, the last ones.
+        What "lately" means: the last `window` insertions.
     nbytes : int or sequence of int
-        Most bytes to use; the prior's are not among them. With several each filter runs in each of them, which gives
-        the curve over memory.
+        Most bytes to use, without the prior's. With several numbers each filter runs in each of them, which gives the
+        curve over memory.
     false_positive, false_negative : float or array-like of float, shape (n,)
-        What it costs to report a key that was not inserted within the window, and to miss one that was. One for all, or
-        one per key of the sample.
+        What it costs to report a key that was not inserted within the window, and to miss one that was. One number for
+        all keys, or one per key of the sample.
     prior : float, array-like of float, shape (n,), or object, optional
-        As for `Filter.posterior`. One that learns, with a method `insert`, is copied, and shown each key after it was
-        asked about it. The default is ``Learned(half_life=window, seed=seed)``, which takes 1 MiB.
+        As for `Filter.posterior`. A prior that learns, with a method `insert`, is copied, and shown each key after
+        being asked about it. The default is ``Learned(half_life=window, seed=seed)``, which takes 1 MiB.
     families : str or iterable of str, optional
         Names of the families to try, as `plan` shows them. The default is all.
     seed : int, default 0
         Seed of the key hashes.
     progress : bool, optional
-        Whether to show a bar; tqdm, of the extra `cli`, draws it. The default is where standard error is a terminal
-        and tqdm is installed.
+        Whether to show a bar; tqdm, of the extra `cli`, draws it. The default is to show it if standard error is a
+        terminal and tqdm is installed.
 
     Returns
     -------
@@ -201,17 +201,17 @@ def tune(
 
     See Also
     --------
-    plan : Without a sample, by the rate of mistakes and not by what they cost.
+    Without a sample, by the rate of mistakes and not by their cost.
     plot.penalty : The curve as a picture.
 
     Notes
     -----
     Paper 5 (J. L. Dautrich, C. V. Ravishankar, 2019) gives the decision of least penalty and leaves the choice of
-    parameters open. Here it is measured. The sample speaks for the stream as far as it resembles it, and the least of
-    many measured penalties flatters itself: filters within a few percent of one another are equal.
+    parameters open. Here it is measured. The result is as good as the sample resembles the stream. The least of many
+    measured penalties is biased low: filters within a few percent of one another are equal.
 
     Keys are decided in chunks of 1/64 window, 4096 keys at most. Filters that search all of their memory, or forget at
-    random, are listed to compare with, and not taken.
+    random, are listed for comparison, and not taken.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-//! Timers whose size is dynamic (paper 4, section 5): parts of one size come with the keys, and go when all of their
-//! timers have expired. Keys go to the newest part, queries ask all.
+//! Timers of dynamic size (paper 4, section 5): parts of one size are added as keys come, and dropped when all of their
+//! timers have expired. Keys go to the newest part, queries ask all parts.
 //!
-//! All parts have one set of hash functions, as in the paper. A key seen again while an older part holds it is written
-//! into the newest like any other; the older part forgets it when its own time is over.
+//! All parts have the same hash functions, as in the paper. A key seen again while an older part holds it is written
+//! into the newest like any other; the older part forgets it in its own time.
 
 use super::Engine;
 use crate::Error;
@@ -19,11 +19,11 @@ use crate::shape::growing::{self, Limit, any};
 /// Words before the table: number of parts, load of the newest.
 const HEAD: usize = 2;
 
-/// Parts whose timers are fetched ahead, the newest first: at the planned rate there are no more. With 16 keys ahead and
-/// k = 7, a hundred parts would be 11,000 lines, of which the last evict the first before they are read.
+/// Parts whose timers are prefetched, the newest first: at the planned rate there are no more. With 16 keys ahead and k
+/// = 7, a hundred parts would be 11,000 lines, and the last would evict the first before they are read.
 const FETCHED: usize = 2;
 
-/// One part, as its row in the table says.
+/// One part, as in its row of the table.
 #[derive(Clone, Copy)]
 struct Part {
     /// The word its timers begin at.
@@ -59,7 +59,7 @@ impl Part {
     }
 }
 
-/// The parts, the newest first, and where they are in time.
+/// The parts, the newest first, and their clock.
 #[derive(Clone)]
 pub struct Growing {
     layout: TimersInSlices,
@@ -67,16 +67,16 @@ pub struct Growing {
     /// The most that one key adds to the load.
     step: u64,
     clock: Clock,
-    /// Head, table and timers: all there is to save.
+    /// Head, table and timers: all that is saved.
     words: Words,
     /// The table, as `words` has it.
     parts: Vec<Part>,
-    /// What the limit is about, of the newest part.
+    /// The newest part's count of what the limit bounds: keys, or set timers.
     load: u64,
 }
 
 impl Growing {
-    /// The parts that [`lay_out`](Self::lay_out) wrote into these words; where there are none, a first one.
+    /// The parts that [`lay_out`](Self::lay_out) wrote into these words; without words, one empty part.
     pub(crate) fn new(shape: growing::Growing, clock: Clock, words: Words) -> Result<Self, Error> {
         let growing::Growing { part: shape, limit } = shape;
         let layout = TimersInSlices::new(shape);
@@ -114,15 +114,15 @@ impl Growing {
         Part { start: 0, len: self.layout.timers.words(), last: generation }
     }
 
-    /// Makes these the parts, the newest of them with this load. On an error nothing has changed.
+    /// Replaces the parts; `load` is that of the newest. On an error nothing has changed.
     fn lay_out(&mut self, mut parts: Vec<Part>, load: u64) -> Result<(), Error> {
         parts::lay_out(&mut self.words, &[parts.len() as u64, load], &mut parts)?;
         (self.parts, self.load) = (parts, load);
         Ok(())
     }
 
-    /// Opens the last `begun` generations up to `open`: parts whose last insertion no longer counts are dropped, the
-    /// timers of the others swept. On an error nothing has changed.
+    /// Opens the last `begun` generations up to `open`: drops parts whose last insertion no longer counts, and sweeps
+    /// the timers of the others. On an error nothing has changed.
     fn age(&mut self, open: i64, begun: u64) -> Result<(), Error> {
         let live = self.parts.partition_point(|part| open.abs_diff(part.last) < self.layout.generations());
         if live == 0 {
@@ -161,16 +161,16 @@ impl Growing {
         parts.iter().any(|part| layout.contains(part.of(words), phase, hash))
     }
 
-    /// Where the timers lie that are fetched ahead.
+    /// Addresses of the timers to prefetch.
     fn ahead(parts: &[Part], words: &[u64]) -> [Option<Address>; FETCHED] {
         std::array::from_fn(|i| parts.get(i).map(|part| Address::of(part.of(words))))
     }
 
-    /// Inserts the keys in order: all of them, or with `seen`, in which it says what was there, and without `refresh`
-    /// those only that were not.
+    /// Inserts the keys in order. With `seen`, writes there which were held; then without `refresh` only the others are
+    /// inserted.
     ///
-    /// A part that cannot have its memory is an error that leaves the filter as it was before the key; the keys before
-    /// it are inserted.
+    /// If a new part cannot be allocated, the error leaves the filter as it was before that key; the keys before it are
+    /// inserted.
     fn take(
         &mut self,
         hashes: &[u64],
@@ -189,7 +189,7 @@ impl Growing {
             }
             let end = i + run;
             while i < end {
-                // No further than the keys go: after an error a moment can be told again.
+                // No further than the keys acted on: after an error the same moments may come again.
                 self.clock.reach(at.moment(i));
                 let sure = usize::try_from((self.limit.most() - self.load) / self.step).unwrap_or(usize::MAX);
                 let next = end.min(i.saturating_add(sure.max(1)));
@@ -204,8 +204,8 @@ impl Growing {
         Ok(())
     }
 
-    /// Opens another part if the newest has no room for this key and it is to be inserted: `always`, or if it is not
-    /// there.
+    /// Opens another part if the newest has no room for this key and the key will be inserted: `always`, or if it is
+    /// not held.
     fn make_room(&mut self, hash: u64, always: bool) -> Result<(), Error> {
         let (phase, words) = (self.layout.phase(self.clock.generation(), 0), self.words.as_slice());
         let need = Self::need(&self.layout, self.limit, self.parts[0].of(words), phase, hash);
@@ -217,7 +217,7 @@ impl Growing {
         Ok(())
     }
 
-    /// What [`take`](Self::take) does with keys of one generation that the newest part has room for.
+    /// Does [`take`](Self::take) for keys of one generation that the newest part has room for.
     fn write(&mut self, hashes: &[u64], refresh: bool, mut seen: Option<&mut [bool]>) -> Result<(), Error> {
         let (generation, words) = (self.clock.generation(), self.words.to_mut()?);
         let (layout, limit, parts) = (&self.layout, self.limit, &self.parts);
@@ -311,7 +311,7 @@ impl Engine for Growing {
         any(self.parts.iter().map(|part| self.layout.all_live(part.of(self.words.as_slice()), phase)))
     }
 
-    /// What the newest part says that has the key.
+    /// The evidence of the newest part that has the key.
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
         let (layout, parts, words) = (&self.layout, &self.parts, self.words.as_slice());
         let (addresses, phase) = (Self::ahead(parts, words), layout.phase(self.clock.generation(), 0));

@@ -1,13 +1,13 @@
-//! The engine: whatever a filter's cells look like, this is how a batch of keys meets them.
+//! The engine: how a batch of keys meets a filter's cells, whatever the layout.
 //!
-//! A batch is cut into runs of keys that belong to one generation, so that no key pays for the clock. The cells of the
-//! key `AHEAD` places on are fetched while the present one is worked on, so that the latencies of memory overlap:
-//! across runs too, since where every insertion is a generation a run is a single key. Keys still act one after the
-//! other: a batch gives what its keys give one by one, repeats included.
+//! A batch is cut into runs of keys that belong to one generation, so no key pays for the clock. While a key is worked
+//! on, the cells of the key `AHEAD` places later are prefetched, so that memory latencies overlap. Prefetching crosses
+//! runs, since a run may be a single key where every insertion is a generation. Keys still act one after the other: a
+//! batch gives what its keys give one by one, repeats included.
 //!
-//! Keys have four names on their way. [`Keys`](crate::key::Keys) have been read, and are hashed where they are wanted.
-//! A [`Stretch`] of them is hashed at a time, in pieces that threads take in turn. `Hashes` are those that have their
-//! cells at hand, all of a stretch or those of one part. A run of them belongs to one generation.
+//! A batch of keys has four names on its way. [`Keys`](crate::key::Keys) have been read, and are hashed as needed. A
+//! [`Stretch`] of them is hashed at a time, in pieces that threads take in turn. `Hashes` are those whose cells are at
+//! hand: a whole stretch, or the keys of one part. A run of these belongs to one generation.
 
 pub mod growing;
 mod run;
@@ -31,31 +31,32 @@ pub struct Aged<L> {
     pub layout: L,
     /// The cells.
     pub words: Words,
-    /// Where they are in time.
+    /// Their clock.
     pub clock: Clock,
 }
 
-/// A filter's cells as the outside sees them: batches in, answers out, whatever the layout.
+/// A filter's cells as seen from outside: batches in, answers out, whatever the layout.
 ///
 /// An error leaves everything as it was.
 pub trait Engine: Any + Send + Sync {
     /// Inserts the keys in order.
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error>;
 
-    /// Writes to `present` which of the keys the filter holds. Changes nothing: on a time clock, generations that
-    /// have begun since the last insertion are taken into account key by key.
+    /// Writes to `present` which of the keys the filter holds. Changes nothing. On a time clock, generations that have
+    /// begun since the last insertion count, key by key.
     fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error>;
 
-    /// For each key in order: writes to `seen` whether the filter holds it, then inserts it: always with `refresh`,
-    /// without it only when it was not there, so that the age of the first sighting runs on.
+    /// For each key in order: writes to `seen` whether the filter holds it, then inserts it. Without `refresh` a held
+    /// key is not inserted, so the age of its first occurrence runs on.
     fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error>;
 
-    /// [`insert`](Self::insert), shared by threads as far as the cells can be; all is as if there were one.
+    /// [`insert`](Self::insert), shared by threads as far as the cells can be; the result is that of one thread.
     fn insert_shared(&mut self, keys: &mut Stretch<'_>, at: Moments<'_>) -> Result<(), Error> {
         self.insert(keys.hashes(), at)
     }
 
-    /// [`duplicated`](Self::duplicated), shared by threads as far as the cells can be; all is as if there were one.
+    /// [`duplicated`](Self::duplicated), shared by threads as far as the cells can be; the result is that of one
+    /// thread.
     fn duplicated_shared(
         &mut self,
         keys: &mut Stretch<'_>,
@@ -66,29 +67,29 @@ pub trait Engine: Any + Send + Sync {
         self.duplicated(keys.hashes(), at, refresh, seen)
     }
 
-    /// Takes in all keys of the other, which has the same parameters. On a time clock the one behind is brought to the
-    /// generation of the other first; on a count clock both have to be in the same.
+    /// Takes in all keys of the other, which has the same parameters. On a time clock the earlier one is first brought
+    /// to the generation of the other; on a count clock both must be in the same one.
     fn unite(&mut self, other: &dyn Engine) -> Result<(), Error>;
 
-    /// Where the filter is in time.
+    /// The filter's clock.
     fn clock(&self) -> &Clock;
 
     /// The cells.
     fn words(&self) -> &Words;
 
-    /// Share of the bits set in each part that ages as one, the newest first.
+    /// Share of the bits set in each part that rotates as one, the newest first.
     fn fill(&self) -> Vec<f64>;
 
-    /// Chance that a fresh key matches in each part that ages as one, the newest first.
+    /// Chance that a fresh key matches in each part that rotates as one, the newest first.
     fn match_rates(&self) -> Vec<f64>;
 
-    /// Chance that a key never inserted is reported now, from the bits as they are.
+    /// Chance that a key never inserted is reported now, from the actual bits.
     fn false_positive_rate(&self) -> f64;
 
     /// Writes what the cells say about each key, for the [likelihood](Self::likelihood) to read.
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]);
 
-    /// What evidence tells about ages while the cells are as they are, if that has been worked out.
+    /// What evidence tells about ages in the current state of the cells, if this layout has a likelihood.
     fn likelihood(&self, question: &Question<'_>) -> Option<Box<dyn Likelihood>>;
 
     /// A copy that shares the words until either writes.
@@ -102,7 +103,7 @@ impl Clone for Box<dyn Engine> {
 }
 
 impl<L: Layout> Aged<L> {
-    /// Of any layout, in a box.
+    /// An engine of any layout, boxed.
     pub(crate) fn boxed(layout: L, words: Words, clock: Clock) -> Box<dyn Engine> {
         Box::new(Self { layout, words, clock })
     }
@@ -156,7 +157,8 @@ impl<L: Layout> Engine for Aged<L> {
         seen: &mut [bool],
     ) -> Result<(), Error> {
         self.clock.check(at, true)?;
-        // Without `refresh` the generation of a key depends on the answers to all before it, if insertions count.
+        // Without `refresh` and on a clock of insertions, the generation of a key depends on the answers to all keys
+        // before it.
         let by_place = refresh || matches!(self.clock.window(), Window::Time { .. });
         let parts = self.layout.cut(self.words.to_mut()?, if by_place { keys.parts() } else { 1 });
         if parts.is_empty() {

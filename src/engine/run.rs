@@ -1,4 +1,5 @@
-//! Runs of keys that belong to one generation: how a batch meets the cells at hand, all of a filter or a part of it.
+//! Runs of keys that belong to one generation: how a batch meets the cells at hand, which are all of a filter or a part
+//! of it.
 
 use std::ops::Range;
 
@@ -6,18 +7,18 @@ use crate::clock::{Clock, Moments};
 use crate::layout::Layout;
 use crate::memory::prefetch::{Address, in_flight};
 
-/// The cells that a batch acts on, all of a filter or a part of them, and the clock that ages them meanwhile.
+/// The cells that a batch acts on, all of a filter or a part, and the clock that ages them.
 pub(crate) struct AgedMut<'a, L> {
     pub layout: L,
     pub words: &'a mut [u64],
     pub clock: &'a mut Clock,
 }
 
-/// The keys of a batch that have their cells at hand, in order.
+/// The keys of a batch whose cells are at hand, in order.
 #[derive(Clone, Copy)]
 pub(crate) struct Hashes<'a> {
     pub hashes: &'a [u64],
-    /// Where in the batch they stand, unless they are all of it.
+    /// Their places in the batch; `None` if they are all of it.
     pub places: Option<&'a [u16]>,
     /// Keys of the batch.
     pub len: usize,
@@ -29,7 +30,7 @@ impl<'a> Hashes<'a> {
         Self { hashes, places: None, len: hashes.len() }
     }
 
-    /// Those of a range of the batch.
+    /// The keys of a range of the batch.
     #[inline(always)]
     fn within(&self, range: Range<usize>) -> Range<usize> {
         match self.places {
@@ -73,8 +74,8 @@ impl<L: Layout> AgedMut<'_, L> {
         }
     }
 
-    /// For each key in order: writes to `seen` whether it was there, then inserts it, always with `refresh`, else only
-    /// when it was not there.
+    /// For each key in order: writes to `seen` whether it was held, then inserts it; without `refresh` only if it was
+    /// not.
     pub fn duplicated(&mut self, keys: Hashes<'_>, at: Moments<'_>, refresh: bool, seen: &mut [bool]) {
         if self.clock.turns_each_insertion() && keys.places.is_none() {
             return self.duplicated_each(keys.hashes, refresh, seen);
@@ -92,7 +93,7 @@ impl<L: Layout> AgedMut<'_, L> {
                 phase = self.phase();
             }
             if full {
-                // Looked up while the old generation is still open; only an insertion opens the next.
+                // Looked up while the old generation is open; only an insertion opens the next.
                 let key = keys.within(i..i + 1);
                 self.layout.query_run(self.words, phase, keys.hashes, key.clone(), seen);
                 if refresh || !seen[key.clone()].contains(&true) {
@@ -109,7 +110,7 @@ impl<L: Layout> AgedMut<'_, L> {
                 self.clock.count(run as u64);
                 i += run;
             } else {
-                // How many were inserted has to be known before the clock can go on.
+                // The clock can go on only when the number of insertions is known.
                 let own = keys.within(i..i + run);
                 self.clock.count(self.layout.duplicated_run(self.words, phase, keys.hashes, own, false, seen));
                 i += run;
@@ -131,7 +132,7 @@ impl<L: Layout> AgedMut<'_, L> {
         let (layout, address) = (self.layout, Address::of(self.words));
         let fetch = |hash| layout.fetch_all(address, hash);
         in_flight(hashes, 0..hashes.len(), fetch, |i, hash| {
-            // Looked up while the old generation is still open; only an insertion opens the next.
+            // Looked up while the old generation is open; only an insertion opens the next.
             seen[i] = layout.contains(self.words, self.phase(), hash);
             if refresh || !seen[i] {
                 self.insert_next(hash);
@@ -139,7 +140,7 @@ impl<L: Layout> AgedMut<'_, L> {
         });
     }
 
-    /// Opens the next generation, but for the first insertion, and inserts a key.
+    /// Opens the next generation, except for the first insertion, and inserts a key.
     #[inline(always)]
     fn insert_next(&mut self, hash: u64) {
         if self.clock.inserted() > 0 {

@@ -1,11 +1,11 @@
-//! Work shared by threads; and a batch shared by where the cells of its keys lie, so that its answers and all cells are
-//! those of one thread.
+//! Work shared by threads. A batch is divided by where the cells of its keys lie, so that answers and cells are those
+//! of one thread.
 //!
-//! A [`Part`] of the cells has all cells of its keys. Whatever a key does, it does to its part, and what it is answered
-//! depends on the keys of its part before it and on the generation, which the clock tells from the place of the key in
-//! the batch. So when the threads have hashed the keys and sorted them by part, each takes a part, lets its keys act in
-//! order, and follows the clock on its own: nobody waits for anybody, however often generations begin. (Pages of lines
-//! turn every few hundred keys.)
+//! A [`Part`] of the cells has all cells of its keys. A key changes only its part, and its answer depends on earlier
+//! keys of its part and on the generation, which the clock tells from the place of the key in the batch. So threads
+//! hash the keys and sort them by part; then each takes a part, lets its keys act in order, and follows the clock by
+//! itself. No thread waits for another, however often generations begin. (Pages of lines rotate every few hundred
+//! keys.)
 
 use std::convert::Infallible;
 use std::ops::{Range, RangeInclusive};
@@ -21,8 +21,7 @@ use crate::layout::{Layout, Part};
 /// Keys hashed and sorted at a time: their hashes take 64 KiB.
 const PIECE: usize = 8192;
 
-/// Does `work` on all items, which `threads` take in turn, each with something of its own that `begin` makes. An error
-/// ends it.
+/// Does `work` on all items, which `threads` take in turn, each with a state that `begin` makes. An error ends it.
 pub fn share<I: Send, S, E: Send>(
     threads: usize,
     items: impl Iterator<Item = I> + Send,
@@ -40,7 +39,7 @@ pub fn share<I: Send, S, E: Send>(
         Ok(())
     };
     thread::scope(|scope| {
-        // Where a thread cannot be had, the others do its work.
+        // If a thread cannot be had, the others do its work.
         let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
         let helpers: Vec<_> = (1..threads).map_while(spawn).collect();
         let done = work();
@@ -51,7 +50,7 @@ pub fn share<I: Send, S, E: Send>(
     })
 }
 
-/// A stretch of a batch whose keys threads hash, and room for what they make of it, which the next stretch uses again.
+/// A stretch of a batch that threads hash and sort, with buffers that the next stretch uses again.
 pub struct Stretch<'a> {
     threads: usize,
     keys: &'a Keys,
@@ -62,7 +61,7 @@ pub struct Stretch<'a> {
 }
 
 impl<'a> Stretch<'a> {
-    /// Nothing yet of these keys.
+    /// A stretch without keys yet, of this batch.
     pub fn new(threads: usize, keys: &'a Keys) -> Self {
         Self { threads, keys, range: 0..0, hashes: Vec::new(), places: Vec::new(), ends: Vec::new() }
     }
@@ -94,12 +93,12 @@ impl<'a> Stretch<'a> {
         &self.hashes
     }
 
-    /// Parts worth cutting for them.
+    /// How many parts to cut the cells into.
     pub(crate) fn parts(&self) -> usize {
         self.threads.min(self.len() / PIECE)
     }
 
-    /// Hashes the keys and sorts them, piece by piece, by which of the parts their hash lies in.
+    /// Hashes the keys and sorts them, piece by piece, by the part that their hash lies in.
     fn sort(&mut self, parts: &[RangeInclusive<u64>]) {
         let pieces = self.range.len().div_ceil(PIECE);
         self.hashes.resize(pieces * ROOM, 0);
@@ -116,7 +115,7 @@ impl<'a> Stretch<'a> {
                 let mut sorted = 0;
                 for (part, end) in parts.iter().zip(ends) {
                     let (least, width) = (*part.start(), part.end() - part.start());
-                    // Each is written, and kept only where it belongs: a branch would be mispredicted half of the time.
+                    // Each is written, and kept only if it belongs there: a branch would be mispredicted half the time.
                     for (place, &hash) in piece.iter().enumerate() {
                         (hashes[sorted], places[sorted]) = (hash, place as u16);
                         sorted += usize::from(hash.wrapping_sub(least) <= width);
@@ -127,8 +126,8 @@ impl<'a> Stretch<'a> {
             });
     }
 
-    /// The keys of a part in each piece, once they are [sorted](Self::sort), and which keys of the stretch that piece
-    /// has.
+    /// The keys of a part, piece by piece, once they are [sorted](Self::sort), with the range of each piece in the
+    /// stretch.
     fn of_part(&self, part: usize) -> impl Iterator<Item = (Hashes<'_>, Range<usize>)> {
         let pieces = (0..self.len()).step_by(PIECE);
         let room = self.hashes.chunks(ROOM).zip(self.places.chunks(ROOM));
@@ -141,10 +140,10 @@ impl<'a> Stretch<'a> {
     }
 }
 
-/// Room for the keys of a piece, and for one to write that is not kept.
+/// Room for the keys of a piece, and for one that is written but not kept.
 const ROOM: usize = PIECE + 1;
 
-/// Inserts the keys of a stretch into the parts of a filter; says where the clock is then.
+/// Inserts the keys of a stretch into the parts of a filter; returns the clock after them.
 pub(crate) fn insert<L: Layout>(
     parts: Vec<Part<'_, L>>,
     clock: Clock,
@@ -155,9 +154,9 @@ pub(crate) fn insert<L: Layout>(
     clocks[0].0
 }
 
-/// For each key of a stretch in order: writes to `seen` whether it was in the parts of a filter, then inserts it,
-/// always with `refresh`, else only when it was not there; says where the clock is then. Not for a clock that counts
-/// insertions without `refresh`, since only all parts together know where it is.
+/// For each key of a stretch in order: writes to `seen` whether the parts of a filter held it, then inserts it; without
+/// `refresh` only if it was not held. Returns the clock after them. Not for a clock of insertions without `refresh`,
+/// which only all parts together can advance.
 pub(crate) fn duplicated<L: Layout>(
     parts: Vec<Part<'_, L>>,
     clock: Clock,
@@ -182,15 +181,15 @@ pub(crate) fn duplicated<L: Layout>(
     }
     let mut joint = done[0].0;
     if !refresh {
-        // Each part has counted its own.
+        // Each part has counted its own insertions.
         joint.count(done[1..].iter().map(|(of_part, _)| of_part.inserted() - clock.inserted()).sum());
     }
     joint
 }
 
-/// Calls `act` with the keys of each part in order, piece by piece: with what `begin` made for the part, its cells, the
-/// keys, the moments of the piece, and which keys of the stretch that is. Gives the clocks of all parts, and what was
-/// made for them.
+/// Calls `act` on the keys of each part in order, piece by piece, with the state that `begin` made for the part, its
+/// cells, the keys, the moments of the piece, and its range in the stretch. Returns the clocks and the states of all
+/// parts.
 fn side_by_side<L: Layout, S: Send>(
     parts: Vec<Part<'_, L>>,
     clock: Clock,

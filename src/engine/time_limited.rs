@@ -1,4 +1,4 @@
-//! Batches of the time-limited filter: slices come and go with the rate, so that words and clock are not enough.
+//! Batches of the time-limited filter. Its slices come and go with the rate, so words and clock are not enough.
 
 use super::Engine;
 use crate::Error;
@@ -58,7 +58,7 @@ impl Engine for Slices {
             let live = self.live(now);
             let run = if live < k { 0 } else { self.run(at, i, hashes.len(), live) };
             if run == 0 {
-                // Looked up while the old generation is still open; only an insertion opens the next.
+                // Looked up while the old generation is open; only an insertion opens the next.
                 seen[i] = slicewise::contains(&self.table[..live], k, self.words.as_slice(), hashes[i]);
                 if refresh || !seen[i] {
                     self.shift(now)?;

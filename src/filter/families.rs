@@ -7,21 +7,21 @@ use crate::Error;
 use crate::clock::{Clock, Window};
 use crate::engine::growing::Growing;
 use crate::engine::{Aged, Engine};
+use crate::key::Seed;
 use crate::layout::bloom::Bits;
 use crate::layout::buffer::Buffer;
 use crate::layout::cells::{Blocks, OneBit, Parts};
 use crate::layout::counters::CounterSlices;
 use crate::layout::counting::Counters;
-use crate::layout::generalized::FadingBits;
 use crate::layout::ring::Ring;
 use crate::layout::stable::Decaying;
 use crate::layout::swamp::Buffered;
 use crate::layout::transposed::Planes;
-use crate::layout::{line, time_limited, timers};
+use crate::layout::{generalized::Bits as Fading, line, time_limited, timers};
 use crate::memory::Words;
 use crate::shape::age_partitioned;
 use crate::shape::growing::{self, Grow, Limit};
-use crate::shape::line::Paper;
+use crate::shape::line::Family as Written;
 use crate::shape::{
     Budget, Parameters, Shape, bloom, counting, fingerprint_buffer, generalized, guarded_epoch, stable, swamp, timing,
 };
@@ -64,7 +64,7 @@ pub struct Family {
     pub read: fn(&Parameters<'_>) -> Planned,
     /// Chooses the shape for a request.
     pub plan: fn(Window, &Request) -> Planned,
-    engine: fn(&dyn Shape, Clock, u64, Words) -> Made,
+    engine: fn(&dyn Shape, Clock, Seed, Words) -> Made,
 }
 
 impl Family {
@@ -84,7 +84,7 @@ impl Family {
     }
 
     /// The engine of a shape of this family, around its words. Where cells come and go, no words make an empty filter.
-    pub(super) fn engine(&self, shape: &dyn Shape, clock: Clock, seed: u64, words: Words) -> Made {
+    pub(super) fn engine(&self, shape: &dyn Shape, clock: Clock, seed: Seed, words: Words) -> Made {
         (self.engine)(shape, clock, seed, words)
     }
 }
@@ -188,7 +188,7 @@ pub static FAMILIES: [Family; 14] = [
         parameters: &["bits", "k1", "k0"],
         read: |parameters| shared(generalized::Shape::read(parameters)),
         plan: |window, asked| shared(generalized::choose(window, asked.budget)),
-        engine: |shape, clock, _, words| Ok(Aged::boxed(FadingBits(*of(shape)), words, clock)),
+        engine: |shape, clock, _, words| Ok(Aged::boxed(Fading(*of(shape)), words, clock)),
     },
     Family {
         kind: 11,
@@ -208,7 +208,7 @@ pub static FAMILIES: [Family; 14] = [
         parameters: &["k", "l", "pages", "lines"],
         read: |parameters| shared(crate::shape::line::Shape::read(parameters)),
         plan: |window, asked| {
-            shared(crate::shape::line::choose(window, asked.budget, asked.slack, Paper::AgePartitioned))
+            shared(crate::shape::line::choose(window, asked.budget, asked.slack, Written::AgePartitioned))
         },
         engine: |shape, clock, _, words| Ok(line::aged(*of(shape), clock, words)),
     },
@@ -219,7 +219,7 @@ pub static FAMILIES: [Family; 14] = [
         parameters: &["r", "pages", "lines"],
         read: |parameters| shared(crate::shape::line::Shape::read(parameters)),
         plan: |window, asked| {
-            shared(crate::shape::line::choose(window, asked.budget, asked.slack, Paper::GuardedEpoch))
+            shared(crate::shape::line::choose(window, asked.budget, asked.slack, Written::GuardedEpoch))
         },
         engine: |shape, clock, _, words| Ok(line::aged(*of(shape), clock, words)),
     },
@@ -310,7 +310,9 @@ fn transposed(shape: &guarded_epoch::Transposed, clock: Clock, words: Words) -> 
     }
 }
 
-fn decaying(shape: &stable::Shape, clock: Clock, seed: u64, words: Words) -> Box<dyn Engine> {
+fn decaying(shape: &stable::Shape, clock: Clock, seed: Seed, words: Words) -> Box<dyn Engine> {
+    let [first, second] = seed.words();
+    let seed = first ^ second;
     fn aged<const BITS: u32>(shape: &stable::Shape, clock: Clock, seed: u64, words: Words) -> Box<dyn Engine> {
         let cells = CounterSlices::<BITS> { slices: shape.slices };
         Aged::boxed(Decaying { cells, decrements: shape.decrements, seed }, words, clock)

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::Error;
 use crate::clock::{Clock, Window};
 use crate::engine::Engine;
+use crate::key::Seed;
 use crate::memory::Words;
 use crate::shape::{CacheLines, Parameters, Shape};
 pub use families::{FAMILIES, Family, Request};
@@ -18,18 +19,19 @@ pub use families::{FAMILIES, Family, Request};
 #[derive(Clone)]
 pub struct Filter {
     shape: Arc<dyn Shape>,
-    seed: u64,
+    seed: Seed,
     engine: Box<dyn Engine>,
 }
 
 impl Filter {
     /// An empty filter.
-    pub fn new(shape: impl Shape, window: Window, seed: u64) -> Result<Self, Error> {
+    pub fn new(shape: impl Shape, window: Window, seed: impl Into<Seed>) -> Result<Self, Error> {
         Self::of(Arc::new(shape), window, seed)
     }
 
     /// The same, for a shape of any type.
-    pub fn of(shape: Arc<dyn Shape>, window: Window, seed: u64) -> Result<Self, Error> {
+    pub fn of(shape: Arc<dyn Shape>, window: Window, seed: impl Into<Seed>) -> Result<Self, Error> {
+        let seed = seed.into();
         shape.check(window)?;
         let bytes = if shape.grows() { 0 } else { shape.bytes(window) };
         let words = Words::zeroed(usize::try_from(bytes / 8).map_err(|_| Error::Memory { bytes })?)?;
@@ -44,11 +46,12 @@ impl Filter {
         parameters: &[u64],
         window: Window,
         (inserted, latest): (u64, Option<i64>),
-        seed: u64,
+        seed: impl Into<Seed>,
         words: Words,
     ) -> Result<Self, Error> {
         // What a constructor refuses is damage in a saved form.
         let as_damage = |error: Error| Error::format(error.to_string());
+        let seed = seed.into();
         let named = family.parameters.iter().copied().zip(parameters.iter().copied());
         let named: Vec<(&str, u64)> = named.filter(|&(_, value)| value != 0).collect();
         let shape = (family.read)(&Parameters(&named)).map_err(as_damage)?;
@@ -90,25 +93,13 @@ impl Filter {
     }
 
     /// The seed its keys are hashed with.
-    pub fn seed(&self) -> u64 {
+    pub fn seed(&self) -> Seed {
         self.seed
     }
 
     /// Its family.
     pub fn family(&self) -> &'static Family {
         Family::of(&*self.shape)
-    }
-
-    /// Its name to the planner and the command: that of its family, with the bits of its blocks, or that it grows.
-    pub fn name(&self) -> String {
-        let name = self.family().name;
-        let mut apply = self.parameters().into_iter().filter(|&(_, value)| value != 0);
-        let told = apply.find_map(|(parameter, value)| match parameter {
-            "block_bits" => Some(format!("{name}-{value}")),
-            "part_keys" | "part_timers" => Some(format!("{name}-growing")),
-            _ => None,
-        });
-        told.unwrap_or_else(|| name.to_owned())
     }
 
     /// What "lately" means.
@@ -163,6 +154,9 @@ impl Filter {
         agree("the kind", self.family().kind.to_string(), other.family().kind.to_string())?;
         let name = if self.engine.clock().endless() { "capacity" } else { "window" };
         agree(name, self.window().to_string(), other.window().to_string())?;
+        if self.seed != other.seed && self.seed.to_string() == other.seed.to_string() {
+            return Err(Error::value("filters can be united only when they agree, but each has a secret of its own"));
+        }
         agree("seed", self.seed.to_string(), other.seed.to_string())?;
         for ((name, ours), (_, theirs)) in self.parameters().into_iter().zip(other.parameters()) {
             agree(name, ours.to_string(), theirs.to_string())?;

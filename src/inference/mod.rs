@@ -6,8 +6,8 @@
 //! 1. *Evidence*: what the cells say about one key, [128 bits](Evidence) that a [`Layout`](crate::layout::Layout) reads
 //!    in one sweep like a query. All bits that are physically there count, also those that a query would skip as
 //!    expired.
-//! 2. *Likelihood by age*: a [`Likelihood`] per family turns evidence and a prior into [`Span`]s of ages, within each of
-//!    which the cells cannot tell one age from another.
+//! 2. *Likelihood by age*: a [`Likelihood`] per family turns evidence and a prior into [`Span`]s of ages, within each
+//!    of which the cells cannot tell one age from another.
 //! 3. *Posterior*: every question about the age is a closed sum over the spans ([`Posterior`]).
 //! 4. *Decision*: the answer of least expected penalty ([`decide`]).
 //!

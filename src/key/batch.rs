@@ -120,8 +120,28 @@ impl Keys {
         }))
     }
 
+    /// The hashes of integers, whose values, as the bits of an i64 each, these are.
+    pub fn of_integers(self, hasher: KeyHasher) -> Self {
+        Self::new(self.len, move |start, out| {
+            self.fill(start, out);
+            hasher.integers(out);
+        })
+    }
+
+    /// The hashes of integers that are not negative, whose values these are.
+    pub fn of_unsigned(self, hasher: KeyHasher) -> Self {
+        Self::new(self.len, move |start, out| {
+            self.fill(start, out);
+            if out.iter().all(|value| value >> 63 == 0) {
+                hasher.integers(out);
+            } else {
+                out.iter_mut().for_each(|value| *value = hasher.unsigned(*value));
+            }
+        })
+    }
+
     /// Number of keys.
-    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
+    #[allow(clippy::len_without_is_empty, reason = "not needed")]
     pub fn len(&self) -> usize {
         self.len
     }
@@ -147,6 +167,7 @@ impl Keys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::Seed;
 
     fn hasher() -> KeyHasher {
         KeyHasher::new(7)
@@ -178,6 +199,20 @@ mod tests {
         check(|| Keys::chained(vec![counting(0..3)]).unwrap(), &[0, 1, 2]);
         let sizes = [0..0, 0..2, 2..2, 2..2, 2..3, 3..7, 7..7];
         check(|| Keys::chained(sizes.clone().map(counting).into()).unwrap(), &[0, 1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn integers_are_hashed_as_one_by_one() {
+        for hasher in [hasher(), KeyHasher::new(Seed::Secret([7, 8]))] {
+            let value = |i: usize| (i as u64).wrapping_mul(0x7777_7777_7777_7777);
+            let signed: Vec<u64> = (0..30).map(|i| hasher.integer(value(i) as i64)).collect();
+            check(|| Keys::each(30, value).of_integers(hasher), &signed);
+            for largest in [1 << 63, u64::MAX] {
+                let value = move |i: usize| value(i) % largest;
+                let unsigned: Vec<u64> = (0..30).map(|i| hasher.unsigned(value(i))).collect();
+                check(|| Keys::each(30, value).of_unsigned(hasher), &unsigned);
+            }
+        }
     }
 
     #[test]

@@ -1,9 +1,15 @@
-//! Canonical 64-bit hashes of keys: what a filter sees of the world. This page is the specification of scheme 1.
+//! Canonical 64-bit hashes of keys: what a filter sees of the world. This page is the specification of schemes 1 and 2.
 //!
 //! Keys that compare equal in Python hash equal, whatever holds them; keys of different kinds live in different
-//! domains. A hash is XXH3-64 of the key's canonical bytes (little endian), seeded by the key's kind. The seed of kind
-//! *n* is the *n*-th output of SplitMix64 started at the caller's seed, so the hash depends on nothing else: not on the
-//! process, the machine or the library that held the key.
+//! domains. A hash is a function of the key's canonical bytes (little endian), the key's kind and the caller's
+//! [`Seed`], and of nothing else: not of the process, the machine or the library that held the key.
+//!
+//! - Scheme 1, of a public seed of 64 bits: XXH3-64, seeded by the kind. The seed of kind *n* is the *n*-th output of
+//!   SplitMix64 started at the caller's seed. It is fast, and shared by whoever knows the seed. **Whoever can choose
+//!   keys can choose colliding ones**: XXH3 of eight bytes can be inverted, and pairs of strings are known that collide
+//!   under one seed in 1,400 (xxHash#1127).
+//! - Scheme 2, of a secret of 128 bits: SipHash-1-3, a pseudorandom function. The key of kind *n* is SipHash-1-3, under
+//!   the secret, of the bytes (*n*, 0) and of (*n*, 1). Without the secret nobody can tell which keys collide.
 //!
 //! | kind | what | canonical bytes |
 //! |---|---|---|
@@ -25,20 +31,21 @@
 //! exactly, as Python's `int` and `float` do. (NumPy rounds the integer first, and calls `np.int64(2**53 + 1)` equal to
 //! `2.0**53`. It also calls `np.timedelta64(5, "s")` equal to 5, and hence to five days. These are not followed.)
 //!
-//! A row of n elements with hashes e₁ … eₙ is the chain h₀ = XXH3(n), hⱼ = XXH3(hⱼ₋₁ ‖ eⱼ), all of kind 13: it can be
-//! made column by column, without making the rows.
+//! A row of n elements with hashes e₁ … eₙ is the chain h₀ = H(n), hⱼ = H(hⱼ₋₁ ‖ eⱼ), where H is the function of kind
+//! 13: it can be made column by column, without making the rows.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 mod batch;
+mod seed;
+mod sip;
 pub mod time;
 
 pub use batch::Keys;
+pub use seed::Seed;
 
+use sip::SipKey;
 use time::{Duration, Time};
-
-/// Number of the hashing scheme described here. It is stored in every saved filter and changes when any hash does.
-pub const SCHEME: u16 = 1;
 
 /// The kinds of key, numbered as in the table above.
 #[derive(Clone, Copy)]
@@ -68,28 +75,60 @@ enum Kind {
 /// assert_ne!(hasher.text("5"), hasher.integer(5));
 /// assert_ne!(hasher.text("5"), hasher.bytes(b"5"));
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct KeyHasher {
-    seed: u64,
-    /// Seed of each kind, at the kind's number less one.
-    seeds: [u64; Kind::Row as usize],
+    seed: Seed,
+    function: Function,
+}
+
+/// Kinds of key.
+const KINDS: usize = Kind::Row as usize;
+
+/// How canonical bytes become a hash: for each kind, at its number less one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Function {
+    /// Scheme 1: XXH3-64 with these seeds.
+    Seeded([u64; KINDS]),
+    /// Scheme 2: SipHash-1-3 with these keys.
+    Keyed([SipKey; KINDS]),
 }
 
 impl KeyHasher {
     /// A hasher that depends on `seed` alone.
-    pub fn new(seed: u64) -> Self {
-        let mut state = seed;
-        Self { seed, seeds: std::array::from_fn(|_| splitmix64(&mut state)) }
+    pub fn new(seed: impl Into<Seed>) -> Self {
+        let seed = seed.into();
+        let function = match seed {
+            Seed::Public(mut state) => Function::Seeded(std::array::from_fn(|_| splitmix64(&mut state))),
+            Seed::Secret(key) => Function::Keyed(std::array::from_fn(|kind| SipKey::of_kind(key, kind as u8 + 1))),
+        };
+        Self { seed, function }
     }
 
     /// The seed it was made from.
-    pub fn seed(&self) -> u64 {
+    pub fn seed(&self) -> Seed {
         self.seed
     }
 
     #[inline(always)]
     fn hash(&self, kind: Kind, canonical: &[u8]) -> u64 {
-        xxh3_64_with_seed(canonical, self.seeds[kind as usize - 1])
+        let kind = kind as usize - 1;
+        match &self.function {
+            Function::Seeded(seeds) => xxh3_64_with_seed(canonical, seeds[kind]),
+            Function::Keyed(keys) => keys[kind].hash(canonical),
+        }
+    }
+
+    /// Whether several [integers](Self::integers) at once are faster than one by one: in scheme 2 alone.
+    pub fn keyed(&self) -> bool {
+        matches!(self.function, Function::Keyed(_))
+    }
+
+    /// Many integers, as the bits of an i64 each, in the place of which their hashes are written.
+    pub fn integers(&self, values: &mut [u64]) {
+        match &self.function {
+            Function::Seeded(_) => values.iter_mut().for_each(|value| *value = self.integer(*value as i64)),
+            Function::Keyed(keys) => keys[Kind::Integer as usize - 1].hash_words(values),
+        }
     }
 
     /// The one hash that all missing keys share.
@@ -98,7 +137,7 @@ impl KeyHasher {
         self.hash(Kind::Missing, &[])
     }
 
-    /// An integer. XXH3 of eight bytes is a bijection: two of them never share a hash.
+    /// An integer. In scheme 1 two of them never share a hash: XXH3 of eight bytes is a bijection.
     #[inline(always)]
     pub fn integer(&self, value: i64) -> u64 {
         self.hash(Kind::Integer, &value.to_le_bytes())
@@ -251,106 +290,149 @@ fn negate(bytes: &mut [u8]) {
 mod tests {
     use super::*;
 
-    const HASHER: KeyHasher = KeyHasher { seed: 0, seeds: [11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23] };
+    /// One of each scheme.
+    fn hashers() -> [KeyHasher; 2] {
+        [Seed::Public(5), Seed::Secret([5, 6])].map(KeyHasher::new)
+    }
 
     #[test]
     fn seeds_are_the_published_splitmix64() {
         // First outputs from state 1234567, as in the generator's published test vector.
-        let seeds = KeyHasher::new(1_234_567).seeds;
+        let Function::Seeded(seeds) = KeyHasher::new(1_234_567).function else { panic!("a public seed") };
         assert_eq!(seeds[..3], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
     }
 
     #[test]
     fn whole_floats_are_integers() {
-        for value in [0, 1, -1, 5, i64::MIN, 1 << 62, -(1 << 52)] {
-            assert_eq!(HASHER.float(value as f64), HASHER.integer(value), "{value}");
+        for hasher in hashers() {
+            for value in [0, 1, -1, 5, i64::MIN, 1 << 62, -(1 << 52)] {
+                assert_eq!(hasher.float(value as f64), hasher.integer(value), "{value}");
+            }
+            assert_eq!(hasher.float(-0.0), hasher.integer(0));
+            assert_eq!(hasher.float(TWO_63), hasher.unsigned(1 << 63));
+            assert_eq!(hasher.float(TWO_63 + 2048.0), hasher.unsigned((1 << 63) + 2048));
+            assert_eq!(hasher.float(-2.0 * TWO_63), hasher.big_integer(&(-1i128 << 64).to_le_bytes()));
+            let largest = ((1u128 << 53) - 1) << 60;
+            assert_eq!(hasher.float(largest as f64), hasher.big_integer(&largest.to_le_bytes()));
         }
-        assert_eq!(HASHER.float(-0.0), HASHER.integer(0));
-        assert_eq!(HASHER.float(TWO_63), HASHER.unsigned(1 << 63));
-        assert_eq!(HASHER.float(TWO_63 + 2048.0), HASHER.unsigned((1 << 63) + 2048));
-        assert_eq!(HASHER.float(-2.0 * TWO_63), HASHER.big_integer(&(-1i128 << 64).to_le_bytes()));
-        let largest = ((1u128 << 53) - 1) << 60;
-        assert_eq!(HASHER.float(largest as f64), HASHER.big_integer(&largest.to_le_bytes()));
     }
 
     #[test]
     fn the_largest_float_is_an_integer_of_1024_bits() {
-        let mut expected = [0; 129];
-        expected[121..128].fill(0xff);
-        expected[121] = 0b1111_1000;
-        assert_eq!(HASHER.float(f64::MAX), HASHER.hash(Kind::BigInteger, &expected));
+        for hasher in hashers() {
+            let mut expected = [0; 129];
+            expected[121..128].fill(0xff);
+            expected[121] = 0b1111_1000;
+            assert_eq!(hasher.float(f64::MAX), hasher.hash(Kind::BigInteger, &expected));
+        }
     }
 
     #[test]
     fn other_floats_are_themselves() {
-        for value in [0.5, -0.5, f64::MIN_POSITIVE, 5e-324, f64::INFINITY, f64::NEG_INFINITY, 4_503_599_627_370_495.5] {
-            assert_eq!(HASHER.float(value), HASHER.hash(Kind::Float, &value.to_bits().to_le_bytes()), "{value}");
+        for hasher in hashers() {
+            for value in
+                [0.5, -0.5, f64::MIN_POSITIVE, 5e-324, f64::INFINITY, f64::NEG_INFINITY, 4_503_599_627_370_495.5]
+            {
+                assert_eq!(hasher.float(value), hasher.hash(Kind::Float, &value.to_bits().to_le_bytes()), "{value}");
+            }
+            assert_eq!(hasher.float(f64::NAN), hasher.missing());
+            assert_eq!(hasher.float(-f64::NAN), hasher.missing());
+            assert_eq!(hasher.float(f64::from_bits(0x7ff0_0000_0000_0001)), hasher.missing());
         }
-        assert_eq!(HASHER.float(f64::NAN), HASHER.missing());
-        assert_eq!(HASHER.float(-f64::NAN), HASHER.missing());
-        assert_eq!(HASHER.float(f64::from_bits(0x7ff0_0000_0000_0001)), HASHER.missing());
     }
 
     #[test]
     fn integers_are_hashed_by_value_at_any_length() {
-        assert_eq!(HASHER.big_integer(&[]), HASHER.integer(0));
-        assert_eq!(HASHER.big_integer(&[0; 20]), HASHER.integer(0));
-        assert_eq!(HASHER.big_integer(&[0xff; 20]), HASHER.integer(-1));
-        assert_eq!(HASHER.big_integer(&[0x80]), HASHER.integer(-128));
-        assert_eq!(HASHER.big_integer(&[0x80, 0]), HASHER.integer(128));
-        for value in [u64::MAX, 1 << 63, (1 << 63) + 5, i64::MAX as u64] {
-            assert_eq!(HASHER.big_integer(&i128::from(value).to_le_bytes()), HASHER.unsigned(value), "{value}");
+        for hasher in hashers() {
+            assert_eq!(hasher.big_integer(&[]), hasher.integer(0));
+            assert_eq!(hasher.big_integer(&[0; 20]), hasher.integer(0));
+            assert_eq!(hasher.big_integer(&[0xff; 20]), hasher.integer(-1));
+            assert_eq!(hasher.big_integer(&[0x80]), hasher.integer(-128));
+            assert_eq!(hasher.big_integer(&[0x80, 0]), hasher.integer(128));
+            for value in [u64::MAX, 1 << 63, (1 << 63) + 5, i64::MAX as u64] {
+                assert_eq!(hasher.big_integer(&i128::from(value).to_le_bytes()), hasher.unsigned(value), "{value}");
+            }
+            assert_eq!(hasher.unsigned(5), hasher.integer(5));
+            assert_ne!(hasher.unsigned(u64::MAX), hasher.integer(-1));
+            let below = i128::from(i64::MIN) - 1;
+            assert_eq!(
+                hasher.big_integer(&below.to_le_bytes()),
+                hasher.hash(Kind::BigInteger, &below.to_le_bytes()[..9])
+            );
         }
-        assert_eq!(HASHER.unsigned(5), HASHER.integer(5));
-        assert_ne!(HASHER.unsigned(u64::MAX), HASHER.integer(-1));
-        let below = i128::from(i64::MIN) - 1;
-        assert_eq!(HASHER.big_integer(&below.to_le_bytes()), HASHER.hash(Kind::BigInteger, &below.to_le_bytes()[..9]));
     }
 
     #[test]
     fn kinds_are_separate_domains() {
-        let hasher = KeyHasher::new(0);
-        let five = 5u64.to_le_bytes();
-        let time = Time { seconds: 5, attoseconds: 0 };
-        let mut hashes = vec![
-            hasher.missing(),
-            hasher.text(""),
-            hasher.bytes(b""),
-            hasher.row_start(0),
-            hasher.integer(5),
-            hasher.hash(Kind::Unsigned, &five),
-            hasher.hash(Kind::Float, &five),
-            hasher.text(five),
-            hasher.bytes(&five),
-            hasher.row_start(5),
-            hasher.instant(time),
-            hasher.aware(time),
-            hasher.duration(Duration::Exact(time)),
-            hasher.duration(Duration::Months(5)),
-        ];
-        let kinds = hashes.len();
-        hashes.sort_unstable();
-        hashes.dedup();
-        assert_eq!(hashes.len(), kinds);
+        for hasher in hashers() {
+            let five = 5u64.to_le_bytes();
+            let time = Time { seconds: 5, attoseconds: 0 };
+            let mut hashes = vec![
+                hasher.missing(),
+                hasher.text(""),
+                hasher.bytes(b""),
+                hasher.row_start(0),
+                hasher.integer(5),
+                hasher.hash(Kind::Unsigned, &five),
+                hasher.hash(Kind::Float, &five),
+                hasher.text(five),
+                hasher.bytes(&five),
+                hasher.row_start(5),
+                hasher.instant(time),
+                hasher.aware(time),
+                hasher.duration(Duration::Exact(time)),
+                hasher.duration(Duration::Months(5)),
+            ];
+            let kinds = hashes.len();
+            hashes.sort_unstable();
+            hashes.dedup();
+            assert_eq!(hashes.len(), kinds);
+        }
     }
 
     #[test]
     fn rows_know_order_length_and_nesting() {
-        let (one, two) = (HASHER.integer(1), HASHER.integer(2));
-        let row = |elements: &[u64]| {
-            elements.iter().fold(HASHER.row_start(elements.len()), |chain, &element| HASHER.row_next(chain, element))
-        };
-        assert_ne!(row(&[one, two]), row(&[two, one]));
-        assert_ne!(row(&[one]), one);
-        assert_ne!(row(&[one, two]), row(&[row(&[one]), two]));
-        assert_ne!(row(&[]), row(&[row(&[])]));
+        for hasher in hashers() {
+            let (one, two) = (hasher.integer(1), hasher.integer(2));
+            let row = |elements: &[u64]| {
+                elements
+                    .iter()
+                    .fold(hasher.row_start(elements.len()), |chain, &element| hasher.row_next(chain, element))
+            };
+            assert_ne!(row(&[one, two]), row(&[two, one]));
+            assert_ne!(row(&[one]), one);
+            assert_ne!(row(&[one, two]), row(&[row(&[one]), two]));
+            assert_ne!(row(&[]), row(&[row(&[])]));
+        }
+    }
+
+    #[test]
+    fn many_integers_are_hashed_as_one_by_one() {
+        for hasher in hashers() {
+            let values = [0, 1, -1, i64::MIN, i64::MAX, 5, 1 << 40, -77, 12];
+            let mut hashes = values.map(|value| value as u64);
+            hasher.integers(&mut hashes);
+            assert_eq!(hashes, values.map(|value| hasher.integer(value)));
+        }
+    }
+
+    #[test]
+    fn every_bit_of_a_secret_counts() {
+        let hash = |key| KeyHasher::new(Seed::Secret(key)).text("a");
+        let mut hashes: Vec<u64> = (0..128)
+            .map(|bit| hash([1u64.checked_shl(bit).unwrap_or(0), if bit < 64 { 0 } else { 1 << (bit - 64) }]))
+            .collect();
+        hashes.push(hash([0, 0]));
+        hashes.sort_unstable();
+        hashes.dedup();
+        assert_eq!(hashes.len(), 129);
     }
 
     /// `tests/golden/keys.json` has more of these, of every kind.
     #[test]
     fn golden() {
         let hashes = |hasher: KeyHasher| [hasher.missing(), hasher.integer(5), hasher.text("5"), hasher.bytes(b"5")];
-        assert_eq!(SCHEME, 1);
+        assert_eq!(KeyHasher::new(0).seed().scheme(), 1);
         assert_eq!(
             hashes(KeyHasher::new(0)),
             [

@@ -1,4 +1,4 @@
-//! The bits of a [Bloom filter](crate::shape::bloom), which nothing ages.
+//! The bits of a [Bloom filter](crate::shape::bloom), which never age.
 
 use crate::Error;
 use crate::clock::Clock;
@@ -9,7 +9,7 @@ use crate::layout::cells::{Cells, Parts, share_of_ones};
 use crate::memory::prefetch::Address;
 use crate::shape::bloom::Shape;
 
-/// The bits: one set of [`Parts`], in which the slices of a partitioned filter are the parts.
+/// The bits: one set of [`Parts`]; the slices of a partitioned filter are the parts.
 #[derive(Clone, Copy)]
 pub struct Bits(pub(crate) Parts);
 
@@ -26,7 +26,7 @@ impl Bits {
 impl Layout for Bits {
     type Phase = ();
 
-    /// None leaves without a trace.
+    /// No key ever leaves.
     fn generations(&self) -> u64 {
         u64::MAX
     }
@@ -64,7 +64,7 @@ impl Layout for Bits {
         vec![self.0.match_rate(words)]
     }
 
-    /// It tells whether a key is there at all: little, since a window is a part of that.
+    /// It only tells whether a key was ever inserted, which says little about a window.
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         Some(Box::new(Ring::whole(clock.inserted(), self.0.sampled_match_rate(words))))
     }

@@ -1,4 +1,4 @@
-//! Fingerprints of the last W insertions, in groups of 64 across the words: word i of a group has bit i of each.
+//! Fingerprints of the last W insertions, in groups of 64, bit-sliced: word i of a group has bit i of each.
 
 use crate::clock::Clock;
 use crate::inference::{Evidence, Likelihood, Question, buffer};
@@ -27,13 +27,13 @@ impl Buffer {
         scale(hash, self.shape.fingerprints()) + 1
     }
 
-    /// How many insertions ago a place was written. In a crafted file those behind the last one, which nobody writes,
-    /// may have fingerprints too.
+    /// How many insertions ago a place was written. In a crafted file, places beyond the last insertion may have
+    /// fingerprints too.
     fn age(&self, place: u64, newest: u64) -> u64 {
         (newest + self.window).saturating_sub(place) % self.window
     }
 
-    /// The fingerprints of all places, 0 where there is none.
+    /// The fingerprints of all places, 0 for an empty one.
     fn fingerprints(&self, words: &[u64]) -> Vec<u64> {
         let in_group = |group: &[u64], place: u64| {
             group.iter().rev().fold(0, |fingerprint, word| fingerprint << 1 | (word >> place & 1))
@@ -42,7 +42,7 @@ impl Buffer {
     }
 }
 
-/// Those of the places in a group that have this fingerprint.
+/// The places of a group that have this fingerprint.
 #[inline(always)]
 fn alike(group: &[u64], fingerprint: u64, mut places: u64) -> u64 {
     for (bit, word) in group.iter().enumerate() {
@@ -68,7 +68,7 @@ impl Layout for Buffer {
         generation as u64 % self.window
     }
 
-    /// Insertions follow each other through memory, which is fetched without being told.
+    /// Insertions go through memory in order, which processors prefetch by themselves.
     #[inline(always)]
     fn fetch_newest(&self, _words: Address, _newest: u64, _hash: u64) {}
 
@@ -88,12 +88,12 @@ impl Layout for Buffer {
         words.chunks_exact(self.group()).any(|group| alike(group, fingerprint, u64::MAX) != 0)
     }
 
-    /// The age of the newest fingerprint that is the key's.
+    /// The age of the newest fingerprint equal to the key's.
     fn evidence(&self, words: &[u64], newest: u64, hash: u64) -> Evidence {
         let fingerprint = self.fingerprint(hash);
         let (own, place) = ((newest / GROUP) as usize, newest % GROUP);
         let groups = words.len() / self.group();
-        // Places up to the newest, then older and older groups, and at last the places that will be overwritten next.
+        // Places up to the newest, then older and older groups, and finally the places to be overwritten next.
         let younger = u64::MAX >> (GROUP - 1 - place);
         for back in 0..=groups {
             let group = (own + groups - back) % groups;
@@ -121,7 +121,7 @@ impl Layout for Buffer {
         Some(Box::new(buffer::Buffer::new(self.shape.fingerprints(), kept, ages)))
     }
 
-    /// Nothing: the insertion that opens a generation writes over the oldest fingerprint.
+    /// Nothing: the insertion that opens a generation overwrites the oldest fingerprint.
     fn open(&self, _words: &mut [u64], _generation: i64) {}
 
     fn fill(&self, words: &[u64], _newest: u64) -> Vec<f64> {

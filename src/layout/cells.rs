@@ -1,9 +1,9 @@
-//! What one slice of a ring holds, and which bits of it are a key's: one bit, a few anywhere, or a few in one block.
+//! The cells of one slice of a ring, and which bits of it a key has: one bit, a few anywhere, or a few in one block.
 //!
 //! Positions come from one 64-bit hash, multiplied for each slice of the ring by an odd constant of its own; the high
-//! bits choose. Double hashing would give only m^2 different patterns, an error floor near 1 / m for slices of m bits:
-//! 0.1 % for a window of 1000 keys. Here a pattern repeats only with the whole hash: for n keys the floor is n / 2^64,
-//! 5e-12 for 1e8 keys.
+//! bits of the product choose. Double hashing would give only m^2 different patterns, an error floor near 1 / m for
+//! slices of m bits: 0.1 % for a window of 1000 keys. Here a pattern repeats only with the whole hash: for n keys the
+//! floor is n / 2^64, 5e-12 for 1e8 keys.
 
 use std::ops::Range;
 
@@ -11,34 +11,34 @@ use crate::memory::bits::{odd_constants, scale};
 use crate::memory::prefetch::Address;
 use crate::shape::age_partitioned::MAX_SLICES;
 
-/// Which bit, or which block, a key takes in each slice of the ring.
+/// Constants that choose a key's bit, or block, in each slice of the ring.
 static PLACE: [u64; MAX_SLICES as usize] = odd_constants(0);
-/// Which bits a key takes in the block it has in each slice of the ring, or in each part of a slice.
+/// Constants that choose a key's bits in its block of each slice, or in each part of a slice.
 static PATTERN: [u64; MAX_SLICES as usize] = odd_constants(MAX_SLICES as u64);
 
-/// Bits of a slice that are looked at where its match rate need not be exact: half full, so many give it to 0.14 %.
+/// Bits of a slice to sample where its match rate need not be exact: if half of them are set, they give it to 0.14 %.
 pub const SAMPLE: u64 = 1 << 19;
 
-/// Which of the `cells` of a slice is a key's.
+/// Which of the `cells` of a slice a key has.
 #[inline(always)]
 pub fn place(slice: usize, hash: u64, cells: u64) -> u64 {
     scale(hash.wrapping_mul(PLACE[slice]), cells)
 }
 
-/// Which of the `cells` of a part of a slice is a key's; `hash` is the slice's own.
+/// Which of the `cells` of a part of a slice a key has; `hash` is already multiplied for the slice.
 #[inline(always)]
 pub fn place_in_part(part: u32, hash: u64, cells: u64) -> u64 {
     scale(hash.wrapping_mul(PATTERN[part as usize]), cells)
 }
 
-/// The cells of one slice of the ring, which begin at word `start`; `slice` is its place in the ring, which its hash
-/// function goes with.
+/// The cells of one slice of the ring, which begin at word `start`. `slice` is its place in the ring, which selects its
+/// hash function.
 pub trait Cells: Copy + Send + Sync + 'static {
-    /// Words one slice takes.
+    /// Words of one slice.
     fn words(&self) -> usize;
     /// The word, counted from the slice's first, where a key's bits begin.
     fn word(&self, slice: usize, hash: u64) -> usize;
-    /// Starts fetching what [`set`](Self::set) writes: the line of [`word`](Self::word), unless the bits lie apart.
+    /// Prefetches what [`set`](Self::set) writes: the line of [`word`](Self::word), unless the bits lie apart.
     #[inline(always)]
     fn fetch(&self, words: Address, start: usize, slice: usize, hash: u64) {
         words.fetch(start + self.word(slice, hash));
@@ -51,8 +51,8 @@ pub trait Cells: Copy + Send + Sync + 'static {
     fn bits(&self) -> u64;
     /// Chance that a fresh key finds all of its bits set in the words of one slice.
     fn match_rate(&self, words: &[u64]) -> f64;
-    /// The same from the first [`SAMPLE`] bits, where there are more: places are hashed, so the first are as good a
-    /// sample as any.
+    /// The same from the first [`SAMPLE`] bits, if there are more: places are hashed, so the first are as good a sample
+    /// as any.
     fn sampled_match_rate(&self, words: &[u64]) -> f64;
 }
 
@@ -112,10 +112,10 @@ impl Cells for OneBit {
 
 /// `parts` bits a key, one in each part of the slice: a partitioned Bloom filter (paper 2, section 2).
 ///
-/// Paper 2 lets all bits of a key fall anywhere in the segment. There the chance of a match is `E[fill^k]`, which lies
-/// above `E[fill]^k` since all k share one random fill. Parts are filled by hashes of their own, so the mean of their
-/// product is the product of their means, and the rate is exact in closed form. It costs next to nothing: a part's
-/// expected fill is 1 - (1 - k/m)^n beside 1 - (1 - 1/m)^(kn), at k = 10 and m = 1e6 higher by 3e-6 of it.
+/// Paper 2 lets all bits of a key fall anywhere in the segment. There the chance of a match is `E[fill^k]`, which
+/// exceeds `E[fill]^k` since all k share one random fill. Parts are filled by independent hashes, so the mean of their
+/// product is the product of their means, and the rate is exact in closed form. The cost is negligible: a part's
+/// expected fill is 1 - (1 - k/m)^n instead of 1 - (1 - 1/m)^(kn), higher by 3e-6 of it at k = 10 and m = 1e6.
 /// [`Parts::anywhere`] is the segment of paper 2: each part is all of it.
 #[derive(Clone, Copy)]
 pub struct Parts {
@@ -145,7 +145,7 @@ impl Parts {
         self.parts
     }
 
-    /// The key's bit in a part, counted from the slice's first; `hash` is the slice's own.
+    /// The key's bit in a part, counted from the slice's first; `hash` is already multiplied for the slice.
     #[inline(always)]
     fn bit(&self, hash: u64, part: u32) -> u64 {
         u64::from(part) * self.step + place_in_part(part, hash, self.part_bits)
@@ -192,8 +192,8 @@ impl Cells for Parts {
         }
     }
 
-    /// Four parts at a time without a branch: where half of the bits are set, one segment in 16 needs more. Stopping at
-    /// the first zero reads two bits instead of 4.3 but mispredicts, and queries take 1.7 times as long.
+    /// Tests four parts at a time without a branch: if half of the bits are set, one segment in 16 needs more. Stopping
+    /// at the first zero reads two bits instead of 4.3 but mispredicts, and queries take 1.7 times as long.
     #[inline(always)]
     fn all_set(&self, words: &[u64], start: usize, slice: usize, hash: u64) -> bool {
         let hash = hash.wrapping_mul(PLACE[slice]);
@@ -281,8 +281,8 @@ impl<const WORDS: usize, const PARTS: u32> Cells for Blocks<WORDS, PARTS> {
         self.words() as u64 * 64
     }
 
-    /// Parts of one block are filled alike, so a block matches with the product of its parts' fills, not with a power
-    /// of its own fill; and blocks differ by their load, so their mean comes last.
+    /// Parts of one block are equally full, so a block matches with the product of its parts' fills, not with a power
+    /// of its own fill. Blocks differ in load, so their mean is taken last.
     fn match_rate(&self, words: &[u64]) -> f64 {
         let bits = Self::PART_BITS as usize;
         let part_rate = |block: &[u64], start: usize| {
@@ -302,7 +302,7 @@ impl<const WORDS: usize, const PARTS: u32> Cells for Blocks<WORDS, PARTS> {
     }
 }
 
-/// Share of `bits` bits that are set, at most 1: a damaged file may have ones beyond the last of the bits.
+/// Share of `bits` bits that are set, at most 1: a damaged file may have ones beyond the last bit.
 pub fn share_of_ones(words: &[u64], bits: u64) -> f64 {
     (count_ones(words) as f64 / bits as f64).min(1.0)
 }

@@ -1,4 +1,4 @@
-//! Counters of a few bits, in slices of which a key takes one each.
+//! Counters of a few bits, in slices; a key has one in each.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use crate::memory::lanes::Lanes;
 use crate::memory::prefetch::Address;
 use crate::shape::slices::Slices;
 
-/// Cells of `BITS` bits, 1, 2, 4 or 8, so that words have no gap either; slice after slice.
+/// Cells of `BITS` bits, 1, 2, 4 or 8, so that words have no gap; slice after slice.
 #[derive(Clone, Copy)]
 pub struct CounterSlices<const BITS: u32> {
-    /// How many there are.
+    /// The number and size of the slices.
     pub slices: Slices,
 }
 
@@ -25,7 +25,7 @@ impl<const BITS: u32> CounterSlices<BITS> {
         (0..k as usize).map(move |slice| slice as u64 * cells + place(slice, hash, cells))
     }
 
-    /// The word of a cell, and the shift in it. (Through [`Lanes::at`] a query of a counting filter took 5 instructions
+    /// The word of a cell, and the shift in it. (With [`Lanes::at`] a query of a counting filter took 5 instructions
     /// more.)
     #[inline(always)]
     fn place(cell: u64) -> (usize, u32) {
@@ -39,13 +39,13 @@ impl<const BITS: u32> CounterSlices<BITS> {
         self.of(hash).map(Self::place)
     }
 
-    /// Starts fetching the cells of a key.
+    /// Prefetches the cells of a key.
     #[inline(always)]
     pub fn fetch(&self, words: Address, hash: u64) {
         self.places(hash).for_each(|(word, _)| words.fetch(word));
     }
 
-    /// What each cell of a key holds.
+    /// The value of each cell of a key.
     #[inline(always)]
     pub fn values(&self, words: &[u64], hash: u64) -> impl Iterator<Item = u64> {
         self.places(hash).map(|(word, shift)| Self::CELLS.get(words[word], shift))
@@ -57,7 +57,7 @@ impl<const BITS: u32> CounterSlices<BITS> {
         self.values(words, hash).all(|value| value != 0)
     }
 
-    /// What a cell holds.
+    /// The value of a cell.
     #[inline(always)]
     pub fn value(words: &[u64], cell: u64) -> u64 {
         let (word, shift) = Self::place(cell);
@@ -75,7 +75,7 @@ impl<const BITS: u32> CounterSlices<BITS> {
         self.rate_of_first(words, self.slices.cells)
     }
 
-    /// The same from a [sample](SAMPLE) of cells, where there are more.
+    /// The same from a [sample](SAMPLE) of cells, if there are more.
     pub fn sampled_match_rate(&self, words: &[u64]) -> f64 {
         self.rate_of_first(words, self.sampled())
     }
@@ -89,7 +89,7 @@ impl<const BITS: u32> CounterSlices<BITS> {
         counts
     }
 
-    /// Cells of each slice that make a sample.
+    /// Cells of each slice in a sample.
     fn sampled(&self) -> u64 {
         (SAMPLE / u64::from(self.slices.k)).min(self.slices.cells)
     }

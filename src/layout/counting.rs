@@ -1,5 +1,5 @@
-//! Counters, and the queue of the hashes that will leave them; a generation of the clock is one insertion, and the place
-//! in the queue follows from its number.
+//! Counters, and the queue of the hashes to be deleted from them. A generation of the clock is one insertion, and its
+//! number gives the place in the queue.
 
 use crate::clock::Clock;
 use crate::inference::ring::Ring;
@@ -9,10 +9,10 @@ use crate::layout::counters::CounterSlices;
 use crate::memory::prefetch::Address;
 use crate::shape::counting::{BITS, STUCK, Shape};
 
-/// Deletions whose counters are fetched ahead: the queue knows them long before they are due.
+/// Deletions whose counters are prefetched: the queue knows them long before they are due.
 const AHEAD: u64 = 16;
 
-/// Counters, and behind them the queue.
+/// Counters, followed by the queue.
 #[derive(Clone, Copy)]
 pub struct Counters {
     counters: CounterSlices<BITS>,
@@ -23,7 +23,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counters, and a queue of so many keys.
+    /// Counters, and a queue of `window` keys.
     pub fn new(shape: Shape, window: u64) -> Self {
         let slices = shape.slices;
         Self { counters: CounterSlices { slices }, queue: slices.words(BITS) as usize, window }
@@ -41,7 +41,7 @@ impl Counters {
         self.queue + (generation as u64 % self.window) as usize
     }
 
-    /// Takes a key away that leaves the window. Only damaged cells have a zero here; it stays one.
+    /// Deletes a key that leaves the window. Only damaged cells have a zero here; it stays zero.
     fn delete(&self, words: &mut [u64], hash: u64) {
         for (word, shift) in self.counters.places(hash) {
             let value = CounterSlices::<BITS>::CELLS.get(words[word], shift);
@@ -56,7 +56,7 @@ impl Layout for Counters {
     /// The place of the open insertion in the queue.
     type Phase = usize;
 
-    /// Keys that made a counter stick leave their trace for good.
+    /// Keys that made a counter stick leave a trace forever.
     fn generations(&self) -> u64 {
         u64::MAX
     }
@@ -91,7 +91,7 @@ impl Layout for Counters {
         self.counters.holds(words, hash)
     }
 
-    /// Deletes the insertion whose place in the queue the new one takes, once the queue has come round.
+    /// Deletes the insertion whose place in the queue the new one takes, once the queue has gone round.
     fn open(&self, words: &mut [u64], generation: i64) {
         if generation as u64 >= self.window {
             let coming = words[self.place_in_queue(generation + AHEAD as i64)];
@@ -104,8 +104,8 @@ impl Layout for Counters {
         vec![self.counters.fill(words)]
     }
 
-    /// It tells whether a key is in the window, and nothing of its age: whether its counters are zero is all that is
-    /// looked at, not how great they are. (The queue would tell all, but to search it takes the time of W keys.)
+    /// It tells whether a key is in the window, but nothing of its age: only whether its counters are zero is used, not
+    /// their values. (The queue knows the age, but searching it takes the time of W keys.)
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let length = clock.inserted().min(self.window);
         Some(Box::new(Ring::whole(length, self.counters.sampled_match_rate(words))))

@@ -1,6 +1,6 @@
 //! Bits that keys set and reset.
 //!
-//! Nothing happens when a generation begins; it is as long as can be, so that batches are few long runs.
+//! A new generation changes nothing. Generations are as long as possible, so that batches are few long runs.
 
 use crate::clock::Clock;
 use crate::inference::generalized::{self, Matches};
@@ -11,28 +11,28 @@ use crate::memory::prefetch::Address;
 use crate::shape::generalized::Shape;
 use std::ops::Range;
 
-/// Keys whose bits are on their way.
+/// Keys whose bits are being prefetched.
 const AHEAD: usize = 16;
 
 /// Bits that keys set and reset.
 #[derive(Clone, Copy)]
-pub struct FadingBits(pub(crate) Shape);
+pub struct Bits(pub(crate) Shape);
 
-impl FadingBits {
+impl Bits {
     /// The bits that a key resets.
     #[inline(always)]
     fn zeros(self, hash: u64) -> impl Iterator<Item = u64> {
         (0..self.0.k0 as usize).map(move |i| place(i, hash, self.0.bits))
     }
 
-    /// The bits that a key sets, some of which it resets again.
+    /// The bits that a key sets; it resets some of them again.
     #[inline(always)]
     fn ones(self, hash: u64) -> impl Iterator<Item = u64> {
         (0..self.0.k1 as usize).map(move |i| place(self.0.k0 as usize + i, hash, self.0.bits))
     }
 
-    /// Calls `act` on the keys of a run, in order, with their numbers and the bits they reset and set, in this order,
-    /// with the bits of the keys to come on their way. Where they are is worked out once, for test and insertion too.
+    /// Calls `act` on the keys of a run, in order, with their numbers and the bits they reset and set, and prefetches
+    /// the bits of later keys. The positions are computed once, for test and insertion.
     #[inline(always)]
     fn in_flight(self, words: Address, hashes: &[u64], run: Range<usize>, mut act: impl FnMut(usize, &[u64], &[u64])) {
         let (k0, each, ahead) = (self.0.k0 as usize, (self.0.k0 + self.0.k1) as usize, AHEAD.min(run.len()));
@@ -76,7 +76,7 @@ impl FadingBits {
     }
 }
 
-/// Whether the first bits are zero and the others one. A one that the key itself resets is a zero.
+/// Whether the first bits are zero and the others one. A one that the key itself resets counts as a zero.
 #[inline(always)]
 fn contains(words: &[u64], zeros: &[u64], ones: &[u64]) -> bool {
     let all_zero = zeros.iter().fold(true, |all, &bit| all & !is_one(words, bit));
@@ -95,10 +95,10 @@ fn is_one(words: &[u64], bit: u64) -> bool {
     words[(bit / 64) as usize] >> (bit % 64) & 1 == 1
 }
 
-impl Layout for FadingBits {
+impl Layout for Bits {
     type Phase = ();
 
-    /// Traces fade at random, and none is sure to be gone.
+    /// Traces fade at random; none is certain to be gone.
     fn generations(&self) -> u64 {
         u64::MAX
     }

@@ -1,4 +1,4 @@
-//! Where the bits of a key lie: what the engine asks of a filter's cells, and a file or folder per layout.
+//! Where the bits of a key lie: what the engine needs from a filter's cells, and a file or folder per layout.
 
 pub mod bloom;
 pub mod buffer;
@@ -23,9 +23,9 @@ use crate::inference::{Evidence, Likelihood, Question};
 use crate::memory::prefetch::Address;
 use crate::memory::prefetch::in_flight;
 
-/// Cells of a filter and a layout of them alone: all that the keys have whose hashes lie in a range.
+/// Some cells of a filter and a layout for them alone: they are all cells of the keys whose hashes lie in a range.
 pub struct Part<'a, L> {
-    /// As that of the whole, but for keys of this part only, and with these words only.
+    /// The layout of the whole, restricted to keys of this part and to these words.
     pub layout: L,
     /// Its words.
     pub words: &'a mut [u64],
@@ -44,13 +44,13 @@ pub trait Layout: Copy + Send + Sync + 'static {
     /// Generations after which a key has left no trace.
     fn generations(&self) -> u64;
 
-    /// The phase of cells whose open generation is `generation`, as they will be once `pending` more have begun.
+    /// The phase of the cells when generation `generation` is open, as they will be once `pending` more have begun.
     fn phase(&self, generation: i64, pending: u64) -> Self::Phase;
 
-    /// Starts fetching the cells that an insertion writes; a few generations on, it may write others.
+    /// Prefetches the cells that an insertion writes; a few generations later it may write others.
     fn fetch_newest(&self, words: Address, phase: Self::Phase, hash: u64);
 
-    /// Starts fetching the cells that a query reads, among them those that an insertion writes.
+    /// Prefetches the cells that a query reads, which include those that an insertion writes.
     fn fetch_all(&self, words: Address, hash: u64);
 
     /// Writes a key into the open generation.
@@ -59,7 +59,8 @@ pub trait Layout: Copy + Send + Sync + 'static {
     /// Whether the cells hold a key.
     fn contains(&self, words: &[u64], phase: Self::Phase, hash: u64) -> bool;
 
-    /// What the cells say about a key, for the [likelihood](Self::likelihood) to read: all that is there, expired or not.
+    /// What the cells say about a key, for the [likelihood](Self::likelihood) to read: all bits that are there, expired
+    /// or not.
     #[inline(always)]
     fn evidence(&self, words: &[u64], phase: Self::Phase, hash: u64) -> Evidence {
         Evidence::there(self.contains(words, phase, hash))
@@ -72,8 +73,8 @@ pub trait Layout: Copy + Send + Sync + 'static {
         in_flight(hashes, 0..hashes.len(), fetch, |i, hash| evidence[i] = self.evidence(words, phase, hash));
     }
 
-    /// What evidence tells about ages while the cells are as they are, if that has been worked out. It may rest on a
-    /// sample of the cells, but is the same for the same cells.
+    /// What evidence tells about ages in the current state of the cells, if this layout has a likelihood. It may sample
+    /// the cells, but is the same for the same cells.
     fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let _ = (words, clock, question);
         None
@@ -93,8 +94,8 @@ pub trait Layout: Copy + Send + Sync + 'static {
         in_flight(hashes, run, fetch, |i, hash| present[i] = self.contains(words, phase, hash));
     }
 
-    /// For each key of a run in order: writes to `seen` whether the cells hold it, then inserts it, always with
-    /// `refresh`, without it only when it was not there. Says how many it inserted.
+    /// For each key of a run in order: writes to `seen` whether the cells hold it, then inserts it; without `refresh`
+    /// only if it was not held. Returns how many it inserted.
     fn duplicated_run(
         &self,
         words: &mut [u64],
@@ -116,7 +117,7 @@ pub trait Layout: Copy + Send + Sync + 'static {
         inserted
     }
 
-    /// Whether it makes a difference to the cells that `generation` opens.
+    /// Whether opening `generation` changes these cells.
     #[inline(always)]
     fn turns(&self, generation: i64) -> bool {
         let _ = generation;
@@ -126,25 +127,25 @@ pub trait Layout: Copy + Send + Sync + 'static {
     /// Clears the cells that `generation` will write first, just before it opens.
     fn open(&self, words: &mut [u64], generation: i64);
 
-    /// Cuts the cells into at most `parts`, 2 or more, so that threads can work side by side, if it can be done: the
-    /// cells of a key must lie together, by its hash.
+    /// Cuts the cells into at most `parts`, 2 or more, so that threads can work side by side. Possible if all cells of
+    /// a key lie together, by its hash.
     fn cut<'a>(&self, words: &'a mut [u64], parts: usize) -> Vec<Part<'a, Self>> {
         let _ = (words, parts);
         Vec::new()
     }
 
-    /// Share of the bits set in each part that ages as one, the newest first.
+    /// Share of the bits set in each part that rotates as one, the newest first.
     fn fill(&self, words: &[u64], phase: Self::Phase) -> Vec<f64>;
 
-    /// Chance that a fresh key matches in each part that ages as one, the newest first.
+    /// Chance that a fresh key matches in each part that rotates as one, the newest first.
     fn match_rates(&self, words: &[u64], phase: Self::Phase) -> Vec<f64>;
 
-    /// Chance that a fresh key is reported now: that of the only part, where there is one.
+    /// Chance that a fresh key is reported now; the default is for a single part.
     fn false_positive_rate(&self, words: &[u64], phase: Self::Phase) -> f64 {
         self.match_rates(words, phase)[0]
     }
 
-    /// Writes into `words` what `others` hold, both with the same generation open, if cells of this kind can be united.
+    /// Merges `others` into `words`, both with the same generation open, if cells of this kind can be united.
     fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {
         let _ = (words, others);
         Err(Error::value("filters of this family cannot be united"))

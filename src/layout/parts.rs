@@ -1,10 +1,10 @@
-//! Parts of a filter that come and go, all in one piece of memory, so that they are saved as they are: some words at the
-//! head, a row for each part, then the cells of each part, in the order of the rows.
+//! Parts of a filter that come and go, in one piece of memory that is saved as it is: some words at the head, a row for
+//! each part, then the cells of each part, in the order of the rows.
 
 use crate::Error;
 use crate::memory::Words;
 
-/// A part: what its row says, and where its cells are.
+/// A part: its row, and the place of its cells.
 pub trait Part {
     /// Words of a row.
     const ROW: usize;
@@ -12,16 +12,16 @@ pub trait Part {
     /// Words of its cells.
     fn len(&self) -> usize;
 
-    /// The word its cells begin at; 0 while it has none.
+    /// The word its cells begin at; 0 while it has no cells.
     fn start(&mut self) -> &mut usize;
 
     /// Writes its row.
     fn write(&self, row: &mut [u64]);
 }
 
-/// Makes these the parts in `words`: those that have cells there take them along, new ones begin with zeros. They stay in
-/// the memory they have where it is nearly of the right size and no part moves towards its begin, as where new ones come
-/// first; else they move to memory of their own, and for that moment it is twice. On an error all is as it was.
+/// Makes these the parts in `words`. Parts that have cells there keep them, new ones begin with zeros. Memory is reused
+/// if it is nearly of the right size and no part moves towards its beginning, as when new parts come first. Otherwise
+/// the parts move to new memory, and both exist for a moment. On an error nothing has changed.
 pub fn lay_out<P: Part>(words: &mut Words, head: &[u64], parts: &mut [P]) -> Result<(), Error> {
     let mut len = head.len() + P::ROW * parts.len();
     let mut starts = Vec::with_capacity(parts.len());
@@ -31,7 +31,7 @@ pub fn lay_out<P: Part>(words: &mut Words, head: &[u64], parts: &mut [P]) -> Res
     }
     let upwards = parts.iter_mut().zip(&starts).all(|(part, &start)| *part.start() <= start);
     if upwards && let Some(all) = words.resized(len) {
-        // From the last one on, so that none is written to where another still lies.
+        // From the last part on, so that none is written over another that has yet to move.
         for (part, &start) in parts.iter_mut().zip(&starts).rev() {
             match (*part.start(), part.len()) {
                 (0, len) => all[start..start + len].fill(0),
@@ -58,7 +58,8 @@ pub fn lay_out<P: Part>(words: &mut Words, head: &[u64], parts: &mut [P]) -> Res
     Ok(())
 }
 
-/// The parts in `words`, each as `read` has it from its number and its row, if the table and the cells are all there is.
+/// The parts in `words`, each read by `read` from its number and its row, if the table and the cells fill the words
+/// exactly.
 pub fn read<P: Part>(
     words: &[u64],
     head: usize,

@@ -1,9 +1,9 @@
-//! Slices in a ring, of which an insertion writes the k newest; the layout of the age-partitioned filter, and with one
-//! slice written that of guarded epochs.
+//! Slices in a ring, of which an insertion writes the k newest: the layout of the age-partitioned filter and, with k =
+//! 1, of guarded epochs.
 
 use crate::Error;
 use crate::clock::Clock;
-use crate::inference::ring::{self, not_ruled_out};
+use crate::inference::ring::{Ring as Likelihoods, not_ruled_out};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::Layout;
 use crate::layout::cells::{Cells, share_of_ones};
@@ -28,7 +28,7 @@ impl<C: Cells> Ring<C> {
         Self { cells, stride: cells.words(), k, slices }
     }
 
-    /// Where in the ring the slice of an age is.
+    /// The place in the ring of the slice of an age.
     #[inline(always)]
     fn slice(&self, newest: u32, age: u32) -> usize {
         let slice = newest + age;
@@ -48,12 +48,12 @@ impl<C: Cells> Ring<C> {
         for slice in (0..self.slices as usize).rev() {
             ring = ring << 1 | V::from(self.cells.all_set(words, slice * self.stride, slice, hash));
         }
-        // Slice `newest` of the ring has age 0; those before it in the ring follow behind the end.
+        // Slice `newest` of the ring has age 0; those before it in the ring follow after the end.
         ring >> newest | ring << 1 << (self.slices - 1 - newest)
     }
 }
 
-/// Which slice of the ring is newest, and which ages, counted from it, are still kept.
+/// Which slice of the ring is newest, and which ages are still kept.
 #[derive(Clone, Copy)]
 pub struct Phase {
     newest: u32,
@@ -121,7 +121,7 @@ impl<C: Cells> Layout for Ring<C> {
         let Phase { newest, .. } = self.phase(clock.generation(), 0);
         let rate = |age| self.cells.sampled_match_rate(&words[self.words_of(newest, age)]);
         let rates: Vec<f64> = (0..self.slices).map(rate).collect();
-        Some(Box::new(ring::Ring::of_clock(self.k, clock, &rates)))
+        Some(Box::new(Likelihoods::of_clock(self.k, clock, &rates)))
     }
 
     fn open(&self, words: &mut [u64], generation: i64) {

@@ -21,7 +21,7 @@ pub struct Decaying<const BITS: u32> {
 impl<const BITS: u32> Layout for Decaying<BITS> {
     type Phase = ();
 
-    /// Traces fade at random, and none is sure to be gone.
+    /// Traces fade at random; none is certain to be gone.
     fn generations(&self) -> u64 {
         u64::MAX
     }

@@ -1,13 +1,13 @@
-//! The bits that all epochs have at one position, side by side in one cell.
+//! The bits of all epochs at one position, side by side in one cell.
 //!
 //! A cell of r + 1 bits, 8 to 64, has one bit of each epoch, and a key has k cells, one in each of k parts. An
-//! insertion sets the open epoch's bit in them. A query ANDs them: what is left is the match vector, a bit for every
-//! epoch that has all bits of the key. It reads k cells, where segments apart cost it up to (r + 1) * k. A new epoch
-//! clears one bit of every cell, in one pass over the memory.
+//! insertion sets the open epoch's bit in them. A query ANDs them: what remains is the match vector, a bit for every
+//! epoch that has all bits of the key. It reads k cells; separate segments cost up to (r + 1) * k. A new epoch clears
+//! one bit of every cell, in one pass over the memory.
 
 use crate::Error;
 use crate::clock::Clock;
-use crate::inference::ring::Ring;
+use crate::inference::ring::Ring as Likelihoods;
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::Layout;
 use crate::layout::cells::{SAMPLE, place_in_part};
@@ -16,7 +16,7 @@ use crate::memory::prefetch::Address;
 use crate::shape::runs;
 use std::ops::Range;
 
-/// The cells: `EPOCHS` bits at every position, as many positions to a 64-bit word as fit.
+/// The cells: `EPOCHS` bits for every position, as many cells to a 64-bit word as fit.
 #[derive(Clone, Copy)]
 pub struct Planes<const EPOCHS: usize> {
     k: u32,
@@ -24,7 +24,7 @@ pub struct Planes<const EPOCHS: usize> {
     part: u64,
 }
 
-/// The bit of every cell that the open epoch has, and those that are kept at the moment of a query, by place.
+/// The open epoch's bit of every cell, and the bits that are kept at the moment of a query, by place.
 #[derive(Clone, Copy)]
 pub struct Phase {
     newest: u32,
@@ -41,7 +41,7 @@ impl<const EPOCHS: usize> Planes<EPOCHS> {
         Self { k, part: positions / u64::from(k) }
     }
 
-    /// For each cell of a key its word, and how far up in it the cell begins.
+    /// For each cell of a key its word, and the shift of the cell in it.
     #[inline(always)]
     fn cells(self, hash: u64) -> impl Iterator<Item = (usize, u64)> {
         (0..self.k).map(move |part| {
@@ -55,14 +55,14 @@ impl<const EPOCHS: usize> Planes<EPOCHS> {
         self.cells(hash).for_each(|(word, _)| words.fetch(word));
     }
 
-    /// The match vector by place, with anything above the bits of a cell. Four in ten keys that are not there still
-    /// have an epoch left after the first four cells, so that stopping early would mispredict.
+    /// The match vector by place, with garbage above the bits of a cell. Four in ten keys that are not there still have
+    /// an epoch left after the first four cells, so stopping early would mispredict.
     #[inline(always)]
     fn matches(self, words: &[u64], hash: u64) -> u64 {
         self.cells(hash).fold(u64::MAX, |all, (word, shift)| all & words[word] >> shift)
     }
 
-    /// How many of the cells at these positions have each of their bits set, by place.
+    /// In how many of the cells at these positions each bit is set, by place.
     fn ones(words: &[u64], positions: Range<u64>) -> [u64; EPOCHS] {
         let Range { start, end } = positions.start * EPOCHS as u64..positions.end * EPOCHS as u64;
         let (first, last) = ((start / 64) as usize, (end / 64) as usize);
@@ -133,7 +133,7 @@ impl<const EPOCHS: usize> Layout for Planes<EPOCHS> {
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let Phase { newest, .. } = self.phase(clock.generation(), 0);
         let sample = (SAMPLE / u64::from(self.k)).min(self.part);
-        Some(Box::new(Ring::of_clock(1, clock, &self.rates_of_first(words, newest, sample))))
+        Some(Box::new(Likelihoods::of_clock(1, clock, &self.rates_of_first(words, newest, sample))))
     }
 
     fn open(&self, words: &mut [u64], generation: i64) {
@@ -157,7 +157,7 @@ impl<const EPOCHS: usize> Layout for Planes<EPOCHS> {
         self.rates_of_first(words, newest, self.part)
     }
 
-    /// As if epochs matched independently: keys that lie in several of them make it less.
+    /// As if epochs matched independently; keys that lie in several of them make it less.
     fn false_positive_rate(&self, words: &[u64], phase: Phase) -> f64 {
         runs::false_positive_rate(1, &self.match_rates(words, phase))
     }

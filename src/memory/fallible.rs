@@ -1,23 +1,23 @@
-//! Memory whose size a caller chooses: where there is not enough of it, an error instead of the end of the process.
+//! Memory whose size a caller chooses: if there is not enough, an error instead of the end of the process.
 
 use bytemuck::Zeroable;
 use bytemuck::allocation::try_zeroed_slice_box;
 
 use crate::Error;
 
-/// `len` zeros from the allocator, so that whoever writes one is the first to touch its page.
+/// `len` zeros from the allocator, so that the first write to a page is the first touch of it.
 pub fn zeroed<T: Zeroable>(len: usize) -> Result<Vec<T>, Error> {
     try_zeroed_slice_box(len).map(Vec::from).map_err(|()| refused::<T>(len))
 }
 
-/// What an iterator gives, which says how much it is.
+/// The items of an iterator that knows its length.
 pub fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, Error> {
     let mut vec = with_room(items.len())?;
     vec.extend(items);
     Ok(vec)
 }
 
-/// Nothing yet, with room for `len`.
+/// An empty vector with room for `len`.
 pub fn with_room<T>(len: usize) -> Result<Vec<T>, Error> {
     let mut vec = Vec::new();
     vec.try_reserve_exact(len).map_err(|_| refused::<T>(len))?;

@@ -34,18 +34,19 @@ impl Lanes {
         self.count
     }
 
-    /// The word and the shift within it of one of all numbers in `words` words: number `scale(hash, words * per_word)`
-    /// of them, found without a division, since what the choice of the word leaves over chooses within it.
+    /// The word and the shift within it of a number chosen by a hash: number `scale(hash, words * per_word)` of all in
+    /// `words` words. It needs no division, since the bits left over from choosing the word choose within it.
     #[inline(always)]
     pub fn place(&self, hash: u64, words: u64) -> (usize, u32) {
         let product = u128::from(hash) * u128::from(words);
         ((product >> 64) as usize, scale(product as u64, self.count) as u32 * self.bits)
     }
 
-    /// The word and the shift within it of number `number`, below 2^59, of all numbers; of any where `bits` divides 64.
+    /// The word and the shift within it of number `number`, below 2^59; any number if `bits` divides 64.
     ///
-    /// The reciprocal is exact there. Elsewhere it is too large by less than 1/2^64 times `count`, at most 21: the
-    /// product by less than 1/`count`, which is what the quotient lacks at most to the next whole number.
+    /// The reciprocal is exact if `bits` divides 64. Otherwise it is too large by less than 2^-64, so the product is
+    /// too large by less than 2^-5. That is less than 1 / `count`, with `count` at most 21, and the quotient is at
+    /// least 1 / `count` below the next whole number.
     #[inline(always)]
     pub fn at(&self, number: u64) -> (usize, u32) {
         let word = scale(number, self.per_number);
@@ -82,8 +83,7 @@ impl Lanes {
         word & !(self.most() << shift) | number << shift
     }
 
-    /// The word with those numbers only that lie in the cyclic range `first..=last`; the others, and what lies beyond
-    /// the numbers, become zero.
+    /// The word with only the numbers in the cyclic range `first..=last`; everything else becomes zero.
     #[inline(always)]
     pub fn keep(&self, word: u64, first: u64, last: u64) -> u64 {
         let tops = self.within(word, first, last);
@@ -105,8 +105,8 @@ impl Lanes {
 
     /// The top bit of each lane whose number in `a` is at least that in `b`.
     ///
-    /// Where the top bits differ they decide. Where they are alike so do the rest, whose difference cannot borrow from
-    /// the next lane when a one stands above it.
+    /// Where the top bits differ they decide. Where they are equal the rest decides; its difference cannot borrow from
+    /// the next lane, since a one stands above it.
     #[inline(always)]
     fn at_least(&self, a: u64, b: u64) -> u64 {
         let tops = self.lows << (self.bits - 1);
@@ -114,14 +114,14 @@ impl Lanes {
         ((a & !b) | (!(a ^ b) & rest)) & tops
     }
 
-    /// The top bit of each number that is not zero: what lies below it carries into it when as much is added as fits.
+    /// The top bit of each number that is not zero: adding the greatest value below the top bit carries into it.
     #[inline(always)]
     fn not_zero(&self, word: u64) -> u64 {
         let tops = self.lows << (self.bits - 1);
         (((word & !tops) + (tops - self.lows)) | word) & tops
     }
 
-    /// Takes one from each of `count` numbers from number `first` on that is not zero, a word at a time.
+    /// Decrements `count` numbers from number `first` on, unless they are zero, a word at a time.
     #[inline]
     pub fn decrement(&self, words: &mut [u64], first: u64, count: u64) {
         let (mut word, mut shift) = self.at(first);
@@ -134,7 +134,7 @@ impl Lanes {
         }
     }
 
-    /// The largest number of so many bits.
+    /// The largest number of `bits` bits.
     #[inline(always)]
     pub const fn most(&self) -> u64 {
         (1 << self.bits) - 1

@@ -6,9 +6,9 @@ pub fn get(words: &[u64], width: u32, index: usize) -> u64 {
     window(words, width, index) & (u64::MAX >> (64 - width))
 }
 
-/// The 64 bits that begin with the number at `index`; zeros behind the last word.
+/// The 64 bits that begin with the number at `index`; zeros after the last word.
 ///
-/// The second word is read whether it is needed or not: which numbers lie across words is hard to foretell.
+/// The second word is read whether it is needed or not: which numbers straddle words is hard to predict.
 #[inline(always)]
 pub fn window(words: &[u64], width: u32, index: usize) -> u64 {
     let (word, bit) = place(width, index);
@@ -16,7 +16,7 @@ pub fn window(words: &[u64], width: u32, index: usize) -> u64 {
     words[word] >> bit | next << 1 << (63 - bit)
 }
 
-/// Writes it; `value` has no more than `width` bits.
+/// Writes the number at `index`; `value` has at most `width` bits.
 #[inline(always)]
 pub fn set(words: &mut [u64], width: u32, index: usize, value: u64) {
     let (word, bit) = place(width, index);
@@ -27,8 +27,8 @@ pub fn set(words: &mut [u64], width: u32, index: usize, value: u64) {
     }
 }
 
-/// Puts a number, of at most 63 bits, at `index` of `words`, which are full of them, and moves those from there on one
-/// place up. Returns the last one, for which there is no room.
+/// Inserts a number, of at most 63 bits, at `index` of `words`, which are full, and moves later ones up by one place.
+/// Returns the last one, for which there is no room.
 #[inline(always)]
 pub fn insert(words: &mut [u64], width: u32, index: usize, value: u64) -> u64 {
     let (first, bit) = place(width, index);
@@ -41,8 +41,8 @@ pub fn insert(words: &mut [u64], width: u32, index: usize, value: u64) -> u64 {
     over
 }
 
-/// Takes the number, of at most 63 bits, at `index` of `words`, which are full of them, and moves those behind it one
-/// place down. `last` comes to the last place.
+/// Removes the number, of at most 63 bits, at `index` of `words`, which are full, and moves later ones down by one
+/// place. `last` fills the last place.
 #[inline(always)]
 pub fn remove(words: &mut [u64], width: u32, index: usize, last: u64) {
     let (first, bit) = place(width, index);

@@ -1,4 +1,4 @@
-//! Cells fetched before they are needed, so that the latencies of memory overlap.
+//! Prefetches cells before they are needed, so that memory latencies overlap.
 
 #![allow(unsafe_code, reason = "prefetching is an intrinsic")]
 
@@ -7,7 +7,7 @@ use std::ops::Range;
 /// Keys in flight. More than 16 to 64 outstanding lines gain nothing; they only evict each other.
 const AHEAD: usize = 16;
 
-/// Where the words of a filter lie: enough to fetch from, without holding on to them.
+/// The address of a filter's words: enough to prefetch, without a borrow.
 #[derive(Clone, Copy)]
 pub struct Address(*const u64);
 
@@ -17,7 +17,7 @@ impl Address {
         Self(words.as_ptr())
     }
 
-    /// Starts fetching the cache line of one word. Only a hint: any address will do.
+    /// Prefetches the cache line of one word. Only a hint: any address will do.
     #[inline(always)]
     pub fn fetch(self, word: usize) {
         #[cfg(target_arch = "x86_64")]
@@ -31,10 +31,10 @@ impl Address {
     }
 }
 
-/// Calls `act` on the keys of a run of the batch `hashes`, in order and with their places, with the cells of the keys
-/// to come on their way. Those of later runs are fetched as this one sees them: only a hint, and after a long run a
-/// wrong one for no more than `AHEAD` keys. A key finds its cells again when it acts; keys in lines, whose places are
-/// kept, have a [ring](crate::layout::line) for them.
+/// Calls `act` on the keys of a run of the batch `hashes`, in order and with their places, and prefetches the cells of
+/// later keys. Keys of later runs are prefetched as in the phase of this one: only a hint, and after a long run a wrong
+/// one for at most `AHEAD` keys. A key finds its cells again when it acts; keys in lines, whose places are kept, have a
+/// [ring](crate::layout::line) for them.
 #[inline(always)]
 pub fn in_flight(hashes: &[u64], run: Range<usize>, fetch: impl Fn(u64), mut act: impl FnMut(usize, u64)) {
     if run.start == 0 {

@@ -10,11 +10,11 @@ use memmap2::MmapMut;
 
 use crate::Error;
 
-/// From here on memory comes from the kernel: zero pages that are touched only when used, on huge pages if it can.
-/// Huge pages gain nothing below 4 MiB, half again at 32 MiB and 1.7 to 2.9 times above.
+/// From this size on memory comes from the kernel: zero pages that are touched only when used, huge ones if it has
+/// them. Huge pages gain nothing below 4 MiB, a factor of 1.5 at 32 MiB and of 1.7 to 2.9 above.
 const MAP_FROM: usize = 4 << 20;
 
-/// Memory that somebody else owns and that does not change while it is lent.
+/// Memory that somebody else owns, unchanged while it is lent.
 pub type Lender = Box<dyn AsRef<[u8]> + Send + Sync>;
 
 /// A cache line, so that small filters are aligned like mapped ones.
@@ -55,7 +55,7 @@ impl Words {
         Ok(Self { region: Arc::new(region), len })
     }
 
-    /// The `len` words that begin `offset` bytes into `bytes`: lent where they lie on a word boundary, copied elsewhere.
+    /// The `len` words that begin `offset` bytes into `bytes`: lent if they lie on a word boundary, copied otherwise.
     pub fn lent(bytes: Lender, offset: usize, len: usize) -> Result<Self, Error> {
         let end = len.checked_mul(8).and_then(|size| size.checked_add(offset));
         let payload = end
@@ -87,8 +87,8 @@ impl Words {
         &words[..self.len]
     }
 
-    /// So many words, to write, in the memory there is, each as it was: unless somebody else holds it, or it has no room
-    /// for them, or more than an eighth too much.
+    /// Resizes in place, keeping contents. `None` if the words are shared, do not fit, or would leave more than an
+    /// eighth unused.
     pub fn resized(&mut self, len: usize) -> Option<&mut [u64]> {
         let all: &mut [u64] = match Arc::get_mut(&mut self.region)? {
             Region::Small(lines) => bytemuck::cast_slice_mut(lines),
@@ -100,9 +100,9 @@ impl Words {
         fits.then(|| &mut all[..len])
     }
 
-    /// The words, to write: copied first when anybody else holds them.
+    /// The words, to write; copied first if they are shared.
     pub fn to_mut(&mut self) -> Result<&mut [u64], Error> {
-        // Nobody can share them meanwhile, who would have to do it through this one. (`get_mut` takes twice 5 ns to ask.)
+        // Nobody can share them meanwhile: only this one can be cloned. (`get_mut` takes twice 5 ns to ask.)
         let shared = Arc::strong_count(&self.region) > 1;
         if shared || matches!(*self.region, Region::Lent { .. }) {
             let mut own = Self::zeroed(self.len)?;

@@ -3,19 +3,18 @@
 use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyTuple};
 
 use super::batch::{Batch, Stopped};
 use super::build::Built;
 use super::calls::{Held, Lock, caught, detached};
 use super::classes::{class, object};
 use super::errors::file_error;
-use super::figures::{cache_lines, in_units, parameters, slack};
 use super::keys::{hash_key, read_keys};
 use super::moments::{OwnedMoments, now};
 use super::saving::Cells;
+use super::seeds::shown;
 use super::whole::Threads;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
@@ -29,8 +28,8 @@ use crate::memory::Words;
 ///
 /// A filter answers whether a key was inserted within its window. Keys are anything that `lately.hash_keys` takes;
 /// keys that compare equal in Python are one key, whatever holds them. A filter may be used from many threads: queries
-/// run side by side, and each key of a batch acts as a whole. (Threads that insert into one window of time with times of
-/// their own move one clock: a batch that others leave behind by more than `lateness` stops with an error half-way.)
+/// run side by side, and each key of a batch acts as a whole. (Threads that insert into one window of time with times
+/// of their own move one clock: a batch that others leave behind by more than `lateness` stops with an error half-way.)
 /// `os.fork` waits until no thread is within a block of keys: the child has a filter of its own, as it was between two.
 #[pyclass(subclass, frozen, module = "lately")]
 pub struct Filter {
@@ -40,8 +39,8 @@ pub struct Filter {
     window: Window,
 }
 
-/// Bytes of cells up to which one key may be inserted without letting go of the interpreter. The worst that it may do is
-/// to copy or clear them all, which takes some 2 ms; a thread that waits for the interpreter gives others 5.
+/// Bytes of cells up to which one key may be inserted without letting go of the interpreter. The worst that it may do
+/// is to copy or clear them all, which takes some 2 ms; a thread that waits for the interpreter gives others 5.
 const SMALL: usize = 8 << 20;
 
 impl Filter {
@@ -60,8 +59,8 @@ impl Filter {
         self.inner.write()
     }
 
-    /// Asks about one key: at once where the cells are few and nobody writes to them, since to detach and come back takes
-    /// longer, some 50 ns, and much more while other threads compute; else detached.
+    /// Asks about one key: at once where the cells are few and nobody writes to them, since to detach and come back
+    /// takes longer, some 50 ns, and much more while other threads compute; else detached.
     fn ask_one<T: Send>(
         &self,
         py: Python<'_>,
@@ -91,7 +90,7 @@ impl Filter {
         })
     }
 
-    /// Reads keys for a subclass, of which nobody asks when they were seen.
+    /// Reads keys without moments, for a subclass.
     pub(super) fn keys(&self, keys: &Bound<'_, PyAny>) -> PyResult<Batch> {
         Ok(Batch::untimed(read_keys(keys, self.hasher)?))
     }
@@ -130,6 +129,14 @@ impl Filter {
         detached(py, || moments.check(&clock, in_order))??;
         Ok(Batch { keys, moments })
     }
+
+    /// Insertions as they are, nanoseconds as seconds.
+    fn in_units<'py>(&self, py: Python<'py>, length: u64) -> PyResult<Bound<'py, PyAny>> {
+        match self.window {
+            Window::Count { .. } => Ok(length.into_pyobject(py)?.into_any()),
+            Window::Time { .. } => Ok((length as f64 / 1e9).into_pyobject(py)?.into_any()),
+        }
+    }
 }
 
 fn is_small(filter: &filter::Filter) -> bool {
@@ -163,8 +170,8 @@ impl Filter {
     /// TypeError
     ///     If a key is of a type that has no canonical form; the message names it. Nothing was inserted then.
     /// ValueError
-    ///     If `at` is missing a time, steps back too far, or does not fit `keys`, or if `threads` is less than 1. Nothing
-    ///     was inserted then.
+    ///     If `at` is missing a time, steps back too far, or does not fit `keys`, or if `threads` is less than 1.
+    ///     Nothing was inserted then.
     ///
     /// Notes
     /// -----
@@ -270,8 +277,8 @@ impl Filter {
     ///
     /// Notes
     /// -----
-    /// Ctrl-C stops between blocks of keys, of a million each. Those before it are inserted, and the answers to them are
-    /// the attribute ``answers`` of the exception: asked again, those keys would be repeats.
+    /// Ctrl-C stops between blocks of keys, of a million each. Those before it are inserted, and the answers to them
+    /// are the attribute ``answers`` of the exception: asked again, those keys would be repeats.
     ///
     /// Examples
     /// --------
@@ -346,7 +353,7 @@ impl Filter {
         match clock.window() {
             _ if clock.endless() => Ok(None),
             Window::Count { insertions: window } | Window::Time { span: window, .. } => {
-                in_units(py, self.window, window).map(Some)
+                self.in_units(py, window).map(Some)
             }
         }
     }
@@ -355,7 +362,10 @@ impl Filter {
     /// of a filter that forgets nothing for sure.
     #[getter]
     fn slack<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        slack(py, self.window, detached(py, || self.read().slack())?)
+        match detached(py, || self.read().slack())? {
+            u64::MAX => Ok(f64::INFINITY.into_pyobject(py)?.into_any()),
+            slack => self.in_units(py, slack),
+        }
     }
 
     /// float or None: how far, in seconds, `at` may step back; None for a window of insertions.
@@ -389,7 +399,8 @@ impl Filter {
     /// reported (``hit``) and of one that is not (``miss``), while the filter is larger than the cache.
     #[getter]
     fn cache_lines<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        cache_lines(py, detached(py, || self.read().cache_lines())?)
+        let lines = detached(py, || self.read().cache_lines())?;
+        [("insert", lines.insert), ("hit", lines.hit), ("miss", lines.miss)].into_py_dict(py)
     }
 
     /// int: bytes of the cells, the whole of what grows with the window.
@@ -410,22 +421,17 @@ impl Filter {
         Ok(self.clock(py)?.inserted())
     }
 
-    /// int: seed the keys are hashed with.
+    /// int or None: seed the keys are hashed with; None of a secret one, which is not shown.
     #[getter]
-    fn seed(&self) -> u64 {
-        self.hasher.seed()
-    }
-
-    /// str: its family and layout, by the name that `lately.plan` and the command have for them.
-    #[getter]
-    fn family(&self, py: Python<'_>) -> PyResult<String> {
-        detached(py, || self.read().name())
+    fn seed(&self) -> Option<u64> {
+        shown(self.hasher.seed())
     }
 
     /// dict of str to int: the parameters of the paper, by the names of `from_parameters`.
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        parameters(py, detached(py, || self.read().parameters())?)
+        let parameters = detached(py, || self.read().parameters())?;
+        parameters.into_iter().filter(|(_, value)| *value != 0).into_py_dict(py)
     }
 
     /// ndarray of float64: share of the bits set in each part that ages as one, the newest first.
@@ -499,8 +505,9 @@ impl Filter {
     /// ----------
     /// other : Filter
     ///     Of the same class, window, seed and parameters. Windows of time are brought to the later of both times, so
-    ///     filters of different machines can be united. Windows of insertions can be united only in the same generation,
-    ///     since nothing else relates their counts; `inserted` is then the lesser of both, and no window is cut short.
+    ///     filters of different machines can be united. Windows of insertions can be united only in the same
+    ///     generation, since nothing else relates their counts; `inserted` is then the lesser of both, and no window is
+    ///     cut short.
     ///
     /// Returns
     /// -------
@@ -538,7 +545,7 @@ impl Filter {
     fn copy(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let filter = slf.get();
         let copy = object(&slf.get_type(), detached(slf.py(), || filter.read().clone())?)?;
-        if let Some(attributes) = slf.getattr_opt(intern!(slf.py(), "__dict__"))? {
+        if let Some(attributes) = slf.getattr_opt("__dict__")? {
             copy.bind(slf.py()).getattr("__dict__")?.call_method1("update", (attributes,))?;
         }
         Ok(copy)

@@ -202,8 +202,8 @@ impl Filter {
     /// Raises
     /// ------
     /// ValueError
-    ///     If the prior is no probability or rate, or does not fit `keys`; the message names the place. If this filter's
-    ///     cells have no inference.
+    ///     If the prior is no probability or rate, or does not fit `keys`; the message names the place. If this
+    ///     filter's cells have no inference.
     /// TypeError
     ///     As `query`, and for a prior that is no number.
     ///

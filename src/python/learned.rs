@@ -284,8 +284,8 @@ impl Learned {
 
     /// int: seed the keys are hashed with.
     #[getter]
-    fn seed(&self) -> u64 {
-        self.hasher.seed()
+    fn seed(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, learned::Learned::seed)
     }
 
     /// All of it as bytes; `Learned.from_bytes` reads them.

@@ -6,14 +6,15 @@ mod build;
 mod calls;
 mod classes;
 mod errors;
-mod figures;
 mod filter;
 mod inference;
 mod instants;
 mod keys;
+mod layout;
 mod learned;
 mod moments;
 mod saving;
+mod seeds;
 mod slice;
 mod slicing;
 mod spans;
@@ -26,7 +27,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::build::{Built, build, plan};
+    use super::build::{Built, build};
     #[pymodule_export]
     use super::calls::{InternalError, fail};
     #[pymodule_export]

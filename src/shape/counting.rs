@@ -81,7 +81,7 @@ impl super::Shape for Shape {
     }
 }
 
-/// The slices of counters for a window of so many insertions and a budget, by the rules of [`Slices::for_rate`] and
+/// The slices of counters for a window of insertions and a budget, by the rules of [`Slices::for_rate`] and
 /// [`Slices::for_cells`]. A number of bytes is for counters and queue together.
 ///
 /// For a window of a million keys at 1 % that gives k = 4: 42 bits of counters per key beside 64 of the queue.

@@ -1,4 +1,4 @@
-//! The Bloom filter: nothing is ever forgotten, the rate is the exact one at any number of keys, and two are one.
+//! The Bloom filter: nothing is ever forgotten, the rate is exact at any number of keys, and two filters unite to one.
 
 use crate::support::{check_window, insert, key, present};
 use lately::clock::Window;
@@ -26,7 +26,7 @@ fn no_key_is_ever_missing_long_past_the_capacity() {
     }
 }
 
-/// Fresh keys reported, over filters of as many streams, and the mean of the rates that their bits give.
+/// Fresh keys reported, over as many filters as streams, and the mean of the rates that their bits give.
 fn measured(shape: Shape, held: u64, filters: u64, trials: u64) -> (f64, f64, f64) {
     let mut rates = Vec::new();
     let mut reported = 0;
@@ -56,14 +56,14 @@ fn fresh_keys_are_reported_at_the_exact_rate() {
     for (shape, held, filters, trials) in shapes {
         let exact = shape.false_positive_rate(held);
         let (rate, by_bits, variance) = measured(shape, held, filters, trials);
-        // Five deviations: of the filters as their bits show it, and of the coins that fresh keys are.
+        // Five deviations: of the filters, as their bits show it, and of the coins that fresh keys are.
         let coins = exact * (1.0 - exact) / (filters * trials) as f64;
         assert!((by_bits - exact).abs() < 5.0 * variance.sqrt(), "{shape:?}: {by_bits} is not {exact}");
         assert!((rate - exact).abs() < 5.0 * (variance + coins).sqrt(), "{shape:?}: {rate} is not {exact}");
         let of_more = shape.false_positive_rate(held + held / 8);
         assert!((rate - of_more).abs() > 5.0 * (variance + coins).sqrt(), "an eighth more keys would show");
     }
-    // In a small array the power of the mean fill would not have passed.
+    // In a small array the power of the mean fill would not pass.
     let (_, by_bits, variance) = measured(shapes[0].0, 10, 20_000, 1);
     let of_mean = (1.0 - (39.0_f64 / 40.0).powi(30)).powi(3);
     assert!((by_bits - of_mean).abs() > 5.0 * variance.sqrt(), "{by_bits} {of_mean}");

@@ -1,5 +1,5 @@
-//! The counting filter: its window is exact to one insertion, on skewed streams too; its rate is the one promised; and
-//! what sticks is what the sizing says.
+//! The counting filter: its window is exact to one insertion, on skewed streams too; its rate is the promised one; and
+//! the share of stuck counters is the one its shape states.
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ fn no_key_of_the_window_is_ever_missing() {
     for window in [1, 2, 7, 1000] {
         for rate in [0.5, 0.01, 1e-5] {
             check_window(&mut made(window, rate), window, 1 + window / 20, 4 * window + 50).unwrap();
-            // One more is promised than is kept: the check sees it where hardly a key is reported by chance.
+            // One more key is promised than is kept: the check sees it where hardly any key is reported by chance.
             if rate == 1e-5 {
                 check_window(&mut made(window, rate), window + 1, 1 + window / 20, 4 * window + 50).unwrap_err();
             }
@@ -46,7 +46,7 @@ fn a_key_leaves_with_the_insertion_after_its_window() {
     }
 }
 
-/// What the check of skewed streams asks of a filter.
+/// Reads what the check of skewed streams needs of a filter.
 trait Windowed {
     fn add(&mut self, key: u64);
     fn holds(&self, key: u64) -> bool;
@@ -94,12 +94,13 @@ impl Windowed for Naive {
     }
 }
 
-/// How often a key of the window is missing, of all looks at a stream in which a few keys make up most of the window.
+/// How often a key of the window is missing, over all queries of a stream in which a few keys make up most of the
+/// window.
 fn missing(filter: &mut impl Windowed, window: usize) -> usize {
     let mut last = VecDeque::new();
     let mut missing = 0;
     for n in 0..6 * window as u64 {
-        // Key i with a chance near 2^-(i + 1), and every eighth time a key of its own. The popular ones change.
+        // Key i has a chance near 2^-(i + 1), and every eighth event is a new key. The popular keys change.
         let chance = key(1, n);
         let epoch = n / window as u64;
         let drawn = if chance & 7 == 0 { key(2, n) } else { key(3, 100 * epoch + u64::from(chance.leading_zeros())) };
@@ -153,7 +154,7 @@ fn fresh_keys_are_reported_at_the_exact_rate() {
         let exact = slices.false_positive_rate(window);
         assert_eq!(with(k, cells, window).fpr(), exact);
         check_rate(slices, window, exact, filters, trials).unwrap();
-        // Were deletions left out, or one key in ten, the rate would not be this one.
+        // Without deletions, or with one key in ten left out, the rate would differ.
         check_rate(slices, window, slices.false_positive_rate(window + window / 10), filters, trials).unwrap_err();
     }
 }
@@ -182,7 +183,7 @@ fn keys_that_come_15_times_leave_the_floor_that_is_stated() {
     for i in 0..hot {
         insert(&mut filter, &[key(9, i); 15]);
     }
-    // One key for a whole window: nothing else is left of the others but what sticks.
+    // One key for a whole window: of the others only stuck counters are left.
     insert(&mut filter, &vec![key(9, 0); window as usize]);
     let rate = filter.false_positive_rate();
     assert!((rate / floor(&slices, hot) - 1.0).abs() < 0.2, "{rate} {}", floor(&slices, hot));

@@ -11,7 +11,7 @@ use lately::shape::{Budget, Parameters};
 const COUNT: Window = Window::Count { insertions: 5000 };
 const TIME: Window = Window::Time { span: 600_000_000_000, lateness: 0, capacity: 5000 };
 
-/// The window that filters of a family are asked for here.
+/// The window of the filters that each family is asked for here.
 fn window(family: &Family) -> Window {
     if family.name == "time-limited" { TIME } else { COUNT }
 }

@@ -1,12 +1,12 @@
-//! The generalized filter: no promise, but its fill, its rate of false positives and its false negatives by age are the
-//! ones the sizing states; and what it says as evidence is what a plain count gives.
+//! The generalized filter: no promise, but its fill, its rate of false positives and its false negatives by age are
+//! those that its shape states; and its evidence is what a plain count gives.
 
 use crate::support::{check_window, insert, key, present};
 use lately::clock::Window;
 use lately::engine::Aged;
 use lately::filter::{Family, Filter};
 use lately::inference::generalized::Matches;
-use lately::layout::generalized::FadingBits;
+use lately::layout::generalized::Bits;
 use lately::memory::Words;
 use lately::shape::Budget;
 use lately::shape::generalized::{Shape, choose};
@@ -41,7 +41,7 @@ fn in_the_end_fill_and_rate_are_those_stated() {
         let untouched = -shape.memory().log_untouched;
         let (mut fills, mut reported, mut by_bits) = (Vec::new(), Vec::new(), Vec::new());
         for stream in 0..40 {
-            // Until 1e-6 of the cells are as they were in the beginning.
+            // Until 1e-6 of the cells are still as in the beginning.
             let filter = filled(shape, stream, (14.0 / untouched) as u64);
             fills.push(filter.engine().fill()[0]);
             by_bits.push(filter.false_positive_rate());
@@ -84,7 +84,7 @@ fn keys_are_forgotten_by_age_as_stated() {
                 .collect();
             let (measured, deviation) = mean(&missing);
             let exact = memory.missed(age as f64);
-            // So rare that hardly a filter shows any: as so many coins.
+            // So rare that hardly a filter shows any: counted as coins.
             let coins = 5.0 * (exact / (60 * keys) as f64).sqrt();
             let near = f64::from((shape.k1 + shape.k0).pow(2)) / shape.bits as f64 * (1.0 - exact);
             assert!(
@@ -96,7 +96,7 @@ fn keys_are_forgotten_by_age_as_stated() {
     }
 }
 
-/// The check that the other filters pass; and how many of a window are there.
+/// The check that the other filters pass: how many keys of a window are held.
 #[test]
 fn no_window_is_promised_and_nine_tenths_of_its_end_are_kept() {
     let window = Window::Count { insertions: 2000 };
@@ -118,7 +118,7 @@ fn zeros_win_and_evidence_counts_bits_once() {
     let shape = Shape::new(13, 5, 4).unwrap();
     let mut fewer = 0;
     for i in 0..2000 {
-        // What one insertion does to no bits and to all: the ones of the key, and its zeros.
+        // The effect of one insertion on empty bits and on full ones: the ones of the key, and its zeros.
         let touched = |cells: u64| {
             let mut filter = with_words(shape, cells);
             insert(&mut filter, &[key(0, i)]);
@@ -136,7 +136,7 @@ fn zeros_win_and_evidence_counts_bits_once() {
             ones: ones.count_ones(),
             ones_matching: (ones & state).count_ones(),
         };
-        let Aged { layout, words, .. } = filter.engine_as::<Aged<FadingBits>>().unwrap();
+        let Aged { layout, words, .. } = filter.engine_as::<Aged<Bits>>().unwrap();
         assert_eq!(layout.matches(words.as_slice(), key(0, i)), expected);
         let matches = zeros & state == 0 && ones & !state == 0;
         assert_eq!(present(&filter, &[key(0, i)]) == 1, matches);

@@ -26,7 +26,7 @@ fn shapes() -> [Shape; 5] {
     [(2, 1), (2, 2), (3, 4), (4, 14), (5, 20)].map(|(bpt, blocks)| Shape::new(12, bpt, blocks, 1024, 1).unwrap())
 }
 
-/// Parts of 20 keys, and of as many timers as hardly more keys set: so empty that nothing is reported by chance.
+/// Parts of 20 keys, and parts of as many timers as hardly more keys set: so empty that nothing is reported by chance.
 const LIMITS: [Limit; 2] = [Limit::Keys(20), Limit::Timers(12 * 20)];
 
 #[test]
@@ -48,8 +48,8 @@ fn no_key_is_missing_in_a_burst_or_after_gaps_or_when_times_step_back() {
     }
 }
 
-/// Just the keys of the generations kept are there, whichever part they are in, as if there were one: a timer of an old
-/// part that looked young again would show as well as a part dropped too soon.
+/// Exactly the keys of the kept generations are held, whichever part they are in, as in one part. A timer of an old
+/// part that looks young again shows as well as a part dropped too soon.
 #[test]
 fn what_the_parts_hold_is_what_one_filter_would() {
     for (shape, limit) in shapes().into_iter().flat_map(|shape| LIMITS.map(|limit| (shape, limit))) {
@@ -75,7 +75,7 @@ fn what_the_parts_hold_is_what_one_filter_would() {
     }
 }
 
-/// By cardinality, parts opened within the last two reaches are there, and no more; memory is in proportion, exactly.
+/// By cardinality, exactly the parts opened within the last two reaches exist; memory is exactly in proportion.
 #[test]
 fn parts_come_with_the_keys_and_go_with_them() {
     for (fpr, slack) in [(0.01, None), (0.01, Some(SPAN as u64 / 10))] {
@@ -112,8 +112,8 @@ fn parts_come_with_the_keys_and_go_with_them() {
     }
 }
 
-/// Below the planned rate timers that expire make room, so by density there is one part; by cardinality it is closed for
-/// good, and there are two in turn.
+/// Below the planned rate expired timers make room, so by density there is one part. By cardinality a full part is
+/// closed for good, and two take turns.
 #[test]
 fn below_the_planned_rate_density_needs_one_part() {
     let window = window(0, 1000);
@@ -133,8 +133,8 @@ fn below_the_planned_rate_density_needs_one_part() {
     }
 }
 
-/// What is there already takes no room: neither a key that comes again and again, nor without `refresh` one that an
-/// older part holds.
+/// Keys that are already held take no room: neither a key that comes again and again, nor, without `refresh`, one that
+/// an older part holds.
 #[test]
 fn repeats_open_no_part() {
     let shape = shapes()[1];
@@ -158,7 +158,7 @@ fn repeats_open_no_part() {
     }
 }
 
-/// Fresh keys are reported as often as the timers say, which is 1 - (1 - P)^F where all parts are full (OIE-10).
+/// Fresh keys are reported as often as the timers say: 1 - (1 - P)^F if all parts are full (OIE-10).
 #[test]
 fn the_rate_is_that_of_all_parts() {
     const TRIALS: u64 = 200_000;
@@ -187,7 +187,8 @@ fn the_rate_is_that_of_all_parts() {
                 let shared = TRIALS as f64 * rate / (shape.slice_timers() as f64).sqrt();
                 assert!((measured - TRIALS as f64 * rate).abs() <= 5.0 * deviation + shared, "{measured} {rate}");
                 let total = 1.0 - (1.0 - filter.fpr()).powi(parts as i32);
-                // The set timers of a part of k * s vary by less than their square root, and the rate k / fill times that.
+                // The set timers of a part of k * s vary by less than their square root, and the rate k / fill times
+                // that.
                 let varies = f64::from(shape.k) / (limit_of_fill(shape, limit)).sqrt();
                 assert!((rate / total - 1.0).abs() < 5.0 * varies, "{grow:?} {parts}: {rate} {total}");
                 filter.engine_mut().insert(&[key(4, n)], Moments::At(START)).unwrap();
@@ -204,7 +205,7 @@ fn limit_of_fill(shape: Shape, limit: Limit) -> f64 {
     }
 }
 
-/// By density no part ever reports more than P, whatever comes; and at the planned rate the total stays near it.
+/// By density no part ever reports more than P, whatever the stream; and at the planned rate the total stays near it.
 #[test]
 fn the_planned_rate_is_kept_at_the_planned_load() {
     let window = window(0, 20_000);

@@ -1,9 +1,9 @@
-//! The promise of the guarded-epoch filter, plain, blocked and transposed: no key of the window missing through three
-//! turns of the ring, exactly r * epoch + 1 to (r + 1) * epoch insertions retained, and at the end of an epoch neither
-//! more nor fewer false positives than the sizing says. At the end the synthetic rows of paper 2's Table 1, measured
-//! beside theory: `cargo test --test core synthetic -- --nocapture` prints them.
+//! The promise of the guarded-epoch filter, plain, blocked and transposed: no key of the window is missing through
+//! three rounds of the ring, exactly r * epoch + 1 to (r + 1) * epoch insertions are retained, and at the end of an
+//! epoch there are neither more nor fewer false positives than its shape states. At the end are the synthetic rows of
+//! paper 2's Table 1, measured beside theory: `cargo test --test core synthetic -- --nocapture` prints them.
 //!
-//! Each check is a function that says what is wrong, so that it can be shown to fail.
+//! Each check is a function that says what is wrong, so that tests can show it to fail.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ const RATES: [f64; 4] = [0.1, 0.01, 0.001, 1e-5];
 const LAYOUTS: [Layout; 4] = [PLAIN, Layout::Sliced(Some(64)), Layout::Sliced(Some(512)), Layout::Transposed];
 const PLAIN: Layout = Layout::Sliced(None);
 
-/// Segments apart, plain or in blocks of so many bits, or side by side at every position.
+/// Separate segments, plain or in blocks of a given number of bits, or transposed.
 #[derive(Clone, Copy)]
 enum Layout {
     Sliced(Option<u32>),
@@ -51,7 +51,7 @@ const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
-/// Calls `check` for every window, rate and layout that the promise is held to.
+/// Calls `check` for every window, rate and layout of the promise.
 fn for_all(check: impl Fn(Layout, Shape, u64, f64) + Sync) {
     std::thread::scope(|scope| {
         for layout in LAYOUTS {
@@ -67,7 +67,7 @@ fn for_all(check: impl Fn(Layout, Shape, u64, f64) + Sync) {
     });
 }
 
-/// The last `window` keys, through three full turns of the ring of a filter made for `promised`.
+/// The last `window` keys, through three full rounds of the ring of a filter made for `promised`.
 fn check_window(layout: Layout, shape: Shape, promised: u64, window: u64) -> Result<(), String> {
     let mut filter = layout.filter(shape, count(promised));
     let epoch = count(promised).generation(shape.r);
@@ -92,13 +92,14 @@ fn the_check_of_the_window_fails_without_a_guard() {
     for (layout, window) in [(PLAIN, 1000), (PLAIN, 100_003), (Layout::Transposed, 1000), (Layout::Transposed, 100_003)]
     {
         let shape = layout.choose(window, 0.01);
-        // As if all r + 1 segments covered the window: the epochs are then too short by a share of 1 / (r + 1).
+        // Wrong on purpose, as if all r + 1 segments covered the window: epochs are too short by a share of 1 / (r +
+        // 1).
         let short = window.div_ceil(u64::from(shape.r) + 1);
         check_window(layout, shape, short * u64::from(shape.r) + 1, window).unwrap_err();
     }
 }
 
-/// With hardly a bit set nothing is reported by chance: what is reported is what is retained.
+/// With hardly a bit set nothing is reported by chance: only retained keys are.
 #[test]
 fn the_retained_insertions_are_those_stated() {
     let plain = Segment::Bloom { bits: 1 << 20, k: 7 };
@@ -166,7 +167,7 @@ fn check_window_of_time(layout: Layout, r: u32) {
 /// How much the chance of a match varies from segment to segment of `keys` distinct keys, at most.
 ///
 /// A plain segment's is the product of k independent fills f of m bits, whose squares have a mean of at most
-/// f^2 + f (1 - f) / m, since occupied bits are negatively associated; the other is the mean of so many blocks.
+/// f^2 + f (1 - f) / m, since occupied bits are negatively associated; the other is the mean of as many blocks.
 fn variance_of_segment(segment: Segment, keys: u64) -> f64 {
     match segment {
         Segment::Bloom { bits, k } => {
@@ -181,7 +182,7 @@ fn variance_of_segment(segment: Segment, keys: u64) -> f64 {
     }
 }
 
-/// At the end of an epoch of filters that have turned once: the share of fresh keys reported, and five standard
+/// At the end of an epoch, of filters that have gone round once: the share of fresh keys reported, and five standard
 /// deviations of it.
 ///
 /// A trial's outcome varies as a coin with the exact rate. Beside it the rate varies from filter to filter: it rises by
@@ -251,7 +252,7 @@ fn the_check_of_the_rate_fails_on_what_a_shorter_formula_gives() {
     }
 }
 
-/// The rate by the bits, which a user can ask for at any time, is that of the very bits.
+/// The rate from the bits, which a user can ask for at any time, is that of the actual bits.
 #[test]
 fn the_rate_by_the_bits_is_the_one_measured() {
     for (layout, r, segment) in [
@@ -278,8 +279,8 @@ fn the_rate_by_the_bits_is_the_one_measured() {
 // Zipf-like and a bursty stream. The paper leaves open k, the block size and the streams (erratum GEBF-4). Here k = 8,
 // which gives .0228 for distinct keys at r = 4 and r = 8 where the table has .0227 and .0222; and both sizes of block.
 // Zipf-like are ranks by 1 / rank of a million keys; bursty is a stream of new keys in which every
-// fifth event repeats one of the last fifty. 120,000 insertions are 24 epochs of 5000 and 48 of 2500, so all is measured
-// at the worst phase (GEBF-3). Theory is that of the distinct keys of each epoch, counted.
+// fifth event repeats one of the last fifty. 120,000 insertions are 24 epochs of 5000 and 48 of 2500, so all is
+// measured at the worst phase (GEBF-3). Theory is that of the distinct keys of each epoch, counted.
 
 const WINDOW: u64 = 20_000;
 const INSERTED: u64 = 120_000;
@@ -337,7 +338,7 @@ fn medians(shape: Shape, name: &str) -> [f64; 3] {
         let expired: Vec<u64> = previous.into_iter().filter(|key| !live.contains(key)).collect();
         let share = present(&filter, &expired) as f64 / expired.len() as f64;
         if name == "uniform" {
-            // The guard holds the youngest 1 / r of them; the others are as good as fresh.
+            // The guard holds the youngest 1 / r of them; the others count as fresh.
             let guard = 1.0 / f64::from(shape.r);
             let expected = guard + (1.0 - guard) * theory;
             assert!((share - expected).abs() <= 5.0 * deviation, "{share} is not {expected}");

@@ -1,4 +1,4 @@
-//! Damaged and hostile bytes: each is refused as no filter, or is a legal filter that every call can be made on.
+//! Damaged and hostile bytes: each is refused, or is a legal filter on which every call works.
 //!
 //! Overflow checks are on in tests, so arithmetic that hostile numbers could lead astray shows as a panic.
 
@@ -59,7 +59,7 @@ fn set_word(bytes: &mut [u8], at: usize, value: u64) {
     bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Makes both sums right, as far as the lengths let one say where they belong: beyond them lies what they guard.
+/// Corrects both checksums, as far as the lengths tell where they belong: beyond them lies what they guard.
 fn seal(bytes: &mut [u8]) {
     if bytes.len() < HEADER {
         return;
@@ -74,7 +74,7 @@ fn seal(bytes: &mut [u8]) {
     set_word(bytes, 56, sum);
 }
 
-/// Reads the bytes and makes every call on what comes of them; says whether they were a filter.
+/// Reads the bytes and makes every call on the result; returns whether they were a filter.
 fn try_all(bytes: &[u8]) -> bool {
     match format::from_bytes(Box::new(bytes.to_vec())) {
         Ok(filter) => {
@@ -90,7 +90,7 @@ fn use_all(mut filter: Filter, bytes: &[u8]) {
     let window = filter.engine().clock().window();
     let latest = filter.engine().clock().latest();
     let inserted = filter.engine().clock().inserted();
-    // What does not apply need not be zero, and is saved as zero; the filter is the same.
+    // Words that do not apply need not be zero, and are saved as zero; the filter is the same.
     assert_eq!(filter.engine().words().as_ref(), &bytes[bytes.len() - filter.engine().words().as_ref().len()..]);
     assert_eq!(saved(&reread(&saved(&filter))), saved(&filter));
 
@@ -130,7 +130,7 @@ fn reread(bytes: &[u8]) -> Filter {
     format::from_bytes(Box::new(bytes.to_vec())).unwrap()
 }
 
-/// Numbers at which something may turn over.
+/// Numbers at which arithmetic may overflow.
 const EDGES: [u64; 24] = [
     0,
     1,
@@ -209,7 +209,7 @@ fn every_truncation_and_every_extension_is_refused() {
     }
 }
 
-/// What a byte is changed by: each bit by itself and several at once, or in a campaign to every other value.
+/// How a byte is changed: each bit by itself and several at once, or in a campaign to every other value.
 fn changes() -> Vec<u8> {
     if campaign() { (1..=255).collect() } else { vec![1, 2, 4, 8, 16, 32, 64, 128, 170, 255] }
 }
@@ -228,7 +228,7 @@ fn every_change_of_a_byte_is_refused() {
     }
 }
 
-/// The sums guard against damage only: with right ones a changed byte may be any other filter, or none.
+/// The checksums guard against damage only: with correct ones a changed byte may be any other filter, or none.
 #[test]
 fn every_change_of_a_byte_under_right_sums_is_refused_or_legal() {
     let changes = changes();
@@ -341,7 +341,7 @@ fn filters_of_any_parameters_are_refused_or_legal() {
     assert!(legal > 1_000, "{legal} of 5,000 were filters");
 }
 
-/// A clock as a file may tell it: the window, and what it has seen. Mostly legal.
+/// A clock as a file may describe it: the window, and what it has seen. Mostly legal.
 fn any_clock(random: &mut Random) -> [u64; 7] {
     let timed = random.below(2) as u64;
     let time = |number: u64| if timed == 1 { number } else { 0 };
@@ -506,8 +506,8 @@ fn any_table_of_parts_is_refused_or_legal() {
     }
 }
 
-/// Tables and buffers of any size and any cells, from hardly any bit set to all: no call fails, and nothing inserted is
-/// lost, for a table that cannot count what was inserted is made anew.
+/// Tables and buffers of any size and any cells, from hardly any bit set to all: no call fails, and no inserted key is
+/// lost, since a table that cannot count it is made anew.
 #[test]
 fn exact_windows_of_any_cells_are_legal() {
     let mut random = Random(4);

@@ -1,6 +1,6 @@
-//! Posteriors against streams drawn from the prior: among all filters whose cells say the same of a key, the share of
-//! those that hold it at an age is what the posterior says. And the laws that hold for any evidence: sums of 1, nothing
-//! outside [0, 1], from empty filters to saturated ones and priors from 0 to 1.
+//! Posteriors against streams drawn from the prior: among all filters whose cells say the same of a key, the share that
+//! holds it at an age is what the posterior says. And laws for any evidence: sums of 1, nothing outside [0, 1], from
+//! empty filters to saturated ones and priors from 0 to 1.
 
 use std::collections::HashMap;
 
@@ -77,8 +77,8 @@ fn small_filters() -> Vec<(&'static str, Filter)> {
     ]
 }
 
-/// Draws streams in which each insertion is the key with probability `p` and otherwise fresh, stops at every phase,
-/// and holds the posterior of the key, for a prior of `told`, against what was inserted, evidence by evidence.
+/// Draws streams in which each insertion is the key with probability `p` and otherwise fresh, and stops at every phase.
+/// Compares the posterior of the key, for the prior `told`, with what was inserted, evidence by evidence.
 fn check_against_streams(
     name: &str,
     empty: &Filter,
@@ -88,7 +88,7 @@ fn check_against_streams(
 ) -> Result<(), String> {
     let mut tallies: HashMap<(Evidence, u64, &str), Tally> = HashMap::new();
     for stream in 0..streams {
-        // Another one in each: what decays in a stable filter is the same in all.
+        // Another seed in each: random decay is the same in stable filters of one seed.
         let asked = key(1 << 20, stream);
         let mut filter = empty.clone();
         let length = 100 + key(7, stream) % 40;
@@ -142,7 +142,7 @@ fn check_against_timed_streams(name: &str, empty: &Filter, (p, told): (f64, f64)
     for stream in 0..streams {
         let (mut filter, mut uniform) = (empty.clone(), uniform(stream + 8));
         let (mut now, mut last) = (0.0, f64::NEG_INFINITY);
-        // The prior is the key's own rate, which stays the same however many others come.
+        // The prior is the key's own rate, which does not depend on the other keys.
         for i in 0..100 + key(7, stream) % 100 {
             let others = if i > 80 && stream % 2 == 1 { 10.0 } else { 1.0 };
             now -= (1.0 - uniform()).ln() / (others + p);
@@ -268,7 +268,7 @@ fn a_rings_posterior_is_the_sum_over_all_its_pasts() {
     }
 }
 
-/// What holds for any posterior.
+/// Laws for any posterior.
 fn check_laws(spans: &[Span], hazard: Hazard, gap: f64, end: f64) -> Result<(), String> {
     let sum: f64 = spans.iter().map(|span| span.probability).sum();
     let posterior = Posterior::new(spans, hazard, gap, end);
@@ -290,7 +290,7 @@ fn no_state_and_no_prior_breaks_the_laws() {
     for (round, k) in (0..300).zip([1, 2, 7, 30].into_iter().cycle()) {
         let mut uniform = uniform(round);
         let slices = (k + 1 + (uniform() * 97.0) as usize).min(128);
-        // Generations of no length too: of a stream that has just begun.
+        // Generations of no length too, as in a stream that has just begun.
         let mut begin = 0.0;
         let lengths = (0..slices).map(|_| if uniform() < 0.3 { 0.0 } else { 10f64.powf(uniform() * 12.0).floor() });
         let begins: Vec<f64> = lengths
@@ -328,7 +328,7 @@ fn a_key_that_never_comes_has_not_come() {
             .posterior(&keys, Moments::Untimed, PerKey::All(0.0), 41.0, &mut Memo::new(300), &mut posteriors)
             .unwrap();
         assert!(posteriors.iter().all(|&posterior| posterior == 0.0), "{name}");
-        // And one that is all that comes was the last one.
+        // A key that is every insertion was the last one.
         inference
             .posterior(&keys[299..], Moments::Untimed, PerKey::All(1.0), 1.0, &mut Memo::new(300), &mut posteriors[..1])
             .unwrap();

@@ -1,4 +1,5 @@
-//! Posteriors of filters in lines, of lanes and of timers, against streams drawn from the prior, and the laws that hold for any cells.
+//! Posteriors of filters in lines, of lanes and of timers, against streams drawn from the prior, and laws for any
+//! cells.
 
 use std::collections::HashMap;
 
@@ -20,13 +21,13 @@ fn window(insertions: u64, timed: bool) -> Window {
     }
 }
 
-/// A filter for so many keys between two turns of a page.
+/// A filter for this many keys between two rotations of a page.
 fn filter(k: u32, l: u32, lines: u32, pages: u64, keys: u64, timed: bool) -> Filter {
     let shape = Shape::age_partitioned(k, l, pages, lines).unwrap();
     Filter::new(shape, window(keys * u64::from(l), timed), 0).unwrap()
 }
 
-/// Timers, for a window of so many keys.
+/// Timers, for a window of this many keys.
 fn timers(k: u32, bpt: u32, blocks: u32, lines: u32, pages: u64, keys: u64, timed: bool) -> Filter {
     let shape = timing::line::Shape::new(k, bpt, blocks, pages, lines).unwrap();
     Filter::new(shape, window(keys, timed), 0).unwrap()
@@ -51,9 +52,9 @@ fn uniform(stream: u64, i: u64) -> f64 {
     (key(stream, i) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Draws streams in which each insertion is one of `asked` keys with probability `p` each and otherwise fresh, or on a
-/// clock of time comes at a rate of `p` per second each among others at a rate of 1 and later 3. Stops at any phase and
-/// holds the posteriors of these keys, for a prior of `told`, against what was inserted.
+/// Draws streams in which each insertion is one of `asked` keys with probability `p` each and otherwise fresh. On a
+/// clock of time each of these keys comes at a rate of `p` per second, among others at a rate of 1 and later 3. Stops
+/// at any phase and compares the posteriors of these keys, for the prior `told`, with what was inserted.
 fn check_against_streams(
     (name, empty): &(&str, Filter),
     (p, told): (f64, f64),
@@ -68,7 +69,7 @@ fn check_against_streams(
     let mut tallies: HashMap<(u64, &str), Tally> = HashMap::new();
     for stream in 0..streams {
         let mut filter = empty.clone();
-        // On a clock of time a filter knows no beginning: it must lie beyond all ages asked about.
+        // On a clock of time a filter does not know its beginning: it must lie beyond all ages asked about.
         let inserted = if timed { 2 * length } else { length } + key(7, stream) % (3 * length / 2);
         let others = |i: u64| {
             if !timed {

@@ -1,13 +1,14 @@
-//! The promise of the line layout: no key of the window missing at any phase of the cursor through three turns of all
-//! pages, exactly as many insertions retained as stated, and neither more nor fewer false positives than the sizing says.
+//! The promise of the line layout: no key of the window is missing at any phase through three rotations of all pages,
+//! exactly as many insertions are retained as stated, and there are neither more nor fewer false positives than its
+//! shape states.
 //!
-//! Each check is a function that says what is wrong, so that it can be shown to fail.
+//! Each check is a function that says what is wrong, so that tests can show it to fail.
 
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::filter::Filter;
 use lately::shape::Budget;
-use lately::shape::line::{Paper, Shape, choose};
+use lately::shape::line::{Family, Shape, choose};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
@@ -17,7 +18,7 @@ fn filter(shape: Shape, window: Window) -> Filter {
     Filter::new(shape, window, 0).unwrap()
 }
 
-/// The last `window` keys, through three turns of all pages of a filter made for `promised`.
+/// The last `window` keys, through three rotations of all pages of a filter made for `promised`.
 fn check_window(shape: Shape, promised: u64, window: u64) -> Result<(), String> {
     let step = count(promised).generation(shape.kept());
     let turns = 3 * u64::from(shape.lanes) * shape.pages * step;
@@ -27,9 +28,9 @@ fn check_window(shape: Shape, promised: u64, window: u64) -> Result<(), String> 
 
 #[test]
 fn no_key_of_the_window_is_ever_missing() {
-    for paper in [Paper::AgePartitioned, Paper::GuardedEpoch] {
+    for family in [Family::AgePartitioned, Family::GuardedEpoch] {
         for (window, rate) in [(1, 0.1), (7, 1e-3), (1000, 0.01), (5000, 1e-5), (30_011, 0.01)] {
-            check_window(choose(count(window), Budget::Rate(rate), None, paper).unwrap(), window, window).unwrap();
+            check_window(choose(count(window), Budget::Rate(rate), None, family).unwrap(), window, window).unwrap();
         }
     }
     // Steps of one insertion, of a few, and of many; one page, and more than a window has keys.
@@ -44,14 +45,14 @@ fn no_key_of_the_window_is_ever_missing() {
 fn the_check_of_the_window_fails_when_one_step_too_many_is_promised() {
     for (window, pages) in [(1000_u64, 1), (3000, 5), (30_011, 20)] {
         let shape = Shape::age_partitioned(2, 6, pages, 1).unwrap();
-        // As if another step were kept: steps are then too short by a share of 1 / (l P + 1).
+        // Wrong on purpose, as if another step were kept: steps are too short by a share of 1 / (l P + 1).
         let short = window.div_ceil(u64::from(shape.kept()) + 1);
         assert!(short < count(window).generation(shape.kept()), "short by an insertion at least");
         check_window(shape, short * u64::from(shape.kept()) + 1, window).unwrap_err();
     }
 }
 
-/// With hardly a key in a line nothing is reported by chance: what is reported is what is retained.
+/// With hardly a key in a line nothing is reported by chance: only retained keys are.
 #[test]
 fn the_retained_insertions_are_those_stated() {
     for (k, l, lines, window, pages) in [(1, 7, 2, 71, 2), (2, 6, 2, 120, 3), (3, 13, 4, 79, 1), (2, 14, 3, 400, 5)] {
@@ -59,7 +60,7 @@ fn the_retained_insertions_are_those_stated() {
         let mut filter = filter(shape, count(window));
         let step = count(window).generation(shape.kept());
         let full = step * u64::from(shape.lanes) * pages;
-        // How long each key is reported after its insertion, of those of one round of the pages.
+        // How long each key is reported after its insertion, for the keys of one round of the pages.
         let ages: Vec<u64> = (0..full / u64::from(shape.lanes))
             .map(|phase| {
                 let mut filter = filter.clone();
@@ -74,7 +75,7 @@ fn the_retained_insertions_are_those_stated() {
             .collect();
         let (least, most) = (*ages.iter().min().unwrap(), *ages.iter().max().unwrap());
         assert!(least >= step * u64::from(shape.kept()) && least + 1 >= window, "{least}");
-        // A key is reported for its own sake until its page has turned l + 1 times.
+        // A key may be reported until its page has rotated l + 1 times.
         assert!(most < step * u64::from(shape.kept() + pages as u32), "{most}");
         insert(&mut filter, &[key(0, 0)]);
         assert_eq!(filter.slack(), full - window);
@@ -114,7 +115,7 @@ fn a_window_of_time_retains_what_it_says_and_ends_with_the_moment_asked_for() {
     assert!(ages[ages.len() - 1] < (kept + pages as i64) * step, "{}", ages[ages.len() - 1]);
 }
 
-/// Share of fresh keys reported, at all phases of one turn of a filter that has turned once.
+/// Share of fresh keys reported, at all phases of one round of a filter that has gone round once.
 fn measure(shape: Shape, window: u64, trials: u64) -> (f64, f64) {
     let mut filter = filter(shape, count(window));
     let generation = shape.keys_per_generation(count(window));
@@ -142,10 +143,10 @@ const RATED: [(u32, u32, u32, f64); 8] = [
     (2, 30, 4, 17.0),
 ];
 
-/// `false_positive_rate` is exact given the bits, and the trials vary about it as coins do. The bits vary from filter to
-/// filter: the chances of lines that a key may choose together have a deviation about as large as their mean, and there
-/// are 17,000 of them or more, so that 2 % are more than two and a half deviations of one turn, of which the eight looks
-/// share but a part.
+/// `false_positive_rate` is exact given the bits, and the trials vary about it as coins do. The bits vary from filter
+/// to filter: the chances of lines that a key may choose together have a deviation about as large as their mean, and
+/// there are 17,000 of them or more, so that 2 % are more than two and a half deviations of one turn, of which the
+/// eight looks share but a part.
 #[test]
 fn fresh_keys_are_reported_as_often_as_the_sizing_says() {
     const WINDOW: u64 = 2_000_000;
@@ -164,7 +165,7 @@ fn fresh_keys_are_reported_as_often_as_the_sizing_says() {
 
 #[test]
 fn the_check_of_the_rate_fails_on_lines_of_the_mean_load() {
-    // As if every line held the mean number of keys: half of what is reported.
+    // Wrong on purpose, as if every line held the mean number of keys: half of the reports.
     let shape = Shape::age_partitioned(2, 6, 128, 1).unwrap();
     let keys = shape.keys_per_generation(count(200_000)) as f64;
     let load = 2.0 * keys / (shape.pages * 64) as f64;

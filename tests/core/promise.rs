@@ -15,7 +15,7 @@ const WINDOWS: [u64; 4] = [1, 7, 1000, 100_003];
 const RATES: [f64; 4] = [0.1, 0.01, 0.001, 1e-5];
 const BLOCK_BITS: [Option<u32>; 3] = [None, Some(64), Some(512)];
 
-/// The last `window` keys, through two full turns of the ring of a filter made for `promised`.
+/// The last `window` keys, through two full rounds of the ring of a filter made for `promised`.
 fn check_window(shape: Shape, promised: Window, window: u64) -> Result<(), String> {
     let mut filter = Filter::new(shape, promised, 0).unwrap();
     let generation = promised.generation(shape.l);
@@ -58,7 +58,7 @@ fn check_rate(shape: Shape, window: Window, rate: f64, filters: u64, trials: u64
     if measured <= bound { Ok(measured) } else { Err(format!("{shape:?}: {measured} is more than {rate} ({bound})")) }
 }
 
-/// Calls `check` for every window, rate and layout that the promise is held to.
+/// Calls `check` for every window, rate and layout of the promise.
 fn for_all(check: impl Fn(Shape, Window, f64) + Sync) {
     std::thread::scope(|scope| {
         for block_bits in BLOCK_BITS {
@@ -89,7 +89,8 @@ fn the_check_of_the_window_fails_when_one_generation_too_many_is_promised() {
     for insertions in [1000, 100_003] {
         let window = Window::Count { insertions };
         let shape = choose(window, Budget::Rate(0.01), None, None).unwrap();
-        // As if (l + 1) * g keys were kept: generations are then too short, and a window of them loses keys.
+        // Wrong on purpose, as if (l + 1) * g keys were kept: generations are too short, and a window of them loses
+        // keys.
         let short = insertions.div_ceil(u64::from(shape.l) + 1);
         let promised = Window::Count { insertions: short * u64::from(shape.l) + 1 };
         check_window(shape, promised, insertions).unwrap_err();

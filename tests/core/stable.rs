@@ -1,4 +1,4 @@
-//! The stable filter: no promise, but both of its errors are the ones the sizing states.
+//! The stable filter: no promise, but both of its errors are those that its shape states.
 
 use crate::support::{check_window, insert, key, present};
 use lately::clock::Window;
@@ -75,7 +75,7 @@ fn keys_are_forgotten_by_age_as_stated() {
                 .collect();
             let (measured, deviation) = mean(&missing);
             let exact = shape.false_negative_rate(age as f64);
-            // So rare that no filter shows any: as 20,000 coins.
+            // So rare that no filter shows any: counted as 20,000 coins.
             let deviation = deviation.max(5.0 * (exact / 20_000.0).sqrt());
             assert!((measured - exact).abs() < deviation, "{shape:?} {age}: {measured} is not {exact} +- {deviation}");
         }

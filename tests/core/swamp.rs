@@ -1,5 +1,5 @@
-//! The promise of the two filters that keep every insertion by itself, SWAMP and the fingerprint buffer: the last W keys
-//! are there at every phase, the one before them is gone, and fresh keys are reported as often as computed, no more.
+//! The promise of the two filters that keep every insertion, SWAMP and the fingerprint buffer: the last W keys are held
+//! at every phase, the one before them is gone, and fresh keys are reported exactly as often as computed.
 
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
@@ -29,7 +29,7 @@ fn swamp(window: u64, fpr: f64) -> Filter {
 type Make = fn(u64, f64) -> Filter;
 const BOTH: [Make; 2] = [buffer, swamp];
 
-/// The last `window` keys through three full turns: the oldest at every phase, all of them now and then.
+/// The last `window` keys through three full rounds: the oldest at every phase, all of them now and then.
 fn check_window(filter: &mut Filter, window: u64) -> Result<(), String> {
     support::check_window(filter, window, window.div_ceil(16), 3 * window + 5)
 }
@@ -42,7 +42,7 @@ fn check_rate(make: Make, window: u64, fpr: f64, rate: f64) -> Result<(), String
     let mut reported = 0;
     for stream in 0..filters {
         let mut filter = make(window, fpr);
-        // Half a turn beyond the first, so that what was written over is tried as well.
+        // Half a round beyond the first, so that overwritten places are tested as well.
         let inserted = window + window / 2;
         insert(&mut filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
         let fresh: Vec<_> = (0..trials).map(|i| key(stream, inserted + i)).collect();

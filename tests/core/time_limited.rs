@@ -1,4 +1,4 @@
-//! The promise of the time-limited filter, whatever the rate does, and its rates against theory.
+//! The promise of the time-limited filter, at any rate, and its rates against theory.
 
 use std::collections::VecDeque;
 
@@ -81,7 +81,8 @@ fn with_repeats(keys: u64) -> (Vec<u64>, Vec<i64>) {
     (hashes.collect(), moments.collect())
 }
 
-/// Cells and answers, whatever the size of batches: those that go slice by slice, and those whose slices fill a cache.
+/// Cells and answers do not depend on the size of batches: those that go slice by slice, and those whose slices fill a
+/// cache.
 #[test]
 fn a_batch_is_its_keys_one_by_one() {
     let (hashes, moments) = with_repeats(100_000);
@@ -145,7 +146,7 @@ fn idle_for_longer_than_the_span_it_is_empty_and_begins_anew() {
     assert_eq!(slice_bits(&filter), [1024; 5]);
 }
 
-/// No key is reported for its own sake beyond window and slack, however slowly others follow it.
+/// No key is reported beyond window and slack, however slowly others follow it.
 #[test]
 fn the_slack_holds_at_any_rate() {
     // With so many slices to match, a run of them by chance has a probability below 1e-6.
@@ -207,7 +208,7 @@ fn memory_follows_the_rate_and_comes_back() {
     assert!(in_burst > 50 * before && after < 2 * before, "{before} {in_burst} {after}");
 }
 
-/// The share of fresh keys reported, within five standard deviations of what the filter says of its bits.
+/// The share of fresh keys reported, within five standard deviations of what the filter computes from its bits.
 fn check_rate(filter: &Filter, at: i64) -> f64 {
     const TRIALS: u64 = 200_000;
     let fresh: Vec<u64> = (0..TRIALS).map(|i| key(77, i)).collect();

@@ -20,7 +20,7 @@ enum Timers {
 }
 
 impl Timers {
-    /// As good as free of chance: so empty that what is reported is what the filter holds.
+    /// Practically free of chance: so empty that only held keys are reported.
     fn sparse(bpt: u32, blocks: u32) -> [Self; 3] {
         [
             Self::Slices(Shape::new(12, bpt, blocks, 2048, 1).unwrap()),
@@ -29,7 +29,7 @@ impl Timers {
         ]
     }
 
-    /// What is chosen for a rate, in each layout.
+    /// The choice for a rate, in each layout.
     fn chosen(window: Window, rate: f64, slack: Option<u64>) -> [Self; 2] {
         let budget = Budget::Rate(rate);
         [
@@ -62,8 +62,8 @@ impl Timers {
         3 * (u64::from(timestamps(self.bpt())) + u64::from(sweeps(self.bpt(), self.blocks()))) + 2
     }
 
-    /// No more timers are live than `keys` distinct keys set: an old timer that looks young again is one more, which a
-    /// query hardly ever shows, since all timers of a key would have to come back.
+    /// No more timers are live than `keys` distinct keys set. An old timer that looks young again is one more; queries
+    /// hardly ever show it, since all timers of a key would have to come back.
     fn check(self, filter: &Filter, keys: u64) {
         let (timers, most) = match self {
             Self::Slices(shape) => (shape.slice_timers(), keys),
@@ -84,7 +84,7 @@ fn shapes() -> impl Iterator<Item = (Timers, Window)> {
     shapes.flat_map(move |timers| windows.map(|window| (timers, window)))
 }
 
-/// After every insertion, from the first on, just the keys that should be there are: one that came back when its
+/// After every insertion, from the first on, exactly the keys that should be held are: one that came back when its
 /// timestamp came round would show as well as one that went too soon.
 #[test]
 fn no_key_of_the_window_is_missing_and_none_comes_back() {
@@ -110,7 +110,8 @@ fn no_key_of_the_window_is_missing_and_none_comes_back() {
     }
 }
 
-/// On the time clock, keys come in any generation, none, or several: whatever is asked, just the kept ones are there.
+/// On the time clock, keys come in any generation, none, or several: whatever is queried, exactly the kept ones are
+/// held.
 #[test]
 fn gaps_of_every_length_at_every_phase() {
     let window = Window::Time { span: 1000, lateness: 0, capacity: 10 };
@@ -162,7 +163,7 @@ fn what_is_chosen_keeps_its_promise() {
     }
 }
 
-/// As if one block more fitted into the window: the blocks are then too short.
+/// Wrong on purpose, as if one more block fitted into the window: the blocks are too short.
 #[test]
 fn the_check_of_the_window_fails_when_one_block_too_many_is_promised() {
     for timers in Timers::sparse(4, 9) {
@@ -274,7 +275,7 @@ fn fresh_keys_are_reported_by_lines_as_often_as_computed() {
     }
 }
 
-/// As if every line held the mean number of keys.
+/// Wrong on purpose, as if every line held the mean number of keys.
 #[test]
 fn the_check_of_the_rate_fails_on_lines_of_the_mean_load() {
     let (window, shape) = (count(100_000), line::Shape::new(6, 2, 2, 94, 1).unwrap());
@@ -326,7 +327,7 @@ fn equal_timers_err_as_often_as_computed() {
     }
 }
 
-/// One key every 2.27 blocks of a window of time: no two keys are ever of one block, so all equal timers are of one key.
+/// One key every 2.27 blocks of a window of time: no block has two keys, so all equal timers are of one key.
 #[test]
 fn equal_timers_of_blocks_that_are_mostly_empty_err_as_often_as_computed() {
     let (span, capacity) = (100_000, 44);
@@ -351,8 +352,8 @@ fn equal_timers_of_blocks_that_are_mostly_empty_err_as_often_as_computed() {
     }
     let rate = shape.false_positive_rate(window);
     let measured = reported as f64 / (filters * trials) as f64;
-    // Twice the slope of the rate in the number of keys, squared, times the variance that keys' chances to meet lend it:
-    // fresh keys of one filter share its timers, of which 60 a slice vary by a part in sqrt(60 * 0.5).
+    // Twice the slope of the rate in the number of keys, squared, times the variance that keys' chances to meet lend
+    // it: fresh keys of one filter share its timers, of which 60 a slice vary by a part in sqrt(60 * 0.5).
     let sigma = rate * (2.0 / 30.0 / filters as f64 + 1.0 / (rate * (filters * trials) as f64)).sqrt();
     assert!((measured - rate).abs() <= 5.0 * sigma, "{measured} {rate} {sigma}");
     let miss = shape.false_negative_rates(window)[99];

@@ -1,8 +1,8 @@
 """Filters whose saved form is kept here, so that no release changes the format or a hash unnoticed.
 
-``python tests/golden/make.py`` writes them anew. That is right only together with a new version of the format or a new
-number of the key scheme, or for a kind of filter that is not here yet: files that users saved do not change either.
-Parameters are given, not found: better sizing changes no byte. At most 4 KiB of cells each.
+``python tests/golden/make.py`` writes them anew. Do so only with a new version of the format or a new number of the
+key scheme, or for a kind of filter that is not here yet: files that users saved do not change either. Parameters are
+given, not chosen, so better sizing changes no byte. At most 4 KiB of cells each.
 """
 
 import json
@@ -224,7 +224,7 @@ FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in MADE}
 
 
 def answers(f: lately.Filter) -> str:
-    """Which of 2000 keys the filter holds, one bit each: some of every kind inserted, and as many that were not."""
+    """Which of 2000 keys the filter holds, one bit each: half of them inserted, some of every kind, and half not."""
     probes: list[object] = [*range(800), *(f"key {i}" for i in range(400)), *((i, str(i)) for i in range(400))]
     probes += range(2700, 3100)
     at = {} if f.lateness is None else {"at": 1_700_000_000 + 4 * 700 + 60}

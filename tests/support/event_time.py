@@ -25,7 +25,7 @@ from support.real_streams import LATENESS, RISK, VISITOR, Case, binomial_bound, 
 CLICKS = Case("clicks by visitor", "usagov-clicks-2013.jsonl.gz", read_clicks, VISITOR, time="t")
 FPR = 0.001
 BATCH = 500
-# How many times the planned keys of a minute the squeezed minute holds.
+# Factor by which the squeezed minute exceeds the planned keys of a minute.
 BURST = 100
 
 FAMILIES: dict[str, Callable[..., lately.Filter]] = {
@@ -102,7 +102,7 @@ class Stream:
         return greatest.fillna(-np.inf).to_numpy()
 
     def squeezed(self, events: int) -> tuple["Stream", slice]:
-        """So many clicks from the first tenth on within one minute, later ones moved up; and which clicks they are.
+        """This many clicks from the first tenth on within one minute, later ones moved up; and which clicks they are.
 
         Within the minute they come evenly, and step back as they did.
         """
@@ -119,7 +119,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a filter reported of a stream, held against the exact answer; an array has one value per event."""
+    """A filter's reports on a stream, compared with the exact answer; an array has one value per event."""
 
     reported: NDArray[np.bool_]
     within: NDArray[np.bool_]
@@ -146,12 +146,12 @@ class Verdict:
 
     @property
     def expected(self) -> float:
-        """False positives to expect by the bits there were, taking the mean rate before and after each batch."""
+        """False positives expected from the actual bits, by the mean rate before and after each batch."""
         fresh = np.add.reduceat(self.fresh.astype(np.int64), np.arange(0, len(self.fresh), BATCH))
         return float(fresh @ (self.rates[:-1] + self.rates[1:])) / 2
 
     def bound(self, rate: float) -> int:
-        """Most false positives to put up with at this rate."""
+        """Most false positives to accept at this rate."""
         return binomial_bound(int(self.fresh.sum()), rate, RISK)
 
     def rate(self, events: slice) -> float:
@@ -178,13 +178,13 @@ def new_filter(family: str, window: Window, capacity: int) -> lately.Filter:
 
 
 def left_after_gap(f: lately.Filter, stream: Stream) -> int:
-    """How many keys of the stream are reported a second after window and slack have passed without any."""
+    """How many keys of the stream are reported a second after window and slack have passed without any key."""
     later = float(stream.latest[-1] + f.window + f.slack + 1)
     return int(f.query(stream.hashes, at=later).sum())
 
 
 def refusal(f: lately.Filter, stream: Stream) -> tuple[str, bool]:
-    """What a batch says that ends with a click older than the lateness, and whether it left the filter as it was."""
+    """The answer to a batch that ends with a click older than the lateness, and whether the filter is unchanged."""
     before = f.to_bytes()
     latest = int(stream.latest[-1])
     try:

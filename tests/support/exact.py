@@ -1,4 +1,4 @@
-"""What a filter is held against: the exact sliding window, as one would write it in Python."""
+"""The reference for filters: the exact sliding window, as one would write it in Python."""
 
 import sys
 from collections import OrderedDict
@@ -16,7 +16,7 @@ class ExactWindow:
         self.last: OrderedDict[Hashable, int] = OrderedDict()
 
     def duplicated(self, keys: Iterable[Hashable], stamps: Iterable[int]) -> list[bool]:
-        """For each key in order: was it there? Then stamp it anew."""
+        """For each key in order: was it there? Then renew its stamp."""
         last, mask = self.last, []
         for key, now in zip(keys, stamps, strict=True):
             while last and next(iter(last.values())) < now - self.window:

@@ -1,4 +1,4 @@
-"""The filters that theory is held against, a line each: how one is made, and what it should do."""
+"""The filters compared with theory, a line each: how one is made, and what it should do."""
 
 import math
 from collections.abc import Callable
@@ -18,7 +18,7 @@ TICK = 1_000_000  # nanoseconds from key to key in a window of time, which is as
 
 @dataclass(frozen=True)
 class Case:
-    """A filter for a window of so many keys, and what it should do."""
+    """A filter for a window of `window` keys, and what it should do."""
 
     make: Callable[..., lately.Filter]
     expect: formulas.Expect
@@ -39,7 +39,7 @@ def half_filled_slices(window: int, k: int, l: int, seed: int) -> lately.Filter:
 
 
 def equal_timers(window: int, seed: int) -> lately.Filter:
-    """Timers so few that 7 % of fresh keys find all six set, and 2 % two of them alike; for that 5 % are missed."""
+    """Few timers: 7 % of fresh keys find all six set, and 2 % find two of them equal; so 5 % are missed."""
     return lately.TimingBloomFilter.from_parameters(
         window, k=6, bpt=6, blocks=50, slice_timers=window, equal_timers=2, seed=seed
     )
@@ -57,7 +57,7 @@ def endless(window: int, partitioned: bool, seed: int) -> lately.Filter:
 def in_a_burst(
     span: np.timedelta64, capacity: int, grow: Literal["cardinality", "density"], seed: int
 ) -> lately.Filter:
-    """Timers that were planned for a fifth of the rate."""
+    """Timers planned for a fifth of the rate."""
     return lately.TimingBloomFilter(span, FPR, capacity=capacity // 5, grow=grow, seed=seed)
 
 

@@ -1,11 +1,11 @@
 """What each filter should report, from the papers' formulas as corrected, written a second time.
 
-The core has these formulas too, in `src/shape/`, for the worst phase and planned loads. Here they take the keys that
-are there, at any phase, and are written by other roads where there is one; what both say is compared by `theory.py`.
+The core has these formulas too, in `src/shape/`, for the worst phase and planned loads. Here they take the actual
+keys, at any phase, and are derived differently where possible; `theory.py` compares both.
 
-Each function named after a filter takes one for its parameters; `counts`, the distinct keys of each generation from the
-open one back; and `ago`, how many generations ago each of the keys to be asked for was inserted. It gives the chance
-that a fresh key is reported, and that of each of these keys.
+Each function named after a filter takes a filter for its parameters; `counts`, the distinct keys of each generation
+from the open one back; and `ago`, how many generations ago each queried key was inserted. It gives the chance that a
+fresh key is reported, and that of each of these keys.
 """
 
 import math
@@ -46,7 +46,7 @@ def block_fill(blocks: int, block_bits: int, parts: int, keys: int) -> float:
 
 
 def segment_match(parameters: dict[str, int], keys: int) -> float:
-    """Chance that a fresh key matches a segment with so many keys."""
+    """Chance that a fresh key matches a segment with this many keys."""
     if "blocks" in parameters:
         return block_fill(parameters["blocks"], parameters["block_bits"], parameters["parts"], keys)
     if "slice_bits" in parameters:
@@ -55,7 +55,7 @@ def segment_match(parameters: dict[str, int], keys: int) -> float:
 
 
 def run_chance(k: int, matches: Chances) -> float:
-    """Chance that k consecutive slices match, from the length of the run so far, carried from slice to slice."""
+    """Chance that k consecutive slices match, by the length of the run so far, carried from slice to slice."""
     running = np.zeros(k + 1)
     running[0] = 1
     for match in matches:
@@ -68,9 +68,9 @@ def run_chance(k: int, matches: Chances) -> float:
 
 
 def newly_hit(cells: int, hashes: int, hit: int = 0) -> Chances:
-    """Chances that so many hashes hit 0, 1, 2 ... cells beside `hit` given ones, by inclusion and exclusion of cells.
+    """Chances that n hashes hit 0, 1, 2 ... cells beside `hit` given ones, by inclusion and exclusion of cells.
 
-    In whole numbers of ways, so that nothing cancels.
+    Counted in whole numbers of ways, so that nothing cancels.
     """
     ways = [
         math.comb(cells - hit, new)
@@ -81,7 +81,7 @@ def newly_hit(cells: int, hashes: int, hit: int = 0) -> Chances:
 
 
 def known_until(fresh: float, own: Chances, ago: Generations) -> tuple[float, Chances]:
-    """Give the keys of each generation the chance of their own, and beyond these that of a fresh key."""
+    """Give the keys of each generation their chance, and older keys that of a fresh key."""
     return fresh, np.append(own, fresh)[np.minimum(ago, len(own))]
 
 
@@ -130,7 +130,7 @@ def timing(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[flo
 def growing(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
     """Paper 4, "dynamic size": any part may report a key, as its slices are filled (erratum OIE-10).
 
-    A key that a part reports by mistake is not counted, so where parts begin is chance: the fills are the filter's.
+    A false report of a part changes where parts begin, so that is random: the fills are the filter's own.
     """
     parts = f.fill.reshape(-1, f.parameters["k"])
     return known_until(float(1 - np.prod(1 - parts.prod(axis=1))), np.ones(f.parameters["blocks"] + 1), ago)
@@ -185,7 +185,7 @@ def generalized(f: lately.Filter, counts: Generations, ago: Generations) -> tupl
 
 
 def stable(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
-    """Deng and Rafiei: a cell is empty when the last Max of its events were decrements and, if set, it met as many."""
+    """Deng and Rafiei: a cell is empty if its last Max events were decrements and, if set, there were as many."""
     p = f.parameters
     top, set_, taken = 2 ** p["bits"] - 1, 1 / p["slice_cells"], p["decrements"] / p["slice_cells"]
     event = set_ + (1 - set_) * taken

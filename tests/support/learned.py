@@ -1,6 +1,6 @@
 """What a learned prior is worth on real streams: penalties of answers, and how far posteriors are from the truth.
 
-Each event is asked for, then inserted, batch by batch; a wrong answer costs a penalty of its own, uniform in [1, 10).
+Each event is queried, then inserted, batch by batch; a wrong answer costs a penalty of its own, uniform in [1, 10).
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Filters to a request in any layout, whether the constructor of their class offers it or not any more."""
+"""Filters for a request in any layout, whether the constructor of their class still offers it or not."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def planned(
     layout: str = "sliced",
     **request: Any,
 ) -> lately.Filter:
-    """Make a filter of a class; its layout is that of the cells, in segments or slices unless told."""
+    """Make a filter of a class; its layout is that of the cells, by default in segments or slices."""
     told = {name: given for name, given in (("fpr", fpr), ("block_bits", block_bits)) if given is not None}
     rows = [row for row in EVERY.values() if row.kind is kind and row.layout.get("block_bits") == block_bits]
     (row,) = (row for row in rows if row.layout.get("layout", "sliced") == layout)

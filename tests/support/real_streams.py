@@ -49,7 +49,7 @@ def read_zeek(lines: Iterable[str]) -> Iterator[Record]:
 
 @dataclass(frozen=True)
 class Case:
-    """A stream, the fields that make its key, and what "lately" means: so many events, or seconds by a field."""
+    """A stream, the fields of its key, and what "lately" means: a number of events, or seconds by a field."""
 
     name: str
     file: str
@@ -137,15 +137,15 @@ class Comparison:
     window: Tally
     slack: Tally
     fresh: Tally
-    # Without refresh a key taken for a duplicate by mistake is not inserted; asked again, it repeats the mistake.
-    # Such asking is no new trial of the error rate.
+    # Without refresh a false positive is not inserted, so a later query of the same key repeats the mistake. Such
+    # queries are no new trials of the error rate.
     again: Tally
     nbytes: int
     mask: list[bool]
 
     @property
     def bound(self) -> int:
-        """Most false positives to put up with."""
+        """Most false positives to accept."""
         return binomial_bound(self.fresh.asked, FPR, RISK)
 
 

@@ -1,4 +1,4 @@
-"""A filter as planned, run under its planned load, and the bounds that hold what it does to what the plan states."""
+"""Runs a planned filter under its planned load; and bounds for comparing what it does with what the plan states."""
 
 import math
 from collections.abc import Iterator
@@ -29,8 +29,8 @@ class Measured:
 def simulate(choice: lately.Choice, *, rate: int = 0, fresh: int = 100_000) -> Measured:
     """Run planned load through a filter for four windows and what it keeps beyond, all keys different.
 
-    It is asked at the ends of the last three generations, and in between just after the shift. `rate` is the keys of a
-    window where the filter was not told of them; `fresh` keys never inserted are asked for at each end.
+    It is queried at the ends of the last three generations, and just after the shifts between. `rate` is the number
+    of keys in a window if the filter does not know it; `fresh` keys never inserted are queried at each end.
     """
     f = choice.build()
     seen = Measured()
@@ -65,7 +65,7 @@ def simulate(choice: lately.Choice, *, rate: int = 0, fresh: int = 100_000) -> M
 def _timeline(f: lately.Filter, rate: int) -> tuple[NDArray[np.int64], Iterator[tuple[int, bool]]]:
     """Stamps of all keys (insertions or nanoseconds), and the numbers of keys after which to ask.
 
-    With each number goes whether a generation ends there; it is followed by the first key of the next.
+    Each number comes with whether a generation ends there; it is followed by the first key of the next.
     """
     full = generations(f)
     if isinstance(f.window, float):
@@ -87,8 +87,8 @@ def _timeline(f: lately.Filter, rate: int) -> tuple[NDArray[np.int64], Iterator[
 def most(choice: lately.Choice, measured: Measured, queries: int) -> float:
     """Bound on the reports of `queries` keys that should not be reported: five standard deviations.
 
-    The reports of one filter are as coins. Its rate scatters about the expectation, which is what `fpr` is: by the
-    inequality of Efron and Stein by at most k / sqrt(n), relatively, for n keys and k = log2(1 / fpr) bits a key.
+    The reports of one filter are like coins. Its rate scatters about the expectation, which is `fpr`: by the inequality
+    of Efron and Stein, by at most k / sqrt(n), relatively, for n keys and k = log2(1 / fpr) bits a key.
     """
     expected = queries * choice.fpr
     return expected * (1 + 5 * math.log2(1 / choice.fpr) / math.sqrt(measured.keys)) + 5 * math.sqrt(expected) + 1

@@ -16,7 +16,7 @@ from support.families import TICK, Case
 
 FILTERS = 16  # each of its own seed
 PHASES = 8  # of a generation, the worst last
-# Student's t with 15 degrees of freedom lies beyond with a chance of 4e-6; some 200 figures are held against it.
+# Student's t with 15 degrees of freedom exceeds this with a chance of 4e-6; some 200 figures are compared with it.
 BOUND = 7.0
 EPOCH = 1_700_000_000_000_000_000
 
@@ -58,7 +58,7 @@ class Figure:
 
     @property
     def z(self) -> float:
-        """Deviations between the two; infinite where what is certain did not come."""
+        """Deviations between the two; infinite if a certain event did not happen."""
         off, deviation = self.measured - self.expected, self.deviation
         if off == 0:
             return 0.0
@@ -67,7 +67,7 @@ class Figure:
 
 @dataclass
 class Found:
-    """What one case has shown."""
+    """The findings for one case."""
 
     filter: lately.Filter
     missed: int = 0  # live keys
@@ -110,7 +110,7 @@ class Stream:
         ticks = window * TICK if case.timed else keys - 1
         self.length = max(1, -(-ticks // self.kept))
         per_generation = -(-self.length // TICK) if case.timed else self.length
-        # Slices and timestamps have come round after so many generations; epochs after even fewer.
+        # After this many generations slices and timestamps have gone round; epochs need even fewer.
         self.turn = per_generation * (2 ** p["bpt"] - 1 if "bpt" in p else self.kept + p.get("k", 1))
         # What has no generations, like the stable filter, has settled after eight windows; the generalized filter has a
         # fill within e^-9 of the steady one after 9 m / (k0 + k1) keys, here 300 windows.
@@ -132,13 +132,13 @@ class Stream:
         return {"at": self.at(n - 1, n)["at"][0]} if self.timed else {}
 
     def ago(self, n: int, ages: int) -> tuple[formulas.Generations, formulas.Generations]:
-        """Give the keys of each generation, and the generation of so many keys, both back from the n-th key."""
+        """Give the keys of each generation, and the generation of this many keys, both back from the n-th key."""
         ago = self.generations[n - 1] - self.generations[n - 1 :: -1]
         return np.bincount(ago), ago[:ages]
 
 
 def measure(case: Case, window: int, filters: int = FILTERS, fresh: int = 20_000) -> Found:
-    """After three turns ask each filter, through the phases of a generation, for fresh keys and those of all ages."""
+    """After three rounds query each filter, through the phases of a generation, for fresh keys and keys of all ages."""
     f = case.new(window, 0)
     stream = Stream(case, f, window)
     found = Found(f, window=window)
@@ -182,7 +182,7 @@ def measure(case: Case, window: int, filters: int = FILTERS, fresh: int = 20_000
 
 
 def ask_the_oldest(case: Case, stream: Stream, f: lately.Filter, found: Found) -> None:
-    """Ask for the oldest key of the window before each insertion of three turns: W keys over and over."""
+    """Ask for the oldest key of the window before each insertion, for three rounds of the same W keys."""
     if not case.promised:
         return
     window, n = found.window, stream.least + found.window

@@ -1,52 +1,14 @@
-"""The command ``lately``: its options, and how it ends."""
+"""The command ``lately``: how it begins and how it ends."""
 
-import argparse
-import csv
+import os
 import signal
-import string
+import sys
 from collections.abc import Sequence
 
-from lately import __version__
-from lately._core import read_span
-from lately._families import DEFAULT, FAMILIES
-from lately.cli.dedupe import dedupe
 from lately.cli.errors import CliError
-from lately.cli.filters import FPR
+from lately.cli.options import parser
 from lately.cli.report import say
 from lately.cli.signals import interrupted
-
-_DESCRIPTION = """\
-Pass on every record whose key was not seen lately, as it came, byte for byte; drop the repeats.
-
-No repeat within the window is missed. A new record is dropped by mistake with a chance of at most --fpr; the report at
-the end, on standard error, says how many that are in expectation. Memory does not grow with the input.
-
-So it is with every --filter but two: stable misses some repeats, and the memory of time-limited follows the rate.
-"""
-
-_EXAMPLES = """\
-examples:
-  lately dedupe access.log --window 1000000
-        drop lines that occurred among the last million lines
-  lately dedupe clicks.jsonl.gz --key ip,url --time ts --window 10min --capacity 50000 --output new.jsonl.gz
-        drop clicks of the same ip on the same url within ten minutes
-  zstdcat day.tsv.zst | lately dedupe --format csv --delimiter tab --no-quotes --key host,url --window 1000000 > new.tsv
-        read a pipe: say what it holds (gzip and zstd are recognised here, too)
-  lately dedupe monday.csv --key id --window 1000000 --state seen.lately --output new.csv
-        carry on, the next time, with what was seen up to now
-
-filters (a number: bits of a block; lately.plan in Python puts them side by side):
-{filters}
-
-a run that did not end with 0:
-  Start it again. A file of --output is replaced whole or not at all, and before --state. Where the state holds the run
-  already, since it was struck after that, its output is left in place: nothing is lost, and nothing comes twice. Two
-  limits: the inputs must be as they were, and what went to standard output, a pipe or a device comes again.
-
-exit status:
-  0 done; 1 an error, files are as they were; 2 wrong usage; 130 interrupted; 143 told to end; 141 the reader of
-  standard output has gone
-"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,10 +31,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     SystemExit
         If the arguments are wrong (2), or ask for help or the version (0).
     """
-    options = _parser().parse_args(argv)
+    options = parser().parse_args(argv)
     try:
         with interrupted(to_the_end=argv is None):
-            dedupe(options)
+            options.run(options)
+            sys.stdout.flush()
     except CliError as error:
         say(f"lately: error: {error}")
         return 1
@@ -80,165 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         say("lately: interrupted")
         return 128 + next(iter(interrupt.args), signal.SIGINT)  # as a shell reports the signal
     except BrokenPipeError:
-        # What was kept did not arrive, so no state may remember it. Nobody listens: no message either.
+        # What was kept did not arrive, so no state may remember it. Nobody listens: no message either, not even of the
+        # interpreter, which writes what is left when it ends.
+        if argv is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 128 + 13  # as a shell reports SIGPIPE
     return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lately", description="Have I seen this key lately?")
-    parser.add_argument("--version", action="version", version=f"lately {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    command = commands.add_parser(
-        "dedupe",
-        help="drop records seen lately from a file or stream",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES.format(filters=_filters()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_argument(
-        "files", nargs="*", default=["-"], metavar="FILE", help="files, read one after the other; - is standard input"
-    )
-
-    what = command.add_argument_group("what the records are")
-    what.add_argument(
-        "--format",
-        choices=["auto", "text", "csv", "jsonl", "parquet"],
-        default="auto",
-        help="default: by the name of the file, or else text, where each line is a key",
-    )
-    what.add_argument("--delimiter", type=_delimiter, metavar="CHAR", help="of CSV; default: comma, or tab for .tsv")
-    what.add_argument(
-        "--no-quotes", dest="quotes", action="store_false", help="quotes in CSV mean nothing, as in many web logs"
-    )
-    what.add_argument("--encoding", type=_encoding, default="utf-8", metavar="NAME", help="of text; default: utf-8")
-    what.add_argument(
-        "--key", type=_fields, metavar="FIELD,...", help="fields that make the key; default: all there is"
-    )
-    what.add_argument(
-        "--time",
-        metavar="FIELD",
-        help="field with the time of a record, for windows of time: Unix seconds, or ISO 8601 (UTC if it has no zone)",
-    )
-    what.add_argument(
-        "--skip-bad", action="store_true", help="count malformed records and pass over them; default: an error"
-    )
-
-    what.add_argument(
-        "--max-record",
-        type=_bytes,
-        default="16MiB",
-        metavar="BYTES",
-        help="longer records are malformed, as 65536 or 64MiB; default: 16MiB",
-    )
-
-    lately = command.add_argument_group("what lately means")
-    lately.add_argument(
-        "--window",
-        type=_window,
-        metavar="W",
-        help="a number of records, as 1000000, or a span of time, as 10min or 1h30min",
-    )
-    lately.add_argument(
-        "--capacity", type=int, metavar="N", help="for windows of time: records expected within one at busy times"
-    )
-    lately.add_argument(
-        "--lateness", type=_span, metavar="SPAN", help="for windows of time: how far times may step back; default: 0s"
-    )
-    lately.add_argument(
-        "--no-refresh",
-        dest="refresh",
-        action="store_false",
-        help="a repeat does not restart the window of its key: it comes again once it was passed on that long ago",
-    )
-    lately.add_argument(
-        "--fpr", type=float, metavar="P", help=f"highest chance that a new record is dropped; default: {FPR}"
-    )
-    lately.add_argument(
-        "--filter",
-        choices=list(FAMILIES),
-        metavar="NAME",
-        help="one of those below",
-    )
-    lately.add_argument("--seed", type=int, metavar="N", help="of the hashes; default: 0")
-
-    where = command.add_argument_group("where it goes")
-    where.add_argument(
-        "--output",
-        "-o",
-        default="-",
-        metavar="FILE",
-        help="replaced when all is done; .gz, .zst, .xz and .bz2 are compressed; default: standard output, which gets "
-        "records as soon as they are decided",
-    )
-    where.add_argument(
-        "--state",
-        metavar="FILE",
-        help="carry the filter over from run to run: loaded if it is there, and replaced after the output; FILE.json "
-        "beside it says which key it is of and which runs it holds",
-    )
-    where.add_argument("--quiet", "-q", action="store_true", help="no progress bar and no report")
-    return parser
-
-
-def _filters() -> str:
-    """List the names for --filter; the formatter would break them at their hyphens."""
-    kinds = {
-        "any": "",
-        "insertions": "not for windows of time",
-        "time": "for windows of time",
-        "unknown rate": "for windows of time, without --capacity",
-    }
-    lines = []
-    for name, family in FAMILIES.items():
-        default = "(default)" if name == DEFAULT else ""
-        words = "; ".join(filter(None, (default, kinds[family.windows], family.note)))
-        lines.append(f"  {name:<26}{words}".rstrip())
-    return "\n".join(lines)
-
-
-def _fields(text: str) -> list[str]:
-    """Names between commas; one that holds a comma stands in double quotes."""
-    fields = next(csv.reader([text], skipinitialspace=True), [])
-    if not fields or not all(fields):
-        raise argparse.ArgumentTypeError(f"names of fields between commas are needed, got {text!r}")
-    return fields
-
-
-def _window(text: str) -> int | str:
-    return int(text) if text.isdecimal() else _span(text)
-
-
-def _span(text: str) -> str:
-    """Check a span and leave it as it is: the filter reads it again, and messages show it."""
-    try:
-        read_span(text, "it")
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return text
-
-
-def _bytes(text: str) -> int:
-    number, unit = text.rstrip("KMGiB"), text.lstrip("0123456789")
-    powers = {"": 0, "B": 0, "KiB": 1, "MiB": 2, "GiB": 3}
-    if not number.isdecimal() or int(number) == 0 or unit not in powers:
-        raise argparse.ArgumentTypeError(f"a number of bytes is needed, such as 65536 or 64MiB; got {text!r}")
-    return int(number) << 10 * powers[unit]
-
-
-def _delimiter(text: str) -> str:
-    delimiter = {"tab": "\t", "\\t": "\t"}.get(text, text)
-    if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise argparse.ArgumentTypeError(f"one character is needed, or tab; got {text!r}")
-    return delimiter
-
-
-def _encoding(name: str) -> str:
-    """Take only encodings that extend ASCII, so that lines can be told apart before they are decoded."""
-    try:
-        extends_ascii = string.printable.encode(name) == string.printable.encode("ascii")
-    except LookupError:
-        raise argparse.ArgumentTypeError(f"there is no encoding {name!r}") from None
-    if not extends_ascii:
-        raise argparse.ArgumentTypeError(f"{name} is no extension of ASCII, such as utf-8, latin-1 or cp1252")
-    return name

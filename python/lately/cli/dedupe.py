@@ -2,7 +2,7 @@
 
 import re
 from argparse import Namespace
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +11,33 @@ from numpy.typing import NDArray
 
 import lately
 from lately._progress import progress
-from lately.cli.delimited import CsvReader
+from lately.cli.delimited import CsvReader, Head
 from lately.cli.errors import CliError
 from lately.cli.filters import contradiction, open_filter
 from lately.cli.inputs import known, size
 from lately.cli.lines import JsonReader, TextReader
-from lately.cli.outputs import Output, compression, descriptor_of
-from lately.cli.parquet import ParquetReader, ParquetSink
-from lately.cli.records import Asked, Batch, LineReader, LineSink, Malformed
-from lately.cli.report import Counts, Mistakes, say, summary
+from lately.cli.outputs import compression, descriptor_of
+from lately.cli.parquet import ParquetReader
+from lately.cli.records import Asked, Batch, LineReader, Malformed
+from lately.cli.report import Counts, Mistakes, say, summary, warnings
+from lately.cli.routes import Route
 from lately.cli.signals import hold
 from lately.cli.state import State, open_state
+from lately.cli.times import Times
 
-# Format by extension, and for CSV the delimiter.
+# Format by extension.
 _FORMATS = {
-    ".csv": ("csv", ","),
-    ".tsv": ("csv", "\t"),
-    ".tab": ("csv", "\t"),
-    ".jsonl": ("jsonl", ""),
-    ".ndjson": ("jsonl", ""),
-    ".json": ("jsonl", ""),
-    ".parquet": ("parquet", ""),
-    ".pq": ("parquet", ""),
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
 }
+# Those whose keys are the same text.
+_KIN = {"tsv": "csv", "zeek": "csv"}
 
 
 def dedupe(options: Namespace) -> None:
@@ -45,57 +49,59 @@ def dedupe(options: Namespace) -> None:
             _remember(state, options)
         malformed = Malformed(options.skip_bad)
         reader = _reader(options, malformed)
-        target = _check_targets(options, reader)
+        targets = _check_targets(options, reader)
         seen = open_filter(options)
         expected = [known(name) for name in options.files]
-        if state and target and None not in expected and state.holds(expected, [target]):
+        if state and None not in expected and state.holds(expected, targets):
             _say_held(state, options)
             return
         counts, mistakes = Counts(), Mistakes(seen)
-        try:
-            with closing(Output(options.output)) as output:
-                with (
-                    closing(_sink(output, reader)) as sink,
-                    progress(total, "B", False if options.quiet else None) as advance,
-                ):
-                    for name in options.files:
-                        for batch in reader.batches(name, advance):
-                            new = _new(seen, batch, mistakes, refresh=options.refresh)
-                            sink.write(batch, new)
-                            counts.kept += int(new.sum())
-                            counts.dropped += len(new) - int(new.sum())
-                output.finish()
-                if state and target and state.holds(reader.inputs, [target]):
-                    _say_held(state, options)
-                    return
-                _replace(output, state, seen, options, reader.inputs)
-        except BrokenPipeError:
-            raise
-        except OSError as error:  # readers and the state name their own
-            shown = "standard output" if options.output == "-" else options.output
-            raise CliError(f"cannot write {shown}: {error.strerror or error}") from None
+        with ExitStack() as stack:
+            main = Route(options.output, reader, repeats=options.only_repeats, count=options.count)
+            routes = [stack.enter_context(closing(main))]
+            if options.dropped is not None:
+                rest = Route(options.dropped, reader, repeats=not options.only_repeats)
+                routes.append(stack.enter_context(closing(rest)))
+            with progress(total, "B", False if options.quiet else None) as advance:
+                for name in options.files:
+                    for batch in reader.batches(name, advance):
+                        new = _new(seen, batch, mistakes, refresh=options.refresh)
+                        for route in routes:
+                            route.write(batch, new)
+                        counts.add(new, batch.times)
+            for route in routes:
+                route.finish()
+            if state and state.holds(reader.inputs, targets):
+                _say_held(state, options)
+                return
+            _replace(routes, state, seen, options, reader.inputs)
     mistakes.settle()
     counts.malformed = malformed.count
     if not options.quiet:
-        say(summary(counts, mistakes, seen))
+        say("\n".join([summary(counts, mistakes, seen), *warnings(counts, mistakes)]))
         if malformed.count:
             say(f"warning: the first malformed record is {malformed.first}")
         if reader.absent and counts.read:
             say(f"warning: no record has the key field {', '.join(sorted(reader.absent))}")
 
 
-def _replace(output: Output, state: State | None, seen: lately.Filter, options: Namespace, inputs: list[Any]) -> None:
-    """Put output and state in place, in the order that `State` explains; from here on no signal ends the run."""
+def _replace(
+    routes: list[Route], state: State | None, seen: lately.Filter, options: Namespace, inputs: list[Any]
+) -> None:
+    """Put outputs and state in place, in the order that `State` explains; from here on no signal ends the run."""
     if state is None:
         hold()
-        output.replace()
+        for route in routes:
+            route.replace()
         return
     asked = {"key": options.key, "format": options.format, "time": options.time}
+    files = [route.output.written() for route in routes if route.output.path]
     try:
-        state.prepare(seen, asked, inputs, [output.written()] if output.path else [])
+        state.prepare(seen, asked, inputs, files if len(files) == len(routes) else [])
         hold()
         state.replace_note()
-        output.replace()
+        for route in routes:
+            route.replace()
         state.replace_filter()
     finally:
         state.discard()
@@ -108,9 +114,11 @@ def _remember(state: State, options: Namespace) -> None:
         if given in (None, "auto"):
             setattr(options, option, has)
             for name in options.files if given == "auto" else ():
-                guess, _ = _FORMATS.get(_extension(name), (has, ""))
-                if guess != has:
+                guess = _FORMATS.get(_extension(name), has)
+                if _KIN.get(guess, guess) != _KIN.get(has, has):
                     raise CliError(f"{name} is {guess} by its name, and the state in {options.state} is of {has}")
+        elif option == "format" and _KIN.get(given, given) == _KIN.get(has, has):
+            continue
         elif given != has:
             given, has = (",".join(value) if isinstance(value, list) else value for value in (given, has))
             raise contradiction(options.state, option, given, has)
@@ -143,54 +151,73 @@ def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes, *, refresh: bool
     return new
 
 
-def _check_targets(options: Namespace, reader: LineReader | ParquetReader) -> Path | None:
-    """Say now, and not after all the work, that a result has no place; give the file that is replaced, if one is."""
-    descriptor = descriptor_of(options.output)
-    if isinstance(reader, ParquetReader) and (descriptor is not None or compression(options.output)):
-        raise CliError("Parquet needs --output FILE, and compresses by itself")
-    target = Path(options.output).resolve()
-    if descriptor is not None or (target.exists() and not target.is_file()):
-        return None
-    if options.state:
-        if target == Path(options.state).resolve():
-            raise CliError(f"--state and --output are the same file, {options.output}")
-        if any(name != "-" and Path(name).resolve() == target for name in options.files):
+def _check_targets(options: Namespace, reader: LineReader | ParquetReader) -> list[Path]:
+    """Say now, and not after all the work, that a result has no place.
+
+    Gives the files that are replaced, or none where something is written to as it comes: that comes again.
+    """
+    targets = []
+    direct = False
+    for option, name in (("output", options.output), ("dropped", options.dropped)):
+        if name is None:
+            continue
+        descriptor, target = descriptor_of(name), Path(name).resolve()
+        records = option == "dropped" or not options.count
+        if isinstance(reader, ParquetReader) and records and (descriptor is not None or compression(name)):
+            raise CliError(f"Parquet needs --{option} FILE, and compresses by itself")
+        if descriptor is not None or (target.exists() and not target.is_file()):
+            direct = True
+            continue
+        if target in targets:
+            raise CliError(f"--output and --dropped are the same file, {name}")
+        targets.append(target)
+        if options.state and target == Path(options.state).resolve():
+            raise CliError(f"--state and --{option} are the same file, {name}")
+        if options.state and any(given != "-" and Path(given).resolve() == target for given in options.files):
             raise CliError(
-                f"--output {options.output} is an input too: with --state it must be another file, so that a run that "
-                "was killed can be run again"
+                f"--{option} {name} is an input too: with --state it must be another file, so that a run that was "
+                "killed can be run again"
             )
-    return target
-
-
-def _sink(output: Output, reader: LineReader | ParquetReader) -> LineSink | ParquetSink:
-    return ParquetSink(output, reader) if isinstance(reader, ParquetReader) else LineSink(output)
+    return [] if direct else targets
 
 
 def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetReader:
     """Choose the reader that the options ask for, or the extensions of the files."""
-    guesses = {_FORMATS.get(_extension(name), ("text", "")) for name in options.files}
-    if options.format == "auto" and len(guesses) > 1:
-        raise CliError("the names of the files speak of different formats: say which with --format and --delimiter")
-    guess, delimiter = guesses.pop()
-    if options.format == "auto":
-        options.format = guess
+    options.format = format = _format(options)
     asked = Asked(
         key=options.key or [],
-        time=options.time,
+        time=None if options.time is None else Times(options.time, options.time_unit, options.time_format),
         encoding=options.encoding,
         longest=options.max_record,
         malformed=malformed,
         digest=options.state is not None,
     )
-    if options.format == "parquet":
+    if format == "parquet":
         return ParquetReader(asked)
-    if options.format == "csv":
-        return CsvReader(asked, delimiter=options.delimiter or delimiter or ",", quotes=options.quotes)
-    if options.format == "jsonl":
+    if format == "jsonl":
         return JsonReader(asked)
+    if format in ("csv", "tsv", "zeek"):
+        tabs = format != "csv" or {_FORMATS.get(_extension(name)) for name in options.files} == {"tsv"}
+        delimiter = options.delimiter or ("\t" if tabs else ",")
+        head: Head = "zeek" if format == "zeek" else "names" if options.header else "none"
+        return CsvReader(asked, delimiter=delimiter, quotes=options.quotes and head != "zeek", head=head)
     if asked.key or asked.time:
         raise CliError("text has no fields for --key or --time: say what it is with --format csv, jsonl or parquet")
     return TextReader(asked)
+
+
+def _format(options: Namespace) -> str:
+    """Tell the format of the records by the options, the names of the files, or for a pipe that of the output."""
+    named = [name for name in options.files if name not in ("-", "/dev/stdin")]
+    guesses = {_FORMATS.get(_extension(name), "text") for name in named or [options.output]}
+    if options.format == "auto" and len(guesses) > 1:
+        raise CliError("the names of the files speak of different formats: say which with --format and --delimiter")
+    format = str(guesses.pop() if options.format == "auto" else options.format)
+    for name in filter(None, (options.output, options.dropped)):
+        goes = _FORMATS.get(_extension(name), format)
+        if goes != format and "parquet" in (goes, format) and not options.count:
+            raise CliError(f"{name} is {goes} by its name, but records go out as they came: as {format}")
+    return format
 
 
 def _extension(name: str) -> str:

@@ -4,18 +4,23 @@ import csv
 from collections import deque
 from collections.abc import Iterator
 from io import BytesIO
+from itertools import chain
 from operator import itemgetter
-from typing import Any
+from typing import Any, Literal
 
 from lately.cli.errors import CliError
-from lately.cli.records import BOM, Asked, Batch, Gathered, LineReader, time_of
+from lately.cli.records import BOM, Asked, Batch, Gathered, LineReader
+
+Head = Literal["names", "none", "zeek"]
+"""How a file begins: with a line of names, with its first record, or with Zeek's lines up to ``#types``."""
 
 
 class CsvReader(LineReader):
-    """CSV and its kin; the first line of each file names the fields. Without fields to look at, all are the key."""
+    """CSV and its kin. Without fields to look at, all are the key."""
 
-    def __init__(self, asked: Asked, *, delimiter: str, quotes: bool) -> None:
+    def __init__(self, asked: Asked, *, delimiter: str, quotes: bool, head: Head) -> None:
         super().__init__(asked)
+        self._head = head
         quoting = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
         self._dialect: dict[str, Any] = {"delimiter": delimiter, "quoting": quoting, "strict": True}
         self._first = ""
@@ -26,18 +31,25 @@ class CsvReader(LineReader):
 
     def _batches(self, blocks: Iterator[bytes], name: str) -> Iterator[Batch]:
         lines = _Lines(blocks, self._asked.encoding, self._asked.longest)
-        rows = csv.reader(lines, **self._dialect)
+        rows: Iterator[list[str]] = csv.reader(lines, **self._dialect)
         try:
-            header = next(rows)
+            header = self._names(rows)
         except StopIteration:
             return  # an empty file
         except csv.Error as error:
             raise CliError(f"{name}, line 1: {error}") from None
         if lines.undecodable or not header:
             raise CliError(f"{name}, line 1: {lines.undecodable or 'a header that names the fields is needed'}")
-        head = self._accept(header, name, lines)
+        head = b""
+        if self._head == "none":  # it was the first record
+            rows, header = chain([header], rows), [str(i + 1) for i in range(len(header))]
+            self._accept(header, name)
+        else:
+            raw = lines.take()
+            head = raw if self._accept(header, name) else b""
+        times = self._asked.time
         key = itemgetter(*(map(header.index, self._asked.key) if self._asked.key else range(len(header))))
-        time = None if self._asked.time is None else header.index(self._asked.time)
+        time = None if times is None else header.index(times.field)
         gathered = Gathered(name, head)
         while True:
             if lines.at_end:
@@ -45,6 +57,9 @@ class CsvReader(LineReader):
             number = lines.number
             try:
                 row = next(rows)
+                if self._head == "zeek" and row[0].startswith("#"):
+                    lines.take()
+                    continue
                 broken = "" if len(row) == len(header) else f"{len(row)} fields where the header has {len(header)}"
             except StopIteration:
                 break
@@ -59,24 +74,37 @@ class CsvReader(LineReader):
             try:
                 if reason := undecodable or self._too_long(raw):
                     raise ValueError(reason)
-                gathered.add(number, key(row), None if time is None else time_of(row[time], header[time]), raw)
+                moment = None if times is None or time is None else times.read(row[time])
+                gathered.add(number, key(row), moment, raw)
             except ValueError as error:
                 self._asked.malformed(f"{name}, line {number}", str(error))
         yield gathered.batch()
 
-    def _accept(self, header: list[str], name: str, lines: "_Lines") -> bytes:
-        """Check a header against the first one and the fields; the bytes of the first are to go out."""
-        raw = lines.take()
+    def _names(self, rows: Iterator[list[str]]) -> list[str]:
+        """Read the fields' names, or without a header the first record."""
+        if self._head != "zeek":
+            return next(rows)
+        names: list[str] = []
+        for row in rows:
+            if row[0] == "#fields":
+                names = row[1:]
+            if row[0] == "#types" or not row[0].startswith("#"):
+                break
+        return names
+
+    def _accept(self, header: list[str], name: str) -> bool:
+        """Check a header against the fields, or against the first one; tell whether it is the first."""
         if self._first:
             if header != self._header:
                 raise CliError(f"{name}: its header is unlike that of {self._first}")
-            return b""
+            return False
         self._first, self._header = name, header
-        for field in filter(None, (*self._asked.key, self._asked.time)):
+        times = self._asked.time
+        for field in (*self._asked.key, *([] if times is None else [times.field])):
             if header.count(field) != 1:
                 problem = "names no field" if field not in header else "names more than one field"
                 raise CliError(f"{name}: the header {problem} {field!r}; it has: {', '.join(header)}")
-        return raw
+        return True
 
 
 class _Lines:

@@ -6,7 +6,7 @@ from io import BytesIO
 from itertools import compress
 from typing import Any
 
-from lately.cli.records import BOM, Asked, Batch, Gathered, LineReader, time_of
+from lately.cli.records import BOM, Asked, Batch, Gathered, LineReader
 
 
 class TextReader(LineReader):
@@ -47,14 +47,14 @@ class JsonReader(TextReader):
         self.absent = set(asked.key)
 
     def _batches(self, blocks: Iterator[bytes], name: str) -> Iterator[Batch]:
-        time_field = self._asked.time
+        times = self._asked.time
         for block in self._decoded(blocks, name):
             gathered = Gathered(name)
             for number, line, text in zip(*block, strict=True):
                 try:
                     record = _object(text)
                     key = self._key(record, text) if self._fields else text.strip()
-                    time = None if time_field is None else time_of(record.get(time_field), time_field)
+                    time = None if times is None else times.read(_found(record, times.field))
                 except ValueError as error:
                     self._asked.malformed(f"{name}, line {number}", str(error))
                 else:
@@ -62,8 +62,8 @@ class JsonReader(TextReader):
             yield gathered.batch()
 
     def _key(self, record: dict[str, Any], text: str) -> object:
-        values = tuple([record.get(field) for field in self._fields])
-        if None in values and not any(field in record for field in self._fields):
+        values = tuple([_found(record, field) for field in self._fields])
+        if None in values and not any(field in record for field in self._fields) and set(values) == {None}:
             raise ValueError(f"none of the key fields {', '.join(self._fields)} is there")
         for field, value in zip(self._fields, values, strict=True):
             if isinstance(value, dict | list):
@@ -73,7 +73,18 @@ class JsonReader(TextReader):
                 raise ValueError(f"the key field {field} holds half a surrogate pair, which is no text")
         if self.absent:
             self.absent.difference_update(record)
+            self.absent -= {field for field, value in zip(self._fields, values, strict=True) if value is not None}
         return values[0] if len(values) == 1 else values
+
+
+def _found(record: dict[str, Any], field: str) -> Any:
+    """Value of a field, or of one within another if its name has dots and is none by itself; None if it is absent."""
+    if field in record or "." not in field:
+        return record.get(field)
+    value: Any = record
+    for name in field.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from lately.cli.errors import CliError, optional
 from lately.cli.inputs import BLOCK, known
 from lately.cli.outputs import Output
-from lately.cli.records import Asked, Batch, moment
+from lately.cli.records import Asked, Batch
 
 # Most rows read at a time.
 _ROWS = 1 << 16
 # Rows of a row group, as other writers have it, or its bytes in memory. A group for the few new rows of each batch
 # would bloat the file.
 _ROW_GROUP = 1 << 20
-_GROUP_BYTES = 1 << 27
+_GROUP_BYTES = 1 << 26
 
 
 class ParquetReader:
@@ -27,7 +27,8 @@ class ParquetReader:
         self._arrow = optional("pyarrow", "Parquet")
         self._parquet = optional("pyarrow.parquet", "Parquet")
         self._fields = asked.key
-        self._time = asked.time
+        self._clock = asked.time
+        self._time = None if asked.time is None else asked.time.field
         self._malformed = asked.malformed
         self._first = ""
         self.schema: Any = None
@@ -86,12 +87,13 @@ class ParquetReader:
                 problem = "is missing" if fits[i] else "is outside the years 1677 to 2262"
                 self._malformed(f"{name}, row {first + i}", f"the time {self._time} {problem}")
             return times.astype(np.int64), sound
+        assert self._clock is not None
         times, sound = np.zeros(len(column), np.int64), np.ones(len(column), np.bool_)
         for row, value in enumerate(column.to_pylist()):
             try:
-                times[row] = moment(value)
-            except (TypeError, ValueError) as error:
-                self._malformed(f"{name}, row {first + row}", f"the time {self._time} {error}")
+                times[row] = self._clock.read(value)
+            except ValueError as error:
+                self._malformed(f"{name}, row {first + row}", str(error))
                 sound[row] = False
         return times, sound
 

@@ -6,17 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import compress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import read_moment
 from lately.cli.errors import CliError
 from lately.cli.inputs import Input, blocks
 from lately.cli.outputs import Output
+from lately.cli.times import Times
 
 BOM = "\ufeff"  # some editors and spreadsheets begin a file with it; it is no part of the first record
 
@@ -55,36 +54,12 @@ class Malformed:
         self.count += 1
 
 
-def moment(value: object) -> int:
-    """Nanoseconds since the Unix epoch of a field: a number of Unix seconds, or ISO 8601 (UTC if it names no zone)."""
-    return read_moment(_number_or_date(value) if isinstance(value, str) else value)
-
-
-def _number_or_date(text: str) -> float | datetime:
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        return datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise ValueError(f"{text!r} is neither a number of Unix seconds nor ISO 8601") from None
-
-
-def time_of(value: object, field: str) -> int:
-    """Read a time as `moment` does, for messages that name the field."""
-    try:
-        return moment(value)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"the time {field} {error}") from None
-
-
 @dataclass
 class Asked:
     """What the options say of the records."""
 
     key: list[str]
-    time: str | None
+    time: Times | None
     encoding: str
     longest: int
     malformed: Malformed

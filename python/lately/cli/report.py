@@ -5,6 +5,9 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 import lately
 from lately._families import EVERY, generations, name_of
 
@@ -69,6 +72,16 @@ class Counts:
     kept: int = 0
     dropped: int = 0
     malformed: int = 0
+    latest: int | None = None
+    """The latest time, in nanoseconds since the Unix epoch."""
+
+    def add(self, new: NDArray[np.bool_], times: NDArray[np.int64] | None) -> None:
+        """Take account of a batch."""
+        kept = int(new.sum())
+        self.kept += kept
+        self.dropped += len(new) - kept
+        if times is not None and len(times):
+            self.latest = max(int(times.max()), self.latest or 0)
 
     @property
     def read(self) -> int:
@@ -99,3 +112,21 @@ def summary(counts: Counts, mistakes: Mistakes, filter: lately.Filter) -> str:
             f"highest here {mistakes.highest:.3g}",
         ]
     )
+
+
+# From this share on the mistakes among what was dropped are worth a word.
+_MANY = 0.01
+_1971 = 365 * 86_400 * 10**9
+
+
+def warnings(counts: Counts, mistakes: Mistakes) -> list[str]:
+    """Say what a person would want to know before using the result."""
+    found = []
+    if mistakes.expected >= 1 and mistakes.expected > _MANY * counts.dropped:
+        found.append(
+            f"warning: about {mistakes.expected:.3g} of the {counts.dropped:,} dropped are new records: a lower --fpr, "
+            "or for windows of time a --capacity that is enough, drops fewer"
+        )
+    if counts.latest is not None and counts.latest < _1971:
+        found.append("warning: all times are before 1971: are they Unix seconds? --time-unit and --time-format tell")
+    return found

@@ -81,7 +81,7 @@ class State:
     def __init__(self, name: str, path: Path) -> None:
         self.name = name
         self.path = path
-        self._note = path.with_name(f"{path.name}.json")
+        self._note = note_of(path)
         self._waiting: dict[Path, Path] = {}
         self.asked: dict[str, Any] = {}
         self._runs: list[dict[str, Any]] = []
@@ -160,6 +160,11 @@ class State:
             with suppress(OSError):
                 made.unlink(missing_ok=True)
         self._waiting.clear()
+
+
+def note_of(path: Path) -> Path:
+    """Where the note of a filter lies."""
+    return path.with_name(f"{path.name}.json")
 
 
 def _header(path: Path) -> str:

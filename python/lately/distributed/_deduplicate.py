@@ -13,15 +13,15 @@ from lately._core import read_moments, read_span
 if TYPE_CHECKING:
     import ray.data
 
-# pyarrow.Table: it has no types, and is imported where it is needed.
+# pyarrow.Table: pyarrow has no types, and is imported only where needed.
 _Table: TypeAlias = Any
 
 _GROUP = "lately:group"
-"""The column that says which rows go together; it is gone from the result."""
+"""The column that tells which rows go together; the result does not have it."""
 
 _GROUPS = 8
-"""Groups of keys to a partition. Ray lays groups into partitions by a hash of its own; one to a partition would leave a
-third of them empty and put 5 into the fullest of 200. With 8 the fullest holds about twice the mean."""
+"""Groups of keys per partition. Ray assigns groups to partitions by a hash of its own; with one per partition a third
+of them would be empty and the fullest of 200 would have 5. With 8 the fullest holds about twice the mean."""
 
 
 def deduplicate(
@@ -34,11 +34,11 @@ def deduplicate(
     num_partitions: int | None = None,
     seed: int = 0,
 ) -> "ray.data.Dataset":
-    """Take the rows out of a Ray dataset whose key was seen lately.
+    """Remove the rows from a Ray dataset whose key was seen lately.
 
-    The blocks of a dataset are worked on in any order and at once, so that "seen before" has to come from the times of
-    the rows. They are shuffled by key, and each key's rows put in order of time. As they lie side by side then, no
-    filter is asked: the answer is exact, which is the limit of `duplicated` at a rate of mistakes of 0 and no slack.
+    The blocks of a dataset are processed in any order and at once, so "seen before" has to come from the times of the
+    rows. They are shuffled by key, and each key's rows sorted by time. They then lie side by side, so no filter is
+    needed: the answer is exact, the limit of `duplicated` without mistakes and slack.
 
     Parameters
     ----------
@@ -47,32 +47,32 @@ def deduplicate(
         Column, or columns, that make a row's key. See `hash_keys`: a missing value is a key like others.
     window : span of time, optional
         What "lately" means, such as ``"10min"``, a `datetime.timedelta` or a `numpy.timedelta64`; it needs `at`. The
-        default is the whole dataset: of the rows of a key one is left.
+        default is the whole dataset: one row of each key is left.
     at : str, optional
-        Column of times: Unix seconds, or datetimes. Of the rows of a key the earliest survives; which one of equally
-        early ones, and without `at` which one at all, is open. Keys and times of what is left are always the same.
+        Column of times: Unix seconds, or datetimes. The earliest row of a key survives. Of equally early ones any may
+        survive, and without `at` any of all; the keys and times that are left are always the same.
     refresh : bool, default True
         True: every occurrence restarts the key's window. False: only those that survive do, so that a key comes through
         again once it last came through longer ago than the window.
     num_partitions : int, optional
-        Pieces that the shuffle makes, of which each worker holds one in memory. Default is Ray's own
-        (``DataContext.default_hash_shuffle_parallelism``); for few rows take less.
+        Pieces that the shuffle makes, of which each worker holds one in memory. The default is Ray's own
+        (``DataContext.default_hash_shuffle_parallelism``); for few rows take fewer.
     seed : int, default 0
         Seed of the key hashes. Two keys are taken for one with probability 2**-64.
 
     Returns
     -------
     ray.data.Dataset
-        Lazy: nothing runs until its rows are asked for. The order of the rows is open.
+        Lazy: nothing runs until its rows are asked for. The order of the rows is not defined.
 
     Raises
     ------
     TypeError
-        If `dataset` is none, `window` is a number of rows or comes without `at`, or a name of a column is not text.
-        When it runs: if a key or a time is of a type that has no canonical form.
+        If `dataset` is not one, `window` is a number of rows or comes without `at`, or a column's name is not text. At
+        run time: if a key or a time is of a type that has no canonical form.
     ValueError
-        If a parameter is out of range, or there is no such column, as far as Ray knows the columns beforehand. When it
-        runs: if there is none after all, or a time is missing.
+        If a parameter is out of range, or there is no such column, as far as Ray knows the columns beforehand. At run
+        time: if the column is missing, or a time is.
 
     See Also
     --------
@@ -81,10 +81,10 @@ def deduplicate(
 
     Notes
     -----
-    A part of the dataset that is lost with its machine Ray makes again from what it came from, so that nothing may
-    depend on what has run before; actors that remember keys would take the second run for repeats.
+    Ray restores a part of the dataset that is lost with its machine by running its tasks again. So nothing may depend
+    on what has run before; actors that remember keys would take the second run for repeats.
 
-    Blocks may be empty, but not all of them: then Ray's own grouping fails (2.60), as it hands no empty block on to
+    Blocks may be empty, but not all of them: then Ray's own grouping fails (2.60), since it passes no empty block on to
     where the groups are made.
 
     Examples
@@ -128,7 +128,7 @@ def deduplicate(
 
 @dataclass(frozen=True)
 class _Rows:
-    """What is to be done with rows, at the workers."""
+    """The work on rows, done at the workers."""
 
     keys: tuple[str, ...]
     at: str | None
@@ -138,7 +138,7 @@ class _Rows:
     groups: int
 
     def group(self, block: _Table) -> _Table:
-        """Say which rows go together; where the window is all, a block's own repeats need not travel."""
+        """Tell which rows go together; without a window a block's own repeats need not travel."""
         import pyarrow as pa
 
         _check(self.columns, block.column_names)
@@ -147,7 +147,7 @@ class _Rows:
         return self._left(block) if self.span is None else block
 
     def first_seen(self, rows: _Table) -> _Table:
-        """Take the repeats out of all rows of some keys."""
+        """Remove the repeats from all rows of some keys."""
         return self._left(rows).drop_columns([_GROUP])
 
     def _left(self, rows: _Table) -> _Table:
@@ -155,12 +155,12 @@ class _Rows:
 
         hashes = lately.hash_keys(rows.select(self.keys), seed=self.seed)
         mask = repeated(hashes, self._moments(rows), self.span, refresh=self.refresh)
-        # A filter by mask goes chunk by chunk; `take` joins the chunks of text, which fails from 2 GiB on.
+        # Filtering by a mask goes chunk by chunk; `take` joins the chunks of text, which fails from 2 GiB on.
         return rows.filter(pa.array(~mask))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All that are read."""
+        """The columns that are read."""
         return self.keys if self.at is None else (*self.keys, self.at)
 
     def _moments(self, rows: _Table) -> NDArray[np.int64] | None:
@@ -183,7 +183,7 @@ def repeated(
     moments : ndarray of int64, shape (n,), optional
         Nanoseconds, in any order; equally early keys go in their order, and so do all without.
     span : int, optional
-        None is for ever.
+        None means forever.
     refresh : bool
 
     Returns
@@ -206,7 +206,7 @@ def repeated(
 
 
 def _since_let_through(again: NDArray[np.bool_], times: NDArray[np.uint64], span: int) -> None:
-    """Let through what is seen within `span` of an occurrence, but not of one that was let through."""
+    """Let through keys that were seen within `span`, but not let through within it."""
     # Lists: a loop over elements of arrays takes five times as long.
     stamps = times.tolist()
     last, before = 0, -1

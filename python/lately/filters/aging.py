@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal, Self
 
-    from lately._core import _Span
+    from lately._core import _Seed, _Span
 
 
 def _refuse_small(block_bits: int | None) -> None:
@@ -44,8 +44,9 @@ class AgePartitionedBloomFilter(Filter):
         the window, cost accuracy, never the window.
     lateness : span of time, optional
         For a window of time: how far `at` may step back. The window is kept for late keys too. The default is 0.
-    seed : int, default 0
-        Seed of the key hashes, in [0, 2**64).
+    seed : int, bytes or "random", default 0
+        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
+        bytes that the filter draws itself. See Notes of `hash_keys`.
 
     Raises
     ------
@@ -85,7 +86,7 @@ class AgePartitionedBloomFilter(Filter):
         layout: Literal["sliced", "line"] = "sliced",
         capacity: int | None = None,
         lateness: _Span | None = None,
-        seed: int = 0,
+        seed: _Seed = 0,
     ) -> Self:
         _refuse_small(block_bits)
         given = {"window": window, "capacity": capacity, "lateness": lateness, "seed": seed}
@@ -107,7 +108,7 @@ class AgePartitionedBloomFilter(Filter):
         lines: Literal[1, 2, 3, 4] = 1,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        seed: int = 0,
+        seed: _Seed = 0,
     ) -> Self:
         """A filter with the parameters of the paper.
 
@@ -186,8 +187,9 @@ class GuardedEpochBloomFilter(Filter):
         the window, cost accuracy, never the window.
     lateness : span of time, optional
         For a window of time: how far `at` may step back. The window is kept for late keys too. The default is 0.
-    seed : int, default 0
-        Seed of the key hashes, in [0, 2**64).
+    seed : int, bytes or "random", default 0
+        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
+        bytes that the filter draws itself. See Notes of `hash_keys`.
 
     Raises
     ------
@@ -229,7 +231,7 @@ class GuardedEpochBloomFilter(Filter):
         layout: Literal["transposed", "line", "sliced"] = "transposed",
         capacity: int | None = None,
         lateness: _Span | None = None,
-        seed: int = 0,
+        seed: _Seed = 0,
     ) -> Self:
         _refuse_small(block_bits)
         if layout == "sliced" and block_bits is None:
@@ -254,7 +256,7 @@ class GuardedEpochBloomFilter(Filter):
         positions: int | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        seed: int = 0,
+        seed: _Seed = 0,
     ) -> Self:
         """A filter with the parameters of the paper.
 

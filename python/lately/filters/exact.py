@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lately._core import _Seed
+
 
 class Swamp(Filter):
     """SWAMP: an exact window without slack, that also counts keys.
@@ -28,8 +30,9 @@ class Swamp(Filter):
         Highest chance of reporting a key never inserted, in (0, 1). Give this or `nbytes`.
     nbytes : int
         Most bytes to use. The filter then has the lowest rate that fits.
-    seed : int, default 0
-        Seed of the key hashes, in [0, 2**64).
+    seed : int, bytes or "random", default 0
+        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
+        bytes that the filter draws itself. See Notes of `hash_keys`.
 
     Raises
     ------
@@ -58,11 +61,11 @@ class Swamp(Filter):
     __module__ = "lately"
     __slots__ = ()
 
-    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self:
+    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: _Seed = 0) -> Self:
         return super().__new__(cls, build("swamp", window=window, fpr=fpr, nbytes=nbytes, seed=seed))
 
     @classmethod
-    def from_parameters(cls, window: int, slots: int, remainder_bits: int, *, seed: int = 0) -> Self:
+    def from_parameters(cls, window: int, slots: int, remainder_bits: int, *, seed: _Seed = 0) -> Self:
         """A filter with the parameters of its table.
 
         Parameters
@@ -158,8 +161,9 @@ class CountingBloomFilter(Filter):
         times, in (0, 1). Give this or `nbytes`.
     nbytes : int
         Most bytes to use, the queue's 8 per key included. The filter then has nearly the lowest rate that fits.
-    seed : int, default 0
-        Seed of the key hashes, in [0, 2**64).
+    seed : int, bytes or "random", default 0
+        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
+        bytes that the filter draws itself. See Notes of `hash_keys`.
 
     Raises
     ------
@@ -193,11 +197,11 @@ class CountingBloomFilter(Filter):
     __module__ = "lately"
     __slots__ = ()
 
-    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self:
+    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: _Seed = 0) -> Self:
         return super().__new__(cls, build("counting", window=window, fpr=fpr, nbytes=nbytes, seed=seed))
 
     @classmethod
-    def from_parameters(cls, window: int, k: int, slice_cells: int, *, seed: int = 0) -> Self:
+    def from_parameters(cls, window: int, k: int, slice_cells: int, *, seed: _Seed = 0) -> Self:
         """A filter of given size.
 
         Parameters
@@ -208,7 +212,7 @@ class CountingBloomFilter(Filter):
             Slices, and counters of a key, at most 128.
         slice_cells : int
             Counters of each slice.
-        seed : int, default 0
+        seed : int, bytes or "random", default 0
             As in the constructor.
 
         Returns
@@ -245,8 +249,9 @@ class FingerprintBuffer(Filter):
         Highest chance of reporting a key never inserted, in (0, 1). Give this or `nbytes`.
     nbytes : int
         Most bytes to use. The filter then has the lowest rate that fits.
-    seed : int, default 0
-        Seed of the key hashes, in [0, 2**64).
+    seed : int, bytes or "random", default 0
+        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
+        bytes that the filter draws itself. See Notes of `hash_keys`.
 
     Raises
     ------
@@ -276,11 +281,11 @@ class FingerprintBuffer(Filter):
     __module__ = "lately"
     __slots__ = ()
 
-    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self:
+    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: _Seed = 0) -> Self:
         return super().__new__(cls, build("fingerprint-buffer", window=window, fpr=fpr, nbytes=nbytes, seed=seed))
 
     @classmethod
-    def from_parameters(cls, window: int, fingerprint_bits: int, *, seed: int = 0) -> Self:
+    def from_parameters(cls, window: int, fingerprint_bits: int, *, seed: _Seed = 0) -> Self:
         """A filter with the parameters of the paper.
 
         Parameters

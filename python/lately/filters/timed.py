@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lately._core import _Moments, _Span
+    from lately._core import _Moments, _Seed, _Span
 
 
 class TimingBloomFilter(Filter):
@@ -45,8 +45,9 @@ class TimingBloomFilter(Filter):
         when all of its keys have expired. "cardinality" opens one when a part has taken the keys that `capacity` plans
         to be live at once; "density" opens one when as many timers are set as those keys would set. The default is one
         size.
-    seed : int, default 0
-        Seed of the key hashes, in [0, 2**64).
+    seed : int, bytes or "random", default 0
+        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
+        bytes that the filter draws itself. See Notes of `hash_keys`.
 
     Raises
     ------
@@ -111,7 +112,7 @@ class TimingBloomFilter(Filter):
         capacity: int | None = None,
         lateness: _Span | None = None,
         grow: Literal["cardinality", "density"] | None = None,
-        seed: int = 0,
+        seed: _Seed = 0,
     ) -> Self:
         given = {"window": window, "capacity": capacity, "lateness": lateness, "seed": seed}
         request = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "layout": layout, "grow": grow}
@@ -133,7 +134,7 @@ class TimingBloomFilter(Filter):
         part_timers: int | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        seed: int = 0,
+        seed: _Seed = 0,
     ) -> Self:
         """A filter with the parameters of the papers.
 
@@ -295,8 +296,9 @@ class TimeLimitedBloomFilter(Filter):
         Longest time for which a key may still be reported after it has left the window. The default is half the window.
     lateness : span of time, optional
         How far `at` may step back; the window is kept for late keys too. The default is 0.
-    seed : int, default 0
-        Seed of the key hashes, in [0, 2**64).
+    seed : int, bytes or "random", default 0
+        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
+        bytes that the filter draws itself. See Notes of `hash_keys`.
 
     Raises
     ------
@@ -342,7 +344,7 @@ class TimeLimitedBloomFilter(Filter):
         capacity: int | None = None,
         slack: _Span | None = None,
         lateness: _Span | None = None,
-        seed: int = 0,
+        seed: _Seed = 0,
     ) -> Self:
         given = {"window": window, "capacity": capacity, "lateness": lateness, "seed": seed}
         return super().__new__(cls, build("time-limited", fpr=fpr, slack=slack, **given))
@@ -357,7 +359,7 @@ class TimeLimitedBloomFilter(Filter):
         slice_bits: int,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        seed: int = 0,
+        seed: _Seed = 0,
     ) -> Self:
         """A filter with the parameters of the paper.
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lately._core import _Moments
+    from lately._core import _Moments, _Seed
 
 
 class BloomFilter(Filter):
@@ -34,8 +34,9 @@ class BloomFilter(Filter):
         Most bytes to use. The filter then has at most twice the lowest rate that fits.
     partitioned : bool, default False
         Keep a slice for each of the k bits of a key, for a trifle more memory. The default is one array for all.
-    seed : int, default 0
-        Seed of the key hashes, in [0, 2**64).
+    seed : int, bytes or "random", default 0
+        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
+        bytes that the filter draws itself. See Notes of `hash_keys`.
 
     Raises
     ------
@@ -75,14 +76,14 @@ class BloomFilter(Filter):
         *,
         nbytes: int | None = None,
         partitioned: bool = False,
-        seed: int = 0,
+        seed: _Seed = 0,
     ) -> Self:
         request = {"fpr": fpr, "nbytes": nbytes, "partitioned": partitioned}
         return super().__new__(cls, build("bloom", capacity=capacity, **request, seed=seed))
 
     @classmethod
     def from_parameters(
-        cls, capacity: int, k: int, *, bits: int | None = None, slice_bits: int | None = None, seed: int = 0
+        cls, capacity: int, k: int, *, bits: int | None = None, slice_bits: int | None = None, seed: _Seed = 0
     ) -> Self:
         """A filter of given size.
 
@@ -96,7 +97,7 @@ class BloomFilter(Filter):
             m: bits of the one array of a classical filter.
         slice_bits : int, optional
             Bits of each of the k slices of a partitioned filter, instead of `bits`.
-        seed : int, default 0
+        seed : int, bytes or "random", default 0
             As in the constructor.
 
         Returns
@@ -186,8 +187,9 @@ class StableBloomFilter(Filter):
         Highest chance of reporting a key never inserted at the stable point, in (0, 1). Give this or `nbytes`.
     nbytes : int
         Most bytes to use. The filter then has nearly the lowest rate that fits.
-    seed : int, default 0
-        Seed of the key hashes and of the decay, in [0, 2**64). What is forgotten follows from it and the keys.
+    seed : int, bytes or "random", default 0
+        Seed of the key hashes, as in `AgePartitionedBloomFilter`, and of the decay. What is forgotten follows from it
+        and the keys.
 
     Raises
     ------
@@ -214,12 +216,12 @@ class StableBloomFilter(Filter):
     __module__ = "lately"
     __slots__ = ()
 
-    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self:
+    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: _Seed = 0) -> Self:
         return super().__new__(cls, build("stable", window=window, fpr=fpr, nbytes=nbytes, seed=seed))
 
     @classmethod
     def from_parameters(
-        cls, window: int, k: int, slice_cells: int, *, bits: Literal[1, 2, 4, 8], decrements: int, seed: int = 0
+        cls, window: int, k: int, slice_cells: int, *, bits: Literal[1, 2, 4, 8], decrements: int, seed: _Seed = 0
     ) -> Self:
         """A filter of given size and decay.
 
@@ -235,7 +237,7 @@ class StableBloomFilter(Filter):
             Bits of a cell; a key's are set to Max = 2**bits - 1.
         decrements : int
             P: cells of each slice that every insertion takes one from, at most all.
-        seed : int, default 0
+        seed : int, bytes or "random", default 0
             As in the constructor.
 
         Returns
@@ -276,8 +278,9 @@ class GeneralizedBloomFilter(Filter):
         Give this or `nbytes`.
     nbytes : int
         Most bytes to use. The filter then has the lowest rate that remembers the window as well as that.
-    seed : int, default 0
-        Seed of the key hashes, in [0, 2**64).
+    seed : int, bytes or "random", default 0
+        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
+        bytes that the filter draws itself. See Notes of `hash_keys`.
 
     Raises
     ------
@@ -312,11 +315,11 @@ class GeneralizedBloomFilter(Filter):
     __module__ = "lately"
     __slots__ = ()
 
-    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: int = 0) -> Self:
+    def __new__(cls, window: int, fpr: float | None = None, *, nbytes: int | None = None, seed: _Seed = 0) -> Self:
         return super().__new__(cls, build("generalized", window=window, fpr=fpr, nbytes=nbytes, seed=seed))
 
     @classmethod
-    def from_parameters(cls, window: int, bits: int, *, k1: int, k0: int, seed: int = 0) -> Self:
+    def from_parameters(cls, window: int, bits: int, *, k1: int, k0: int, seed: _Seed = 0) -> Self:
         """A filter of given size.
 
         Parameters
@@ -329,7 +332,7 @@ class GeneralizedBloomFilter(Filter):
             Hashes that set a bit, at most 64.
         k0 : int
             Hashes that reset a bit, at most 64.
-        seed : int, default 0
+        seed : int, bytes or "random", default 0
             As in the constructor.
 
         Returns

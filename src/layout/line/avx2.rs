@@ -8,12 +8,12 @@ use std::arch::x86_64::*;
 use super::instructions::{Vectors, Work};
 use super::{LINE, SUBLANES};
 
-/// The processor has AVX2 and the instructions for bits that came with it.
+/// Proof that the processor has AVX2 and the bit instructions that came with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Avx2(());
 
 impl Avx2 {
-    /// If it has.
+    /// Present if it has.
     pub fn detect() -> Option<Self> {
         (has!("avx2") && has!("bmi1") && has!("bmi2")).then_some(Self(()))
     }
@@ -25,7 +25,7 @@ fn run<W: Work>(avx2: Avx2, work: W) -> W::Output {
     work.run(avx2)
 }
 
-// SAFETY, of all blocks here: the processor has the instructions, as there is an `Avx2`.
+// SAFETY, of all blocks here: an `Avx2` exists, so the processor has the instructions.
 impl Vectors for Avx2 {
     type Mask = [__m256i; 2];
 
@@ -94,7 +94,7 @@ impl Vectors for Avx2 {
     }
 }
 
-/// The half of a mask that is made by the eight constants from `first` on.
+/// The half of a mask that the eight constants from `first` on make.
 #[inline(always)]
 fn half_mask(_: Avx2, seed: u32, first: usize) -> __m256i {
     // SAFETY: as above, and the load is of eight of the sixteen constants, and of nothing beyond them.

@@ -8,18 +8,18 @@ use std::arch::x86_64::*;
 use super::instructions::{Vectors, Work};
 use super::{LINE, SUBLANES};
 
-/// The processor has AVX-512 for bytes and words, and the instructions for bits.
+/// Proof that the processor has AVX-512 for bytes and words, and the bit instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Avx512(());
 
 impl Avx512 {
-    /// If it has.
+    /// Present if it has.
     pub fn detect() -> Option<Self> {
         (has!("avx512f") && has!("avx512bw") && has!("bmi1") && has!("bmi2")).then_some(Self(()))
     }
 }
 
-/// The bits of a sub-lane, twice over: what chooses among them is read to five bits, of which four count.
+/// The bits of a sub-lane, twice over: the index is read to five bits, of which four count.
 static BITS: [u16; 32] = {
     let (mut bits, mut i) = ([0; 32], 0);
     while i < 32 {
@@ -35,7 +35,7 @@ fn run<W: Work>(avx512: Avx512, work: W) -> W::Output {
     work.run(avx512)
 }
 
-// SAFETY, of all blocks here: the processor has the instructions, as there is an `Avx512`.
+// SAFETY, of all blocks here: an `Avx512` exists, so the processor has the instructions.
 impl Vectors for Avx512 {
     type Mask = __m512i;
 
@@ -53,7 +53,7 @@ impl Vectors for Avx512 {
                 (_mm512_loadu_si512(SUBLANES.as_ptr().cast()), _mm512_loadu_si512(BITS.as_ptr().cast()));
             let products = _mm512_mullo_epi32(_mm512_set1_epi32(seed as i32), constants);
             let (upper, lower) = (_mm512_srli_epi32::<12>(products), _mm512_srli_epi32::<24>(products));
-            // The halves of both: where the first has a bit that of the second, else that of the third.
+            // Joins the halves: where the first operand has a bit, that of the second, else that of the third.
             let places = _mm512_ternarylogic_epi32::<0b1100_1010>(_mm512_set1_epi32(-1 << 16), upper, lower);
             _mm512_permutexvar_epi16(places, bits)
         }

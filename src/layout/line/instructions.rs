@@ -1,23 +1,22 @@
-//! The instruction sets that lines are worked on with: one is chosen for a filter, and work is compiled for each.
+//! The instruction sets for work on lines: one is chosen per filter, and the work is compiled for each.
 //!
 //! Intrinsics are inlined only into functions that have their target features, and a generic function cannot have them
-//! for one instruction set alone. So, as in the memchr crate, all that is done for a key is `inline(always)`, from the
-//! body of a [`Work`] down to the intrinsics, and becomes part of the one function that has the features, that of
-//! [`Vectors::run`]. What is not inlined there has no vectors: each intrinsic costs a call that passes them through
-//! memory (measured: 90 to 400 ns per key in place of 5). A closure is not `inline(always)`, so none of them handles
-//! vectors.
+//! for one instruction set alone. So, as in the memchr crate, all work on a key is `inline(always)`, from the body of a
+//! [`Work`] down to the intrinsics. It becomes part of the one function that has the features, [`Vectors::run`]. Code
+//! that is not inlined there has no vectors: each intrinsic costs a call that passes them through memory (measured: 90
+//! to 400 ns per key instead of 5). A closure is not `inline(always)`, so none of them handles vectors.
 
 use super::LINE;
 use super::portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use super::{avx2::Avx2, avx512::Avx512};
 
-/// What an instruction set does with the 512 bits of a line. A value of it exists only where the processor has it.
+/// What an instruction set does with the 512 bits of a line. Only a processor that has it can make a value.
 pub(crate) trait Vectors: Copy {
     /// The bits of a key in all lanes of one line.
     type Mask: Copy;
 
-    /// Does work in a function that is compiled for these instructions, and never inlined.
+    /// Does work in a function that is compiled for these instructions and never inlined.
     fn run<W: Work>(self, work: W) -> W::Output;
 
     /// The mask made from 32 bits of a key.
@@ -36,9 +35,9 @@ pub(crate) trait Vectors: Copy {
     fn set(self, line: &mut [u64; LINE], mask: Self::Mask, lanes: &[u64; LINE]);
 }
 
-/// Work that is compiled for each instruction set. What it does without [`Vectors`], compilers make vectors of.
+/// Work that is compiled for each instruction set. Compilers also vectorise the parts that do not use [`Vectors`].
 pub(crate) trait Work {
-    /// What comes of it.
+    /// Its result.
     type Output;
 
     /// Does it.

@@ -7,7 +7,7 @@ use super::instructions::{Instructions, Vectors, Work};
 use super::pages::{InFlight, Pages, Spot};
 use crate::inference::Evidence;
 
-/// Keys read before their answers are made of what was read, which vector instructions do for several at once.
+/// Keys to read before their answers are computed, which vector instructions do for several at once.
 const READ: usize = 64;
 
 /// What a key does in its lines. All of it is `inline(always)`: see [`Vectors`].
@@ -15,22 +15,22 @@ pub(crate) trait InLines<const LINES: usize>: Copy {
     /// What the generation means for the cells.
     type Phase: Copy;
 
-    /// What is a key's in its lines.
+    /// A key's cells in its lines.
     type Taken<V: Vectors>: Copy;
 
     /// What a query reads.
     type Read: Copy + Default;
 
-    /// Where the lines are.
+    /// The pages of the lines.
     fn pages(&self) -> Pages<LINES>;
 
-    /// What they are worked on with.
+    /// The instruction set to use.
     fn instructions(&self) -> Instructions;
 
-    /// What is a key's in its lines.
+    /// A key's cells in its lines.
     fn taken<V: Vectors>(&self, vectors: V, spot: &Spot<LINES>) -> Self::Taken<V>;
 
-    /// Reads what the lines have of it.
+    /// Reads those cells.
     fn read<V: Vectors>(
         &self,
         vectors: V,
@@ -40,10 +40,10 @@ pub(crate) trait InLines<const LINES: usize>: Copy {
         taken: &Self::Taken<V>,
     ) -> Self::Read;
 
-    /// Whether a key of this page is there, by what was read.
+    /// Whether a key of this page is held, from what was read.
     fn holds(&self, phase: Self::Phase, page: u32, read: Self::Read) -> bool;
 
-    /// The same in a phase without generations to come.
+    /// The same, in a phase without pending generations.
     #[inline(always)]
     fn holds_now(&self, phase: Self::Phase, page: u32, read: Self::Read) -> bool {
         self.holds(phase, page, read)
@@ -84,7 +84,7 @@ impl<L: InLines<LINES>, const LINES: usize> Run<'_, L, LINES> {
         self.cells.instructions().run(Insert { run: self, words });
     }
 
-    /// Writes to `present`, which is as long as the batch, which of them are there.
+    /// Writes to `present`, which is as long as the batch, which of them are held.
     #[inline(always)]
     pub fn query(self, words: &[u64], present: &mut [bool]) {
         self.cells.instructions().run(Query { run: self, words, present });
@@ -96,14 +96,14 @@ impl<L: InLines<LINES>, const LINES: usize> Run<'_, L, LINES> {
         self.cells.instructions().run(Says { run: self, words, evidence });
     }
 
-    /// Writes to `seen`, which is as long as the batch, which of them were there and inserts them, all with `refresh`,
-    /// else those that were not; says how many.
+    /// Writes to `seen`, which is as long as the batch, which of them were held, and inserts them; without `refresh`
+    /// only the others. Returns how many it inserted.
     #[inline(always)]
     pub fn duplicated(self, words: &mut [u64], refresh: bool, seen: &mut [bool]) -> u64 {
         self.cells.instructions().run(Duplicated { run: self, words, refresh, seen })
     }
 
-    /// Where the key is, if it is alone: then it is done before a ring for those in flight is there.
+    /// The place of the key, if it is alone: it is done before a ring for keys in flight is set up.
     #[inline(always)]
     fn alone(&self) -> Option<Spot<LINES>> {
         match &self.hashes[self.run.clone()] {
@@ -112,7 +112,7 @@ impl<L: InLines<LINES>, const LINES: usize> Run<'_, L, LINES> {
         }
     }
 
-    /// Where each of them is, in order, with the lines of those to come on their way.
+    /// The place of each of them, in order, while the lines of later keys are prefetched.
     #[inline(always)]
     fn in_flight(&self, words: &[u64]) -> InFlight<'_, LINES> {
         InFlight::new(self.cells.pages(), words, self.hashes, &self.run)
@@ -174,8 +174,8 @@ impl<L: InLines<LINES>, const LINES: usize> Work for Query<'_, L, LINES> {
     }
 }
 
-/// Answers of what was read. In a function of its own, since what it keeps in registers would push out what reading
-/// needs there.
+/// Computes answers from what was read. A separate function, since its registers would displace those that reading
+/// needs.
 struct Report<'a, L: InLines<LINES>, const LINES: usize> {
     run: &'a Run<'a, L, LINES>,
     pages: &'a [u32; READ],

@@ -1,29 +1,28 @@
-//! The line layout: what all generations hold of a key lies side by side in one cache line, or in a few of one page.
+//! The line layout: all generations' bits of a key lie side by side in one cache line, or in a few of one page.
 //!
 //! A line of 512 bits has a lane for every generation: 8 lanes of 64 bits, 16 of 32 or 32 of 16. A lane is cut into
-//! sub-lanes of 16 bits, and a key sets one bit in each. An insertion writes the k newest lanes, and a key is there when
-//! k lanes in a row, counted by age, have its bits: the age-partitioned filter (paper 1) whose slices share their
-//! blocks, and with k = 1 the guarded-epoch filter (paper 2). A query reads one line where slices apart cost k + l.
+//! sub-lanes of 16 bits, and a key sets one bit in each. An insertion writes the k newest lanes. A key is held if k
+//! lanes in a row, counted by age, have its bits: this is the age-partitioned filter (paper 1) whose slices share their
+//! blocks, and with k = 1 the guarded-epoch filter (paper 2). A query reads one line; separate slices cost k + l.
 //!
-//! The bits of a key in all lanes of a line are one mask, made by multiplying 32 bits of its hash with constants of the
-//! sub-lanes, and one comparison with it answers for every generation at once. Each lane has constants of its own: with
-//! the same positions in all, two keys that collide do so in each of the k lanes, and k = 2 reported five times as many
-//! (5e-2 in place of 1.04e-2 at 21 bits per key). Two keys of a line have the same mask with chance 2^-32.
+//! The bits of a key in all lanes of a line are one mask: 32 bits of its hash, multiplied by a constant per sub-lane.
+//! One comparison with the mask answers for every generation at once. Each lane has constants of its own: with the same
+//! positions in all, two keys that collide do so in each of the k lanes, and k = 2 reported five times as many (5e-2
+//! instead of 1.04e-2 at 21 bits per key). Two keys of a line have the same mask with chance 2^-32.
 //!
-//! With several lines per key all are of one page of 4 KiB, which costs one entry of the translation buffer, and each is
-//! of a range of its own there, so that they differ.
+//! If a key has several lines, they all lie in one page of 4 KiB, which costs one entry of the translation buffer. Each
+//! lies in a range of its own there, so that they differ.
 //!
 //! # How it ages
 //!
-//! Turning all lanes at once would stop the stream for milliseconds. Pages turn one after the other instead: with P
-//! pages and generations of g insertions a *step* is g / P insertions, and with step s the page s mod P begins its next
-//! generation: its oldest lane is cleared and becomes the newest. Steps are the generations of the
-//! [`Clock`], so there is nothing to keep but the words.
+//! Rotating all lanes at once would stop the stream for milliseconds. Pages rotate one after the other instead. With P
+//! pages and generations of g insertions a *step* is g / P insertions. With step s, page s mod P begins its next
+//! generation: its oldest lane is cleared and becomes the newest. Steps are the generations of the [`Clock`], so there
+//! is no state but the words.
 //!
-//! The promise is the same page by page. A key written in step s is in k lanes of its page, the oldest of which is
-//! cleared by turn l + 1 after s. A page turns once in P steps, so that this turn begins with step s + l P + 1 at the
-//! earliest: as long as the l P steps after s last, the k lanes are there. That is what any filter here promises that
-//! keeps l P generations.
+//! The promise holds page by page. A key written in step s is in k lanes of its page; rotation l + 1 after s clears the
+//! oldest of these. A page rotates once in P steps, so that rotation begins with step s + l P + 1 at the earliest:
+//! during the l P steps after s the k lanes are there. Any filter here that keeps l P generations promises the same.
 
 mod evidence;
 mod instructions;
@@ -59,8 +58,8 @@ pub(crate) use portable::Portable;
 /// Words of a cache line.
 pub(crate) const LINE: usize = 8;
 
-/// For each two sub-lanes of a line, what the 32 bits of a mask are multiplied with: of the product the highest four
-/// bits choose in the upper, the next four in the lower.
+/// For each pair of sub-lanes of a line, the factor for the 32 bits of a mask: the highest four bits of the product
+/// choose in the upper sub-lane, the next four in the lower.
 static SUBLANES: [u32; 16] = {
     let (constants, mut high, mut i) = (odd_constants::<16>(8), [0; 16], 0);
     while i < 16 {
@@ -74,28 +73,28 @@ static SUBLANES: [u32; 16] = {
 #[derive(Clone, Copy)]
 pub struct LanesInLines<const LANES: usize, const LINES: usize> {
     pages: Pages<LINES>,
-    /// Lanes written.
+    /// Lanes that an insertion writes.
     k: u32,
-    /// The bits of a line in these lanes, by the first of them.
+    /// The bits of a line in these lanes, by the first lane.
     written: &'static [[u64; LINE]; LANES],
     instructions: Instructions,
 }
 
-/// Which lane is newest, page by page, and which lanes are still kept.
+/// Which lane is newest in each page, and which lanes are still kept.
 #[derive(Clone, Copy)]
 pub struct LanePhase {
-    /// The last page that has begun the generation `newest` is the lane of; those behind it are one lane back.
+    /// The last page whose newest lane is `newest`; later pages are one lane behind.
     turned: u32,
     newest: u32,
-    /// Pages after `turned` that turn once more than the others before the moment of a query.
+    /// Pages after `turned` that rotate once more than the others before the moment of a query.
     more: u32,
-    /// The ages kept then, a bit each: of the others, and of those.
+    /// The ages kept at that moment, a bit each: of the other pages, and of those.
     kept: [u32; 2],
 }
 
 impl LanePhase {
-    /// Lanes that a page is behind those that have turned: one, or none. Arithmetic, since from a comparison compilers
-    /// make a branch, which is as good as random (measured: insertions took 1.6 times as long at W = 20,000).
+    /// How many lanes a page is behind those that have rotated: one, or none. It is arithmetic, since compilers make a
+    /// branch of a comparison, mispredicted half the time (measured: insertions took 1.6 times as long at W = 20,000).
     #[inline(always)]
     fn behind(self, page: u32) -> u32 {
         self.turned.wrapping_sub(page) >> 31
@@ -105,8 +104,8 @@ impl LanePhase {
 impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
     /// All lanes, a bit each.
     const ALL: u32 = u32::MAX >> (32 - LANES);
-    /// Of each k, the bits of a line in the lanes that an insertion writes, by the first of them: in a table, since to
-    /// make them takes longer than to insert a key.
+    /// For each k, the bits of a line in the lanes that an insertion writes, by the first lane. A table, since
+    /// computing them takes longer than inserting a key.
     const WRITTEN: &'static [[[u64; LINE]; LANES]; MAX_K as usize] = &{
         let mut written = [[[0; LINE]; LANES]; MAX_K as usize];
         let mut i = 0;
@@ -132,22 +131,22 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
         }
     }
 
-    /// A run of keys that act on them.
+    /// A run of keys that act on these lines.
     #[inline(always)]
     fn run<'a>(&'a self, phase: LanePhase, hashes: &'a [u64], run: Range<usize>) -> Run<'a, Self, LINES> {
         Run { cells: self, phase, hashes, run }
     }
 
-    /// The lane of a page that an insertion writes first.
+    /// The newest lane of a page, which an insertion writes first.
     #[inline(always)]
     fn newest(&self, phase: LanePhase, page: u32) -> u32 {
         (phase.newest + phase.behind(page)) % LANES as u32
     }
 
-    /// Whether a key is there that has all of its bits in these lanes by age: in k in a row.
+    /// Whether a key that matches in these lanes, by age, is held: k in a row.
     #[inline(always)]
     fn reported(&self, by_age: u32) -> bool {
-        // As in `has_run`, but in two steps without a branch, which do for runs of four.
+        // Like `has_run`, but in two steps without a branch, which suffice for runs of four.
         const { assert!(MAX_K <= 4) };
         let first = u32::min(self.k - 1, 1);
         let runs = by_age & by_age >> first;
@@ -157,12 +156,12 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
     /// Lanes by age, the newest first, out of lanes by place, a bit each.
     #[inline(always)]
     fn by_age(&self, phase: LanePhase, page: u32, lanes: u32) -> u32 {
-        // As often as they fit, so that turning them all round turns each.
+        // Repeated as often as they fit, so that one rotation of the word rotates each copy.
         let by_age = (lanes * (u32::MAX / Self::ALL)).rotate_right(phase.newest + phase.behind(page));
         by_age & Self::ALL
     }
 
-    /// The ages that will be kept at the moment of a query: all, unless it is in the future.
+    /// The ages that will be kept at the moment of a query: all, unless it lies in the future.
     #[inline(always)]
     fn kept(&self, phase: LanePhase, page: u32) -> u32 {
         let [kept, turned_again] = phase.kept;
@@ -171,18 +170,18 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
         if before < phase.more { turned_again } else { kept }
     }
 
-    /// Each line of the words, with the lane that is newest in its page.
+    /// Each line of the words, with the newest lane of its page.
     fn lines<'a>(&self, words: &'a [u64], phase: LanePhase) -> impl Iterator<Item = (&'a [u64; LINE], u32)> {
         let newest = move |line: usize| self.newest(phase, (line as u64 / PAGE_LINES) as u32);
         words.as_chunks().0.iter().enumerate().map(move |(i, line)| (line, newest(i)))
     }
 
-    /// For a sample of all that a fresh key could choose, every line in it as often: its chance to match by age.
+    /// For a sample of the lines that a fresh key could have, each equally likely: its chances to match by age.
     fn chances(&self, words: &[u64], phase: LanePhase) -> impl Iterator<Item = [f64; LANES]> {
         (0..self.pages.count).flat_map(move |page| self.chances_of(words, phase, page))
     }
 
-    /// The same for all that a fresh key of one page could choose.
+    /// The same for the lines of one page.
     fn chances_of(&self, words: &[u64], phase: LanePhase, page: u64) -> impl Iterator<Item = [f64; LANES]> {
         let lines = words.as_chunks::<LINE>().0;
         let newest = self.newest(phase, page as u32) as usize;
@@ -198,7 +197,7 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
     }
 }
 
-/// Chance that a random bit of each of the sub-lanes of a lane, which has as many bits as `mask`, is set.
+/// Chance that a random bit in each sub-lane of a lane is set; `mask` has the bits of a lane.
 fn sublanes_match(lane: u64, mask: u64) -> f64 {
     let share = |sublane: u32| {
         let bits = lane >> (SUBLANE_BITS * sublane) & ((1 << SUBLANE_BITS) - 1);
@@ -207,7 +206,7 @@ fn sublanes_match(lane: u64, mask: u64) -> f64 {
     (0..mask.count_ones() / SUBLANE_BITS).map(share).product()
 }
 
-/// Lines of a shape, with what ages them.
+/// Lines of a shape, with their clock.
 pub fn aged(shape: Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
     type Aged = fn(Shape, Clock, Words) -> Box<dyn Engine>;
     const fn of_lanes<const LANES: usize>() -> [Aged; MAX_LINES as usize] {
@@ -305,7 +304,7 @@ impl<const LANES: usize, const LINES: usize> InLines<LINES> for LanesInLines<LAN
 impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINES> {
     type Phase = LanePhase;
 
-    /// Steps until every page has turned all of its lanes.
+    /// Steps until every page has rotated all of its lanes.
     fn generations(&self) -> u64 {
         LANES as u64 * self.pages.count
     }
@@ -315,7 +314,7 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
         let pages = self.pages.count as i64;
         let kept = |turns: u64| Self::ALL.unbounded_shr(u32::try_from(turns).unwrap_or(u32::MAX));
         let turned = generation.div_euclid(pages);
-        // Nearly always none, and a division costs a fifth of what a single key does.
+        // Usually none, and a division costs a fifth of what a single key does.
         let (turns, more) =
             if pending == 0 { (0, 0) } else { (pending / self.pages.count, pending % self.pages.count) };
         LanePhase {
@@ -380,7 +379,7 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
         self.run(phase, hashes, run).duplicated(words, refresh, seen)
     }
 
-    /// Turns one page, if its words are at hand.
+    /// Rotates one page, if its words are at hand.
     fn open(&self, words: &mut [u64], generation: i64) {
         let phase = self.phase(generation, 0);
         let (word, bits) = portable::lane_bits::<LANES>(phase.newest as usize);
@@ -392,7 +391,8 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
         for line in &mut words.as_chunks_mut::<LINE>().0[first..first + PAGE_LINES as usize] {
             line[word] &= !bits;
         }
-        // The next is fetched meanwhile, so that its turn does not wait for memory; after the last, the first.
+        // Prefetches the next page to rotate, so that its turn does not wait for memory; after the last page, the
+        // first.
         let next = if turned + 1 == self.pages.end { 0 } else { first + PAGE_LINES as usize };
         let address = Address::of(words);
         for line in next..next + PAGE_LINES as usize {
@@ -400,7 +400,7 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
         }
     }
 
-    /// Whether the page that turns is at hand.
+    /// Whether the page that rotates is at hand.
     #[inline(always)]
     fn turns(&self, generation: i64) -> bool {
         let turns = || generation.rem_euclid(self.pages.count as i64) as u64;
@@ -432,7 +432,7 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
         ones.into_iter().map(|ones| ones as f64 / bits_of_a_lane as f64).collect()
     }
 
-    /// Lanes of a line match together more often than these say, since they share keys: see
+    /// Lanes of a line match together more often than these rates say, since they share keys: see
     /// [`false_positive_rate`](Layout::false_positive_rate).
     fn match_rates(&self, words: &[u64], phase: LanePhase) -> Vec<f64> {
         let mut sums = vec![0.0; LANES];

@@ -1,4 +1,4 @@
-//! Which lines are a key's: all of one page of 4 KiB, each of a range of its own there.
+//! Which lines a key has: all in one page of 4 KiB, each in a range of its own there.
 
 use std::mem;
 use std::ops::{Range, RangeInclusive};
@@ -8,25 +8,25 @@ use crate::memory::bits::{odd_constants, scale};
 use crate::memory::prefetch::Address;
 use crate::shape::line::{MAX_LINES, PAGE_LINES};
 
-/// Keys in flight. A line is all that a key touches, so that more of them are needed to hide its latency than where a
-/// key touches many.
+/// Keys in flight. A key touches a single line, so more keys are needed to hide its latency than where a key touches
+/// many.
 const AHEAD: usize = 64;
 
-/// For each line of a key, what its hash is multiplied with: the high half of the product makes what the key is in it,
-/// the low half chooses the line.
+/// For each line of a key, the factor for its hash: the high half of the product seeds the key's bits there, the low
+/// half chooses the line.
 static CHOICES: [u64; MAX_LINES as usize] = odd_constants(0);
 
-/// Pages of lines, of which a key has `LINES`: all, or those at hand.
+/// Pages of lines, of which a key has `LINES`: all pages, or those at hand.
 #[derive(Clone, Copy)]
 pub(crate) struct Pages<const LINES: usize> {
-    /// How many there are in all.
+    /// How many pages there are in all.
     pub count: u64,
-    /// The first of those at hand, and the first beyond.
+    /// The first page at hand, and the first beyond.
     pub first: u64,
     pub end: u64,
 }
 
-/// Where one key is: its page, its lines, and what it is made from there.
+/// The place of one key: its page, its lines, and the seeds of its bits there.
 #[derive(Clone, Copy)]
 pub(crate) struct Spot<const LINES: usize> {
     pub page: u32,
@@ -34,8 +34,8 @@ pub(crate) struct Spot<const LINES: usize> {
     pub seeds: [u32; LINES],
 }
 
-/// The keys of a run and where they are, worked out once: when the lines of a key are fetched, `AHEAD` keys before it
-/// acts. Those of later runs are fetched too, whatever their generation.
+/// The keys of a run and their places, computed once: when the lines of a key are prefetched, `AHEAD` keys before it
+/// acts. Keys of later runs are prefetched too, whatever their generation.
 pub(super) struct InFlight<'a, const LINES: usize> {
     pages: Pages<LINES>,
     address: Address,
@@ -44,7 +44,7 @@ pub(super) struct InFlight<'a, const LINES: usize> {
 }
 
 impl<'a, const LINES: usize> InFlight<'a, LINES> {
-    /// Before the first key of a run.
+    /// Starts before the first key of a run.
     #[inline(always)]
     pub fn new(pages: Pages<LINES>, words: &[u64], hashes: &'a [u64], run: &Range<usize>) -> Self {
         let address = Address::of(words);
@@ -58,7 +58,7 @@ impl<'a, const LINES: usize> InFlight<'a, LINES> {
         Self { pages, address, hashes, spots }
     }
 
-    /// Where key `i` is, the next of the run.
+    /// The place of key `i`, the next of the run.
     #[inline(always)]
     pub fn next(&mut self, i: usize) -> Spot<LINES> {
         let spot = self.spots[i % AHEAD];
@@ -74,7 +74,7 @@ impl<'a, const LINES: usize> InFlight<'a, LINES> {
 }
 
 impl<const LINES: usize> Pages<LINES> {
-    /// Lines of a page that a key chooses one of its own from.
+    /// Lines of a page from which a key chooses one of its lines.
     pub const RANGE: u64 = PAGE_LINES / LINES as u64;
 
     pub fn new(count: u64) -> Self {
@@ -87,7 +87,7 @@ impl<const LINES: usize> Pages<LINES> {
         self.end - self.first == self.count
     }
 
-    /// Where a key is whose page is at hand.
+    /// The place of a key whose page is at hand.
     #[inline(always)]
     pub fn spot(&self, hash: u64) -> Spot<LINES> {
         let page = scale(hash, self.count);
@@ -101,7 +101,7 @@ impl<const LINES: usize> Pages<LINES> {
         spot
     }
 
-    /// Starts fetching the lines of a key.
+    /// Prefetches the lines of a key.
     #[inline(always)]
     pub fn fetch(&self, words: Address, hash: u64) {
         for line in self.spot(hash).lines {
@@ -109,8 +109,8 @@ impl<const LINES: usize> Pages<LINES> {
         }
     }
 
-    /// Cuts them into at most `parts`: those of each, their words, and the hashes of the keys there. Into none, where
-    /// that is one.
+    /// Cuts the pages into at most `parts`: each with its words, and the hashes of its keys. Returns none if there
+    /// would be only one.
     pub fn cut(
         self,
         mut words: &mut [u64],
@@ -118,7 +118,7 @@ impl<const LINES: usize> Pages<LINES> {
     ) -> impl Iterator<Item = (Self, &mut [u64], RangeInclusive<u64>)> {
         let parts = Some(self.count.min(parts as u64)).filter(|&parts| parts > 1).unwrap_or(0);
         let first = move |part: u64| (u128::from(part) * u128::from(self.count) / u128::from(parts)) as u64;
-        // The least hash that `scale` puts into a page: one more than the greatest, where there is no such page.
+        // The least hash that `scale` maps to a page; for no such page, one more than the greatest hash.
         let least = move |page: u64| (u128::from(page) << 64).div_ceil(u128::from(self.count));
         (0..parts).map(move |part| {
             let (first, end) = (first(part), first(part + 1));

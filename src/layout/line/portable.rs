@@ -1,4 +1,4 @@
-//! Lines in sixteen pieces of 32 bits, which every processor has; compilers make vectors of them where they can.
+//! Lines in sixteen pieces of 32 bits, for every processor; compilers vectorise them where they can.
 
 use super::instructions::{Vectors, Work};
 use super::{LINE, SUBLANES};

@@ -10,7 +10,7 @@ fn hashes(count: u64) -> Vec<u64> {
     (0..count).map(hash).collect()
 }
 
-/// Runs that begin and end anywhere, each with a generation and a number of those to come.
+/// Runs of any bounds, each with a generation and a number of pending ones.
 fn runs(len: usize) -> impl Iterator<Item = (Range<usize>, i64, u64)> {
     let cuts = [0, 1, 2, 7, 8, 9, 40, 41, 130, 203, 300, 512, 513, 700, len];
     let ages = [(-9, 0), (-1, 3), (0, 0), (3, 1), (4, 9), (5, 0), (6, 400), (77, 0), (78, 2), (79, 12), (1 << 60, 0)];
@@ -21,7 +21,7 @@ fn runs(len: usize) -> impl Iterator<Item = (Range<usize>, i64, u64)> {
         .into_iter()
 }
 
-/// Everything that runs of keys do to a filter: its words in the end, all answers, and all evidence.
+/// All that runs of keys do to a filter: its final words, all answers, and all evidence.
 fn everything<const LANES: usize, const LINES: usize>(
     k: u32,
     instructions: Instructions,
@@ -45,7 +45,7 @@ fn everything<const LANES: usize, const LINES: usize>(
         let mut says = vec![Evidence::default(); hashes.len()];
         layout.evidence_run(&words, phase, &hashes, &mut says);
         layout.query_run(&words, phase, &hashes, 0..hashes.len(), &mut seen);
-        // A key is reported when a generation is not ruled out that has all of its lanes left.
+        // A key is reported if some generation that still has all of its lanes is not ruled out.
         let whole = ones(LANES as u32 - k + 1);
         assert!(seen.iter().zip(&says).all(|(&seen, says)| seen == (says.possible() & whole != 0)));
         evidence.extend(says);
@@ -107,7 +107,7 @@ fn an_insertion_sets_what_is_defined_and_a_query_asks_for_it() {
         for (i, hash) in hashes(60).into_iter().enumerate() {
             let generation = 3 * i as i64;
             let turned = (generation as u64 % PAGES, generation as u64 / PAGES);
-            // A page counts its turns; the lane before the last in the ring is the next to be the newest.
+            // A page counts its rotations; the lane before the last in the ring is the next to be the newest.
             let turns = turned.1 + u64::from(u64::from(layout.pages.spot(hash).page) <= turned.0);
             let newest = (1 + LANES as u64 * 1000 - turns) % LANES as u64;
             let lanes: Vec<u32> = (0..k).map(|age| (newest as u32 + age) % LANES as u32).collect();
@@ -149,7 +149,7 @@ fn fills_and_chances_are_those_of_the_bits() {
     let ones: u32 = words.iter().map(|word| word.count_ones()).sum();
     let fill: f64 = layout.fill(&words, phase).iter().sum();
     assert!((fill - f64::from(ones) / (64 * words.len() / 16) as f64).abs() < 1e-12);
-    // The oldest generation is not written any more, the newest only once.
+    // The oldest generation is no longer written, the newest only once.
     let rates = layout.match_rates(&words, phase);
     assert!(rates[0] < rates[1] && rates.iter().all(|rate| (0.0..1.0).contains(rate)));
     let full = vec![u64::MAX; words.len()];
@@ -160,12 +160,12 @@ fn fills_and_chances_are_those_of_the_bits() {
 #[test]
 fn runs_of_lanes_match_as_often_as_a_line_has_them_all() {
     let layout = LanesInLines::<16, 2>::new(PAGES, 3);
-    // A line in two is full, the other empty: all lanes of one match, or none.
+    // Half of the lines are full, half empty: all lanes of one match, or none.
     let mut words = vec![0; (PAGES * PAGE_LINES) as usize * LINE];
     words.as_chunks_mut::<LINE>().0.iter_mut().step_by(2).for_each(|line| line.fill(u64::MAX));
     let rates: Vec<f64> = layout.run_rates(layout.chances(&words, layout.phase(7, 0))).collect();
     assert_eq!(rates, vec![0.5; 3 * 16]);
-    // In empty ones half a key is taken to be there: its four bits of one lane, eight of two, twelve of three.
+    // In empty lines half a key is taken to be there: its four bits of one lane, eight of two, twelve of three.
     let nothing = vec![0; words.len()];
     let rates = layout.run_rates(layout.chances(&nothing, layout.phase(7, 0)));
     let least = |lanes: i32| 0.5 * 16f64.powi(-4 * lanes) / (PAGES * PAGE_LINES / 2) as f64;

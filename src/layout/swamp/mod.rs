@@ -13,12 +13,12 @@ use crate::memory::prefetch::Address;
 use crate::shape::swamp::Shape;
 use table::Table;
 
-/// Insertions ahead of the one that takes a fingerprint off the table, at which its place there is fetched.
+/// How many insertions before a fingerprint is taken off the table its place there is prefetched.
 const AHEAD: usize = 16;
-/// Blocks of slots that tell how many fingerprints are taken, where there are more: right to 1 % where half are in use.
+/// Blocks of slots to sample for the number of fingerprints, if there are more: right to 1 % where half are in use.
 const SAMPLE: usize = 1 << 8;
 
-/// The cyclic buffer, and behind it the table.
+/// The cyclic buffer, followed by the table.
 #[derive(Clone, Copy)]
 pub struct Buffered {
     /// W: fingerprints in the buffer.
@@ -53,30 +53,31 @@ impl Buffered {
         scale(hash, self.fingerprints)
     }
 
-    /// A fingerprint of the buffer; damaged cells may hold what is none.
+    /// A fingerprint of the buffer; damaged cells may hold something else.
     #[inline(always)]
     fn buffered(&self, words: &[u64], slot: usize) -> u64 {
         packed::get(words, self.fingerprint_bits, slot).min(self.fingerprints - 1)
     }
 
-    /// Starts fetching where a fingerprint is in the table.
+    /// Prefetches a fingerprint's place in the table.
     #[inline(always)]
     fn fetch(&self, words: Address, fingerprint: u64) {
         self.table.place(fingerprint).into_iter().for_each(|word| words.fetch(word));
     }
 
-    /// How often a key was inserted within the window: never less than it was, and more by those keys of the window that
-    /// have the same fingerprint, each with chance 1 / [`Shape::fingerprints`].
+    /// How often a key was inserted within the window. It is never too low; each other key of the window adds its
+    /// insertions with chance 1 / [`Shape::fingerprints`].
     pub fn count(&self, words: &[u64], hash: u64) -> u64 {
         self.table.count(words, self.fingerprint(hash))
     }
 
-    /// Estimate of the number of different keys in the window, from that of their fingerprints: [`Shape::distinct`].
+    /// Estimate of the number of different keys in the window, from the number of their fingerprints:
+    /// [`Shape::distinct`].
     pub fn distinct(&self, words: &[u64]) -> f64 {
         self.shape.distinct(self.table.distinct(words), self.window as u64)
     }
 
-    /// Makes the table of the first `filled` fingerprints of the buffer.
+    /// Makes the table from the first `filled` fingerprints of the buffer.
     #[cold]
     fn rebuild(&self, words: &mut [u64], filled: usize) {
         words[self.table.slots.start..].fill(0);
@@ -95,7 +96,7 @@ impl Layout for Buffered {
         self.window as u64
     }
 
-    /// A generation is one insertion, so its number says where in the buffer the fingerprint belongs.
+    /// A generation is one insertion, so its number gives the fingerprint's place in the buffer.
     fn phase(&self, generation: i64, _pending: u64) -> Phase {
         let generation = generation as u64;
         let window = self.window as u64;
@@ -115,7 +116,7 @@ impl Layout for Buffered {
     fn insert(&self, words: &mut [u64], Phase { newest, filled }: Phase, hash: u64) {
         let fingerprint = self.fingerprint(hash);
         packed::set(words, self.fingerprint_bits, newest, fingerprint);
-        // Only a damaged table has no place for it, and any buffer makes a sound one.
+        // Only a damaged table has no room for it, and any buffer makes a sound one.
         if !self.table.add(words, fingerprint) {
             self.rebuild(words, filled);
         }
@@ -126,7 +127,7 @@ impl Layout for Buffered {
         self.count(words, hash) > 0
     }
 
-    /// Takes the fingerprint that will be written over off its count.
+    /// Takes the fingerprint to be overwritten off its count.
     fn open(&self, words: &mut [u64], generation: i64) {
         let newest = self.phase(generation, 0).newest;
         if generation as u64 >= self.window as u64 {
@@ -142,8 +143,8 @@ impl Layout for Buffered {
         vec![self.table.used(words) as f64 / self.table.slots.count as f64]
     }
 
-    /// It tells whether a key is in the window, and nothing of its age: counts are not looked at, and to search the
-    /// buffer takes the time of W keys.
+    /// It tells whether a key is in the window, but nothing of its age: counts are not used, and searching the buffer
+    /// takes the time of W keys.
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let blocks = self.table.slots.blocks().min(SAMPLE);
         let fingerprints = self.fingerprints as f64 / self.table.slots.blocks() as f64 * blocks as f64;

@@ -1,20 +1,20 @@
-//! The slots of a quotient filter, in blocks of 64 in a ring, with as many quotients: runs of entries, one behind the
-//! other in the order of their quotients.
+//! The slots of a quotient filter, in a ring of blocks of 64 slots and 64 quotients each: runs of entries, one after
+//! the other in the order of their quotients.
 //!
 //! As in the rank-and-select quotient filter (Pandey et al., *A General-Purpose Counting Filter: Making Every Bit
-//! Count*, SIGMOD 2017, section 3) two bits a slot tell which quotients of a block have a run, and which of its slots end
-//! one.
+//! Count*, SIGMOD 2017, section 3) two bits a slot tell which quotients of a block have a run, and which of its slots
+//! end one.
 //!
 //! Where this differs from the paper:
-//! - A run begins where the one before it ends, or with its block, not at the slot of its quotient: the slots of a block
-//!   in use are its first ones. An insertion moves half a block on, and nothing beyond it unless the block is full, as
-//!   4 of 100 are where 4 slots of 5 are in use. What passes on goes to the next.
-//! - Eight bytes, instead of one, tell where in the block the runs of each eight quotients begin. From there it is at
-//!   most seven runs to any other, which are passed by two operations each; to select a bit of a word by its number
-//!   takes forty, one after the other, without an instruction that not every processor has.
+//! - A run begins where the one before it ends, or with its block, not at the slot of its quotient: the used slots of a
+//!   block are its first ones. An insertion moves half a block, and nothing beyond it unless the block is full, as 4 of
+//!   100 are where 4 slots of 5 are in use. What overflows goes to the next block.
+//! - Eight bytes, instead of one, tell where in the block the runs of each eight quotients begin. From there any other
+//!   run is at most seven away, each passed by two operations. To select a bit of a word by its rank takes forty
+//!   dependent operations on processors without an instruction for it.
 //!
-//! Nearly all insertions and removals therefore take place in one block, on a path without loops over blocks; what
-//! passes from block to block takes another, which would do for all.
+//! So nearly all insertions and removals take place in one block, on a path without loops over blocks. A general path,
+//! which would do for all, handles what passes from block to block.
 //!
 //! So the slots are a function of the runs alone. Cells may come from a damaged file: no walk takes more turns than
 //! there are groups, or more steps than there are slots, whatever the bits.
@@ -27,8 +27,8 @@ const HEADER: usize = 3;
 const OCCUPIED: usize = 0;
 /// Which slots end one.
 const ENDS: usize = 1;
-/// A byte for each group of 8 quotients: the slot where the first of their runs begins, or would, from the first of the
-/// block on. The first byte is the number of entries that come in, from blocks before.
+/// A byte for each group of 8 quotients: the slot, from the first of the block on, where the first of their runs begins
+/// or would begin. The first byte is the number of entries that overflow from blocks before.
 const BEGINS: usize = 2;
 /// A begin as far away as a byte can tell, or farther.
 const FAR: usize = 255;
@@ -57,8 +57,8 @@ pub struct Run {
 }
 
 impl Slots {
-    /// The words that tell of a quotient: of its bits, of its run where all slots before it are in use, and whether its
-    /// block is full.
+    /// The words to prefetch for a quotient: that of its bits, that of its run if all slots before it are in use, and
+    /// the one that tells whether its block is full.
     #[inline(always)]
     pub fn place(&self, quotient: usize) -> [usize; 3] {
         let start = self.block(quotient / 64);
@@ -66,7 +66,7 @@ impl Slots {
         [start, run, start + self.block_words() + BEGINS]
     }
 
-    /// The entry at a step of a run, or behind it.
+    /// The entry at a step of a run, or after it.
     #[inline(always)]
     pub fn entry(&self, words: &[u64], run: Run, step: usize) -> u64 {
         let slot = run.start % 64 + step;
@@ -76,7 +76,7 @@ impl Slots {
         packed::get(&words[run.entries..run.entries + self.entry_bits as usize], self.entry_bits, slot)
     }
 
-    /// The entries of a run, the first in the lowest bits, if it lies in one block and they are no more than fit.
+    /// The entries of a run, the first in the lowest bits, if it lies in one block and they fit.
     #[inline(always)]
     pub fn window(&self, words: &[u64], run: Run) -> Option<u64> {
         let slot = run.start % 64;
@@ -97,7 +97,7 @@ impl Slots {
         packed::get(&words[start..start + self.entry_bits as usize], self.entry_bits, slot % 64)
     }
 
-    /// The run of a quotient: where it begins, or is to begin, and how long it is. None, only if the cells are damaged.
+    /// The run of a quotient: where it begins or would begin, and its length. `None` only if the cells are damaged.
     #[inline(always)]
     pub fn run(&self, words: &[u64], quotient: usize) -> Option<Run> {
         let start = self.block(quotient / 64);
@@ -106,11 +106,11 @@ impl Slots {
         let begin = (header[BEGINS] >> group & 0xff) as usize;
         let occupied = header[OCCUPIED] >> group;
         let ends = header[ENDS] >> (begin % 64);
-        // For each quotient before it that has a run, the lowest end is passed.
+        // For each quotient before it that has a run, skips the lowest end.
         let before = occupied & !(!0 << within);
         let own = (0..7).fold(ends, |ends, i| ends & ends.wrapping_sub(before >> i & 1));
         if begin >= 64 || own == 0 {
-            // What is told of the run is in other blocks; or there is nothing behind it.
+            // The run reaches into other blocks, or nothing follows it.
             return self.far_run(words, quotient);
         }
         let first = 64 - (ends ^ own).leading_zeros() as usize;
@@ -125,7 +125,7 @@ impl Slots {
         let mut group = quotient / 8;
         let occupied = self.occupied(words, group);
         let mut before = (occupied & !(!0 << (quotient % 8))).count_ones() as usize;
-        // Back to where it is known where runs begin; all on the way is in use.
+        // Goes back to where the begin of runs is known; all slots on the way are in use.
         while self.begin(words, group) == FAR {
             group = group.checked_sub(1).unwrap_or(self.count / 8 - 1);
             before += self.occupied(words, group).count_ones() as usize;
@@ -139,7 +139,7 @@ impl Slots {
         Some(Run { start, entries: self.block(start / 64) + HEADER, length })
     }
 
-    /// Steps from a slot to behind the one that ends so many runs from there on.
+    /// Steps from a slot to after the one that ends the `runs`-th run from there on.
     fn steps_behind(&self, words: &[u64], slot: usize, mut runs: usize) -> Option<usize> {
         let (mut block, mut ends) = (slot / 64, self.ends(words, slot / 64) & !0 << (slot % 64));
         for steps in 0..=self.blocks() {
@@ -156,7 +156,7 @@ impl Slots {
         None
     }
 
-    /// Puts an entry into the run of a quotient, at a step of it, and moves those from there on. Says whether there was
+    /// Inserts an entry into the run of a quotient, at a step of it, and moves later ones on. Returns whether there was
     /// room, which there always is unless the cells are damaged.
     #[inline(always)]
     pub fn push(&self, words: &mut [u64], quotient: usize, run: Run, step: usize, entry: u64) -> bool {
@@ -168,7 +168,7 @@ impl Slots {
         header[OCCUPIED] |= 1 << (quotient % 64);
         header[BEGINS] += behind(quotient);
         let (end, from) = (u64::from(step == run.length), !0 << slot);
-        // The run now ends here, and not a slot before.
+        // The run now ends here, not a slot before.
         let before = end << slot >> u32::from(run.length > 0) & !from;
         let ends = header[ENDS];
         header[ENDS] = ends & !from & !before | (ends & from) << 1 | end << slot;
@@ -176,7 +176,7 @@ impl Slots {
         true
     }
 
-    /// The same, whatever blocks it takes.
+    /// The same, across any blocks.
     #[cold]
     fn push_far(&self, words: &mut [u64], quotient: usize, run: Run, step: usize, entry: u64) -> bool {
         let (home, slot, end) = (quotient / 64, self.on(run.start, step), step == run.length);
@@ -207,7 +207,7 @@ impl Slots {
         }
     }
 
-    /// Takes an entry from the run of a quotient, at a step of it, and moves those behind it back.
+    /// Removes an entry from the run of a quotient, at a step of it, and moves later ones back.
     #[inline(always)]
     pub fn pull(&self, words: &mut [u64], quotient: usize, run: Run, step: usize) {
         let slot = run.start % 64 + step;
@@ -218,13 +218,13 @@ impl Slots {
         header[OCCUPIED] &= !(u64::from(run.length == 1) << (quotient % 64));
         header[BEGINS] = header[BEGINS].wrapping_sub(behind(quotient));
         let (end, from) = (u64::from(step + 1 == run.length), !0 << slot);
-        // What ended the run leaves that to the slot before.
+        // The slot before now ends the run.
         let before = end << slot >> u32::from(run.length > 1) & !from;
         header[ENDS] = header[ENDS] & !from | header[ENDS] >> 1 & from | before;
         packed::remove(entries, self.entry_bits, slot, 0);
     }
 
-    /// The same, whatever blocks it takes.
+    /// The same, across any blocks.
     #[cold]
     fn pull_far(&self, words: &mut [u64], quotient: usize, run: Run, step: usize) {
         let (home, slot) = (quotient / 64, self.on(run.start, step));
@@ -260,7 +260,8 @@ impl Slots {
         }
     }
 
-    /// Whether a run, up to a slot, and all behind it lie in the block of its quotient, and all its begins can be told.
+    /// Whether a run, up to a slot, and all slots after it lie in the block of its quotient, and all its begins fit a
+    /// byte.
     #[inline(always)]
     fn is_near(&self, words: &[u64], quotient: usize, run: Run, slot: usize) -> bool {
         let start = self.block(quotient / 64);
@@ -268,7 +269,7 @@ impl Slots {
         run.entries == start + HEADER && slot < 64 && next == 0 && words[start + BEGINS] & HIGH == 0
     }
 
-    /// Shifts by an entry where the groups of a block begin that `ones` has a one for; says whether one of the block is
+    /// Shifts by an entry the begins of those groups of a block that `ones` marks; returns whether one of the block is
     /// too far away to tell.
     fn shift_begins(&self, words: &mut [u64], block: usize, ones: u64, on: bool) -> bool {
         let begins = &mut words[self.block(block) + BEGINS];
@@ -284,7 +285,7 @@ impl Slots {
         bytes.iter().any(|&byte| usize::from(byte) == FAR)
     }
 
-    /// Works out where the groups of some blocks begin that were too far away, and may have come near enough.
+    /// Recomputes the begins in some blocks that were too far away, and may now be near enough.
     #[cold]
     fn find_begins(&self, words: &mut [u64], first: usize, last: usize) -> Option<()> {
         let (mut block, mut begin) = (first, self.far_run(words, first * 64)?.start);
@@ -313,14 +314,14 @@ impl Slots {
         if passed_on { 64 } else { 64 - self.ends(words, block).leading_zeros() as usize }
     }
 
-    /// Whether a slot that is in use goes on with the run of the slot before.
+    /// Whether a used slot continues the run of the slot before.
     pub fn is_continued(&self, words: &[u64], slot: usize) -> bool {
         let before = slot.checked_sub(1).unwrap_or(self.count - 1);
         let follows = !slot.is_multiple_of(64) || self.begin(words, slot / 8) > 0;
         follows && self.ends(words, before / 64) >> (before % 64) & 1 == 0
     }
 
-    /// The slot that is `steps` slots on. In damaged cells they lead around more than once.
+    /// The slot that is `steps` slots on. In damaged cells they may lead around more than once.
     #[inline(always)]
     fn on(&self, slot: usize, steps: usize) -> usize {
         let slot = slot + steps;
@@ -373,7 +374,7 @@ impl Slots {
     }
 }
 
-/// A one in the byte of each group behind that of a quotient.
+/// A one in the byte of each group after that of a quotient.
 #[inline(always)]
 fn behind(quotient: usize) -> u64 {
     EACH << 8 << ((quotient % 64) & !7)

@@ -1,15 +1,14 @@
 //! The counting fingerprint table of a SWAMP: how often each fingerprint of the window occurs in it.
 //!
-//! A quotient filter (Bender et al., *Don't Thrash: How to Cache Your Hash on Flash*, VLDB 2012, section 3): a slot keeps
-//! the lower bits of a fingerprint, its remainder, and the upper ones, its quotient, say where it wants to lie.
-//! Fingerprints of one quotient lie side by side as a run, sorted; where the run lies is the affair of [`Slots`].
-//! Deletion moves what follows back, so the slots are a function of the fingerprints alone and nothing piles up however
-//! long the stream.
+//! A quotient filter (Bender et al., *Don't Thrash: How to Cache Your Hash on Flash*, VLDB 2012, section 3): a slot
+//! keeps the lower bits of a fingerprint, its remainder; the upper ones, its quotient, give its preferred place.
+//! Fingerprints of one quotient lie side by side as a run, sorted; [`Slots`] places the runs. Deletion moves later
+//! entries back, so the slots are a function of the fingerprints alone and nothing piles up however long the stream.
 //!
-//! A count is written in the bijective base 2, one digit of 1 or 2 a slot, the lowest first: a fingerprint that occurs
-//! n times takes floor(log2(n + 1)) slots, neighbours of the same remainder. That is at most n. So W occurrences take at
-//! most W slots whatever the stream, and a table of more than W slots always has room for them and an empty one that
-//! ends every search.
+//! A count is written in bijective base 2, one digit of 1 or 2 a slot, the lowest first: a fingerprint that occurs n
+//! times takes floor(log2(n + 1)) <= n adjacent slots of the same remainder. So W occurrences take at most W slots
+//! whatever the stream, and a table of more than W slots always has room for them and an empty slot that ends every
+//! search.
 //!
 //! Cells may come from a damaged file: every walk ends after as many steps as there are slots.
 
@@ -18,17 +17,17 @@ use super::slots::{Run, Slots};
 /// Where a table lies in the words of its filter.
 #[derive(Clone, Copy)]
 pub struct Table {
-    /// As many as there are quotients.
+    /// The slots, as many as quotients.
     pub slots: Slots,
     /// Bits of a remainder.
     remainder_bits: u32,
-    /// A one for each entry of a word, in its lowest bit.
+    /// A one in the lowest bit of each entry of a word.
     each: u64,
     /// 2^16 divided by the bits of an entry, rounded up.
     per_bit: u32,
 }
 
-/// Remainder and digit of a slot, as they are packed: the digit less 1 in the lowest bit.
+/// Remainder and digit of a slot, packed: the digit less 1 in the lowest bit.
 #[derive(Clone, Copy, PartialEq)]
 struct Entry(u64);
 
@@ -55,7 +54,7 @@ impl Table {
         Self { slots: Slots { start, count: slots, entry_bits }, remainder_bits, each, per_bit }
     }
 
-    /// The words that tell of a fingerprint, unless they have passed on to another block.
+    /// The words to prefetch for a fingerprint, unless its entries have overflowed to another block.
     #[inline(always)]
     pub fn place(&self, fingerprint: u64) -> [usize; 3] {
         self.slots.place(self.quotient(fingerprint))
@@ -79,14 +78,15 @@ impl Table {
         count
     }
 
-    /// Counts one more occurrence of a fingerprint. Says whether it could, as it always can unless the table is damaged.
+    /// Counts one more occurrence of a fingerprint. Returns whether it could, as it always can unless the table is
+    /// damaged.
     #[must_use]
     pub fn add(&self, words: &mut [u64], fingerprint: u64) -> bool {
         let (slots, quotient, remainder) = (self.slots, self.quotient(fingerprint), self.remainder(fingerprint));
         let Some(run) = slots.run(words, quotient) else { return false };
         let (mut step, mut entry) = self.first(words, run, remainder);
         while step < run.length && entry.remainder() == remainder {
-            // 1 becomes 2, and 2 becomes 1 with one to carry: to the next digit, or as a new one.
+            // 1 becomes 2; 2 becomes 1 with a carry, to the next digit or as a new one.
             slots.set_entry(words, run, step, Entry::new(remainder, 3 - entry.digit()).0);
             if entry.digit() == 1 {
                 return true;
@@ -97,7 +97,7 @@ impl Table {
         slots.push(words, quotient, run, step, Entry::new(remainder, 1).0)
     }
 
-    /// Counts one occurrence of a fingerprint less; nothing if there is none.
+    /// Counts one occurrence of a fingerprint less; does nothing if there is none.
     pub fn remove(&self, words: &mut [u64], fingerprint: u64) {
         let (slots, quotient, remainder) = (self.slots, self.quotient(fingerprint), self.remainder(fingerprint));
         let Some(run) = slots.run(words, quotient) else { return };
@@ -111,7 +111,7 @@ impl Table {
             if step == run.length || entry.remainder() != remainder {
                 return slots.pull(words, quotient, run, step - 1);
             }
-            // 1 becomes 2, with one to borrow from the next digit.
+            // 1 becomes 2, with a borrow from the next digit.
             slots.set_entry(words, run, step - 1, Entry::new(remainder, 2).0);
         }
     }
@@ -120,7 +120,7 @@ impl Table {
     #[inline(always)]
     fn first(&self, words: &[u64], run: Run, remainder: u64) -> (usize, Entry) {
         let Some(entries) = self.slots.window(words, run) else { return self.first_of_many(words, run, remainder) };
-        // All at once: of a remainder and a bit above it a lesser one takes that bit.
+        // All at once: a guard bit above each remainder is borrowed if it is the lesser.
         let above = self.each << self.remainder_bits;
         let remainders = entries >> 1 & (above - self.each);
         let not_less = ((remainders | above) - remainder * self.each) & above;
@@ -131,7 +131,7 @@ impl Table {
         (step as usize, Entry(entry))
     }
 
-    /// The same of a long run, or one across blocks.
+    /// The same for a long run, or one across blocks.
     #[cold]
     fn first_of_many(&self, words: &[u64], run: Run, remainder: u64) -> (usize, Entry) {
         let at = |step| self.entry(words, run, step);
@@ -181,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    /// A stream of fingerprints in which some are frequent, and the last of `window` that leave the table again.
+    /// A stream of fingerprints, some of them frequent, of which only the last `window` stay in the table.
     #[test]
     fn counts_are_those_of_a_map() {
         let shapes = [(64, 0, 63), (64, 2, 63), (64, 1, 10), (128, 5, 100), (192, 20, 191), (1024, 10, 1023)];
@@ -195,7 +195,8 @@ mod tests {
             let mut state = 1u64;
             for n in 0..20_000 {
                 state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-                // All alike for a while, all near the end of the table for another, of a few quotients, else anywhere.
+                // For a while all are equal; for another, all near the end of the table; then of a few quotients; else
+                // anywhere.
                 let fingerprint = match n / 1000 % 5 {
                     0 => fingerprints / 3,
                     1 => fingerprints - 1 - (state >> 60).min(fingerprints - 1),

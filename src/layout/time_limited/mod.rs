@@ -1,4 +1,4 @@
-//! The slices of the time-limited filter: where they lie, which of them are live, and the shift that begins another.
+//! The slices of the time-limited filter: where they lie, which are live, and the shift that begins another.
 
 pub(crate) mod slicewise;
 
@@ -13,7 +13,7 @@ use crate::shape::time_limited::{LEAST_BITS, Load, Shape, bits, capacity, genera
 /// Words before the table: number of slices, begin of the open generation, number of the newest slice's hash function.
 const HEAD: usize = 3;
 
-/// One slice, as its row in the table says.
+/// One slice, as in its row of the table.
 #[derive(Clone, Copy)]
 pub(crate) struct Slice {
     /// The word its bits begin at.
@@ -55,12 +55,12 @@ impl Part for Slice {
     }
 }
 
-/// The slices, the newest first, and where they are in time.
+/// The slices, the newest first, and their clock.
 #[derive(Clone)]
 pub struct Slices {
     pub(crate) shape: Shape,
     pub(crate) clock: Clock,
-    /// Head, table and bits: all there is to save.
+    /// Head, table and bits: all that is saved.
     pub(crate) words: Words,
     /// The table, as `words` has it.
     pub(crate) table: Vec<Slice>,
@@ -69,7 +69,7 @@ pub struct Slices {
 }
 
 impl Slices {
-    /// The slices that [`lay_out`](Self::lay_out) wrote into these words; where there are none, the first ones.
+    /// The slices that [`lay_out`](Self::lay_out) wrote into these words; without words, the first ones.
     pub(crate) fn new(shape: Shape, clock: Clock, words: Words) -> Result<Self, Error> {
         let mut new = Self { shape, clock, words, table: Vec::new(), opened: 0 };
         if !new.words.as_slice().is_empty() {
@@ -107,7 +107,7 @@ impl Slices {
         Ok(self)
     }
 
-    /// k empty slices of so many bits.
+    /// k empty slices of `bits` bits.
     fn empty_slices(&self, bits: u64, now: i64) -> Vec<Slice> {
         let load = Load { capacity: capacity(bits), count: 0 };
         let slice = Slice { start: 0, bits: OneBit::new(bits), load, updated: now, function: 0 };
@@ -115,7 +115,7 @@ impl Slices {
         (0..k).map(|i| Slice { function: k - 1 - i, ..slice }).collect()
     }
 
-    /// Makes these the slices, and opens a generation at `opened`. On an error nothing has changed.
+    /// Replaces the slices, and opens a generation at `opened`. On an error nothing has changed.
     fn lay_out(&mut self, mut table: Vec<Slice>, opened: i64) -> Result<(), Error> {
         let head = [table.len() as u64, opened as u64, table[0].function as u64];
         parts::lay_out(&mut self.words, &head, &mut table)?;
@@ -137,7 +137,7 @@ impl Slices {
         self.shape.k as usize
     }
 
-    /// T, in nanoseconds: a slice is live for so long after its last update.
+    /// T, in nanoseconds: how long a slice is live after its last update.
     fn span(&self) -> u64 {
         match self.clock.window() {
             Window::Time { span, lateness, .. } => span + lateness,
@@ -145,23 +145,25 @@ impl Slices {
         }
     }
 
-    /// The moment that a key of `moment` is taken as of.
+    /// The moment at which a key of `moment` counts.
     pub(crate) fn now(&self, moment: i64) -> i64 {
         self.clock.latest().map_or(moment, |latest| latest.max(moment))
     }
 
-    /// How many slices are live at `now` (equation 3), none before the first insertion. Older ones have older updates.
+    /// How many slices are live at `now` (equation 3); none before the first insertion. Older slices have older
+    /// updates.
     pub(crate) fn live(&self, now: i64) -> usize {
         let live = |slice: &Slice| now.abs_diff(slice.updated) <= self.span();
         if self.clock.latest().is_some() { self.table.partition_point(live) } else { 0 }
     }
 
-    /// The last moment at which so many slices are live.
+    /// The last moment at which this many slices are live.
     pub(crate) fn last_moment(&self, live: usize) -> i64 {
         live.checked_sub(1).map_or(i64::MAX, |oldest| self.table[oldest].updated.saturating_add_unsigned(self.span()))
     }
 
-    /// Keys the open generation can still take (equation 5 less those it has, which are those of the newest slice).
+    /// Keys that the open generation can still take (equation 5, less those it has, which are those of the newest
+    /// slice).
     fn room(&self) -> usize {
         let made = self.table[0].load.count;
         let when_opened = |slice: &Slice| Load { count: slice.load.count.saturating_sub(made), ..slice.load };
@@ -169,7 +171,7 @@ impl Slices {
         usize::try_from(generation(&filling).saturating_sub(made)).unwrap_or(usize::MAX)
     }
 
-    /// How many keys from `i` on act in the open generation with the same `live` slices, if any does.
+    /// How many keys from `i` on act in the open generation with the same `live` slices, if any.
     pub(crate) fn run(&self, at: Moments<'_>, i: usize, len: usize, live: usize) -> usize {
         let length = self.clock.window().generation(self.shape.l);
         let now = self.now(at.moment(i));
@@ -194,8 +196,8 @@ impl Slices {
         let held: u128 = table.iter().map(|slice| u128::from(slice.load.count)).sum::<u128>() / k as u128;
         let held = u64::try_from(held).unwrap_or(u64::MAX);
         let target = target(table[0].load.count, elapsed, length, held);
-        // In a gap the generations of no key pass as well, so that older slices leave the newest k in time. With k new
-        // ones all have.
+        // Generations without keys pass in a gap as well, and older slices leave the newest k in time. With k new ones
+        // all have left.
         let passed = elapsed / length;
         for _ in 0..passed.clamp(1, k as u64) {
             let older: Vec<Load> = table[..k - 1].iter().map(|slice| slice.load).collect();
@@ -204,12 +206,12 @@ impl Slices {
             let function = (table[0].function + 1) % k;
             table.insert(0, Slice { start: 0, bits: OneBit::new(bits), load, updated: now, function });
         }
-        // Generations cut short by time begin where the last one ended, so that none is ever longer.
+        // A generation cut short by time begins where the last one ended, so that none is ever longer.
         let opened = if passed > 0 { now.saturating_sub_unsigned(elapsed % length) } else { now };
         self.lay_out(table, opened)
     }
 
-    /// Notes `inserted` keys in the slices that took them, the last of them at `now`.
+    /// Records `inserted` keys in the slices that took them, the last of them at `now`.
     pub(crate) fn count(&mut self, inserted: u64, now: i64) -> Result<(), Error> {
         let k = self.k();
         let words = self.words.to_mut()?;

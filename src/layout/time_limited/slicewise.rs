@@ -1,9 +1,9 @@
-//! A batch and the slices, slice by slice: all keys of the batch meet one slice before any meets the next.
+//! A batch meets the slices one by one: all keys of the batch meet one slice before any meets the next.
 //!
-//! What a key does to a slice depends on that slice alone, so the slices may come in any order, as long as in each the
-//! keys come in theirs: cells and answers are those of one key after the other. Key by key each access would be to
-//! another slice, and whether one more follows would depend on the answer. Slice by slice they go to memory that fits a
-//! cache, they do not wait for each other, and no branch depends on what they find.
+//! What a key does to a slice depends on that slice alone. So the slices may come in any order, as long as each meets
+//! the keys in order: cells and answers are those of one key after the other. Key by key, each access would go to
+//! another slice, and whether one more follows would depend on the answer. Slice by slice, accesses stay in memory that
+//! fits a cache, do not wait for each other, and no branch depends on what they find.
 
 use std::cell::Cell;
 
@@ -13,17 +13,17 @@ use crate::layout::parts::Part;
 use crate::memory::prefetch::Address;
 use crate::memory::prefetch::in_flight;
 
-/// Keys that go through the slices together: what is noted of them takes 16 KiB.
+/// Keys that go through the slices together: the notes on them take 16 KiB.
 const CHUNK: usize = 2048;
-/// Up to so many keys go one by one: to take notes would take longer.
+/// Up to this many keys go one by one: notes would take longer.
 const FEW: usize = 12;
-/// Words of the slices that batches go through, 1 MiB, up to which they stay in a second-level cache. Beyond, bits are
-/// fetched ahead, which takes a third longer within the cache and a third less without.
+/// Words of the slices that a batch goes through, 1 MiB, up to which they stay in a second-level cache. Beyond it bits
+/// are prefetched, which takes a third longer within the cache and a third less outside it.
 const CACHED: usize = 1 << 17;
-/// Keys whose bits are then on their way.
+/// Keys whose bits are then in flight.
 const AHEAD: usize = 32;
 
-/// Whether bits of these slices are better fetched ahead.
+/// Whether to prefetch the bits of these slices.
 fn far(slices: &[Slice]) -> bool {
     slices.iter().map(Slice::len).sum::<usize>() > CACHED
 }
@@ -34,8 +34,8 @@ impl Slice {
         self.bits.all_set(words, self.start, self.function, hash)
     }
 
-    /// Calls `act` for each of `n` keys in order: with its number, the word of its bit in `own`, where the words of this
-    /// slice lie, and the place of the bit in the word.
+    /// Calls `act` for each of `n` keys in order, with its number, the word of its bit in `own`, where the words of
+    /// this slice lie, and the place of the bit in the word.
     #[inline(always)]
     fn each(
         &self,
@@ -73,7 +73,7 @@ impl Slice {
         self.each(far, Address::of(own), hashes.len(), |i| hashes[i], |_, word: usize, bit: u64| own[word] |= 1 << bit);
     }
 
-    /// Sets the bits of the keys, and counts for each how many slices up to this one, one after the other, had it set.
+    /// Sets the bits of the keys, and counts for each how many consecutive slices up to this one had it set.
     fn test_and_set(&self, far: bool, words: &mut [u64], hashes: &[u64], counts: &mut [u8]) {
         let own = self.of_mut(words);
         let address = Address::of(own);
@@ -85,7 +85,7 @@ impl Slice {
         self.each(far, address, hashes.len(), |i| hashes[i], act);
     }
 
-    /// Moves those `keys` to the front, in order, whose bit is set, counts it for them, and says how many they are.
+    /// Moves the `keys` whose bit is set to the front, in order, counts it for them, and returns how many they are.
     fn keep(&self, far: bool, words: &[u64], hashes: &[u64], keys: &mut [u16], counts: &mut [u8; CHUNK]) -> usize {
         let (own, keys) = (self.of(words), Cell::from_mut(keys).as_slice_of_cells());
         let mut kept = 0;
@@ -124,8 +124,8 @@ pub(crate) fn query(live: &[Slice], k: usize, words: &[u64], hashes: &[u64], pre
     }
 }
 
-/// For each key in order: writes to `seen` whether it has its bits in k consecutive slices of the live ones, of which
-/// there are k at least, then sets them in the k newest: always with `refresh`, without it only when it was not there.
+/// For each key in order: writes to `seen` whether its bits are set in k consecutive live slices, of which there are at
+/// least k, then sets them in the k newest; without `refresh` only if it was not held.
 pub(crate) fn duplicated(
     live: &[Slice],
     k: usize,
@@ -144,7 +144,7 @@ pub(crate) fn duplicated(
                 }
             }
         } else if refresh {
-            // How many of the newest match, up to the oldest of them. Where all do, nobody asks the older ones.
+            // How many of the newest match, up to the oldest of them. If all do, the older ones need not be read.
             let (far, mut tails) = (far(live), [0; CHUNK]);
             newest.iter().for_each(|slice| slice.test_and_set(far, words, hashes, &mut tails));
             let leads = Search::of(hashes, |key| usize::from(tails[key]) < k).leads(older, k, words, hashes);
@@ -152,7 +152,7 @@ pub(crate) fn duplicated(
                 *seen = usize::from(tails[i] + leads[i]) >= k;
             }
         } else {
-            // Nothing writes to the older ones; which keys do to the newest depends on the answers to those before.
+            // Older slices are not written; the newest are, by keys that depend on the answers to those before.
             let leads = Search::of(hashes, |_| true).leads(older, k, words, hashes);
             let address = Address::of(words);
             let fetch = |hash| newest.iter().for_each(|s| address.fetch(s.start + s.bits.word(s.function, hash)));
@@ -180,15 +180,15 @@ pub(crate) fn matches(slices: &[Slice], words: &[u64], hashes: &[u64], matches: 
 
 /// Keys of a chunk, by number, that look for k consecutive matches.
 struct Search {
-    /// Those that have not found them.
+    /// Keys that have not found them yet.
     keys: [u16; CHUNK],
     len: usize,
-    /// For each key of the chunk, how many slices match from the newest on, or k if k consecutive ones anywhere do.
+    /// For each key of the chunk, how many slices match from the newest on; or k if any k consecutive ones do.
     leads: [u8; CHUNK],
 }
 
 impl Search {
-    /// By those keys that `take` says.
+    /// A search for the keys that `take` selects.
     fn of(hashes: &[u64], take: impl Fn(usize) -> bool) -> Self {
         let (mut keys, mut len) = ([0; CHUNK], 0);
         for key in 0..hashes.len() {
@@ -198,9 +198,9 @@ impl Search {
         Self { keys, len, leads: [0; CHUNK] }
     }
 
-    /// Any k consecutive slices have one among them whose age is a multiple of k. From each of these a key goes to the
-    /// next older ones and to the next newer ones, as long as they match: eight slices of 30 for a key that is not there,
-    /// a few more than k for one that is.
+    /// Any k consecutive slices have one among them whose age is a multiple of k. From each of these a key goes to
+    /// older and to newer slices, as long as they match: eight slices of 30 for a key that is not there, a few more
+    /// than k for one that is.
     fn leads(mut self, slices: &[Slice], k: usize, words: &[u64], hashes: &[u64]) -> [u8; CHUNK] {
         let far = far(slices);
         let (mut matching, mut onward) = ([0; CHUNK], [0; CHUNK]);
@@ -224,14 +224,14 @@ impl Search {
         self.leads
     }
 
-    /// What has been found around the slice of an age; who has k matches looks no further.
+    /// Records what has been found around the slice of an age; a key with k matches looks no further.
     fn note(&mut self, counts: &[u8; CHUNK], age: usize, k: usize) {
         let mut left = 0;
         for i in 0..self.len {
             let key = self.keys[i];
             let (count, lead) = (counts[usize::from(key)], &mut self.leads[usize::from(key)]);
             let found = usize::from(count) >= k;
-            // The slice of age 0 comes first, with nothing newer, so that what is counted there is the lead.
+            // The slice of age 0 comes first, with nothing newer, so its count is the lead.
             *lead = if found || age == 0 { count.min(k as u8) } else { *lead };
             self.keys[left] = key;
             left += usize::from(!found);
@@ -240,8 +240,8 @@ impl Search {
     }
 }
 
-/// Algorithm 1: looks for k consecutive matches from the k-th last of the live slices on, whatever their number; at
-/// a mismatch it goes k slices towards the newest, taking along the matches it has found below.
+/// Algorithm 1: looks for k consecutive matches from the k-th oldest live slice on, however many there are. At a
+/// mismatch it goes k slices towards the newest, and keeps the matches it has found below.
 pub(crate) fn contains(live: &[Slice], k: usize, words: &[u64], hash: u64) -> bool {
     let Some(mut i) = live.len().checked_sub(k) else {
         return false;

@@ -1,4 +1,4 @@
-//! Timers in words, wherever those of a key lie: which are live, and the sweep of those that have expired.
+//! Timers in words, wherever those of a key lie: which are live, and how expired ones are swept.
 
 mod lines;
 mod slices;
@@ -15,17 +15,17 @@ pub use slices::TimersInSlices;
 #[derive(Clone, Copy)]
 pub struct Timers {
     pub(crate) lanes: Lanes,
-    /// Words of all.
+    /// Words of all timers.
     words: u64,
-    /// Generations kept beside the open one.
+    /// Generations kept beyond the open one.
     blocks: u32,
-    /// Distinct timestamps: 1 to so many.
+    /// The greatest timestamp: they run from 1 to this.
     pub(crate) timestamps: u32,
     /// Parts in which the timers are swept.
     sweeps: u32,
 }
 
-/// The timestamp of the open generation, and how many generations, counted from it, still count.
+/// The timestamp of the open generation, and how many generations up to it still count.
 #[derive(Clone, Copy)]
 pub struct TimerPhase {
     pub(crate) newest: u64,
@@ -37,7 +37,7 @@ impl Timers {
         Self { lanes: Lanes::new(bpt), words, blocks, timestamps: timestamps(bpt), sweeps: sweeps(bpt, blocks) }
     }
 
-    /// Generations after which a timer counts no more.
+    /// Generations after which a timer no longer counts.
     pub(crate) fn generations(&self) -> u64 {
         u64::from(self.blocks) + 1
     }
@@ -62,7 +62,7 @@ impl Timers {
         if timer <= newest { newest - timer } else { newest + u64::from(self.timestamps) - timer }
     }
 
-    /// Full generations kept beside the open one.
+    /// Full generations kept beyond the open one.
     pub(crate) fn blocks(&self) -> u32 {
         self.blocks
     }
@@ -72,7 +72,7 @@ impl Timers {
         self.lanes.per_word()
     }
 
-    /// How many generations ago a timer was last set, counted from the first of these words; none where it is empty.
+    /// How many generations ago a timer, counted from the first of these words, was last set; `None` if it is empty.
     #[inline(always)]
     pub(crate) fn age_of(&self, words: &[u64], timer: u64, TimerPhase { newest, .. }: TimerPhase) -> Option<u64> {
         let (word, shift) = self.lanes.at(timer);
@@ -80,7 +80,7 @@ impl Timers {
         (timer != 0).then(|| self.age(timer, newest))
     }
 
-    /// Sets a timer as so many generations ago, unless it has been set since.
+    /// Sets a timer to `age` generations ago, unless it has been set since.
     #[inline(always)]
     pub(crate) fn raise(&self, words: &mut [u64], timer: u64, TimerPhase { newest, .. }: TimerPhase, age: u64) {
         let (word, shift) = self.lanes.at(timer);
@@ -90,15 +90,15 @@ impl Timers {
         }
     }
 
-    /// Starts fetching a timer.
+    /// Prefetches a timer.
     #[inline(always)]
     pub(crate) fn fetch(&self, words: Address, timer: u64) {
         words.fetch(self.lanes.at(timer).0);
     }
 
     /// Empties the expired timers of these words, just before a generation opens. All that counts was set in the
-    /// `blocks` generations before it; a timer with its timestamp is as old as timestamps are many, since nothing has
-    /// been set in it yet. [`sweeps`] proves that no timer is ever older.
+    /// `blocks` generations before it. A timer with the new generation's timestamp is a full cycle of timestamps old,
+    /// since nothing has been set in the new one yet. [`sweeps`] proves that no timer is ever older.
     pub(crate) fn sweep(&self, words: &mut [u64], generation: i64) {
         let newest = self.timestamp(generation);
         let (first, last) = (self.before(newest, self.blocks.into()), self.before(newest, 1));
@@ -124,14 +124,14 @@ impl Timers {
         start..(start + part).min(words)
     }
 
-    /// The words that are swept, of those in this place: counted from its first.
+    /// The words to sweep among those in this place, counted from its first.
     pub(crate) fn swept_within(&self, generation: i64, place: Range<usize>) -> Range<usize> {
         let swept = self.swept(generation);
         let start = swept.start.clamp(place.start, place.end);
         start - place.start..swept.end.clamp(start, place.end) - place.start
     }
 
-    /// Sweeps those of all words that are to be, just before a generation opens.
+    /// Sweeps those of all words that are due, just before a generation opens.
     pub(crate) fn open(&self, words: &mut [u64], generation: i64) {
         self.sweep(&mut words[self.swept(generation)], generation);
     }
@@ -153,7 +153,7 @@ impl Timers {
     }
 }
 
-/// Which timers are a key's, whatever the layout.
+/// Which timers a key has, whatever the layout.
 #[derive(Clone, Copy)]
 pub(crate) enum Places {
     Slices(TimersInSlices),
@@ -171,7 +171,7 @@ impl Places {
         }
     }
 
-    /// Writes the k cells of each key, counted through the words.
+    /// Writes the k cells of each key, counted over all words.
     pub(crate) fn of_keys<'a>(&self, keys: impl Iterator<Item = (u64, &'a mut [u64])>) {
         match self {
             Self::Slices(slices) => keys.for_each(|(hash, cells)| slices.cells(hash, cells)),

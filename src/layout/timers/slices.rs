@@ -1,4 +1,4 @@
-//! k slices of timers: which timer of each is a key's.
+//! k slices of timers: which timer of each a key has.
 
 use super::{TimerPhase, Timers};
 use crate::clock::Clock;
@@ -9,12 +9,12 @@ use crate::memory::prefetch::Address;
 use crate::shape::growing::any;
 use crate::shape::timing::{MAX_HASHES, Shape};
 
-/// Which timer a key takes in each slice: positions are made as in [`cells`](crate::layout::cells), with the same floor of
-/// errors, n / 2^64 for n keys.
+/// Constants that choose a key's timer in each slice. Positions are made as in [`cells`](crate::layout::cells), with
+/// the same error floor, n / 2^64 for n keys.
 static PLACE: [u64; MAX_HASHES as usize] = odd_constants(0);
 
-/// Timers of a slice that are counted for inference: places are hashed, so the first are as good as any. At k = 7 they
-/// give the share of each of 16 blocks to 1 %, in 0.3 ms.
+/// Timers of a slice to count for inference: places are hashed, so the first are as good as any. At k = 7 they give the
+/// share of each of 16 blocks to 1 %, in 0.3 ms.
 const SAMPLE: u64 = 1 << 14;
 
 /// k slices of timers.
@@ -41,7 +41,7 @@ impl TimersInSlices {
         (slice as usize * self.stride as usize + word, shift)
     }
 
-    /// What a key's timer in one slice holds.
+    /// The value of a key's timer in one slice.
     #[inline(always)]
     fn timer(&self, words: &[u64], slice: u32, hash: u64) -> u64 {
         let (word, shift) = self.place(slice, hash);
@@ -64,7 +64,7 @@ impl TimersInSlices {
         self.k
     }
 
-    /// Writes the numbers of the timers of a key, counted through the slices.
+    /// Writes the numbers of the timers of a key, counted over all slices.
     #[inline(always)]
     pub(crate) fn cells(&self, hash: u64, cells: &mut [u64]) {
         let timers = self.stride * self.timers.per_word();
@@ -147,7 +147,7 @@ impl Layout for TimersInSlices {
         for slice in 0..self.k {
             let timer = self.timer(words, slice, hash);
             let age = if timer == 0 { u64::MAX } else { self.timers.age(timer, newest) };
-            // Without a branch, which would be mispredicted at every other timer.
+            // Without a branch, which would be mispredicted at every second timer.
             count = count * u32::from(age <= oldest) + u32::from(age >= oldest);
             oldest = oldest.max(age);
         }
@@ -162,7 +162,7 @@ impl Layout for TimersInSlices {
         self.timers.open(words, generation);
     }
 
-    /// Of each slice: they age alike.
+    /// One share per slice: they age alike.
     fn fill(&self, words: &[u64], phase: TimerPhase) -> Vec<f64> {
         self.live(words, phase)
     }
@@ -171,7 +171,7 @@ impl Layout for TimersInSlices {
         self.live(words, phase)
     }
 
-    /// With equal timers an upper bound: that of the live timers, equal or not.
+    /// With equal timers an upper bound: the rate for live timers, equal or not.
     fn false_positive_rate(&self, words: &[u64], phase: TimerPhase) -> f64 {
         any([self.all_live(words, phase)].into_iter())
     }

@@ -26,7 +26,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Error;
 use crate::clock::Moments;
-use crate::key::SCHEME;
+use crate::key::Seed;
 use crate::memory::bits::odd_constants;
 use crate::memory::fallible;
 use crate::memory::prefetch::Address;
@@ -106,7 +106,8 @@ impl Learned {
             return Err(Error::value(format!("half_life must lie in 1 .. 2**62 insertions, got {half_life}")));
         }
         let nbytes = nbytes & !63;
-        let header = Header { scheme: SCHEME.into(), nbytes, half_life, seed, ..Header::default() };
+        let header =
+            Header { scheme: Seed::Public(seed).scheme().into(), nbytes, half_life, seed, ..Header::default() };
         // The sample takes a quarter, at 16 bytes per key it follows; the sketch takes the rest.
         let sample = (nbytes / 4) & !63;
         let sketch = nbytes - sample - Recency::BYTES;
@@ -251,8 +252,9 @@ impl Learned {
         let mut header = Header::default();
         let (saved, mut rest) = rest.split_at(size_of::<Header>());
         bytes_of_mut(&mut header).copy_from_slice(saved);
-        if header.scheme != u64::from(SCHEME) {
-            return Err(Error::format(format!("keys were hashed by scheme {}, not {SCHEME}", header.scheme)));
+        let scheme = Seed::Public(header.seed).scheme();
+        if header.scheme != u64::from(scheme) {
+            return Err(Error::format(format!("keys were hashed by scheme {}, not {scheme}", header.scheme)));
         }
         // Checked before anything of that size is allocated.
         if header.nbytes != (bytes.len() - FRAME) as u64 {

@@ -28,13 +28,17 @@ pub fn read(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Keys, 
 
 /// Reads the values, with arbitrary values at nulls.
 fn read_values(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Keys, String> {
-    let (len, missing) = (array.len(), hasher.missing());
+    let (len, missing, keyed) = (array.len(), hasher.missing(), hasher.keyed());
     Ok(match field.data_type() {
         DataType::Null => Keys::each(len, move |_| missing),
         DataType::Boolean => {
             let values = array.as_boolean().values().clone();
             Keys::each(len, move |i| hasher.integer(values.value(i).into()))
         }
+        DataType::Int32 if keyed => primitive::<Int32Type>(array, |value| i64::from(value) as u64).of_integers(hasher),
+        DataType::Int64 if keyed => primitive::<Int64Type>(array, |value| value as u64).of_integers(hasher),
+        DataType::UInt32 if keyed => primitive::<UInt32Type>(array, |value| value.into()).of_unsigned(hasher),
+        DataType::UInt64 if keyed => primitive::<UInt64Type>(array, |value| value).of_unsigned(hasher),
         DataType::Int8 => primitive::<Int8Type>(array, move |value| hasher.integer(value.into())),
         DataType::Int16 => primitive::<Int16Type>(array, move |value| hasher.integer(value.into())),
         DataType::Int32 => primitive::<Int32Type>(array, move |value| hasher.integer(value.into())),

@@ -11,8 +11,8 @@ use pyo3::types::{IntoPyDict, PyDict};
 
 use super::numpy_array::Lane;
 use super::{Keys, is_of, scalar};
-use crate::key::KeyHasher;
-use crate::python::whole::Whole;
+use crate::key::{KeyHasher, Seed};
+use crate::python::seeds::{GivenSeed, kept, shown};
 
 /// Keys that `hash_keys` has hashed. Pass them instead of the keys to any call that takes a batch, of any filter of the
 /// same seed.
@@ -23,8 +23,8 @@ use crate::python::whole::Whole;
 /// ----------
 /// hashes : ndarray of uint64, shape (n,)
 ///     What ``lately.hash_keys(keys, seed=seed)`` gave, or a part of it, of any stride. It is not copied.
-/// seed : int, default 0
-///     The seed they were made with, in [0, 2**64).
+/// seed : int or bytes, default 0
+///     The seed they were made with: in [0, 2**64), or 16 secret bytes.
 ///
 /// Raises
 /// ------
@@ -54,7 +54,7 @@ pub struct Hashes {
     /// A one-dimensional read-only view, of which views are handed out. The lane reads a view of its own.
     view: Py<PyUntypedArray>,
     lane: Arc<Lane>,
-    seed: u64,
+    seed: Seed,
 }
 
 impl Hashes {
@@ -83,9 +83,9 @@ impl Hashes {
 #[pymethods]
 impl Hashes {
     #[new]
-    #[pyo3(signature = (hashes, *, seed=Whole::new(0)), text_signature = "(hashes, *, seed=0)")]
-    fn new(hashes: &Bound<'_, PyAny>, seed: Whole) -> PyResult<Self> {
-        let (py, seed) = (hashes.py(), seed.within("seed")?);
+    #[pyo3(signature = (hashes, *, seed=GivenSeed::public()), text_signature = "(hashes, *, seed=0)")]
+    fn new(hashes: &Bound<'_, PyAny>, seed: GivenSeed) -> PyResult<Self> {
+        let (py, GivenSeed(seed)) = (hashes.py(), seed);
         let refuse = |what: &str| {
             let message = format!("hashes must be an ndarray of uint64, as lately.hash_keys gives it, not {what}");
             PyTypeError::new_err(message)
@@ -111,10 +111,10 @@ impl Hashes {
         Ok(Self { lane: Arc::new(Lane::of::<u64>(&view)?), view: view.unbind(), seed })
     }
 
-    /// int: the seed they were made with.
+    /// int or None: the seed they were made with; None of a secret one, which is not shown.
     #[getter]
-    fn seed(&self) -> u64 {
-        self.seed
+    fn seed(&self) -> Option<u64> {
+        shown(self.seed)
     }
 
     fn __len__(&self) -> usize {
@@ -144,7 +144,7 @@ impl Hashes {
 
     /// The arguments with which pickle makes them again.
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((Bound<'py, PyAny>,), Bound<'py, PyDict>)> {
-        Ok(((self.fresh(py)?,), [("seed", self.seed)].into_py_dict(py)?))
+        Ok(((self.fresh(py)?,), [("seed", kept(py, self.seed)?)].into_py_dict(py)?))
     }
 
     fn __repr__(&self) -> String {

@@ -117,7 +117,12 @@ fn read_lane(array: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResult<Keys
         let array = lane.view.bind(py).call_method1(intern!(py, "astype"), (native,))?.cast_into()?;
         return read_lane(&array, reader.within()?);
     }
+    let keyed = hasher.keyed();
     Ok(match (dtype.kind(), lane.width) {
+        (b'i', 4) if keyed => lane.keys(|value: i32| i64::from(value) as u64).of_integers(hasher),
+        (b'i', 8) if keyed => lane.keys(|value: i64| value as u64).of_integers(hasher),
+        (b'u', 4) if keyed => lane.keys(|value: u32| value.into()).of_unsigned(hasher),
+        (b'u', 8) if keyed => lane.keys(|value: u64| value).of_unsigned(hasher),
         (b'b', 1) => lane.keys(move |flag: u8| hasher.integer(i64::from(flag != 0))),
         (b'i', 1) => lane.keys(move |value: i8| hasher.integer(value.into())),
         (b'i', 2) => lane.keys(move |value: i16| hasher.integer(value.into())),

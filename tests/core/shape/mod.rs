@@ -1,4 +1,4 @@
-//! Formulas, held against enumeration and simulation; and the shapes that are chosen.
+//! Formulas, compared with enumeration and simulation; and the choices of shapes.
 
 mod age_partitioned;
 mod age_partitioned_choice;

@@ -1,15 +1,15 @@
-//! Every choice of a shape, held against the table in `tests/golden/shapes.tsv`: all families and layouts, windows of 1
-//! to 1e9 insertions and of time, rates from 0.3 to 1e-9, bytes, and slack; and what is refused.
+//! Every choice of a shape, compared with the table in `tests/golden/shapes.tsv`: all families and layouts, windows of
+//! 1 to 1e9 insertions and of time, rates from 0.3 to 1e-9, bytes, and slack; and refusals.
 //!
-//! A choice that changes makes filters of another size from the same request. Where that is meant,
-//! `cargo test --test core write_the_table -- --ignored` writes the table anew, and its diff shows what changed.
+//! A choice that changes makes filters of another size from the same request. If that is intended, `cargo test --test
+//! core write_the_table -- --ignored` writes the table anew, and its diff shows what changed.
 
 use std::fmt::Write;
 
 use lately::Error;
 use lately::clock::Window;
 use lately::shape::guarded_epoch;
-use lately::shape::line::Paper;
+use lately::shape::line::Family;
 use lately::shape::slices::Slices;
 use lately::shape::{Budget, age_partitioned};
 use lately::shape::{bloom, counting, fingerprint_buffer, generalized, line, stable, swamp, time_limited, timing};
@@ -37,12 +37,12 @@ const BUDGETS: [Budget; 10] = [
 type Slack = Option<u64>;
 type Choice = fn(Window, Budget, Slack) -> Result<String, Error>;
 
-/// All that can be asked for, and the shape in words. The last seven take windows of insertions alone, and no slack.
+/// All possible requests, and the shape in words. The last seven take windows of insertions alone, and no slack.
 const CHOICES: [(&str, Choice); 19] = [
     ("age-partitioned", |window, budget, slack| ring(window, budget, slack, None)),
     ("age-partitioned, blocks of 64", |window, budget, slack| ring(window, budget, slack, Some(64))),
     ("age-partitioned, blocks of 512", |window, budget, slack| ring(window, budget, slack, Some(512))),
-    ("age-partitioned, line", |window, budget, slack| in_lines(window, budget, slack, Paper::AgePartitioned)),
+    ("age-partitioned, line", |window, budget, slack| in_lines(window, budget, slack, Family::AgePartitioned)),
     ("guarded epochs", |window, budget, slack| epochs(guarded_epoch::choose(window, budget, slack, None)?)),
     ("guarded epochs, blocks of 64", |window, budget, slack| {
         epochs(guarded_epoch::choose(window, budget, slack, Some(64))?)
@@ -53,7 +53,7 @@ const CHOICES: [(&str, Choice); 19] = [
     ("guarded epochs, transposed", |window, budget, slack| {
         epochs(guarded_epoch::choose_transposed(window, budget, slack)?.segments())
     }),
-    ("guarded epochs, line", |window, budget, slack| in_lines(window, budget, slack, Paper::GuardedEpoch)),
+    ("guarded epochs, line", |window, budget, slack| in_lines(window, budget, slack, Family::GuardedEpoch)),
     ("timing", |window, budget, slack| {
         let shape = timing::choose(window, budget, slack)?;
         assert_eq!(shape.equal_timers, 1);
@@ -110,8 +110,8 @@ fn epochs(shape: guarded_epoch::Shape) -> Result<String, Error> {
     Ok(format!("r={} {segment}", shape.r))
 }
 
-fn in_lines(window: Window, budget: Budget, slack: Slack, paper: Paper) -> Result<String, Error> {
-    let line::Shape { lanes, k, lines, pages, .. } = line::choose(window, budget, slack, paper)?;
+fn in_lines(window: Window, budget: Budget, slack: Slack, family: Family) -> Result<String, Error> {
+    let line::Shape { lanes, k, lines, pages, .. } = line::choose(window, budget, slack, family)?;
     Ok(format!("lanes={lanes} k={k} lines={lines} pages={pages}"))
 }
 

@@ -38,8 +38,8 @@ pub fn present(filter: &Filter, keys: &[u64]) -> usize {
     present.into_iter().filter(|&present| present).count()
 }
 
-/// Through `insertions` insertions, at every phase: the oldest key of the last `window` is there; and just after every
-/// `generation` of them, when keys are lost if ever, all of the last `window` are.
+/// At every phase of `insertions` insertions the oldest key of the last `window` is held; and just after every
+/// `generation` of them, the likeliest moment to lose keys, all of the last `window` are.
 pub fn check_window(filter: &mut Filter, window: u64, generation: u64, insertions: u64) -> Result<(), String> {
     let mut last = VecDeque::new();
     for n in 0..insertions {

@@ -1,6 +1,6 @@
-//! What posteriors say, held against what was inserted.
+//! Posteriors, compared with what was inserted.
 
-/// What was said of keys, and how often it came true.
+/// Predictions, and how often they came true.
 #[derive(Default, Clone, Copy)]
 pub struct Tally {
     pub trials: f64,
@@ -16,7 +16,7 @@ impl Tally {
         self.happened += f64::from(u8::from(happened));
     }
 
-    /// Whether what happened lies within five standard deviations of what was said, and a thousandth of a trial.
+    /// Whether the outcomes lie within five standard deviations of the predictions, and a thousandth of a trial.
     pub fn holds(&self) -> bool {
         let variance = self.said * (1.0 - self.said / self.trials).max(0.0);
         (self.happened - self.said).abs() <= 5.0 * variance.sqrt() + 5.0

@@ -19,8 +19,8 @@ pub fn reported(filter: &Filter, keys: &[u64], at: i64) -> usize {
     present.into_iter().filter(|&present| present).count()
 }
 
-/// Inserts one key at each moment. At every one: the oldest keys of the window are there, and now and then all. Asked
-/// for at their last moment too, so whatever has been dropped since shows.
+/// Inserts one key at each moment. At each the oldest keys of the window are held, and now and then all are checked.
+/// Keys are also queried at their last moment, so that anything dropped since shows.
 pub fn check_promise(filter: &mut Filter, moments: impl Iterator<Item = i64>) -> Result<(), String> {
     let Window::Time { span, .. } = filter.engine().clock().window() else { unreachable!() };
     let (mut kept, mut latest) = (VecDeque::new(), i64::MIN);
@@ -50,7 +50,7 @@ pub fn check_promise(filter: &mut Filter, moments: impl Iterator<Item = i64>) ->
     Ok(())
 }
 
-/// A rate for every so many windows, in keys per window: at even steps.
+/// A new rate every few windows, in keys per window: at even steps.
 pub fn steady(phases: &[(f64, f64)]) -> Vec<i64> {
     let (mut at, mut all) = (START as f64, Vec::new());
     for &(windows, keys) in phases {

@@ -33,7 +33,7 @@ class BlockTimers:
         timer_bits = max(k, 3)
         self.timers = np.full(bits // timer_bits, NEVER)
         self.block = self.shortest_block(window, len(self.timers), k, timer_bits)
-        # A key's cells are a set: of those that coincide only the first counts (erratum INF-7).
+        # A key's cells are a set: of cells that coincide only the first counts (erratum INF-7).
         cells = np.sort(np.random.default_rng(k).integers(0, len(self.timers), (UNIVERSE + 1, k)), axis=1)
         self.cells, self.counts = cells, np.diff(cells, axis=1, prepend=-1) != 0
         self.inserted = 0

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 import lately
 
 UNIVERSE = 2**16
-# Keys asked for at a time, then inserted. A prime, so that no filter is always asked at the same phase of a generation.
+# Keys queried at a time, then inserted. A prime, so that a filter is not always queried at the same phase of a
+# generation.
 CHUNK = 1021
 
 Keys = NDArray[np.int64]

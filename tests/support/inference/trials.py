@@ -1,7 +1,7 @@
-"""Trials of paper 5, section 6: one filter in one condition, its answers and posteriors judged by what was true.
+"""Trials of paper 5, section 6: one filter in one condition, its answers and posteriors compared with the truth.
 
-Every query is followed by the insertion of its key. Deviation from the paper: a chunk of 1021 keys is asked for as of
-its beginning and then inserted, and what is true is as of the same moment.
+Every query is followed by the insertion of its key. Deviation from the paper: a chunk of 1021 keys is queried at its
+beginning and then inserted, and the truth is that of the same moment.
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def buffer(condition: Condition, bits: int, hash_bits: int) -> Subject:
 
 
 def words(bits: int, parts: int) -> int:
-    """Bits of each of so many parts, in whole words, as the filters round them up."""
+    """Bits of each part, in whole words, as the filters round them up."""
     return bits // parts // WORD * WORD
 
 
@@ -126,7 +126,7 @@ def grid(family: str) -> Iterator[Parameters]:
 
 
 def make(family: str, condition: Condition, bits_per_key: float, parameters: Parameters) -> Subject:
-    """Make a filter of so many bits per key of the window; ValueError if there is none of that shape."""
+    """Make a filter of this many bits per key of the window; ValueError if there is none of that shape."""
     subject: Subject = GRIDS[family][0](condition, round(condition.window * bits_per_key), **dict(parameters))
     return subject
 
@@ -219,7 +219,7 @@ class Stream:
         return cls(condition, keys, starts, ages(keys, starts) < condition.window, *penalties)
 
     def thinned(self, by: int) -> "Stream":
-        """Give the same with one of so many chunks asked for."""
+        """Give the same with one of every `by` chunks."""
         asked = (each[::by] for each in (self.starts, self.truth, self.false_positive, self.false_negative))
         return Stream(self.condition, self.keys, *asked)
 

@@ -1,4 +1,4 @@
-"""An empty filter told in a few numbers: it travels to sites and producers without its cells."""
+"""An empty filter as a few numbers: it travels to sites and producers without its cells."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +25,7 @@ class Blank:
 
     @classmethod
     def of(cls, filter: Filter) -> "Blank":
-        """Take down what a filter was made from.
+        """Record the parameters of an empty filter.
 
         Raises
         ------
@@ -43,7 +43,7 @@ class Blank:
             )
         if filter.inserted:
             raise ValueError(f"filter must be empty, it holds {filter.inserted} insertions")
-        # An array of bits says how long it is once: `slice_bits` is then of other kinds.
+        # For an array of bits `slice_bits` would give its length a second time.
         arguments: dict[str, Any] = dict(filter.parameters) | {"seed": filter.seed, "capacity": filter.capacity}
         if not isinstance(filter, BloomFilter):
             arguments |= {"window": _span(filter.window), "lateness": _span(filter.lateness)}

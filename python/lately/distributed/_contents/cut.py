@@ -1,4 +1,4 @@
-"""Cells of a filter on a site, all of them or a part: what is told of them, and what is kept."""
+"""Cells of a filter on a site, all of them or a part: their description, and what is saved."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +24,7 @@ class Cut:
     part, parts : int
         Which part of its cells this is, and of how many.
     of : str
-        What a checkpoint says it is of.
+        What a checkpoint says its cells are of.
     """
 
     def __init__(self, blank: Blank, part: int, parts: int, *, of: str) -> None:
@@ -41,7 +41,7 @@ class Cut:
         return self._slice.fill
 
     def state(self) -> State:
-        """Its words, and what they are the words of."""
+        """Give its words, and a description of the cells they hold."""
         return {
             "words": self._slice.words(),
             "newest": np.array(self._slice.newest),

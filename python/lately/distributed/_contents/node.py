@@ -33,7 +33,7 @@ class Node(Cut):
         Returns
         -------
         ndarray of int64, shape (n,)
-            A generation, or `NEVER` where a cell is not set, or was longer ago than is kept. Keys of the batch do not
+            A generation, or `NEVER` if a cell is not set, or was set longer ago than is kept. Keys of the batch do not
             see each other.
         """
         last = self._slice.read(self._row(hashes))
@@ -42,7 +42,7 @@ class Node(Cut):
         return np.where(oldest >= now - self._filter.kept, oldest, NEVER)
 
     def duplicated(self, hashes: NDArray[np.uint64], generations: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """First test, then set what is new: in order, and as one act."""
+        """Test, then set what is new: in order, and as one act."""
         cells = self._row(hashes)
         seen = settle(cells, self._slice.read(cells), generations, newest=self._slice.newest, kept=self._filter.kept)
         self._slice.set(cells[~seen], generations[~seen])
@@ -51,12 +51,12 @@ class Node(Cut):
     def set(
         self, hashes: NDArray[np.uint64], generations: NDArray[np.int64], verdicts: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Set the cells of keys about which the verdict was given elsewhere; the answer is the verdict."""
+        """Set the cells of keys whose verdict was given elsewhere; the answer is the verdict."""
         self._slice.set(self._row(hashes), generations)
         return verdicts
 
     def recall(self) -> None:
-        """Do nothing: for the answers that a site knows of a batch."""
+        """Do nothing: only fetches the answers that a site remembers of a batch."""
 
     def _row(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
         return self._filter.cells(lately.Hashes(hashes, seed=self._filter.seed))

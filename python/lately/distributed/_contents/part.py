@@ -40,7 +40,7 @@ class Part(Cut):
     ) -> NDArray[np.bool_]:
         """Set the cells of new keys, or with `refresh` of all, and remember the verdicts.
 
-        `newest` is the latest generation that the producer knows of, which it told every site of the batch.
+        `newest` is the latest generation that the producer knows of, which it sent to every site of the batch.
         """
         new = np.full(len(cells), True) if refresh else ~verdicts
         self._slice.set(cells[new], generations[new])

@@ -22,7 +22,7 @@ class Whole:
 
     @classmethod
     def of(cls, blank: Blank) -> "Whole":
-        """Make it from an empty filter, told in a few numbers."""
+        """Make it from an empty filter, given as a few numbers."""
         return cls(blank.make())
 
     @property
@@ -35,7 +35,7 @@ class Whole:
         return self._filter.query(self._keys(hashes), at=_at(moments))
 
     def insert(self, hashes: NDArray[np.uint64], *moments: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Insert keys; the answer says nothing."""
+        """Insert keys; the answer has no meaning."""
         self._filter.insert(self._keys(hashes), at=_at(moments))
         return np.zeros(len(hashes), dtype=np.bool_)
 

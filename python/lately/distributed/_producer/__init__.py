@@ -1,1 +1,1 @@
-"""What a producer does whatever the filter: batches, their times, and what is sent."""
+"""What every producer does, whatever the filter: batches, their times, and messages."""

@@ -21,7 +21,7 @@ class Batch:
         The latest moment the producer has seen before it.
     producer : str
     number : int
-        Of the batch, among the producer's; 0 of one that only asks.
+        Of the batch, among the producer's; 0 if it only queries.
     again : bool
         Whether it may have been sent before.
     """
@@ -37,5 +37,5 @@ class Batch:
         return len(self.hashes)
 
     def ticket(self, index: NDArray[np.int64]) -> Ticket | None:
-        """Make the ticket of rows of this batch; none where it only asks."""
+        """Make the ticket of rows of this batch; None if it only queries."""
         return Ticket(self.producer, self.number, index) if self.number else None

@@ -1,4 +1,4 @@
-"""The times of a producer's batches: refused where they step back too far, as the filters refuse them."""
+"""The times of a producer's batches, refused by the same rule as in the filters if they step back too far."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ class Clock:
         self.lateness = round((filter.lateness or 0) * 1e9)
 
     def moments(self, at: Any, keys: int) -> Moments | None:
-        """Read `at`: a moment for each key, in nanoseconds, or None where nobody says.
+        """Read `at`: a moment for each key, in nanoseconds, or None if it is not given.
 
         Raises
         ------
@@ -43,12 +43,12 @@ class Clock:
         return moments
 
     def check(self, moments: Moments | None, latest: int | None, *, in_order: bool) -> None:
-        """Refuse moments further back than `lateness` behind the latest, or, in order, behind those before them.
+        """Refuse moments more than `lateness` behind the latest, or, in order, behind those before them.
 
         Raises
         ------
         ValueError
-            That names the first of them.
+            It names the first of them.
         """
         if moments is None or not len(moments):
             return
@@ -57,7 +57,7 @@ class Clock:
         if in_order:
             np.maximum.accumulate(moments[:-1], out=before[1:])
             np.maximum(before, least if latest is None else latest, out=before)
-        # Against the moment as it is later: nothing wraps around at the far end of time.
+        # Adds lateness to the later moment, clipped so that nothing wraps around at the far end of time.
         late = before > np.minimum(moments, np.iinfo(np.int64).max - self.lateness) + self.lateness
         if late.any():
             i = int(late.argmax())

@@ -1,4 +1,4 @@
-"""What a producer sends and gets back: counted, and never silent about a site that fails."""
+"""What a producer sends and receives: counted, with a warning for each site that fails."""
 
 import sys
 import threading
@@ -10,7 +10,7 @@ from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
 from lately.distributed._sites.site import SupersededError
 
 TURNS = 10
-"""Turns that a producer takes for one batch: each lost one lasted longer than the sites allow."""
+"""Turns that a producer takes for one batch: a turn is lost if it lasts longer than the sites allow."""
 
 _Done = TypeVar("_Done")
 
@@ -31,7 +31,7 @@ class Exchange:
     def __init__(self, sites: Sites) -> None:
         self.sites = sites
         self.traffic = Traffic.none(len(sites))
-        # When each site that is out failed, which tells one outage from the next.
+        # When each failed site failed, which tells one outage from the next.
         self._since: dict[int, float] = {}
         self._lock = threading.Lock()
 
@@ -55,7 +55,7 @@ class Exchange:
 
 
 def _level() -> int:
-    """How many calls above its caller the room is left: the line that a warning is to show."""
+    """How many calls lie between its caller and the user's line, which a warning should show."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals["__name__"].startswith("lately.distributed."):
         frame, level = frame.f_back, level + 1
@@ -63,9 +63,9 @@ def _level() -> int:
 
 
 def until_done(act: Callable[[bool], _Done], *, again: bool) -> _Done:
-    """Write a batch, again if another producer was given the turn meanwhile.
+    """Write a batch, again if another producer got the turn meanwhile.
 
-    `act` is told whether the batch may have been sent before: what was set is then known by its ticket.
+    `act` is given whether the batch may have been sent before: what was set then is known by its ticket.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The numbers of a producer's batches, by which a batch that is sent twice is known."""
+"""The numbers of a producer's batches, which identify a batch that is sent twice."""
 
 import uuid
 from typing import Any
@@ -9,9 +9,8 @@ class Numbering:
 
     Parameters
     ----------
-    producer : str, optional
-        Its name, if a later process is to send its last batch again; each batch then needs its number. The default is
-        a name that nobody else has.
+    Its name, if a later process may send its last batch again; each batch then needs its number. The default is a
+    unique name.
 
     Attributes
     ----------
@@ -26,7 +25,7 @@ class Numbering:
         self._named, self.producer = producer is not None, producer or uuid.uuid4().hex
         self.number = 0
         self.latest: int | None = None
-        # What it was before the last batch, which may come again.
+        # The latest moment before the last batch, which may come again.
         self._before: int | None = None
 
     def of(self, number: Any) -> int:

@@ -1,1 +1,1 @@
-"""Sites: where cells live, wherever that is, and how they are asked, fail and come back."""
+"""Sites: where cells live, how they are asked, fail and come back."""

@@ -1,4 +1,4 @@
-"""Sites on Ray: each an actor, wherever the cluster has room, and started again there when it dies."""
+"""Sites on Ray: each an actor, anywhere in the cluster, restarted when it dies."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,25 +12,25 @@ if TYPE_CHECKING:
     from lately.distributed._sites.site import Site
 
 NAMESPACE = "lately"
-"""Ray finds a name within a namespace, and gives each driver one of its own unless told."""
+"""Ray finds a name within a namespace; by default each driver has one of its own."""
 
 OPTIONS: Mapping[str, Any] = {"num_cpus": 0.01, "max_restarts": -1, "scheduling_strategy": "SPREAD"}
-"""A site is memory more than work. Ray retries no message by itself: a site may have acted upon it (`Ticket`)."""
+"""A site needs memory more than CPU. Ray must not retry messages: a site may have acted upon them (`Ticket`)."""
 
 PAUSE = 0.1
 """Seconds before a message is sent again to a site that is being restarted. A local restart takes about two."""
 
 LOOK = 1.0
-"""Seconds after which the sites that failed are looked after while others have yet to answer."""
+"""Seconds after which failed sites are checked while others have yet to answer."""
 
 START = 300
-"""Seconds that sites have to start, to start again, and to save their last checkpoints: a cluster may have to grow."""
+"""Seconds for sites to start, to restart, and to save their last checkpoints: a cluster may have to grow."""
 
 PRODUCERS = 10_000
-"""That may wait for their turn."""
+"""Methods that may wait for their turn."""
 
 LEASE = 3
-"""Deadlines that a turn lasts: to read, to write, and one to spare."""
+"""Deadlines that a turn lasts: to read, to write, and one spare."""
 
 
 class _Actor:
@@ -39,8 +39,8 @@ class _Actor:
     def __init__(self, maker: Maker) -> None:
         self._maker = maker
         self._site: Site | None = None
-        # Ray gives up an actor that fails here. This one says so at each call, and tries again: the place of its
-        # checkpoint may be away for a while.
+        # Ray gives up on an actor that fails here. This one reports the error at each call, and tries again: its
+        # checkpoint may be out of reach for a while.
         with suppress(Exception):
             self._made()
 
@@ -66,11 +66,11 @@ class RaySites:
     Parameters
     ----------
     makers : sequence of callable
-        Each makes a site, and is pickled to where it is to run. It is called there once when the actor starts, and
-        again whenever Ray starts it again: then its site takes over its checkpoint.
+        Each makes a site, and is pickled to where it runs. It is called there when the actor starts, and whenever Ray
+        restarts it: then its site loads its checkpoint.
     name : str, optional
-        Under which other producers and later drivers find the sites (`RaySites.connect`). Named sites stay when the
-        driver ends, until they are closed; others end with it.
+        The name by which other producers and later drivers find the sites (`RaySites.connect`). Named sites stay when
+        the driver ends, until they are closed; others end with it.
     deadline : float, default 10
         Seconds that a site has to answer. A message to a site that dies meanwhile is sent again, with the same ticket.
     **options
@@ -88,17 +88,17 @@ class RaySites:
 
     Notes
     -----
-    Where Ray has not been started, its own rule holds: it joins the cluster of ``RAY_ADDRESS``, or starts one on this
+    If Ray has not been started, its own rule holds: it joins the cluster of ``RAY_ADDRESS``, or starts one on this
     machine. Under ``uv run``, set ``RAY_ENABLE_UV_RUN_RUNTIME_ENV=0`` before.
 
-    A site that has not answered within the deadline is passed by, at no cost, until it answers a question that is put
-    to it meanwhile. A message to it may still be acted upon, later.
+    A site that has not answered within the deadline is skipped, at no cost, until it answers a probe that is sent to it
+    meanwhile. It may still act on the earlier message, later.
 
     A pickled `RaySites` refers to the same sites.
 
     Examples
     --------
-    Sites that Ray is to put on nodes with a disk, and that later drivers find as "seen":
+    Sites that Ray puts on nodes with a disk, and that later drivers find as "seen":
 
     >>> from lately.distributed import RaySites, SlicedFilter
     >>> disks = lambda makers: RaySites(makers, name="seen", resources={"disk": 0.1})
@@ -144,7 +144,7 @@ class RaySites:
         ValueError
             If there are none of that name in the cluster.
         TimeoutError
-            If it is not known within the deadline how many they are.
+            If their number is not known within the deadline.
         """
         ray = _ray()
         turns = _named(ray, name)
@@ -171,7 +171,7 @@ class RaySites:
         places: dict[int, list[int]] = {}
         for place, message in enumerate(messages):
             places.setdefault(message.site, []).append(place)
-        # One actor's messages go in one piece, so that they stay in order if they are sent again.
+        # One actor's messages are sent together, so that they stay in order if they are sent again.
         asked = {site: tuple(messages[place] for place in its) for site, its in places.items()}
         answers: list[Any] = [None] * len(messages)
         for site, answer in self._gather("call", asked, self._deadline).items():
@@ -182,12 +182,12 @@ class RaySites:
 
     @contextmanager
     def turn(self) -> Iterator[int]:
-        """Have a turn; it lasts three deadlines at most."""
+        """Take a turn; it lasts three deadlines at most."""
         fence = self._take()
         try:
             yield fence
         finally:
-            # Should this be lost, the turn ends by itself.
+            # If this message is lost, the turn ends by itself.
             self._turns.give.remote(fence)
 
     def status(self) -> list[dict[str, Any] | Failed]:
@@ -227,7 +227,7 @@ class RaySites:
         return list(self._gather(method, dict.fromkeys(range(len(self)), ()), patience).values())
 
     def _gather(self, method: str, asked: Mapping[int, tuple[Any, ...]], patience: float) -> dict[int, Any]:
-        """Ask sites; the answers are in the order of the questions. Sites that are being restarted are asked again."""
+        """Ask sites; the answers are in the order of the questions. Sites that are restarting are asked again."""
         if not self._actors:
             raise RuntimeError("the sites are closed")
         ray = _ray()
@@ -246,7 +246,7 @@ class RaySites:
                 try:
                     answers[site] = ray.get(answer)
                 except ray.exceptions.RayTaskError as error:
-                    # Ray's error is made to look like the site's; this is the site's.
+                    # Ray's error only looks like the site's; this one is the site's.
                     errors.append(error.cause)
                 except ray.exceptions.RayError as error:
                     again[site] = str(error).partition("\n")[0]
@@ -267,7 +267,7 @@ class RaySites:
         return failed
 
     def _outage(self, site: int) -> Failed | None:
-        """Look whether a site that has failed has answered the question put to it then; ask again if that failed."""
+        """Tell whether a failed site is still out: whether its probe is unanswered. Sends a new one if that failed."""
         failed, question = self._outages.get(site, (None, None))
         if failed is None:
             return None
@@ -278,7 +278,7 @@ class RaySites:
             try:
                 ray.get(question)
             except ray.exceptions.RayTaskError:
-                # It is there, and has something to say.
+                # The site is there, and reports an error.
                 break
             except ray.exceptions.RayError:
                 question = self._actors[site].status.remote()

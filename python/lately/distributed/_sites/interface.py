@@ -1,4 +1,4 @@
-"""What a distributed filter needs of the sites it runs on, wherever they are: messages, failures, turns."""
+"""What a distributed filter needs from its sites, wherever they are: messages, failures, turns."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -12,7 +12,7 @@ from lately.distributed._sites.memo import Ticket
 from lately.distributed._sites.site import Site
 
 Maker = Callable[[], Site]
-"""Makes a site, where it is to run: when it starts, and each time it starts again."""
+"""Makes a site, where it will run: when it starts, and each time it restarts."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,10 @@ class Sites(Protocol):
         ...
 
     def turn(self) -> AbstractContextManager[int]:
-        """Wait until no other producer has its turn, and have it: ``with sites.turn() as fence``.
+        """Wait until no other producer has a turn, and take it: ``with sites.turn() as fence``.
 
-        A turn that takes too long may be given to another. A site that has had a message of a later turn refuses those
-        that carry an earlier `fence` (`SupersededError`): then read again, and write, in a turn of its own.
+        A turn that takes too long may be given to another producer. A site that has had a message of a later turn
+        refuses those with an earlier `fence` (`SupersededError`): then read again, and write, in a new turn.
         """
         ...
 
@@ -117,7 +117,7 @@ class Sites(Protocol):
         ...
 
     def kill(self, site: int) -> None:
-        """Kill a site without grace, as a crash does. What comes after it is the business of who runs it."""
+        """Kill a site abruptly, as a crash does. Whether it restarts is up to the sites."""
         ...
 
     def close(self) -> None:

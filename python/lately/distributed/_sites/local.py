@@ -55,7 +55,7 @@ class LocalSites:
 
     @contextmanager
     def turn(self) -> Iterator[int]:
-        """Have a turn; it lasts as long as it takes."""
+        """Take a turn, of any length."""
         with self._turn:
             self._fence += 1
             yield self._fence

@@ -1,4 +1,4 @@
-"""What a site last answered each producer, so that a batch sent twice is answered as it was the first time."""
+"""What a site last answered each producer, so that a batch sent twice gets the same answers."""
 
 import json
 from collections import OrderedDict
@@ -14,10 +14,10 @@ State = dict[str, NDArray[Any]]
 _Places = NDArray[np.integer[Any]]
 
 PRODUCERS = 1024
-"""Producers a site remembers at most: those heard of last."""
+"""Most producers that a site remembers: the latest ones."""
 
 KEYS = 2**23
-"""Keys of all of them together, at most: 42 MB, which every checkpoint carries. The latest batch is always kept."""
+"""Most keys of all of them together: 42 MB, which every checkpoint carries. The latest batch is always kept."""
 
 UNKNOWN = -1
 """No answer was given yet; the others are 0 and 1."""
@@ -25,7 +25,7 @@ UNKNOWN = -1
 
 @dataclass(frozen=True)
 class Ticket:
-    """Which keys of which batch of a producer a message is about.
+    """The keys of a producer's batch that a message is about.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Ticket:
     number : int
         Of the batch; a producer counts them upwards, and sends one after the other.
     index : ndarray of int32, shape (n,)
-        Places of the keys in the batch, ascending; of any integer type when given. They travel with every message.
+        Places of the keys in the batch, ascending; of any integer type. They travel with every message.
 
     Raises
     ------
@@ -59,7 +59,7 @@ class Memo:
     """The answers to the latest batch of each producer, key by key.
 
     A batch that is sent again may reach a site with other keys than the first time, since other sites answered
-    meanwhile. So each key of it is remembered by its place.
+    meanwhile. So answers are remembered by each key's place.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Memo:
         return len(self._latest)
 
     def known(self, ticket: Ticket) -> NDArray[np.int8]:
-        """Give the answers to the keys of a ticket that there are.
+        """Give the remembered answers to the keys of a ticket.
 
         Returns
         -------
@@ -94,14 +94,14 @@ class Memo:
         return known
 
     def keep(self, ticket: Ticket, answers: NDArray[np.bool_]) -> None:
-        """Remember answers, and forget those to the producer's earlier batches. Those that there are stay."""
+        """Remember answers, and forget those to the producer's earlier batches. Answers already there stay."""
         number, index, before = self._latest.pop(ticket.producer, (ticket.number, _NO_PLACES, _NO_ANSWERS))
         self._keys -= len(index)
         if number < ticket.number or not len(index):
-            # Copies: what a message brought may lie in memory that is shared, or changed by its sender.
+            # Copies: a message's arrays may lie in memory that is shared, or changed by its sender.
             self._add(ticket.producer, ticket.number, ticket.index.copy(), answers.copy())
         else:
-            # The first of two equal places is the one that was there.
+            # Of two equal places the first is the one already there.
             places = np.concatenate([index, ticket.index])
             order = np.argsort(places, kind="stable")
             places = places[order]

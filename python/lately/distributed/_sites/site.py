@@ -1,4 +1,4 @@
-"""A site: what runs at one place. It holds cells, answers messages, and keeps cells and answers safe."""
+"""A site holds cells, answers messages, and keeps cells and answers safe."""
 
 import os
 import socket
@@ -18,8 +18,8 @@ from lately.distributed._sites.store import Store, pack, unpack
 class Contents(Protocol):
     """What a site holds: a filter, or part of one.
 
-    Its methods, which messages call by name, take arrays of one row a key, and options. Those that are named in
-    `writes` answer each key with a bool; the others are free.
+    Messages call its methods by name, with arrays of one row a key, and options. Methods in `writes` answer each key
+    with a bool; the others may answer anything.
     """
 
     writes: frozenset[str]
@@ -34,7 +34,7 @@ class Contents(Protocol):
         ...
 
     def load(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `state` gave; a ValueError if it does not fit."""
+        """Load what `state` gave; a ValueError if it does not fit."""
         ...
 
 
@@ -53,12 +53,12 @@ class Site:
     ----------
     contents : Contents
     name : str
-        Under which its checkpoints are kept.
+        The name of its checkpoints.
     store : Store, optional
-        Where. A checkpoint that is there is loaded. Without a store nothing survives.
+        The place of its checkpoints. An existing one is loaded. Without a store nothing survives.
     interval : float, default 30
-        Seconds from a change to its checkpoint, at most; what a crash loses was written within them. With 0 no answer
-        leaves before the checkpoint that has it.
+        Most seconds from a change to its checkpoint; a crash loses what was written within them. With 0 every answer is
+        saved before it is sent.
 
     Raises
     ------
@@ -67,10 +67,10 @@ class Site:
 
     Notes
     -----
-    Cells and answers are saved together, in one piece: a key is in a checkpoint exactly if the answer is that was given
-    when it was written. So a batch that comes again, since its producer has not had the answer, gets the same one.
+    Cells and answers are saved together, in one piece: a key is in a checkpoint exactly if the answer given when it was
+    written is. So a batch that comes again, since its producer did not get the answer, gets the same one.
 
-    While checkpoints cannot be written, nothing is: to take keys that a crash would forget is to lose them in silence.
+    While checkpoints cannot be written, no keys are: taking keys that a crash would forget would lose them in silence.
     """
 
     def __init__(self, contents: Contents, *, name: str, store: Store | None = None, interval: float = 30) -> None:
@@ -81,7 +81,7 @@ class Site:
         self._memo = Memo()
         self._fence = 0
         self._lock = threading.Lock()
-        # Taken before the other: a checkpoint must not be replaced by an earlier one.
+        # Taken before the other lock: a checkpoint must not be replaced by an earlier one.
         self._saving = threading.Lock()
         self._changed = False
         self._ended = threading.Event()
@@ -121,18 +121,18 @@ class Site:
             One row a key.
         options : dict
         ticket : Ticket, optional
-            What is written under a ticket is written once. A method that only reads then gives beside its answer those
-            that are known of this batch (`Memo.known`).
+            What is written under a ticket is written once. A method that only reads adds the known answers of this
+            batch to its own (`Memo.known`).
         fence : int, optional
-            Number of the producer's turn, where turns are taken: a site that has seen a later one refuses. With 0 the
-            message belongs to none.
+            Number of the producer's turn, if turns are taken: a site that has seen a later one refuses. 0 means no
+            turn.
 
         Raises
         ------
         SupersededError
             If a later turn has begun.
         CheckpointError
-            If it is to write, and checkpoints cannot be written.
+            If the method writes, and checkpoints cannot be written.
         RuntimeError
             If the site is closed.
         """
@@ -159,7 +159,7 @@ class Site:
         return answer
 
     def checkpoint(self) -> None:
-        """Save cells and answers, if they have changed and there is somewhere to.
+        """Save cells and answers, if they have changed and there is a store.
 
         Raises
         ------
@@ -186,7 +186,7 @@ class Site:
             self._saved = time.time()
 
     def status(self) -> dict[str, Any]:
-        """Say how the site is.
+        """Report the state of the site.
 
         Returns
         -------
@@ -219,12 +219,12 @@ class Site:
                 self.checkpoint()
         finally:
             if self._keeper is not None:
-                # What it may be writing must not replace what comes after this site.
+                # A checkpoint still being written must not replace those of this site's successor.
                 self._keeper.join()
 
     def _keep(self) -> None:
         while not self._ended.wait(self._interval):
-            # It has been noted, and calls say so.
+            # The failure is recorded, and calls report it.
             with suppress(CheckpointError):
                 self.checkpoint()
 

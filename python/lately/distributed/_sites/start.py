@@ -12,7 +12,7 @@ from lately.distributed._sites.site import Contents, Site
 from lately.distributed._sites.store import store
 
 Where: TypeAlias = Literal["local", "ray"] | Callable[[Sequence[Maker]], Sites]
-"""Which sites: of this process, actors of Ray, or what a function makes of the makers."""
+"""Which sites: in this process, actors of Ray, or those a function makes from the makers."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,15 @@ def start(
     contents : sequence of callable
         Each makes the contents of a site; they can be pickled.
     sites : {"local", "ray"} or callable
-        Where they run. A callable is given the makers of the sites.
+        Where they run. A callable is passed the makers of the sites.
     checkpoint : path or address, or None
-        Where they keep their checkpoints; nowhere if None.
+        Where they keep their checkpoints; None for none.
     interval : float
-        Seconds from a change to its checkpoint, at most.
+        Most seconds from a change to its checkpoint.
     deadline : float
         Seconds that a site has to answer. Sites of this process have none.
     name : str or None
-        Before their numbers, the names of sites, by which their checkpoints are found again.
+        Prefix of the sites' names, by which their checkpoints are found again.
 
     Raises
     ------
@@ -72,13 +72,13 @@ def start(
     if callable(sites):
         given = sites(makers)
         if len(given) != len(makers):
-            # They may have been there, of another filter.
+            # They may be existing sites of another filter.
             raise ValueError(f"this filter has {len(makers)} sites, but {len(given)} were given")
         return given
     if sites == "local":
         return LocalSites(makers)
     if sites == "ray":
-        # Imported only where it is wanted: Ray takes seconds.
+        # Imported only when needed: Ray takes seconds.
         started: Sites = import_module("lately.distributed._sites.actors").RaySites(
             makers, name=name, deadline=deadline
         )

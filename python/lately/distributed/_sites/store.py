@@ -106,9 +106,9 @@ _MAGIC = b"lately sites v1\n"
 
 
 def pack(state: Mapping[str, NDArray[Any]]) -> bytes:
-    """Put arrays into bytes: a line that says what they are, their hash, and an uncompressed archive of NumPy's.
+    """Put arrays into bytes: a line that describes them, their hash, and an uncompressed archive of NumPy's.
 
-    The archive has checksums of its arrays, but none of their names and sizes.
+    The archive has checksums of its arrays, but not of their names and sizes.
     """
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **state)
@@ -117,7 +117,7 @@ def pack(state: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 def unpack(data: bytes) -> State:
-    """Take them out again; nothing in the bytes is ever run.
+    """Take them out again; nothing in the bytes is ever executed.
 
     Raises
     ------
@@ -137,5 +137,5 @@ def unpack(data: bytes) -> State:
 
 
 def _passing(name: str) -> str:
-    """Name a file that is being written: another each time, since a site that was taken for dead may still write."""
+    """Name a file that is being written: always another, since a site that seems dead may still write."""
     return f"{name}.{secrets.token_hex(4)}.part"

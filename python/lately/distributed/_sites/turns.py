@@ -1,4 +1,4 @@
-"""Turns of producers, one after the other: what an actor hands out where cells of one key lie on several sites."""
+"""Turns of producers, one after the other: handed out by an actor if cells of one key lie on several sites."""
 
 import asyncio
 import time
@@ -12,12 +12,12 @@ class Turns:
     lease : float
         Seconds after which a turn ends by itself: its producer may have died.
     sites : int
-        How many sites there are, for whoever finds them by their name.
+        The number of sites, for those who find them by name.
 
     Notes
     -----
-    Fences ascend, and those handed out after a restart are later than all before, since they are nanoseconds of the
-    clock. Nothing else is relied on: a producer whose turn ended without its knowledge is refused by the sites.
+    Fences ascend. Those handed out after a restart are later than all before, since they are nanoseconds of the clock.
+    A producer whose turn ended without its knowledge is refused by the sites.
     """
 
     def __init__(self, lease: float, sites: int) -> None:
@@ -28,11 +28,11 @@ class Turns:
         self._until = 0.0
 
     async def sites(self) -> int:
-        """How many there are."""
+        """Give the number of sites."""
         return self._sites
 
     async def take(self) -> int:
-        """Wait for a turn and begin it: its fence, or 0 after a lease in vain, so that no call is for ever."""
+        """Wait for a turn and begin it: its fence, or 0 after waiting a lease in vain, so that no call hangs."""
         end = time.monotonic() + self._lease
         async with self._changed:
             while (now := time.monotonic()) < self._until:

@@ -39,7 +39,7 @@ class _Found:
 
     @classmethod
     def nothing(cls, keys: int, k: int) -> "_Found":
-        """Before any site was asked."""
+        """Make it before any site is asked."""
         return cls(
             last=np.full((keys, k), NEVER),
             alive=np.ones((keys, k), dtype=np.bool_),
@@ -49,10 +49,10 @@ class _Found:
 
 
 class Cells:
-    """First test, then set (paper 4, section 2), a batch at a time.
+    """Test, then set (paper 4, section 2), a batch at a time.
 
     The cells of all keys are read at once, the batch is judged in order as if key by key (`settle`), and then the cells
-    of new keys are set. A producer does so in its turn: two that have the same new key ask one after the other.
+    of new keys are set. A producer does so in its turn, so that of two with the same new key one sees the other's.
 
     Parameters
     ----------
@@ -61,10 +61,10 @@ class Cells:
         The filter that is cut, for its parameters.
     ranges : Ranges
     least : int
-        x: cells of a seen key whose sites have answered (paper 4, section 3.2; erratum OIE-2).
+        x: how many cells of a seen key must have an answer (paper 4, section 3.2; erratum OIE-2).
     pipelined : bool
-        Whether to ask the site of the first cell of each key, then the next site of those keys that may still have been
-        seen, and so on.
+        Whether to ask first the site of the first cell of each key, then the next site for the keys that may still have
+        been seen, and so on.
     """
 
     def __init__(
@@ -80,13 +80,14 @@ class Cells:
         self._least, self._pipelined = least, pipelined
         self._equal = like.parameters.get("equal_timers", 1)
         self._lateness = Clock(like).lateness
-        # The newest generation that was written while a site did not answer. Until that is out of the window, what the
-        # site shows unset may have been set: it has missed that, and may have lost what came just before.
+        # For each site, the newest generation written while it did not answer. While that is in the window, cells that
+        # the site shows unset may have been set: it has missed that generation, and may have lost what came just
+        # before.
         self._missed = np.full(len(exchange.sites), NEVER)
         self.failures = 0
 
     def query(self, batch: Batch) -> NDArray[np.bool_]:
-        """Tell which keys were inserted within the window. Nothing is set, so nobody has to wait."""
+        """Tell which keys were inserted within the window. Nothing is set, so no turn is needed."""
         places, generations = self._ranges.places(batch.hashes), self._generations(batch)
         found = self._read(batch, places, generations)
         as_of = np.maximum(generations, self._newest(batch, found))
@@ -148,7 +149,7 @@ class Cells:
         if not self._pipelined or batch.again:
             self._ask(batch, places, np.arange(keys * k), found, fence)
             return found
-        # A key is new if a cell is unset, unless a key before it in the batch may set that; a query sets nothing.
+        # A key is new if a cell is unset, unless an earlier key of the batch may set it; a query sets nothing.
         own = _first_of_key(places.names) if batch.number else np.ones((keys, k), dtype=np.bool_)
         oldest = generations - self._like.kept
         sure = self._missed[places.sites] < oldest[:, None]
@@ -163,7 +164,7 @@ class Cells:
         return found
 
     def _ask(self, batch: Batch, places: Places, rows: NDArray[np.int64], found: _Found, fence: int) -> None:
-        """Ask for some of the cells, by their places in the batch, and write down what is answered."""
+        """Ask for some of the cells, by their places in the batch, and record the answers."""
         cells, k = places.cells.ravel(), places.cells.shape[1]
         groups = [(site, rows[index]) for site, index in shares(places.sites.ravel()[rows])]
         messages = [
@@ -203,10 +204,10 @@ class Cells:
         refresh: bool,
         fence: int = 0,
     ) -> NDArray[np.bool_]:
-        """Tell all sites of a batch the verdicts, which set the cells; give the keys of which one did not answer.
+        """Send the verdicts to all sites of a batch, which set the cells; give the keys whose site did not answer.
 
-        Keys that were seen are told too, though nothing is set: if only some sites get this, its keys are either known
-        to one of theirs when it is sent again, or all of theirs are as they were.
+        Keys that were seen are sent too, though nothing is set. If only some sites get this and the batch is sent
+        again, each of its keys either is known to one of its sites, or finds all of its cells as they were.
         """
         cells, k = places.cells.ravel(), places.cells.shape[1]
         newest = int(generations.max())
@@ -234,12 +235,12 @@ class Cells:
         return self._like.generations(at, len(batch))
 
     def _newest(self, batch: Batch, found: _Found) -> int:
-        """Give the newest generation before this batch, of which other producers may have told the sites.
+        """Give the newest generation before this batch, which other producers may have sent to the sites.
 
         Raises
         ------
         ValueError
-            If a key is too late for a site: what it asks for may be gone.
+            If a key is too late for a site: its cells may have expired there.
         """
         newest = NEVER
         if batch.latest is not None:
@@ -257,14 +258,14 @@ class Cells:
 
 
 def _rounds(sites: NDArray[np.uint16]) -> NDArray[np.int64]:
-    """Tell of each cell of a key, shape (n, k), how many other sites are asked before its own."""
+    """Tell for each cell of a key, shape (n, k), how many other sites are asked before its own."""
     first = (sites[:, :, None] == sites[:, None, :]).argmax(axis=2)
     others = np.cumsum(first == np.arange(sites.shape[1]), axis=1) - 1
     return np.take_along_axis(others, first, axis=1)
 
 
 def _first_of_key(names: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Tell of each cell of the keys of a batch, shape (n, k), whether no key before has it."""
+    """Tell for each cell of the keys of a batch, shape (n, k), whether no earlier key has it."""
     k = names.shape[1]
     _, first, cell = np.unique(names, return_index=True, return_inverse=True)
     own: NDArray[np.bool_] = first[cell.reshape(names.shape)] // k == np.arange(len(names))[:, None]
@@ -272,7 +273,7 @@ def _first_of_key(names: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def _alike(generations: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count, in each row, the most cells of one generation, of those that are set."""
+    """Count, in each row, the most set cells of one generation."""
     same = np.zeros(len(generations), dtype=np.int64)
     for column in generations.T:
         alike = (generations == column[:, None]).sum(axis=1)

@@ -12,7 +12,7 @@ from lately.distributed._slices.routes import scatter, shares
 
 
 class Horizontal:
-    """The keys of each site go there together, in the order of the batch, and it answers them as a filter does.
+    """The keys of each site are sent together, in the order of the batch; the site answers them as a filter does.
 
     Parameters
     ----------

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from lately._core import (
@@ -12,15 +11,15 @@ from lately._core import (
     slice_capacity,
 )
 from lately._families import FAMILIES
-from lately._plan import Choice, choice
 from lately._plan import plan as plan_one
 from lately._table import Table, assigned
 from lately.distributed._slices.sliced import SlicedFilter
 from lately.distributed._slices.slicing import Dice, Kind
+from lately.filters import TimingBloomFilter
 
 Arranged: TypeAlias = Literal["vertical"] | Dice
 
-# Bytes that are sent of a key, or a cell: itself, its place in the batch, its moment or generation, its verdict.
+# Bytes sent for a key, or a cell: itself, its place in the batch, its moment or generation, its verdict.
 _ITSELF, _PLACE, _WHEN, _VERDICT = 8, 4, 8, 1
 
 
@@ -34,25 +33,26 @@ class Way:
         How it is sliced, and the family.
     kind, slices, dice, pipelined
         As `SlicedFilter` takes them.
-    choice : Choice
-        The filter that it takes, in figures.
+    filter : Filter
+        Likewise, empty.
     nbytes_site, nbytes : int
         Bytes of the cells of a site, at most, and of all.
     fpr : float
         Chance that a key never inserted is reported while all sites answer, at the worst phase and planned load.
     duplicate : float
-        The same while `failures` sites fail, whose keys count as seen.
+        The same while `failures` sites fail, and their keys count as seen.
     distinct : float
-        Chance that a key of the window is missed, where they count as new.
+        Chance that a key of the window is missed if they count as new.
     least : int
-        x with the least sum of both mistakes: the `on_failure` to take.
+        x with the least sum of both rates: the `on_failure` to take.
     least_fpr, least_fnr : float
         Both, with that.
     messages_new, messages_seen : float
-        Sites asked and told about a key, if it were sent alone; those of a batch share them.
+        Sites asked and sent to for a key, if it were sent alone; keys of a batch share messages.
     bits : float
-        Sent of a new key that comes with its moment. Of them 64 are its hash, or the number of each of its cells, for
-        which paper 4 (section 2) counts k log2 m in all; the others tell its place in the batch, when, and the verdict.
+        Bits sent for a new key that comes with its moment. Of these 64 are its hash, or the number of each of its
+        cells, for which paper 4 (section 2) counts k log2 m in all; the others are its place in the batch, its time,
+        and the verdict.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Way:
     slices: int | tuple[int, int]
     dice: Dice | None
     pipelined: bool
-    choice: Choice
+    filter: Filter
     nbytes_site: int
     nbytes: int
     fpr: float
@@ -73,13 +73,8 @@ class Way:
     messages_seen: float
     bits: float
 
-    @cached_property
-    def filter(self) -> Filter:
-        """The filter that it takes, empty; made when it is first asked for."""
-        return self.choice.build()
-
     def build(self, **options: Any) -> SlicedFilter:
-        """Start it, on sites of this process unless said otherwise (`SlicedFilter`)."""
+        """Start it, on sites of this process by default (`SlicedFilter`)."""
         given: dict[str, Any] = {"dice": self.dice, "pipelined": self.pipelined, "on_failure": self.least}
         return SlicedFilter(self.kind, self.slices, self.filter, **(given | options))
 
@@ -96,7 +91,7 @@ class SlicedPlan(Table):
     reason : str
         Why.
     refused : dict of str to str
-        What cannot be sliced so, and why.
+        What cannot be sliced that way, and why.
     """
 
     _columns: ClassVar[list[str]] = [
@@ -142,7 +137,7 @@ class SlicedPlan(Table):
         return [
             [
                 way.name,
-                assigned(way.choice.parameters),
+                assigned(way.filter.parameters),
                 str(way.slices),
                 way.nbytes_site,
                 way.nbytes,
@@ -177,7 +172,7 @@ def plan(
     window : span of time
         What "lately" means, such as ``"10min"``. Several sites share no count of insertions.
     fpr : float
-        Most that the chance of reporting a key never inserted may be while all sites answer.
+        Greatest allowed chance of reporting a key never inserted while all sites answer.
     capacity : int
         Keys expected within the window, at all sites together.
     sites : int
@@ -220,20 +215,20 @@ def plan(
         raise ValueError(f"failures must lie in 0 .. {sites - 1}, fewer than the sites, got {failures}")
     optional = {"slack": slack, "lateness": lateness}
     request = {name: value for name, value in optional.items() if value is not None}
-    of_site = plan_one(window, fpr, capacity=slice_capacity(capacity, sites), **request)
-    refused = dict(of_site.refused)
+    of_slice = plan_one(window, fpr, capacity=slice_capacity(capacity, sites), **request)
+    refused = dict(of_slice.refused)
     choices = []
-    for of_slice in of_site.choices:
-        family = FAMILIES[of_slice.name]
+    for choice in of_slice.choices:
+        family = FAMILIES[choice.name]
         if family.baseline or not family.promise:
-            refused[of_slice.name] = "is there to be compared with, on one machine"
+            refused[choice.name] = "is there to be compared with, on one machine"
         else:
-            choices.append(_horizontal(of_slice, sites, failures))
+            choices.append(_horizontal(choice.name, choice.build(), sites, failures))
 
-    def timers(slices: int) -> Choice:
+    def timers(slices: int) -> TimingBloomFilter:
         """The filter for the keys of one slice."""
         keys = capacity if slices == 1 else slice_capacity(capacity, slices)
-        return choice("timing", window, fpr=fpr, capacity=keys, **request)
+        return TimingBloomFilter(window, fpr, capacity=keys, **request)
 
     choices += [_cells("vertical", sites, 1, timers(1), failures, pipelined=piped) for piped in (False, True)]
     if (inner := _divisor(sites)) > 1:
@@ -244,20 +239,20 @@ def plan(
         ]
     else:
         refused["diced"] = f"{sites} sites are no product"
-    return SlicedPlan(choices, refused, fastest=of_site.best.name, failures=failures)
+    return SlicedPlan(choices, refused, fastest=of_slice.best.name, failures=failures)
 
 
-def _horizontal(slice: Choice, sites: int, failures: int) -> Way:
-    # All cells of a key fail together: they are as one, which is set as often as a slice errs.
+def _horizontal(name: str, slice: Filter, sites: int, failures: int) -> Way:
+    # All cells of a key fail together: they count as one cell, which is set as often as a slice errs.
     rates = [failure_rates("horizontal", 1, sites, failures, slice.fpr, on_failure=x) for x in (0, 1)]
     least = min((0, 1), key=lambda x: sum(rates[x]))
     return Way(
-        name=f"horizontal {slice.name}",
+        name=f"horizontal {name}",
         kind="horizontal",
         slices=sites,
         dice=None,
         pipelined=False,
-        choice=slice,
+        filter=slice,
         nbytes_site=slice.nbytes,
         nbytes=slice.nbytes * sites,
         fpr=slice.fpr,
@@ -272,10 +267,10 @@ def _horizontal(slice: Choice, sites: int, failures: int) -> Way:
     )
 
 
-def _cells(kind: Arranged, sites: int, inner: int, timers: Choice, failures: int, *, pipelined: bool) -> Way:
-    k = timers.parameters["k"]
+def _cells(kind: Arranged, sites: int, inner: int, filter: TimingBloomFilter, failures: int, *, pipelined: bool) -> Way:
+    k = filter.parameters["k"]
     # The k timers of a key lie in k slices, so the rate is a power of their fill, exactly.
-    density = timers.fpr ** (1 / k)
+    density = filter.fpr ** (1 / k)
     rates = [
         failure_rates(kind, k, sites, failures, density, on_failure=x, inner=inner, partitioned=True)
         for x in range(k + 1)
@@ -294,10 +289,10 @@ def _cells(kind: Arranged, sites: int, inner: int, timers: Choice, failures: int
         slices=sites if kind == "vertical" else (sites, inner),
         dice=None if kind == "vertical" else kind,
         pipelined=pipelined,
-        choice=timers,
-        nbytes_site=8 * -(-timers.nbytes // 8 // parts),
-        nbytes=timers.nbytes * filters,
-        fpr=timers.fpr,
+        filter=filter,
+        nbytes_site=8 * -(-filter.nbytes // 8 // parts),
+        nbytes=filter.nbytes * filters,
+        fpr=filter.fpr,
         duplicate=rates[0][0],
         distinct=rates[k][1],
         least=least,

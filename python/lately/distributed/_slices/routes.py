@@ -16,8 +16,8 @@ MOST_SITES = 1 << 16
 """Sites are numbered in 16 bits, which NumPy sorts by radix."""
 
 # The places of a key within a filter are high bits of its hash times odd constants. Two rounds of shift and
-# multiplication, with constants of their own, share no bits with those: a slice then fills as a filter does whose keys
-# were drawn for it alone.
+# multiplication, with other constants, share no bits with those: a slice then fills like a filter with independent
+# keys.
 _FIRST, _SECOND = np.uint64(0xD6E8FEB86659FD93), np.uint64(0xA3B195354A39B70D)
 _RANGE = np.uint64(0x9FB21C651E98DF25)
 _HALF = np.uint64(32)
@@ -40,7 +40,7 @@ def scatter(hashes: NDArray[np.uint64], parts: int) -> NDArray[np.uint16]:
 
 
 def shares(sites: NDArray[np.uint16]) -> list[tuple[int, NDArray[np.int64]]]:
-    """Group rows by their site: each site that has any, with the places of its rows, ascending.
+    """Group rows by their site: each site with rows, and the places of its rows, ascending.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Places:
 
 
 class Ranges:
-    """Cells of a filter in ranges, one a site, and perhaps of many filters (paper 4, definition 2, section 3.3).
+    """Cells of a filter in ranges, one a site, and possibly of several filters (paper 4, definition 2, section 3.3).
 
     Parameters
     ----------
@@ -81,9 +81,9 @@ class Ranges:
     parts : int
         Ranges of its cells.
     replicas : int
-        How many such filters there are. A key goes to one of them.
+        How many such filters there are. Each key goes to one.
     each : bool
-        Whether it goes to one in each range, by choices of their own (v-h), or to the same in all (h-v).
+        Whether a key goes to one in each range, chosen independently (v-h), or to the same in all (h-v).
     """
 
     def __init__(self, like: BloomFilter | TimingBloomFilter, parts: int, replicas: int, *, each: bool) -> None:

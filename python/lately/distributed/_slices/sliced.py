@@ -1,4 +1,4 @@
-"""The sliced filter, as its users see it."""
+"""The sliced filter, as users see it."""
 
 import os
 import threading
@@ -23,7 +23,7 @@ _Written = TypeVar("_Written")
 
 
 class SlicedFilter:
-    """One filter on many sites: as large as they are together, and as fast (paper 4, section 3).
+    """One filter on many sites: as large and as fast as all of them together (paper 4, section 3).
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class SlicedFilter:
         Horizontal: each key belongs to one site, which holds a filter for its share of the keys; one message a key.
         Vertical: each site holds a range of the cells of one filter; a key has cells on up to k sites, a site that
         fails costs less, and many occurrences of one key are spread. Diced: both.
-    slices : int, or (int, int) of a diced one
+    slices : int, or (int, int) for a diced filter
         S, how many sites. Diced "h-v": S groups of keys, each a vertical filter of S' slices. Diced "v-h": S ranges of
         cells, each a horizontal one of S' slices. Both have S S' sites.
     filter : Filter
@@ -42,27 +42,27 @@ class SlicedFilter:
     dice : {"h-v", "v-h"}, optional
         Of a diced filter.
     on_failure : {"duplicate", "distinct"} or int, default "duplicate"
-        What becomes of a key whose site does not answer. It was seen ("duplicate"), or is new ("distinct"). Vertical
-        and diced, a key with an empty cell on a site that answers is new whatever is said here; if there is none, it
-        was seen if at least this many of its cells are on sites that answer: with 0 ("duplicate") always, with k
+        What to answer for a key whose site does not answer: seen ("duplicate"), or new ("distinct"). In vertical and
+        diced filters a key with an empty cell on a site that answers is new in any case. Without such a cell it was
+        seen if at least this many of its cells are on sites that answer: with 0 ("duplicate") always, with k
         ("distinct") only if all are (paper 4, section 3.2, as erratum OIE-2 reads it).
     pipelined : bool, default False
         Vertical and diced: ask the site of each key's first cell, then the next site of those keys that may still have
         been seen, and so on. That asks fewer sites about new keys, and waits up to k times. The verdicts are the same.
     sites : {"local", "ray"} or callable, default "local"
-        Where the sites run: in this process, as actors of Ray, or as a function starts them that is given their makers.
+        Where the sites run: in this process, as actors of Ray, or started by a function that is passed their makers.
         ``lambda makers: RaySites.connect("seen")`` starts none, and joins those of that name.
     checkpoint : path or address, optional
-        Where sites keep checkpoints, from which they start again; a folder, or what fsspec opens.
+        Where sites keep checkpoints, from which they restart; a folder, or an address that fsspec opens.
     interval : float, default 30
-        Seconds from a change to its checkpoint, at most.
+        Most seconds from a change to its checkpoint.
     deadline : float, default 10
         Seconds that a site has to answer, on Ray.
     name : str, optional
-        Of the filter: its sites and their checkpoints are called so.
+        Of the filter: the prefix of the names of its sites and their checkpoints.
     producer : str, optional
-        Name under which batches are numbered. By default each handle has one of its own, and counts by itself. With a
-        name each writing call needs its `number`: then a producer that is started again can send its last batch again.
+        Name under which batches are numbered. By default each handle has a unique name, and numbers its batches itself.
+        With a name each writing call needs its `number`: then a restarted producer can send its last batch again.
 
     Attributes
     ----------
@@ -73,28 +73,28 @@ class SlicedFilter:
     ------
     TypeError, ValueError
         If a parameter is of another type or out of range, or the filter is not empty, or has a window of insertions,
-        which several sites share no count of.
+        for which several sites share no count.
 
     Warns
     -----
     FailedSitesWarning
-        When a site does not answer, once until it does.
+        When a site stops answering; once until it answers again.
 
     Notes
     -----
     - Verdicts are those of one filter: a vertical filter tells for each key what the whole filter would, a horizontal
       one what S filters would.
-    - *A batch sent twice* with the same `number` is written once and answered as it was the first time, whichever sites
-      had it. If a call raises an error after keys were sent, its notes tell the number.
+    - *A batch sent twice* with the same `number` is written once and gets the first answers again, whichever sites had
+      it. If a call raises an error after keys were sent, its notes tell the number.
     - *Two producers* with the same new key at once: exactly one is told that it is new.
     - *A site that fails* misses what is written meanwhile, and what it has not saved; `failures` counts the keys.
       When it answers again, a horizontal filter takes the keys it lacks for new. A vertical or diced one counts the
       cells that it shows unset as not answered, until what this producer wrote meanwhile is out of the window.
-    - *Times* may step back by `lateness` of the filter, whoever brings them. A batch that is later than that is refused
-      before anything is sent, if this producer has sent later times. If others have, a vertical or diced filter still
-      answers all of it or nothing. Of a horizontal one, other sites may have taken their keys: give those that are too
-      late a later time, and send the batch again with its number.
-    - A handle that is pickled arrives as another producer over the same sites. Sites of this process cannot travel.
+    - *Times* may step back by the filter's `lateness`, among all producers. A batch later than that is refused before
+      anything is sent, if this producer has sent later times. If only others have, a vertical or diced filter still
+      answers all of it or nothing. In a horizontal one, other sites may have taken their keys: give the keys that are
+      too late a later time, and send the batch again with its number.
+    - A handle that is pickled arrives as another producer over the same sites. Sites of this process cannot be pickled.
 
     Examples
     --------
@@ -146,7 +146,7 @@ class SlicedFilter:
         at : time or n times, optional
             When they were seen, for a window of time; the default is now. See `lately.Filter.insert`.
         number : int, optional
-            Of the batch, counted upwards from 1; that of the last one to send it again. The default is the next.
+            Of the batch, counted upwards from 1; repeat the last one to send that batch again. The default is the next.
 
         Raises
         ------
@@ -198,7 +198,7 @@ class SlicedFilter:
             True: every occurrence restarts the key's window. False: a duplicate leaves the first occurrence's window
             running (paper 4, definition 4). See `lately.Filter.duplicated`.
         number : int, optional
-            Of the batch, counted upwards from 1; that of the last one to send it again. The default is the next.
+            Of the batch, counted upwards from 1; repeat the last one to send that batch again. The default is the next.
 
         Returns
         -------
@@ -283,7 +283,7 @@ class SlicedFilter:
 
     @property
     def slices(self) -> int | tuple[int, int]:
-        """S, or of a diced filter S and S'."""
+        """S, or for a diced filter S and S'."""
         return self._slicing.slices
 
     @property
@@ -293,7 +293,7 @@ class SlicedFilter:
 
     @property
     def window(self) -> float | None:
-        """The window in seconds; None of a filter that forgets nothing."""
+        """The window in seconds; None for a filter that forgets nothing."""
         return self._like.window
 
     @property
@@ -342,19 +342,19 @@ class SlicedFilter:
         Parameters
         ----------
         failed : int
-            f: how many of the sites; each set of them is as likely.
+            f: how many of the sites; any f of them are equally likely.
 
         Returns
         -------
         fpr, fnr : float
-            That a key never inserted is reported, and that one of the window is not (paper 4, eq. 5 to 7, with errata
-            OIE-1 to OIE-3), as `on_failure` has it.
+            That a key never inserted is reported, and that a key of the window is not (paper 4, eq. 5 to 7, with errata
+            OIE-1 to OIE-3), under `on_failure`.
 
         Raises
         ------
         ValueError
             If there are fewer sites. If the filter that is cut has equal timers, or timers in lines, which fail
-            together: there is no formula.
+            together: there is no formula for them.
 
         Examples
         --------
@@ -372,13 +372,13 @@ class SlicedFilter:
 
     @property
     def fill(self) -> NDArray[np.float64]:
-        """Share of the cells of each site that are set and live; NaN of one that does not answer."""
+        """Share of the cells of each site that are set and live; NaN for a site that does not answer."""
         sites = self._exchange.sites
         answers = sites.call([Message(site, "fill", ()) for site in range(len(sites))])
         return np.array([np.nan if isinstance(answer, Failed) else answer for answer in answers])
 
     def status(self) -> list[dict[str, Any] | Failed]:
-        """Ask each site how it is: its name and bytes, whether it was restored, how many checkpoints it wrote."""
+        """Ask each site for its state: name and bytes, whether it was restored, how many checkpoints it wrote."""
         return self._exchange.sites.status()
 
     def close(self) -> None:
@@ -398,7 +398,7 @@ class SlicedFilter:
 
 
 def _handle(slicing: Slicing, sites: Sites, producer: str | None) -> SlicedFilter:
-    """Make a producer over sites that are there."""
+    """Make a producer over existing sites."""
     made = object.__new__(SlicedFilter)
     made._connect(slicing, sites, producer)
     return made

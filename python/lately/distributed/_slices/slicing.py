@@ -16,7 +16,7 @@ from lately.distributed._slices.horizontal import Horizontal
 from lately.distributed._slices.routes import MOST_SITES, Ranges
 from lately.filters import BloomFilter, TimingBloomFilter
 
-# Written as unions, which is what stubtest takes an alias of many words for.
+# Written as unions, which stubtest accepts for an alias of several literals.
 Kind = Literal["horizontal"] | Literal["vertical"] | Literal["diced"]
 Dice = Literal["h-v"] | Literal["v-h"]
 OnFailure = Literal["duplicate", "distinct"] | int
@@ -30,14 +30,14 @@ class Slicing:
     ----------
     kind : {"horizontal", "vertical", "diced"}
     parts : int
-        Ranges that the cells of a filter are cut into; 1 of a horizontal one.
+        Ranges that the cells of a filter are cut into; 1 for a horizontal one.
     replicas : int
         How many such filters there are.
     dice : {"h-v", "v-h"} or None
     blank : Blank
         One of them.
     least : int
-        x: cells of a seen key whose sites have answered.
+        x: how many cells of a seen key must have an answer.
     pipelined : bool
     """
 
@@ -78,7 +78,7 @@ class Slicing:
                 f"a {kind} filter is cut from a BloomFilter or a TimingBloomFilter, not a {type(filter).__name__}"
             )
         parts, replicas = {None: (counts[0], 1), "h-v": counts[::-1], "v-h": counts}[dice]
-        # Says so if it cannot be cut, or not into this many.
+        # Raises if it cannot be cut, or not into this many.
         Slice.bounds(filter, parts)
         return cls(kind, parts, replicas, dice, blank, _least(on_failure, filter.parameters["k"]), pipelined)
 
@@ -89,7 +89,7 @@ class Slicing:
 
     @property
     def slices(self) -> int | tuple[int, int]:
-        """S, or of a diced filter S and S'."""
+        """S, or for a diced filter S and S'."""
         if self.dice is None:
             return self.sites
         return (self.replicas, self.parts) if self.dice == "h-v" else (self.parts, self.replicas)
@@ -97,7 +97,7 @@ class Slicing:
     def failure_rates(self, failed: int, like: Filter) -> tuple[float, float]:
         """Give the rates of both mistakes with failed sites; `like` is one of the filters."""
         if self.kind == "horizontal":
-            # The cells of a key fail together: as one, which is set as often as a slice errs.
+            # The cells of a key fail together: they count as one cell, which is set as often as a slice errs.
             return failure_rates("horizontal", 1, self.sites, failed, like.fpr, on_failure=self.least)
         if like.parameters.get("equal_timers", 1) > 1:
             raise ValueError("there is no formula for failed sites and equal_timers together")
@@ -117,13 +117,13 @@ class Slicing:
         )
 
     def contents(self) -> list[Callable[[], Contents]]:
-        """Give the makers of what each site holds."""
+        """Give the makers of the contents of each site."""
         if self.kind == "horizontal":
             return [partial(Whole.of, self.blank)] * self.sites
         return [partial(Part, self.blank, site % self.parts, self.parts) for site in range(self.sites)]
 
     def over(self, exchange: Exchange, like: Filter) -> Horizontal | Cells:
-        """Give the routing, of a producer that has made the filter `like`, empty."""
+        """Give the routing for a producer that has made the empty filter `like`."""
         if self.kind == "horizontal":
             return Horizontal(exchange, self.least)
         cut = cast("BloomFilter | TimingBloomFilter", like)

@@ -25,7 +25,7 @@ class Rules:
     ----------
     kind : {"sparse", "dense"}
     test_and_set : bool
-        Whether a node that misses a key sets it at once (algorithm 1), or once the verdict is there (algorithm 2).
+        Whether a node that misses a key sets it at once (algorithm 1), or after the verdict (algorithm 2).
     threshold : int
         Level d, above which a match must be confirmed from below; 0 for none.
     unanswered : bool
@@ -56,7 +56,7 @@ class Tally:
         self._lock = threading.Lock()
 
     def count(self, level: int, *, accesses: int = 0, hits: int = 0) -> None:
-        """Add to what a level was asked, and found."""
+        """Add to the counts of a level: keys asked, and found."""
         with self._lock:
             self.accesses[level] += accesses
             self.hits[level] += hits
@@ -87,7 +87,7 @@ class _Found:
 
     @property
     def answer(self) -> NDArray[np.bool_]:
-        """The verdicts, once all are there."""
+        """The verdicts, when all are known."""
         answer: NDArray[np.bool_] = self.verdicts == 1
         return answer
 
@@ -96,7 +96,7 @@ class _Found:
         return np.flatnonzero(self.verdicts == UNKNOWN)
 
     def seen(self, rows: NDArray[np.int64], step: int, oldest: NDArray[np.int64]) -> None:
-        """Note keys that were found."""
+        """Record keys that were found."""
         self.verdicts[rows], self.steps[rows], self.oldest[rows] = 1, step, oldest
 
 
@@ -116,24 +116,24 @@ class Climb:
 
     Notes
     -----
-    *The verdicts are those of a single filter*, of the root's parameters (erratum OIE-11), as long as times do not step
-    back, no node fails, and no match has to be confirmed. In a tree that first tests and then sets: every cell of every
-    node is at all times at most as young as that cell of the root, and the root is the single filter. For a new key is
-    set in the root first, then below, all in its own generation; and where a dense tree sets a key that was found at a
-    node above, it does so in the generation of the oldest of the key's cells *there*, so that no cell becomes younger
-    than above, and no window longer. So a match anywhere is a match in the root: the single filter would say "seen"
-    and, as it does not refresh, set nothing. What no node matches, the root decides, in order and as one act. A tree
-    that tests and sets at once holds bits only, and what it has set below is set in the root when the batch is done.
+    *The verdicts are those of a single filter* with the root's parameters (erratum OIE-11), if times do not step back,
+    no node fails, and no match has to be confirmed. Consider a tree that tests first and then sets. A cell of any node
+    is never younger than that cell of the root, and the root is the single filter. The reason: a new key is set in the
+    root first, then below, all in its own generation. A dense tree that sets a key found at a node above does so in the
+    generation of the oldest of the key's cells *there*, so no cell becomes younger than above, and no window longer. So
+    a match anywhere is a match in the root: the single filter would say "seen" and, as it does not refresh, set
+    nothing. What no node matches, the root decides, in order and as one act. A tree that tests and sets at once holds
+    bits only, and what it has set below is set in the root by the end of the batch.
 
-    A batch goes up level by level, so that keys of one batch do not see each other below the deciding node. That
-    changes where a repeated key is found, not the verdict.
+    A batch goes up level by level, so keys of one batch do not see each other below the deciding node. That changes
+    where a repeated key is found, not the verdict.
 
-    *Top-down testing* asks, after a match at a node of a level below `threshold` (the root is level 0), its children
-    other than the one the key came from, and theirs, down to the threshold. The paper calls the key new if all miss.
-    But it may have come from further off, while the match was false: so testing goes on at the next node up, and the
-    key is new only if no match is confirmed, up to the root. A true duplicate is in all nodes from some leaf to the
-    root, so the first node that is on both paths confirms it. As the confirming nodes are not asked in one act, a
-    producer does this in its turn. The deciding node is then the one on the path at the threshold.
+    *Top-down testing* follows a match at a node of a level below `threshold` (the root is level 0). It asks the node's
+    children other than the one the key came from, and their children, down to the threshold. The paper calls the key
+    new if all miss. But the key may have come from further off, while the match was false. So testing goes on at the
+    next node up, and the key is new only if no match is confirmed, up to the root. A true duplicate is in all nodes
+    from some leaf to the root, so the first node on both paths confirms it. The confirming nodes are not asked in one
+    act, so a producer does this in its turn. The deciding node is then the one on the path at the threshold.
     """
 
     def __init__(
@@ -163,8 +163,8 @@ class Climb:
     def duplicated(self, keys: Keys, *, again: bool) -> NDArray[np.bool_]:
         """Tell for each key in order whether it was there, and set it if not.
 
-        `again` tells that the batch may have been sent before. Then the nodes are first asked what they answered: that
-        stands, since another producer may meanwhile have been told "seen" because of it.
+        `again` means that the batch may have been sent before. Then the nodes are first asked for their earlier
+        answers, which stand: another producer may have been told "seen" because of them.
         """
         act = self._test_and_set if self._rules.test_and_set else self._first_test_then_set
         return until_done(lambda again: act(keys, again=again), again=again)
@@ -192,7 +192,7 @@ class Climb:
         found = _Found(len(keys))
         if again:
             self._recall(keys, found)
-            # What was told new may not be set everywhere, and comes before its repeats in the batch.
+            # Keys told to be new may not be set everywhere yet; they come before their repeats in the batch.
             self._set(keys, found, np.flatnonzero(found.verdicts == 0), None)
         decider = self._ascend(keys, found)
         rows = found.open()
@@ -213,26 +213,26 @@ class Climb:
         return found.answer
 
     def _turn(self, decider: int | None) -> AbstractContextManager[int]:
-        """Have the turn, if there is something above the deciding node to ask."""
+        """Take the turn, if there is something above the deciding node to ask."""
         if decider is None or decider == len(self._path) - 1:
             return nullcontext(0)
         return self._exchange.sites.turn()
 
     def _recall(self, keys: Keys, found: _Found) -> None:
-        """Take the verdicts that were given when this batch came before."""
+        """Take the verdicts given when this batch came before."""
         answers = send(self._exchange, [self._places[node].recall(keys) for node in self._path])
         for step, known in enumerate(answers):
             if isinstance(known, Failed):
                 continue
             if self._rules.test_and_set and step < len(self._path) - 1:
-                # That a node below missed a key is no verdict yet.
+                # A miss at a node below is not a verdict yet.
                 known = np.where(known == 0, UNKNOWN, known)
             found.verdicts = np.where(known == UNKNOWN, found.verdicts, known)
 
     def _ascend(self, keys: Keys, found: _Found) -> int | None:
-        """Test from the leaf up to the node that decides; give its step, or None if no node that could has answered.
+        """Test from the leaf up to the deciding node; give its step, or None if no node that could decide has answered.
 
-        A node that fails is passed by.
+        A node that fails is skipped.
         """
         for step, node in enumerate(self._path):
             if not len(rows := found.open()):
@@ -257,7 +257,7 @@ class Climb:
             self._count(node, accesses=len(rows))
             answer = send(self._exchange, [self._places[node].test(keys[rows], fence)])[0]
             if isinstance(answer, Failed):
-                # Its children know together what it knew.
+                # Its children together know what it knew.
                 answer, suspects = np.full(len(rows), NEVER), rows
             else:
                 suspects = rows[answer != NEVER]
@@ -267,7 +267,7 @@ class Climb:
             found.seen(rows[seen], step, answer[seen])
 
     def _confirmed(self, keys: Keys, asked: list[tuple[int, NDArray[np.int64]]], fence: int) -> NDArray[np.bool_]:
-        """Ask nodes, and where they match their children, down to the threshold; tell which keys were found there."""
+        """Ask nodes, and after matches their children, down to the threshold; tell which keys were found there."""
         seen = np.zeros(len(keys), dtype=np.bool_)
         unanswered = seen.copy()
         while asked := [(node, left) for node, rows in asked if len(left := rows[~seen[rows]])]:
@@ -291,7 +291,7 @@ class Climb:
     def _set(self, keys: Keys, found: _Found, new: NDArray[np.int64], decided: int | None, fence: int = 0) -> None:
         """Set new keys on the whole path, and in a dense tree the others below where they were found.
 
-        `decided` is the step of the node that has dealt with the new keys itself.
+        `decided` is the step of the node that has already set the new keys in itself.
         """
         length = np.where(found.oldest != NEVER, found.steps if self._rules.kind == "dense" else 0, 0)
         length[new] = len(self._path)
@@ -309,7 +309,7 @@ class Climb:
         send(self._exchange, requests)
 
     def _undecided(self, found: _Found, rows: NDArray[np.int64]) -> None:
-        """Give keys the verdict that stands for an answer that has not come."""
+        """Give keys the verdict that replaces a missing answer."""
         self._tally.fail(len(rows))
         found.verdicts[rows] = self._rules.unanswered
 

@@ -1,4 +1,4 @@
-"""Where the contents of a node are: how they are asked, and how several sites answer as one."""
+"""Where the contents of a node are: how to ask them, and how several sites answer as one."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Keys:
 
 @dataclass(frozen=True)
 class Request:
-    """Messages that ask one thing together, and what makes one answer of theirs."""
+    """Messages that together ask one thing, and how to combine their answers."""
 
     messages: Sequence[Message]
     combine: Callable[[list[Any]], Any]
@@ -57,7 +57,7 @@ def send(exchange: Exchange, requests: Sequence[Request]) -> list[Any]:
 
 
 class Place(Protocol):
-    """The contents of a node, wherever they are. `Node` says what each method does; what fails gives `Failed`."""
+    """The contents of a node, wherever they are. `Node` documents the methods; a site that fails gives `Failed`."""
 
     def test(self, keys: Keys, fence: int = 0) -> Request:
         """Ask for the oldest cell of each key."""
@@ -68,11 +68,11 @@ class Place(Protocol):
         ...
 
     def recall(self, keys: Keys) -> Request:
-        """Ask for the answers that are known of a batch (`Memo.known`)."""
+        """Ask for the answers that are remembered of a batch (`Memo.known`)."""
         ...
 
     def duplicated(self, exchange: Exchange, keys: Keys, fence: int = 0) -> NDArray[np.bool_] | Failed:
-        """First test, then set, as one act."""
+        """Test, then set, as one act."""
         ...
 
 

@@ -28,7 +28,7 @@ class SlicedRoot:
     unanswered : bool
         Whether a cell on a site that has failed counts as set (paper 4, section 3.2).
     fail : callable
-        Is told how many keys were decided without such a site.
+        Called with the number of keys that were decided without such a site.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class SlicedRoot:
             horizon = self._horizon(keys, newest)
             if self._unanswered:
                 self._fail(self._doubtful(keys, last, alive, newest))
-                # A cell that does not answer is as the youngest that does; where none does, as old as it can be.
+                # A cell that does not answer counts as the youngest that does; if none does, as old as it can be.
                 youngest = np.maximum(last.max(axis=1), np.maximum(horizon, 0) if self._endless else horizon)
                 last = np.where(alive, last, youngest[:, None])
             age: NDArray[np.int64] = last.min(axis=1)
@@ -84,13 +84,13 @@ class SlicedRoot:
         return Request(messages, lambda answers: verdicts)
 
     def recall(self, keys: Keys) -> Request:
-        """Read with the ticket: what a part knows of a cell it knows of its key."""
+        """Read with the ticket: a part remembers answers by cell, which are those of the cell's key."""
         places = self._ranges.places(keys.hashes)
         groups, messages = self._read(places, keys.ticket, 0)
         return Request(messages, lambda answers: self._gather(places, groups, answers)[3])
 
     def duplicated(self, exchange: Exchange, keys: Keys, fence: int = 0) -> NDArray[np.bool_] | Failed:
-        """Read, judge and set, in a turn: the one of `fence`, or one of its own."""
+        """Read, judge and set, in a turn: the one of `fence`, or a new one."""
         if not fence:
             with exchange.sites.turn() as own:
                 return self.duplicated(exchange, keys, own)
@@ -116,11 +116,11 @@ class SlicedRoot:
         return seen
 
     def _horizon(self, keys: Keys, newest: int) -> NDArray[np.int64]:
-        """Say since when a cell counts, for each key."""
+        """Give for each key the generation from which on a cell counts."""
         return np.maximum(np.maximum.accumulate(keys.generations), newest) - self._filter.kept
 
     def _doubtful(self, keys: Keys, last: NDArray[np.int64], alive: NDArray[np.bool_], newest: int) -> int:
-        """Count keys that the cells that have answered leave open."""
+        """Count keys that the cells that have answered leave undecided."""
         live = (last >= self._horizon(keys, newest)[:, None]) | ~alive
         return int((live.all(axis=1) & ~alive.all(axis=1)).sum())
 
@@ -144,7 +144,7 @@ class SlicedRoot:
     def _gather(
         self, places: Places, groups: list[tuple[int, NDArray[np.int64]]], answers: list[Any]
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_], int, NDArray[np.int8]]:
-        """Put the answers of the parts together: the cells' generations, which have answered, the newest, the known."""
+        """Combine the answers of the parts: the cells' generations, which have answered, the newest, the known."""
         keys, k = places.cells.shape
         last, alive = np.full((keys, k), NEVER), np.ones((keys, k), dtype=np.bool_)
         known = np.full(keys, UNKNOWN, dtype=np.int8)

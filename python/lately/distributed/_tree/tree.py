@@ -1,4 +1,4 @@
-"""Bloom trees: filters near the producers, which spare those further off (paper 4, section 6)."""
+"""Bloom trees: filters near the producers, which relieve those further off (paper 4, section 6)."""
 
 import os
 import threading
@@ -39,7 +39,7 @@ class _Layout:
     root_slices: int
 
     def contents(self) -> list[Callable[[], Contents]]:
-        """Make what the sites hold: the nodes by number, the first part of a sliced root at its own, then the rest."""
+        """Make the sites' contents: nodes by number, the first part of a sliced root at its own, then the rest."""
         contents: list[Callable[[], Contents]] = [partial(Node, self.blank) for _ in range(len(self.topology))]
         if self.root_slices > 1:
             parts = [partial(Part, self.blank, part, self.root_slices) for part in range(self.root_slices)]
@@ -75,23 +75,23 @@ class BloomTree:
         without one.
     top_down : int, optional
         A level d, from 1 on; the root is level 0. A match at a node of a level below d counts only if a node of level d
-        confirms it, so that there are fewer false positives. Each batch with keys that no node up to level d has seen
-        then waits for the turn of its producer: one at a time in the whole tree. The default is none.
+        confirms it, which gives fewer false positives. But each batch with keys that no node up to level d has seen
+        then waits for its producer's turn: one at a time in the whole tree. The default is none.
     root_slices : int, default 1
         Sites that share the root, each with a range of its cells.
     on_failure : {"duplicate", "distinct"}, default "duplicate"
-        The verdict about a key that no node below has seen, when the root does not answer; of a sliced root, whether a
+        The verdict about a key that no node below has seen, if the root does not answer; for a sliced root, whether a
         cell that does not answer counts as set. `failures` counts these keys.
     sites : {"local", "ray"} or callable, default "local"
-        Where the nodes run: in this process, as actors of Ray, or what a function makes of the makers of the sites.
+        Where the nodes run: in this process, as actors of Ray, or started by a function that is passed their makers.
     checkpoint : path or address, optional
-        Where the sites keep their checkpoints. The default is nowhere: a site that ends forgets all.
+        Where the sites keep their checkpoints. The default is None: a site that ends forgets all.
     interval : float, default 30.0
-        Seconds from a change to its checkpoint, at most.
+        Most seconds from a change to its checkpoint.
     deadline : float, default 10.0
         Seconds that a site has to answer.
     name : str, optional
-        Of the tree: before the names of its sites, by which checkpoints are found again.
+        Of the tree: the prefix of its sites' names, by which checkpoints are found again.
 
     Raises
     ------
@@ -103,24 +103,24 @@ class BloomTree:
 
     Notes
     -----
-    Without a window a dense tree tests and sets in one message a level (paper 4, algorithm 1): then a key is set below
-    before the root has answered, and if the root fails it stays there, so that only the same batch sent again by its
-    number can still be told that it is new. All other trees first test, upwards, and set when the verdict is there
-    (algorithm 2), the root first; so do dense ones with `top_down`.
+    Without a window a dense tree tests and sets in one message a level (paper 4, algorithm 1). A key is then set below
+    before the root has answered. If the root fails it stays there, and only the same batch, sent again by its number,
+    can still learn that it is new. All other trees test first, upwards, and set after the verdict (algorithm 2), the
+    root first; so do dense ones with `top_down`.
 
-    A key that was seen is not set again: there is no `refresh`, since what a leaf answers the root does not hear of. A
-    key comes through again once it was last let through longer ago than the window. Where times step back, a node goes
-    by the latest it has heard of itself: the verdict may then be another than that of one filter, but a key that is
-    called seen was let through within window and slack of its own time.
+    A key that was seen is not set again: there is no `refresh`, since the root does not hear what a leaf answers. A key
+    comes through again once it was last let through longer ago than the window. If times step back, each node uses the
+    latest time it has seen itself. The verdict may then differ from that of one filter, but a key that is called seen
+    was let through within window and slack of its own time.
 
-    *Failures.* A node that does not answer is passed by, and its parent answers. Keys that it should have set meanwhile
-    it does not have afterwards; with `top_down` it then denies them, and a key may come through twice.
+    *Failures.* A node that does not answer is skipped, and its parent answers. Keys that it should have set meanwhile
+    are missing from it afterwards; with `top_down` it then denies them, and a key may come through twice.
 
     *Concurrency.* Of two producers with the same new key at the same moment, one is told that it is new.
 
-    *A batch sent again* under its number is told of each key again what it was told. Where several sites decide (with
-    `top_down` or `root_slices`), a key of a batch that was cut off half-way may come through once more, for a producer
-    that had it in between; it is never lost.
+    *A batch sent again* under its number gets the same answers. If several sites decide (with `top_down` or
+    `root_slices`), a key of a batch that was cut off half-way may come through once more, for a producer that had it in
+    between; it is never lost.
 
     Examples
     --------
@@ -161,7 +161,7 @@ class BloomTree:
             raise ValueError("filter asks for equal timers: a tree would answer otherwise than one filter does")
         if root_slices < 1:
             raise ValueError(f"root_slices must be at least 1, got {root_slices}")
-        # Refuses what grows, and more parts than there are words.
+        # Raises if the filter grows, or if there are more parts than words.
         Slice.bounds(filter, root_slices)
         if top_down is not None and not 1 <= top_down < topology.depth:
             raise ValueError(f"top_down must be a level below the root, from 1 to {topology.depth - 1}, got {top_down}")
@@ -188,8 +188,8 @@ class BloomTree:
         leaf : int or name
             A node without children.
         producer : str, optional
-            Name of the producer, if a later process is to send its last batch again; each batch then needs its
-            number. No two may have the same. The default is a new one.
+            Name of the producer, if a later process may send its last batch again; each batch then needs its number. No
+            two producers may have the same name. The default is a new one.
 
         Raises
         ------
@@ -235,7 +235,7 @@ class BloomTree:
 
     @property
     def fpr(self) -> float:
-        """float: the most that a new key is taken for a seen one: that of the root (paper 4, propositions 3 and 4)."""
+        """float: the greatest chance that a new key is reported: that of the root (paper 4, propositions 3 and 4)."""
         return float(self._filter.fpr)
 
     @property
@@ -244,7 +244,7 @@ class BloomTree:
         return self._filter.window
 
     def status(self) -> list[dict[str, Any] | Failed]:
-        """Ask each site how it is."""
+        """Ask each site for its state."""
         return self._exchange.sites.status()
 
     def close(self) -> None:

@@ -1,13 +1,13 @@
-//! What a key does in lines of timers: all 8 words of a line at once, those that a key does not take masked, in
-//! loops without branches that compilers make vectors of.
+//! What a key does in lines of timers: all 8 words of a line at once, those without a timer of the key masked, in loops
+//! without branches that compilers vectorise.
 
 use super::{TimerPhase, Timers, TimersInLines};
 use crate::inference::Evidence;
 use crate::layout::line::{InLines, Instructions, LINE, Pages, Spot, Vectors};
 use crate::memory::bits::odd_constants;
 
-/// What the 32 bits of a key are multiplied with, to choose its place in each word: apart from the constants that choose
-/// a line and, in other layouts, bits.
+/// Factors for the 32 bits of a key that choose its place in each word. They differ from the constants that choose a
+/// line and, in other layouts, bits.
 static PLACES: [u32; LINE] = {
     let (constants, mut high, mut i) = (odd_constants::<LINE>(24), [0; LINE], 0);
     while i < LINE {
@@ -16,10 +16,10 @@ static PLACES: [u32; LINE] = {
     }
     high
 };
-/// The same, to choose the first of its words.
+/// The factor that chooses the first of its words.
 const FIRST: u32 = (odd_constants::<1>(24 + LINE as u64)[0] >> 32) as u32 | 1;
 
-/// As [`Timers::age`], without a branch.
+/// [`Timers::age`], without a branch.
 #[inline(always)]
 fn age(timer: u64, newest: u64, timestamps: u64) -> u64 {
     let ago = newest.wrapping_sub(timer);
@@ -31,7 +31,7 @@ fn age(timer: u64, newest: u64, timestamps: u64) -> u64 {
 pub(crate) struct Taken {
     /// The shift of its timer in every word.
     pub shifts: [u64; LINE],
-    /// All ones in the words that it takes a timer of, else 0.
+    /// All ones in the words that have a timer of it, else 0.
     pub words: [u64; LINE],
 }
 
@@ -42,10 +42,10 @@ impl Taken {
         let (per_word, bits) = (timers.per_word(), timers.lanes.bits());
         let mut taken = Self { shifts: [0; LINE], words: [0; LINE] };
         for (word, place) in PLACES.into_iter().enumerate() {
-            // In 64 bits: vectors have the product of their lower halves in one step, that of 32 bits in two.
+            // In 64 bits: vectors multiply lower halves in one step, 32-bit numbers in two.
             let choice = (u64::from(seed) * u64::from(place)) & u64::from(u32::MAX);
             taken.shifts[word] = ((choice * per_word) >> 32) * bits;
-            // As arithmetic: all ones where the word is fewer than k after the first.
+            // Arithmetic: all ones if the word is fewer than k after the first.
             let after = (word as u64).wrapping_sub(first) & (LINE as u64 - 1);
             taken.words[word] = ((after.wrapping_sub(u64::from(k)) as i64) >> 63) as u64;
         }
@@ -59,14 +59,14 @@ impl Taken {
         let mut missing = [0; LINE];
         for word in 0..LINE {
             let timer = line[word] >> self.shifts[word] & most;
-            // Live is what is younger than `kept` and not 0: both differences are negative.
+            // A timer is live if it is younger than `kept` and not 0: both differences are negative.
             let live = age(timer, newest, timestamps).wrapping_sub(kept) & timer.wrapping_neg();
             missing[word] = !live & self.words[word];
         }
         missing
     }
 
-    /// How many generations ago each timer was set, with all ones where it is empty; 0 in words without one.
+    /// How many generations ago each timer was set, all ones if it is empty; 0 in words without one.
     #[inline(always)]
     fn ages(&self, timers: &Timers, newest: u64, line: &[u64; LINE]) -> [u64; LINE] {
         let (most, timestamps) = (timers.lanes.most(), u64::from(timers.timestamps));

@@ -1,10 +1,10 @@
 //! Timers in lines: those of a key lie in consecutive words of one cache line, one in each, or of two lines of one
 //! page.
 //!
-//! Which line is found as in the other families' [`line`] layout. What a key takes there is made from 32 bits of its
-//! hash: the first of its words, and one place in each. Two keys of a line have the same with chance 2^-32.
+//! The line is found as in the other families' [`line`] layout. 32 bits of the hash choose the first of a key's words
+//! in it, and a place in each. Two keys of a line have the same timers with chance 2^-32.
 //!
-//! Pages are nothing that ages here: all timers do at once, as in slices.
+//! Pages do not age separately here: all timers age at once, as in slices.
 
 mod kernel;
 mod sample;
@@ -60,13 +60,13 @@ impl<const LINES: usize> TimersInLines<LINES> {
         self.k.iter().sum()
     }
 
-    /// A run of keys that act on them.
+    /// A run of keys that act on these timers.
     #[inline(always)]
     fn run<'a>(&'a self, phase: TimerPhase, hashes: &'a [u64], run: Range<usize>) -> Run<'a, Self, LINES> {
         Run { cells: self, phase, hashes, run }
     }
 
-    /// Writes the numbers of the timers of a key, counted through the words.
+    /// Writes the numbers of the timers of a key, counted over all words.
     #[inline(always)]
     pub(crate) fn cells(&self, hash: u64, cells: &mut [u64]) {
         let number = |word: usize, shift: u32| word as u64 * self.timers.per_word() + self.timers.lanes.lane(shift);
@@ -141,19 +141,19 @@ impl<const LINES: usize> Layout for TimersInLines<LINES> {
         self.run(phase, hashes, run).duplicated(words, refresh, seen)
     }
 
-    /// Sweeps what is at hand of the part that is to be swept.
+    /// Sweeps those words at hand that are due.
     fn open(&self, words: &mut [u64], generation: i64) {
         let place = self.pages.first as usize * PAGE..self.pages.end as usize * PAGE;
         self.timers.sweep(&mut words[self.timers.swept_within(generation, place)], generation);
     }
 
-    /// Into ranges of pages.
+    /// Cuts into ranges of pages.
     fn cut<'a>(&self, words: &'a mut [u64], parts: usize) -> Vec<Part<'a, Self>> {
         let part = |(pages, words, hashes)| Part { layout: Self { pages, ..*self }, words, hashes };
         self.pages.cut(words, parts).map(part).collect()
     }
 
-    /// Of all timers: they age alike, and no words are fuller than others.
+    /// One share for all timers: they age alike, and all words are equally full.
     fn fill(&self, words: &[u64], phase: TimerPhase) -> Vec<f64> {
         let timers = words.len() as u64 * self.timers.per_word();
         vec![self.timers.count(words, phase) as f64 / timers as f64]
@@ -182,7 +182,7 @@ mod tests {
         Shape::new(k, bpt, ((1u64 << bpt) - 2).min(20) as u32, 5, lines).unwrap()
     }
 
-    /// Everything that runs of keys do to a filter, ten runs to a generation: its words in the end, and all answers.
+    /// All that runs of keys do to a filter, ten runs to a generation: its final words, and all answers.
     fn everything<const LINES: usize>(shape: Shape, instructions: Instructions) -> (Vec<u64>, Vec<bool>) {
         let layout = TimersInLines::<LINES> { instructions, ..TimersInLines::new(shape) };
         let (hashes, mut words, mut answers) = (hashes(3000), vec![0; 5 * PAGE], Vec::new());
@@ -227,7 +227,7 @@ mod tests {
         agree::<2>();
     }
 
-    /// One in each of k consecutive words of each line, the lines of one page and of separate ranges; all count.
+    /// One timer in each of k consecutive words of each line; the lines in one page and in separate ranges; all count.
     #[test]
     fn an_insertion_sets_k_timers_and_a_query_asks_for_all() {
         fn check<const LINES: usize>(shape: Shape) {
@@ -261,7 +261,7 @@ mod tests {
                     assert!(!layout.contains(&without, phase, hash), "every timer counts");
                 }
             }
-            // 300 keys of each line: a word begins 37 of them, give or take 6.
+            // 300 keys in each line: 37 of them begin at a given word, give or take 6.
             assert!(shape.k_of(0) == 8 || starts.into_iter().all(|begun| begun > 5 * LINES), "{starts:?}");
         }
         check::<1>(shape(1, 2, 1));

@@ -1,13 +1,13 @@
-//! What lines of timers are like, from a sample of them: for [inference](crate::inference::timing), and for the rate of
-//! false positives as the timers are.
+//! How full lines of timers are, from a sample: for [inference](crate::inference::timing), and for the rate of false
+//! positives of the current timers.
 
 use super::{LINE, PAGE, TimerPhase, TimersInLines};
 use crate::clock::Clock;
 use crate::inference::timing::{InLines, OfLine};
 use crate::layout::line::Pages;
 
-/// Lines of each range that are looked at for inference. Timers of a key that were set in one block are explained by
-/// other keys to some 4 %, since the loads of lines deviate; it takes some 3 ms.
+/// Lines of each range to sample for inference. They tell to some 4 % how well other keys explain timers of one block,
+/// since the loads of lines deviate; it takes some 3 ms.
 const SAMPLE: usize = 2048;
 
 impl<const LINES: usize> TimersInLines<LINES> {
@@ -16,7 +16,7 @@ impl<const LINES: usize> TimersInLines<LINES> {
         let phase = self.timers.phase(clock.generation(), 0);
         let range = Pages::<LINES>::RANGE as usize;
         let all = self.pages.count as usize * range;
-        // Of a small filter all lines, each for several of the 8 runs of words that keys take.
+        // All lines of a small filter, each for several of the 8 runs of words that keys have.
         let sampled = SAMPLE.min(all * LINE);
         let of_line = |t: usize| {
             let mut timers = OfLine::new(phase.kept, self.k[t], self.timers.per_word());

@@ -1,0 +1,73 @@
+"""The ways out: which records go where, and in what form."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lately.cli.errors import CliError
+from lately.cli.outputs import Output
+from lately.cli.parquet import ParquetReader, ParquetSink
+from lately.cli.records import Batch, LineReader, LineSink
+
+
+class Route:
+    """New records or repeats, on their way to a file or stream; with `count` only their number is written.
+
+    Whatever goes wrong names the file, but for a reader of standard output that has gone.
+    """
+
+    def __init__(self, name: str, reader: LineReader | ParquetReader, *, repeats: bool, count: bool = False) -> None:
+        self._name = name
+        self._repeats = repeats
+        self._taken = 0
+        self._finished = False
+        with self._blamed():
+            self.output = Output(name)
+        self._sink: LineSink | ParquetSink | None = None
+        if not count:
+            if isinstance(reader, ParquetReader):
+                self._sink = ParquetSink(self.output, reader)
+            else:
+                self._sink = LineSink(self.output)
+
+    def write(self, batch: Batch, new: NDArray[np.bool_]) -> None:
+        """Write those of a batch that go this way."""
+        goes = ~new if self._repeats else new
+        self._taken += int(goes.sum())
+        if self._sink is not None:
+            with self._blamed():
+                self._sink.write(batch, goes)
+
+    def finish(self) -> None:
+        """Write what is waiting, and hand it on or bring it to the disk."""
+        self._finished = True
+        with self._blamed():
+            if self._sink is None:
+                self.output.stream.write(b"%d\n" % self._taken)
+            else:
+                self._sink.close()
+            self.output.finish()
+
+    def replace(self) -> None:
+        """Put a file in place."""
+        with self._blamed():
+            self.output.replace()
+
+    def close(self) -> None:
+        """Close what is open, and remove what has not replaced anything."""
+        if self._sink is not None and not self._finished:
+            with suppress(OSError):
+                self._sink.close()
+        self.output.close()
+
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            shown = "standard output" if self._name == "-" else self._name
+            raise CliError(f"cannot write {shown}: {error.strerror or error}") from None

@@ -1,0 +1,42 @@
+"""The times of records."""
+
+from datetime import datetime
+
+import numpy as np
+
+from lately._core import read_moment
+
+
+class Times:
+    """How a field is read as a time: a number of Unix seconds, or of another unit, or ISO 8601, or as a format says.
+
+    Times that name no zone are in UTC.
+    """
+
+    def __init__(self, field: str, unit: str = "s", format: str | None = None) -> None:
+        self.field = field
+        self._unit = unit
+        self._format = format
+
+    def read(self, value: object) -> int:
+        """Give nanoseconds since the Unix epoch; an error names the field."""
+        try:
+            if self._format is not None and value is not None:
+                return read_moment(datetime.strptime(str(value).strip(), self._format))
+            if isinstance(value, str):
+                value = self._parsed(value)
+            if self._unit != "s" and isinstance(value, float | int) and not isinstance(value, bool) and value == value:
+                value = np.int64(round(value)).view(f"datetime64[{self._unit}]")
+            return read_moment(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"the time {self.field} {error}") from None
+
+    def _parsed(self, text: str) -> float | datetime:
+        try:
+            return float(text) if self._unit == "s" or not text.strip().lstrip("-").isdecimal() else int(text)
+        except ValueError:
+            pass
+        try:
+            return datetime.fromisoformat(text.strip())
+        except ValueError:
+            raise ValueError(f"{text!r} is neither a number of Unix seconds nor ISO 8601") from None

@@ -1,0 +1,103 @@
+"""The small commands: a filter planned, shown, asked and united with others."""
+
+import csv
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lately
+from lately._families import name_of
+from lately.cli.errors import CliError
+from lately.cli.filters import FPR, load
+from lately.cli.state import note_of
+from lately.cli.times import Times
+
+
+def plan(options: Namespace) -> None:
+    """Run ``lately plan``."""
+    given = {name: getattr(options, name) for name in ("nbytes", "slack", "capacity", "lateness")}
+    fpr = FPR if options.fpr is None and options.nbytes is None else options.fpr
+    try:
+        print(lately.plan(options.window, fpr, **given))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise CliError(str(error)) from None
+
+
+def info(options: Namespace) -> None:
+    """Run ``lately info``."""
+    for i, path in enumerate(options.files):
+        f = load(path)
+        unit = "s" if isinstance(f.window, float) else "keys"
+        rows = {
+            "file": path,
+            "filter": name_of(f),
+            "window": f"{f.window:,} {unit}",
+            "slack": f"{f.slack:,} {unit}",
+            "lateness": None if f.lateness is None else f"{f.lateness:,} s",
+            "capacity": f"{f.capacity:,} keys" if unit == "s" else None,
+            "inserted": f"{f.inserted:,} keys",
+            "mistakes": f"rate {f.false_positive_rate():.3g} now, planned for {f.fpr:.3g}",
+            "memory": f"{f.nbytes:,} bytes",
+            "parameters": " ".join(f"{name}={value}" for name, value in f.parameters.items()),
+        }
+        rows |= {name: ",".join(has) if isinstance(has, list) else has for name, has in _asked(path).items()}
+        print("\n" * (i > 0) + "\n".join(f"{name:<11}{value}" for name, value in rows.items() if value is not None))
+
+
+def query(options: Namespace) -> None:
+    """Run ``lately query``."""
+    f = load(options.file)
+    timed = isinstance(f.window, float)
+    if options.at is not None and not timed:
+        raise CliError(f"--at is for windows of time; that of {options.file} counts keys")
+    at: Any = None
+    if options.at is not None:
+        try:
+            at = Times("--at").read(options.at) / 1e9
+        except ValueError as error:
+            raise CliError(str(error).removeprefix("the time ")) from None
+    fields = _asked(options.file).get("key") or []
+    for text in options.keys or _lines():
+        key: Any = tuple(next(csv.reader([text]), [])) if len(fields) > 1 else text
+        if len(fields) > 1 and len(key) != len(fields):
+            raise CliError(
+                f"a key of {options.file} is {','.join(fields)}: {len(fields)} values between commas, not {text}"
+            )
+        try:
+            seen = bool(f.query([key], at=at)[0])
+        except (ValueError, TypeError) as error:
+            raise CliError(f"{text}: {error}") from None
+        print("seen" if seen else "new", text, sep="\t", flush=not options.keys)
+
+
+def merge(options: Namespace) -> None:
+    """Run ``lately merge``."""
+    merged = load(options.files[0])
+    for path in options.files[1:]:
+        try:
+            merged = merged.union(load(path))
+        except ValueError as error:
+            raise CliError(f"{path}: {error}") from None
+    try:
+        merged.save(Path(options.output).resolve())
+    except OSError as error:
+        raise CliError(f"cannot write {options.output}: {error.strerror or error}") from None
+
+
+def _lines() -> Iterator[str]:
+    try:
+        yield from (line.removesuffix("\n").removesuffix("\r") for line in sys.stdin)
+    except UnicodeDecodeError as error:
+        raise CliError(f"standard input: {error}") from None
+
+
+def _asked(path: str) -> dict[str, Any]:
+    """What a run of ``lately dedupe`` noted of its state: key, format and time."""
+    try:
+        asked: dict[str, Any] = json.loads(note_of(Path(path).resolve()).read_bytes())["asked"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return asked

@@ -1,0 +1,206 @@
+"""Keys chosen by an adversary: what they do to a filter of a public seed, and not to one with a secret."""
+
+import pickle
+import struct
+
+import numpy as np
+import pytest
+
+import lately
+
+VICTIMS = [f"https://example.org/{i}" for i in range(10_000)]
+FPR = 0.001
+
+FACTOR = 0x9FB21C651E98DF25
+UNFACTOR = np.uint64(pow(FACTOR, -1, 1 << 64))
+# Bytes 8 to 24 of XXH3's default secret, folded, as its specification has them.
+SECRET = int.from_bytes(bytes.fromhex("7c01812cf721ad1c"), "little") ^ int.from_bytes(
+    bytes.fromhex("ded46de9839097db"), "little"
+)
+
+
+def seed_of_integers(seed: int) -> int:
+    """Second output of SplitMix64: kind 2 of the scheme's table."""
+    z = (seed + 2 * 0x9E3779B97F4A7C15) % 2**64
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+    return z ^ z >> 31
+
+
+def integers_with(hashes: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Invert XXH3 of eight bytes: for each hash the integer that has it."""
+
+    def shift(x: np.ndarray, bits: int) -> np.ndarray:
+        return x >> np.uint64(bits)
+
+    def turn(x: np.ndarray, bits: int) -> np.ndarray:
+        return x << np.uint64(bits) | shift(x, 64 - bits)
+
+    kind = seed_of_integers(seed)
+    swapped = int.from_bytes((kind & 0xFFFFFFFF).to_bytes(4, "little"), "big")
+    flip = np.uint64((SECRET - (kind ^ swapped << 32)) % 2**64)
+    h = (hashes ^ shift(hashes, 28) ^ shift(hashes, 56)) * UNFACTOR
+    h = (h ^ (shift(h, 35) + np.uint64(8))) * UNFACTOR
+    # 1 + x^24 + x^49 over bits in a ring of 64 is 1 when taken to the power of 64.
+    for _ in range(63):
+        h = h ^ turn(h, 49) ^ turn(h, 24)
+    h ^= flip
+    return turn(h, 32).view(np.int64)
+
+
+def filled(seed: object) -> lately.Filter:
+    """A filter after an attack by somebody who knows the scheme, and takes the seed to be 0."""
+    f = lately.AgePartitionedBloomFilter(100_000, FPR, layout="line", seed=seed)
+    f.insert(integers_with(lately.hash_keys(VICTIMS)))
+    return f
+
+
+def test_chosen_integers_have_the_hashes_of_their_victims():
+    hashes = lately.hash_keys(VICTIMS)
+    assert (lately.hash_keys(integers_with(hashes)) == hashes).all()
+
+
+def test_a_public_seed_is_no_protection():
+    assert filled(0).query(VICTIMS).all()
+
+
+def test_a_secret_is():
+    reported = int(filled("random").query(VICTIMS).sum())
+    # At most its rate, and five standard deviations.
+    assert reported <= FPR * len(VICTIMS) + 5 * (FPR * len(VICTIMS)) ** 0.5
+
+
+CONTAINERS = {
+    "list": lambda values: values,
+    "int64": lambda values: np.array(values),
+    "every other": lambda values: np.repeat(np.array(values), 2)[::2],
+    "arrow": lambda values: pytest.importorskip("pyarrow").array(values),
+    "float": lambda values: np.array(values, dtype=float),
+}
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_with_a_secret_too_equal_keys_are_one_key(name):
+    values = [*range(-20, 20), 2**40, -(2**50)]
+    hashes = lately.hash_keys(values, seed=bytes(range(16)))
+    assert (lately.hash_keys(CONTAINERS[name](values), seed=bytes(range(16))) == hashes).all()
+    assert len(np.unique(hashes)) == len(values)
+
+
+def test_large_unsigned_integers_too():
+    values = [5, 2**63 - 1, 2**63, 2**64 - 1]
+    for chosen in (values, values[:2]):
+        hashes = lately.hash_keys(chosen, seed=bytes(16))
+        assert (lately.hash_keys(np.array(chosen, dtype=np.uint64), seed=bytes(16)) == hashes).all()
+
+
+def test_a_secret_of_ones_own_is_shared_and_a_drawn_one_is_not():
+    keys = np.arange(1000)
+    one, same, other = (
+        lately.AgePartitionedBloomFilter(1000, FPR, seed=seed) for seed in (b"k" * 16, b"k" * 16, b"l" * 16)
+    )
+    one.insert(lately.Hashes(lately.hash_keys(keys, seed=b"k" * 16), seed=b"k" * 16))
+    assert one.query(keys).all()
+    same.insert(-keys)
+    other.insert(-keys)
+    assert one.union(same).query(np.concatenate([keys, -keys])).all()
+    with pytest.raises(ValueError, match="a secret of its own"):
+        one.union(other)
+    drawn = [lately.AgePartitionedBloomFilter(1000, FPR, seed="random") for _ in range(2)]
+    with pytest.raises(ValueError, match="a secret of its own"):
+        drawn[0].union(drawn[1])
+
+
+def test_a_secret_is_kept_and_not_shown(tmp_path):
+    secret = b"0123456789abcdef"
+    f = lately.AgePartitionedBloomFilter(1000, FPR, seed=secret)
+    f.insert(["a", 1, 2.5])
+    f.save(tmp_path / "f")
+    hashes = lately.Hashes(lately.hash_keys(["a"], seed=secret), seed=secret)
+    for again in (
+        lately.open(tmp_path / "f"),
+        lately.from_bytes(f.to_bytes()),
+        pickle.loads(pickle.dumps(f)),
+        f.copy(),
+    ):
+        assert again.query(["a", 1, 2.5, "b"]).tolist() == [True, True, True, False]
+        assert again.query(pickle.loads(pickle.dumps(hashes))).all()
+    assert (f.seed, hashes.seed) == (None, None)
+    for shown in (repr(f), str(f), repr(hashes), str(f.parameters)):
+        assert "0123" not in shown
+        assert str(int.from_bytes(secret[:8], "little")) not in shown
+    with pytest.raises(ValueError, match="seed") as refused:
+        f.query(lately.Hashes(lately.hash_keys(["a"])))
+    assert "0123" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("seed", "error", "message"),
+    [
+        (b"short", ValueError, "16 bytes, got 5"),
+        ("randon", ValueError, "'randon'"),
+        (1.5, TypeError, "not float"),
+        (None, TypeError, "not NoneType"),
+        (-1, ValueError, r"2\*\*64"),
+    ],
+)
+def test_other_seeds_are_refused(seed, error, message):
+    with pytest.raises(error, match=message):
+        lately.AgePartitionedBloomFilter(1000, FPR, seed=seed)
+
+
+def test_the_one_liner_is_not_deceived():
+    keys = np.concatenate([integers_with(lately.hash_keys(VICTIMS)).astype(object), np.array(VICTIMS, dtype=object)])
+    marked = lately.duplicated(keys, window=100_000, fpr=FPR)[len(VICTIMS) :]
+    assert marked.sum() <= FPR * len(VICTIMS) + 5 * (FPR * len(VICTIMS)) ** 0.5
+    assert lately.duplicated(keys, window=100_000, fpr=FPR, seed=0)[len(VICTIMS) :].all()
+
+
+def siphash13(key: bytes, message: bytes) -> int:
+    """SipHash-1-3 as its paper has it."""
+    k0, k1 = int.from_bytes(key[:8], "little"), int.from_bytes(key[8:], "little")
+    v = [k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573]
+
+    def turned(x: int, bits: int) -> int:
+        return (x << bits | x >> 64 - bits) % 2**64
+
+    def turn() -> None:
+        for a, b, c, d, first, second in ((0, 1, 2, 3, 13, 16), (2, 1, 0, 3, 17, 21)):
+            v[a] = (v[a] + v[b]) % 2**64
+            v[c] = (v[c] + v[d]) % 2**64
+            v[b] = turned(v[b], first) ^ v[a]
+            v[d] = turned(v[d], second) ^ v[c]
+            v[a] = turned(v[a], 32)
+
+    padded = message + bytes(-(len(message) + 1) % 8) + bytes([len(message) % 256])
+    for start in range(0, len(padded), 8):
+        word = int.from_bytes(padded[start : start + 8], "little")
+        v[3] ^= word
+        turn()
+        v[0] ^= word
+    v[2] ^= 0xFF
+    for _ in range(3):
+        turn()
+    return v[0] ^ v[1] ^ v[2] ^ v[3]
+
+
+def test_a_secret_hashes_as_the_specification_says():
+    secret = bytes(range(16))
+
+    def hashed(kind: int, *words: int, text: bytes = b"") -> int:
+        key = b"".join(siphash13(secret, bytes([kind, half])).to_bytes(8, "little") for half in (0, 1))
+        return siphash13(key, b"".join(word.to_bytes(8, "little") for word in words) + text)
+
+    row = hashed(13, hashed(13, hashed(13, 2), hashed(2, 1)), hashed(7, text=b"a long piece of text"))
+    half = int.from_bytes(struct.pack("<d", 0.5), "little")
+    expected = [
+        hashed(1),
+        hashed(2, 5),
+        hashed(7, text=b"5"),
+        hashed(8, text=b"5"),
+        hashed(3, 2**63),
+        hashed(5, half),
+        row,
+    ]
+    keys = [None, 5, "5", b"5", 2**63, 0.5, (1, "a long piece of text")]
+    assert lately.hash_keys(keys, seed=secret).tolist() == expected

@@ -1,0 +1,107 @@
+import subprocess
+import sys
+
+import pytest
+
+import lately
+from lately.cli import main
+
+
+@pytest.fixture
+def command(capfd):
+    """Run the command in this process, and give its status and what it wrote."""
+
+    def run(*arguments):
+        capfd.readouterr()
+        return main([*map(str, arguments)]), *capfd.readouterr()
+
+    return run
+
+
+def test_plan(command):
+    status, out, _ = command("plan", "--window", 100_000, "--fpr", 0.001, "--slack", 20_000)
+    assert status == 0
+    assert out == f"{lately.plan(100_000, 0.001, slack=20_000)}\n"
+    assert "take: " in out
+    assert command("plan", "--window", 1000)[1] == f"{lately.plan(1000, 1e-6)}\n"
+    assert command("plan", "--window", "10min", "--capacity", 99)[1] == f"{lately.plan('10min', 1e-6, capacity=99)}\n"
+    assert command("plan", "--window", 1000, "--bytes", "64KiB")[1] == f"{lately.plan(1000, nbytes=1 << 16)}\n"
+    status, out, err = command("plan", "--window", 1000, "--fpr", 2)
+    assert (status, out) == (1, "")
+    assert err.startswith("lately: error: fpr")
+
+
+def test_info(command, tmp_path):
+    (tmp_path / "a.csv").write_text("ip,url\n1,2\n3,4\n")
+    assert command("dedupe", tmp_path / "a.csv", "--key", "url,ip", "--window", 1000, "--state", tmp_path / "s")[0] == 0
+    f = lately.TimingBloomFilter("10min", 0.001, capacity=5000)
+    f.save(tmp_path / "timed")
+    status, out, _ = command("info", tmp_path / "s", tmp_path / "timed")
+    assert status == 0
+    first, second = out.split("\n\n")
+    assert f"file       {tmp_path}/s\nfilter     age-partitioned-line\nwindow     1,000 keys\nslack      " in first
+    assert "\ninserted   2 keys\n" in first
+    assert "\nkey        url,ip\nformat     csv" in first
+    assert "\nwindow     600.0 s\n" in second
+    assert "\ncapacity   5,000 keys\n" in second
+    status, _, err = command("info", tmp_path / "a.csv")
+    assert (status, f"{tmp_path}/a.csv: " in err) == (1, True)
+    status, _, err = command("info", tmp_path / "none")
+    assert (status, "No such file" in err) == (1, True)
+
+
+def test_query(command, tmp_path):
+    (tmp_path / "a.txt").write_text("a\nb\n")
+    command("dedupe", tmp_path / "a.txt", "--window", 1000, "--state", tmp_path / "s")
+    before = (tmp_path / "s").read_bytes()
+    assert command("query", tmp_path / "s", "a", "c") == (0, "seen\ta\nnew\tc\n", "")
+    ended = subprocess.run(
+        [sys.executable, "-m", "lately", "query", tmp_path / "s"], input="b\r\nd", capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stdout) == (0, "seen\tb\nnew\td\n")
+    assert (tmp_path / "s").read_bytes() == before
+    status, _, err = command("query", tmp_path / "s", "a", "--at", "5")
+    assert (status, "--at is for windows of time" in err) == (1, True)
+
+
+def test_query_of_several_fields_and_times(command, tmp_path):
+    (tmp_path / "a.csv").write_text('ip,url,t\n1,"a,b",0\n3,4,100\n')
+    options = ("--key", "url,ip", "--time", "t", "--window", "1min", "--capacity", 9, "--state", tmp_path / "s")
+    assert command("dedupe", tmp_path / "a.csv", *options)[0] == 0
+    at = ("--at", "1970-01-01T00:01:50")
+    assert command("query", tmp_path / "s", "4,3", "3,4", *at)[1] == "seen\t4,3\nnew\t3,4\n"
+    status, _, err = command("query", tmp_path / "s", "4", *at)
+    assert (status, "a key of" in err) == (1, True)
+    status, _, err = command("query", tmp_path / "s", "4,3", "--at", "noon")
+    assert (status, "--at 'noon' is neither" in err) == (1, True)
+
+
+def test_merge(command, tmp_path):
+    made = [lately.AgePartitionedBloomFilter("10min", 0.001, capacity=5000) for _ in "ab"]
+    for f, key in zip(made, "ab", strict=True):
+        f.add(key, at=0)
+        f.save(tmp_path / key)
+    assert command("merge", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "both") == (0, "", "")
+    assert command("query", tmp_path / "both", "a", "b", "c", "--at", 1)[1] == "seen\ta\nseen\tb\nnew\tc\n"
+    lately.AgePartitionedBloomFilter("11min", 0.001, capacity=5000).save(tmp_path / "c")
+    status, _, err = command("merge", tmp_path / "a", tmp_path / "c", "-o", tmp_path / "no")
+    assert status == 1
+    assert err.startswith(f"lately: error: {tmp_path}/c: ")
+    assert not (tmp_path / "no").exists()
+    status, _, err = command("merge", tmp_path / "a", "-o", tmp_path / "no" / "no")
+    assert (status, f"cannot write {tmp_path}/no/no: No such file" in err) == (1, True)
+
+
+@pytest.mark.parametrize("name", ["dedupe", "plan", "info", "query", "merge"])
+def test_every_command_has_help(capsys, name):
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    assert ended.value.code == 0
+    assert f"usage: lately {name}" in capsys.readouterr().out
+
+
+def test_a_reader_that_has_gone():
+    command = f"{sys.executable} -m lately plan --window 1000 | true; exit ${{PIPESTATUS[0]}}"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert ended.returncode in (0, 141)
+    assert ended.stderr == ""
