@@ -19,8 +19,8 @@ BLOCK = 1 << 20
 
 _CHUNK = 1 << 16  # compressed bytes read at a time
 # Of those, the bytes decoded at a time by zstd, which cannot be told how much to give: a block of 128 KiB comes from as
-# few as four bytes, so 32 MiB from these.
-_ZSTD_CHUNK = 1 << 10
+# few as four bytes, so 16 MiB from these, held twice as they are joined.
+_ZSTD_CHUNK = 1 << 9
 
 
 class Input:
