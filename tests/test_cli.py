@@ -127,6 +127,11 @@ def test_encoding(tmp_path, dedupe):
     ended = dedupe(tmp_path / "a.txt", "--window", 9)
     assert ended.status == 1
     assert "a.txt, line 1: not valid utf-8" in ended.err
+    (tmp_path / "b.csv").write_bytes(b"k\xff,v\n\xc3\xa9,1\n\xe9,2\n\xe9,3\n")
+    ended = dedupe(tmp_path / "b.csv", "--window", 9, "--encoding", "bytes")
+    assert ended.out == b"k\xff,v\n\xc3\xa9,1\n\xe9,2\n\xe9,3\n"
+    ended = dedupe(tmp_path / "b.csv", "--window", 9, "--encoding", "bytes", "--no-header", "--key", "1")
+    assert ended.out == b"k\xff,v\n\xc3\xa9,1\n\xe9,2\n"
 
 
 def test_more_lines_than_one_batch_and_more_windows_than_one(tmp_path, dedupe):
@@ -539,6 +544,28 @@ def test_what_is_dropped_from_parquet(tmp_path, dedupe):
     assert pq.read_table(target).equals(table.take([0, 1]))
     assert pq.read_table(rest).equals(table.take([2, 3]))
     assert dedupe(tmp_path / "a.pq", "--window", 9, "--count").out == b"2\n"
+
+
+def test_all_records_with_a_mark(tmp_path, dedupe):
+    for name, given, out in [
+        ("a.txt", b"a\nb\na", b"0\ta\n0\tb\n1\ta"),
+        ("a.csv", b"\xef\xbb\xbfk,v\r\n1,a\n1,b\n", b"\xef\xbb\xbfrepeat,k,v\r\n0,1,a\n1,1,b\n"),
+        ("a.tsv", b"k\tv\n1\ta\n1\tb\n", b"repeat\tk\tv\n0\t1\ta\n1\t1\tb\n"),
+        ("a.jsonl", b'{"k": 1}\n {"k": 1}\n', b'{"repeat": false, "k": 1}\n {"repeat": true, "k": 1}\n'),
+    ]:
+        (tmp_path / name).write_bytes(given)
+        key = () if name == "a.txt" else ("--key", "k")
+        ended = dedupe(tmp_path / name, "--window", 9, *key, "--mark")
+        assert ended.out == out
+    (tmp_path / "b.jsonl").write_bytes(b"{}\n{ }\n{}\n")
+    marked = b'{"repeat": false}\n{"repeat": false }\n{"repeat": true}\n'
+    assert dedupe(tmp_path / "b.jsonl", "--window", 9, "--mark").out == marked
+    table = parquet(tmp_path / "a.pq", k=[1, 2, 1])
+    assert dedupe(tmp_path / "a.pq", "--window", 9, "--mark", "-o", tmp_path / "o.pq").status == 0
+    assert pq.read_table(tmp_path / "o.pq").equals(table.add_column(0, "repeat", pa.array([False, False, True])))
+    (tmp_path / "c.log").write_bytes(ZEEK)
+    ended = dedupe(tmp_path / "c.log", "--format", "zeek", "--window", 9, "--mark")
+    assert (ended.status, "--mark is not for Zeek" in ended.err) == (1, True)
 
 
 def test_a_state_and_what_is_dropped(tmp_path, dedupe):

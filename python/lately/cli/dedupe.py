@@ -16,6 +16,7 @@ from lately.cli.errors import CliError
 from lately.cli.filters import contradiction, open_filter
 from lately.cli.inputs import known, size
 from lately.cli.lines import JsonReader, TextReader
+from lately.cli.marks import marker
 from lately.cli.outputs import compression, descriptor_of
 from lately.cli.parquet import ParquetReader
 from lately.cli.records import Asked, Batch, LineReader, Malformed
@@ -57,7 +58,8 @@ def dedupe(options: Namespace) -> None:
             return
         counts, mistakes = Counts(), Mistakes(seen)
         with ExitStack() as stack:
-            main = Route(options.output, reader, repeats=options.only_repeats, count=options.count)
+            mark = marker(options.format, getattr(reader, "delimiter", "")) if options.mark else None
+            main = Route(options.output, reader, repeats=options.only_repeats, mark=mark, count=options.count)
             routes = [stack.enter_context(closing(main))]
             if options.dropped is not None:
                 rest = Route(options.dropped, reader, repeats=not options.only_repeats)
@@ -213,6 +215,8 @@ def _format(options: Namespace) -> str:
     if options.format == "auto" and len(guesses) > 1:
         raise CliError("the names of the files speak of different formats: say which with --format and --delimiter")
     format = str(guesses.pop() if options.format == "auto" else options.format)
+    if options.mark and format == "zeek":
+        raise CliError("--mark is not for Zeek, whose header has a type for each field")
     for name in filter(None, (options.output, options.dropped)):
         goes = _FORMATS.get(_extension(name), format)
         if goes != format and "parquet" in (goes, format) and not options.count:

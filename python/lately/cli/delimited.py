@@ -21,6 +21,7 @@ class CsvReader(LineReader):
     def __init__(self, asked: Asked, *, delimiter: str, quotes: bool, head: Head) -> None:
         super().__init__(asked)
         self._head = head
+        self.delimiter = delimiter
         quoting = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
         self._dialect: dict[str, Any] = {"delimiter": delimiter, "quoting": quoting, "strict": True}
         self._first = ""

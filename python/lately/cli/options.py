@@ -144,7 +144,13 @@ def _dedupe(commands: Any) -> None:
         action="store_false",
         help="CSV does not begin with the names of its fields: --key 1,3 and --time 2 count them",
     )
-    what.add_argument("--encoding", type=_encoding, default="utf-8", metavar="NAME", help="of text; default: utf-8")
+    what.add_argument(
+        "--encoding",
+        type=_encoding,
+        default="utf-8",
+        metavar="NAME",
+        help="of text; with bytes all are valid; default: utf-8",
+    )
     what.add_argument(
         "--key",
         type=_fields,
@@ -218,7 +224,14 @@ def _dedupe(commands: Any) -> None:
         "records as soon as they are decided",
     )
     where.add_argument("--dropped", metavar="FILE", help="where the other records go, as with --output")
-    where.add_argument("--only-repeats", action="store_true", help="repeats go to --output, new records do not")
+    which = where.add_mutually_exclusive_group()
+    which.add_argument(
+        "--mark",
+        action="store_true",
+        help="all records go to --output, with a first field, repeat: 0 or 1, and a tab after it in text; in JSON true "
+        "or false",
+    )
+    which.add_argument("--only-repeats", action="store_true", help="repeats go to --output, new records do not")
     where.add_argument("--count", action="store_true", help="how many records would go to --output goes there instead")
     where.add_argument(
         "--state",
@@ -283,6 +296,8 @@ def _delimiter(text: str) -> str:
 
 def _encoding(name: str) -> str:
     """Take only encodings that extend ASCII, so that lines can be told apart before they are decoded."""
+    if name == "bytes":
+        return "latin-1"  # a letter for each byte, so that keys are equal if their bytes are
     try:
         extends_ascii = string.printable.encode(name) == string.printable.encode("ascii")
     except LookupError:

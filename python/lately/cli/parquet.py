@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from lately.cli.errors import CliError, optional
 from lately.cli.inputs import BLOCK, known
+from lately.cli.marks import FIELD
 from lately.cli.outputs import Output
 from lately.cli.records import Asked, Batch
 
@@ -106,9 +107,10 @@ def _rows(metadata: Any) -> int:
 
 
 class ParquetSink:
-    """Rows to a stream, with the schema they were read with."""
+    """Rows to a stream, with the schema they were read with, and the field of marks before it if they are marked."""
 
-    def __init__(self, output: Output, reader: ParquetReader) -> None:
+    def __init__(self, output: Output, reader: ParquetReader, *, marked: bool = False) -> None:
+        self._marked = marked
         self._stream = output.stream
         self._reader = reader
         self._arrow = optional("pyarrow", "Parquet")
@@ -133,6 +135,8 @@ class ParquetSink:
 
     def _write_group(self) -> None:
         schema = self._reader.schema
+        if self._marked:
+            schema = schema.insert(0, self._arrow.field(FIELD, self._arrow.bool_()))
         if self._writer is None:
             self._writer = optional("pyarrow.parquet", "Parquet").ParquetWriter(self._stream, schema)
         if any(map(len, self._waiting)):

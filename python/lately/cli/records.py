@@ -74,6 +74,9 @@ class LineReader(ABC):
     `inputs` what tells the files read so far from others.
     """
 
+    delimiter = ""
+    """What stands between the fields of a line."""
+
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
         self.absent: set[str] = set()

@@ -7,20 +7,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately.cli.errors import CliError
+from lately.cli.marks import Mark
 from lately.cli.outputs import Output
 from lately.cli.parquet import ParquetReader, ParquetSink
 from lately.cli.records import Batch, LineReader, LineSink
 
 
 class Route:
-    """New records or repeats, on their way to a file or stream; with `count` only their number is written.
+    """New records or repeats, or all of them with a mark, on their way to a file or stream.
+
+    With `count` only their number is written.
 
     Whatever goes wrong names the file, but for a reader of standard output that has gone.
     """
 
-    def __init__(self, name: str, reader: LineReader | ParquetReader, *, repeats: bool, count: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        reader: LineReader | ParquetReader,
+        *,
+        repeats: bool = False,
+        mark: Mark | None = None,
+        count: bool = False,
+    ) -> None:
         self._name = name
         self._repeats = repeats
+        self._mark = mark
         self._taken = 0
         self._finished = False
         with self._blamed():
@@ -28,13 +40,15 @@ class Route:
         self._sink: LineSink | ParquetSink | None = None
         if not count:
             if isinstance(reader, ParquetReader):
-                self._sink = ParquetSink(self.output, reader)
+                self._sink = ParquetSink(self.output, reader, marked=mark is not None)
             else:
                 self._sink = LineSink(self.output)
 
     def write(self, batch: Batch, new: NDArray[np.bool_]) -> None:
         """Write those of a batch that go this way."""
         goes = ~new if self._repeats else new
+        if self._mark is not None:
+            batch, goes = self._mark(batch, new), np.ones_like(new)
         self._taken += int(goes.sum())
         if self._sink is not None:
             with self._blamed():

@@ -1,0 +1,46 @@
+"""Records with a field before all others that says whether they are repeats."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lately.cli.errors import optional
+from lately.cli.records import Batch
+
+FIELD = "repeat"
+_BOM = b"\xef\xbb\xbf"
+
+Mark = Callable[[Batch, NDArray[np.bool_]], Batch]
+"""Marks a batch, told which of its records are new."""
+
+
+def marker(format: str, delimiter: str) -> Mark:
+    """Give what marks records of a format: text as if it were separated by tabs."""
+    if format == "parquet":
+        return _rows
+    if format == "jsonl":
+        return lambda batch, new: replace(batch, records=list(map(_object, batch.records, (~new).tolist())))
+    separator = (delimiter or "\t").encode()
+
+    def lines(batch: Batch, new: NDArray[np.bool_]) -> Batch:
+        head = batch.head
+        if head:
+            bom = _BOM if head.startswith(_BOM) else b""
+            head = bom + FIELD.encode() + separator + head.removeprefix(bom)
+        values = np.where(new, 0, 1).tolist()
+        records = [b"%d%b%b" % (value, separator, line) for value, line in zip(values, batch.records, strict=True)]
+        return replace(batch, records=records, head=head)
+
+    return lines
+
+
+def _object(line: bytes, repeat: bool) -> bytes:
+    before, _, rest = line.partition(b"{")
+    comma = b"" if rest.lstrip().startswith(b"}") else b", "
+    return b'%b{"%b": %b%b%b' % (before, FIELD.encode(), b"true" if repeat else b"false", comma, rest)
+
+
+def _rows(batch: Batch, new: NDArray[np.bool_]) -> Batch:
+    return replace(batch, records=batch.records.add_column(0, FIELD, optional("pyarrow", "Parquet").array(~new)))
