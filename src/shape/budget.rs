@@ -1,4 +1,4 @@
-//! What a filter is held to, and what is refused before a shape is looked for.
+//! What a filter must meet, and what is refused before a shape is searched.
 
 use super::fill;
 use crate::Error;
@@ -7,7 +7,7 @@ use crate::clock::Window;
 /// Most bytes a filter may have: far above any machine, far enough below 2^64 that no size can overflow.
 pub const MAX_BYTES: u64 = 1 << 60;
 
-/// What a filter is held to.
+/// What a filter must meet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Budget {
     /// The worst-phase false positive rate may be at most this, strictly between 0 and 1.

@@ -13,7 +13,7 @@ use super::{CacheLines, Parameters, fill};
 use crate::Error;
 use crate::clock::Window;
 
-/// What tells that a part is full.
+/// What decides that a part is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grow {
     /// The keys that came: a part is closed for good when as many have come as are planned to be live at once.

@@ -37,7 +37,7 @@ use crate::clock::Window;
 pub use budget::Budget;
 pub use parameters::Parameters;
 
-/// What a filter promises and what it costs, for any window: all that can be told before a bit is allocated.
+/// What a filter promises and what it costs, for any window: all that is known before a bit is allocated.
 pub trait Shape: Any + Debug + Send + Sync {
     /// The name of its family in [the table](crate::filter::FAMILIES).
     fn family(&self) -> &'static str;
@@ -64,7 +64,7 @@ pub trait Shape: Any + Debug + Send + Sync {
     /// Chance that a key never inserted is reported, at the worst phase and planned load, exactly in expectation.
     fn fpr(&self, window: Window) -> f64;
 
-    /// How long after leaving the window a key may still be reported for its own sake: insertions, or nanoseconds.
+    /// How long after leaving the window a key may still be reported by its own traces: insertions, or nanoseconds.
     fn slack(&self, window: Window) -> u64;
 
     /// Expected number of keys reported within the slack over the window, at its peak (paper 1, definition 2).
@@ -92,7 +92,7 @@ pub struct CacheLines {
 }
 
 impl CacheLines {
-    /// As many for one as for the other.
+    /// The same number for all three.
     fn each(lines: u32) -> Self {
         let lines = lines.into();
         Self { insert: lines, hit: lines, miss: lines }

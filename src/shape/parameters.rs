@@ -1,22 +1,22 @@
-//! Parameters by name, as a shape is read from them.
+//! Parameters by name, from which shapes are read.
 
 use crate::Error;
 
-/// Parameters by name, as a user or a saved filter gives them: trusted by nobody.
+/// Parameters by name, as a user or a saved filter gives them; not trusted.
 pub struct Parameters<'a>(pub &'a [(&'a str, u64)]);
 
 impl Parameters<'_> {
-    /// One of them, if it is given.
+    /// A parameter, if it is given.
     pub fn get(&self, name: &str) -> Option<u64> {
         self.0.iter().find(|(given, _)| *given == name).map(|&(_, value)| value)
     }
 
-    /// One that has to be there.
+    /// A required parameter.
     pub fn wide(&self, name: &str) -> Result<u64, Error> {
         self.get(name).ok_or_else(|| Error::value(format!("{name} is missing")))
     }
 
-    /// One that has to be there, of 32 bits.
+    /// A required parameter, of 32 bits.
     pub fn narrow(&self, name: &str) -> Result<u32, Error> {
         let value = self.wide(name)?;
         u32::try_from(value).map_err(|_| Error::value(format!("{name} must lie in 0 .. 2**32 - 1, got {value}")))

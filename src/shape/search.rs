@@ -1,19 +1,18 @@
-//! The search for a shape. Of the candidates, each sized for the budget, those count that take about as little memory
-//! as the smallest, or are about as rarely wrong as the best; of these the one is taken whose calls cost least.
+//! The search for a shape. Each candidate is sized for the budget. Those count that take about as little memory as the
+//! smallest, or err about as rarely as the best; of these the one whose calls cost least is taken.
 //!
-//! Segments, slices and lines cost time: every call reads a few. Memory falls with their number, slower and slower. So
-//! a little of the budget is traded for fewer of them. How much is for each family to say.
+//! Segments, slices and lines cost time: every call reads a few. Memory falls with their number, ever more slowly. So a
+//! little of the budget is traded for fewer of them; each family says how much.
 
-/// A shape but for its size.
+/// A shape without its size.
 pub(super) trait Candidate {
-    /// What is chosen.
+    /// The shape that it becomes.
     type Shape;
 
     /// What a call costs: the number of segments, slices or lines. Candidates are sorted by it.
     fn rank(&self) -> u32;
 
-    /// Candidates are first looked at in the order of this. Where the smallest comes early, one look rules out each of
-    /// the others.
+    /// Candidates are first tried in this order. If the smallest comes early, one look rules out each of the others.
     fn turn(&self) -> u32 {
         0
     }
@@ -21,7 +20,7 @@ pub(super) trait Candidate {
     /// The shape of a number of units, at least 1.
     fn shape(&self, units: u64) -> Self::Shape;
 
-    /// Memory of a unit, in what all candidates count it in: bytes, bits, cells or pages.
+    /// Memory of a unit, in a measure that all candidates share: bytes, bits, cells or pages.
     fn memory_of_unit(&self) -> u64;
 
     /// The false positive rate at the worst phase, if it is at most `limit`.
@@ -33,7 +32,7 @@ pub(super) trait Candidate {
         (most > 0 && holds(most)).then(|| bisection(0, most, holds))
     }
 
-    /// The most units that it can have, at most `most`.
+    /// The most units that it can have, up to `most`.
     fn most_units(&self, most: u64) -> Option<u64> {
         (most > 0).then_some(most)
     }

@@ -1,4 +1,4 @@
-//! k slices of which a key takes one cell each, and is reported when all of its cells are taken.
+//! k slices, in each of which a key takes one cell; it is reported if all of its cells are taken.
 //!
 //! The slices have independent hashes, so given the keys they match independently, and the expectation of a product of
 //! fills is the product of the expected ones: the rates here are exact. (In one array for all k hashes the expectation
@@ -82,7 +82,7 @@ impl Slices {
     }
 }
 
-/// k slices but for their cells.
+/// k slices without their cells.
 struct OfKey {
     k: u32,
     /// Keys that they hold.

@@ -1,4 +1,4 @@
-//! From what a user asks for, a rate or a number of bytes, to a shape.
+//! From a request, a rate or a number of bytes, to a shape.
 
 use super::{MAX_BYTES, MAX_SLICES, Segment, Shape, check_block_bits};
 use crate::Error;
@@ -64,7 +64,7 @@ enum Grain {
     Block { block_bits: u32, parts: u32 },
 }
 
-/// A shape but for its size.
+/// A shape without its size.
 struct Ring {
     k: u32,
     l: u32,

@@ -1,4 +1,4 @@
-//! From what a user asks for, a rate or a number of bytes, to a shape.
+//! From a request, a rate or a number of bytes, to a shape.
 
 use super::{EPOCHS, MAX_BYTES, MAX_PARTS, MAX_SLICES, Segment, Shape, Transposed, check_block_bits};
 use crate::Error;
@@ -74,7 +74,7 @@ enum Grain {
     Block { block_bits: u32, parts: u32 },
 }
 
-/// A shape but for its size.
+/// A shape without its size.
 struct Epochs {
     r: u32,
     grain: Grain,

@@ -1,4 +1,4 @@
-//! From what a user asks for, a rate or a number of bytes, to a shape.
+//! From a request, a rate or a number of bytes, to a shape.
 
 use std::iter::successors;
 
@@ -56,7 +56,7 @@ fn shapes(family: Family) -> Vec<Shape> {
     found
 }
 
-/// A shape but for its pages, and the slack that it is held to.
+/// A shape without its pages, and the slack allowed for it.
 struct Lines {
     shape: Shape,
     window: Window,

@@ -24,7 +24,7 @@ use super::{CacheLines, Parameters, fill};
 use crate::Error;
 use crate::clock::Window;
 
-/// Lines of a page of 4 KiB, which turns at once.
+/// Lines of a page of 4 KiB, which rotates as one.
 pub const PAGE_LINES: u64 = 64;
 /// Bytes of a page.
 pub const PAGE_BYTES: u64 = 64 * PAGE_LINES;
@@ -64,7 +64,7 @@ pub struct Shape {
     pub k: u32,
     /// Lines of a key, all of one page: 1 to 4.
     pub lines: u32,
-    /// Pages, which turn one after the other.
+    /// Pages, which rotate one after the other.
     pub pages: u64,
 }
 
@@ -124,7 +124,7 @@ impl Shape {
         self.pages * PAGE_BYTES
     }
 
-    /// Generations of the clock that are kept: the steps in which every page turns l times.
+    /// Generations of the clock that are kept: the steps in which every page rotates l times.
     pub fn kept(&self) -> u32 {
         self.l() * self.pages as u32
     }
@@ -134,13 +134,13 @@ impl Shape {
         window.slack(self.kept(), self.k * self.pages as u32)
     }
 
-    /// Keys between two turns of a page.
+    /// Keys between two rotations of a page.
     pub fn keys_per_generation(&self, window: Window) -> u64 {
         window.keys_in(self.kept(), self.pages as u32)
     }
 
-    /// Probability that a key never inserted is reported. Pages turn in a stagger, so that it is the same at all times
-    /// but for the last step, which is taken as full.
+    /// Probability that a key never inserted is reported. Pages rotate in a stagger, so it is the same at all times
+    /// except for the last step, which is taken as full.
     ///
     /// The runs of a line are counted as in [`runs`](super::runs::false_positive_rate): a run is the first if the lane
     /// before it does not match and none lies further ahead. The latter is taken as independent of the run; lanes so

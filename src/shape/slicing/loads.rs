@@ -1,4 +1,4 @@
-//! How many keys come to one of several groups, each of which is as likely for every key.
+//! How many keys come to one of several groups, if each key chooses among them uniformly.
 
 use super::{SITES, share};
 use crate::Error;
