@@ -75,11 +75,17 @@ def timers_in_lines(window, k, l, **others):  # noqa: E741
     return lately.TimingBloomFilter.from_parameters(window, k, bpt, blocks=l, pages=1 + l % 3, lines=lines, **others)
 
 
+def aged(window, k, l, **others):  # noqa: E741
+    """Fingerprints with tags of three bits or more, in a small page or two whole ones."""
+    size = {"pages": 2} if l % 2 else {"pages": 1, "lines": 9 + l}
+    return lately.AgedQuotientFilter.from_parameters(window, 5 + k, 3 + l % 4, **size, **others)
+
+
 # From a window, with k and l (or r, or blocks) from a pair of small numbers.
 PLANS = {name: partial(plan, **layout) for name, layout in LAYOUTS.items()}
 PLANS |= {name: partial(epochs, layout=layout) for name, layout in EPOCHS.items()}
 PLANS |= {"lines": lines, "epochs in lines": epochs_in_lines, "transposed": transposed}
-PLANS |= {"timers": timers, "timers in lines": timers_in_lines}
+PLANS |= {"timers": timers, "timers in lines": timers_in_lines, "aged": aged}
 COUNTED = {name: lambda make=make: make(300, 4, 6) for name, make in PLANS.items()}
 COUNTED["timers of one insertion"] = lambda: timers(300, 4, 299)
 COUNTED["timers of one insertion in lines"] = lambda: timers_in_lines(300, 10, 299)

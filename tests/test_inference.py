@@ -172,6 +172,7 @@ OTHERS = {
     "swamp": lambda: lately.Swamp(WINDOW, fpr=0.01),
     "lines": lambda: lately.AgePartitionedBloomFilter(WINDOW, fpr=0.01, layout="line"),
     "epochs in lines": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01, layout="line"),
+    "aged": lambda: lately.AgedQuotientFilter(WINDOW, fpr=0.01),
     "stable": lambda: lately.StableBloomFilter(WINDOW, fpr=0.01),
     "generalized": lambda: lately.GeneralizedBloomFilter(WINDOW, fpr=0.01),
 }

@@ -20,6 +20,7 @@ from lately._core import (
     open,
 )
 from lately.filters import (
+    AgedQuotientFilter,
     AgePartitionedBloomFilter,
     BloomFilter,
     CountingBloomFilter,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgePartitionedBloomFilter",
+    "AgedQuotientFilter",
     "BloomFilter",
     "Choice",
     "CountingBloomFilter",

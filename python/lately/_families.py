@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from lately._core import Filter, build
 from lately.filters import (
+    AgedQuotientFilter,
     AgePartitionedBloomFilter,
     CountingBloomFilter,
     FingerprintBuffer,
@@ -104,6 +105,7 @@ FAMILIES = {
     "guarded-epoch-512": Family(GuardedEpochBloomFilter, _BLOCKS | _SLICED),
     "guarded-epoch-line": Family(GuardedEpochBloomFilter, _LINES),
     "guarded-epoch-transposed": Family(GuardedEpochBloomFilter, {"layout": "transposed"}),
+    "aged-quotient": Family(AgedQuotientFilter, note="fpr rises steeply with keys beyond plan"),
     "timing": Family(TimingBloomFilter),
     "timing-line": Family(TimingBloomFilter, _LINES),
     "timing-growing": Family(
@@ -163,8 +165,12 @@ def name_of(made: Filter) -> str:
 def generations(made: Filter) -> int:
     """Count the full generations that a window is kept in; 1 if keys leave one by one."""
     parameters = made.parameters
+    if "tag_bits" in parameters:
+        return 2 ** parameters["tag_bits"] - 1
     return next((parameters[name] for name in ("l", "r", "blocks") if name in parameters), 1)
 
 
 def _layout(parameters: dict[str, int]) -> str:
+    if "tag_bits" in parameters:
+        return None
     return "line" if "lines" in parameters else "transposed" if "positions" in parameters else "sliced"

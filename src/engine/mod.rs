@@ -71,6 +71,11 @@ pub trait Engine: Any + Send + Sync {
     /// to the generation of the other; on a count clock both must be in the same one.
     fn unite(&mut self, other: &dyn Engine) -> Result<(), Error>;
 
+    /// Refuses cells that it could not have left, if they are read from somewhere.
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The filter's clock.
     fn clock(&self) -> &Clock;
 
@@ -176,9 +181,14 @@ impl<L: Layout> Engine for Aged<L> {
                 age(self.layout, words.to_mut()?, clock.generation(), begun);
             }
         }
-        self.layout.unite(ours.to_mut()?, theirs.as_slice())?;
+        let phase = self.layout.phase(clock.generation(), 0);
+        self.layout.unite(ours.to_mut()?, theirs.as_slice(), phase)?;
         (self.words, self.clock) = (ours, clock);
         Ok(())
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.layout.check(self.words.as_slice())
     }
 
     fn clock(&self) -> &Clock {

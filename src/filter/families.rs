@@ -13,6 +13,7 @@ use crate::layout::buffer::Buffer;
 use crate::layout::cells::{Blocks, OneBit, Parts};
 use crate::layout::counters::CounterSlices;
 use crate::layout::counting::Counters;
+use crate::layout::quotient::Quotient;
 use crate::layout::ring::Ring;
 use crate::layout::stable::Decaying;
 use crate::layout::swamp::Buffered;
@@ -23,7 +24,8 @@ use crate::shape::age_partitioned;
 use crate::shape::growing::{self, Grow, Limit};
 use crate::shape::line::Family as Written;
 use crate::shape::{
-    Budget, Parameters, Shape, bloom, counting, fingerprint_buffer, generalized, guarded_epoch, stable, swamp, timing,
+    Budget, Parameters, Shape, bloom, counting, fingerprint_buffer, generalized, guarded_epoch, quotient, stable,
+    swamp, timing,
 };
 
 /// A user's request for a window, as far as families can be asked.
@@ -39,11 +41,13 @@ pub struct Request {
     pub grow: Option<Grow>,
     /// Whether a Bloom filter is partitioned into slices.
     pub partitioned: bool,
+    /// Distinct keys of a window of insertions, of a filter in which repeats take no space; all are, if not said.
+    pub distinct: Option<u64>,
 }
 
 impl From<Budget> for Request {
     fn from(budget: Budget) -> Self {
-        Self { budget, slack: None, block_bits: None, grow: None, partitioned: false }
+        Self { budget, slack: None, block_bits: None, grow: None, partitioned: false, distinct: None }
     }
 }
 
@@ -90,7 +94,7 @@ impl Family {
 }
 
 /// All families, by the names that the planner and the command use.
-pub static FAMILIES: [Family; 14] = [
+pub static FAMILIES: [Family; 15] = [
     Family {
         kind: 1,
         name: "age-partitioned",
@@ -240,6 +244,15 @@ pub static FAMILIES: [Family; 14] = [
         read: |parameters| shared(timing::line::Shape::read(parameters)),
         plan: |window, asked| shared(timing::line::choose(window, asked.budget, asked.slack)),
         engine: |shape, clock, _, words| Ok(timers_in_lines(*of(shape), clock, words)),
+    },
+    Family {
+        kind: 20,
+        name: "aged-quotient",
+        class: "AgedQuotientFilter",
+        parameters: &["fingerprint_bits", "tag_bits", "pages", "lines", "distinct"],
+        read: |parameters| shared(quotient::Shape::read(parameters)),
+        plan: |window, asked| shared(quotient::choose(window, asked.budget, asked.slack, asked.distinct)),
+        engine: |shape, clock, _, words| Ok(Aged::boxed(Quotient::new(*of(shape)), words, clock)),
     },
 ];
 

@@ -62,6 +62,7 @@ impl Filter {
         }
         let clock = Clock::new(window, shape.kept()).resumed(inserted, latest);
         let engine = family.engine(&*shape, clock, seed, words)?;
+        engine.check()?;
         Ok(Self { shape, seed, engine })
     }
 

@@ -8,6 +8,9 @@
 /// | rings, time-limited slices | j | generation j, the newest first, is [not ruled out](super::ring::not_ruled_out) |
 /// | lines | j | the same for the key's page: fewer than 64 generations |
 /// | | 96.. | the [stretch](super::line) of pages that its page is in |
+/// | aged quotient | 0..32 | 1 + the epochs since the key's last occurrence, 0 where it is not there |
+/// | | 32 | whether it may have been turned away then, and is not there |
+/// | | 96.. | the stretch of pages |
 /// | timers | 0..8, 8..16, .. | how many timers show the oldest block; in lines, for each line of the key |
 /// | | 32..96 | the age of that block |
 /// | | 96.. | the [part](super::timing::Parts) that has the key, where parts come and go |
@@ -58,6 +61,18 @@ impl Evidence {
     #[inline(always)]
     pub fn stretch(self) -> (usize, Self) {
         ((self.0 >> HIGH) as usize, Self((self.0 as u64).into()))
+    }
+
+    /// The epochs since the key's last occurrence, and whether it is surely there; nothing where it is not.
+    #[inline(always)]
+    pub fn epochs(told: Option<(u32, bool)>) -> Self {
+        Self(told.map_or(0, |(epochs, surely)| u128::from(epochs + 1) | u128::from(!surely) << AGE))
+    }
+
+    /// The same of a key.
+    #[inline(always)]
+    pub fn as_epochs(self) -> Option<(usize, bool)> {
+        Some(((self.0 as u32).checked_sub(1)? as usize, self.0 >> AGE & 1 == 0))
     }
 
     /// The age in blocks of the oldest timers, all of them live, and how many show it, for each line.

@@ -26,6 +26,7 @@ pub mod line;
 mod memo;
 mod per_key;
 mod posterior;
+pub mod quotient;
 pub mod ring;
 pub mod stable;
 pub mod time_limited;

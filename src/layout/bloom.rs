@@ -69,7 +69,7 @@ impl Layout for Bits {
         Some(Box::new(Ring::whole(clock.inserted(), self.0.sampled_match_rate(words))))
     }
 
-    fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {
+    fn unite(&self, words: &mut [u64], others: &[u64], _: Self::Phase) -> Result<(), Error> {
         for (word, other) in words.iter_mut().zip(others) {
             *word |= other;
         }

@@ -8,6 +8,7 @@ pub mod counting;
 pub mod generalized;
 pub mod line;
 pub(crate) mod parts;
+pub mod quotient;
 pub mod ring;
 pub mod stable;
 pub mod swamp;
@@ -134,6 +135,12 @@ pub trait Layout: Copy + Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Refuses words that are none of its own, read from somewhere: most layouts make sense of any bits.
+    fn check(&self, words: &[u64]) -> Result<(), Error> {
+        let _ = words;
+        Ok(())
+    }
+
     /// Share of the bits set in each part that rotates as one, the newest first.
     fn fill(&self, words: &[u64], phase: Self::Phase) -> Vec<f64>;
 
@@ -145,9 +152,9 @@ pub trait Layout: Copy + Send + Sync + 'static {
         self.match_rates(words, phase)[0]
     }
 
-    /// Merges `others` into `words`, both with the same generation open, if cells of this kind can be united.
-    fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {
-        let _ = (words, others);
+    /// Merges `others` into `words`, both in this phase, if cells of this kind can be united.
+    fn unite(&self, words: &mut [u64], others: &[u64], phase: Self::Phase) -> Result<(), Error> {
+        let _ = (words, others, phase);
         Err(Error::value("filters of this family cannot be united"))
     }
 }

@@ -128,7 +128,7 @@ impl<C: Cells> Layout for Ring<C> {
         words[self.words_of(self.phase(generation, 0).newest, 0)].fill(0);
     }
 
-    fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {
+    fn unite(&self, words: &mut [u64], others: &[u64], _: Self::Phase) -> Result<(), Error> {
         for (word, other) in words.iter_mut().zip(others) {
             *word |= other;
         }

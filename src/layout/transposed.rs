@@ -141,7 +141,7 @@ impl<const EPOCHS: usize> Layout for Planes<EPOCHS> {
         words.iter_mut().for_each(|word| *word &= others);
     }
 
-    fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {
+    fn unite(&self, words: &mut [u64], others: &[u64], _: Self::Phase) -> Result<(), Error> {
         words.iter_mut().zip(others).for_each(|(word, other)| *word |= other);
         Ok(())
     }

@@ -21,8 +21,8 @@ use crate::shape::growing::{Grow, Growing, Limit};
 use crate::shape::line::{self, Family};
 use crate::shape::slices::Slices;
 use crate::shape::{
-    age_partitioned, bloom, counting, fingerprint_buffer, generalized, guarded_epoch, stable, swamp, time_limited,
-    timing,
+    age_partitioned, bloom, counting, fingerprint_buffer, generalized, guarded_epoch, quotient, stable, swamp,
+    time_limited, timing,
 };
 
 /// Keys per window of a time-limited filter where nobody has a guess: a few dozen KiB.
@@ -68,6 +68,7 @@ pub fn build(py: Python<'_>, family: &str, given: Option<&Bound<'_, PyDict>>) ->
         "timing" => timing(&given, seed),
         "time-limited" => time_limited(&given, seed),
         "swamp" => swamp(&given, seed),
+        "aged-quotient" => aged_quotient(&given, seed),
         "counting" => counting(&given, seed),
         "fingerprint-buffer" => fingerprint_buffer(&given, seed),
         "bloom" => bloom(&given, seed),
@@ -279,6 +280,19 @@ fn swamp(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
     }
     let (slots, bits) = (given.number("slots")?, given.number("remainder_bits")?);
     recipe(move || Filter::new(Shape::new(slots, bits)?, window, seed))
+}
+
+fn aged_quotient(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
+    use quotient::{Shape, choose};
+    let window = given.window()?;
+    let distinct = given.optional_number("distinct")?;
+    if given.is_request()? {
+        let (slack, budget) = (given.slack(window)?, given.budget()?);
+        return recipe(move || Filter::new(choose(window, budget, slack, distinct)?, window, seed));
+    }
+    let (fingerprint_bits, tag_bits) = (given.number("fingerprint_bits")?, given.number("tag_bits")?);
+    let (pages, lines) = (given.number("pages")?, given.number("lines")?);
+    recipe(move || Filter::new(Shape::new(fingerprint_bits, tag_bits, pages, lines, distinct)?, window, seed))
 }
 
 fn counting(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {

@@ -14,6 +14,7 @@ use crate::clock::Moments;
 use crate::engine::Aged;
 use crate::engine::growing::Growing;
 use crate::filter::{self, Family};
+use crate::layout::quotient::Quotient;
 use crate::layout::swamp::Buffered;
 use crate::layout::time_limited::Slices;
 use crate::shape::generalized;
@@ -57,12 +58,16 @@ pub fn count<'py>(filter: &Bound<'py, Filter>, keys: &Bound<'_, PyAny>) -> PyRes
     Ok(base.batch(py, keys, None, false)?.run(py, 1, count)?.into_pyarray(py))
 }
 
-/// `Swamp.distinct`.
+/// `Swamp.distinct` and `AgedQuotientFilter.distinct`.
 #[pyfunction]
 pub fn distinct(py: Python<'_>, filter: &Bound<'_, Filter>) -> PyResult<f64> {
     let filter = filter.get();
-    let distinct = |Aged::<Buffered> { layout, words, .. }: &_| layout.distinct(words.as_slice());
-    Ok(detached(py, || filter.with(|filter| only(filter.engine_as().map(distinct))))??)
+    let of_buffer = |Aged::<Buffered> { layout, words, .. }: &_| layout.distinct(words.as_slice());
+    let of_entries = |Aged::<Quotient> { layout, words, clock }: &_| layout.distinct(words.as_slice(), clock);
+    let distinct = |filter: &filter::Filter| {
+        only(filter.engine_as().map(of_buffer).or_else(|| filter.engine_as().map(of_entries)))
+    };
+    Ok(detached(py, || filter.with(distinct))??)
 }
 
 /// `GeneralizedBloomFilter.false_negative_rates`.

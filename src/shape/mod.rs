@@ -20,6 +20,7 @@ pub mod growing;
 pub mod guarded_epoch;
 pub mod line;
 mod parameters;
+pub mod quotient;
 pub mod runs;
 mod search;
 pub mod slices;

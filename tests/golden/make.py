@@ -133,6 +133,28 @@ def timed_in_lines() -> lately.Filter:
     return f
 
 
+def aged() -> lately.Filter:
+    f = lately.AgedQuotientFilter.from_parameters(300, 9, 3, pages=1, lines=15, seed=16)
+    f.duplicated(np.arange(3000) % 701)
+    f.insert([f"key {i}" for i in range(77)])
+    return f
+
+
+def aged_full() -> lately.Filter:
+    """Twice as many keys as it has slots: second lines, prints in the spare line, and keys turned away."""
+    f = lately.AgedQuotientFilter.from_parameters(700, 12, 5, pages=1, lines=14, distinct=250, seed=17)
+    f.insert(np.arange(2000) % 1301)
+    return f
+
+
+def aged_timed() -> lately.Filter:
+    size = {"fingerprint_bits": 13, "tag_bits": 4, "pages": 1, "lines": 12}
+    f = lately.AgedQuotientFilter.from_parameters("10min", **size, capacity=200, lateness="30s", seed=2**64 - 1)
+    i = np.arange(700)
+    f.insert(i, at=np.datetime64(1_700_000_000_123_456_789, "ns") + (4 * i - 29 * (i % 2)) * np.timedelta64(1, "s"))
+    return f
+
+
 def grow(**limit: int) -> lately.Filter:
     """A trickle; a burst that opens parts, during which the first are dropped; a trickle; some keys late."""
     f = timers("10min", k=3, bpt=4, blocks=9, slice_timers=200, capacity=50, lateness="30s", seed=6, **limit)
@@ -219,7 +241,8 @@ DECAYING = (stable, generalized)
 ENDLESS = (bloom, bloom_in_slices)
 IN_LINES = (side_by_side, epochs_side_by_side, timers_in_lines, timed_in_lines)
 TRANSPOSED = (transposed, transposed_timed)
-MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED + EXACT + DECAYING + ENDLESS + IN_LINES + TRANSPOSED
+AGED = (aged, aged_full, aged_timed)
+MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED + EXACT + DECAYING + ENDLESS + IN_LINES + TRANSPOSED + AGED
 FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in MADE}
 
 

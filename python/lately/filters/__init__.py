@@ -2,11 +2,13 @@
 
 from lately.filters.aging import AgePartitionedBloomFilter, GuardedEpochBloomFilter
 from lately.filters.exact import CountingBloomFilter, FingerprintBuffer, Swamp
+from lately.filters.quotient import AgedQuotientFilter
 from lately.filters.timed import TimeLimitedBloomFilter, TimingBloomFilter
 from lately.filters.windowless import BloomFilter, GeneralizedBloomFilter, StableBloomFilter
 
 __all__ = [
     "AgePartitionedBloomFilter",
+    "AgedQuotientFilter",
     "BloomFilter",
     "CountingBloomFilter",
     "FingerprintBuffer",

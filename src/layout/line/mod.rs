@@ -413,7 +413,7 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
         self.pages.cut(words, parts).map(part).collect()
     }
 
-    fn unite(&self, words: &mut [u64], others: &[u64]) -> Result<(), Error> {
+    fn unite(&self, words: &mut [u64], others: &[u64], _: Self::Phase) -> Result<(), Error> {
         for (word, other) in words.iter_mut().zip(others) {
             *word |= other;
         }

@@ -13,6 +13,7 @@ mod guarded_epoch;
 mod guarded_epoch_choice;
 mod line;
 mod line_choice;
+mod quotient;
 mod runs;
 mod slices;
 mod slicing;

@@ -12,7 +12,9 @@ use lately::shape::guarded_epoch;
 use lately::shape::line::Family;
 use lately::shape::slices::Slices;
 use lately::shape::{Budget, age_partitioned};
-use lately::shape::{bloom, counting, fingerprint_buffer, generalized, line, stable, swamp, time_limited, timing};
+use lately::shape::{
+    bloom, counting, fingerprint_buffer, generalized, line, quotient, stable, swamp, time_limited, timing,
+};
 
 const TABLE: &str = "tests/golden/shapes.tsv";
 
@@ -37,8 +39,8 @@ const BUDGETS: [Budget; 10] = [
 type Slack = Option<u64>;
 type Choice = fn(Window, Budget, Slack) -> Result<String, Error>;
 
-/// All possible requests, and the shape in words. The last seven take windows of insertions alone, and no slack.
-const CHOICES: [(&str, Choice); 19] = [
+/// All possible requests, and the shape in words. The last eight are asked for windows of insertions alone, without slack.
+const CHOICES: [(&str, Choice); 20] = [
     ("age-partitioned", |window, budget, slack| ring(window, budget, slack, None)),
     ("age-partitioned, blocks of 64", |window, budget, slack| ring(window, budget, slack, Some(64))),
     ("age-partitioned, blocks of 512", |window, budget, slack| ring(window, budget, slack, Some(512))),
@@ -88,6 +90,11 @@ const CHOICES: [(&str, Choice); 19] = [
     ("generalized", |window, budget, _| {
         let shape = generalized::choose(window, budget)?;
         Ok(format!("bits={} k1={} k0={}", shape.bits, shape.k1, shape.k0))
+    }),
+    ("aged quotient", |window, budget, _| {
+        let shape = quotient::choose(window, budget, None, None)?;
+        let quotient::Shape { fingerprint_bits, tag_bits, pages, lines, .. } = shape;
+        Ok(format!("fingerprint_bits={fingerprint_bits} tag_bits={tag_bits} pages={pages} lines={lines}"))
     }),
 ];
 

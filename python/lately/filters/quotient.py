@@ -1,0 +1,156 @@
+"""The filter that keeps fingerprints with ages, near the least memory there can be."""
+
+from __future__ import annotations
+
+from lately import _core
+from lately._core import Filter, build
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
+    from lately._core import _Seed, _Span
+
+
+class AgedQuotientFilter(Filter):
+    """Aged quotient filter: no key of the window is missed, in the fewest bits, and each has its age.
+
+    Each key is a fingerprint in a cache line, with the tag of the epoch of its last occurrence. A repeat rewrites the
+    tag and takes no new space: memory is planned by *distinct* keys.
+
+    Parameters
+    ----------
+    window : int or span of time
+        What "lately" means: a number of insertions, or a span of time such as ``"10min"``, a `datetime.timedelta` or a
+        `numpy.timedelta64`.
+    fpr : float
+        Highest chance of reporting a key never inserted, in (0, 1); it is the same at all times. Give this or `nbytes`.
+    nbytes : int
+        Most bytes to use. The filter then has about the lowest rate that fits.
+    slack : int or span of time, optional
+        Longest time for which a key may still be reported after it has left the window, in the unit of `window`. By
+        default it is a seventh of the window. A half, a fourth, .. of that takes no more memory, and insertions take
+        longer.
+    distinct : int, optional
+        For a window of insertions: how many different keys it has at most, if not all are. Memory follows this number,
+        and `fpr` holds for a tenth more of them. Beyond that they cost accuracy, never the window.
+    capacity : int, optional
+        Needed for a window of time: the distinct keys expected within it when they come fastest. `fpr` holds for a
+        tenth more of them. Beyond that they cost accuracy, even for part of the window, and never the window.
+    lateness : span of time, optional
+        For a window of time: how far `at` may step back. The window is kept for late keys too. The default is 0.
+    seed : int, bytes or "random", default 0
+        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
+        bytes that the filter draws itself. See Notes of `hash_keys`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or no filter meets all of them. The message names it.
+    TypeError
+        If a parameter is of the wrong type.
+    MemoryError
+        If there is not enough memory.
+
+    Notes
+    -----
+    It has no paper but `docs/aged-quotient.md`: structure, proof and rate. Where more keys come than there is room for,
+    lines that had to turn a key away answer yes to all, until that key's time is over.
+
+    Examples
+    --------
+    >>> f = lately.AgedQuotientFilter(window=1_000_000, fpr=0.01)
+    >>> f.duplicated(["a", "b", "a"])
+    array([False, False,  True])
+    >>> round(f.bits_per_key, 1)
+    15.1
+    >>> f = lately.AgedQuotientFilter("10min", 0.001, capacity=50_000)
+    >>> f.duplicated(["a", "a", "a"], at=[0, 599, 2000])
+    array([False,  True, False])
+    """
+
+    __module__ = "lately"
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        window: int | _Span,
+        fpr: float | None = None,
+        *,
+        nbytes: int | None = None,
+        slack: int | _Span | None = None,
+        distinct: int | None = None,
+        capacity: int | None = None,
+        lateness: _Span | None = None,
+        seed: _Seed = 0,
+    ) -> Self:
+        given = {"window": window, "capacity": capacity, "lateness": lateness, "seed": seed, "distinct": distinct}
+        return super().__new__(cls, build("aged-quotient", fpr=fpr, nbytes=nbytes, slack=slack, **given))
+
+    @classmethod
+    def from_parameters(
+        cls,
+        window: int | _Span,
+        fingerprint_bits: int,
+        tag_bits: int,
+        pages: int,
+        *,
+        lines: int = 63,
+        distinct: int | None = None,
+        capacity: int | None = None,
+        lateness: _Span | None = None,
+        seed: _Seed = 0,
+    ) -> Self:
+        """A filter with the parameters of the structure.
+
+        Parameters
+        ----------
+        window : int or span of time
+            As in the constructor; 2**tag_bits - 1 full epochs are kept.
+        fingerprint_bits, tag_bits : int
+            Bits of a fingerprint, 5 to 20, and of a tag, 3 to 8; together at most 24.
+        pages : int
+            Pages, which turn one after the other.
+        lines : int, default 63
+            Lines of entries in a page, beside a spare one: 63, or from 3 on where there is one page.
+        distinct, capacity, lateness, seed
+            As in the constructor.
+
+        Returns
+        -------
+        AgedQuotientFilter
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range; the message names it.
+
+        Examples
+        --------
+        >>> f = lately.AgedQuotientFilter.from_parameters(10_000, fingerprint_bits=10, tag_bits=3, pages=7)
+        >>> f.nbytes, round(f.fpr, 5)
+        (28672, 0.00082)
+        """
+        given = {"window": window, "capacity": capacity, "lateness": lateness, "seed": seed, "distinct": distinct}
+        sizes = {"fingerprint_bits": fingerprint_bits, "tag_bits": tag_bits, "pages": pages, "lines": lines}
+        return super().__new__(cls, build("aged-quotient", **sizes, **given))
+
+    def distinct(self) -> float:
+        """Estimate how many different keys were inserted within the window.
+
+        Returns
+        -------
+        float
+            The entries of the epochs within the window, the oldest for its share of them, corrected for keys that share
+            an entry: -M ln(1 - D / M) for D entries at M places. Reads all cells. Its standard deviation is about
+            sqrt(n * fpr / 2) for n keys, and keys do not come evenly within an epoch. Keys in the spare lines count;
+            those that there was no room for do not.
+
+        Examples
+        --------
+        >>> f = lately.AgedQuotientFilter(window=1000, fpr=0.001)
+        >>> f.insert(["a", "b", "a"])
+        >>> round(f.distinct(), 2)
+        2.0
+        """
+        return _core.distinct(self)

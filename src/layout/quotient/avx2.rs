@@ -1,0 +1,90 @@
+//! AVX2, with BMI2 for what is done to the bits of a word.
+
+#![allow(unsafe_code, reason = "vector instructions")]
+
+use std::arch::x86_64::*;
+
+use super::format::{Format, Line};
+use super::machine::{Machine, Portable, Work};
+
+/// A processor that has them.
+#[derive(Clone, Copy)]
+pub struct Avx2(());
+
+impl Avx2 {
+    /// This one, if it has them.
+    pub fn here() -> Option<Self> {
+        use std::arch::is_x86_feature_detected as has;
+        (has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt") && has!("lzcnt")).then_some(Self(()))
+    }
+}
+
+#[inline(never)]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+fn run<W: Work>(machine: Avx2, work: W) -> W::Output {
+    work.run(machine)
+}
+
+impl Machine for Avx2 {
+    #[inline(always)]
+    fn nth(self, bits: u64, n: u32) -> u64 {
+        self.spread(1u64.wrapping_shl(n), bits)
+    }
+
+    #[inline(always)]
+    fn spread(self, bits: u64, mask: u64) -> u64 {
+        // SAFETY: the processor has BMI2, or there were no `Avx2`.
+        unsafe { _pdep_u64(bits, mask) }
+    }
+
+    #[inline(always)]
+    fn gather(self, bits: u64, mask: u64) -> u64 {
+        // SAFETY: as above.
+        unsafe { _pext_u64(bits, mask) }
+    }
+
+    #[inline(always)]
+    fn equal(self, format: &Format, line: &Line, value: u32, mask: u32) -> u64 {
+        // SAFETY: the processor has AVX2, and the loads are of four each of the eight words of a line.
+        unsafe {
+            let low = _mm256_loadu_si256(line.as_ptr().cast());
+            let high = _mm256_loadu_si256(line.as_ptr().add(4).cast());
+            if format.lane == 1 {
+                let (value, mask) = (_mm256_set1_epi8(value as i8), _mm256_set1_epi8(mask as i8));
+                let equal = |half| {
+                    let equal = _mm256_cmpeq_epi8(_mm256_and_si256(half, mask), value);
+                    u64::from(_mm256_movemask_epi8(equal) as u32)
+                };
+                (equal(low) | equal(high) << 32) >> format.lanes
+            } else {
+                let (value, mask) = (_mm256_set1_epi16(value as i16), _mm256_set1_epi16(mask as i16));
+                let low = _mm256_cmpeq_epi16(_mm256_and_si256(low, mask), value);
+                let high = _mm256_cmpeq_epi16(_mm256_and_si256(high, mask), value);
+                // Packing works within 128 bits; the permutation puts the quarters back in order.
+                let equal = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(low, high));
+                u64::from(_mm256_movemask_epi8(equal) as u32) >> (format.lanes / 2)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn open_slot(self, format: &Format, line: &mut Line, slot: u32, value: u32, end: bool) {
+        Portable.open_slot(format, line, slot, value, end);
+    }
+
+    #[inline(always)]
+    fn close_slot(self, format: &Format, line: &mut Line, slot: u32, end: bool) {
+        Portable.close_slot(format, line, slot, end);
+    }
+
+    #[inline(always)]
+    fn keep_lanes(self, format: &Format, line: &mut Line, slots: u64) {
+        Portable.keep_lanes(format, line, slots);
+    }
+
+    #[inline(always)]
+    fn run<W: Work>(self, work: W) -> W::Output {
+        // SAFETY: the processor has the instructions, or there were no `Avx2`.
+        unsafe { run(self, work) }
+    }
+}

@@ -1,0 +1,141 @@
+//! AVX-512 with VBMI2, whose instructions move the lanes of a line together and apart.
+
+#![allow(unsafe_code, reason = "vector instructions")]
+
+use std::arch::x86_64::*;
+
+use super::avx2::Avx2;
+use super::format::{Format, Line, Row};
+use super::machine::{Machine, Work};
+
+/// A processor that has them.
+#[derive(Clone, Copy)]
+pub struct Avx512(Avx2);
+
+impl Avx512 {
+    /// This one, if it has them.
+    pub fn here() -> Option<Self> {
+        use std::arch::is_x86_feature_detected as has;
+        let vectors = has!("avx512f") && has!("avx512bw") && has!("avx512vl") && has!("avx512dq");
+        Avx2::here().filter(|_| vectors && has!("avx512vbmi2")).map(Self)
+    }
+}
+
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,avx2,bmi1,bmi2,popcnt,lzcnt")]
+fn run<W: Work>(machine: Avx512, work: W) -> W::Output {
+    work.run(machine)
+}
+
+#[inline(always)]
+fn load(line: &Line) -> __m512i {
+    // SAFETY: whoever calls it has an `Avx512`, and the load is of the eight words of a line.
+    unsafe { _mm512_loadu_si512(line.as_ptr().cast()) }
+}
+
+#[inline(always)]
+fn row(row: &Row) -> __m512i {
+    load(&row.0)
+}
+
+/// Stores fields and lanes, each where they belong.
+#[inline(always)]
+fn store(format: &Format, line: &mut Line, fields: __m512i, lanes: __m512i) {
+    // SAFETY: as above; the store is of the eight words of a line.
+    unsafe {
+        let all = _mm512_mask_blend_epi8(u64::MAX << format.lanes, fields, lanes);
+        _mm512_storeu_si512(line.as_mut_ptr().cast(), all);
+    }
+}
+
+impl Machine for Avx512 {
+    #[inline(always)]
+    fn nth(self, bits: u64, n: u32) -> u64 {
+        self.0.nth(bits, n)
+    }
+
+    #[inline(always)]
+    fn spread(self, bits: u64, mask: u64) -> u64 {
+        self.0.spread(bits, mask)
+    }
+
+    #[inline(always)]
+    fn gather(self, bits: u64, mask: u64) -> u64 {
+        self.0.gather(bits, mask)
+    }
+
+    #[inline(always)]
+    fn equal(self, format: &Format, line: &Line, value: u32, mask: u32) -> u64 {
+        // SAFETY: the processor has the instructions, or there were no `Avx512`.
+        unsafe {
+            if format.lane == 1 {
+                let masked = _mm512_and_si512(load(line), _mm512_set1_epi8(mask as i8));
+                _mm512_cmpeq_epi8_mask(masked, _mm512_set1_epi8(value as i8)) >> format.lanes
+            } else {
+                let masked = _mm512_and_si512(load(line), _mm512_set1_epi16(mask as i16));
+                u64::from(_mm512_cmpeq_epi16_mask(masked, _mm512_set1_epi16(value as i16))) >> (format.lanes / 2)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn open_slot(self, format: &Format, line: &mut Line, slot: u32, value: u32, end: bool) {
+        let old = load(line);
+        // SAFETY: the processor has the instructions, or there were no `Avx512`.
+        unsafe {
+            let moved = _mm512_and_si512(old, row(format.from(slot)));
+            let carry = _mm512_maskz_alignr_epi64::<7>(0xfe, moved, moved);
+            let up = _mm512_shldi_epi64::<1>(moved, carry);
+            let new = _mm512_and_si512(row(format.at(slot)), row(format.fields(value, end)));
+            let fields = _mm512_or_si512(_mm512_xor_si512(old, moved), _mm512_or_si512(up, new));
+            let lanes = if format.lane == 1 {
+                _mm512_mask_expand_epi8(_mm512_set1_epi8(value as i8), !(1 << (format.lanes + slot)), old)
+            } else {
+                _mm512_mask_expand_epi16(_mm512_set1_epi16(value as i16), !(1 << (format.lanes / 2 + slot)), old)
+            };
+            store(format, line, fields, lanes);
+        }
+    }
+
+    #[inline(always)]
+    fn close_slot(self, format: &Format, line: &mut Line, slot: u32, end: bool) {
+        let old = load(line);
+        // SAFETY: as above.
+        unsafe {
+            let before = _mm512_and_si512(row(format.at(slot.saturating_sub(1))), row(format.fields(0, end)));
+            let ended = _mm512_or_si512(old, before);
+            let from = _mm512_and_si512(ended, row(format.from(slot)));
+            let moved = _mm512_andnot_si512(row(format.at(slot)), from);
+            let carry = _mm512_maskz_alignr_epi64::<1>(0x7f, moved, moved);
+            let down = _mm512_shrdi_epi64::<1>(moved, carry);
+            let fields = _mm512_or_si512(_mm512_xor_si512(ended, from), down);
+            let lanes = if format.lane == 1 {
+                _mm512_maskz_compress_epi8(!(1 << (format.lanes + slot)), old)
+            } else {
+                _mm512_maskz_compress_epi16(!(1 << (format.lanes / 2 + slot)), old)
+            };
+            store(format, line, fields, lanes);
+        }
+    }
+
+    #[inline(always)]
+    fn keep_lanes(self, format: &Format, line: &mut Line, slots: u64) {
+        let old = load(line);
+        // SAFETY: as above.
+        let lanes = unsafe {
+            if format.lane == 1 {
+                _mm512_maskz_compress_epi8(slots << format.lanes | !(u64::MAX << format.lanes), old)
+            } else {
+                let first = format.lanes / 2;
+                _mm512_maskz_compress_epi16((slots as u32) << first | !(u32::MAX << first), old)
+            }
+        };
+        store(format, line, old, lanes);
+    }
+
+    #[inline(always)]
+    fn run<W: Work>(self, work: W) -> W::Output {
+        // SAFETY: the processor has the instructions, or there were no `Avx512`.
+        unsafe { run(self, work) }
+    }
+}

@@ -1,0 +1,124 @@
+//! What entries say about keys, and what the lines are like: for [inference](crate::inference::quotient).
+
+use super::format::Line;
+use super::place::Pages;
+use super::spare;
+use super::{Phase, Quotient};
+use crate::clock::{Clock, Window};
+use crate::inference::Evidence;
+use crate::inference::line::STRETCHES;
+use crate::inference::quotient::{Epochs, Stretch};
+use crate::layout::Layout;
+
+/// Pages of a stretch whose entries are counted, where there are more: 10,000 entries, an eighth of them of each epoch.
+const SAMPLE: u64 = 4;
+
+impl Phase {
+    /// How many pages have turned after this one.
+    #[inline(always)]
+    fn behind(self, pages: &Pages, page: u32) -> u64 {
+        let behind = self.turned.wrapping_sub(page);
+        u64::from(if page > self.turned { behind.wrapping_add(pages.count as u32) } else { behind })
+    }
+
+    /// The evidence of a key of this page that is told to be so old.
+    #[inline(always)]
+    pub fn says(self, pages: &Pages, page: u32, told: Option<(u32, bool)>) -> Evidence {
+        Evidence::epochs(told).in_stretch(self.behind(pages, page) >> pages.stretch_log2())
+    }
+}
+
+impl Pages {
+    /// Pages of a stretch, as a power of two.
+    #[inline(always)]
+    fn stretch_log2(&self) -> u32 {
+        (self.count - 1).checked_ilog2().map_or(0, |log2| (log2 + 1).saturating_sub(STRETCHES.ilog2()))
+    }
+
+    /// Adds the entries of a page, those in the spare among them, to a count for each epoch, the open one first.
+    fn count(&self, page: &[Line], now: u32, counts: &mut [u64]) {
+        let format = self.format;
+        let mut add = |tag: u32| counts[format.age(now, tag) as usize] += 1;
+        for line in &page[1..] {
+            (0..format.used(line)).for_each(|slot| add(format.tag(format.value(line, slot))));
+        }
+        spare::tags(&page[0]).0.for_each(add);
+    }
+}
+
+impl Quotient {
+    /// Places of a page.
+    pub fn places(&self) -> f64 {
+        let format = self.pages.format;
+        f64::from(self.pages.lines * format.shape.buckets) * 2_f64.powi(format.fingerprint_bits as i32)
+    }
+
+    /// How many entries each epoch has, the open one first.
+    pub fn entries(&self, lines: &[Line], phase: Phase) -> Vec<u64> {
+        let mut counts = vec![0; 1 << self.pages.format.tag_bits];
+        for (number, page) in self.pages.all(lines) {
+            self.pages.count(page, phase.tag(&self.pages, number), &mut counts);
+        }
+        counts
+    }
+
+    /// Chance that a fresh key is reported: its place has an entry, or its line says yes to all.
+    pub fn rate(&self, lines: &[Line]) -> f64 {
+        let format = self.pages.format;
+        let of_page = |page: &[Line]| {
+            let (prints, turned_away) = spare::tags(&page[0]);
+            let prints = prints.count() as f64 / f64::from(1 << 24);
+            let of_entries = page[1..].iter().map(|line| f64::from(format.used(line))).sum::<f64>() / self.places();
+            let asked = page[1..].iter().filter(|line| format.flagged(line)).count() as f64;
+            let spared = if turned_away.is_some() { 1.0 } else { prints };
+            let rate = of_entries + (1.0 - of_entries) * spared * asked / f64::from(self.pages.lines);
+            rate.min(1.0)
+        };
+        self.pages.all(lines).map(|(_, page)| of_page(page)).sum::<f64>() / self.pages.count as f64
+    }
+
+    /// Estimates how many different keys were inserted within the window: the entries of its epochs, of the oldest one
+    /// the share that lies in it, corrected for keys that share an entry.
+    pub fn distinct(&self, words: &[u64], clock: &Clock) -> f64 {
+        let (phase, pages) = (self.phase(clock.generation(), 0), self.pages);
+        let length = match clock.window() {
+            Window::Count { insertions } => insertions as f64,
+            Window::Time { span, .. } => span as f64 / 1e9,
+        };
+        let of_page = |(number, page): (u32, &[Line])| {
+            let mut entries = vec![0; 1 << pages.format.tag_bits];
+            pages.count(page, phase.tag(&pages, number), &mut entries);
+            let mut next = 0.0;
+            let within = entries.iter().zip(0..).map(|(&entries, turns)| {
+                let began = clock.began(turns * pages.count + phase.behind(&pages, number));
+                let share = ((length - next) / (began - next)).clamp(0.0, 1.0);
+                next = began;
+                if share.is_nan() { entries as f64 } else { entries as f64 * share }
+            });
+            within.sum::<f64>()
+        };
+        let places = self.places() * pages.count as f64;
+        let entries: f64 = pages.all(words.as_chunks().0).map(of_page).sum();
+        -places * (-(entries / places).min(0.999)).ln_1p()
+    }
+
+    /// What the lines are like, stretch by stretch.
+    pub fn epochs(&self, lines: &[Line], clock: &Clock) -> Epochs {
+        let (phase, length) = (self.phase(clock.generation(), 0), 1 << self.pages.stretch_log2());
+        let count = self.pages.count;
+        let stretch = |first: u64| {
+            let pages = length.min(count - first);
+            let sampled = SAMPLE.min(pages);
+            let mut entries = vec![0; 1 << self.pages.format.tag_bits];
+            for i in 0..sampled {
+                let page = ((u64::from(phase.turned) + count - (first + i * pages / sampled)) % count) as u32;
+                let now = phase.tag(&self.pages, page);
+                self.pages.count(self.pages.page(lines, page), now, &mut entries);
+            }
+            let places = self.places() * sampled as f64;
+            let began = |turns: u64| clock.began(turns * count + first + pages / 2);
+            Stretch::new(clock, (0..entries.len() as u64).map(began), entries.iter().map(|&n| n as f64 / places))
+        };
+        Epochs((0..count).step_by(length as usize).map(stretch).collect())
+    }
+}

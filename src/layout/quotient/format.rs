@@ -1,0 +1,182 @@
+//! Where the fields of a line lie.
+//!
+//! | bits from | what |
+//! |---|---|
+//! | 0 | reach: how many of the highest buckets may have entries in second lines |
+//! | 5 | whether the spare line of the page has to be asked |
+//! | 6 | occupied: which buckets have a run, those at home first, then the foreign ones |
+//! | 6 + B + BF | ends: which slots end a run |
+//! | .. | planes: a bit of every slot each, the high bits of the values, from the lowest on |
+//! | 512 - S LANE | lanes: a byte or two of every slot, the low bits of the values |
+//!
+//! A value is a fingerprint, and above it a tag. Slots in use come first; entries of a bucket lie side by side, and the
+//! runs in the order of their buckets. Beyond the slots in use ends and planes are zero.
+
+use std::sync::OnceLock;
+
+use crate::shape::quotient::{FINGERPRINT_BITS, Line as Shape, TAG_BITS, line_of};
+
+/// A line of 512 bits.
+pub type Line = [u64; 8];
+
+/// Bits of a line before the field of occupied buckets.
+pub const OCCUPIED: u32 = 6;
+/// The bits of a line's first word that tell its reach.
+pub const REACH: u64 = 31;
+/// The bit that says that the spare has to be asked.
+pub const SPARE_FLAG: u64 = 32;
+
+/// A line of a table, aligned as vectors like it.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub struct Row(pub Line);
+
+/// Bits that lie in a row, a bit of each slot.
+#[derive(Clone, Copy)]
+pub struct Field {
+    word: u32,
+    shift: u32,
+    mask: u64,
+}
+
+impl Field {
+    fn new(offset: u32, width: u32) -> Self {
+        Self { word: offset / 64, shift: offset % 64, mask: u64::MAX >> (64 - width) }
+    }
+
+    /// What a line has there.
+    #[inline(always)]
+    pub fn get(self, line: &Line) -> u64 {
+        let word = self.word as usize;
+        let (low, high) = (line[word & 7], line[(word + 1) & 7]);
+        (low >> self.shift | high << 1 << (63 - self.shift)) & self.mask
+    }
+
+    /// Writes it.
+    #[inline(always)]
+    pub fn set(self, line: &mut Line, bits: u64) {
+        let word = self.word as usize;
+        line[word & 7] = line[word & 7] & !(self.mask << self.shift) | bits << self.shift;
+        let carried = |bits: u64| bits >> 1 >> (63 - self.shift);
+        line[(word + 1) & 7] = line[(word + 1) & 7] & !carried(self.mask) | carried(bits);
+    }
+}
+
+/// Where the fields of a line lie, and tables of their bits.
+pub struct Format {
+    pub shape: Shape,
+    /// Bits of a fingerprint, and of a tag.
+    pub fingerprint_bits: u32,
+    pub tag_bits: u32,
+    /// Bytes of a lane: 1 or 2.
+    pub lane: u32,
+    /// The first byte of the lanes.
+    pub lanes: u32,
+    /// The bits of a lane that belong to the fingerprint.
+    pub lane_print: u32,
+    /// Of those, the number.
+    pub lane_print_bits: u32,
+    pub ends: Field,
+    pub planes: Vec<Field>,
+    /// How many of the planes are of the fingerprint.
+    pub print_planes: usize,
+    /// By slot: the bits from it on, in the ends and in every plane.
+    from: Box<[Row]>,
+    /// By slot: its bit in the ends and in every plane.
+    at: Box<[Row]>,
+    /// By bits, the lowest for the ends, the others for the planes: all bits of these fields.
+    fields: Box<[Row]>,
+}
+
+impl Format {
+    /// The lines whose fingerprints and tags have so many bits; made once.
+    pub fn of(fingerprint_bits: u32, tag_bits: u32) -> &'static Self {
+        const PRINTS: usize = (*FINGERPRINT_BITS.end() - *FINGERPRINT_BITS.start() + 1) as usize;
+        const TAGS: usize = (*TAG_BITS.end() - *TAG_BITS.start() + 1) as usize;
+        static FORMATS: [[OnceLock<Format>; TAGS]; PRINTS] = [const { [const { OnceLock::new() }; TAGS] }; PRINTS];
+        let of_print = &FORMATS[(fingerprint_bits - FINGERPRINT_BITS.start()) as usize];
+        of_print[(tag_bits - TAG_BITS.start()) as usize].get_or_init(|| Self::new(fingerprint_bits, tag_bits))
+    }
+
+    fn new(fingerprint_bits: u32, tag_bits: u32) -> Self {
+        let shape = line_of(fingerprint_bits, tag_bits);
+        let bits = fingerprint_bits + tag_bits;
+        let lane = if bits < 16 { 1 } else { 2 };
+        let ends = OCCUPIED + shape.buckets + shape.foreign;
+        let planes = bits - 8 * lane;
+        let offset = |field: u32| ends + field * shape.slots;
+        let lane_print_bits = fingerprint_bits.min(8 * lane);
+        let row = |holds: &dyn Fn(u32, u32) -> bool| {
+            let mut row = Row([0; 8]);
+            for (field, slot) in (0..=planes).flat_map(|field| (0..shape.slots).map(move |slot| (field, slot))) {
+                let bit = offset(field) + slot;
+                row.0[(bit / 64) as usize] |= u64::from(holds(field, slot)) << (bit % 64);
+            }
+            row
+        };
+        let slots = 0..64;
+        Self {
+            shape,
+            fingerprint_bits,
+            tag_bits,
+            lane,
+            lanes: 64 - shape.slots * lane,
+            lane_print: (1 << lane_print_bits) - 1,
+            lane_print_bits,
+            ends: Field::new(ends, shape.slots),
+            planes: (1..=planes).map(|plane| Field::new(offset(plane), shape.slots)).collect(),
+            print_planes: (fingerprint_bits - lane_print_bits) as usize,
+            from: slots.clone().map(|slot| row(&|_, s| s >= slot)).collect(),
+            at: slots.map(|slot| row(&|_, s| s == slot)).collect(),
+            fields: (0..2 << planes).map(|bits: u32| row(&|field, _| bits >> field & 1 == 1)).collect(),
+        }
+    }
+
+    /// The bits from a slot on, in the ends and in every plane.
+    #[inline(always)]
+    pub fn from(&self, slot: u32) -> &Row {
+        &self.from[slot as usize % 64]
+    }
+
+    /// The bits of a slot there.
+    #[inline(always)]
+    pub fn at(&self, slot: u32) -> &Row {
+        &self.at[slot as usize % 64]
+    }
+
+    /// All bits of the ends, if `ends`, and of the planes where a value has a bit.
+    #[inline(always)]
+    pub fn fields(&self, value: u32, ends: bool) -> &Row {
+        &self.fields[((value >> (8 * self.lane)) << 1 | u32::from(ends)) as usize]
+    }
+
+    /// All bits of the planes of the tag.
+    #[inline(always)]
+    pub fn tag_fields(&self) -> &Row {
+        self.fields((1 << (self.fingerprint_bits + self.tag_bits)) - (1 << self.fingerprint_bits), false)
+    }
+
+    /// The first of the buckets whose entries may be sent away.
+    #[inline(always)]
+    pub fn movable(&self) -> u32 {
+        self.shape.buckets - self.shape.foreign
+    }
+
+    /// The fingerprint of a value.
+    #[inline(always)]
+    pub fn print(&self, value: u32) -> u32 {
+        value & ((1 << self.fingerprint_bits) - 1)
+    }
+
+    /// The tag of a value.
+    #[inline(always)]
+    pub fn tag(&self, value: u32) -> u32 {
+        value >> self.fingerprint_bits
+    }
+
+    /// How many epochs ago a tag was that of the open one, which is now another.
+    #[inline(always)]
+    pub fn age(&self, now: u32, tag: u32) -> u32 {
+        now.wrapping_sub(tag) & ((1 << self.tag_bits) - 1)
+    }
+}

@@ -1,0 +1,180 @@
+//! One line: what is in it, and how entries come and go.
+
+use super::format::{Format, Line, OCCUPIED, REACH, SPARE_FLAG};
+use super::machine::Machine;
+
+impl Format {
+    /// Which buckets have a run.
+    #[inline(always)]
+    pub fn occupied(&self, line: &Line) -> u64 {
+        line[0] >> OCCUPIED & (u64::MAX >> (64 - self.shape.buckets - self.shape.foreign))
+    }
+
+    /// Slots in use.
+    #[inline(always)]
+    pub fn used(&self, line: &Line) -> u32 {
+        64 - self.ends.get(line).leading_zeros()
+    }
+
+    /// Whether a line has no slot left.
+    #[inline(always)]
+    pub fn full(&self, line: &Line) -> bool {
+        self.used(line) == self.shape.slots
+    }
+
+    /// Where the runs of a line start, the end of the last among them.
+    #[inline(always)]
+    fn starts(&self, line: &Line) -> u64 {
+        self.ends.get(line) << 1 | 1
+    }
+
+    /// The slot of a fingerprint in the run of a bucket, as a bit, if it is there.
+    #[inline(always)]
+    pub fn find<M: Machine>(&self, machine: M, line: &Line, bucket: u32, print: u32) -> u64 {
+        let mut like = machine.equal(self, line, print & self.lane_print, self.lane_print);
+        let mut high = u64::from(print >> self.lane_print_bits);
+        for plane in &self.planes[..self.print_planes] {
+            like &= !(plane.get(line) ^ (high & 1).wrapping_neg());
+            high >>= 1;
+        }
+        if !M::SELECTS && like == 0 {
+            return 0;
+        }
+        let occupied = self.occupied(line);
+        let starts = self.starts(line);
+        let start = machine.nth(starts, (occupied & ((1 << bucket) - 1)).count_ones());
+        let above = starts & (start << 1).wrapping_neg();
+        let end = above & above.wrapping_neg();
+        like & end.wrapping_sub(start) & (occupied >> bucket & 1).wrapping_neg()
+    }
+
+    /// What is in a slot.
+    #[inline(always)]
+    pub fn value(&self, line: &Line, slot: u32) -> u32 {
+        let bytes: &[u8; 64] = bytemuck::cast_ref(line);
+        let place = (self.lanes + slot * self.lane) as usize & 63;
+        let high = if self.lane == 2 { u32::from(bytes[(place + 1) & 63]) << 8 } else { 0 };
+        let planes = self.planes.iter().rev().fold(0, |bits, plane| bits << 1 | (plane.get(line) >> slot & 1) as u32);
+        u32::from(bytes[place]) | high | planes << (8 * self.lane)
+    }
+
+    /// Whose slot it is.
+    #[inline(always)]
+    pub fn bucket<M: Machine>(&self, machine: M, line: &Line, slot: u32) -> u32 {
+        let before = self.ends.get(line) & ((1 << slot) - 1);
+        machine.nth(self.occupied(line), before.count_ones()).trailing_zeros()
+    }
+
+    /// The first slot of the foreign buckets, or where it would be.
+    #[inline(always)]
+    pub fn first_foreign<M: Machine>(&self, machine: M, line: &Line) -> u32 {
+        let at_home = self.occupied(line) & ((1 << self.shape.buckets) - 1);
+        machine.nth(self.starts(line), at_home.count_ones()).trailing_zeros()
+    }
+
+    /// The highest bucket that has an entry at home there; 0 if none has.
+    #[inline(always)]
+    pub fn highest(&self, line: &Line) -> u32 {
+        let at_home = self.occupied(line) & ((1 << self.shape.buckets) - 1);
+        63 - (at_home | 1).leading_zeros()
+    }
+
+    /// Puts an entry into a line that has room.
+    #[inline(always)]
+    pub fn put<M: Machine>(&self, machine: M, line: &mut Line, bucket: u32, value: u32) {
+        let occupied = self.occupied(line);
+        let slot = machine.nth(self.starts(line), (occupied & ((1 << bucket) - 1)).count_ones());
+        machine.open_slot(self, line, slot.trailing_zeros(), value, occupied >> bucket & 1 == 0);
+        line[0] |= 1 << (OCCUPIED + bucket);
+    }
+
+    /// Takes the entry of a slot, which is of this bucket, out of a line.
+    #[inline(always)]
+    pub fn remove<M: Machine>(&self, machine: M, line: &mut Line, slot: u32, bucket: u32) {
+        let ends = self.ends.get(line);
+        let last = ends >> slot & 1 == 1;
+        let alone = last && (ends << 1 | 1) >> slot & 1 == 1;
+        machine.close_slot(self, line, slot, last && !alone);
+        line[0] &= !(u64::from(alone) << (OCCUPIED + bucket));
+    }
+
+    /// Gives the entry of a slot, a bit, another tag.
+    #[inline(always)]
+    pub fn set_tag(&self, line: &mut Line, slot: u64, tag: u32) {
+        let slot = slot.trailing_zeros();
+        let tag = tag << self.fingerprint_bits;
+        let (at, fields, new) = (&self.at(slot).0, &self.tag_fields().0, &self.fields(tag, false).0);
+        for i in 0..8 {
+            line[i] = line[i] & !(at[i] & fields[i]) | at[i] & new[i];
+        }
+        let bytes: &mut [u8; 64] = bytemuck::cast_mut(line);
+        let place = (self.lanes + (slot + 1) * self.lane - 1) as usize & 63;
+        let own = 8 * (self.lane - 1);
+        bytes[place] = bytes[place] & (self.lane_print >> own) as u8 | (tag >> own) as u8;
+    }
+
+    /// Takes all entries of a tag out of a line.
+    #[inline(always)]
+    pub fn expire<M: Machine>(&self, machine: M, line: &mut Line, tag: u32) {
+        let ends = self.ends.get(line);
+        let used = u64::MAX.checked_shr(ends.leading_zeros()).unwrap_or(0);
+        let tag = tag << self.fingerprint_bits;
+        let lane = u32::MAX >> (32 - 8 * self.lane);
+        let mut dead = used & machine.equal(self, line, tag & lane, lane & !self.lane_print);
+        for (i, plane) in self.planes.iter().enumerate().skip(self.print_planes) {
+            dead &= !(plane.get(line) ^ u64::from(tag >> (8 * self.lane) >> i & 1).wrapping_neg());
+        }
+        if dead == 0 {
+            return;
+        }
+        let alive = used & !dead;
+        // A run stays if anything lives in it: a carry from the living runs up to its end.
+        let any = (((alive & !ends) + (used & !ends)) | alive) & ends;
+        let occupied = self.occupied(line);
+        let kept = machine.spread(machine.gather(any, ends), occupied);
+        line[0] ^= (occupied ^ kept) << OCCUPIED;
+        // The start of a run moves up over the dead to the first that lives.
+        let starts = (ends << 1 | 1) & used;
+        let starts = ((dead + (starts & dead)) | starts) & alive;
+        let left = alive.count_ones();
+        let last = u64::from(left > 0) << left >> 1;
+        self.ends.set(line, machine.gather(starts, alive) >> 1 | last);
+        for plane in &self.planes {
+            plane.set(line, machine.gather(plane.get(line), alive));
+        }
+        machine.keep_lanes(self, line, alive);
+    }
+
+    /// How many of the highest buckets may have entries in second lines.
+    #[inline(always)]
+    pub fn reach(&self, line: &Line) -> u32 {
+        (line[0] & REACH) as u32
+    }
+
+    /// Makes it so many.
+    #[inline(always)]
+    pub fn set_reach(&self, line: &mut Line, reach: u32) {
+        line[0] = line[0] & !REACH | u64::from(reach);
+    }
+
+    /// Lets it include a bucket, the number of which counts from the first that may be sent away.
+    #[inline(always)]
+    pub fn extend_reach(&self, line: &mut Line, movable: u32) {
+        let reach = self.reach(line).max(self.shape.foreign - movable);
+        self.set_reach(line, reach);
+    }
+
+    /// Whether the bits could be those of a line: as many runs end as there are, and nothing lies beyond the last.
+    pub fn sound(&self, line: &Line) -> bool {
+        let beyond = !u64::MAX.checked_shr(self.ends.get(line).leading_zeros()).unwrap_or(0);
+        self.reach(line) <= self.shape.foreign
+            && self.occupied(line).count_ones() == self.ends.get(line).count_ones()
+            && self.planes.iter().all(|plane| plane.get(line) & beyond == 0)
+    }
+
+    /// Whether the spare has to be asked.
+    #[inline(always)]
+    pub fn flagged(&self, line: &Line) -> bool {
+        line[0] & SPARE_FLAG != 0
+    }
+}

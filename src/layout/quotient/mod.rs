@@ -1,0 +1,286 @@
+//! The aged quotient filter: fingerprints with the tags of their epochs, in cache lines.
+//!
+//! A page of 4 KiB has 63 lines of entries and a spare one. A hash is read as a number of mixed radix: page, line,
+//! bucket, fingerprint. A line is a small quotient filter (Bender et al., *Don't Thrash: How to Cache Your Hash on
+//! Flash*, VLDB 2012, here as the vector quotient filter and the pocket dictionary have it, in one cache line): its
+//! entries lie in the order of their buckets, and a bit of each bucket and a bit of each slot tell where the run of a
+//! bucket is. An entry is a fingerprint and the tag of the epoch in which its key was last inserted. A repeat finds its
+//! entry and rewrites the tag: it takes no new space. A query does not look at tags at all.
+//!
+//! Lines fill unevenly. A full one sends the entry of its highest bucket to a second line of the page, where it lies in
+//! a foreign bucket that says whose it is: only queries of the highest buckets, as many as the home line's *reach* has,
+//! read a second line, 7 to 9 % of all where a page is as full as planned. What finds no room in its page goes to the
+//! spare line; where that is full, lines that had to turn a key away say yes to all until the tag of that time expires.
+//! An insertion never fails.
+//!
+//! # How it ages
+//!
+//! As the [line layout](crate::layout::line): pages turn one after the other. With T bits of a tag there are r = 2^T -
+//! 1 full epochs and the open one; with P pages and epochs of g insertions a *step* is g / P insertions, and with step
+//! s the page s mod P begins its next epoch. Its tag is the number of turns of its page, modulo 2^T, and the turn
+//! forgets whatever has this tag from 2^T turns ago. Steps are the generations of the [`Clock`].
+//!
+//! # The promise
+//!
+//! A key that is inserted in step s is then in an entry of its place, in a print of its page's spare, or turned away
+//! by a line that says yes to all, and each has the tag of its page in step s: turn number t. What happens later moves
+//! entries between the two lines that queries of their place look at, and gives them younger tags; a repeat of the key
+//! does so as well. None takes an entry or a tag out but turn t + 2^T of the page, or a later one if the tag is
+//! younger. The page turns once in P steps, so that turn t + 1 comes with step s + 1 at the earliest and turn t + 2^T
+//! with step s + 1 + r P: as long as the r P steps after s last, the key is reported. It is the promise of any filter
+//! here that keeps r P generations.
+//!
+//! Deletion is not offered. Two keys may share an entry, and who takes it out for one forgets the other.
+
+mod evidence;
+mod format;
+mod instructions;
+mod line;
+mod machine;
+mod page;
+mod place;
+mod room;
+mod run;
+mod spare;
+#[cfg(test)]
+mod tests;
+mod unite;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
+use std::ops::Range;
+
+use crate::Error;
+use crate::clock::Clock;
+use crate::inference::{Evidence, Likelihood, Question};
+use crate::layout::{Layout, Part};
+use crate::memory::prefetch::Address;
+use crate::shape::quotient::Shape;
+use format::Line;
+use instructions::Instructions;
+use page::Turn;
+use place::Pages;
+use run::{Duplicated, Each, Insert, Query, Tell};
+use unite::Unite;
+
+/// Pages of lines of entries.
+#[derive(Clone, Copy)]
+pub struct Quotient {
+    pages: Pages,
+    instructions: Instructions,
+}
+
+/// Which epoch is open, page by page, and which are still kept.
+#[derive(Clone, Copy)]
+pub struct Phase {
+    /// The last page that has begun the epoch whose tag is `newest`; those behind it are one epoch back.
+    turned: u32,
+    newest: u32,
+    /// Pages after `turned` that turn once more than the others before the moment of a query.
+    more: u32,
+    /// The number of epochs kept then: of the others, and of those.
+    kept: [u32; 2],
+}
+
+impl Phase {
+    /// The tag of what a page takes now.
+    #[inline(always)]
+    fn tag(self, pages: &Pages, page: u32) -> u32 {
+        // The sign of the difference: from a comparison compilers make a branch, which is as good as random.
+        pages.format.age(self.newest, self.turned.wrapping_sub(page) >> 31)
+    }
+
+    /// Whether nothing will have expired at the moment of a query that is there now.
+    #[inline(always)]
+    fn all_kept(self, pages: &Pages) -> bool {
+        self.more == 0 && self.kept[0] == 1 << pages.format.tag_bits
+    }
+
+    /// How many epochs, the open one first, will be kept at the moment of a query.
+    #[inline(always)]
+    fn kept(self, pages: &Pages, page: u32) -> u32 {
+        let before = page.wrapping_sub(self.turned + 1);
+        let before = if page > self.turned { before } else { before.wrapping_add(pages.count as u32) };
+        self.kept[usize::from(before < self.more)]
+    }
+}
+
+impl Pages {
+    /// The lines of a page, the spare first.
+    #[inline(always)]
+    fn page<'a>(&self, lines: &'a [Line], page: u32) -> &'a [Line] {
+        &lines[self.start(page)..][..self.stride()]
+    }
+
+    /// The same, to write.
+    #[inline(always)]
+    fn page_mut<'a>(&self, lines: &'a mut [Line], page: u32) -> &'a mut [Line] {
+        &mut lines[self.start(page)..][..self.stride()]
+    }
+
+    /// All pages at hand, with their numbers.
+    fn all<'a>(&self, lines: &'a [Line]) -> impl Iterator<Item = (u32, &'a [Line])> + use<'a> {
+        (self.first as u32..).zip(lines.chunks_exact(self.stride()))
+    }
+}
+
+impl Quotient {
+    /// The lines of a shape.
+    pub fn new(shape: Shape) -> Self {
+        Self { pages: Pages::new(shape), instructions: Instructions::best() }
+    }
+}
+
+impl Layout for Quotient {
+    type Phase = Phase;
+
+    /// Steps until every page has turned through all of its tags.
+    fn generations(&self) -> u64 {
+        self.pages.count << self.pages.format.tag_bits
+    }
+
+    fn phase(&self, generation: i64, pending: u64) -> Phase {
+        // Pages are fewer than 2^29, so that nothing is cut off.
+        let pages = self.pages.count as i64;
+        let tags = 1u32 << self.pages.format.tag_bits;
+        let kept = |turns: u64| tags.saturating_sub(u32::try_from(turns).unwrap_or(u32::MAX));
+        let epoch = generation.div_euclid(pages);
+        let (turns, more) =
+            if pending == 0 { (0, 0) } else { (pending / self.pages.count, pending % self.pages.count) };
+        Phase {
+            turned: (generation - epoch * pages) as u32,
+            newest: self.pages.format.age(epoch as u32, 0),
+            more: more as u32,
+            kept: [kept(turns), kept(turns.saturating_add(1))],
+        }
+    }
+
+    #[inline(always)]
+    fn fetch_newest(&self, words: Address, _phase: Phase, hash: u64) {
+        self.fetch_all(words, hash);
+    }
+
+    #[inline(always)]
+    fn fetch_all(&self, words: Address, hash: u64) {
+        let place = self.pages.place(hash);
+        words.fetch((self.pages.start(place.page) + place.line as usize + 1) * 8);
+    }
+
+    fn insert(&self, words: &mut [u64], phase: Phase, hash: u64) {
+        self.insert_run(words, phase, &[hash], 0..1);
+    }
+
+    fn contains(&self, words: &[u64], phase: Phase, hash: u64) -> bool {
+        let mut present = [false];
+        self.query_run(words, phase, &[hash], 0..1, &mut present);
+        present[0]
+    }
+
+    fn evidence(&self, words: &[u64], phase: Phase, hash: u64) -> Evidence {
+        let mut evidence = [Evidence::default()];
+        self.evidence_run(words, phase, &[hash], &mut evidence);
+        evidence[0]
+    }
+
+    fn evidence_run(&self, words: &[u64], phase: Phase, hashes: &[u64], evidence: &mut [Evidence]) {
+        let act = Tell { pages: &self.pages, lines: words.as_chunks().0, phase, evidence };
+        self.instructions.run(Each { pages: &self.pages, hashes, run: 0..hashes.len(), act });
+    }
+
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        Some(Box::new(self.epochs(words.as_chunks().0, clock)))
+    }
+
+    fn insert_run(&self, words: &mut [u64], phase: Phase, hashes: &[u64], run: Range<usize>) {
+        let act = Insert { pages: &self.pages, lines: words.as_chunks_mut().0, phase };
+        self.instructions.run(Each { pages: &self.pages, hashes, run, act });
+    }
+
+    fn query_run(&self, words: &[u64], phase: Phase, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
+        let act = Query { pages: &self.pages, lines: words.as_chunks().0, phase, present };
+        self.instructions.run(Each { pages: &self.pages, hashes, run, act });
+    }
+
+    fn duplicated_run(
+        &self,
+        words: &mut [u64],
+        phase: Phase,
+        hashes: &[u64],
+        run: Range<usize>,
+        refresh: bool,
+        seen: &mut [bool],
+    ) -> u64 {
+        let lines = words.as_chunks_mut().0;
+        let act = Duplicated { pages: &self.pages, lines, phase, refresh, seen, inserted: 0 };
+        self.instructions.run(Each { pages: &self.pages, hashes, run, act }).inserted
+    }
+
+    /// Turns one page, if its words are at hand.
+    fn open(&self, words: &mut [u64], generation: i64) {
+        let phase = self.phase(generation, 0);
+        let turned = u64::from(phase.turned);
+        if !(self.pages.first..self.pages.end).contains(&turned) {
+            return;
+        }
+        let page = self.pages.page_mut(words.as_chunks_mut().0, phase.turned);
+        self.instructions.run(Turn { pages: &self.pages, page, tag: phase.newest });
+        // The next is fetched meanwhile, so that its turn does not wait for memory; after the last, the first.
+        let next = if turned + 1 == self.pages.end { self.pages.first } else { turned + 1 };
+        let (first, address) = (self.pages.start(next as u32), Address::of(words));
+        for line in first..first + self.pages.stride() {
+            address.fetch(line * 8);
+        }
+    }
+
+    /// Whether the page that turns is at hand.
+    #[inline(always)]
+    fn turns(&self, generation: i64) -> bool {
+        let turns = || generation.rem_euclid(self.pages.count as i64) as u64;
+        self.pages.whole() || (self.pages.first..self.pages.end).contains(&turns())
+    }
+
+    /// Into ranges of pages.
+    fn cut<'a>(&self, words: &'a mut [u64], parts: usize) -> Vec<Part<'a, Self>> {
+        let part = |(pages, words, hashes)| Part { layout: Self { pages, ..*self }, words, hashes };
+        self.pages.cut(words, parts).map(part).collect()
+    }
+
+    /// An entry that both have gets the younger tag.
+    fn unite(&self, words: &mut [u64], others: &[u64], phase: Phase) -> Result<(), Error> {
+        let (lines, others) = (words.as_chunks_mut().0, others.as_chunks().0);
+        for (page, other) in self.pages.all(others) {
+            let now = phase.tag(&self.pages, page);
+            let page = self.pages.page_mut(lines, page);
+            self.instructions.run(Unite { pages: &self.pages, page, other, now });
+        }
+        Ok(())
+    }
+
+    /// Bits of which others could make no lines of entries are refused.
+    fn check(&self, words: &[u64]) -> Result<(), Error> {
+        let sound = |page: &[Line]| page[1..].iter().all(|line| self.pages.format.sound(line));
+        match self.pages.all(words.as_chunks().0).all(|(_, page)| sound(page)) {
+            true => Ok(()),
+            false => Err(Error::format("the cells are no lines of entries")),
+        }
+    }
+
+    /// Share of the slots in use by each epoch.
+    fn fill(&self, words: &[u64], phase: Phase) -> Vec<f64> {
+        let slots = words.len() as f64 / 8.0 * f64::from(self.pages.lines * self.pages.format.shape.slots)
+            / f64::from(self.pages.lines + 1);
+        self.entries(words.as_chunks().0, phase).into_iter().map(|entries| entries as f64 / slots).collect()
+    }
+
+    fn match_rates(&self, words: &[u64], phase: Phase) -> Vec<f64> {
+        let places = self.places() * self.pages.count as f64;
+        self.entries(words.as_chunks().0, phase).into_iter().map(|entries| entries as f64 / places).collect()
+    }
+
+    fn false_positive_rate(&self, words: &[u64], _: Phase) -> f64 {
+        self.rate(words.as_chunks().0)
+    }
+}

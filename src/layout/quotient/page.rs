@@ -1,0 +1,175 @@
+//! One page: a key is in its home line, in the second line that its home points to, or in the spare.
+
+use super::format::{Line, SPARE_FLAG};
+use super::machine::{Machine, Work};
+use super::place::{Pages, Place};
+use super::room::MakeRoom;
+use super::spare::{self, Spared};
+
+/// Where an entry was found.
+pub enum Found {
+    /// In this line of the page, in the slot of this bit.
+    Entry(usize, u64),
+    Spare(Spared),
+}
+
+impl Pages {
+    /// How far a bucket lies above the first that may be sent away, if the line has sent away some of it.
+    #[inline(always)]
+    pub fn sent(&self, line: &Line, bucket: u32) -> Option<u32> {
+        let first = self.format.shape.buckets - self.format.reach(line);
+        (bucket >= first).then(|| bucket - self.format.movable())
+    }
+
+    /// Looks up a key.
+    #[inline(always)]
+    pub fn look_up<M: Machine>(&self, machine: M, page: &[Line], place: &Place) -> Found {
+        let (format, at_home) = (self.format, place.line as usize + 1);
+        let home = &page[at_home];
+        let slot = format.find(machine, home, place.bucket, place.print);
+        if slot != 0 {
+            return Found::Entry(at_home, slot);
+        }
+        if let Some(movable) = self.sent(home, place.bucket) {
+            let second = self.second(place.line, movable, place.print) as usize + 1;
+            let slot = format.find(machine, &page[second], format.shape.buckets + movable, place.print);
+            if slot != 0 {
+                return Found::Entry(second, slot);
+            }
+        }
+        Found::Spare(if format.flagged(home) { spare::ask(&page[0], place) } else { Spared::No })
+    }
+
+    /// Whether a key is there.
+    #[inline(always)]
+    pub fn contains<M: Machine>(&self, machine: M, page: &[Line], place: &Place) -> bool {
+        let (format, home) = (self.format, &page[place.line as usize + 1]);
+        // The home line answers nearly always, and whether it says yes is not to be a branch.
+        let found = format.find(machine, home, place.bucket, place.print);
+        if place.bucket + format.reach(home) < format.shape.buckets && !format.flagged(home) {
+            return found != 0;
+        }
+        found != 0 || self.is_elsewhere(machine, page, place)
+    }
+
+    /// Whether a key that is not in its home line is there.
+    #[inline(always)]
+    fn is_elsewhere<M: Machine>(&self, machine: M, page: &[Line], place: &Place) -> bool {
+        let (format, home) = (self.format, &page[place.line as usize + 1]);
+        let sent = self.sent(home, place.bucket).is_some_and(|movable| {
+            let second = self.second(place.line, movable, place.print) as usize + 1;
+            format.find(machine, &page[second], format.shape.buckets + movable, place.print) != 0
+        });
+        sent || format.flagged(home) && spare::ask(&page[0], place) != Spared::No
+    }
+
+    /// How many epochs ago, as far as the page can tell, a key was last inserted: the youngest of what is possible;
+    /// and whether it is surely there, or may have been turned away then.
+    #[inline(always)]
+    pub fn age<M: Machine>(&self, machine: M, page: &[Line], place: &Place, now: u32) -> Option<(u32, bool)> {
+        let of = |tag| self.format.age(now, tag);
+        match self.look_up(machine, page, place) {
+            Found::Entry(line, slot) => {
+                let tag = self.format.tag(self.format.value(&page[line], slot.trailing_zeros()));
+                Some((of(tag), true))
+            }
+            Found::Spare(Spared::No) => None,
+            Found::Spare(Spared::Print(tag)) => Some((of(tag), true)),
+            Found::Spare(Spared::Perhaps(tag)) => Some((of(tag), false)),
+        }
+    }
+
+    /// Inserts a key, with this tag; says whether it was there.
+    #[inline(always)]
+    pub fn add<M: Machine>(&self, machine: M, page: &mut [Line], place: &Place, tag: u32) -> bool {
+        let format = self.format;
+        let there = match self.look_up(machine, page, place) {
+            Found::Entry(line, slot) => {
+                format.set_tag(&mut page[line], slot, tag);
+                return true;
+            }
+            Found::Spare(Spared::Print(_)) => return spare::renew(&mut page[0], place, tag),
+            Found::Spare(there) => there != Spared::No,
+        };
+        self.put(machine, page, place, tag, tag);
+        there
+    }
+
+    /// Takes in a key that is not there, with a tag, while that of the open epoch is `now`.
+    #[inline(always)]
+    pub fn put<M: Machine>(&self, machine: M, page: &mut [Line], place: &Place, tag: u32, now: u32) {
+        let (format, home) = (self.format, place.line as usize + 1);
+        if format.full(&page[home]) {
+            return machine.run(MakeRoom { pages: self, page, place, tag, now });
+        }
+        format.put(machine, &mut page[home], place.bucket, place.print | tag << format.fingerprint_bits);
+    }
+
+    /// Forgets what has the tag of the epoch that begins, and puts the page in order while it is at hand: lines that
+    /// are nearly full hand on what the next keys would push out, what is not at home goes home where there is room
+    /// again, and every line reaches just as far as it has to.
+    #[inline(always)]
+    pub fn turn<M: Machine>(&self, machine: M, page: &mut [Line], tag: u32) {
+        let (format, shape) = (self.format, self.format.shape);
+        let (spare, lines) = page.split_first_mut().expect("a page has a spare line");
+        let nothing_spared = spare::expire(spare, tag);
+        for line in &mut *lines {
+            format.expire(machine, line, tag);
+        }
+        // Some 10 % of the entries of a line go with a turn where tags have three bits, and half of that with four.
+        let (reserve, room) = if format.tag_bits <= 3 { (3, 6) } else { (1, 3) };
+        for line in 0..self.lines {
+            let at = line as usize;
+            let mut slot = format.first_foreign(machine, &lines[at]);
+            while slot > 0 && format.used(&lines[at]) + reserve > shape.slots {
+                slot -= 1;
+                let bucket = format.bucket(machine, &lines[at], slot);
+                if bucket < format.movable() {
+                    break;
+                }
+                let (movable, value) = (bucket - format.movable(), format.value(&lines[at], slot));
+                let second = self.second(line, movable, format.print(value)) as usize;
+                if format.used(&lines[second]) + reserve < shape.slots {
+                    format.put(machine, &mut lines[second], shape.buckets + movable, value);
+                    format.remove(machine, &mut lines[at], slot, bucket);
+                }
+            }
+        }
+        let mut reach = [0; 64];
+        for line in 0..self.lines {
+            let at = line as usize;
+            let first = format.first_foreign(machine, &lines[at]);
+            for slot in (first..format.used(&lines[at])).rev() {
+                let (bucket, value) = (format.bucket(machine, &lines[at], slot), format.value(&lines[at], slot));
+                let movable = bucket - shape.buckets;
+                let home = self.home(line, movable, format.print(value)) as usize;
+                if format.used(&lines[home]) + room < shape.slots {
+                    format.put(machine, &mut lines[home], format.movable() + movable, value);
+                    format.remove(machine, &mut lines[at], slot, bucket);
+                } else {
+                    reach[home & 63] = u32::max(reach[home & 63], shape.foreign - movable);
+                }
+            }
+        }
+        for (line, reach) in lines.iter_mut().zip(reach) {
+            format.set_reach(line, reach);
+            line[0] &= if nothing_spared { !SPARE_FLAG } else { u64::MAX };
+        }
+    }
+}
+
+/// A page that turns, compiled for each instruction set.
+pub struct Turn<'a> {
+    pub pages: &'a Pages,
+    pub page: &'a mut [Line],
+    pub tag: u32,
+}
+
+impl Work for Turn<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<M: Machine>(self, machine: M) {
+        self.pages.turn(machine, self.page, self.tag);
+    }
+}

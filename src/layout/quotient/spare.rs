@@ -1,0 +1,108 @@
+//! The first line of a page: prints of the keys that found no room, and the time since when there was none for prints
+//! either.
+//!
+//! It has 16 halves of words. Fifteen are prints of 24 bits above a tag of 8, zero where there is none; the last is
+//! zero, or 1 above the tag of the last key that there was no room for.
+
+use super::format::Line;
+use super::place::Place;
+use crate::shape::quotient::SPARE;
+
+/// The print of a key: of all that its page knows of it.
+#[inline(always)]
+fn print(place: &Place) -> u32 {
+    let known = u64::from(place.print) << 12 | u64::from(place.bucket) << 6 | u64::from(place.line);
+    ((known.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32).max(1)
+}
+
+/// What a spare line says of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spared {
+    /// It is not there.
+    No,
+    /// Its print is, with this tag.
+    Print(u32),
+    /// It may have been turned away when this was the tag.
+    Perhaps(u32),
+}
+
+fn halves(spare: &Line) -> &[u32; 16] {
+    bytemuck::cast_ref(spare)
+}
+
+fn halves_mut(spare: &mut Line) -> &mut [u32; 16] {
+    bytemuck::cast_mut(spare)
+}
+
+/// What it says of a key. A print of its own, by which it is there for longer, comes before all.
+pub fn ask(spare: &Line, place: &Place) -> Spared {
+    let (prints, since) = halves(spare).split_at(SPARE as usize);
+    match prints.iter().find(|&&entry| entry >> 8 == print(place)) {
+        Some(entry) => Spared::Print(entry & 255),
+        None if since[0] > 255 => Spared::Perhaps(since[0] & 255),
+        None => Spared::No,
+    }
+}
+
+/// Gives the print of a key a tag, if there is one; whether there is.
+pub fn renew(spare: &mut Line, place: &Place, tag: u32) -> bool {
+    let entry = halves_mut(spare)[..SPARE as usize].iter_mut().find(|entry| **entry >> 8 == print(place));
+    entry.map(|entry| *entry = *entry & !255 | tag).is_some()
+}
+
+/// Takes in a key in one way or the other, where `age` tells how old a tag is.
+pub fn put(spare: &mut Line, place: &Place, tag: u32, age: impl Fn(u32) -> u32) {
+    put_entry(spare, print(place) << 8 | tag, &age);
+}
+
+/// Takes in a print and its tag, of two tags the younger.
+fn put_entry(spare: &mut Line, entry: u32, age: &impl Fn(u32) -> u32) {
+    let prints = &mut halves_mut(spare)[..SPARE as usize];
+    if let Some(own) = prints.iter_mut().find(|own| **own >> 8 == entry >> 8) {
+        *own = if age(entry & 255) < age(*own & 255) { entry } else { *own };
+    } else if let Some(free) = prints.iter_mut().find(|own| **own >> 8 == 0) {
+        *free = entry;
+    } else {
+        turn_away(spare, entry & 255, age);
+    }
+}
+
+/// Turns away a key: the younger of two tags counts.
+fn turn_away(spare: &mut Line, tag: u32, age: &impl Fn(u32) -> u32) {
+    let since = &mut halves_mut(spare)[SPARE as usize];
+    if *since <= 255 || age(tag) < age(*since & 255) {
+        *since = 1 << 8 | tag;
+    }
+}
+
+/// Whether a key that is turned away now leaves it as it is.
+#[inline(always)]
+pub fn turns_away(spare: &Line, tag: u32) -> bool {
+    halves(spare)[SPARE as usize] == 1 << 8 | tag
+}
+
+/// Forgets what has a tag; says whether nothing is left.
+pub fn expire(spare: &mut Line, tag: u32) -> bool {
+    let mut left = 0;
+    for half in halves_mut(spare) {
+        *half = if *half & 255 == tag { 0 } else { *half };
+        left |= *half >> 8;
+    }
+    left == 0
+}
+
+/// The tags of its prints, and the tag that it has turned keys away with.
+pub fn tags(spare: &Line) -> (impl Iterator<Item = u32>, Option<u32>) {
+    let (prints, since) = halves(spare).split_at(SPARE as usize);
+    let there = |entry: &u32| (*entry > 255).then_some(entry & 255);
+    (prints.iter().filter_map(there), there(&since[0]))
+}
+
+/// Takes in all that another has.
+pub fn unite(spare: &mut Line, other: &Line, age: impl Fn(u32) -> u32) {
+    let (prints, since) = halves(other).split_at(SPARE as usize);
+    prints.iter().filter(|&&entry| entry >> 8 != 0).for_each(|&entry| put_entry(spare, entry, &age));
+    if since[0] > 255 {
+        turn_away(spare, since[0] & 255, &age);
+    }
+}

@@ -1,0 +1,121 @@
+//! From what a user asks for, a rate or a number of bytes, to a shape.
+
+use std::iter::successors;
+
+use super::{FINGERPRINT_BITS, LINE_BYTES, MAX_LINES, MIN_LINES, MOST_BITS, Shape, TAG_BITS, check_distinct};
+use crate::Error;
+use crate::clock::Window;
+use crate::shape::budget::{Budget, allowed_slack, refuse_below, too_few_bytes, too_much_memory, within_slack};
+use crate::shape::search::{self, Candidate, bisection};
+
+/// The fewest lines of a filter, the spare among them.
+const LEAST: u64 = MIN_LINES as u64 + 1;
+/// The lines of a whole page.
+const PAGE: u64 = MAX_LINES as u64 + 1;
+/// Most lines that are looked at: half a tebibyte.
+const MOST: u64 = 1 << 33;
+
+/// The shape for a window and a budget. A window of insertions may be planned for fewer `distinct` keys than
+/// insertions: a repeat takes no space.
+///
+/// Considered are fingerprints and tags of all numbers of bits whose slack is at most `slack`, by default [half the
+/// window](allowed_slack); with tags of three bits it is 1/7 of it, and every bit more halves that. Long tags cost
+/// time, since pages turn more often, and no bits: entries are fewer by as much as they are larger.
+/// - [`Budget::Rate`]: each gets the fewest lines that hold the rate; of those at most 1/64 larger than the smallest the
+///   one with the shortest tags, then the fewest lines.
+/// - [`Budget::Bytes`]: each gets as many lines as fit; of those with at most 1.5 times the least rate the one with the
+///   shortest tags, then the least rate.
+///
+/// For a window of a million keys that gives 15.1 bits per key at 1 %, 19.6 at 0.1 %, 24.4 at 1e-4 and 29.5 at 1e-5.
+pub fn choose(window: Window, budget: Budget, slack: Option<u64>, distinct: Option<u64>) -> Result<Shape, Error> {
+    let window = window.check()?;
+    budget.check()?;
+    if let Budget::Bytes(bytes) = budget
+        && bytes < LEAST * LINE_BYTES
+    {
+        return Err(too_few_bytes(LEAST * LINE_BYTES, "", bytes));
+    }
+    check_distinct(window, distinct)?;
+    let shapes = within_slack(window, slack, shapes(distinct), |shape| shape.slack(window))?;
+    let slack = allowed_slack(window, slack);
+    let candidates: Vec<Lines> = shapes.into_iter().map(|shape| Lines { shape, window, slack }).collect();
+    match budget {
+        Budget::Rate(fpr) => {
+            let remembered = |lines: &Lines| lines.shape.most_remembered(lines.shape.keys_per_epoch(window)) as u64;
+            refuse_below(candidates.iter().map(remembered), fpr)?;
+            search::for_rate(&candidates, fpr, MOST, |least| least + least / 64)
+                .ok_or_else(|| too_much_memory(fpr, &format!("{MOST} lines")))
+        }
+        Budget::Bytes(bytes) => {
+            let shape = search::for_memory(&candidates, bytes / LINE_BYTES, |least| 1.5 * least);
+            Ok(shape.expect("each has the slack with one page"))
+        }
+    }
+}
+
+/// All shapes in the smallest size, by bits of a tag.
+fn shapes(distinct: Option<u64>) -> impl Iterator<Item = Shape> {
+    let all = TAG_BITS.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t))).filter(|(f, t)| f + t <= MOST_BITS);
+    let shape = move |(f, t)| Shape { fingerprint_bits: f, tag_bits: t, pages: 1, lines: MIN_LINES, distinct };
+    all.map(shape)
+}
+
+/// A shape but for its lines, and the slack that it is held to.
+struct Lines {
+    shape: Shape,
+    window: Window,
+    slack: u64,
+}
+
+impl Lines {
+    fn slack_holds(&self, lines: u64) -> bool {
+        self.shape(lines).slack(self.window) <= self.slack
+    }
+
+    fn most(&self, most: u64) -> u64 {
+        most.min(self.shape.most_pages() * PAGE)
+    }
+}
+
+impl Candidate for Lines {
+    type Shape = Shape;
+
+    fn rank(&self) -> u32 {
+        self.shape.tag_bits
+    }
+
+    /// A unit is a line, the spare counts as one: up to 64 of them are one page, more are whole pages.
+    fn shape(&self, lines: u64) -> Shape {
+        let of_page = lines.clamp(LEAST, PAGE) - 1;
+        Shape { pages: (lines / PAGE).max(1), lines: of_page as u32, ..self.shape }
+    }
+
+    fn memory_of_unit(&self) -> u64 {
+        1
+    }
+
+    fn rate_at_most(&self, shape: &Shape, limit: f64) -> Option<f64> {
+        Some(shape.false_positive_rate(shape.keys_per_epoch(self.window))).filter(|&rate| rate <= limit)
+    }
+
+    /// Steps are whole insertions, and a few pages more may make a difference to the slack, and to the rate.
+    fn fewest_units(&self, fpr: f64, most: u64) -> Option<u64> {
+        let holds = |lines| self.rate_at_most(&self.shape(lines), fpr).is_some();
+        let most = self.most(most);
+        if !holds(most) {
+            return None;
+        }
+        let enough = bisection(LEAST - 1, most, holds);
+        let step = if enough < PAGE { 1 } else { PAGE };
+        let slightly_more = (enough..=most.min(enough + enough / 64 + PAGE)).step_by(step as usize);
+        slightly_more.into_iter().find(|&lines| self.slack_holds(lines) && holds(lines))
+    }
+
+    /// The most lines whose slack is allowed, to 1 / 256 of them: steps of less than an insertion would keep keys for
+    /// longer than asked for.
+    fn most_units(&self, most: u64) -> Option<u64> {
+        let fewer = |lines: &u64| lines.checked_sub((lines / 256).max(1));
+        let first = self.most(most);
+        successors(Some(first), fewer).take_while(|&lines| lines >= LEAST).find(|&lines| self.slack_holds(lines))
+    }
+}

@@ -1,0 +1,291 @@
+//! The shape of an aged quotient filter: what it costs and what it promises. Its lines are described in the
+//! [layout](crate::layout::quotient).
+//!
+//! A filter of P pages of L lines has P L B 2^F places: a fresh key is reported by chance when the place that its hash
+//! names has an entry. An entry keeps its place, its home line, bucket and fingerprint, wherever in the page it is
+//! stored, so the chance is the number of entries over the number of places, exactly. A page holds the distinct keys of
+//! r full epochs and the share of one that its turn has behind it; turns are staggered over the pages, so the mean over
+//! the phases is that of every moment.
+//!
+//! To this comes what a page has no room for. It has slots for L S entries and prints for 15 more. Keys fall into pages
+//! at random; a page whose entries are more than that at its fullest, just before a turn, answers yes for lines that
+//! turned a key away, until the tag of that time expires. With p the chance of one such peak, at most 2^T p of the
+//! pages do at any time, since 2^T peaks can still be felt. In simulations of all formats from 15 to 30 bits per key,
+//! with up to 1 % of the pages turning keys away, 28 to 40 % of the lines of such a page did; 1/2 is reckoned.
+
+mod choose;
+
+pub use choose::choose;
+
+use std::ops::RangeInclusive;
+
+use super::{CacheLines, Parameters, fill};
+use crate::Error;
+use crate::clock::Window;
+
+/// Lines of entries in a whole page of 4 KiB, whose first line is the spare.
+pub const MAX_LINES: u32 = 63;
+/// Lines of entries in the smallest page: those who move need somewhere to go.
+pub const MIN_LINES: u32 = 3;
+/// How many times the keys that a user expects, which are a guess, a filter is planned for. A page that is full has no
+/// room for one more: where 5 % more keys come than planned for, a rate of 1 % becomes 7 %, and where 10 % more come 60
+/// %.
+pub const HEADROOM: f64 = 1.1;
+/// Bytes of a line.
+pub const LINE_BYTES: u64 = 64;
+/// Prints in the spare line of a page.
+pub const SPARE: u32 = 15;
+/// Bits of a fingerprint.
+pub const FINGERPRINT_BITS: RangeInclusive<u32> = 5..=20;
+/// Bits of a tag.
+pub const TAG_BITS: RangeInclusive<u32> = 3..=8;
+/// Most bits of both.
+pub const MOST_BITS: u32 = 24;
+/// Most of its slots that a page is planned to use just before a turn, in the mean. Fuller ones have to move so many
+/// entries that insertions take several times as long.
+pub const MOST_LOAD: f64 = 0.95;
+
+/// What a line of 512 bits is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    /// Entries it has room for.
+    pub slots: u32,
+    /// Buckets of the keys that are at home there.
+    pub buckets: u32,
+    /// Buckets of those that are not: as many as the highest buckets, whose entries a full line may send away.
+    pub foreign: u32,
+}
+
+/// Everything that determines the size and the error of an aged quotient filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// F: bits of a fingerprint.
+    pub fingerprint_bits: u32,
+    /// T: bits of a tag.
+    pub tag_bits: u32,
+    /// P: pages, which turn one after the other.
+    pub pages: u64,
+    /// L: lines of entries in a page; fewer than 63 only where there is one page.
+    pub lines: u32,
+    /// Distinct keys that a window of insertions is planned for, if not all are. A window of time has its capacity.
+    pub distinct: Option<u64>,
+}
+
+/// The line whose fingerprints and tags have so many bits.
+///
+/// An entry takes F + T + 1 bits. Slots are as many as leave 38 bits for buckets, or a few more: with fewer buckets an
+/// entry is cheaper and shares its bucket with more, and from 35 to 64 of them the two balance to 1 %. A quarter of
+/// these bits are of foreign buckets, so that a line may send away the entries of its highest third. (With fewer there
+/// are lines full of entries that must stay.)
+pub const fn line_of(fingerprint_bits: u32, tag_bits: u32) -> Line {
+    let entry = fingerprint_bits + tag_bits + 1;
+    let slots = 468 / entry;
+    let buckets = 506 - slots * entry;
+    let buckets = if buckets > 58 { 58 } else { buckets };
+    let foreign = buckets * 5 / 16;
+    Line { slots, buckets: buckets - foreign, foreign }
+}
+
+impl Shape {
+    /// The shape of a filter whose parameters are in range.
+    pub fn new(
+        fingerprint_bits: u32,
+        tag_bits: u32,
+        pages: u64,
+        lines: u32,
+        distinct: Option<u64>,
+    ) -> Result<Self, Error> {
+        let out_of_range = |name: &str, least: u64, most: u64, value: u64| {
+            Err(Error::value(format!("{name} must lie in {least}..={most}, got {value}")))
+        };
+        let (f, t) = (fingerprint_bits, tag_bits);
+        if !TAG_BITS.contains(&t) {
+            return out_of_range("tag_bits", (*TAG_BITS.start()).into(), (*TAG_BITS.end()).into(), t.into());
+        }
+        if !FINGERPRINT_BITS.contains(&f) || f + t > MOST_BITS {
+            let most = u32::min(*FINGERPRINT_BITS.end(), MOST_BITS - t);
+            return out_of_range("fingerprint_bits", (*FINGERPRINT_BITS.start()).into(), most.into(), f.into());
+        }
+        let most_pages = Self { fingerprint_bits: f, tag_bits: t, pages, lines, distinct }.most_pages();
+        if !(1..=most_pages).contains(&pages) {
+            return out_of_range("pages", 1, most_pages, pages);
+        }
+        let least_lines = if pages == 1 { MIN_LINES } else { MAX_LINES };
+        if !(least_lines..=MAX_LINES).contains(&lines) {
+            return out_of_range("lines", least_lines.into(), MAX_LINES.into(), lines.into());
+        }
+        Ok(Self { fingerprint_bits, tag_bits, pages, lines, distinct })
+    }
+
+    /// The shape of these parameters.
+    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
+        Self::new(
+            parameters.narrow("fingerprint_bits")?,
+            parameters.narrow("tag_bits")?,
+            parameters.wide("pages")?,
+            parameters.narrow("lines")?,
+            parameters.get("distinct"),
+        )
+    }
+
+    /// What its lines are made of.
+    pub fn line(&self) -> Line {
+        line_of(self.fingerprint_bits, self.tag_bits)
+    }
+
+    /// r: full epochs kept.
+    pub fn epochs(&self) -> u32 {
+        (1 << self.tag_bits) - 1
+    }
+
+    /// Most pages: a clock numbers the steps in which they turn through all tags by 32 bits.
+    fn most_pages(&self) -> u64 {
+        u64::from(u32::MAX >> self.tag_bits)
+    }
+
+    /// Bytes of all pages.
+    pub fn nbytes(&self) -> u64 {
+        self.pages * u64::from(self.lines + 1) * LINE_BYTES
+    }
+
+    /// Generations of the clock that are kept: the steps in which every page turns r times.
+    pub fn kept(&self) -> u32 {
+        self.epochs() * self.pages as u32
+    }
+
+    /// How long after leaving the window a key may still be remembered: insertions, or nanoseconds.
+    pub fn slack(&self, window: Window) -> u64 {
+        window.slack(self.kept(), self.pages as u32)
+    }
+
+    /// Distinct keys between two turns of a page: those planned for, and the headroom.
+    pub fn keys_per_epoch(&self, window: Window) -> f64 {
+        let keys = window.keys_in(self.kept(), self.pages as u32) as f64;
+        match (window, self.distinct) {
+            (Window::Count { .. }, None) => keys,
+            (Window::Count { insertions }, Some(distinct)) => {
+                keys * (HEADROOM * distinct as f64 / insertions as f64).min(1.0)
+            }
+            (Window::Time { .. }, _) => keys * HEADROOM,
+        }
+    }
+
+    /// Distinct keys that are remembered, in the mean over the pages: those of r epochs, and half of one but for the
+    /// step that is taken as full.
+    fn remembered(&self, keys_per_epoch: f64) -> f64 {
+        keys_per_epoch * (f64::from(self.epochs()) + 0.5 + 0.5 / self.pages as f64)
+    }
+
+    /// Distinct keys that a page remembers just before it turns, over all pages.
+    fn most_remembered(&self, keys_per_epoch: f64) -> f64 {
+        keys_per_epoch * f64::from(self.epochs() + 1)
+    }
+
+    /// Slots of a page.
+    fn slots(&self) -> u32 {
+        self.lines * self.line().slots
+    }
+
+    /// Share of its slots that a page has in use just before a turn, in the mean.
+    pub fn load(&self, keys_per_epoch: f64) -> f64 {
+        self.most_remembered(keys_per_epoch) / (self.pages as f64 * f64::from(self.slots()))
+    }
+
+    /// Probability that a key never inserted is reported.
+    pub fn false_positive_rate(&self, keys_per_epoch: f64) -> f64 {
+        let places =
+            self.pages as f64 * f64::from(self.lines * self.line().buckets) * 2_f64.powi(self.fingerprint_bits as i32);
+        let of_entries = self.remembered(keys_per_epoch) / places;
+        let rate = (of_entries + self.turned_away(keys_per_epoch)).min(1.0);
+        fill::or_same_hash(rate, self.most_remembered(keys_per_epoch) as u64)
+    }
+
+    /// A bound for the share of lines that may have turned keys away within the epochs kept: the keys of a page are
+    /// binomial.
+    fn turned_away(&self, keys_per_epoch: f64) -> f64 {
+        if self.load(keys_per_epoch) > MOST_LOAD {
+            return 1.0;
+        }
+        let epochs = f64::from(self.epochs() + 1);
+        let room = f64::from(self.slots() + SPARE);
+        (0.5 * epochs * more_than(room, self.most_remembered(keys_per_epoch), 1.0 / self.pages as f64)).min(1.0)
+    }
+}
+
+impl super::Shape for Shape {
+    fn family(&self) -> &'static str {
+        "aged-quotient"
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("fingerprint_bits", self.fingerprint_bits.into()),
+            ("tag_bits", self.tag_bits.into()),
+            ("pages", self.pages),
+            ("lines", self.lines.into()),
+            ("distinct", self.distinct.unwrap_or(0)),
+        ]
+    }
+
+    fn check(&self, window: Window) -> Result<(), Error> {
+        check_distinct(window.check()?, self.distinct)
+    }
+
+    fn kept(&self) -> u32 {
+        self.kept()
+    }
+
+    fn bytes(&self, _: Window) -> u64 {
+        self.nbytes()
+    }
+
+    fn fpr(&self, window: Window) -> f64 {
+        self.false_positive_rate(self.keys_per_epoch(window))
+    }
+
+    fn slack(&self, window: Window) -> u64 {
+        self.slack(window)
+    }
+
+    /// In expectation half of an epoch more than those of the window are there.
+    fn npws(&self, window: Window) -> f64 {
+        window.npws(self.kept(), 0.5 * (self.pages as f64 + 1.0))
+    }
+
+    /// The line of a key, and the second line that one call in twelve takes (one in twenty to one in seven, measured);
+    /// for an insertion also its share of the pages that turn.
+    fn cache_lines(&self, window: Window) -> CacheLines {
+        let (read, lines) = (1.0 + 1.0 / 12.0, (self.nbytes() / LINE_BYTES) as f64);
+        CacheLines { insert: read + lines / self.keys_per_epoch(window), hit: read, miss: read }
+    }
+}
+
+/// Refuses a number of distinct keys that a window cannot have.
+fn check_distinct(window: Window, distinct: Option<u64>) -> Result<(), Error> {
+    match (window, distinct) {
+        (_, None) => Ok(()),
+        (Window::Count { insertions }, Some(distinct)) if (1..=insertions).contains(&distinct) => Ok(()),
+        (Window::Count { insertions }, Some(distinct)) => {
+            Err(Error::value(format!("distinct must lie in 1..={insertions} for this window, got {distinct}")))
+        }
+        (Window::Time { .. }, Some(_)) => {
+            Err(Error::value("distinct is for windows of insertions; the capacity of one of time counts distinct keys"))
+        }
+    }
+}
+
+/// Chance that of so many keys more than `room` are chosen, each with this chance: at most the probability of the first
+/// number that is too many, by Stirling's formula, over 1 less the ratio to that of the next.
+fn more_than(room: f64, keys: f64, chance: f64) -> f64 {
+    let share = (room + 1.0) / keys;
+    if share <= chance {
+        return 1.0;
+    }
+    if share >= 1.0 {
+        return 0.0;
+    }
+    let (rest, other) = (1.0 - share, 1.0 - chance);
+    let divergence = share * (share / chance).ln() + rest * (rest / other).ln();
+    let first = (-keys * divergence).exp() / (std::f64::consts::TAU * keys * share * rest).sqrt();
+    (first / (1.0 - rest * chance / (share * other))).min(1.0)
+}

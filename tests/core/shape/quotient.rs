@@ -1,0 +1,164 @@
+//! Lines of an aged quotient filter, the chance that a page overflows, and the shapes that are chosen.
+
+use lately::clock::Window;
+use lately::shape::budget::allowed_slack;
+use lately::shape::quotient::*;
+use lately::shape::{Budget, Shape as _};
+
+const fn count(insertions: u64) -> Window {
+    Window::Count { insertions }
+}
+
+fn formats() -> impl Iterator<Item = (u32, u32)> {
+    TAG_BITS.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t))).filter(|(f, t)| f + t <= MOST_BITS)
+}
+
+#[test]
+fn a_line_has_512_bits() {
+    for (f, t) in formats() {
+        let Line { slots, buckets, foreign } = line_of(f, t);
+        let all = 6 + buckets + foreign + slots * (f + t + 1);
+        assert!(all <= 512 && all >= 500, "{f} {t}: {all}");
+        assert!(buckets + foreign <= 58 && foreign < 32 && slots <= 57 && f + t >= 8);
+        assert!(4 * foreign > buckets + foreign, "a quarter at least may leave: {foreign} of {buckets}");
+    }
+}
+
+/// Chance that more than `room` of so many keys fall into one of `pages` pages: weights from the mode, over their sum.
+fn more_than(room: usize, keys: u64, pages: u64) -> f64 {
+    let odds = 1.0 / (pages as f64 - 1.0);
+    let mode = (keys / pages) as usize;
+    let mut weights = vec![0.0; keys as usize + 1];
+    weights[mode] = 1.0;
+    for k in mode..keys as usize {
+        weights[k + 1] = weights[k] * (keys as usize - k) as f64 / (k + 1) as f64 * odds;
+    }
+    for k in (0..mode).rev() {
+        weights[k] = weights[k + 1] * (k + 1) as f64 / (keys as usize - k) as f64 / odds;
+    }
+    weights[room + 1..].iter().sum::<f64>() / weights.iter().sum::<f64>()
+}
+
+/// Fingerprints are so long that all that is reported is what was turned away: half of the lines of a page after any
+/// of 2^T peaks.
+#[test]
+fn pages_overflow_as_binomials_do() {
+    for (pages, load) in [(3, 0.93), (20, 0.92), (200, 0.93)] {
+        let shape = Shape::new(20, 3, pages, 63, None).unwrap();
+        let slots = 63 * shape.line().slots;
+        let keys = (load * pages as f64 * f64::from(slots)) as u64 / 8 * 8;
+        let exact = 4.0 * more_than((slots + SPARE) as usize, keys, pages);
+        let stated = shape.false_positive_rate(keys as f64 / 8.0);
+        assert!((exact..1.3 * exact + 1e-6).contains(&stated), "{pages} {load}: {stated} is not {exact}");
+    }
+    let one = Shape::new(20, 3, 1, 63, None).unwrap();
+    assert!(one.false_positive_rate(0.94 * f64::from(63 * one.line().slots) / 8.0) < 1e-6);
+    assert_eq!(one.false_positive_rate(0.96 * f64::from(63 * one.line().slots) / 8.0), 1.0);
+}
+
+#[test]
+fn parameters_out_of_range_are_named() {
+    for (shape, words) in [
+        (Shape::new(4, 5, 1, 63, None), "fingerprint_bits must lie in 5..=19, got 4"),
+        (Shape::new(20, 5, 1, 63, None), "fingerprint_bits must lie in 5..=19, got 20"),
+        (Shape::new(21, 3, 1, 63, None), "fingerprint_bits must lie in 5..=20, got 21"),
+        (Shape::new(u32::MAX, 3, 1, 63, None), "fingerprint_bits must lie in 5..=20"),
+        (Shape::new(8, 2, 1, 63, None), "tag_bits must lie in 3..=8, got 2"),
+        (Shape::new(8, u32::MAX, 1, 63, None), "tag_bits must lie in 3..=8"),
+        (Shape::new(8, 3, 0, 63, None), "pages must lie in 1..=536870911, got 0"),
+        (Shape::new(8, 8, 1 << 24, 63, None), "pages must lie in 1..=16777215"),
+        (Shape::new(8, 3, 1, 2, None), "lines must lie in 3..=63, got 2"),
+        (Shape::new(8, 3, 2, 62, None), "lines must lie in 63..=63, got 62"),
+    ] {
+        let error = shape.unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    let largest = Shape::new(8, 8, (1 << 24) - 1, 63, None).unwrap();
+    assert_eq!(largest.kept(), 255 * ((1 << 24) - 1));
+    let _ = (largest.slack(count(1 << 62)), largest.fpr(count(1 << 62)));
+    let planned = |distinct, window| Shape { distinct, ..largest }.check(window);
+    assert!(planned(Some(5), count(5)).is_ok() && planned(Some(6), count(5)).is_err());
+    let time = Window::Time { span: 9, lateness: 0, capacity: 9 };
+    assert!(planned(None, time).is_ok() && planned(Some(5), time).is_err());
+}
+
+/// Fewer distinct keys of a window of insertions are as a shorter one, but for its steps and the headroom of a guess.
+#[test]
+fn memory_follows_distinct_keys() {
+    let choose = |window, distinct| choose(window, Budget::Rate(0.01), None, distinct).unwrap();
+    let (all, fifth) = (choose(count(1_000_000), None), choose(count(5_000_000), Some(1_000_000)));
+    let ratio = fifth.nbytes() as f64 / all.nbytes() as f64;
+    assert!((0.98 * HEADROOM..1.02 * HEADROOM).contains(&ratio), "{ratio}");
+    let time = Window::Time { span: 1 << 40, lateness: 0, capacity: 1_000_000 };
+    let timed = choose(time, None);
+    assert!((0.98..1.02).contains(&(timed.nbytes() as f64 / fifth.nbytes() as f64)));
+}
+
+/// The least size of every format that holds a rate: so many lines of one page, or whole pages.
+fn smallest(window: Window, slack: u64, fpr: f64) -> impl Iterator<Item = Shape> {
+    let sizes = (3..63).map(|lines| (1, lines)).chain((1..60).map(|pages| (pages, 63)));
+    formats().filter_map(move |(f, t)| {
+        let mut shapes = sizes.clone().map(|(pages, lines)| Shape::new(f, t, pages, lines, None).unwrap());
+        shapes.find(|shape| shape.fpr(window) <= fpr && shape.slack(window) <= slack)
+    })
+}
+
+#[test]
+fn a_rate_gives_what_trying_everything_gives() {
+    for (insertions, slack, fpr) in [(12_000, 6_000, 0.01), (30_000, 4_400, 1e-4), (1_000, 150, 0.001), (100, 64, 0.1)]
+    {
+        let window = count(insertions);
+        let least = smallest(window, slack, fpr).map(|shape| shape.nbytes()).min().unwrap();
+        let near = smallest(window, slack, fpr).filter(|shape| shape.nbytes() <= least + least / 64);
+        let best = near.min_by_key(|shape| (shape.tag_bits, shape.nbytes())).unwrap();
+        let chosen = choose(window, Budget::Rate(fpr), Some(slack), None).unwrap();
+        assert_eq!((chosen.tag_bits, chosen.nbytes()), (best.tag_bits, best.nbytes()), "{insertions} {chosen:?}");
+        assert!(chosen.fpr(window) <= fpr && chosen.slack(window) <= slack);
+    }
+}
+
+#[test]
+fn bytes_are_used_and_slack_is_kept() {
+    let time = |span, lateness| Window::Time { span, lateness, capacity: 1000 };
+    let windows = [1, 2, 7, 127, 1000, 100_003].map(count).into_iter();
+    for window in windows.chain([(1_000_003, 0), (1_000_000_007, 0), (100_000, 500_000)].map(|(s, l)| time(s, l))) {
+        for bytes in [256, 4095, 4096, 8191, 100_000] {
+            let shape = choose(window, Budget::Bytes(bytes), None, None).unwrap();
+            assert!(shape.slack(window) <= allowed_slack(window, None), "{window:?} {shape:?}");
+            assert!(shape.nbytes() <= bytes);
+        }
+        let shape = choose(window, Budget::Rate(0.01), None, None).unwrap();
+        assert!(shape.slack(window) <= allowed_slack(window, None) && shape.fpr(window) <= 0.01);
+    }
+}
+
+#[test]
+fn the_documented_choices() {
+    for (fpr, bits) in [(0.01, 15.1), (0.001, 19.6), (1e-4, 24.4), (1e-5, 29.5)] {
+        let window = count(1_000_000);
+        let shape = choose(window, Budget::Rate(fpr), None, None).unwrap();
+        let per_key = 8.0 * shape.nbytes() as f64 / 1e6;
+        assert!((per_key - bits).abs() < 0.05, "{shape:?}: {per_key}");
+        assert!(shape.slack(window) < 146_000, "a seventh, and rounding to whole steps");
+    }
+}
+
+#[track_caller]
+fn refused(window: Window, budget: Budget, slack: Option<u64>, distinct: Option<u64>, words: &str) {
+    let error = choose(window, budget, slack, distinct).unwrap_err().to_string();
+    assert!(error.contains(words), "{error}");
+}
+
+#[test]
+fn what_cannot_be_had_is_said() {
+    let rate = Budget::Rate(0.1);
+    refused(count(1000), Budget::Rate(0.0), None, None, "fpr must lie between 0 and 1, both excluded, got 0");
+    refused(count(0), rate, None, None, "window must be at least 1");
+    refused(count(1 << 45), Budget::Rate(0.01), None, None, "takes more than 8589934592 lines");
+    refused(count(1 << 62), rate, None, None, "fpr must be above ");
+    refused(count(1000), Budget::Bytes(255), None, None, "nbytes must be at least 256, got 255");
+    refused(count(1000), rate, Some(2), None, "slack must be at least ");
+    refused(count(1000), rate, None, Some(1001), "distinct must lie in 1..=1000 for this window, got 1001");
+    let hour = Window::Time { span: 3_600_000_000_000, lateness: 0, capacity: 1000 };
+    refused(hour, rate, None, Some(10), "distinct is for windows of insertions");
+}
