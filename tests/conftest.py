@@ -7,9 +7,15 @@ import subprocess
 import warnings
 
 import pytest
+from hypothesis import settings
 
 # Read when Ray is imported: under `uv run` it would start its workers by `uv run` too, in a copy of the folder.
 os.environ |= {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+
+
+# No test times itself; the core is compiled beside the tests, so that an example may take as long as it likes.
+settings.register_profile("lately", deadline=None)
+settings.load_profile("lately")
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import lately
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(window=st.integers(1, 40), refresh=st.booleans(), batches=st.lists(st.lists(st.integers(0, 40)), max_size=10))
 def test_it_is_an_exact_window(window, refresh, batches):
     """With hardly a counter taken, and no key that comes 15 times, nothing but the window is reported."""

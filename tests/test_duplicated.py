@@ -104,8 +104,7 @@ def test_insertions_in_every_family(name, refresh):
     assert answers.tolist() == made.duplicated(keys, refresh=refresh).tolist()
     if not COUNTED[name].layout:
         assert (
-            answers.tolist()
-            == duplicated(keys, window, fpr=fpr, refresh=refresh, filter=COUNTED[name].kind).tolist()
+            answers.tolist() == duplicated(keys, window, fpr=fpr, refresh=refresh, filter=COUNTED[name].kind).tolist()
         )
     if COUNTED[name].promise:
         assert check(keys.tolist(), answers, None, window, made.slack, refresh, fpr) > 2000
@@ -140,7 +139,7 @@ def test_a_family_that_cannot_be_planned_so_is_named():
         Family(Without).make(5, fpr=0.1, seed=0)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 20), st.integers(0, 100)), max_size=60),
     window=st.integers(1, 60),
@@ -171,9 +170,7 @@ def test_bursts_keep_the_rate(spread):
     }[spread]
     marked = int(duplicated(keys, "1h", fpr=fpr, at=at).sum())
     assert marked <= n * fpr + 6 * math.sqrt(n * fpr)
-    assert duplicated(np.append(keys[:100], keys[:100]), "1h", at=at if np.isscalar(at) else at[:200])[
-        100:
-    ].all()
+    assert duplicated(np.append(keys[:100], keys[:100]), "1h", at=at if np.isscalar(at) else at[:200])[100:].all()
 
 
 def test_frames_columns_and_iterators_are_the_same():

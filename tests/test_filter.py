@@ -201,7 +201,7 @@ def test_a_batch_of_queries_is_its_keys_one_by_one_at_any_times(name):
 # ------------------------------------------------------------------------------------------------ an exact window
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     window=st.integers(1, 40),
     shape=st.tuples(st.integers(1, 5), st.integers(1, 8)),
@@ -223,7 +223,7 @@ def test_no_key_of_the_last_insertions_is_missed(window, shape, make, refresh, b
         assert f.query(kept).all()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     window=st.integers(1, 40),
     lateness=st.integers(0, 30),
@@ -792,7 +792,7 @@ def test_threads_leave_the_filter_that_one_leaves(make):
     assert filled.fill.max() > 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32),
     sizes=st.lists(st.integers(1, 60_000), min_size=1, max_size=3),

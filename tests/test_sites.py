@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lately
@@ -90,7 +90,6 @@ sent = st.lists(st.tuples(st.sampled_from("ab"), st.booleans(), places, st.boole
 
 
 @given(sent)
-@settings(deadline=None)
 def test_a_batch_is_written_once_and_answered_the_same_in_any_parts_and_order(messages):
     kept = Slow()
     make = partial(Site, name="site", store=kept, interval=0)

@@ -25,7 +25,7 @@ def stream(n):
     return np.where(rng.random(n) < 0.3, rng.integers(0, 5, n), rng.geometric(0.002, n))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     make=st.sampled_from(EXACT),
     window=st.integers(1, 140),
