@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from os import PathLike
-from typing import Any, Final, Literal, NoReturn, Self, SupportsIndex, TypeAlias, final
+from typing import Any, Final, Literal, Self, SupportsIndex, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -68,7 +68,6 @@ def _fail(filter: Filter | None = None) -> None: ...
 @final
 class Built: ...
 
-def _fail(filter: Filter | None = None) -> NoReturn: ...
 def build(family: str, /, **given: Any) -> Built: ...
 
 @disjoint_base
