@@ -107,7 +107,7 @@ def _compare(found: lately.Filter, options: Namespace) -> None:
         if isinstance(window, float):
             window = _timedelta(window)
             limits = {"capacity": found.capacity, "lateness": _timedelta(found.lateness or 0.0)}
-        again = _make(EVERY[name].make, window, fpr=options.fpr, seed=found.seed, **limits)
+        again = _make(EVERY[name].make, window, fpr=options.fpr, seed=found.seed or 0, **limits)
         if again.parameters != found.parameters:
             _refuse(options, "fpr", f"{found.fpr:.3g}")
 
