@@ -115,12 +115,28 @@ def test_a_filter_without_bound_on_its_slack_is_refused_one():
     assert "no bound" in repr(lately.plan(1000, 0.01))
 
 
-def test_too_much_memory_for_one_family_is_no_matter_for_the_others(monkeypatch):
+def test_too_much_memory_is_listed_and_fails_only_where_it_is_made(monkeypatch):
     # At such a rate blocks of a word would take 2 TB.
     monkeypatch.setitem(FAMILIES, "guarded-epoch-64", EVERY["guarded-epoch-64"])
     plan = lately.plan(1_000_000, 1e-12)
-    assert "cannot allocate" in plan.refused["guarded-epoch-64"]
+    too_much = next(choice for choice in plan.choices if choice.name == "guarded-epoch-64")
+    assert too_much.nbytes > 1e12
+    with pytest.raises(MemoryError, match="cannot allocate"):
+        too_much.build()
     assert plan.best.fpr <= 1e-12
+    assert plan.best.nbytes < 1e8
+    assert plan.build().nbytes == plan.best.nbytes
+
+
+@pytest.mark.parametrize("request_", [{"window": 10**15}, {"window": "1h", "capacity": 10**15}])
+def test_a_plan_takes_no_memory(request_):
+    # No machine can address the petabytes of any of them.
+    plan = lately.plan(**request_, fpr=0.01)
+    assert plan.best in plan.choices
+    assert all(choice.nbytes > 10**15 and choice.fpr <= 0.01 for choice in plan.choices)
+    assert not any("allocate" in why for why in plan.refused.values())
+    with pytest.raises(MemoryError):
+        plan.build()
 
 
 def test_what_no_filter_meets_is_refused_with_every_reason():

@@ -75,6 +75,21 @@ def test_where_none_fails_the_best_of_one_machine_is_taken_horizontally():
     assert plan.best.distinct == 0
 
 
+def test_a_plan_for_more_keys_than_memory_holds_is_made():
+    plan = plan_sliced("1h", 0.01, capacity=10**12, sites=1000)
+    assert plan.best.nbytes > 10**12
+    assert plan.best.nbytes_site == plan.best.nbytes // 1000
+    with pytest.raises(MemoryError):
+        next(way for way in plan.choices if way.name == "vertical timing").build()
+
+
+def test_a_way_makes_its_filter_once():
+    way = plan_sliced(**REQUEST).best
+    assert "filter" not in vars(way)
+    assert way.filter is way.filter
+    assert way.filter.parameters == way.choice.parameters
+
+
 def test_tables_say_the_same():
     frame = PLAN.to_pandas()
     assert list(frame["filter"]) == [way.name for way in PLAN.choices]

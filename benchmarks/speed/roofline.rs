@@ -15,7 +15,7 @@ use lately::key::KeyHasher;
 use lately::memory::Words;
 use lately::memory::bits::scale;
 use lately::memory::prefetch::Address;
-use lately::shape::line::{self, Family};
+use lately::shape::line::{self, Paper};
 use lately::shape::{Budget, age_partitioned};
 
 const NAMES: &str = "window\tbytes\tpaper_bytes\troof\tline\tline_hashing\tpaper\tpaper_hashing";
@@ -85,7 +85,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{NAMES}");
     for &insertions in windows {
         let (window, rate, hasher) = (Window::Count { insertions }, Budget::Rate(0.01), KeyHasher::new(0));
-        let shape = line::choose(window, rate, None, Family::AgePartitioned)?;
+        let shape = line::choose(window, rate, None, Paper::AgePartitioned)?;
         let mut in_lines = Filter::new(shape, window, 0)?;
         let mut paper = Filter::new(age_partitioned::choose(window, rate, None, None)?, window, 0)?;
         let inserted = 2 * insertions as i64;

@@ -4,10 +4,10 @@ A new family is a line of `FAMILIES`.
 """
 
 from dataclasses import dataclass, field
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any, Literal
 
-from lately._core import Filter, build
+from lately._core import Filter, build, plan
 from lately.filters import (
     AgedQuotientFilter,
     AgePartitionedBloomFilter,
@@ -29,8 +29,10 @@ class Family:
     Attributes
     ----------
     kind : type of Filter
+    family : str
+        Its name to `_core`, without a layout; none of a class of a user's own.
     layout : dict
-        What its constructor is given beside the request.
+        What it is given beside the request.
     windows : {"any", "insertions", "time", "unknown rate"}
         What it is planned for: windows of either kind; of insertions; of time; or of time with an unknown number of
         keys.
@@ -40,31 +42,23 @@ class Family:
         Only for comparison, never the one to take.
     note : str
         What its users should know before they take it.
-    closed : str
-        Its name for `_core.build`, where the constructor of the class does not offer it.
     """
 
     kind: type[Filter]
+    family: str = ""
     layout: dict[str, Any] = field(default_factory=dict)
     windows: Literal["any", "insertions", "time", "unknown rate"] = "any"
     promise: bool = True
     baseline: bool = False
     note: str = ""
-    closed: str = ""
-
-    def made(self, one: Filter) -> bool:
-        """Whether a filter is of this family."""
-        parameters = one.parameters
-        return (
-            type(one) is self.kind
-            and parameters.get("block_bits") == self.layout.get("block_bits")
-            and _layout(parameters) == self.layout.get("layout", "sliced")
-            and ("part_keys" in parameters or "part_timers" in parameters) == ("grow" in self.layout)
-        )
 
     def takes(self, parameter: str) -> bool:
         """Whether the constructor has such a parameter."""
         return parameter in signature(self.kind).parameters
+
+    def plan(self, window: Any, **request: Any) -> dict[str, Any]:
+        """Give the figures of the filter that `make` makes of the same, by the names of its attributes."""
+        return plan(self.family, **self._given(window, request))
 
     def make(self, window: Any, **request: Any) -> Filter:
         """Make a filter that meets a request.
@@ -80,18 +74,26 @@ class Family:
         ValueError
             If the family lacks one of them, or what the constructor raises.
         """
+        given = self._given(window, request)
+        if self.family:
+            return Filter.__new__(self.kind, build(self.family, **given))
+        kind: Any = self.kind
+        made: Filter = kind(**given)
+        return made
+
+    def _given(self, window: Any, request: dict[str, Any]) -> dict[str, Any]:
+        """All parameters of the constructor."""
         lacks = [name for name in ("window", *request) if not self.takes(name)]
         if "lateness" in lacks:
             raise ValueError(f"{self.kind.__name__} has no windows of time")
         if lacks:
             raise ValueError(f"{self.kind.__name__} has no parameter {', '.join(lacks)}")
-        kind: Any = self.kind
-        given = {"window": window, **self.layout, **request}
-        if self.closed:
-            defaults = {name: parameter.default for name, parameter in signature(kind).parameters.items()}
-            return Filter.__new__(self.kind, build(self.closed, **defaults | given))
-        made: Filter = kind(**given)
-        return made
+        defaults = {
+            name: parameter.default
+            for name, parameter in signature(self.kind).parameters.items()
+            if parameter.default is not Parameter.empty
+        }
+        return defaults | {"window": window} | self.layout | request
 
 
 _BLOCKS = {"block_bits": 512}
@@ -99,33 +101,48 @@ _LINES = {"layout": "line"}
 _SLICED = {"layout": "sliced"}
 
 FAMILIES = {
-    "age-partitioned": Family(AgePartitionedBloomFilter),
-    "age-partitioned-512": Family(AgePartitionedBloomFilter, _BLOCKS),
-    "age-partitioned-line": Family(AgePartitionedBloomFilter, _LINES),
-    "guarded-epoch-512": Family(GuardedEpochBloomFilter, _BLOCKS | _SLICED),
-    "guarded-epoch-line": Family(GuardedEpochBloomFilter, _LINES),
-    "guarded-epoch-transposed": Family(GuardedEpochBloomFilter, {"layout": "transposed"}),
-    "aged-quotient": Family(AgedQuotientFilter, note="fpr rises steeply with keys beyond plan"),
-    "timing": Family(TimingBloomFilter),
-    "timing-line": Family(TimingBloomFilter, _LINES),
+    "age-partitioned": Family(AgePartitionedBloomFilter, "age-partitioned"),
+    "age-partitioned-512": Family(AgePartitionedBloomFilter, "age-partitioned", _BLOCKS),
+    "age-partitioned-line": Family(AgePartitionedBloomFilter, "age-partitioned", _LINES),
+    "guarded-epoch-512": Family(GuardedEpochBloomFilter, "guarded-epoch", _BLOCKS | _SLICED),
+    "guarded-epoch-line": Family(GuardedEpochBloomFilter, "guarded-epoch", _LINES),
+    "guarded-epoch-transposed": Family(GuardedEpochBloomFilter, "guarded-epoch", {"layout": "transposed"}),
+    "aged-quotient": Family(
+        AgedQuotientFilter, "aged-quotient", note="fpr rises steeply with keys beyond plan"
+    ),
+    "timing": Family(TimingBloomFilter, "timing"),
+    "timing-line": Family(TimingBloomFilter, "timing", _LINES),
     "timing-growing": Family(
-        TimingBloomFilter, {"grow": "density"}, windows="time", note="bytes and fpr follow bursts"
+        TimingBloomFilter, "timing", {"grow": "density"}, windows="time", note="bytes and fpr follow bursts"
     ),
-    "time-limited": Family(TimeLimitedBloomFilter, windows="unknown rate", note="bytes follow the rate"),
-    "swamp": Family(Swamp, windows="insertions"),
-    "counting": Family(CountingBloomFilter, windows="insertions", note="fpr grows with keys that come 15 times"),
-    "fingerprint-buffer": Family(FingerprintBuffer, windows="insertions", baseline=True, note="searches all of it"),
+    "time-limited": Family(
+        TimeLimitedBloomFilter, "time-limited", windows="unknown rate", note="bytes follow the rate"
+    ),
+    "swamp": Family(Swamp, "swamp", windows="insertions"),
+    "counting": Family(
+        CountingBloomFilter, "counting", windows="insertions", note="fpr grows with keys that come 15 times"
+    ),
+    "fingerprint-buffer": Family(
+        FingerprintBuffer, "fingerprint-buffer", windows="insertions", baseline=True, note="searches all of it"
+    ),
     "generalized": Family(
-        GeneralizedBloomFilter, windows="insertions", promise=False, baseline=True, note="fades from the first key on"
+        GeneralizedBloomFilter,
+        "generalized",
+        windows="insertions",
+        promise=False,
+        baseline=True,
+        note="fades from the first key on",
     ),
-    "stable": Family(StableBloomFilter, windows="insertions", promise=False, baseline=True, note="forgets at random"),
+    "stable": Family(
+        StableBloomFilter, "stable", windows="insertions", promise=False, baseline=True, note="forgets at random"
+    ),
 }
 """The families on offer, by the class's field name, and the bits of a block if it has blocks, or the layout."""
 
 EVERY = FAMILIES | {
-    "age-partitioned-64": Family(AgePartitionedBloomFilter, {"block_bits": 64}, closed="age-partitioned"),
-    "guarded-epoch": Family(GuardedEpochBloomFilter, _SLICED, closed="guarded-epoch"),
-    "guarded-epoch-64": Family(GuardedEpochBloomFilter, {"block_bits": 64} | _SLICED, closed="guarded-epoch"),
+    "age-partitioned-64": Family(AgePartitionedBloomFilter, "age-partitioned", {"block_bits": 64}),
+    "guarded-epoch": Family(GuardedEpochBloomFilter, "guarded-epoch", _SLICED),
+    "guarded-epoch-64": Family(GuardedEpochBloomFilter, "guarded-epoch", {"block_bits": 64} | _SLICED),
 }
 """Also those no longer on offer, which are still made and opened: blocks of 64 bits take more memory than blocks
 of 512 and no fewer cache lines; plain guarded epochs take the memory of transposed ones and more cache lines."""
@@ -156,10 +173,9 @@ def name_of(made: Filter) -> str:
     ValueError
         If it is of none of them.
     """
-    for name, family in EVERY.items():
-        if family.made(made):
-            return name
-    raise ValueError(f"a {type(made).__name__} is of none of the families {', '.join(FAMILIES)}")
+    if made.family not in EVERY:
+        raise ValueError(f"a {type(made).__name__} is of none of the families {', '.join(FAMILIES)}")
+    return made.family
 
 
 def generations(made: Filter) -> int:
@@ -168,9 +184,3 @@ def generations(made: Filter) -> int:
     if "tag_bits" in parameters:
         return 2 ** parameters["tag_bits"] - 1
     return next((parameters[name] for name in ("l", "r", "blocks") if name in parameters), 1)
-
-
-def _layout(parameters: dict[str, int]) -> str:
-    if "tag_bits" in parameters:
-        return None
-    return "line" if "lines" in parameters else "transposed" if "positions" in parameters else "sliced"

@@ -183,7 +183,7 @@ def plan(
         A table, with the filter to take and the reason; `build` makes it. With `nbytes` it is the one of the least
         rate. With `fpr` it is the one that moves the fewest cache lines among those at most half as large again as the
         smallest. Filters that may miss a key of the window, or search all of their memory, are listed for comparison,
-        and not taken.
+        and not taken. No cells are allocated before `build`, so a plan may be for another, larger machine.
 
     Raises
     ------
@@ -220,8 +220,8 @@ def plan(
             refused[name] = why
             continue
         try:
-            choices.append(_choice(name, family, window, slack, request))
-        except (ValueError, MemoryError) as error:
+            choices.append(choice(name, window, slack, **request))
+        except ValueError as error:
             refused[name] = str(error)
             errors.append(str(error))
     if not choices:
@@ -242,27 +242,21 @@ def unsuited(family: Family, *, timed: bool, unknown: bool) -> str:
     return ""
 
 
-def _choice(name: str, family: Family, window: Any, slack: Any, request: dict[str, Any]) -> Choice:
-    """Plan a filter, and record its figures."""
+def choice(name: str, window: Any, slack: Any = None, **request: Any) -> Choice:
+    """Plan a filter of a family, and record its figures. No cells are allocated."""
+    family = FAMILIES[name]
     bounded = slack is not None and family.takes("slack")
-
-    def make() -> Filter:
-        return family.make(window, **request, **({"slack": slack} if bounded else {}))
-
-    made = make()
-    if slack is not None and not bounded and made.slack > slack:
+    if bounded:
+        request["slack"] = slack
+    figures = family.plan(window, **request)
+    if slack is not None and not bounded and figures["slack"] > slack:
         raise ValueError("its slack cannot be bounded")
-    no_miss = "no miss, exact" if made.slack == 0 else "no miss"
+    no_miss = "no miss, exact" if figures["slack"] == 0 else "no miss"
     kept = no_miss if family.promise else "may miss"
     return Choice(
         name=name,
-        parameters=made.parameters,
-        bits_per_key=made.bits_per_key,
-        nbytes=made.nbytes,
-        fpr=made.fpr,
-        slack=made.slack,
-        npws=made.npws,
-        **made.cache_lines,
+        **figures.pop("cache_lines"),
+        **figures,
         guarantees=f"{kept}; {family.note}" if family.note else kept,
-        _make=make,
+        _make=lambda: family.make(window, **request),
     )

@@ -13,16 +13,17 @@ use crate::layout::buffer::Buffer;
 use crate::layout::cells::{Blocks, OneBit, Parts};
 use crate::layout::counters::CounterSlices;
 use crate::layout::counting::Counters;
+use crate::layout::generalized::FadingBits;
 use crate::layout::quotient::Quotient;
 use crate::layout::ring::Ring;
 use crate::layout::stable::Decaying;
 use crate::layout::swamp::Buffered;
 use crate::layout::transposed::Planes;
-use crate::layout::{generalized::Bits as Fading, line, time_limited, timers};
+use crate::layout::{line, time_limited, timers};
 use crate::memory::Words;
 use crate::shape::age_partitioned;
 use crate::shape::growing::{self, Grow, Limit};
-use crate::shape::line::Family as Written;
+use crate::shape::line::Paper;
 use crate::shape::{
     Budget, Parameters, Shape, bloom, counting, fingerprint_buffer, generalized, guarded_epoch, quotient, stable,
     swamp, timing,
@@ -192,7 +193,7 @@ pub static FAMILIES: [Family; 15] = [
         parameters: &["bits", "k1", "k0"],
         read: |parameters| shared(generalized::Shape::read(parameters)),
         plan: |window, asked| shared(generalized::choose(window, asked.budget)),
-        engine: |shape, clock, _, words| Ok(Aged::boxed(Fading(*of(shape)), words, clock)),
+        engine: |shape, clock, _, words| Ok(Aged::boxed(FadingBits(*of(shape)), words, clock)),
     },
     Family {
         kind: 11,
@@ -212,7 +213,7 @@ pub static FAMILIES: [Family; 15] = [
         parameters: &["k", "l", "pages", "lines"],
         read: |parameters| shared(crate::shape::line::Shape::read(parameters)),
         plan: |window, asked| {
-            shared(crate::shape::line::choose(window, asked.budget, asked.slack, Written::AgePartitioned))
+            shared(crate::shape::line::choose(window, asked.budget, asked.slack, Paper::AgePartitioned))
         },
         engine: |shape, clock, _, words| Ok(line::aged(*of(shape), clock, words)),
     },
@@ -223,7 +224,7 @@ pub static FAMILIES: [Family; 15] = [
         parameters: &["r", "pages", "lines"],
         read: |parameters| shared(crate::shape::line::Shape::read(parameters)),
         plan: |window, asked| {
-            shared(crate::shape::line::choose(window, asked.budget, asked.slack, Written::GuardedEpoch))
+            shared(crate::shape::line::choose(window, asked.budget, asked.slack, Paper::GuardedEpoch))
         },
         engine: |shape, clock, _, words| Ok(line::aged(*of(shape), clock, words)),
     },

@@ -103,6 +103,18 @@ impl Filter {
         Family::of(&*self.shape)
     }
 
+    /// Its name to the planner and the command: that of its family, with the bits of its blocks, or that it grows.
+    pub fn name(&self) -> String {
+        let name = self.family().name;
+        let mut apply = self.parameters().into_iter().filter(|&(_, value)| value != 0);
+        let told = apply.find_map(|(parameter, value)| match parameter {
+            "block_bits" => Some(format!("{name}-{value}")),
+            "part_keys" | "part_timers" => Some(format!("{name}-growing")),
+            _ => None,
+        });
+        told.unwrap_or_else(|| name.to_owned())
+    }
+
     /// What "lately" means.
     pub fn window(&self) -> Window {
         self.engine.clock().window()

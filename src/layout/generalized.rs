@@ -16,9 +16,9 @@ const AHEAD: usize = 16;
 
 /// Bits that keys set and reset.
 #[derive(Clone, Copy)]
-pub struct Bits(pub(crate) Shape);
+pub struct FadingBits(pub(crate) Shape);
 
-impl Bits {
+impl FadingBits {
     /// The bits that a key resets.
     #[inline(always)]
     fn zeros(self, hash: u64) -> impl Iterator<Item = u64> {
@@ -95,7 +95,7 @@ fn is_one(words: &[u64], bit: u64) -> bool {
     words[(bit / 64) as usize] >> (bit % 64) & 1 == 1
 }
 
-impl Layout for Bits {
+impl Layout for FadingBits {
     type Phase = ();
 
     /// Traces fade at random; none is certain to be gone.

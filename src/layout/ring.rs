@@ -3,7 +3,7 @@
 
 use crate::Error;
 use crate::clock::Clock;
-use crate::inference::ring::{Ring as Likelihoods, not_ruled_out};
+use crate::inference::ring::{self, not_ruled_out};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::Layout;
 use crate::layout::cells::{Cells, share_of_ones};
@@ -121,7 +121,7 @@ impl<C: Cells> Layout for Ring<C> {
         let Phase { newest, .. } = self.phase(clock.generation(), 0);
         let rate = |age| self.cells.sampled_match_rate(&words[self.words_of(newest, age)]);
         let rates: Vec<f64> = (0..self.slices).map(rate).collect();
-        Some(Box::new(Likelihoods::of_clock(self.k, clock, &rates)))
+        Some(Box::new(ring::Ring::of_clock(self.k, clock, &rates)))
     }
 
     fn open(&self, words: &mut [u64], generation: i64) {

@@ -7,7 +7,7 @@
 
 use crate::Error;
 use crate::clock::Clock;
-use crate::inference::ring::Ring as Likelihoods;
+use crate::inference::ring::Ring;
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::Layout;
 use crate::layout::cells::{SAMPLE, place_in_part};
@@ -133,7 +133,7 @@ impl<const EPOCHS: usize> Layout for Planes<EPOCHS> {
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let Phase { newest, .. } = self.phase(clock.generation(), 0);
         let sample = (SAMPLE / u64::from(self.k)).min(self.part);
-        Some(Box::new(Likelihoods::of_clock(1, clock, &self.rates_of_first(words, newest, sample))))
+        Some(Box::new(Ring::of_clock(1, clock, &self.rates_of_first(words, newest, sample))))
     }
 
     fn open(&self, words: &mut [u64], generation: i64) {

@@ -1,6 +1,7 @@
-//! Makes filters: a class of `lately.filters` passes on what it was called with, and this reads it.
+//! Makes filters: a class of `lately.filters` passes on what it was called with, and this reads it for the
+//! [table of families](crate::filter::FAMILIES).
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -8,25 +9,28 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::calls::detached;
-use super::layout::Layout;
+use super::figures::{cache_lines, parameters, slack};
 use super::seeds::GivenSeed;
 use super::times;
 use super::whole::Whole;
-use crate::Error;
 use crate::clock::Window;
-use crate::filter::Filter;
-use crate::key::Seed;
-use crate::shape::Budget;
-use crate::shape::growing::{Grow, Growing, Limit};
-use crate::shape::line::{self, Family};
-use crate::shape::slices::Slices;
-use crate::shape::{
-    age_partitioned, bloom, counting, fingerprint_buffer, generalized, guarded_epoch, quotient, stable, swamp,
-    time_limited, timing,
-};
+use crate::filter::{Family, Filter, Request};
+use crate::shape::growing::Grow;
+use crate::shape::{Budget, Parameters, Shape};
 
 /// Keys per window of a time-limited filter where nobody has a guess: a few dozen KiB.
 const FIRST_GUESS: i128 = 10_000;
+
+/// The sizes of a family whose parameters are not always the same: one of these sets is given.
+const SIZES: [(&str, &[&[&str]]); 4] = [
+    ("age-partitioned", &[&["slice_bits"], &["blocks"], &["pages"]]),
+    ("guarded-epoch", &[&["k", "segment_bits"], &["blocks"], &["pages"], &["k", "positions"]]),
+    ("timing", &[&["slice_timers"], &["pages"]]),
+    ("bloom", &[&["bits"], &["slice_bits"]]),
+];
+
+/// When a part is full, of a filter that grows: one of them at most.
+const LIMITS: [&str; 2] = ["part_keys", "part_timers"];
 
 /// A filter that no object holds yet: what `Filter.__new__` takes.
 #[pyclass(frozen, module = "lately._core")]
@@ -60,40 +64,63 @@ impl Built {
 #[pyfunction]
 #[pyo3(signature = (family, /, **given))]
 pub fn build(py: Python<'_>, family: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Built> {
-    let given = Given(given.cloned().unwrap_or_else(|| PyDict::new(py)));
+    let given = Given::of(py, given);
     let GivenSeed(seed) = given.needed("seed")?;
-    let recipe = match family {
-        "age-partitioned" => age_partitioned(&given, seed),
-        "guarded-epoch" => guarded_epoch(&given, seed),
-        "timing" => timing(&given, seed),
-        "time-limited" => time_limited(&given, seed),
-        "swamp" => swamp(&given, seed),
-        "aged-quotient" => aged_quotient(&given, seed),
-        "counting" => counting(&given, seed),
-        "fingerprint-buffer" => fingerprint_buffer(&given, seed),
-        "bloom" => bloom(&given, seed),
-        "stable" => stable(&given, seed),
-        "generalized" => generalized(&given, seed),
-        _ => Err(PyValueError::new_err(format!("there is no family {family:?}"))),
-    }?;
-    Ok(Built::new(detached(py, recipe)??))
+    let (shape, window) = given.shape(family)?;
+    // Detached from the interpreter, since memory takes its time.
+    Ok(Built::new(detached(py, || Filter::of(shape, window, seed))??))
 }
 
-/// How a filter is made once all is read: detached from the interpreter, since the search for a shape and memory take
-/// their time.
-type Recipe = Box<dyn FnOnce() -> Result<Filter, Error> + Send>;
-
-fn recipe(make: impl FnOnce() -> Result<Filter, Error> + Send + 'static) -> PyResult<Recipe> {
-    Ok(Box::new(make))
+/// The figures of the filter that `build` makes of the same, by the names of its attributes. No cells are allocated.
+///
+/// Parameters
+/// ----------
+/// family : str
+/// **given
+///     As in `build`.
+///
+/// Returns
+/// -------
+/// dict
+#[pyfunction]
+#[pyo3(signature = (family, /, **given))]
+pub fn plan<'py>(py: Python<'py>, family: &str, given: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyDict>> {
+    let (shape, window) = Given::of(py, given).shape(family)?;
+    shape.check(window)?;
+    let bytes = shape.bytes(window);
+    let (fpr, npws) = detached(py, || (shape.fpr(window), shape.npws(window)))?;
+    let figures = PyDict::new(py);
+    figures.set_item("parameters", parameters(py, shape.parameters())?)?;
+    figures.set_item("nbytes", bytes)?;
+    figures.set_item("bits_per_key", bytes as f64 * 8.0 / window.capacity() as f64)?;
+    figures.set_item("fpr", fpr)?;
+    figures.set_item("slack", slack(py, window, shape.slack(window))?)?;
+    figures.set_item("npws", npws)?;
+    figures.set_item("cache_lines", cache_lines(py, shape.cache_lines(window))?)?;
+    Ok(figures)
 }
 
 /// The arguments of a call, by name.
 struct Given<'py>(Bound<'py, PyDict>);
 
 impl<'py> Given<'py> {
-    /// Whether it is a request; the parameters of a paper hold no rate.
-    fn is_request(&self) -> PyResult<bool> {
-        self.0.contains("fpr")
+    fn of(py: Python<'py>, given: Option<&Bound<'py, PyDict>>) -> Self {
+        Self(given.cloned().unwrap_or_else(|| PyDict::new(py)))
+    }
+
+    /// The shape and the window asked for. The search for a shape takes its time, detached from the interpreter.
+    fn shape(&self, family: &str) -> PyResult<(Arc<dyn Shape>, Window)> {
+        let (py, window) = (self.0.py(), self.window(family)?);
+        let shape = if self.0.contains("fpr")? {
+            let request = self.request(window)?;
+            let row = row(family, self.layout(&request)?.as_deref())?;
+            detached(py, || (row.plan)(window, &request))??
+        } else {
+            let row = row(family, self.layout_of_sizes(family)?)?;
+            let parameters = self.parameters(family, row)?;
+            detached(py, || (row.read)(&Parameters(&parameters)))??
+        };
+        Ok((shape, window))
     }
 
     /// An argument that must be there; an error names it, as one of a signature's would.
@@ -104,9 +131,13 @@ impl<'py> Given<'py> {
         })
     }
 
-    /// An argument that may be None.
+    /// An argument that may be missing, or None.
     fn optional<T: FromPyObjectOwned<'py>>(&self, name: &str) -> PyResult<Option<T>> {
-        if self.object(name)?.is_none() { Ok(None) } else { self.needed(name).map(Some) }
+        if self.has(name)? { self.needed(name).map(Some) } else { Ok(None) }
+    }
+
+    fn has(&self, name: &str) -> PyResult<bool> {
+        Ok(self.0.get_item(name)?.is_some_and(|value| !value.is_none()))
     }
 
     fn object(&self, name: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -118,245 +149,138 @@ impl<'py> Given<'py> {
         self.needed::<Whole>(name)?.within(name)
     }
 
-    /// A whole number that may be None.
+    /// A whole number that may be missing, or None.
     fn optional_number<T: TryFrom<i128>>(&self, name: &str) -> PyResult<Option<T>> {
         self.optional::<Whole>(name)?.map(|value| value.within(name)).transpose()
     }
 
-    /// A window of either kind.
-    fn window(&self) -> PyResult<Window> {
-        let lateness = self.optional::<Bound<'py, PyAny>>("lateness")?;
-        Ok(times::window(&self.object("window")?, self.optional("capacity")?, lateness.as_ref())?.check()?)
-    }
-
-    /// A window of insertions.
-    fn insertions(&self) -> PyResult<Window> {
-        times::insertions(&self.object("window")?)
-    }
-
-    /// What the filter is held to: the one of the two that was given.
-    fn budget(&self) -> PyResult<Budget> {
-        match (self.optional("fpr")?, self.optional::<Whole>("nbytes")?) {
-            (Some(fpr), None) => Ok(Budget::Rate(fpr)),
-            (None, Some(nbytes)) => Ok(Budget::Bytes(nbytes.within("nbytes")?)),
-            _ => Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
+    /// The window: of insertions, or of either kind for a class that has a capacity. A Bloom filter's is its capacity.
+    fn window(&self, family: &str) -> PyResult<Window> {
+        if family == "bloom" {
+            return Ok(Window::Count { insertions: self.number("capacity")? });
         }
+        let window = self.object("window")?;
+        if !self.0.contains("capacity")? {
+            return times::insertions(&window);
+        }
+        let (capacity, lateness) = (self.optional("capacity")?, self.optional::<Bound<'py, PyAny>>("lateness")?);
+        let window = match family {
+            "time-limited" => {
+                times::span_window(&window, capacity.or(Some(Whole::new(FIRST_GUESS))), lateness.as_ref())
+            }
+            _ => times::window(&window, capacity, lateness.as_ref()),
+        };
+        Ok(window?.check()?)
     }
 
-    fn slack(&self, window: Window) -> PyResult<Option<u64>> {
+    /// What is asked of the filter.
+    fn request(&self, window: Window) -> PyResult<Request> {
         let slack = self.optional::<Bound<'py, PyAny>>("slack")?;
-        slack.map(|slack| times::length("slack", &slack, window)).transpose()
-    }
-}
-
-fn age_partitioned(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
-    use age_partitioned::{Segment, Shape, choose};
-    let family = Family::AgePartitioned;
-    let window = given.window()?;
-    if given.is_request()? {
-        let (slack, budget) = (given.slack(window)?, given.budget()?);
-        let (layout, block_bits) = (given.needed::<Layout>("layout")?, given.optional_number("block_bits")?);
-        layout.check(block_bits)?;
-        return match layout {
-            Layout::Sliced => recipe(move || Filter::new(choose(window, budget, slack, block_bits)?, window, seed)),
-            Layout::Line => recipe(move || Filter::new(line::choose(window, budget, slack, family)?, window, seed)),
-            Layout::Transposed => Err(no_transposed()),
+        let slack = slack.map(|slack| times::length("slack", &slack, window)).transpose()?;
+        let budget = match (self.optional("fpr")?, self.optional::<Whole>("nbytes")?) {
+            (Some(fpr), None) => Budget::Rate(fpr),
+            (None, Some(nbytes)) => Budget::Bytes(nbytes.within("nbytes")?),
+            // A class without `nbytes` needs its rate.
+            _ if !self.0.contains("nbytes")? => Budget::Rate(self.needed("fpr")?),
+            _ => return Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
         };
+        Ok(Request {
+            budget,
+            slack,
+            block_bits: self.optional_number("block_bits")?,
+            grow: self.optional::<String>("grow")?.map(|grow| growth(&grow, budget)).transpose()?,
+            partitioned: self.0.contains("partitioned")? && self.needed("partitioned")?,
+            distinct: self.optional_number("distinct")?,
+        })
     }
-    let (k, l, lines) = (given.number("k")?, given.number("l")?, given.number("lines")?);
-    let (block_bits, parts) = (given.number("block_bits")?, given.number("parts")?);
-    let sizes =
-        (given.optional_number("slice_bits")?, given.optional_number("blocks")?, given.optional_number("pages")?);
-    let segment = match sizes {
-        (None, None, Some(pages)) => {
-            return recipe(move || Filter::new(line::Shape::age_partitioned(k, l, pages, lines)?, window, seed));
+
+    /// The layout that is asked for, unless it is the plain one. Only that one has blocks, or grows.
+    fn layout(&self, request: &Request) -> PyResult<Option<String>> {
+        if !self.0.contains("layout")? {
+            return Ok(None);
         }
-        (Some(bits), None, None) => Segment::Slice { bits },
-        (None, Some(blocks), None) => Segment::Blocks { blocks, block_bits, parts },
-        _ => return Err(PyValueError::new_err("give one of slice_bits, blocks and pages")),
-    };
-    recipe(move || Filter::new(Shape::new(k, l, segment)?, window, seed))
-}
-
-fn guarded_epoch(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
-    use guarded_epoch::{Segment, Shape, Transposed, choose, choose_transposed};
-    let family = Family::GuardedEpoch;
-    let window = given.window()?;
-    if given.is_request()? {
-        let (slack, budget) = (given.slack(window)?, given.budget()?);
-        let (layout, block_bits) = (given.needed::<Layout>("layout")?, given.optional_number("block_bits")?);
-        layout.check(block_bits)?;
-        return match layout {
-            Layout::Sliced => recipe(move || Filter::new(choose(window, budget, slack, block_bits)?, window, seed)),
-            Layout::Line => recipe(move || Filter::new(line::choose(window, budget, slack, family)?, window, seed)),
-            Layout::Transposed => recipe(move || Filter::new(choose_transposed(window, budget, slack)?, window, seed)),
-        };
-    }
-    let (r, lines) = (given.number("r")?, given.number("lines")?);
-    let (block_bits, parts) = (given.number("block_bits")?, given.number("parts")?);
-    let sizes = (
-        given.optional_number("k")?,
-        given.optional_number("segment_bits")?,
-        given.optional_number("blocks")?,
-        given.optional_number("pages")?,
-        given.optional_number("positions")?,
-    );
-    let segment = match sizes {
-        (None, None, None, Some(pages), None) => {
-            return recipe(move || Filter::new(line::Shape::guarded_epoch(r, pages, lines)?, window, seed));
+        let layout: String = self.needed("layout")?;
+        match &*layout {
+            "sliced" => return Ok(None),
+            "line" | "transposed" => {}
+            _ => {
+                let message = format!("layout must be 'sliced', 'line' or 'transposed', got {layout:?}");
+                return Err(PyValueError::new_err(message));
+            }
         }
-        (Some(k), None, None, None, Some(positions)) => {
-            return recipe(move || Filter::new(Transposed::new(r, k, positions)?, window, seed));
+        for (name, given) in [("block_bits", request.block_bits.is_some()), ("grow", request.grow.is_some())] {
+            if given {
+                return Err(PyValueError::new_err(format!("{name} does not apply to layout='{layout}'")));
+            }
         }
-        (Some(k), Some(bits), None, None, None) => Segment::Bloom { bits, k },
-        (None, None, Some(blocks), None, None) => Segment::Blocks { blocks, block_bits, parts },
-        _ => {
-            return Err(PyValueError::new_err("give one of k and segment_bits, blocks, pages, and k and positions"));
+        Ok(Some(layout))
+    }
+
+    /// The parameters of a row, those of other sizes left out.
+    fn parameters(&self, family: &str, row: &Family) -> PyResult<Vec<(&'static str, u64)>> {
+        let optional = [&sizes_of(family).concat()[..], &LIMITS, &["distinct"]].concat();
+        let mut parameters = Vec::new();
+        for &name in row.parameters {
+            if !optional.contains(&name) || self.has(name)? {
+                parameters.push((name, self.number(name)?));
+            }
         }
-    };
-    recipe(move || Filter::new(Shape::new(r, segment)?, window, seed))
-}
-
-fn timing(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
-    use timing::{Shape, choose, line};
-    let window = given.window()?;
-    if given.is_request()? {
-        let (slack, budget) = (given.slack(window)?, given.budget()?);
-        let grow = given.optional::<String>("grow")?.map(|grow| growth(&grow, budget)).transpose()?;
-        return match (given.needed::<Layout>("layout")?, grow) {
-            (Layout::Sliced, None) => recipe(move || Filter::new(choose(window, budget, slack)?, window, seed)),
-            (Layout::Sliced, Some(grow)) => recipe(move || {
-                let part = choose(window, budget, slack)?;
-                Filter::new(Growing { part, limit: Limit::planned(grow, part, window) }, window, seed)
-            }),
-            (Layout::Line, None) => recipe(move || Filter::new(line::choose(window, budget, slack)?, window, seed)),
-            (Layout::Line, Some(_)) => Err(PyValueError::new_err("grow does not apply to layout='line'")),
-            (Layout::Transposed, _) => Err(no_transposed()),
-        };
+        Ok(parameters)
     }
-    let (k, bpt, blocks) = (given.number("k")?, given.number("bpt")?, given.number("blocks")?);
-    let (lines, equal_timers) = (given.number("lines")?, given.number("equal_timers")?);
-    let limit = (given.optional_number("part_keys")?, given.optional_number("part_timers")?);
-    let slice_timers = match (given.optional_number("slice_timers")?, given.optional_number("pages")?) {
-        (Some(timers), None) => timers,
-        (None, Some(pages)) if equal_timers == 1 && limit == (None, None) => {
-            return recipe(move || Filter::new(line::Shape::new(k, bpt, blocks, pages, lines)?, window, seed));
+
+    /// The layout that the given sizes are of, unless it is the plain one.
+    fn layout_of_sizes(&self, family: &str) -> PyResult<Option<&'static str>> {
+        let sets = sizes_of(family);
+        let mut given = Vec::new();
+        for name in sets.concat() {
+            if !given.contains(&name) && self.has(name)? {
+                given.push(name);
+            }
         }
-        (None, Some(_)) => {
-            let message = "equal_timers, part_keys and part_timers do not apply to pages of lines";
-            return Err(PyValueError::new_err(message));
+        if !sets.is_empty() && !sets.contains(&&given[..]) {
+            return Err(one_of(sets));
         }
-        _ => return Err(PyTypeError::new_err("give slice_timers or pages, and not both")),
-    };
-    let part = Shape::new(k, bpt, blocks, slice_timers, equal_timers)?;
-    let limit = match limit {
-        (None, None) => return recipe(move || Filter::new(part, window, seed)),
-        (Some(keys), None) => Limit::Keys(keys),
-        (None, Some(timers)) => Limit::Timers(timers),
-        _ => return Err(PyTypeError::new_err("give part_keys or part_timers, and not both")),
-    };
-    recipe(move || Filter::new(Growing { part, limit }, window, seed))
-}
-
-fn time_limited(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
-    use time_limited::{Shape, choose};
-    let capacity = given.optional("capacity")?.unwrap_or(Whole::new(FIRST_GUESS));
-    let lateness = given.optional::<Bound<'_, PyAny>>("lateness")?;
-    let window = times::span_window(&given.object("window")?, Some(capacity), lateness.as_ref())?.check()?;
-    if given.is_request()? {
-        let (slack, fpr) = (given.slack(window)?, given.needed("fpr")?);
-        return recipe(move || Filter::new(choose(window, fpr, slack)?, window, seed));
-    }
-    let (k, l, slice_bits) = (given.number("k")?, given.number("l")?, given.number("slice_bits")?);
-    recipe(move || Filter::new(Shape::new(k, l, slice_bits)?, window, seed))
-}
-
-fn swamp(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
-    use swamp::{Shape, choose};
-    let window = given.insertions()?;
-    if given.is_request()? {
-        let budget = given.budget()?;
-        return recipe(move || Filter::new(choose(window, budget)?, window, seed));
-    }
-    let (slots, bits) = (given.number("slots")?, given.number("remainder_bits")?);
-    recipe(move || Filter::new(Shape::new(slots, bits)?, window, seed))
-}
-
-fn aged_quotient(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
-    use quotient::{Shape, choose};
-    let window = given.window()?;
-    let distinct = given.optional_number("distinct")?;
-    if given.is_request()? {
-        let (slack, budget) = (given.slack(window)?, given.budget()?);
-        return recipe(move || Filter::new(choose(window, budget, slack, distinct)?, window, seed));
-    }
-    let (fingerprint_bits, tag_bits) = (given.number("fingerprint_bits")?, given.number("tag_bits")?);
-    let (pages, lines) = (given.number("pages")?, given.number("lines")?);
-    recipe(move || Filter::new(Shape::new(fingerprint_bits, tag_bits, pages, lines, distinct)?, window, seed))
-}
-
-fn counting(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
-    let window = given.insertions()?;
-    if given.is_request()? {
-        let budget = given.budget()?;
-        return recipe(move || Filter::new(counting::choose(window, budget)?, window, seed));
-    }
-    let (k, cells) = (given.number("k")?, given.number("slice_cells")?);
-    recipe(move || Filter::new(counting::Shape { slices: Slices::new(k, cells)? }, window, seed))
-}
-
-fn fingerprint_buffer(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
-    use fingerprint_buffer::{Shape, choose};
-    let window = given.insertions()?;
-    if given.is_request()? {
-        let budget = given.budget()?;
-        return recipe(move || Filter::new(choose(window, budget)?, window, seed));
-    }
-    let bits = given.number("fingerprint_bits")?;
-    recipe(move || Filter::new(Shape::new(bits)?, window, seed))
-}
-
-fn bloom(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
-    use bloom::{Shape, choose};
-    let capacity = given.number("capacity")?;
-    let window = Window::Count { insertions: capacity };
-    if given.is_request()? {
-        let (budget, partitioned) = (given.budget()?, given.needed("partitioned")?);
-        return recipe(move || Filter::new(choose(capacity, budget, partitioned)?, window, seed));
-    }
-    let k = given.number("k")?;
-    match (given.optional_number("bits")?, given.optional_number("slice_bits")?) {
-        (Some(bits), None) => recipe(move || Filter::new(Shape::classical(k, bits)?, window, seed)),
-        (None, Some(bits)) => recipe(move || Filter::new(Shape::partitioned(k, bits)?, window, seed)),
-        _ => Err(PyTypeError::new_err("give bits or slice_bits, and not both")),
+        let limits = LIMITS.into_iter().map(|name| self.has(name)).collect::<PyResult<Vec<_>>>()?;
+        match given[..] {
+            ["pages"] if family == "timing" && (limits.contains(&true) || self.number::<u32>("equal_timers")? != 1) => {
+                let message = "equal_timers, part_keys and part_timers do not apply to pages of lines";
+                Err(PyValueError::new_err(message))
+            }
+            _ if limits == [true, true] => Err(one_of(&[&LIMITS[..1], &LIMITS[1..]])),
+            ["pages"] => Ok(Some("line")),
+            [.., "positions"] => Ok(Some("transposed")),
+            _ => Ok(None),
+        }
     }
 }
 
-fn stable(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
-    use stable::{Shape, choose};
-    let window = given.insertions()?;
-    if given.is_request()? {
-        let budget = given.budget()?;
-        return recipe(move || Filter::new(choose(window, budget)?, window, seed));
-    }
-    let (k, cells) = (given.number("k")?, given.number("slice_cells")?);
-    let (bits, decrements) = (given.number("bits")?, given.number("decrements")?);
-    recipe(move || Filter::new(Shape::new(Slices::new(k, cells)?, bits, decrements)?, window, seed))
+/// The row of a family in a layout.
+fn row(family: &str, layout: Option<&str>) -> PyResult<&'static Family> {
+    let name = layout.map_or(family.to_owned(), |layout| format!("{family}-{layout}"));
+    Family::named(&name).ok_or_else(|| {
+        PyValueError::new_err(match layout {
+            Some("transposed") => "layout='transposed' is one of guarded epochs: this filter has none".to_owned(),
+            _ => format!("there is no family {name:?}"),
+        })
+    })
 }
 
-fn generalized(given: &Given<'_>, seed: Seed) -> PyResult<Recipe> {
-    use generalized::{Shape, choose};
-    let window = given.insertions()?;
-    if given.is_request()? {
-        let budget = given.budget()?;
-        return recipe(move || Filter::new(choose(window, budget)?, window, seed));
-    }
-    let (bits, k1, k0) = (given.number("bits")?, given.number("k1")?, given.number("k0")?);
-    recipe(move || Filter::new(Shape::new(bits, k1, k0)?, window, seed))
+/// The sets of sizes that a family can have; none where its parameters are always the same.
+fn sizes_of(family: &str) -> &'static [&'static [&'static str]] {
+    SIZES.iter().find(|(name, _)| *name == family).map_or(&[], |(_, sets)| sets)
 }
 
-fn no_transposed() -> PyErr {
-    PyValueError::new_err("layout='transposed' is one of guarded epochs: this filter has none")
+/// The error where none of these sets is given, or several are.
+fn one_of(sets: &[&[&str]]) -> PyErr {
+    let names: Vec<String> = sets.iter().map(|set| set.join(" and ")).collect();
+    match &names[..] {
+        [one, other] => PyTypeError::new_err(format!("give {one} or {other}, and not both")),
+        [most @ .., last] => {
+            let comma = if last.contains(" and ") { "," } else { "" };
+            PyValueError::new_err(format!("give one of {}{comma} and {last}", most.join(", ")))
+        }
+        [] => unreachable!("no family has an empty list of sets"),
+    }
 }
 
 /// What tells that a part is full, by its name; memory that follows the keys has no bound to be held to.

@@ -1,6 +1,7 @@
 //! The classes of `lately.filters`: which one a filter has, and what only one of them can answer.
 
 use numpy::{IntoPyArray, PyArray1};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -28,7 +29,7 @@ pub fn wrap(py: Python<'_>, filter: filter::Filter) -> PyResult<Py<PyAny>> {
 /// The Python object of a filter, of a given class.
 pub fn object(class: &Bound<'_, PyType>, filter: filter::Filter) -> PyResult<Py<PyAny>> {
     let base = class.py().get_type::<Filter>();
-    Ok(base.call_method1("__new__", (class, Built::new(filter)))?.unbind())
+    Ok(base.call_method1(intern!(class.py(), "__new__"), (class, Built::new(filter)))?.unbind())
 }
 
 /// The class of a family.

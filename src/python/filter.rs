@@ -3,14 +3,16 @@
 use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
 use numpy::{IntoPyArray, PyArray1};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use super::batch::{Batch, Stopped};
 use super::build::Built;
 use super::calls::{Held, Lock, caught, detached};
 use super::classes::{class, object};
 use super::errors::file_error;
+use super::figures::{cache_lines, in_units, parameters, slack};
 use super::keys::{hash_key, read_keys};
 use super::moments::{OwnedMoments, now};
 use super::saving::Cells;
@@ -128,14 +130,6 @@ impl Filter {
         let clock = self.clock(py)?;
         detached(py, || moments.check(&clock, in_order))??;
         Ok(Batch { keys, moments })
-    }
-
-    /// Insertions as they are, nanoseconds as seconds.
-    fn in_units<'py>(&self, py: Python<'py>, length: u64) -> PyResult<Bound<'py, PyAny>> {
-        match self.window {
-            Window::Count { .. } => Ok(length.into_pyobject(py)?.into_any()),
-            Window::Time { .. } => Ok((length as f64 / 1e9).into_pyobject(py)?.into_any()),
-        }
     }
 }
 
@@ -353,7 +347,7 @@ impl Filter {
         match clock.window() {
             _ if clock.endless() => Ok(None),
             Window::Count { insertions: window } | Window::Time { span: window, .. } => {
-                self.in_units(py, window).map(Some)
+                in_units(py, self.window, window).map(Some)
             }
         }
     }
@@ -362,10 +356,7 @@ impl Filter {
     /// of a filter that forgets nothing for sure.
     #[getter]
     fn slack<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match detached(py, || self.read().slack())? {
-            u64::MAX => Ok(f64::INFINITY.into_pyobject(py)?.into_any()),
-            slack => self.in_units(py, slack),
-        }
+        slack(py, self.window, detached(py, || self.read().slack())?)
     }
 
     /// float or None: how far, in seconds, `at` may step back; None for a window of insertions.
@@ -399,8 +390,7 @@ impl Filter {
     /// reported (``hit``) and of one that is not (``miss``), while the filter is larger than the cache.
     #[getter]
     fn cache_lines<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let lines = detached(py, || self.read().cache_lines())?;
-        [("insert", lines.insert), ("hit", lines.hit), ("miss", lines.miss)].into_py_dict(py)
+        cache_lines(py, detached(py, || self.read().cache_lines())?)
     }
 
     /// int: bytes of the cells, the whole of what grows with the window.
@@ -427,11 +417,16 @@ impl Filter {
         shown(self.hasher.seed())
     }
 
+    /// str: its family and layout, by the name that `lately.plan` and the command have for them.
+    #[getter]
+    fn family(&self, py: Python<'_>) -> PyResult<String> {
+        detached(py, || self.read().name())
+    }
+
     /// dict of str to int: the parameters of the paper, by the names of `from_parameters`.
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let parameters = detached(py, || self.read().parameters())?;
-        parameters.into_iter().filter(|(_, value)| *value != 0).into_py_dict(py)
+        parameters(py, detached(py, || self.read().parameters())?)
     }
 
     /// ndarray of float64: share of the bits set in each part that ages as one, the newest first.
@@ -545,7 +540,7 @@ impl Filter {
     fn copy(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let filter = slf.get();
         let copy = object(&slf.get_type(), detached(slf.py(), || filter.read().clone())?)?;
-        if let Some(attributes) = slf.getattr_opt("__dict__")? {
+        if let Some(attributes) = slf.getattr_opt(intern!(slf.py(), "__dict__"))? {
             copy.bind(slf.py()).getattr("__dict__")?.call_method1("update", (attributes,))?;
         }
         Ok(copy)

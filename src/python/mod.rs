@@ -6,11 +6,11 @@ mod build;
 mod calls;
 mod classes;
 mod errors;
+mod figures;
 mod filter;
 mod inference;
 mod instants;
 mod keys;
-mod layout;
 mod learned;
 mod moments;
 mod saving;
@@ -27,7 +27,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::build::{Built, build};
+    use super::build::{Built, build, plan};
     #[pymodule_export]
     use super::calls::{InternalError, fail};
     #[pymodule_export]

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use super::calls::detached;
 use super::whole::Whole;
 use crate::Error;
-use crate::shape::slicing::{self, Bound as Limit, Sites};
+use crate::shape::slicing::{self, Sites};
 
 /// The arrangement of the sites, by its name in paper 4.
 fn arranged(kind: &str, sites: u64, inner: u64, k: u32, partitioned: bool) -> Result<Sites, Error> {
@@ -189,8 +189,8 @@ pub fn least_sites(
 ) -> PyResult<u64> {
     let (k, failed) = (k.within("k")?, failed.within("failed")?);
     let bound = match (fpr, fnr) {
-        (Some(fpr), None) => Limit::FalsePositives(fpr),
-        (None, Some(fnr)) => Limit::FalseNegatives(fnr),
+        (Some(fpr), None) => slicing::Bound::FalsePositives(fpr),
+        (None, Some(fnr)) => slicing::Bound::FalseNegatives(fnr),
         _ => return Err(PyTypeError::new_err("give fpr or fnr, and not both")),
     };
     if !matches!(kind, "horizontal" | "vertical") {

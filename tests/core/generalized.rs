@@ -6,7 +6,7 @@ use lately::clock::Window;
 use lately::engine::Aged;
 use lately::filter::{Family, Filter};
 use lately::inference::generalized::Matches;
-use lately::layout::generalized::Bits;
+use lately::layout::generalized::FadingBits;
 use lately::memory::Words;
 use lately::shape::Budget;
 use lately::shape::generalized::{Shape, choose};
@@ -136,7 +136,7 @@ fn zeros_win_and_evidence_counts_bits_once() {
             ones: ones.count_ones(),
             ones_matching: (ones & state).count_ones(),
         };
-        let Aged { layout, words, .. } = filter.engine_as::<Aged<Bits>>().unwrap();
+        let Aged { layout, words, .. } = filter.engine_as::<Aged<FadingBits>>().unwrap();
         assert_eq!(layout.matches(words.as_slice(), key(0, i)), expected);
         let matches = zeros & state == 0 && ones & !state == 0;
         assert_eq!(present(&filter, &[key(0, i)]) == 1, matches);

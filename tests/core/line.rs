@@ -8,7 +8,7 @@ use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::filter::Filter;
 use lately::shape::Budget;
-use lately::shape::line::{Family, Shape, choose};
+use lately::shape::line::{Paper, Shape, choose};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
@@ -28,9 +28,9 @@ fn check_window(shape: Shape, promised: u64, window: u64) -> Result<(), String> 
 
 #[test]
 fn no_key_of_the_window_is_ever_missing() {
-    for family in [Family::AgePartitioned, Family::GuardedEpoch] {
+    for paper in [Paper::AgePartitioned, Paper::GuardedEpoch] {
         for (window, rate) in [(1, 0.1), (7, 1e-3), (1000, 0.01), (5000, 1e-5), (30_011, 0.01)] {
-            check_window(choose(count(window), Budget::Rate(rate), None, family).unwrap(), window, window).unwrap();
+            check_window(choose(count(window), Budget::Rate(rate), None, paper).unwrap(), window, window).unwrap();
         }
     }
     // Steps of one insertion, of a few, and of many; one page, and more than a window has keys.

@@ -2,7 +2,7 @@
 
 use std::iter::successors;
 
-use super::{Family, MAX_K, MAX_LINES, MAX_PAGES, PAGE_BYTES, Shape};
+use super::{MAX_K, MAX_LINES, MAX_PAGES, PAGE_BYTES, Paper, Shape};
 use crate::Error;
 use crate::clock::Window;
 use crate::shape::budget::{Budget, allowed_slack, refuse_below, too_few_bytes, too_much_memory, within_slack};
@@ -20,13 +20,13 @@ use crate::shape::search::{self, Candidate, bisection};
 ///
 /// For a window of a million keys at 1 % and 0.1 % that gives one line with k = 2, l = 6 at 21.1 bits per key and two
 /// at 27.3; for guarded epochs two lines with r = 7 at 18.0 and 27.9. It takes some 10 ms.
-pub fn choose(window: Window, budget: Budget, slack: Option<u64>, family: Family) -> Result<Shape, Error> {
+pub fn choose(window: Window, budget: Budget, slack: Option<u64>, paper: Paper) -> Result<Shape, Error> {
     let window = window.check()?;
     budget.check()?;
     if let Budget::Bytes(bytes @ ..PAGE_BYTES) = budget {
         return Err(too_few_bytes(PAGE_BYTES, " in the line layout", bytes));
     }
-    let shapes = within_slack(window, slack, shapes(family), |shape| shape.slack(window))?;
+    let shapes = within_slack(window, slack, shapes(paper), |shape| shape.slack(window))?;
     let slack = allowed_slack(window, slack);
     let candidates: Vec<Lines> = shapes.into_iter().map(|shape| Lines { shape, window, slack }).collect();
     match budget {
@@ -45,12 +45,12 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>, family: Family
 
 /// All shapes, of one page, by lines. Large k evens out the loads of a line over generations, which the lines of a key
 /// do by themselves: the more of them there are, the smaller is the k beyond which nothing is won.
-fn shapes(family: Family) -> Vec<Shape> {
+fn shapes(paper: Paper) -> Vec<Shape> {
     let mut found = Vec::new();
     for (lines, most_k) in [(1, MAX_K), (2, 3), (3, 2), (4, 2)] {
         for lanes in [8, 16, 32] {
-            let most_k = if family == Family::GuardedEpoch { 1 } else { most_k };
-            found.extend((1..=most_k).map(|k| Shape { family, lanes, k, lines, pages: 1 }));
+            let most_k = if paper == Paper::GuardedEpoch { 1 } else { most_k };
+            found.extend((1..=most_k).map(|k| Shape { paper, lanes, k, lines, pages: 1 }));
         }
     }
     found

@@ -44,9 +44,9 @@ pub(super) const HERMITE: [(f64, f64); 3] =
 const LEGENDRE: [(f64, f64); 3] =
     [(0.112_701_665_379_258_3, 5.0 / 18.0), (0.5, 8.0 / 18.0), (0.887_298_334_620_741_7, 5.0 / 18.0)];
 
-/// Which filter it is: what its parameters are called, and what is chosen.
+/// Whose filter it is: what its parameters are called, and what is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
+pub enum Paper {
     /// k lanes are written and l kept.
     AgePartitioned,
     /// One lane is written and r kept.
@@ -56,8 +56,8 @@ pub enum Family {
 /// Everything that determines the size and the error of a filter in lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Which filter.
-    pub family: Family,
+    /// Whose filter.
+    pub paper: Paper,
     /// Lanes of a line: 8, 16 or 32. It is k + l.
     pub lanes: u32,
     /// Lanes written by an insertion, and lanes in a row that must match.
@@ -83,7 +83,7 @@ impl Shape {
         if ![8, 16, 32].contains(&lanes) || l == 0 {
             return Err(Error::value(format!("k + l must be 8, 16 or 32 in the line layout, got k={k}, l={l}")));
         }
-        Self::new(Family::AgePartitioned, lanes, k, lines, pages)
+        Self::new(Paper::AgePartitioned, lanes, k, lines, pages)
     }
 
     /// The shape of a guarded-epoch filter whose parameters are in range: r 7, 15 or 31.
@@ -91,7 +91,7 @@ impl Shape {
         if ![7, 15, 31].contains(&r) {
             return Err(Error::value(format!("r must be 7, 15 or 31 in the line layout, got {r}")));
         }
-        Self::new(Family::GuardedEpoch, r + 1, 1, lines, pages)
+        Self::new(Paper::GuardedEpoch, r + 1, 1, lines, pages)
     }
 
     /// The shape of these parameters: r of a guarded-epoch filter, or k and l.
@@ -103,7 +103,7 @@ impl Shape {
         }
     }
 
-    fn new(family: Family, lanes: u32, k: u32, lines: u32, pages: u64) -> Result<Self, Error> {
+    fn new(paper: Paper, lanes: u32, k: u32, lines: u32, pages: u64) -> Result<Self, Error> {
         for (name, value, most) in
             [("k", k.into(), MAX_K.into()), ("lines", lines.into(), MAX_LINES.into()), ("pages", pages, MAX_PAGES)]
         {
@@ -111,7 +111,7 @@ impl Shape {
                 return Err(Error::value(format!("{name} must lie in 1..={most} in the line layout, got {value}")));
             }
         }
-        Ok(Self { family, lanes, k, lines, pages })
+        Ok(Self { paper, lanes, k, lines, pages })
     }
 
     /// Full generations kept.
@@ -268,16 +268,16 @@ impl Shape {
 
 impl super::Shape for Shape {
     fn family(&self) -> &'static str {
-        match self.family {
-            Family::AgePartitioned => "age-partitioned-line",
-            Family::GuardedEpoch => "guarded-epoch-line",
+        match self.paper {
+            Paper::AgePartitioned => "age-partitioned-line",
+            Paper::GuardedEpoch => "guarded-epoch-line",
         }
     }
 
     fn parameters(&self) -> Vec<(&'static str, u64)> {
-        let mut parameters = match self.family {
-            Family::AgePartitioned => vec![("k", self.k.into()), ("l", self.l().into())],
-            Family::GuardedEpoch => vec![("r", self.l().into())],
+        let mut parameters = match self.paper {
+            Paper::AgePartitioned => vec![("k", self.k.into()), ("l", self.l().into())],
+            Paper::GuardedEpoch => vec![("r", self.l().into())],
         };
         parameters.extend([("pages", self.pages), ("lines", self.lines.into())]);
         parameters

@@ -4,7 +4,7 @@ use lately::clock::Window;
 use lately::shape::line::*;
 
 fn shape(lanes: u32, k: u32, lines: u32, pages: u64) -> Shape {
-    Shape { family: Family::AgePartitioned, lanes, k, lines, pages }
+    Shape { paper: Paper::AgePartitioned, lanes, k, lines, pages }
 }
 
 /// The weights of a binomial load, by Pascal's triangle in floating point.

@@ -5,7 +5,7 @@ use lately::shape::Budget;
 use lately::shape::budget::allowed_slack;
 use lately::shape::line::*;
 
-const FAMILIES: [Family; 2] = [Family::AgePartitioned, Family::GuardedEpoch];
+const PAPERS: [Paper; 2] = [Paper::AgePartitioned, Paper::GuardedEpoch];
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
@@ -16,33 +16,33 @@ fn rate(window: Window, shape: Shape) -> f64 {
 }
 
 /// All shapes of the rule in every number of pages up to `most` whose slack is allowed.
-fn all(window: Window, slack: u64, family: Family, most: u64) -> Vec<Vec<Shape>> {
+fn all(window: Window, slack: u64, paper: Paper, most: u64) -> Vec<Vec<Shape>> {
     let sizes = |c: Shape| {
         let shapes = (1..=most).map(|pages| Shape { pages, ..c });
         shapes.filter(|shape| shape.slack(window) <= slack).collect()
     };
     let of_lines = [(1, MAX_K), (2, 3), (3, 2), (4, 2)].into_iter();
-    let most_k = |k| if family == Family::GuardedEpoch { 1 } else { k };
+    let most_k = |k| if paper == Paper::GuardedEpoch { 1 } else { k };
     let lanes = of_lines.flat_map(|(lines, k)| [8, 16, 32].map(|lanes| (lines, lanes, most_k(k))));
     let shapes =
-        lanes.flat_map(|(lines, lanes, most_k)| (1..=most_k).map(move |k| Shape { family, lanes, k, lines, pages: 1 }));
+        lanes.flat_map(|(lines, lanes, most_k)| (1..=most_k).map(move |k| Shape { paper, lanes, k, lines, pages: 1 }));
     shapes.map(sizes).collect()
 }
 
 #[test]
 fn a_rate_gives_what_trying_everything_gives() {
     for (insertions, slack, fpr) in [(12_000, 6_000, 0.01), (7_000, 1_400, 0.02), (100, 64, 0.1)] {
-        for family in FAMILIES {
+        for paper in PAPERS {
             let window = count(insertions);
-            let smallest: Vec<Shape> = all(window, slack, family, 12)
+            let smallest: Vec<Shape> = all(window, slack, paper, 12)
                 .iter()
                 .filter_map(|sizes| sizes.iter().copied().find(|&shape| rate(window, shape) <= fpr))
                 .collect();
             let least = smallest.iter().map(|shape| shape.pages).min().unwrap();
             let best = smallest.iter().filter(|shape| shape.pages <= least + least / 3);
             let best = best.min_by_key(|shape| (shape.lines, shape.pages)).unwrap();
-            let chosen = choose(window, Budget::Rate(fpr), Some(slack), family).unwrap();
-            assert_eq!((chosen.lines, chosen.pages), (best.lines, best.pages), "{insertions} {slack} {family:?}");
+            let chosen = choose(window, Budget::Rate(fpr), Some(slack), paper).unwrap();
+            assert_eq!((chosen.lines, chosen.pages), (best.lines, best.pages), "{insertions} {slack} {paper:?}");
             assert!(rate(window, chosen) <= fpr && chosen.slack(window) <= slack);
         }
     }
@@ -51,29 +51,29 @@ fn a_rate_gives_what_trying_everything_gives() {
 #[test]
 fn a_number_of_bytes_gives_what_trying_everything_gives() {
     for (insertions, slack, pages) in [(30_000, 15_000, 17), (20_000, 4_000, 12), (100, 64, 1)] {
-        for family in FAMILIES {
+        for paper in PAPERS {
             let window = count(insertions);
             let largest: Vec<Shape> =
-                all(window, slack, family, pages).iter().filter_map(|sizes| sizes.last().copied()).collect();
+                all(window, slack, paper, pages).iter().filter_map(|sizes| sizes.last().copied()).collect();
             let least = largest.iter().map(|&shape| rate(window, shape)).fold(1.0, f64::min);
             let good = largest.into_iter().filter(|&shape| rate(window, shape) <= 4.0 * least);
             let best = good.min_by(|&a, &b| a.lines.cmp(&b.lines).then(rate(window, a).total_cmp(&rate(window, b))));
             let bytes = 4096 * pages + 4095;
-            assert_eq!(choose(window, Budget::Bytes(bytes), Some(slack), family).unwrap(), best.unwrap());
+            assert_eq!(choose(window, Budget::Bytes(bytes), Some(slack), paper).unwrap(), best.unwrap());
         }
     }
 }
 
 #[test]
 fn the_documented_choices() {
-    for (family, fpr, k, l, lines, bits_per_key) in [
-        (Family::AgePartitioned, 0.01, 2, 6, 1, 21.10),
-        (Family::AgePartitioned, 0.001, 2, 6, 2, 27.33),
-        (Family::GuardedEpoch, 0.01, 1, 7, 2, 17.96),
-        (Family::GuardedEpoch, 0.001, 1, 7, 2, 27.89),
+    for (paper, fpr, k, l, lines, bits_per_key) in [
+        (Paper::AgePartitioned, 0.01, 2, 6, 1, 21.10),
+        (Paper::AgePartitioned, 0.001, 2, 6, 2, 27.33),
+        (Paper::GuardedEpoch, 0.01, 1, 7, 2, 17.96),
+        (Paper::GuardedEpoch, 0.001, 1, 7, 2, 27.89),
     ] {
         let window = count(1_000_000);
-        let shape = choose(window, Budget::Rate(fpr), None, family).unwrap();
+        let shape = choose(window, Budget::Rate(fpr), None, paper).unwrap();
         let bits = 8.0 * shape.nbytes() as f64 / 1e6;
         assert_eq!((shape.k, shape.l(), shape.lines), (k, l, lines));
         assert!((bits - bits_per_key).abs() < 0.005, "{bits}");
@@ -85,10 +85,8 @@ fn the_slack_asked_for_is_kept() {
     let time = |span, lateness| Window::Time { span, lateness, capacity: 1000 };
     let windows = [1, 2, 7, 127, 129, 130, 1000, 100_003].map(count).into_iter();
     for window in windows.chain([(1_000_003, 0), (1_000_000_007, 0), (100_000, 500_000)].map(|(s, l)| time(s, l))) {
-        for (family, budget) in
-            FAMILIES.into_iter().flat_map(|f| [(f, Budget::Rate(0.01)), (f, Budget::Bytes(1 << 22))])
-        {
-            let shape = choose(window, budget, None, family).unwrap();
+        for (paper, budget) in PAPERS.into_iter().flat_map(|f| [(f, Budget::Rate(0.01)), (f, Budget::Bytes(1 << 22))]) {
+            let shape = choose(window, budget, None, paper).unwrap();
             assert!(shape.slack(window) <= allowed_slack(window, None), "{window:?} {shape:?}");
         }
     }
@@ -96,8 +94,8 @@ fn the_slack_asked_for_is_kept() {
 
 #[track_caller]
 fn refused(window: Window, budget: Budget, slack: Option<u64>, words: &str) {
-    for family in FAMILIES {
-        let error = choose(window, budget, slack, family).unwrap_err().to_string();
+    for paper in PAPERS {
+        let error = choose(window, budget, slack, paper).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
 }
@@ -111,6 +109,6 @@ fn what_cannot_be_had_is_said() {
     refused(count(1000), Budget::Bytes(u64::MAX), None, "nbytes must be at most 2**60");
     refused(count(1000), Budget::Bytes(4095), None, "nbytes must be at least 4096 in the line layout, got 4095");
     refused(count(1000), Budget::Rate(0.1), Some(7), "slack must be at least 56 insertions for this window, got 7");
-    assert!(choose(count(1000), Budget::Bytes(4096), None, Family::GuardedEpoch).is_ok());
-    assert!(choose(count(1000), Budget::Rate(0.1), Some(56), Family::GuardedEpoch).is_ok());
+    assert!(choose(count(1000), Budget::Bytes(4096), None, Paper::GuardedEpoch).is_ok());
+    assert!(choose(count(1000), Budget::Rate(0.1), Some(56), Paper::GuardedEpoch).is_ok());
 }

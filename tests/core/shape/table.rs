@@ -9,7 +9,7 @@ use std::fmt::Write;
 use lately::Error;
 use lately::clock::Window;
 use lately::shape::guarded_epoch;
-use lately::shape::line::Family;
+use lately::shape::line::Paper;
 use lately::shape::slices::Slices;
 use lately::shape::{Budget, age_partitioned};
 use lately::shape::{
@@ -44,7 +44,7 @@ const CHOICES: [(&str, Choice); 20] = [
     ("age-partitioned", |window, budget, slack| ring(window, budget, slack, None)),
     ("age-partitioned, blocks of 64", |window, budget, slack| ring(window, budget, slack, Some(64))),
     ("age-partitioned, blocks of 512", |window, budget, slack| ring(window, budget, slack, Some(512))),
-    ("age-partitioned, line", |window, budget, slack| in_lines(window, budget, slack, Family::AgePartitioned)),
+    ("age-partitioned, line", |window, budget, slack| in_lines(window, budget, slack, Paper::AgePartitioned)),
     ("guarded epochs", |window, budget, slack| epochs(guarded_epoch::choose(window, budget, slack, None)?)),
     ("guarded epochs, blocks of 64", |window, budget, slack| {
         epochs(guarded_epoch::choose(window, budget, slack, Some(64))?)
@@ -55,7 +55,7 @@ const CHOICES: [(&str, Choice); 20] = [
     ("guarded epochs, transposed", |window, budget, slack| {
         epochs(guarded_epoch::choose_transposed(window, budget, slack)?.segments())
     }),
-    ("guarded epochs, line", |window, budget, slack| in_lines(window, budget, slack, Family::GuardedEpoch)),
+    ("guarded epochs, line", |window, budget, slack| in_lines(window, budget, slack, Paper::GuardedEpoch)),
     ("timing", |window, budget, slack| {
         let shape = timing::choose(window, budget, slack)?;
         assert_eq!(shape.equal_timers, 1);
@@ -117,8 +117,8 @@ fn epochs(shape: guarded_epoch::Shape) -> Result<String, Error> {
     Ok(format!("r={} {segment}", shape.r))
 }
 
-fn in_lines(window: Window, budget: Budget, slack: Slack, family: Family) -> Result<String, Error> {
-    let line::Shape { lanes, k, lines, pages, .. } = line::choose(window, budget, slack, family)?;
+fn in_lines(window: Window, budget: Budget, slack: Slack, paper: Paper) -> Result<String, Error> {
+    let line::Shape { lanes, k, lines, pages, .. } = line::choose(window, budget, slack, paper)?;
     Ok(format!("lanes={lanes} k={k} lines={lines} pages={pages}"))
 }
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from lately._core import (
@@ -11,11 +12,11 @@ from lately._core import (
     slice_capacity,
 )
 from lately._families import FAMILIES
+from lately._plan import Choice, choice
 from lately._plan import plan as plan_one
 from lately._table import Table, assigned
 from lately.distributed._slices.sliced import SlicedFilter
 from lately.distributed._slices.slicing import Dice, Kind
-from lately.filters import TimingBloomFilter
 
 Arranged: TypeAlias = Literal["vertical"] | Dice
 
@@ -33,8 +34,8 @@ class Way:
         How it is sliced, and the family.
     kind, slices, dice, pipelined
         As `SlicedFilter` takes them.
-    filter : Filter
-        Likewise, empty.
+    choice : Choice
+        The filter that it takes, in figures.
     nbytes_site, nbytes : int
         Bytes of the cells of a site, at most, and of all.
     fpr : float
@@ -60,7 +61,7 @@ class Way:
     slices: int | tuple[int, int]
     dice: Dice | None
     pipelined: bool
-    filter: Filter
+    choice: Choice
     nbytes_site: int
     nbytes: int
     fpr: float
@@ -72,6 +73,11 @@ class Way:
     messages_new: float
     messages_seen: float
     bits: float
+
+    @cached_property
+    def filter(self) -> Filter:
+        """The filter that it takes, empty; made when it is first asked for."""
+        return self.choice.build()
 
     def build(self, **options: Any) -> SlicedFilter:
         """Start it, on sites of this process by default (`SlicedFilter`)."""
@@ -137,7 +143,7 @@ class SlicedPlan(Table):
         return [
             [
                 way.name,
-                assigned(way.filter.parameters),
+                assigned(way.choice.parameters),
                 str(way.slices),
                 way.nbytes_site,
                 way.nbytes,
@@ -215,20 +221,20 @@ def plan(
         raise ValueError(f"failures must lie in 0 .. {sites - 1}, fewer than the sites, got {failures}")
     optional = {"slack": slack, "lateness": lateness}
     request = {name: value for name, value in optional.items() if value is not None}
-    of_slice = plan_one(window, fpr, capacity=slice_capacity(capacity, sites), **request)
-    refused = dict(of_slice.refused)
+    of_site = plan_one(window, fpr, capacity=slice_capacity(capacity, sites), **request)
+    refused = dict(of_site.refused)
     choices = []
-    for choice in of_slice.choices:
-        family = FAMILIES[choice.name]
+    for of_slice in of_site.choices:
+        family = FAMILIES[of_slice.name]
         if family.baseline or not family.promise:
-            refused[choice.name] = "is there to be compared with, on one machine"
+            refused[of_slice.name] = "is there to be compared with, on one machine"
         else:
-            choices.append(_horizontal(choice.name, choice.build(), sites, failures))
+            choices.append(_horizontal(of_slice, sites, failures))
 
-    def timers(slices: int) -> TimingBloomFilter:
+    def timers(slices: int) -> Choice:
         """The filter for the keys of one slice."""
         keys = capacity if slices == 1 else slice_capacity(capacity, slices)
-        return TimingBloomFilter(window, fpr, capacity=keys, **request)
+        return choice("timing", window, fpr=fpr, capacity=keys, **request)
 
     choices += [_cells("vertical", sites, 1, timers(1), failures, pipelined=piped) for piped in (False, True)]
     if (inner := _divisor(sites)) > 1:
@@ -239,20 +245,20 @@ def plan(
         ]
     else:
         refused["diced"] = f"{sites} sites are no product"
-    return SlicedPlan(choices, refused, fastest=of_slice.best.name, failures=failures)
+    return SlicedPlan(choices, refused, fastest=of_site.best.name, failures=failures)
 
 
-def _horizontal(name: str, slice: Filter, sites: int, failures: int) -> Way:
+def _horizontal(slice: Choice, sites: int, failures: int) -> Way:
     # All cells of a key fail together: they count as one cell, which is set as often as a slice errs.
     rates = [failure_rates("horizontal", 1, sites, failures, slice.fpr, on_failure=x) for x in (0, 1)]
     least = min((0, 1), key=lambda x: sum(rates[x]))
     return Way(
-        name=f"horizontal {name}",
+        name=f"horizontal {slice.name}",
         kind="horizontal",
         slices=sites,
         dice=None,
         pipelined=False,
-        filter=slice,
+        choice=slice,
         nbytes_site=slice.nbytes,
         nbytes=slice.nbytes * sites,
         fpr=slice.fpr,
@@ -267,10 +273,10 @@ def _horizontal(name: str, slice: Filter, sites: int, failures: int) -> Way:
     )
 
 
-def _cells(kind: Arranged, sites: int, inner: int, filter: TimingBloomFilter, failures: int, *, pipelined: bool) -> Way:
-    k = filter.parameters["k"]
+def _cells(kind: Arranged, sites: int, inner: int, timers: Choice, failures: int, *, pipelined: bool) -> Way:
+    k = timers.parameters["k"]
     # The k timers of a key lie in k slices, so the rate is a power of their fill, exactly.
-    density = filter.fpr ** (1 / k)
+    density = timers.fpr ** (1 / k)
     rates = [
         failure_rates(kind, k, sites, failures, density, on_failure=x, inner=inner, partitioned=True)
         for x in range(k + 1)
@@ -289,10 +295,10 @@ def _cells(kind: Arranged, sites: int, inner: int, filter: TimingBloomFilter, fa
         slices=sites if kind == "vertical" else (sites, inner),
         dice=None if kind == "vertical" else kind,
         pipelined=pipelined,
-        filter=filter,
-        nbytes_site=8 * -(-filter.nbytes // 8 // parts),
-        nbytes=filter.nbytes * filters,
-        fpr=filter.fpr,
+        choice=timers,
+        nbytes_site=8 * -(-timers.nbytes // 8 // parts),
+        nbytes=timers.nbytes * filters,
+        fpr=timers.fpr,
         duplicate=rates[0][0],
         distinct=rates[k][1],
         least=least,

@@ -1,0 +1,33 @@
+//! What a filter, or one that is only planned, promises and costs, as Python sees it.
+
+use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyDict};
+
+use crate::clock::Window;
+use crate::shape::CacheLines;
+
+/// The parameters of its paper that apply.
+pub fn parameters<'py>(py: Python<'py>, all: Vec<(&'static str, u64)>) -> PyResult<Bound<'py, PyDict>> {
+    all.into_iter().filter(|&(_, value)| value != 0).into_py_dict(py)
+}
+
+/// A slack in the unit of the window; infinite if it never ends.
+pub fn slack(py: Python<'_>, window: Window, slack: u64) -> PyResult<Bound<'_, PyAny>> {
+    match slack {
+        u64::MAX => Ok(f64::INFINITY.into_pyobject(py)?.into_any()),
+        slack => in_units(py, window, slack),
+    }
+}
+
+/// Insertions as they are, nanoseconds as seconds.
+pub fn in_units(py: Python<'_>, window: Window, length: u64) -> PyResult<Bound<'_, PyAny>> {
+    match window {
+        Window::Count { .. } => Ok(length.into_pyobject(py)?.into_any()),
+        Window::Time { .. } => Ok((length as f64 / 1e9).into_pyobject(py)?.into_any()),
+    }
+}
+
+/// Cache lines by what moves them.
+pub fn cache_lines(py: Python<'_>, lines: CacheLines) -> PyResult<Bound<'_, PyDict>> {
+    [("insert", lines.insert), ("hit", lines.hit), ("miss", lines.miss)].into_py_dict(py)
+}
