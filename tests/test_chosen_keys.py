@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import lately
+from lately.distributed import SlicedFilter
 
 VICTIMS = [f"https://example.org/{i}" for i in range(10_000)]
 FPR = 0.001
@@ -138,7 +139,7 @@ def test_a_secret_is_kept_and_not_shown(tmp_path):
     ("seed", "error", "message"),
     [
         (b"short", ValueError, "16 bytes, got 5"),
-        ("randon", ValueError, "'randon'"),
+        ("randon", TypeError, "'randon'"),
         (1.5, TypeError, "not float"),
         (None, TypeError, "not NoneType"),
         (-1, ValueError, r"2\*\*64"),
@@ -204,3 +205,9 @@ def test_a_secret_hashes_as_the_specification_says():
     ]
     keys = [None, 5, "5", b"5", 2**63, 0.5, (1, "a long piece of text")]
     assert lately.hash_keys(keys, seed=secret).tolist() == expected
+
+
+def test_sites_share_no_secret():
+    one = lately.TimingBloomFilter("10min", FPR, capacity=1000, seed="random")
+    with pytest.raises(ValueError, match="a seed that all producers know"):
+        SlicedFilter("horizontal", 2, one)

@@ -107,9 +107,7 @@ FAMILIES = {
     "guarded-epoch-512": Family(GuardedEpochBloomFilter, "guarded-epoch", _BLOCKS | _SLICED),
     "guarded-epoch-line": Family(GuardedEpochBloomFilter, "guarded-epoch", _LINES),
     "guarded-epoch-transposed": Family(GuardedEpochBloomFilter, "guarded-epoch", {"layout": "transposed"}),
-    "aged-quotient": Family(
-        AgedQuotientFilter, "aged-quotient", note="fpr rises steeply with keys beyond plan"
-    ),
+    "aged-quotient": Family(AgedQuotientFilter, "aged-quotient", note="fpr rises steeply with keys beyond plan"),
     "timing": Family(TimingBloomFilter, "timing"),
     "timing-line": Family(TimingBloomFilter, "timing", _LINES),
     "timing-growing": Family(
@@ -182,5 +180,5 @@ def generations(made: Filter) -> int:
     """Count the full generations that a window is kept in; 1 if keys leave one by one."""
     parameters = made.parameters
     if "tag_bits" in parameters:
-        return 2 ** parameters["tag_bits"] - 1
+        return (1 << parameters["tag_bits"]) - 1
     return next((parameters[name] for name in ("l", "r", "blocks") if name in parameters), 1)

@@ -29,7 +29,7 @@ impl FromPyObject<'_, '_> for GivenSeed {
         }
         if let Ok(text) = value.cast::<PyString>() {
             if text != "random" {
-                return Err(PyValueError::new_err(format!(
+                return Err(PyTypeError::new_err(format!(
                     "seed must be an int, 16 bytes or \"random\", got {}",
                     text.repr()?
                 )));

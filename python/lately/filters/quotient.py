@@ -129,7 +129,7 @@ class AgedQuotientFilter(Filter):
         --------
         >>> f = lately.AgedQuotientFilter.from_parameters(10_000, fingerprint_bits=10, tag_bits=3, pages=7)
         >>> f.nbytes, round(f.fpr, 5)
-        (28672, 0.00082)
+        (28672, 0.00078)
         """
         given = {"window": window, "capacity": capacity, "lateness": lateness, "seed": seed, "distinct": distinct}
         sizes = {"fingerprint_bits": fingerprint_bits, "tag_bits": tag_bits, "pages": pages, "lines": lines}

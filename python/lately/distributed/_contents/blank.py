@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from lately._core import Filter
+from lately.distributed._seed import shared_seed
 from lately.filters import BloomFilter
 
 
@@ -32,7 +33,7 @@ class Blank:
         TypeError
             If it is no filter.
         ValueError
-            If it is not empty, or its window counts insertions.
+            If it is not empty, its window counts insertions, or its seed is a secret.
         """
         if not isinstance(filter, Filter):
             raise TypeError(f"filter must be a filter of lately, got {type(filter).__name__}")
@@ -44,7 +45,7 @@ class Blank:
         if filter.inserted:
             raise ValueError(f"filter must be empty, it holds {filter.inserted} insertions")
         # For an array of bits `slice_bits` would give its length a second time.
-        arguments: dict[str, Any] = dict(filter.parameters) | {"seed": filter.seed, "capacity": filter.capacity}
+        arguments: dict[str, Any] = dict(filter.parameters) | {"seed": shared_seed(filter), "capacity": filter.capacity}
         if not isinstance(filter, BloomFilter):
             arguments |= {"window": _span(filter.window), "lateness": _span(filter.lateness)}
         return cls(type(filter), tuple(arguments.items()))

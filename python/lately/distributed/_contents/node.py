@@ -9,6 +9,7 @@ import lately
 from lately._core import settle
 from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.cut import NEVER, Cut
+from lately.distributed._seed import shared_seed
 from lately.filters import BloomFilter, TimingBloomFilter
 
 
@@ -59,4 +60,4 @@ class Node(Cut):
         """Do nothing: only fetches the answers that a site remembers of a batch."""
 
     def _row(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        return self._filter.cells(lately.Hashes(hashes, seed=self._filter.seed))
+        return self._filter.cells(lately.Hashes(hashes, seed=shared_seed(self._filter)))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 import lately
 from lately._core import Filter
 from lately.distributed._contents.blank import Blank
+from lately.distributed._seed import shared_seed
 from lately.distributed._sites.memo import State
 
 
@@ -64,7 +65,7 @@ class Whole:
         self._filter = saved
 
     def _keys(self, hashes: NDArray[np.uint64]) -> "lately.Hashes":
-        return lately.Hashes(hashes, seed=self._filter.seed)
+        return lately.Hashes(hashes, seed=shared_seed(self._filter))
 
 
 def _at(moments: tuple[NDArray[np.int64], ...]) -> NDArray[np.datetime64] | None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import lately
 from lately._core import Slice
+from lately.distributed._seed import shared_seed
 from lately.filters import BloomFilter, TimingBloomFilter
 
 MOST_SITES = 1 << 16
@@ -93,7 +94,7 @@ class Ranges:
 
     def places(self, hashes: NDArray[np.uint64]) -> Places:
         """Look up the cells of keys; range p of filter r is on site ``r * parts + p``."""
-        cells = self._like.cells(lately.Hashes(hashes, seed=self._like.seed))
+        cells = self._like.cells(lately.Hashes(hashes, seed=shared_seed(self._like)))
         part = np.searchsorted(self._inner, cells.ravel(), side="right").reshape(cells.shape)
         if self._replicas == 1:
             return Places(part.astype(np.uint16), cells, cells)

@@ -15,6 +15,7 @@ from lately.distributed._producer.batch import Batch
 from lately.distributed._producer.clock import Clock
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.numbering import Numbering
+from lately.distributed._seed import shared_seed
 from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
 from lately.distributed._sites.start import Where, start
 from lately.distributed._slices.slicing import Dice, Kind, OnFailure, Slicing
@@ -309,7 +310,7 @@ class SlicedFilter:
     @property
     def seed(self) -> int:
         """Seed the keys are hashed with."""
-        return self._like.seed
+        return shared_seed(self._like)
 
     @property
     def producer(self) -> str:

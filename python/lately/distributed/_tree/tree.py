@@ -18,6 +18,7 @@ from lately.distributed._contents.part import Part
 from lately.distributed._producer.clock import Clock
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.numbering import Numbering
+from lately.distributed._seed import shared_seed
 from lately.distributed._sites.interface import Failed, Sites, Traffic
 from lately.distributed._sites.memo import Ticket
 from lately.distributed._sites.site import Contents
@@ -342,7 +343,7 @@ class Leaf:
     def _batch(self, keys: Any, at: Any, number: int, latest: int | None, *, in_order: bool) -> tuple[Keys, int | None]:
         """Read a batch, or refuse it; and its latest moment, if it has any."""
         filter = self._tree._filter
-        hashes = lately.hash_keys(keys, seed=filter.seed)
+        hashes = lately.hash_keys(keys, seed=shared_seed(filter))
         moments = self._clock.moments(at, len(hashes))
         self._clock.check(moments, latest, in_order=in_order)
         generations = filter.generations(None if moments is None else moments.view("M8[ns]"), len(hashes))
