@@ -2,6 +2,7 @@
 //! crate, many words at once here.
 
 #![allow(unsafe_code, reason = "functions that are compiled for vector instructions")]
+#![allow(clippy::needless_range_loop, reason = "loops over lanes read as what they become: one vector instruction")]
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::is_x86_feature_detected as has;

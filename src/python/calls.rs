@@ -14,8 +14,6 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::IntoPyDict;
 
-use super::filter::Filter;
-
 create_exception!(
     lately,
     InternalError,
@@ -132,14 +130,4 @@ fn before_fork(py: Python<'_>) {
 #[pyfunction]
 fn after_fork() {
     FORKING.take();
-}
-
-/// Panics, while it writes to the filter if there is one: for the tests of the net.
-#[pyfunction(name = "_fail", signature = (filter=None))]
-pub fn fail(py: Python<'_>, filter: Option<&Bound<'_, Filter>>) -> PyResult<()> {
-    let filter = filter.map(Bound::get);
-    detached(py, || {
-        let _torn = filter.map(Filter::write);
-        panic!("as the tests ask")
-    })
 }

@@ -1,111 +1,14 @@
-//! The classes of `lately.filters`: which one a filter has, and what only one of them can answer.
+//! The classes of `lately.filters`: which one the filters of a family have.
 
-use numpy::{IntoPyArray, PyArray1};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-use super::build::Built;
-use super::calls::detached;
-use super::filter::Filter;
-use super::whole::Whole;
-use crate::Error;
-use crate::clock::Moments;
-use crate::engine::Aged;
-use crate::engine::growing::Growing;
-use crate::filter::{self, Family};
-use crate::layout::quotient::Quotient;
-use crate::layout::swamp::Buffered;
-use crate::layout::time_limited::Slices;
-use crate::shape::generalized;
-use crate::shard::Row;
-
-/// The Python object of a filter, of its family's class.
-pub fn wrap(py: Python<'_>, filter: filter::Filter) -> PyResult<Py<PyAny>> {
-    object(&class(py, filter.family())?, filter)
-}
-
-/// The Python object of a filter, of a given class.
-pub fn object(class: &Bound<'_, PyType>, filter: filter::Filter) -> PyResult<Py<PyAny>> {
-    let base = class.py().get_type::<Filter>();
-    Ok(base.call_method1(intern!(class.py(), "__new__"), (class, Built::new(filter)))?.unbind())
-}
+use crate::filter::Family;
 
 /// The class of a family.
 pub fn class<'py>(py: Python<'py>, family: &Family) -> PyResult<Bound<'py, PyType>> {
     static FILTERS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let filters = FILTERS.get_or_try_init(py, || py.import("lately.filters").map(Bound::unbind))?;
     Ok(filters.bind(py).getattr(family.class)?.cast_into()?)
-}
-
-/// An answer of some families only, or the error that this family has none.
-fn only<T>(found: Option<T>) -> Result<T, Error> {
-    found.ok_or_else(|| Error::value("filters of this family have no such answer"))
-}
-
-/// `Swamp.count`.
-#[pyfunction]
-pub fn count<'py>(filter: &Bound<'py, Filter>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray1<u64>>> {
-    let (py, base) = (filter.py(), filter.get());
-    let count = |hashes: &[u64], _: Moments<'_>, counts: &mut [u64]| {
-        base.with(|filter| {
-            let Aged::<Buffered> { layout, words, .. } = only(filter.engine_as())?;
-            let count = |&hash| layout.count(words.as_slice(), hash);
-            counts.iter_mut().zip(hashes.iter().map(count)).for_each(|(count, counted)| *count = counted);
-            Ok(())
-        })
-    };
-    Ok(base.batch(py, keys, None, false)?.run(py, 1, count)?.into_pyarray(py))
-}
-
-/// `Swamp.distinct` and `AgedQuotientFilter.distinct`.
-#[pyfunction]
-pub fn distinct(py: Python<'_>, filter: &Bound<'_, Filter>) -> PyResult<f64> {
-    let filter = filter.get();
-    let of_buffer = |Aged::<Buffered> { layout, words, .. }: &_| layout.distinct(words.as_slice());
-    let of_entries = |Aged::<Quotient> { layout, words, clock }: &_| layout.distinct(words.as_slice(), clock);
-    let distinct = |filter: &filter::Filter| {
-        only(filter.engine_as().map(of_buffer).or_else(|| filter.engine_as().map(of_entries)))
-    };
-    Ok(detached(py, || filter.with(distinct))??)
-}
-
-/// `GeneralizedBloomFilter.false_negative_rates`.
-#[pyfunction]
-pub fn missed<'py>(filter: &Bound<'py, Filter>, ages: Vec<Whole>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let (py, filter) = (filter.py(), filter.get());
-    let ages = ages.into_iter().map(|age| age.within("ages")).collect::<PyResult<Vec<u64>>>()?;
-    let memory = detached(py, || filter.with(|filter| only(filter.shape_as().map(generalized::Shape::memory))))??;
-    Ok(ages.into_iter().map(|age| memory.missed(age as f64)).collect::<Vec<_>>().into_pyarray(py))
-}
-
-/// `TimingBloomFilter.false_negative_rates`.
-#[pyfunction]
-pub fn missed_by_block<'py>(filter: &Bound<'py, Filter>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let (py, filter) = (filter.py(), filter.get());
-    Ok(detached(py, || filter.with(filter::Filter::false_negative_rates))?.into_pyarray(py))
-}
-
-/// `TimingBloomFilter.parts`: one unless it grows.
-#[pyfunction]
-pub fn parts(py: Python<'_>, filter: &Bound<'_, Filter>) -> PyResult<usize> {
-    let filter = filter.get();
-    detached(py, || filter.with(|filter| filter.engine_as().map_or(1, Growing::parts)))
-}
-
-/// `TimingBloomFilter.kept`, and `BloomFilter.kept`, which is more than any stream has.
-#[pyfunction]
-pub fn kept(py: Python<'_>, filter: &Bound<'_, Filter>) -> PyResult<i64> {
-    let filter = filter.get();
-    detached(py, || {
-        filter.with(|filter| Row::of(filter).map_or_else(|_| filter.shape().kept().into(), |row| row.kept()))
-    })
-}
-
-/// `TimeLimitedBloomFilter.slice_bits`.
-#[pyfunction]
-pub fn slice_bits<'py>(filter: &Bound<'py, Filter>) -> PyResult<Bound<'py, PyArray1<u64>>> {
-    let (py, filter) = (filter.py(), filter.get());
-    Ok(detached(py, || filter.with(|filter| only(filter.engine_as().map(Slices::slice_bits))))??.into_pyarray(py))
 }

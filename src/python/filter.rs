@@ -5,17 +5,17 @@ use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 
 use super::batch::{Batch, Stopped};
 use super::build::Built;
 use super::calls::{Held, Lock, caught, detached};
-use super::classes::{class, object};
+use super::cells::Cells;
+use super::classes::class;
 use super::errors::file_error;
 use super::figures::{cache_lines, in_units, parameters, slack};
 use super::keys::{hash_key, read_keys};
 use super::moments::{OwnedMoments, now};
-use super::saving::Cells;
 use super::seeds::shown;
 use super::whole::Threads;
 use crate::Error;
@@ -598,4 +598,25 @@ impl Filter {
             filter.inserted(py)?
         ))
     }
+}
+
+/// The Python object of a filter, of its family's class.
+pub fn wrap(py: Python<'_>, filter: filter::Filter) -> PyResult<Py<PyAny>> {
+    object(&class(py, filter.family())?, filter)
+}
+
+/// The Python object of a filter, of a given class.
+pub fn object(class: &Bound<'_, PyType>, filter: filter::Filter) -> PyResult<Py<PyAny>> {
+    let base = class.py().get_type::<Filter>();
+    Ok(base.call_method1(intern!(class.py(), "__new__"), (class, Built::new(filter)))?.unbind())
+}
+
+/// Panics, while it writes to the filter if there is one: for the tests of the net.
+#[pyfunction(name = "_fail", signature = (filter=None))]
+pub fn fail(py: Python<'_>, filter: Option<&Bound<'_, Filter>>) -> PyResult<()> {
+    let filter = filter.map(Bound::get);
+    detached(py, || {
+        let _torn = filter.map(Filter::write);
+        panic!("as the tests ask")
+    })
 }

@@ -1,13 +1,16 @@
 //! The Python module `lately._core`: thin, since everything it offers is done elsewhere.
 
+mod answers;
 mod arrays;
 mod batch;
 mod build;
 mod calls;
+mod cells;
 mod classes;
 mod errors;
 mod figures;
 mod filter;
+mod hash_keys;
 mod inference;
 mod instants;
 mod keys;
@@ -27,19 +30,21 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
+    use super::answers::{count, distinct, kept, missed, missed_by_block, parts, slice_bits};
+    #[pymodule_export]
     use super::build::{Built, build, plan};
     #[pymodule_export]
-    use super::calls::{InternalError, fail};
-    #[pymodule_export]
-    use super::classes::{count, distinct, kept, missed, missed_by_block, parts, slice_bits};
+    use super::calls::InternalError;
     #[pymodule_export]
     use super::errors::FormatError;
     #[pymodule_export]
-    use super::filter::Filter;
+    use super::filter::{Filter, fail};
+    #[pymodule_export]
+    use super::hash_keys::hash_keys;
     #[pymodule_export]
     use super::instants::read_moment;
     #[pymodule_export]
-    use super::keys::{Hashes, hash_keys};
+    use super::keys::Hashes;
     #[pymodule_export]
     use super::learned::{Learned, read_insertions};
     #[pymodule_export]

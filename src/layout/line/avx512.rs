@@ -5,7 +5,7 @@
 use std::arch::is_x86_feature_detected as has;
 use std::arch::x86_64::*;
 
-use super::instructions::{Vectors, Work};
+use super::vectors::{Vectors, Work};
 use super::{LINE, SUBLANES};
 
 /// Proof that the processor has AVX-512 for bytes and words, and the bit instructions.

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::LINE;
-use super::instructions::{Instructions, Vectors, Work};
+use super::instructions::Instructions;
 use super::pages::{InFlight, Pages, Spot};
+use super::vectors::{Vectors, Work};
 use crate::inference::Evidence;
 
 /// Keys to read before their answers are computed, which vector instructions do for several at once.

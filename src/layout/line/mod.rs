@@ -31,6 +31,7 @@ mod pages;
 mod portable;
 #[cfg(test)]
 mod tests;
+mod vectors;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -49,11 +50,12 @@ use crate::memory::bits::odd_constants;
 use crate::memory::prefetch::Address;
 use crate::shape::line::{MAX_K, MAX_LINES, PAGE_LINES, SUBLANE_BITS, Shape};
 use crate::shape::runs;
-pub(crate) use instructions::{Instructions, Vectors};
+pub(crate) use instructions::Instructions;
 pub(crate) use kernel::{InLines, Run};
 pub(crate) use pages::{Pages, Spot};
 #[cfg(test)]
 pub(crate) use portable::Portable;
+pub(crate) use vectors::Vectors;
 
 /// Words of a cache line.
 pub(crate) const LINE: usize = 8;

@@ -1,6 +1,6 @@
 //! Lines in sixteen pieces of 32 bits, for every processor; compilers vectorise them where they can.
 
-use super::instructions::{Vectors, Work};
+use super::vectors::{Vectors, Work};
 use super::{LINE, SUBLANES};
 
 /// Instructions that every processor has.
