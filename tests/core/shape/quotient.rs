@@ -18,7 +18,7 @@ fn a_line_has_512_bits() {
     for (f, t) in formats() {
         let Line { slots, buckets, foreign } = line_of(f, t);
         let all = 6 + buckets + foreign + slots * (f + t + 1);
-        assert!(all <= 512 && all >= 500, "{f} {t}: {all}");
+        assert!((500..=512).contains(&all), "{f} {t}: {all}");
         assert!(buckets + foreign <= 58 && foreign < 32 && slots <= 57 && f + t >= 8);
         assert!(4 * foreign > buckets + foreign, "a quarter at least may leave: {foreign} of {buckets}");
     }
