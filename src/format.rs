@@ -23,13 +23,22 @@
 //! | 0 | 0: insertions, 1: time |
 //! | 1 | window: insertions (of a Bloom filter the keys it is planned for), or nanoseconds |
 //! | 2, 3 | lateness in nanoseconds, capacity in keys (time), or zero |
-//! | 4 | insertions so far |
+//! | 4 | keys so far: inserted, or asked for and not inserted; of a window that counts deliveries only those inserted |
 //! | 5, 6 | 1 and the latest moment seen, in nanoseconds since the epoch (time), or zeros |
 //!
-//! The age-partitioned filter goes on with k, l, slice bits, blocks, block bits and parts, the guarded-epoch filter
-//! with r, k, segment bits, blocks, block bits and parts: zero where they do not apply. In lines they go on with k and
-//! l, or with r, and then pages and lines per key; their cells are pages of 64 lines of 64 bytes, lane 0 of a line in
-//! its lowest bits. Transposed it goes on with r, k and positions; its cells are numbers of r + 1 bits, one after the
+//! Behind those of its family, named below, come two more:
+//!
+//! | word | what |
+//! |---|---|
+//! | 0 | how far ahead of the system's clock a key may lie: 0 a day, else nanoseconds + 1, or 2^64 - 1 where nothing is too far |
+//! | 1 | 1 where a key has come without a time of its own, else 0 |
+//!
+//! Versions before these two wrote zeros, and pass over what is there.
+//!
+//! The age-partitioned filter goes on with k, l, slice bits, blocks, block bits and parts, the guarded-epoch
+//! filter with r, k, segment bits, blocks, block bits and parts: zero where they do not apply. In lines they go on with
+//! k and l, or with r, and then pages and lines per key; their cells are pages of 64 lines of 64 bytes, lane 0 of a line
+//! in its lowest bits. Transposed it goes on with r, k and positions; its cells are numbers of r + 1 bits, one after the
 //! other, in which bit (-epoch) mod (r + 1) is that of an epoch.
 //!
 //! The timing filter goes on with k, bits per timer, blocks, timers of a slice (of whole words) and equal timers. A
@@ -105,7 +114,7 @@ use memmap2::Mmap;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::Error;
-use crate::clock::Window;
+use crate::clock::{Clock, DAY, Window};
 use crate::filter::{Family, Filter};
 use crate::key::Seed;
 use crate::memory::{Lender, Words};
@@ -153,7 +162,13 @@ pub fn preamble(filter: &Filter) -> Vec<u8> {
     };
     let seen = [clock.inserted(), clock.latest().is_some().into(), clock.latest().unwrap_or(0) as u64];
     let own = filter.parameters().into_iter().map(|(_, value)| value);
-    let mut parameters: Vec<u8> = window.into_iter().chain(seen).chain(own).flat_map(u64::to_le_bytes).collect();
+    let ahead = match clock.ahead() {
+        Some(DAY) => 0,
+        ahead => ahead.map_or(u64::MAX, |ahead| ahead + 1),
+    };
+    let told = [ahead, clock.by_system().into()];
+    let mut parameters: Vec<u8> =
+        window.into_iter().chain(seen).chain(own).chain(told).flat_map(u64::to_le_bytes).collect();
     parameters.resize(parameters.len().next_multiple_of(64), 0);
 
     let cells: &[u8] = filter.engine().words().as_ref();
@@ -307,8 +322,17 @@ impl Preamble {
         let window = window.check().map_err(|error| Error::format(error.to_string()))?;
         let family = Family::of_kind(self.kind)
             .ok_or_else(|| Error::format(format!("filters of kind {} are not known to this version", self.kind)))?;
-        let seen = (inserted, (timed == 1).then_some(latest as i64));
-        Filter::from_saved(family, own, window, seen, self.seed, words)
+        let behind = |word: usize| own.get(family.parameters.len() + word).copied().unwrap_or(0);
+        let ahead = match behind(0) {
+            0 => Some(DAY),
+            u64::MAX => None,
+            ahead => Some(ahead - 1),
+        };
+        let resume = |clock: Clock| {
+            let seen = clock.resumed(inserted, (timed == 1).then_some(latest as i64));
+            seen.with_ahead(ahead).with_system(behind(1) != 0)
+        };
+        Filter::from_saved(family, own, window, resume, self.seed, words)
     }
 }
 

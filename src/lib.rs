@@ -28,6 +28,7 @@
 //!
 //! ```
 //! use lately::clock::{Moments, Window};
+//! use lately::engine::Refresh;
 //! use lately::filter::Filter;
 //! use lately::key::KeyHasher;
 //! use lately::shape::Budget;
@@ -40,7 +41,7 @@
 //! let hasher = KeyHasher::new(filter.seed());
 //! let keys = ["a", "b", "a"].map(|key| hasher.text(key));
 //! let mut seen = [false; 3];
-//! filter.engine_mut().duplicated(&keys, Moments::Untimed, true, &mut seen)?;
+//! filter.engine_mut().duplicated(&keys, Moments::Untimed, Refresh::Always, &mut seen)?;
 //! assert_eq!(seen, [false, false, true]);
 //!
 //! assert!(shape.bits_per_key(1_000_000) < 18.9);

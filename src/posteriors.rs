@@ -83,6 +83,7 @@ impl<'a> Inference<'a> {
         mut act: impl FnMut(usize, Evidence, f64, f64),
     ) -> Result<(), Error> {
         self.clock.check(at, false)?;
+        let at = self.clock.asked(at);
         prior.check_prior(self.clock.window())?;
         prior.check_len("prior", hashes.len())?;
         let mut evidence = [Evidence::default(); BLOCK];

@@ -148,8 +148,34 @@ def test_a_repeat_restarts_the_window_unless_told_otherwise(tmp_path, dedupe):
     (tmp_path / "a.txt").write_bytes(b"".join(lines))
     kept = dedupe(tmp_path / "a.txt", "--window", 100, *SURE).out.splitlines()
     assert kept.count(b"x") == 1
-    kept = dedupe(tmp_path / "a.txt", "--window", 100, "--no-refresh", *SURE).out.splitlines()
-    assert kept.count(b"x") >= 1200 // 60 // 4
+    for options in (("--no-refresh",), ("--refresh", "no")):
+        kept = dedupe(tmp_path / "a.txt", "--window", 100, *options, *SURE).out.splitlines()
+        assert kept.count(b"x") >= 1200 // 60 // 4
+
+
+def test_a_record_that_never_stops_is_passed_on_again_unless_deliveries_are_counted(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_bytes(b"x\n" * 100_000)
+    for options, passed in (((), 1), (("--no-refresh",), 100_000 // 11 + 1), (("--refresh", "delivered"), 1)):
+        ended = dedupe(tmp_path / "a.txt", "--window", 10, "--filter", "swamp", *options, *SURE)
+        assert ended.out == b"x\n" * passed, options
+    with pytest.raises(SystemExit):
+        dedupe(tmp_path / "a.txt", "--window", 10, "--refresh", "never")
+
+
+def test_how_far_ahead_a_record_may_lie(tmp_path, dedupe):
+    rows = [f"{1_700_000_000 + i},{i % 5}\n" for i in range(40)]
+    future = [f"{int(time.time()) + 10**8 + i},{i}\n" for i in range(2)]
+    (tmp_path / "a.csv").write_text("t,k\n" + "".join([*rows[:20], future[0], *rows[20:], future[1]]))
+    options = ("--key", "k", "--time", "t", "--window", "10s", "--capacity", 10, *SURE)
+    ended = dedupe(tmp_path / "a.csv", *options)
+    assert ended.status == 1
+    assert f"{tmp_path}/a.csv, line 22: the time " in ended.err
+    assert "lies more than 86400 s ahead of this machine's clock (--skip-bad" in ended.err
+    ended = dedupe(tmp_path / "a.csv", *options, "--skip-bad")
+    assert ended.out.decode() == "t,k\n" + "".join(rows[:5])
+    assert "malformed  2, passed over" in ended.err
+    ended = dedupe(tmp_path / "a.csv", *options, "--ahead", "2000d", "--skip-bad")
+    assert "steps back" in ended.err
 
 
 # CSV
@@ -833,6 +859,7 @@ MALFORMED = [
     (".csv", GOOD_CSV, b"x,nan\n", "the time t is missing"),
     (".csv", GOOD_CSV, b"x,2020-13-01\n", "the time t '2020-13-01' is neither"),
     (".csv", GOOD_CSV, b"x,1700000000000\n", "the time t is 1700000000000.0, outside the years 1677 to 2262"),
+    (".csv", GOOD_CSV, b"x,9000000000\n", "the time 2255-03-14T16:00:00.000000000 lies more than 86400 s ahead of"),
     (".jsonl", GOOD_JSON, b'{"k": "\xff", "t": 1}\n', "not valid utf-8"),
     (".jsonl", GOOD_JSON, b'{"k": "x", \n', "not JSON: "),
     (".jsonl", GOOD_JSON, b"\n", "a blank line"),

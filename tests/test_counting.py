@@ -13,7 +13,11 @@ import lately
 
 
 @settings(max_examples=100)
-@given(window=st.integers(1, 40), refresh=st.booleans(), batches=st.lists(st.lists(st.integers(0, 40)), max_size=10))
+@given(
+    window=st.integers(1, 40),
+    refresh=st.sampled_from([True, False, "delivered"]),
+    batches=st.lists(st.lists(st.integers(0, 40)), max_size=10),
+)
 def test_it_is_an_exact_window(window, refresh, batches):
     """With hardly a counter taken, and no key that comes 15 times, nothing but the window is reported."""
     f = lately.CountingBloomFilter.from_parameters(window, k=4, slice_cells=10**5)
@@ -23,8 +27,10 @@ def test_it_is_an_exact_window(window, refresh, batches):
         expected = []
         for key in kept:
             expected.append(key in last)
-            if refresh or not expected[-1]:
+            if refresh is True or not expected[-1]:
                 last.append(key)
+            elif refresh is False:
+                last.append(None)
         assert f.duplicated(kept, refresh=refresh).tolist() == expected
         assert f.query(np.arange(41)).tolist() == [key in last for key in range(41)]
 

@@ -17,7 +17,7 @@ def duplicated(
     *,
     fpr: float = 0.001,
     at: Any = None,
-    refresh: bool = True,
+    refresh: "bool | Literal['delivered']" = True,
     seed: "int | bytes | Literal['random']" = "random",
     filter: type[Filter] | Choice | None = None,
     threads: int = 1,
@@ -38,9 +38,10 @@ def duplicated(
     at : n times, optional
         When each key was seen, for a window of time: numbers are Unix seconds, or datetimes. They may step back: a key
         is marked if it was seen within `window` before the latest time so far.
-    refresh : bool, default True
+    refresh : {True, False, "delivered"}, default True
         True: every occurrence restarts the key's window. False: only keys that are not marked do, so that a key comes
-        through again once it was last let through longer ago than the window.
+        through again once it was last let through longer ago than the window, which goes on with every key. "delivered"
+        is paper 4's: a window of insertions goes on only with keys that are not marked. See `Filter.duplicated`.
     seed : int, bytes or "random", default "random"
         Seed of the key hashes, as in `AgePartitionedBloomFilter`. By default they are keyed anew by each call, so that
         nobody can choose keys that collide; `Hashes` keep the seed they were made with. Give an int for the same
@@ -118,9 +119,11 @@ def _planned_for(moments: NDArray[np.int64], make: Callable[..., Filter], span: 
     latest = np.maximum.accumulate(moments)
     lateness = int((latest - moments).max(initial=0))
     kept = span + lateness
+    # The same answer whenever it is asked: the system's clock has no say.
+    times: dict[str, Any] = {"lateness": np.timedelta64(lateness, "ns"), "ahead": None}
     capacity = 1
     while True:
-        made = make(np.timedelta64(span, "ns"), capacity=capacity, lateness=np.timedelta64(lateness, "ns"), **request)
+        made = make(np.timedelta64(span, "ns"), capacity=capacity, **times, **request)
         full = generations(made)
         peak = _fullest(latest, -(-kept // full), aligned="pages" not in made.parameters)
         # The filter plans for capacity * kept / (span * full) keys in each generation, rounded up.

@@ -77,6 +77,8 @@ class Tuned(Table):
         Why.
     prior_penalty : float
         What the mistakes would have cost without any filter, by the prior alone.
+    prior_nbytes : int
+        Bytes of a prior that learns, beside those of each filter.
     decided : int
         Keys that each filter decided; all penalties are sums over them.
     refused : dict of str to str
@@ -95,8 +97,11 @@ class Tuned(Table):
         "false negatives",
     ]
 
-    def __init__(self, curve: list[Trial], refused: dict[str, str], prior_penalty: float, decided: int) -> None:
+    def __init__(
+        self, curve: list[Trial], refused: dict[str, str], prior_penalty: float, decided: int, prior_nbytes: int = 0
+    ) -> None:
         self.curve = tuple(curve)
+        self.prior_nbytes = prior_nbytes
         self.refused, self.prior_penalty, self.decided = refused, prior_penalty, decided
         families = self._families()
         # A baseline is taken only if nothing else is left.
@@ -107,6 +112,8 @@ class Tuned(Table):
             f"its mistakes cost least, {text(self.best.penalty)} in {decided:,} decisions{rival}, its plain answers "
             f"{text(self.best.plain_penalty)}, and the prior alone {text(prior_penalty)}"
         )
+        if prior_nbytes:
+            self.reason += f"; the prior takes {prior_nbytes:,} bytes beside the filter's {self.best.nbytes:,}"
 
     def _families(self) -> list[Trial]:
         """The best of each family, the least costly first."""
@@ -167,8 +174,8 @@ def tune(
     window : int
         What "lately" means: the last `window` insertions.
     nbytes : int or sequence of int
-        Most bytes to use, without the prior's. With several numbers each filter runs in each of them, which gives the
-        curve over memory.
+        Most bytes to use, without the prior's, which the reason names. With several numbers each filter runs in each of
+        them, which gives the curve over memory.
     false_positive, false_negative : float or array-like of float, shape (n,)
         What it costs to report a key that was not inserted within the window, and to miss one that was. One number for
         all keys, or one per key of the sample.
@@ -247,7 +254,9 @@ def tune(
     with bar(len(rehearsal) * len(shapes), "keys", progress) as advance:
         curve = [_run(name, make, rehearsal, advance) for name, make in shapes]
     alone = sum(chunk.penalty(chunk.by_prior_alone(window)) for chunk in rehearsal.chunks)
-    return Tuned(curve, refused, alone, rehearsal.decided)
+    # One that learns and says what it takes. (An array of chances has bytes too, which nobody keeps.)
+    taken = prior.nbytes if hasattr(prior, "insert") and hasattr(prior, "nbytes") else 0
+    return Tuned(curve, refused, alone, rehearsal.decided, taken)
 
 
 def _shapes(

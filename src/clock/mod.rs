@@ -19,6 +19,11 @@ pub const BY_INSERTION: u32 = u32::MAX;
 /// window is the number of keys it is planned for.
 pub const ENDLESS: u32 = 0;
 
+/// How far ahead of the system's clock a key may lie unless a user says otherwise. Local times that are taken for UTC lie
+/// at most 14 hours ahead, and the clocks of machines differ by seconds; one that is off by years would have the filter
+/// forget its window, and refuse every time that is right.
+pub const DAY: u64 = 86_400_000_000_000;
+
 /// Length of a generation that never ends.
 const NEVER: u64 = 1 << 63;
 
@@ -31,18 +36,52 @@ pub struct Clock {
     window: Window,
     /// Length of a generation: insertions, or nanoseconds.
     length: u64,
-    /// Insertions so far.
+    /// Keys so far: inserted, or asked for and not inserted, unless only deliveries count.
     inserted: u64,
     /// Time clock: the latest moment seen, if any.
     latest: Option<i64>,
     /// The generation that is open.
     generation: i64,
+    /// Time clock: how far ahead of the system's clock a key may lie, in nanoseconds, if anything is too far.
+    ahead: Option<u64>,
+    /// Time clock: whether a key has come without a time of its own, and was taken as of now.
+    by_system: bool,
 }
 
 impl Clock {
     /// A clock that has seen nothing yet, for a filter that keeps `kept` full generations.
     pub fn new(window: Window, kept: u32) -> Self {
-        Self { window, length: window.generation(kept), inserted: 0, latest: None, generation: 0 }
+        let length = window.generation(kept);
+        Self { window, length, inserted: 0, latest: None, generation: 0, ahead: Some(DAY), by_system: false }
+    }
+
+    /// The same clock with another bound on times ahead of the system's clock; none where they are not told by it.
+    pub fn with_ahead(self, ahead: Option<u64>) -> Self {
+        Self { ahead, ..self }
+    }
+
+    /// The same clock, which has taken keys as of now if `by_system`.
+    pub(crate) fn with_system(self, by_system: bool) -> Self {
+        Self { by_system, ..self }
+    }
+
+    /// How far ahead of the system's clock a key may lie, in nanoseconds, if anything is too far.
+    pub fn ahead(&self) -> Option<u64> {
+        self.ahead
+    }
+
+    /// Whether a key has come without a time of its own, and was taken as of now.
+    pub fn by_system(&self) -> bool {
+        self.by_system
+    }
+
+    /// When a query asks: without a time, now, or as of the latest moment where every key has come with its own. (The
+    /// times of a replay are not those of the system's clock.)
+    pub fn asked<'a>(&self, moments: Moments<'a>) -> Moments<'a> {
+        match (moments, self.latest) {
+            (Moments::Now(_), Some(latest)) if !self.by_system => Moments::At(latest),
+            _ => moments,
+        }
     }
 
     /// The same clock after `inserted` insertions, the latest at `latest`.
@@ -69,7 +108,7 @@ impl Clock {
         matches!(self.window, Window::Count { .. }) && self.length == 1
     }
 
-    /// Insertions so far.
+    /// Keys so far: inserted, or asked for and not inserted, unless only deliveries count.
     pub fn inserted(&self) -> u64 {
         self.inserted
     }
@@ -87,6 +126,16 @@ impl Clock {
     /// Refuses moments the promise cannot cover: missing on a time clock, present on a count clock, or further back
     /// than the stated lateness. Insertions happen in order, so each is also checked against those before it.
     pub fn check(&self, moments: Moments<'_>, in_order: bool) -> Result<(), Error> {
+        self.check_until(moments, in_order, i64::MAX)
+    }
+
+    /// [`check`](Self::check) for keys to insert, of which none may lie too far ahead of the system's clock, at `now`.
+    pub fn check_new(&self, moments: Moments<'_>, now: i64) -> Result<(), Error> {
+        self.check_until(moments, true, self.ahead.map_or(i64::MAX, |ahead| now.saturating_add_unsigned(ahead)))
+    }
+
+    /// The same, where none may lie after `until`.
+    fn check_until(&self, moments: Moments<'_>, in_order: bool, until: i64) -> Result<(), Error> {
         let Window::Time { lateness, .. } = self.window else {
             return match moments {
                 Moments::Untimed => Ok(()),
@@ -109,19 +158,38 @@ impl Clock {
                 lateness as f64 / 1e9
             )))
         };
+        let not_after = |position: usize, moment: i64| {
+            if moment <= until {
+                return Ok(());
+            }
+            let ahead = self.ahead.unwrap_or(0);
+            let by = i128::from(moment) - i128::from(until) + i128::from(ahead);
+            Err(Error::value(format!(
+                "at[{position}] lies {} s ahead of the system's clock, but ahead is {} s: mend the time, or construct the \
+                 filter with a larger ahead, or with ahead=None if its times are not those of the clock",
+                by as f64 / 1e9,
+                ahead as f64 / 1e9
+            )))
+        };
         match moments {
             Moments::Untimed => Err(Error::value("a window of time needs the moment of each key: at")),
             Moments::Now(_) => Ok(()),
-            Moments::At(moment) => not_before(earliest, 0, moment),
-            Moments::InOrder(all) => all.first().map_or(Ok(()), |&first| not_before(earliest, 0, first)),
+            Moments::At(moment) => not_before(earliest, 0, moment).and(not_after(0, moment)),
+            Moments::InOrder(all) => {
+                let (Some(&first), Some(&last)) = (all.first(), all.last()) else { return Ok(()) };
+                not_before(earliest, 0, first)?;
+                let fitting = if last > until { all.partition_point(|&moment| moment <= until) } else { 0 };
+                not_after(fitting, all[fitting])
+            }
             Moments::Each(all) => {
                 let (least, greatest) = extremes(all);
                 // Usually even the least is not too far behind the greatest, wherever they stand.
                 let latest_of_all = if in_order { behind(greatest) } else { i64::MIN };
-                if least >= earliest.max(latest_of_all) {
+                if least >= earliest.max(latest_of_all) && greatest <= until {
                     return Ok(());
                 }
                 for (i, &moment) in all.iter().enumerate() {
+                    not_after(i, moment)?;
                     not_before(earliest, i, moment)?;
                     if in_order {
                         earliest = earliest.max(behind(moment));
@@ -147,16 +215,19 @@ impl Clock {
         };
         let first = self.latest.is_none();
         let before = self.generation;
+        self.by_system |= matches!(moments, Moments::Now(_));
         self.latest = self.latest.max(Some(moment));
         self.generation = self.generation_at(self.latest.unwrap_or(moment));
         self.latest = self.latest.max(Some(moments.latest(i..i + run)));
         (if first { 0 } else { self.generation.abs_diff(before) }, run)
     }
 
-    /// Time clock: moves to `moment`, never backwards.
-    pub(crate) fn reach(&mut self, moment: i64) {
+    /// Time clock: moves to the latest moment of the keys in `range`, unless a later one has been seen.
+    pub(crate) fn reach(&mut self, moments: Moments<'_>, range: Range<usize>) {
+        let moment = moments.latest(range);
         let latest = self.latest.map_or(moment, |latest| latest.max(moment));
         (self.latest, self.generation) = (Some(latest), self.generation_at(latest));
+        self.by_system |= matches!(moments, Moments::Now(_));
     }
 
     /// Count clock: opens the next generation, when an insertion no longer fits into the open one.
@@ -164,9 +235,9 @@ impl Clock {
         self.generation += 1;
     }
 
-    /// Counts insertions into the open generation.
-    pub(crate) fn count(&mut self, insertions: u64) {
-        self.inserted += insertions;
+    /// Counts keys into the open generation.
+    pub(crate) fn count(&mut self, keys: u64) {
+        self.inserted += keys;
     }
 
     /// The joint clock of two filters of equal parameters, and how many generations each has to age to get there.
@@ -192,7 +263,8 @@ impl Clock {
                 let later = if self.latest < other.latest { other } else { self };
                 let behind = |clock: &Self| clock.latest.map_or(0, |_| later.generation.abs_diff(clock.generation));
                 let inserted = self.inserted.saturating_add(other.inserted);
-                Ok((Self { inserted, ..*later }, behind(self), behind(other)))
+                let by_system = self.by_system || other.by_system;
+                Ok((Self { inserted, by_system, ahead: self.ahead, ..*later }, behind(self), behind(other)))
             }
         }
     }

@@ -4,7 +4,7 @@
 //! All parts have the same hash functions, as in the paper. A key seen again while an older part holds it is written
 //! into the newest like any other; the older part forgets it in its own time.
 
-use super::Engine;
+use super::{Engine, Refresh};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::inference::{Evidence, Likelihood, Question, timing};
@@ -189,15 +189,15 @@ impl Growing {
             }
             let end = i + run;
             while i < end {
-                // No further than the keys acted on: after an error the same moments may come again.
-                self.clock.reach(at.moment(i));
+                // No further than the keys go: after an error a moment can be told again.
+                self.clock.reach(at, i..i + 1);
                 let sure = usize::try_from((self.limit.most() - self.load) / self.step).unwrap_or(usize::MAX);
                 let next = end.min(i.saturating_add(sure.max(1)));
                 if sure == 0 {
                     self.make_room(hashes[i], refresh || seen.is_none())?;
                 }
                 self.write(&hashes[i..next], refresh, seen.as_deref_mut().map(|seen| &mut seen[i..next]))?;
-                self.clock.reach(at.latest(i..next));
+                self.clock.reach(at, i..next);
                 i = next;
             }
         }
@@ -223,7 +223,7 @@ impl Growing {
         let (layout, limit, parts) = (&self.layout, self.limit, &self.parts);
         let phase = layout.phase(generation, 0);
         let addresses = Self::ahead(if seen.is_some() { parts } else { &parts[..1] }, words);
-        let mut inserted = 0;
+        let mut inserted = false;
         in_flight(
             hashes,
             0..hashes.len(),
@@ -238,15 +238,15 @@ impl Growing {
                 let newest = parts[0].of_mut(words);
                 self.load += Self::need(layout, limit, newest, phase, hash);
                 layout.insert(newest, phase, hash);
-                inserted += 1;
+                inserted = true;
             },
         );
-        if inserted > 0 {
+        if inserted {
             self.parts[0].last = generation;
             self.parts[0].write(parts::row::<Part>(words, HEAD, 0));
             words[1] = self.load;
-            self.clock.count(inserted);
         }
+        self.clock.count(hashes.len() as u64);
         Ok(())
     }
 
@@ -264,6 +264,7 @@ impl Engine for Growing {
 
     fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
         self.clock.check(at, false)?;
+        let at = self.clock.asked(at);
         let (layout, parts, words) = (&self.layout, &self.parts, self.words.as_slice());
         let addresses = Self::ahead(parts, words);
         let mut i = 0;
@@ -281,8 +282,14 @@ impl Engine for Growing {
         Ok(())
     }
 
-    fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error> {
-        self.take(hashes, at, refresh, Some(seen))
+    fn duplicated(
+        &mut self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        refresh: Refresh,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
+        self.take(hashes, at, refresh == Refresh::Always, Some(seen))
     }
 
     fn unite(&mut self, _: &dyn Engine) -> Result<(), Error> {
@@ -291,6 +298,10 @@ impl Engine for Growing {
 
     fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    fn set_ahead(&mut self, ahead: Option<u64>) {
+        self.clock = self.clock.with_ahead(ahead);
     }
 
     fn words(&self) -> &Words {

@@ -35,7 +35,31 @@ pub struct Aged<L> {
     pub clock: Clock,
 }
 
-/// A filter's cells as seen from outside: batches in, answers out, whatever the layout.
+/// Which keys [`duplicated`](Engine::duplicated) inserts, so that their window begins anew, and which the window counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refresh {
+    /// It inserts every key.
+    Always,
+    /// It inserts those that were not there. The window goes on with every key, there or not.
+    Unseen,
+    /// The same, but a window of insertions goes on only with those it inserts: the last W *delivered* (paper 4,
+    /// definition 4). A key that is asked for without end then never comes through again.
+    Delivered,
+}
+
+impl Refresh {
+    /// Whether a key is inserted that was there or not.
+    pub(crate) fn takes(self, seen: bool) -> bool {
+        self == Self::Always || !seen
+    }
+
+    /// Whether the clock has to wait for the answers.
+    fn waits(self, clock: &Clock) -> bool {
+        self == Self::Delivered && matches!(clock.window(), Window::Count { .. })
+    }
+}
+
+/// A filter's cells as the outside sees them: batches in, answers out, whatever the layout.
 ///
 /// An error leaves everything as it was.
 pub trait Engine: Any + Send + Sync {
@@ -46,9 +70,9 @@ pub trait Engine: Any + Send + Sync {
     /// begun since the last insertion count, key by key.
     fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error>;
 
-    /// For each key in order: writes to `seen` whether the filter holds it, then inserts it. Without `refresh` a held
-    /// key is not inserted, so the age of its first occurrence runs on.
-    fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error>;
+    /// For each key in order: writes to `seen` whether the filter holds it, then inserts it as `refresh` says.
+    fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: Refresh, seen: &mut [bool])
+    -> Result<(), Error>;
 
     /// [`insert`](Self::insert), shared by threads as far as the cells can be; the result is that of one thread.
     fn insert_shared(&mut self, keys: &mut Stretch<'_>, at: Moments<'_>) -> Result<(), Error> {
@@ -61,7 +85,7 @@ pub trait Engine: Any + Send + Sync {
         &mut self,
         keys: &mut Stretch<'_>,
         at: Moments<'_>,
-        refresh: bool,
+        refresh: Refresh,
         seen: &mut [bool],
     ) -> Result<(), Error> {
         self.duplicated(keys.hashes(), at, refresh, seen)
@@ -78,6 +102,9 @@ pub trait Engine: Any + Send + Sync {
 
     /// The filter's clock.
     fn clock(&self) -> &Clock;
+
+    /// Sets how far [ahead](Clock::ahead) of the system's clock a key may lie.
+    fn set_ahead(&mut self, ahead: Option<u64>);
 
     /// The cells.
     fn words(&self) -> &Words;
@@ -126,6 +153,7 @@ impl<L: Layout> Engine for Aged<L> {
 
     fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
         self.clock.check(at, false)?;
+        let at = self.clock.asked(at);
         let (layout, words) = (self.layout, self.words.as_slice());
         let mut i = 0;
         while i < hashes.len() {
@@ -137,7 +165,13 @@ impl<L: Layout> Engine for Aged<L> {
         Ok(())
     }
 
-    fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error> {
+    fn duplicated(
+        &mut self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        refresh: Refresh,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
         self.clock.check(at, true)?;
         let words = self.words.to_mut()?;
         let mut cells = AgedMut { layout: self.layout, words, clock: &mut self.clock };
@@ -159,14 +193,13 @@ impl<L: Layout> Engine for Aged<L> {
         &mut self,
         keys: &mut Stretch<'_>,
         at: Moments<'_>,
-        refresh: bool,
+        refresh: Refresh,
         seen: &mut [bool],
     ) -> Result<(), Error> {
         self.clock.check(at, true)?;
-        // Without `refresh` and on a clock of insertions, the generation of a key depends on the answers to all keys
-        // before it.
-        let by_place = refresh || matches!(self.clock.window(), Window::Time { .. });
-        let parts = self.layout.cut(self.words.to_mut()?, if by_place { keys.parts() } else { 1 });
+        // Where only what is delivered counts, the generation of a key depends on the answers to all before it.
+        let waits = refresh.waits(&self.clock);
+        let parts = self.layout.cut(self.words.to_mut()?, if waits { 1 } else { keys.parts() });
         if parts.is_empty() {
             return self.duplicated(keys.hashes(), at, refresh, seen);
         }
@@ -194,6 +227,10 @@ impl<L: Layout> Engine for Aged<L> {
 
     fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    fn set_ahead(&mut self, ahead: Option<u64>) {
+        self.clock = self.clock.with_ahead(ahead);
     }
 
     fn words(&self) -> &Words {

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::Refresh;
 use crate::clock::{Clock, Moments};
 use crate::layout::Layout;
 use crate::memory::prefetch::{Address, in_flight};
@@ -74,9 +75,10 @@ impl<L: Layout> AgedMut<'_, L> {
         }
     }
 
-    /// For each key in order: writes to `seen` whether it was held, then inserts it; without `refresh` only if it was
-    /// not.
-    pub fn duplicated(&mut self, keys: Hashes<'_>, at: Moments<'_>, refresh: bool, seen: &mut [bool]) {
+    /// For each key in order: writes to `seen` whether it was there, then inserts it as `refresh` says. A clock that
+    /// waits for the answers takes all keys, not those of a part.
+    pub fn duplicated(&mut self, keys: Hashes<'_>, at: Moments<'_>, refresh: Refresh, seen: &mut [bool]) {
+        let (all, waits) = (refresh == Refresh::Always, refresh.waits(self.clock));
         if self.clock.turns_each_insertion() && keys.places.is_none() {
             return self.duplicated_each(keys.hashes, refresh, seen);
         }
@@ -85,7 +87,7 @@ impl<L: Layout> AgedMut<'_, L> {
             let (begun, run) = self.clock.run(at, i, keys.len);
             let full = run == 0 && self.layout.turns(self.clock.generation() + 1);
             if full || self.changes(begun) {
-                self.layout.duplicated_run(self.words, phase, keys.hashes, keys.within(start..i), refresh, seen);
+                self.layout.duplicated_run(self.words, phase, keys.hashes, keys.within(start..i), all, seen);
                 self.age(begun);
                 start = i;
             }
@@ -93,20 +95,23 @@ impl<L: Layout> AgedMut<'_, L> {
                 phase = self.phase();
             }
             if full {
-                // Looked up while the old generation is open; only an insertion opens the next.
+                // Looked up while the old generation is still open.
                 let key = keys.within(i..i + 1);
                 self.layout.query_run(self.words, phase, keys.hashes, key.clone(), seen);
-                if refresh || !seen[key.clone()].contains(&true) {
+                let taken = refresh.takes(seen[key.clone()].contains(&true));
+                if taken || !waits {
                     self.clock.turn();
                     self.age(1);
-                    keys.hashes[key].iter().for_each(|&hash| self.layout.insert(self.words, self.phase(), hash));
                     self.clock.count(1);
+                }
+                if taken {
+                    keys.hashes[key].iter().for_each(|&hash| self.layout.insert(self.words, self.phase(), hash));
                 }
                 i += 1;
                 start = i;
             } else if run == 0 {
                 self.clock.turn();
-            } else if refresh {
+            } else if !waits {
                 self.clock.count(run as u64);
                 i += run;
             } else {
@@ -117,32 +122,33 @@ impl<L: Layout> AgedMut<'_, L> {
                 start = i;
             }
         }
-        self.layout.duplicated_run(self.words, phase, keys.hashes, keys.within(start..i), refresh, seen);
+        self.layout.duplicated_run(self.words, phase, keys.hashes, keys.within(start..i), all, seen);
     }
 
     /// [`insert`](Self::insert) where every insertion opens a generation.
     fn insert_each(&mut self, hashes: &[u64]) {
         let (layout, phase, address) = (self.layout, self.phase(), Address::of(self.words));
         let fetch = |hash| layout.fetch_newest(address, phase, hash);
-        in_flight(hashes, 0..hashes.len(), fetch, |_, hash| self.insert_next(hash));
+        in_flight(hashes, 0..hashes.len(), fetch, |_, hash| self.take_next(Some(hash)));
     }
 
     /// [`duplicated`](Self::duplicated) where every insertion opens a generation.
-    fn duplicated_each(&mut self, hashes: &[u64], refresh: bool, seen: &mut [bool]) {
+    fn duplicated_each(&mut self, hashes: &[u64], refresh: Refresh, seen: &mut [bool]) {
         let (layout, address) = (self.layout, Address::of(self.words));
         let fetch = |hash| layout.fetch_all(address, hash);
         in_flight(hashes, 0..hashes.len(), fetch, |i, hash| {
-            // Looked up while the old generation is open; only an insertion opens the next.
+            // Looked up while the old generation is still open.
             seen[i] = layout.contains(self.words, self.phase(), hash);
-            if refresh || !seen[i] {
-                self.insert_next(hash);
+            let taken = refresh.takes(seen[i]);
+            if taken || refresh != Refresh::Delivered {
+                self.take_next(taken.then_some(hash));
             }
         });
     }
 
-    /// Opens the next generation, except for the first insertion, and inserts a key.
+    /// Opens the next generation, unless it is the first, and inserts its key, if it has one.
     #[inline(always)]
-    fn insert_next(&mut self, hash: u64) {
+    fn take_next(&mut self, hash: Option<u64>) {
         if self.clock.inserted() > 0 {
             self.clock.turn();
             if self.changes(1) {
@@ -150,7 +156,10 @@ impl<L: Layout> AgedMut<'_, L> {
             }
         }
         self.clock.count(1);
-        self.layout.insert(self.words, self.phase(), hash);
+        match hash {
+            Some(hash) => self.layout.insert(self.words, self.phase(), hash),
+            None => self.layout.pass(self.words, self.phase()),
+        }
     }
 
     /// Whether one of the last `begun` generations changes the cells at hand.

@@ -13,6 +13,7 @@ use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use super::Refresh;
 use super::run::{AgedMut, Hashes};
 use crate::clock::{Clock, Moments};
 use crate::key::Keys;
@@ -154,15 +155,15 @@ pub(crate) fn insert<L: Layout>(
     clocks[0].0
 }
 
-/// For each key of a stretch in order: writes to `seen` whether the parts of a filter held it, then inserts it; without
-/// `refresh` only if it was not held. Returns the clock after them. Not for a clock of insertions without `refresh`,
-/// which only all parts together can advance.
+/// For each key of a stretch in order: writes to `seen` whether it was in the parts of a filter, then inserts it as
+/// `refresh` says; says where the clock is then. Not for a clock that waits for the answers, since only all parts
+/// together know where it is.
 pub(crate) fn duplicated<L: Layout>(
     parts: Vec<Part<'_, L>>,
     clock: Clock,
     keys: &mut Stretch<'_>,
     at: Moments<'_>,
-    refresh: bool,
+    refresh: Refresh,
     seen: &mut [bool],
 ) -> Clock {
     let begin = || (vec![false; seen.len()], Vec::new());
@@ -179,12 +180,7 @@ pub(crate) fn duplicated<L: Layout>(
     for (_, (of_part, _)) in &done {
         seen.iter_mut().zip(of_part).for_each(|(seen, &of_part)| *seen |= of_part);
     }
-    let mut joint = done[0].0;
-    if !refresh {
-        // Each part has counted its own insertions.
-        joint.count(done[1..].iter().map(|(of_part, _)| of_part.inserted() - clock.inserted()).sum());
-    }
-    joint
+    done[0].0
 }
 
 /// Calls `act` on the keys of each part in order, piece by piece, with the state that `begin` made for the part, its

@@ -1,6 +1,6 @@
 //! Batches of the time-limited filter. Its slices come and go with the rate, so words and clock are not enough.
 
-use super::Engine;
+use super::{Engine, Refresh};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::inference::ring::{Ring, not_ruled_out};
@@ -20,13 +20,14 @@ impl Engine for Slices {
             let mut run = self.run(at, i, hashes.len(), 0);
             if run == 0 {
                 self.shift(self.now(at.moment(i)))?;
-                self.clock.reach(at.moment(i));
+                self.clock.reach(at, i..i + 1);
                 run = self.run(at, i, hashes.len(), 0);
             }
             let (newest, words) = (&self.table[..self.shape.k as usize], self.words.to_mut()?);
             slicewise::set(newest, words, &hashes[i..i + run]);
-            self.clock.reach(at.latest(i..i + run));
-            self.count(run as u64, self.now(i64::MIN))?;
+            self.clock.reach(at, i..i + run);
+            self.note(run as u64, self.now(i64::MIN))?;
+            self.clock.count(run as u64);
             i += run;
         }
         Ok(())
@@ -34,6 +35,7 @@ impl Engine for Slices {
 
     fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
         self.clock.check(at, false)?;
+        let at = self.clock.asked(at);
         let words = self.words.as_slice();
         let mut i = 0;
         while i < hashes.len() {
@@ -49,7 +51,13 @@ impl Engine for Slices {
         Ok(())
     }
 
-    fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: bool, seen: &mut [bool]) -> Result<(), Error> {
+    fn duplicated(
+        &mut self,
+        hashes: &[u64],
+        at: Moments<'_>,
+        refresh: Refresh,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
         self.clock.check(at, true)?;
         self.words.to_mut()?;
         let (mut i, k) = (0, self.k());
@@ -60,26 +68,28 @@ impl Engine for Slices {
             if run == 0 {
                 // Looked up while the old generation is open; only an insertion opens the next.
                 seen[i] = slicewise::contains(&self.table[..live], k, self.words.as_slice(), hashes[i]);
-                if refresh || !seen[i] {
+                if refresh.takes(seen[i]) {
                     self.shift(now)?;
-                    self.clock.reach(now);
+                    self.clock.reach(at, i..i + 1);
                     slicewise::set_one(&self.table[..k], self.words.to_mut()?, hashes[i]);
-                    self.count(1, now)?;
+                    self.note(1, now)?;
                 }
-                self.clock.reach(now);
+                self.clock.reach(at, i..i + 1);
+                self.clock.count(1);
                 i += 1;
                 continue;
             }
             let run = i..i + run;
             let (live, words, seen) = (&self.table[..live], self.words.to_mut()?, &mut seen[run.clone()]);
-            slicewise::duplicated(live, k, words, &hashes[run.clone()], refresh, seen);
-            let new = |seen: &bool| refresh || !seen;
+            slicewise::duplicated(live, k, words, &hashes[run.clone()], refresh == Refresh::Always, seen);
+            let new = |&seen: &bool| refresh.takes(seen);
             if let Some(last) = seen.iter().rposition(new) {
                 let inserted = seen.iter().copied().filter(|seen| new(seen)).count() as u64;
-                self.clock.reach(at.latest(i..i + last + 1));
-                self.count(inserted, self.now(i64::MIN))?;
+                self.clock.reach(at, i..i + last + 1);
+                self.note(inserted, self.now(i64::MIN))?;
             }
-            self.clock.reach(at.latest(run.clone()));
+            self.clock.reach(at, run.clone());
+            self.clock.count(run.len() as u64);
             i = run.end;
         }
         Ok(())
@@ -92,6 +102,10 @@ impl Engine for Slices {
 
     fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    fn set_ahead(&mut self, ahead: Option<u64>) {
+        self.clock = self.clock.with_ahead(ahead);
     }
 
     fn words(&self) -> &Words {

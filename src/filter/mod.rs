@@ -29,7 +29,13 @@ impl Filter {
         Self::of(Arc::new(shape), window, seed)
     }
 
-    /// The same, for a shape of any type.
+    /// The same filter with another bound on [times ahead](Clock::ahead).
+    pub fn with_ahead(mut self, ahead: Option<u64>) -> Self {
+        self.engine.set_ahead(ahead);
+        self
+    }
+
+    /// An empty filter of any shape.
     pub fn of(shape: Arc<dyn Shape>, window: Window, seed: impl Into<Seed>) -> Result<Self, Error> {
         let seed = seed.into();
         shape.check(window)?;
@@ -39,13 +45,13 @@ impl Filter {
         Ok(Self { shape, seed, engine })
     }
 
-    /// The filter of these [`parameters`](Self::parameters) and cells, after `inserted` insertions, the last at
-    /// `latest`. None of this is trusted.
+    /// The filter whose [`parameters`](Self::parameters) these are and whose cells these were; `resume` makes of a new
+    /// clock the one it had. Nothing of it is trusted.
     pub fn from_saved(
         family: &Family,
         parameters: &[u64],
         window: Window,
-        (inserted, latest): (u64, Option<i64>),
+        resume: impl FnOnce(Clock) -> Clock,
         seed: impl Into<Seed>,
         words: Words,
     ) -> Result<Self, Error> {
@@ -60,7 +66,7 @@ impl Filter {
         if len == 0 || !shape.grows() && len != shape.bytes(window) / 8 {
             return Err(Error::format("the cells differ in number from what the parameters say"));
         }
-        let clock = Clock::new(window, shape.kept()).resumed(inserted, latest);
+        let clock = resume(Clock::new(window, shape.kept()));
         let engine = family.engine(&*shape, clock, seed, words)?;
         engine.check()?;
         Ok(Self { shape, seed, engine })

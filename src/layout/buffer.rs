@@ -27,8 +27,16 @@ impl Buffer {
         scale(hash, self.shape.fingerprints()) + 1
     }
 
-    /// How many insertions ago a place was written. In a crafted file, places beyond the last insertion may have
-    /// fingerprints too.
+    /// Writes a fingerprint, or 0 for none, over what a place has.
+    fn write(&self, words: &mut [u64], place: u64, fingerprint: u64) {
+        let (start, place) = ((place / GROUP) as usize * self.group(), place % GROUP);
+        for (bit, word) in words[start..start + self.group()].iter_mut().enumerate() {
+            *word = *word & !(1 << place) | (fingerprint >> bit & 1) << place;
+        }
+    }
+
+    /// How many insertions ago a place was written. In a crafted file those behind the last one, which nobody writes,
+    /// may have fingerprints too.
     fn age(&self, place: u64, newest: u64) -> u64 {
         (newest + self.window).saturating_sub(place) % self.window
     }
@@ -76,11 +84,11 @@ impl Layout for Buffer {
     fn fetch_all(&self, _words: Address, _hash: u64) {}
 
     fn insert(&self, words: &mut [u64], newest: u64, hash: u64) {
-        let (start, place) = ((newest / GROUP) as usize * self.group(), newest % GROUP);
-        let fingerprint = self.fingerprint(hash);
-        for (bit, word) in words[start..start + self.group()].iter_mut().enumerate() {
-            *word = *word & !(1 << place) | (fingerprint >> bit & 1) << place;
-        }
+        self.write(words, newest, self.fingerprint(hash));
+    }
+
+    fn pass(&self, words: &mut [u64], newest: u64) {
+        self.write(words, newest, 0);
     }
 
     fn contains(&self, words: &[u64], _newest: u64, hash: u64) -> bool {

@@ -91,12 +91,21 @@ impl Layout for Counters {
         self.counters.holds(words, hash)
     }
 
-    /// Deletes the insertion whose place in the queue the new one takes, once the queue has gone round.
+    /// 0 in the queue is no key. (A key of that hash, one in 2^64, is never deleted: it stays, and none is missed.)
+    #[inline(always)]
+    fn pass(&self, words: &mut [u64], place: usize) {
+        words[place] = 0;
+    }
+
+    /// Deletes the insertion whose place in the queue the new one takes, once the queue has come round.
     fn open(&self, words: &mut [u64], generation: i64) {
         if generation as u64 >= self.window {
             let coming = words[self.place_in_queue(generation + AHEAD as i64)];
             self.counters.fetch(Address::of(words), coming);
-            self.delete(words, words[self.place_in_queue(generation)]);
+            match words[self.place_in_queue(generation)] {
+                0 => (),
+                leaving => self.delete(words, leaving),
+            }
         }
     }
 

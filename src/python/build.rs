@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 use super::calls::detached;
 use super::figures::{cache_lines, parameters, slack};
 use super::seeds::GivenSeed;
+use super::spans::read_span;
 use super::times;
 use super::whole::Whole;
 use crate::clock::Window;
@@ -66,9 +67,13 @@ impl Built {
 pub fn build(py: Python<'_>, family: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Built> {
     let given = Given::of(py, given);
     let GivenSeed(seed) = given.needed("seed")?;
-    let (shape, window) = given.shape(family)?;
+    let ((shape, window), ahead) = (given.shape(family)?, given.ahead()?);
     // Detached from the interpreter, since memory takes its time.
-    Ok(Built::new(detached(py, || Filter::of(shape, window, seed))??))
+    let built = detached(py, || Filter::of(shape, window, seed))??;
+    Ok(Built::new(match ahead {
+        Some(ahead) => built.with_ahead(ahead),
+        None => built,
+    }))
 }
 
 /// The figures of the filter that `build` makes of the same, by the names of its attributes. No cells are allocated.
@@ -171,6 +176,16 @@ impl<'py> Given<'py> {
             _ => times::window(&window, capacity, lateness.as_ref()),
         };
         Ok(window?.check()?)
+    }
+
+    /// How far times may lie ahead of the system's clock, of a family that has windows of time; nothing is too far if it
+    /// is None.
+    fn ahead(&self) -> PyResult<Option<Option<u64>>> {
+        let Some(ahead) = self.0.get_item("ahead")? else { return Ok(None) };
+        if ahead.is_none() {
+            return Ok(Some(None));
+        }
+        Ok(Some(Some(read_span(&ahead, "ahead")?)))
     }
 
     /// What is asked of the filter.

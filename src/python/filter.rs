@@ -1,5 +1,7 @@
 //! The base class of all filters, which does the work; a family's class in Python constructs it.
 
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
 use numpy::{IntoPyArray, PyArray1};
@@ -20,6 +22,7 @@ use super::seeds::shown;
 use super::whole::Threads;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
+use crate::engine::Refresh;
 use crate::engine::threads::Stretch;
 use crate::filter;
 use crate::format;
@@ -39,6 +42,8 @@ pub struct Filter {
     /// Hasher and window never change, so nobody needs the lock for them.
     hasher: KeyHasher,
     window: Window,
+    /// A time that was not too far ahead when the system's clock was last asked for one key.
+    not_ahead: AtomicI64,
 }
 
 /// Bytes of cells up to which one key may be inserted without letting go of the interpreter. The worst that it may do
@@ -48,7 +53,7 @@ const SMALL: usize = 8 << 20;
 impl Filter {
     pub fn new(filter: filter::Filter) -> Self {
         let (hasher, window) = (KeyHasher::new(filter.seed()), filter.window());
-        Self { inner: Lock::new(filter), hasher, window }
+        Self { inner: Lock::new(filter), hasher, window, not_ahead: AtomicI64::new(i64::MIN) }
     }
 
     /// To read; see [`Lock::read`].
@@ -123,13 +128,27 @@ impl Filter {
         py: Python<'_>,
         keys: &Bound<'_, PyAny>,
         at: Option<&Bound<'_, PyAny>>,
-        in_order: bool,
+        new: bool,
     ) -> PyResult<Batch> {
         let keys = read_keys(keys, self.hasher)?;
         let moments = OwnedMoments::read(at, self.window, keys.len())?;
         let clock = self.clock(py)?;
-        detached(py, || moments.check(&clock, in_order))??;
+        detached(py, || moments.check(&clock, new))??;
         Ok(Batch { keys, moments })
+    }
+
+    /// Refuses the time of one key if it lies too far ahead of the system's clock, which is looked at no more often than
+    /// it has to be: it takes a quarter of the time of a key.
+    fn check_one(&self, py: Python<'_>, moments: &OwnedMoments) -> PyResult<()> {
+        let &OwnedMoments::At(moment) = moments else { return Ok(()) };
+        if moment <= self.not_ahead.load(Relaxed) {
+            return Ok(());
+        }
+        let clock = self.clock(py)?;
+        let now = now();
+        clock.check_new(Moments::At(moment), now)?;
+        self.not_ahead.store(clock.ahead().map_or(i64::MAX, |ahead| now.saturating_add_unsigned(ahead)), Relaxed);
+        Ok(())
     }
 }
 
@@ -152,8 +171,9 @@ impl Filter {
     /// keys : array-like, Series, column or frame
     ///     A batch of n keys; a row of a frame or of a 2-D array is one key. See `lately.hash_keys`.
     /// at : time or n times, optional
-    ///     When they were seen, for a window of time: numbers are Unix seconds, or datetimes. The default is now.
-    ///     Times may step back by at most `lateness`; a late key is taken as of the latest time seen.
+    ///     When they were seen, for a window of time: numbers are Unix seconds, or datetimes. The default is now, or
+    ///     `latest` where that is later. Times may step back by at most `lateness`; a late key is taken as of the latest
+    ///     time seen. They may lie ahead of the system's clock by at most `ahead`.
     /// threads : int, default 1
     ///     How many threads share the batch; the filter is the same afterwards, bit for bit. All of them hash. In the
     ///     line layout they insert side by side, each into pages of its own; into any other layout one of them does.
@@ -164,8 +184,8 @@ impl Filter {
     /// TypeError
     ///     If a key is of a type that has no canonical form; the message names it. Nothing was inserted then.
     /// ValueError
-    ///     If `at` is missing a time, steps back too far, or does not fit `keys`, or if `threads` is less than 1.
-    ///     Nothing was inserted then.
+    ///     If `at` is missing a time, steps back or lies ahead too far, or does not fit `keys`, or if `threads` is less
+    ///     than 1. Nothing was inserted then.
     ///
     /// Notes
     /// -----
@@ -205,8 +225,9 @@ impl Filter {
     /// keys : array-like, Series, column or frame
     ///     A batch of n keys; a row of a frame or of a 2-D array is one key. See `lately.hash_keys`.
     /// at : time or n times, optional
-    ///     When to ask for, for a window of time: numbers are Unix seconds, or datetimes. The default is now. The
-    ///     filter stays as it is.
+    ///     When to ask for, for a window of time: numbers are Unix seconds, or datetimes. The default is now, or
+    ///     `latest` where that is later, or where every key so far has come with a time of its own. The filter stays as
+    ///     it is.
     /// threads : int, default 1
     ///     How many threads share the batch, in blocks of 4096 keys; the answers are the same. Keys that are Python
     ///     objects are hashed by one of them.
@@ -250,14 +271,17 @@ impl Filter {
     ///     A batch of n keys; a row of a frame or of a 2-D array is one key. See `lately.hash_keys`.
     /// at : time or n times, optional
     ///     When they were seen, as in `insert`.
-    /// refresh : bool, default True
-    ///     True: every sighting restarts the key's window, and no key of the window is ever missed. False: a duplicate
-    ///     is not inserted and leaves the first sighting's window running, so that a key comes through again once it
-    ///     was *delivered* longer ago than the window (paper 4, definition 4). A key taken for a duplicate by mistake
-    ///     is then not remembered: it may come through later although it was seen within the window.
+    /// refresh : {True, False, "delivered"}, default True
+    ///     True: every occurrence restarts the key's window, and no key of the window is ever missed. False: only what
+    ///     is let through (not reported) does, so that a key comes through again once it was *last let through* longer
+    ///     ago than the window, and after window + slack at the latest but for false positives. The window goes on with
+    ///     every key that is asked for, let through or not. A key taken for a duplicate by mistake is then not
+    ///     remembered: it may come through later although it was seen within the window. "delivered" is the same but
+    ///     for windows of insertions, which go on only with what is let through: the last `window` keys *delivered*
+    ///     (paper 4, definition 4). A key that is asked for without end then never comes through again.
     /// threads : int, default 1
-    ///     How many threads share the batch, as in `insert`; the answers are the same. With ``refresh=False`` and a
-    ///     window of insertions they share the hashing only: which keys count as insertions is known one by one.
+    ///     How many threads share the batch, as in `insert`; the answers are the same. With ``refresh="delivered"`` and
+    ///     a window of insertions they share the hashing only: which keys count is known one by one.
     ///
     /// Returns
     /// -------
@@ -279,14 +303,14 @@ impl Filter {
     /// >>> f = lately.AgePartitionedBloomFilter(window=1000, fpr=0.001)
     /// >>> f.duplicated(["a", "b", "a"])
     /// array([False, False,  True])
-    #[pyo3(signature = (keys, *, at=None, refresh=true, threads=Threads::default()),
+    #[pyo3(signature = (keys, *, at=None, refresh=Refresh::Always, threads=Threads::default()),
         text_signature = "($self, keys, *, at=None, refresh=True, threads=1)")]
     fn duplicated<'py>(
         &self,
         py: Python<'py>,
         keys: &Bound<'_, PyAny>,
         at: Option<&Bound<'_, PyAny>>,
-        refresh: bool,
+        refresh: Refresh,
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let batch = self.batch(py, keys, at, true)?;
@@ -323,10 +347,12 @@ impl Filter {
     fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let hash = hash_key(key, self.hasher)?;
         let moments = OwnedMoments::read(at, self.window, 1)?;
+        self.check_one(py, &moments)?;
         self.change_one(py, |filter| filter.engine_mut().insert(&[hash], moments.of(0..1, &mut Vec::new())))
     }
 
-    /// Whether one key was inserted within the window; for a window of time, as of now.
+    /// Whether one key was inserted within the window; for a window of time as of now, or of the latest time told where
+    /// every key has come with its own. `query` takes a time.
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let hash = hash_key(key, self.hasher)?;
         let at = match self.window {
@@ -368,6 +394,24 @@ impl Filter {
         }
     }
 
+    /// float or None: how far, in seconds, `at` may lie ahead of the system's clock when keys are inserted; None where
+    /// nothing is too far, and for a window of insertions.
+    #[getter]
+    fn ahead(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        Ok(match self.window {
+            Window::Count { .. } => None,
+            Window::Time { .. } => self.clock(py)?.ahead().map(|ahead| ahead as f64 / 1e9),
+        })
+    }
+
+    /// numpy.datetime64 or None: the latest time it was told or took from the system's clock, UTC in nanoseconds; None
+    /// before the first key, and for a window of insertions.
+    #[getter]
+    fn latest<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let latest = self.clock(py)?.latest();
+        latest.map(|latest| py.import("numpy")?.getattr("datetime64")?.call1((latest, "ns"))).transpose()
+    }
+
     /// int: keys the filter is planned for within one window, or in all; more cost accuracy, and none is lost for it.
     #[getter]
     fn capacity(&self) -> u64 {
@@ -405,7 +449,8 @@ impl Filter {
         Ok(self.nbytes(py)? as f64 * 8.0 / self.capacity() as f64)
     }
 
-    /// int: insertions so far.
+    /// int: keys taken so far, by which windows of insertions go on: those inserted, and those `duplicated` was asked
+    /// for, let through or not; with ``refresh="delivered"`` and a window of insertions only those let through.
     #[getter]
     fn inserted(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.clock(py)?.inserted())

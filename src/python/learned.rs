@@ -32,6 +32,9 @@ pub fn read_insertions<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
 
 /// A prior that learns from the stream itself how likely each key is to come.
 ///
+/// At equal memory of both together it does not pay: its bytes, some 16 for each key of a half-life, are better spent
+/// on a larger filter with one number for a prior. It is for a filter whose size is given, and for many that share it.
+///
 /// Insert the keys that the filter is given, after asking the filter, and pass this object to `posterior` and its
 /// sister calls. It needs no knowledge of the stream; keys may come in bursts and change their frequencies.
 ///
@@ -72,7 +75,7 @@ pub fn read_insertions<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
 /// little memory.
 ///
 /// It is itself a memory of which keys came lately, so it can know more than a small filter beside it. Compare at equal
-/// memory of both together.
+/// memory of both together; `tune` says how much the prior takes.
 ///
 /// Examples
 /// --------

@@ -16,6 +16,7 @@ mod instants;
 mod keys;
 mod learned;
 mod moments;
+mod refresh;
 mod saving;
 mod seeds;
 mod slice;

@@ -38,6 +38,7 @@ pub enum OwnedMoments {
 pub struct InOrder {
     len: usize,
     first: i64,
+    last: i64,
     fill: Box<Fill>,
 }
 
@@ -124,16 +125,15 @@ impl OwnedMoments {
             before = time;
         }
         if in_order {
-            // Times between a valid first and a valid last one are valid.
-            let ((first, first_is_good), (_, last_is_good)) = (convert(lane.get(0)), convert(lane.get(last)));
+            // What lies between the first and the last is as good as they are.
+            let ((first, first_is_good), (last, last_is_good)) = (convert(lane.get(0)), convert(lane.get(last)));
             let fill = move |start: usize, out: &mut [i64]| {
                 for (time, out) in lane.elements(start..start + out.len()).zip(out) {
                     *out = convert(time).0;
                 }
             };
-            return Ok(
-                (first_is_good && last_is_good).then(|| Self::InOrder(InOrder { len, first, fill: Box::new(fill) }))
-            );
+            return Ok((first_is_good && last_is_good)
+                .then(|| Self::InOrder(InOrder { len, first, last, fill: Box::new(fill) })));
         }
         let mut good = true;
         let moments = fallible::collected(lane.elements(0..len).map(|time| {
@@ -144,19 +144,20 @@ impl OwnedMoments {
         Ok(good.then_some(Self::Each(moments)))
     }
 
-    /// Whether a clock covers them, as [`Clock::check`] does.
-    pub fn check(&self, clock: &Clock, in_order: bool) -> Result<(), Error> {
-        clock.check(
-            match self {
-                Self::Untimed => Moments::Untimed,
-                Self::At(moment) => Moments::At(*moment),
-                Self::Now(moment) => Moments::Now(*moment),
-                Self::Each(moments) => Moments::Each(moments),
-                // Later ones lie no further back.
-                Self::InOrder(times) => Moments::At(times.first),
+    /// Whether a clock covers them, as [`Clock::check`] does; with `new`, as [`Clock::check_new`].
+    pub fn check(&self, clock: &Clock, new: bool) -> Result<(), Error> {
+        let check = |moments| if new { clock.check_new(moments, now()) } else { clock.check(moments, false) };
+        match self {
+            Self::Untimed => check(Moments::Untimed),
+            Self::At(moment) => check(Moments::At(*moment)),
+            Self::Now(moment) => check(Moments::Now(*moment)),
+            Self::Each(moments) => check(Moments::Each(moments)),
+            // Those between lie no further back than the first, and no further ahead than the last.
+            Self::InOrder(times) => match check(Moments::InOrder(&[times.first, times.last])) {
+                Err(_) => check(self.of(0..times.len, &mut Vec::new())),
+                fine => fine,
             },
-            in_order,
-        )
+        }
     }
 
     /// The moments of the keys in `range`, as the engine takes them; converted ones are written to `room`.

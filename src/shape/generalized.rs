@@ -220,7 +220,8 @@ impl Memory {
 ///
 /// - [`Budget::Rate`]: the fewest bits in which some shape keeps the rate and forgets at most [`FORGOTTEN`] of the keys
 ///   as old as the window; of equally small ones the one with the least k1, then k0.
-/// - [`Budget::Bytes`]: of the shapes in all the bits that forget at most as many, the one of the least rate.
+/// - [`Budget::Bytes`]: of the shapes in all the bits that forget at most as many, the one of the least rate; where none
+///   does, the one whose errors of both kinds add up to least.
 ///
 /// Both kinds of error fall with the number of bits, and trade through the number of hashes.
 pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
@@ -233,10 +234,22 @@ pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
             .ok_or_else(|| Error::value(format!("fpr={fpr} takes more than {MOST_CHOSEN} hashes or 2**60 bits"))),
         Budget::Bytes(bytes) => {
             let bits = (bytes / 8).saturating_mul(64).min(MAX_BITS);
-            search::for_memory(&kinds, bits, |least| least)
+            let keeping = search::for_memory(&kinds, bits, |least| least);
+            keeping
+                .or_else(|| least_errors(&kinds, bits, window))
                 .ok_or_else(|| Error::value(format!("nbytes={bytes} is too little to remember this window by")))
         }
     }
+}
+
+/// Where so few bits forget more of the window: the shape whose errors of both kinds add up to least, of fresh keys and of
+/// those as old as the window, if it tells a tenth of the latter from the former. (At 5 bits per key, as in paper 5,
+/// they add up to .55.)
+fn least_errors(kinds: &[Kind], bits: u64, window: u64) -> Option<Shape> {
+    let errors = |shape: &Shape| shape.false_positive_rate() + shape.memory().missed((window - 1) as f64);
+    let shapes = kinds.iter().filter_map(|kind| Shape::new(bits, kind.k1, kind.k0).ok());
+    let least = shapes.map(|shape| (errors(&shape), shape)).min_by(|(a, _), (b, _)| a.total_cmp(b));
+    least.filter(|&(errors, _)| errors <= 1.0 - FORGOTTEN).map(|(_, shape)| shape)
 }
 
 /// A shape but for its bits, and the window whose keys it is to remember.

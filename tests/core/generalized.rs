@@ -149,5 +149,5 @@ fn with_words(shape: Shape, cells: u64) -> Filter {
     let parameters = [shape.bits, shape.k1.into(), shape.k0.into()];
     let words = Words::copied(&cells.to_le_bytes()).unwrap();
     let family = Family::named("generalized").unwrap();
-    Filter::from_saved(family, &parameters, WINDOW, (0, None), 0, words).unwrap()
+    Filter::from_saved(family, &parameters, WINDOW, |clock| clock, 0, words).unwrap()
 }

@@ -3,7 +3,7 @@
 use crate::support::key;
 use crate::support::timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
 use lately::clock::{Moments, Window};
-use lately::engine::growing;
+use lately::engine::{Refresh, growing};
 use lately::filter::Filter;
 use lately::shape::Budget;
 use lately::shape::growing::{Grow, Growing, Limit};
@@ -148,7 +148,7 @@ fn repeats_open_no_part() {
         filter.engine_mut().insert(&again, Moments::At(START)).unwrap();
         assert_eq!(how_many(&filter), parts);
         let (all, mut seen) = (keys.repeat(100), vec![false; 5000]);
-        filter.engine_mut().duplicated(&all, Moments::At(START), false, &mut seen).unwrap();
+        filter.engine_mut().duplicated(&all, Moments::At(START), Refresh::Unseen, &mut seen).unwrap();
         assert!(seen.iter().all(|&seen| seen));
         assert_eq!(how_many(&filter), parts);
         // With refresh they move to the newest, which stays their only part once the old ones have expired.

@@ -5,7 +5,7 @@
 use crate::support::campaign;
 use lately::Error;
 use lately::clock::{Moments, Window};
-use lately::engine::Aged;
+use lately::engine::{Aged, Refresh};
 use lately::filter::Filter;
 use lately::format::{self, SaveError};
 use lately::layout::swamp::Buffered;
@@ -108,11 +108,17 @@ fn use_all(mut filter: Filter, bytes: &[u8]) {
         let each: Vec<i64> = (0..keys.len() as i64).map(|i| moment.saturating_add(i / 10)).collect();
         let at = |at| if span == 0 { Moments::Untimed } else { at };
         filter.engine().query(&keys, at(Moments::At(moment)), &mut answers).unwrap();
-        filter.engine_mut().duplicated(&keys[..20], at(Moments::At(moment)), false, &mut answers[..20]).unwrap();
+        filter
+            .engine_mut()
+            .duplicated(&keys[..20], at(Moments::At(moment)), Refresh::Unseen, &mut answers[..20])
+            .unwrap();
         filter.engine_mut().insert(&keys, at(Moments::Each(&each))).unwrap();
         filter.engine().query(&keys[39..], at(Moments::At(each[39])), &mut answers[39..]).unwrap();
         assert!(answers[39], "the key inserted last is there");
-        filter.engine_mut().duplicated(&keys[39..], at(Moments::At(each[39])), true, &mut answers[39..]).unwrap();
+        filter
+            .engine_mut()
+            .duplicated(&keys[39..], at(Moments::At(each[39])), Refresh::Always, &mut answers[39..])
+            .unwrap();
         assert!(answers[39]);
     }
 

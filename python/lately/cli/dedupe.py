@@ -1,8 +1,12 @@
 """The run itself: records in, the filter asked, what is new out."""
 
 import re
+import time
 from argparse import Namespace
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +70,9 @@ def dedupe(options: Namespace) -> None:
                 routes.append(stack.enter_context(closing(rest)))
             with progress(total, "B", False if options.quiet else None) as advance:
                 for name in options.files:
-                    for batch in reader.batches(name, advance):
+                    for batch in chain.from_iterable(
+                        _fitting(batch, seen, malformed) for batch in reader.batches(name, advance)
+                    ):
                         new = _new(seen, batch, mistakes, refresh=options.refresh)
                         for route in routes:
                             route.write(batch, new)
@@ -131,7 +137,35 @@ def _say_held(state: State, options: Namespace) -> None:
         say(f"these inputs are in --state {state.name} already; {options.output} is as that run wrote it")
 
 
-def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes, *, refresh: bool) -> NDArray[np.bool_]:
+def _fitting(batch: Batch, seen: lately.Filter, malformed: Malformed) -> Iterator[Batch]:
+    """Give a batch without the records whose times lie too far ahead of the system's clock, which are malformed.
+
+    The filter would refuse them: one of them would end the window of all records before it.
+    """
+    times = batch.times
+    limit = None if times is None or seen.ahead is None else time.time_ns() + int(seen.ahead * 1e9)
+    if times is None or limit is None or not len(times) or times.max() <= limit:
+        yield batch
+        return
+    start, ahead = 0, np.flatnonzero(times > limit).tolist()
+    for stop in (*ahead, len(times)):
+        part = slice(start, stop)
+        yield replace(
+            batch,
+            numbers=batch.numbers[part],
+            keys=batch.keys[part],
+            times=times[part],
+            records=batch.records[part],
+            head=b"" if start else batch.head,
+        )
+        if stop < len(times):
+            shown = times[stop].view("datetime64[ns]")
+            reason = f"the time {shown} lies more than {seen.ahead:g} s ahead of this machine's clock"
+            malformed(batch.place(stop), reason)
+        start = stop + 1
+
+
+def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes, *, refresh: Any) -> NDArray[np.bool_]:
     """Which records of a batch are new; the filter then knows them all."""
     new = np.empty(len(batch.numbers), np.bool_)
     every = mistakes.every

@@ -41,7 +41,7 @@ def _create(options: Namespace) -> lately.Filter:
     family = FAMILIES[name] if name else None
     limits: dict[str, Any] = {}
     if isinstance(window, int):
-        for option in ("capacity", "lateness"):
+        for option in ("capacity", "lateness", "ahead"):
             if getattr(options, option) is not None:
                 raise CliError(f"--{option} is for windows of time, such as --window 10min; this window counts records")
     elif unknown and family and family.windows != "unknown rate":
@@ -52,8 +52,7 @@ def _create(options: Namespace) -> lately.Filter:
         )
     else:
         limits = {"lateness": options.lateness or "0s"}
-        if options.capacity is not None:
-            limits["capacity"] = options.capacity
+        limits |= {option: given for option in ("capacity", "ahead") if (given := getattr(options, option)) is not None}
     make = family.make if family else fastest
     return _make(make, window, fpr=FPR if options.fpr is None else options.fpr, seed=options.seed or 0, **limits)
 
@@ -92,6 +91,7 @@ def _compare(found: lately.Filter, options: Namespace) -> None:
     given = {
         "window": options.window if isinstance(options.window, int) else _seconds(options.window),
         "lateness": _seconds(options.lateness),
+        "ahead": _seconds(options.ahead),
         "capacity": options.capacity,
         "seed": options.seed,
     }

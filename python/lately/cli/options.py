@@ -198,10 +198,24 @@ def _dedupe(commands: Any) -> None:
         "--lateness", type=_span, metavar="SPAN", help="for windows of time: how far times may step back; default: 0s"
     )
     lately.add_argument(
+        "--ahead",
+        type=_span,
+        metavar="SPAN",
+        help="for windows of time: how far times may lie ahead of this machine's clock, else a record is malformed; "
+        "default: 1d",
+    )
+    lately.add_argument(
         "--no-refresh",
         dest="refresh",
         action="store_false",
         help="a repeat does not restart the window of its key: it comes again once it was passed on that long ago",
+    )
+    lately.add_argument(
+        "--refresh",
+        type=_refresh,
+        default=True,
+        metavar="WHEN",
+        help="yes, the default; no, as --no-refresh; or delivered: the same, but --window counts records passed on",
     )
     lately.add_argument(
         "--fpr", type=float, metavar="P", help=f"highest chance that a new record is dropped; default: {FPR:g}"
@@ -268,6 +282,13 @@ def _fields(text: str) -> list[str]:
 
 def _window(text: str) -> int | str:
     return int(text) if text.isdecimal() else _span(text)
+
+
+def _refresh(text: str) -> bool | str:
+    refresh = {"yes": True, "no": False, "delivered": "delivered"}.get(text)
+    if refresh is None:
+        raise argparse.ArgumentTypeError(f"yes, no or delivered is needed; got {text!r}")
+    return refresh
 
 
 def _span(text: str) -> str:

@@ -40,6 +40,10 @@ class TimingBloomFilter(Filter):
         the window, cost accuracy, never the window.
     lateness : span of time, optional
         For a window of time: how far `at` may step back. The window is kept for late keys too. The default is 0.
+    ahead : span of time or None, default "1 d"
+        For a window of time: how far `at` may lie ahead of the system's clock when keys are inserted. One time of a
+        wrong clock would otherwise end the window of all keys before it, and every right time would be refused. A day
+        lets pass local times that are taken for UTC. None refuses nothing: for simulations.
     grow : {"cardinality", "density"}, optional
         For a window of time with `fpr`: open another part, of the same size, when more keys come than planned; drop it
         when all of its keys have expired. "cardinality" opens one when a part has taken the keys that `capacity` plans
@@ -111,10 +115,11 @@ class TimingBloomFilter(Filter):
         layout: Literal["sliced", "line"] = "sliced",
         capacity: int | None = None,
         lateness: _Span | None = None,
+        ahead: _Span | None = "1 d",
         grow: Literal["cardinality", "density"] | None = None,
         seed: _Seed = 0,
     ) -> Self:
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "seed": seed}
+        given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
         request = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "layout": layout, "grow": grow}
         return super().__new__(cls, build("timing", **given, **request))
 
@@ -134,6 +139,7 @@ class TimingBloomFilter(Filter):
         part_timers: int | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
+        ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
         """A filter with the parameters of the papers.
@@ -166,7 +172,7 @@ class TimingBloomFilter(Filter):
             A part is full once it has taken this many keys that it did not hold, or once this many of its timers are
             set over all slices, at least k. `fpr` is that of a full part. None of these, nor equal timers, apply
             in lines.
-        capacity, lateness, seed
+        capacity, lateness, ahead, seed
             As in the constructor.
 
         Returns
@@ -195,7 +201,7 @@ class TimingBloomFilter(Filter):
         >>> f.nbytes, f.slack, round(f.fpr, 4)
         (4096, 500, 0.0077)
         """
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "seed": seed}
+        given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
         timers = {"k": k, "bpt": bpt, "blocks": blocks, "equal_timers": equal_timers}
         sizes = {"slice_timers": slice_timers, "pages": pages, "lines": lines}
         limits = {"part_keys": part_keys, "part_timers": part_timers}
@@ -296,6 +302,9 @@ class TimeLimitedBloomFilter(Filter):
         Longest time for which a key may still be reported after it has left the window. The default is half the window.
     lateness : span of time, optional
         How far `at` may step back; the window is kept for late keys too. The default is 0.
+    ahead : span of time or None, default "1 d"
+        How far `at` may lie ahead of the system's clock when keys are inserted; None refuses nothing. As in
+        `AgePartitionedBloomFilter`.
     seed : int, bytes or "random", default 0
         Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
         bytes that the filter draws itself. See Notes of `hash_keys`.
@@ -344,9 +353,10 @@ class TimeLimitedBloomFilter(Filter):
         capacity: int | None = None,
         slack: _Span | None = None,
         lateness: _Span | None = None,
+        ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "seed": seed}
+        given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
         return super().__new__(cls, build("time-limited", fpr=fpr, slack=slack, **given))
 
     @classmethod
@@ -359,6 +369,7 @@ class TimeLimitedBloomFilter(Filter):
         slice_bits: int,
         capacity: int | None = None,
         lateness: _Span | None = None,
+        ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
         """A filter with the parameters of the paper.
@@ -371,7 +382,7 @@ class TimeLimitedBloomFilter(Filter):
             Consecutive slices that must match, and full generations kept; k + l at most 128.
         slice_bits : int
             Bits of each of the first k slices: a multiple of 64, at least 512.
-        capacity, lateness, seed
+        capacity, lateness, ahead, seed
             As in the constructor, but `capacity` does not size the first slices here.
 
         Returns
@@ -391,7 +402,7 @@ class TimeLimitedBloomFilter(Filter):
         >>> f.slice_bits.tolist() == [2048] * 10
         True
         """
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "seed": seed}
+        given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
         return super().__new__(cls, build("time-limited", k=k, l=l, slice_bits=slice_bits, **given))
 
     @property

@@ -204,6 +204,9 @@ class StableBloomFilter(Filter):
     -----
     F. Deng, D. Rafiei, Approximately Detecting Duplicates for Streaming Data using Stable Bloom Filters, 2006.
 
+    Posteriors are .02 to .03 too high at 5 to 10 bits per key. The age that `age` finds most likely is the youngest of
+    a span, a fourth of an octave wide; another age in it may be twice as probable.
+
     Examples
     --------
     >>> f = lately.StableBloomFilter(window=10_000, fpr=0.01)
@@ -277,7 +280,8 @@ class GeneralizedBloomFilter(Filter):
         Highest chance of reporting a key never inserted, in (0, 1): the filter takes the least memory that keeps both.
         Give this or `nbytes`.
     nbytes : int
-        Most bytes to use. The filter then has the lowest rate that remembers the window as well as that.
+        Most bytes to use. The filter then has the lowest rate that remembers the window as well as that. If no filter
+        of so few bytes does, it has the least sum of two chances: to report a new key, and to miss the window's oldest.
     seed : int, bytes or "random", default 0
         Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
         bytes that the filter draws itself. See Notes of `hash_keys`.
@@ -296,6 +300,13 @@ class GeneralizedBloomFilter(Filter):
     Rates are expectations at the fill that the filter tends to, where false positives are most likely. A cell that some
     key wrote is still as it was, i different other keys later, with chance (1 - 1/bits)**(i * (k0 + k1)), or else holds
     what any cell does. Repeated keys change nothing anew: they make it forget less.
+
+    With ``refresh=False`` a key that is asked for without end may never come through again: only insertions forget.
+
+    With a number for a prior, posteriors take all keys for different ones. Where keys repeat they are off by .14 to .18
+    at 10 to 20 bits per key. Pass a prior that has a method ``distinct``, such as `lately.Uniform` or `lately.Zipf`.
+    The age that `age` finds most likely is the youngest of a span, a fourth of an octave wide; another age in it may be
+    twice as probable.
 
     R. P. Laufer, P. B. Velloso, O. C. Duarte, A Generalized Bloom Filter to Secure Distributed Network Applications,
     2011; on streams: paper 5, section 5 (J. Dautrich, C. Ravishankar, Inferring Insertion Times and Optimizing Error

@@ -77,7 +77,17 @@ impl Buffered {
         self.shape.distinct(self.table.distinct(words), self.window as u64)
     }
 
-    /// Makes the table from the first `filled` fingerprints of the buffer.
+    /// Counts a fingerprint and makes it the newest.
+    #[inline(always)]
+    fn put(&self, words: &mut [u64], Phase { newest, filled }: Phase, fingerprint: u64) {
+        packed::set(words, self.fingerprint_bits, newest, fingerprint);
+        // Only a damaged table has no place for it, and any buffer makes a sound one.
+        if !self.table.add(words, fingerprint) {
+            self.rebuild(words, filled);
+        }
+    }
+
+    /// Makes the table of the first `filled` fingerprints of the buffer.
     #[cold]
     fn rebuild(&self, words: &mut [u64], filled: usize) {
         words[self.table.slots.start..].fill(0);
@@ -113,13 +123,14 @@ impl Layout for Buffered {
         self.fetch(words, self.fingerprint(hash));
     }
 
-    fn insert(&self, words: &mut [u64], Phase { newest, filled }: Phase, hash: u64) {
-        let fingerprint = self.fingerprint(hash);
-        packed::set(words, self.fingerprint_bits, newest, fingerprint);
-        // Only a damaged table has no room for it, and any buffer makes a sound one.
-        if !self.table.add(words, fingerprint) {
-            self.rebuild(words, filled);
-        }
+    fn insert(&self, words: &mut [u64], phase: Phase, hash: u64) {
+        self.put(words, phase, self.fingerprint(hash));
+    }
+
+    /// There may be no number that is not a fingerprint: the last one stands for no key. All such places together are as
+    /// one more key of the window, which has fewer keys then, so the rate holds.
+    fn pass(&self, words: &mut [u64], phase: Phase) {
+        self.put(words, phase, self.fingerprints - 1);
     }
 
     #[inline(always)]

@@ -211,8 +211,8 @@ impl Slices {
         self.lay_out(table, opened)
     }
 
-    /// Records `inserted` keys in the slices that took them, the last of them at `now`.
-    pub(crate) fn count(&mut self, inserted: u64, now: i64) -> Result<(), Error> {
+    /// Notes `inserted` keys in the slices that took them, the last of them at `now`.
+    pub(crate) fn note(&mut self, inserted: u64, now: i64) -> Result<(), Error> {
         let k = self.k();
         let words = self.words.to_mut()?;
         for (i, slice) in self.table[..k].iter_mut().enumerate() {
@@ -220,7 +220,6 @@ impl Slices {
             slice.updated = now;
             slice.write(parts::row::<Slice>(words, HEAD, i));
         }
-        self.clock.count(inserted);
         Ok(())
     }
 }

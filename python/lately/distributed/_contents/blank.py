@@ -47,7 +47,8 @@ class Blank:
         # For an array of bits `slice_bits` would give its length a second time.
         arguments: dict[str, Any] = dict(filter.parameters) | {"seed": shared_seed(filter), "capacity": filter.capacity}
         if not isinstance(filter, BloomFilter):
-            arguments |= {"window": _span(filter.window), "lateness": _span(filter.lateness)}
+            ahead = None if filter.ahead is None else _span(filter.ahead)
+            arguments |= {"window": _span(filter.window), "lateness": _span(filter.lateness), "ahead": ahead}
         return cls(type(filter), tuple(arguments.items()))
 
     def make(self) -> Filter:

@@ -1,5 +1,6 @@
 """The times of a producer's batches, refused by the same rule as in the filters if they step back too far."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ class Clock:
     def __init__(self, filter: Filter) -> None:
         self._timed = filter.window is not None
         self.lateness = round((filter.lateness or 0) * 1e9)
+        self._ahead = None if filter.ahead is None else round(filter.ahead * 1e9)
 
     def moments(self, at: Any, keys: int) -> Moments | None:
         """Read `at`: a moment for each key, in nanoseconds, or None if it is not given.
@@ -45,6 +47,8 @@ class Clock:
     def check(self, moments: Moments | None, latest: int | None, *, in_order: bool) -> None:
         """Refuse moments more than `lateness` behind the latest, or, in order, behind those before them.
 
+        In order they are those of new keys, and none may lie further than `ahead` before the system's clock.
+
         Raises
         ------
         ValueError
@@ -57,7 +61,12 @@ class Clock:
         if in_order:
             np.maximum.accumulate(moments[:-1], out=before[1:])
             np.maximum(before, least if latest is None else latest, out=before)
-        # Adds lateness to the later moment, clipped so that nothing wraps around at the far end of time.
+            if self._ahead is not None and (by := int(moments.max()) - time.time_ns()) > self._ahead:
+                raise ValueError(
+                    f"at[{int(moments.argmax())}] lies {by / 1e9:.12g} s ahead of the system's clock, but ahead is "
+                    f"{self._ahead / 1e9:.12g} s: mend the time, or construct the filter with a larger ahead"
+                )
+        # Against the moment as it is later: nothing wraps around at the far end of time.
         late = before > np.minimum(moments, np.iinfo(np.int64).max - self.lateness) + self.lateness
         if late.any():
             i = int(late.argmax())

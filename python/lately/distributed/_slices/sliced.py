@@ -196,8 +196,9 @@ class SlicedFilter:
         at : time or n times, optional
             When they were seen, for a window of time; the default is now. Times may step back by at most `lateness`.
         refresh : bool, default True
-            True: every occurrence restarts the key's window. False: a duplicate leaves the first occurrence's window
-            running (paper 4, definition 4). See `lately.Filter.duplicated`.
+            True: every occurrence restarts the key's window. False: only what is let through does, so that a key comes
+            through again once it was last let through longer ago than the window. In a window of time that is paper
+            4's definition 4 too. See `lately.Filter.duplicated`.
         number : int, optional
             Of the batch, counted upwards from 1; repeat the last one to send that batch again. The default is the next.
 

@@ -1,0 +1,136 @@
+"""Times ahead of the system's clock, and calls that come without a time."""
+
+import copy
+import pickle
+import time
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+import lately
+from lately.distributed import SlicedFilter
+
+YEAR = 365 * 86_400.0
+MAKE = {
+    "age-partitioned": lambda **more: lately.AgePartitionedBloomFilter("1h", 0.01, capacity=1000, **more),
+    "guarded-epoch": lambda **more: lately.GuardedEpochBloomFilter("1h", 0.01, capacity=1000, **more),
+    "timing": lambda **more: lately.TimingBloomFilter("1h", 0.01, capacity=1000, **more),
+    "growing": lambda **more: lately.TimingBloomFilter("1h", 0.01, capacity=1000, grow="density", **more),
+    "time-limited": lambda **more: lately.TimeLimitedBloomFilter("1h", 0.01, **more),
+}
+EVERY = pytest.mark.parametrize("name", MAKE)
+
+
+def now():
+    return time.time()
+
+
+@EVERY
+def test_one_time_of_a_wrong_clock_does_not_blind_the_filter(name):
+    f = MAKE[name]()
+    assert f.ahead == 86_400.0
+    f.insert(["before"], at=now())
+    wrong = now() + 10 * YEAR
+    for call in (
+        lambda: f.insert(["x"], at=wrong),
+        lambda: f.insert(["x"], at=[wrong]),
+        lambda: f.duplicated(["x"], at=wrong),
+        lambda: f.duplicated(["x"], at=wrong, threads=2),
+        lambda: f.add("x", at=wrong),
+    ):
+        with pytest.raises(
+            ValueError, match=r"at\[0\] lies 3153\d+.* s ahead of the system's clock, but ahead is 86400 s"
+        ):
+            call()
+    for at, place in (([now(), now() + 5, wrong, wrong + 1], 2), ([now() + 9, wrong, now() + 5], 1)):
+        with pytest.raises(ValueError, match=rf"at\[{place}\] lies 3153\d+.* ahead"):
+            f.insert(range(len(at)), at=at)
+    assert f.inserted == 1
+    assert f.latest < np.datetime64("now") + np.timedelta64(1, "h")
+    f.insert(["after"], at=now() + 1)
+    assert f.query(["before", "after", "x"], at=now() + 1).tolist() == [True, True, False]
+    # A question about the future changes nothing.
+    assert not f.query(["before"], at=wrong)[0]
+
+
+@EVERY
+def test_how_far_ahead_is_for_the_user_to_say(name):
+    MAKE[name]().insert(["x"], at=now() + 86_000)
+    MAKE[name](ahead="366 d").insert(["x"], at=now() + YEAR)
+    with pytest.raises(ValueError, match="but ahead is 1 s"):
+        MAKE[name](ahead=timedelta(seconds=1)).add("x", at=now() + 3)
+    simulated = MAKE[name](ahead=None)
+    assert simulated.ahead is None
+    simulated.insert(range(100), at=np.linspace(0, 100, 100) + now() + 100 * YEAR)
+    simulated.add("x", at=now() + 150 * YEAR)
+    # A replay lies in the past, however long ago.
+    MAKE[name]().insert(["x"], at=-1000.0)
+    with pytest.raises(ValueError, match="ahead"):
+        MAKE[name](ahead="soon")
+
+
+@EVERY
+def test_it_is_kept_with_the_filter(name, tmp_path):
+    for ahead, seconds in (("1 d", 86_400.0), ("0 s", 0.0), ("90 s", 90.0), (None, None)):
+        f = MAKE[name](ahead=ahead)
+        f.insert(["x"], at=1000.0)
+        f.save(tmp_path / "f")
+        again = [copy.copy(f), pickle.loads(pickle.dumps(f)), lately.open(tmp_path / "f")]
+        assert all(g.to_bytes() == f.to_bytes() for g in again)
+        if name in ("age-partitioned", "guarded-epoch", "timing"):
+            again.append(f.union(MAKE[name](ahead="3 d")))
+        assert {g.ahead for g in again} == {seconds}
+
+
+@EVERY
+def test_without_a_time_a_question_is_asked_as_of_the_latest_told(name, tmp_path):
+    """The times of a replay are not the clock's: whoever leaves `at` out would miss everything."""
+    f = MAKE[name]()
+    assert f.latest is None
+    f.insert(["old"], at=1_600_000_000 - 7200)
+    f.insert(["a", "b"], at=[1_600_000_000, 1_600_000_001.5])
+    assert f.latest == np.datetime64("2020-09-13T12:26:41.5", "ns")
+    assert f.latest.dtype == "datetime64[ns]"
+    for g in (f, pickle.loads(pickle.dumps(f))):
+        assert g.query(["a", "b", "c"]).tolist() == [True, True, False]
+        assert "a" in g
+        assert "c" not in g
+        assert g.posterior(["a"], 1e-6)[0] == g.posterior(["a"], 1e-6, at=g.latest)[0]
+    f.insert(["later"], at=1_600_000_100)
+    # A key that comes without a time comes now, and from then on the system's clock counts: the past is over.
+    f.insert(["now"])
+    assert f.query(["a", "now"]).tolist() == [False, True]
+    f.save(tmp_path / "f")
+    assert lately.open(tmp_path / "f").query(["a", "now"]).tolist() == [False, True]
+    with pytest.raises(ValueError, match="before the latest time seen"):
+        f.insert(["x"], at=1_600_000_200)
+
+
+def test_a_filter_that_idles_forgets_by_the_clock():
+    f = lately.AgePartitionedBloomFilter("20ms", 0.001, capacity=100, slack="10ms")
+    f.add("a")
+    assert "a" in f
+    time.sleep(0.05)
+    assert "a" not in f
+
+
+def test_windows_of_insertions_know_no_time():
+    f = lately.AgePartitionedBloomFilter(100, 0.01)
+    f.insert(["a"])
+    assert (f.latest, f.ahead) == (None, None)
+
+
+def test_the_one_liner_gives_the_same_whenever_it_is_asked():
+    at = np.array([0.0, 100.0, 5000.0]) + now() + 50 * YEAR
+    assert lately.duplicated(["a", "a", "a"], "10min", at=at).tolist() == [False, True, False]
+
+
+def test_a_sliced_filter_refuses_such_a_time_too():
+    like = lately.TimingBloomFilter("1h", 0.01, capacity=1000)
+    for kind in ("horizontal", "vertical"):
+        f = SlicedFilter(kind, 2, like)
+        with pytest.raises(ValueError, match=r"at\[1\] lies .* ahead of the system's clock"):
+            f.insert(["a", "b"], at=[now(), now() + 10 * YEAR])
+    simulated = SlicedFilter("horizontal", 2, lately.TimingBloomFilter("1h", 0.01, capacity=1000, ahead=None))
+    simulated.insert(["a"], at=now() + 10 * YEAR)
