@@ -167,8 +167,10 @@ pub fn preamble(filter: &Filter) -> Vec<u8> {
         ahead => ahead.map_or(u64::MAX, |ahead| ahead + 1),
     };
     let told = [ahead, clock.by_system().into()];
+    // Left out where they say nothing: a filter is then saved as it was before they were thought of.
+    let told = if told == [0, 0] { &[][..] } else { &told };
     let mut parameters: Vec<u8> =
-        window.into_iter().chain(seen).chain(own).chain(told).flat_map(u64::to_le_bytes).collect();
+        window.into_iter().chain(seen).chain(own).chain(told.iter().copied()).flat_map(u64::to_le_bytes).collect();
     parameters.resize(parameters.len().next_multiple_of(64), 0);
 
     let cells: &[u8] = filter.engine().words().as_ref();
