@@ -129,9 +129,17 @@ impl Clock {
         self.check_until(moments, in_order, i64::MAX)
     }
 
-    /// [`check`](Self::check) for keys to insert, of which none may lie too far ahead of the system's clock, at `now`.
+    /// [`check`](Self::check) for keys to insert, of which none may lie too far ahead of the system's clock, at `now`, and
+    /// of the latest moment seen, or the first.
     pub fn check_new(&self, moments: Moments<'_>, now: i64) -> Result<(), Error> {
-        self.check_until(moments, true, self.ahead.map_or(i64::MAX, |ahead| now.saturating_add_unsigned(ahead)))
+        // A stream that begins in the future is a simulation, and goes on from where it is.
+        let first = match moments {
+            Moments::At(moment) => Some(moment),
+            Moments::Each(all) | Moments::InOrder(all) => all.first().copied(),
+            Moments::Untimed | Moments::Now(_) => None,
+        };
+        let base = self.latest.or(first).map_or(now, |told| told.max(now));
+        self.check_until(moments, true, self.ahead.map_or(i64::MAX, |ahead| base.saturating_add_unsigned(ahead)))
     }
 
     /// The same, where none may lie after `until`.

@@ -147,7 +147,12 @@ impl Filter {
         let clock = self.clock(py)?;
         let now = now();
         clock.check_new(Moments::At(moment), now)?;
-        self.not_ahead.store(clock.ahead().map_or(i64::MAX, |ahead| now.saturating_add_unsigned(ahead)), Relaxed);
+        let until = match (clock.ahead(), clock.latest()) {
+            (None, _) => i64::MAX,
+            (Some(_), None) => moment,
+            (Some(ahead), Some(latest)) => latest.max(now).saturating_add_unsigned(ahead),
+        };
+        self.not_ahead.store(until, Relaxed);
         Ok(())
     }
 }

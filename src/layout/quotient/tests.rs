@@ -6,7 +6,7 @@ use super::format::Format;
 use super::machine::{Machine, Portable, Work};
 use super::*;
 use crate::clock::{Moments, Window};
-use crate::engine::{Aged, Engine};
+use crate::engine::{Aged, Engine, Refresh};
 use crate::memory::Words;
 use crate::shape::quotient::{FINGERPRINT_BITS, MOST_BITS, TAG_BITS};
 
@@ -168,7 +168,7 @@ fn check_promise(
             last.extend(part.iter().copied().zip(at..));
         } else {
             let mut seen = vec![false; part.len()];
-            filter.duplicated(part, Moments::Untimed, true, &mut seen).unwrap();
+            filter.duplicated(part, Moments::Untimed, Refresh::Always, &mut seen).unwrap();
             for ((i, &hash), seen) in (at..).zip(part).zip(seen) {
                 let before = last.insert(hash, i);
                 if !seen && before.is_some_and(|before| i - before <= window as usize) {
@@ -266,7 +266,8 @@ fn any_sound_bits_can_be_worked_with() {
             for round in 0..6 {
                 let mut seen = vec![false; hashes.len()];
                 filter.insert(&hashes, Moments::Untimed).unwrap();
-                filter.duplicated(&hashes, Moments::Untimed, round % 2 == 0, &mut seen).unwrap();
+                let refresh = if round % 2 == 0 { Refresh::Always } else { Refresh::Delivered };
+                filter.duplicated(&hashes, Moments::Untimed, refresh, &mut seen).unwrap();
                 filter.query(&hashes, Moments::Untimed, &mut seen).unwrap();
                 assert!(seen.iter().all(|&seen| seen), "{shape:?}");
                 let mut evidence = vec![Evidence::default(); hashes.len()];

@@ -61,7 +61,8 @@ class Clock:
         if in_order:
             np.maximum.accumulate(moments[:-1], out=before[1:])
             np.maximum(before, least if latest is None else latest, out=before)
-            if self._ahead is not None and (by := int(moments.max()) - time.time_ns()) > self._ahead:
+            base = max(time.time_ns(), int(moments[0]) if latest is None else latest)
+            if self._ahead is not None and (by := int(moments.max()) - base) > self._ahead:
                 raise ValueError(
                     f"at[{int(moments.argmax())}] lies {by / 1e9:.12g} s ahead of the system's clock, but ahead is "
                     f"{self._ahead / 1e9:.12g} s: mend the time, or construct the filter with a larger ahead"
