@@ -39,6 +39,9 @@ class AgedQuotientFilter(Filter):
         tenth more of them. Beyond that they cost accuracy, even for part of the window, and never the window.
     lateness : span of time, optional
         For a window of time: how far `at` may step back. The window is kept for late keys too. The default is 0.
+    ahead : span of time or None, default "1 d"
+        How far `at` may lie ahead of the system's clock when keys are inserted; None refuses nothing. As in
+        `AgePartitionedBloomFilter`.
     seed : int, bytes or "random", default 0
         Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
         bytes that the filter draws itself. See Notes of `hash_keys`.
@@ -82,9 +85,17 @@ class AgedQuotientFilter(Filter):
         distinct: int | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
+        ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "seed": seed, "distinct": distinct}
+        given = {
+            "window": window,
+            "capacity": capacity,
+            "lateness": lateness,
+            "ahead": ahead,
+            "seed": seed,
+            "distinct": distinct,
+        }
         return super().__new__(cls, build("aged-quotient", fpr=fpr, nbytes=nbytes, slack=slack, **given))
 
     @classmethod
@@ -99,6 +110,7 @@ class AgedQuotientFilter(Filter):
         distinct: int | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
+        ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
         """A filter with the parameters of the structure.
@@ -131,7 +143,14 @@ class AgedQuotientFilter(Filter):
         >>> f.nbytes, round(f.fpr, 5)
         (28672, 0.00078)
         """
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "seed": seed, "distinct": distinct}
+        given = {
+            "window": window,
+            "capacity": capacity,
+            "lateness": lateness,
+            "ahead": ahead,
+            "seed": seed,
+            "distinct": distinct,
+        }
         sizes = {"fingerprint_bits": fingerprint_bits, "tag_bits": tag_bits, "pages": pages, "lines": lines}
         return super().__new__(cls, build("aged-quotient", **sizes, **given))
 
