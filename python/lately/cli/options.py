@@ -285,7 +285,8 @@ def _window(text: str) -> int | str:
 
 
 def _refresh(text: str) -> bool | str:
-    refresh = {"yes": True, "no": False, "delivered": "delivered"}.get(text)
+    choices: dict[str, bool | str] = {"yes": True, "no": False, "delivered": "delivered"}
+    refresh = choices.get(text)
     if refresh is None:
         raise argparse.ArgumentTypeError(f"yes, no or delivered is needed; got {text!r}")
     return refresh
