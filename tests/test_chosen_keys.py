@@ -15,8 +15,8 @@ FPR = 0.001
 FACTOR = 0x9FB21C651E98DF25
 UNFACTOR = np.uint64(pow(FACTOR, -1, 1 << 64))
 # Bytes 8 to 24 of XXH3's default secret, folded, as its specification has them.
-SECRET = int.from_bytes(bytes.fromhex("7c01812cf721ad1c"), "little") ^ int.from_bytes(
-    bytes.fromhex("ded46de9839097db"), "little"
+SECRET = int.from_bytes(bytes.fromhex("7c 01 81 2c f7 21 ad 1c"), "little") ^ int.from_bytes(
+    bytes.fromhex("de d4 6d e9 83 90 97 db"), "little"
 )
 
 
