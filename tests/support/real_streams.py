@@ -150,16 +150,15 @@ class Comparison:
 
 
 def compare(keys: Sequence[Key], times: Sequence[int] | None, block_bits: int | None, refresh: bool) -> Comparison:
-    """Run the filter over the stream; judge each answer by what was inserted until then."""
+    """Run the filter over the stream; judge each answer by the keys asked for, and let through, until then."""
     made = new_filter(times, block_bits)
     mask = made.duplicated(keys, at=times, refresh=refresh).tolist()
     latest = accumulate(times, max) if times else None
     result = Comparison(Tally(), Tally(), Tally(), Tally(), made.nbytes, mask)
     stamps: dict[Key, int] = {}
     mistaken = set()
-    inserted = 0
-    for key, reported in zip(keys, mask, strict=True):
-        now = next(latest) if latest else inserted
+    for asked, (key, reported) in enumerate(zip(keys, mask, strict=True)):
+        now = next(latest) if latest else asked
         age = now - stamps.get(key, -math.inf)
         if age <= made.window:
             result.window.count(reported)
@@ -174,7 +173,6 @@ def compare(keys: Sequence[Key], times: Sequence[int] | None, block_bits: int | 
         if refresh or not reported:
             mistaken.discard(key)
             stamps[key] = now
-            inserted += 1
     return result
 
 
