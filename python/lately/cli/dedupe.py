@@ -8,14 +8,14 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 import lately
 from lately._progress import progress
-from lately.cli.delimited import CsvReader, Head
+from lately.cli.delimited import CsvReader
 from lately.cli.errors import CliError
 from lately.cli.filters import contradiction, open_filter
 from lately.cli.inputs import known, size
@@ -235,7 +235,7 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
     if format in ("csv", "tsv", "zeek"):
         tabs = format != "csv" or {_FORMATS.get(_extension(name)) for name in options.files} == {"tsv"}
         delimiter = options.delimiter or ("\t" if tabs else ",")
-        head: Head = "zeek" if format == "zeek" else "names" if options.header else "none"
+        head: Literal["names", "none", "zeek"] = "zeek" if format == "zeek" else "names" if options.header else "none"
         return CsvReader(asked, delimiter=delimiter, quotes=options.quotes and head != "zeek", head=head)
     if asked.key or asked.time:
         raise CliError("text has no fields for --key or --time: say what it is with --format csv, jsonl or parquet")

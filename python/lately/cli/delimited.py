@@ -11,14 +11,11 @@ from typing import Any, Literal
 from lately.cli.errors import CliError
 from lately.cli.records import BOM, Asked, Batch, Gathered, LineReader
 
-Head = Literal["names", "none", "zeek"]
-"""How a file begins: with a line of names, with its first record, or with Zeek's lines up to ``#types``."""
-
 
 class CsvReader(LineReader):
     """CSV and its kin. Without fields to look at, all are the key."""
 
-    def __init__(self, asked: Asked, *, delimiter: str, quotes: bool, head: Head) -> None:
+    def __init__(self, asked: Asked, *, delimiter: str, quotes: bool, head: Literal["names", "none", "zeek"]) -> None:
         super().__init__(asked)
         self._head = head
         self.delimiter = delimiter
