@@ -89,7 +89,7 @@ pub struct Format {
 }
 
 impl Format {
-    /// The lines whose fingerprints and tags have so many bits; made once.
+    /// The lines with fingerprints and tags of these sizes; made once.
     pub fn of(fingerprint_bits: u32, tag_bits: u32) -> &'static Self {
         const PRINTS: usize = (*FINGERPRINT_BITS.end() - *FINGERPRINT_BITS.start() + 1) as usize;
         const TAGS: usize = (*TAG_BITS.end() - *TAG_BITS.start() + 1) as usize;

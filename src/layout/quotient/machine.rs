@@ -1,9 +1,9 @@
-//! What lines ask of a processor: each instruction set has it in its way, and all with the same results.
+//! What lines ask of a processor. Each instruction set does it in its own way, and all give the same results.
 
 use super::format::{Format, Line};
 
-/// Work that is compiled for each instruction set. All that it calls for every key has to be `inline(always)`: what is
-/// not inlined has not the instructions of the function that calls it.
+/// Work that is compiled for each instruction set. Everything it calls for every key must be `inline(always)`: a
+/// function that is not inlined lacks the instructions of its caller.
 pub trait Work {
     /// What comes of it.
     type Output;

@@ -119,7 +119,7 @@ fn engine(shape: Shape, window: Window, instructions: Instructions) -> Aged<Quot
     Aged { layout, words, clock: Clock::new(window, shape.kept()) }
 }
 
-/// The shape with so many bits that a page uses this share of its slots just before it turns.
+/// The shape whose pages use this share of their slots just before they turn.
 fn loaded((f, t): (u32, u32), window: u64, load: f64) -> Shape {
     let of = |pages, lines| Shape::new(f, t, pages, lines, None).unwrap();
     let least = |shape: &Shape| shape.load(shape.keys_per_epoch(Window::Count { insertions: window })) <= load;

@@ -41,8 +41,8 @@ pub const FINGERPRINT_BITS: RangeInclusive<u32> = 5..=20;
 pub const TAG_BITS: RangeInclusive<u32> = 3..=8;
 /// Most bits of both.
 pub const MOST_BITS: u32 = 24;
-/// Most of its slots that a page is planned to use just before a turn, in the mean. Fuller ones have to move so many
-/// entries that insertions take several times as long.
+/// Largest share of its slots that a page is planned to use just before a turn, in the mean. Fuller pages move more
+/// entries, and insertions take several times as long.
 pub const MOST_LOAD: f64 = 0.95;
 
 /// What a line of 512 bits is made of.
@@ -71,7 +71,7 @@ pub struct Shape {
     pub distinct: Option<u64>,
 }
 
-/// The line whose fingerprints and tags have so many bits.
+/// The line with fingerprints and tags of these sizes.
 ///
 /// An entry takes F + T + 1 bits. Slots are as many as leave 38 bits for buckets, or a few more: with fewer buckets an
 /// entry is cheaper and shares its bucket with more, and from 35 to 64 of them the two balance to 1 %. A quarter of
@@ -274,7 +274,7 @@ fn check_distinct(window: Window, distinct: Option<u64>) -> Result<(), Error> {
     }
 }
 
-/// Chance that of so many keys more than `room` are chosen, each with this chance: at most the probability of the first
+/// Chance that more than `room` of the keys are chosen, each with this chance: at most the probability of the first
 /// number that is too many, by Stirling's formula, over 1 less the ratio to that of the next.
 fn more_than(room: f64, keys: f64, chance: f64) -> f64 {
     let share = (room + 1.0) / keys;
