@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import Filter, Hashes, read_moments, read_span
-from lately._families import FAMILIES, Family, fastest, generations
+from lately._families import family_of, fastest, generations
 from lately._plan import Choice
 
 
@@ -19,7 +19,7 @@ def duplicated(
     at: Any = None,
     refresh: "bool | Literal['delivered']" = True,
     seed: "int | bytes | Literal['random']" = "random",
-    filter: type[Filter] | Choice | None = None,
+    filter: str | type[Filter] | Choice | None = None,
     threads: int = 1,
 ) -> NDArray[np.bool_]:
     """Tell for each key in order whether it was seen lately.
@@ -46,12 +46,13 @@ def duplicated(
         Seed of the key hashes, as in `AgePartitionedBloomFilter`. By default they are keyed anew by each call, so that
         nobody can choose keys that collide; `Hashes` keep the seed they were made with. Give an int for the same
         mistakes in every run.
-    filter : type of Filter or Choice, optional
-        The family to use: a class such as `GuardedEpochBloomFilter`, or a row of `plan`, of which only the family and
-        the size of blocks count. The filter itself is planned here, for `window`, `fpr` and the times of these keys; a
-        filter that is already made has a `duplicated` of its own. The default is `AgePartitionedBloomFilter` in lines,
-        the fastest. `StableBloomFilter` may miss keys, and `FingerprintBuffer` takes a time per key that grows with the
-        window. In `TimeLimitedBloomFilter` `fpr` holds for a steady rate of keys.
+    filter : str, type of Filter or Choice, optional
+        The family to use: a name such as ``"guarded-epoch-transposed"``, as `plan` shows them, a class such as
+        `GuardedEpochBloomFilter`, or a row of `plan`, of which only the name counts. The filter itself is planned here,
+        for `window`, `fpr` and the times of these keys; a filter that is already made has a `duplicated` of its own.
+        The default is `AgePartitionedBloomFilter` in lines, the fastest. `StableBloomFilter` may miss keys, and
+        `FingerprintBuffer` takes a time per key that grows with the window. In `TimeLimitedBloomFilter` `fpr` holds for
+        a steady rate of keys.
     threads : int, default 1
         How many threads share the column; the answers are the same. The default filter gains most by it: see
         `Filter.duplicated`.
@@ -65,7 +66,7 @@ def duplicated(
     ------
     TypeError
         If a key is of a type that has no canonical form, a window of time comes without `at`, or one of insertions is
-        asked of a filter that has none, or `filter` is neither a class of filters nor a `Choice`.
+        asked of a filter that has none, or `filter` is neither a name, a class of filters nor a `Choice`.
     ValueError
         If a parameter is out of range, `at` is missing a time or does not fit `keys`, or the filter has no windows of
         time or no `fpr`.
@@ -81,10 +82,10 @@ def duplicated(
     array([False, False,  True, False,  True])
     >>> lately.duplicated(["a", "a", "a"], window="10min", at=[0, 599, 2000])
     array([False,  True, False])
-    >>> lately.duplicated(["a", "b", "a", "c", "b"], window=2, filter=lately.Swamp)
+    >>> lately.duplicated(["a", "b", "a", "c", "b"], window=2, filter="swamp")
     array([False, False,  True, False, False])
     """
-    make = fastest if filter is None else _family(filter).make
+    make = fastest if filter is None else family_of(filter).make
     if seed == "random" and isinstance(keys, Hashes) and keys.seed is not None:
         seed = keys.seed
     if not hasattr(keys, "__len__"):
@@ -100,18 +101,6 @@ def duplicated(
         moments = np.repeat(moments, len(keys))
     made = _planned_for(moments, make, read_span(window, "window"), fpr=fpr, seed=seed)
     return made.duplicated(keys, at=at, refresh=refresh, threads=threads)
-
-
-def _family(filter: object) -> Family:
-    if isinstance(filter, Choice):
-        return FAMILIES[filter.name]
-    if isinstance(filter, type) and issubclass(filter, Filter) and filter is not Filter:
-        return Family(filter)
-    if isinstance(filter, Filter):
-        raise TypeError("filter must be a class, such as lately.Swamp; one that is made has a duplicated of its own")
-    raise TypeError(
-        f"filter must be a class, such as lately.Swamp, or a choice of lately.plan; got {type(filter).__name__}"
-    )
 
 
 def _planned_for(moments: NDArray[np.int64], make: Callable[..., Filter], span: int, **request: Any) -> Filter:
