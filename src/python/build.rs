@@ -1,7 +1,7 @@
 //! Makes filters: a class of `lately.filters` passes on what it was called with, and this reads it for the
 //! [table of families](crate::filter::FAMILIES).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -10,6 +10,7 @@ use pyo3::types::PyDict;
 
 use super::calls::detached;
 use super::figures::{cache_lines, parameters, slack};
+use super::objects::Built;
 use super::seeds::GivenSeed;
 use super::spans::read_span;
 use super::times;
@@ -32,22 +33,6 @@ const SIZES: [(&str, &[&[&str]]); 4] = [
 
 /// When a part is full, of a filter that grows: one of them at most.
 const LIMITS: [&str; 2] = ["part_keys", "part_timers"];
-
-/// A filter that no object holds yet: what `Filter.__new__` takes.
-#[pyclass(frozen, module = "lately._core")]
-pub struct Built(Mutex<Option<Filter>>);
-
-impl Built {
-    pub fn new(filter: Filter) -> Self {
-        Self(Mutex::new(Some(filter)))
-    }
-
-    /// The filter, for the one object that will hold it.
-    pub fn take(&self) -> PyResult<Filter> {
-        let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        taken.ok_or_else(|| PyTypeError::new_err("an object holds this filter already"))
-    }
-}
 
 /// A filter of a family: to a request, which holds `fpr`, or of the parameters of its paper.
 ///

@@ -5,29 +5,20 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 
 use super::batch::{Batch, Stopped};
-use super::build::Built;
 use super::calls::{Held, Lock, caught, detached};
-use super::cells::Cells;
-use super::classes::class;
-use super::errors::file_error;
-use super::figures::{cache_lines, in_units, parameters, slack};
 use super::keys::{hash_key, read_keys};
 use super::moments::{OwnedMoments, now};
-use super::seeds::shown;
+use super::objects::{Built, object};
 use super::whole::Threads;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 use crate::engine::Refresh;
 use crate::engine::threads::Stretch;
 use crate::filter;
-use crate::format;
 use crate::key::KeyHasher;
-use crate::memory::Words;
 
 /// What every filter does. Not constructed itself: take one of its subclasses.
 ///
@@ -40,8 +31,8 @@ use crate::memory::Words;
 pub struct Filter {
     inner: Lock<filter::Filter>,
     /// Hasher and window never change, so nobody needs the lock for them.
-    hasher: KeyHasher,
-    window: Window,
+    pub(super) hasher: KeyHasher,
+    pub(super) window: Window,
     /// A time that was not too far ahead when the system's clock was last asked for one key.
     not_ahead: AtomicI64,
 }
@@ -112,13 +103,7 @@ impl Filter {
         ask(&self.read())
     }
 
-    /// Its preamble and, shared, its cells, both of one moment.
-    fn snapshot(&self) -> (Vec<u8>, Words) {
-        let filter = self.read();
-        (format::preamble(&filter), filter.engine().words().clone())
-    }
-
-    fn clock(&self, py: Python<'_>) -> PyResult<Clock> {
+    pub(super) fn clock(&self, py: Python<'_>) -> PyResult<Clock> {
         detached(py, || *self.read().engine().clock())
     }
 
@@ -371,179 +356,6 @@ impl Filter {
         self.ask_one(py, query)
     }
 
-    /// int, float or None: the window in insertions, or in seconds; None of a filter that forgets nothing.
-    #[getter]
-    fn window<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let clock = self.clock(py)?;
-        match clock.window() {
-            _ if clock.endless() => Ok(None),
-            Window::Count { insertions: window } | Window::Time { span: window, .. } => {
-                in_units(py, self.window, window).map(Some)
-            }
-        }
-    }
-
-    /// int or float: how long after leaving the window a key may still be reported, in insertions or seconds; infinite
-    /// of a filter that forgets nothing for sure.
-    #[getter]
-    fn slack<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        slack(py, self.window, detached(py, || self.read().slack())?)
-    }
-
-    /// float or None: how far, in seconds, `at` may step back; None for a window of insertions.
-    #[getter]
-    fn lateness(&self) -> Option<f64> {
-        match self.window {
-            Window::Count { .. } => None,
-            Window::Time { lateness, .. } => Some(lateness as f64 / 1e9),
-        }
-    }
-
-    /// float or None: how far, in seconds, `at` may lie ahead of the system's clock when keys are inserted; None where
-    /// nothing is too far, and for a window of insertions.
-    #[getter]
-    fn ahead(&self, py: Python<'_>) -> PyResult<Option<f64>> {
-        Ok(match self.window {
-            Window::Count { .. } => None,
-            Window::Time { .. } => self.clock(py)?.ahead().map(|ahead| ahead as f64 / 1e9),
-        })
-    }
-
-    /// numpy.datetime64 or None: the latest time it was told or took from the system's clock, UTC in nanoseconds; None
-    /// before the first key, and for a window of insertions.
-    #[getter]
-    fn latest<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let latest = self.clock(py)?.latest();
-        latest.map(|latest| py.import("numpy")?.getattr("datetime64")?.call1((latest, "ns"))).transpose()
-    }
-
-    /// int: keys the filter is planned for within one window, or in all; more cost accuracy, and none is lost for it.
-    #[getter]
-    fn capacity(&self) -> u64 {
-        self.window.capacity()
-    }
-
-    /// float: chance that a key never inserted is reported, at the worst phase and planned load; exact in expectation.
-    #[getter]
-    fn fpr(&self, py: Python<'_>) -> PyResult<f64> {
-        detached(py, || self.read().fpr())
-    }
-
-    /// float: keys beyond the window expected to be reported, over the window, at the peak (paper 1, definition 2).
-    #[getter]
-    fn npws(&self, py: Python<'_>) -> PyResult<f64> {
-        detached(py, || self.read().npws())
-    }
-
-    /// dict of str to float: cache lines that an insertion writes (``insert``), and that a query reads of a key that is
-    /// reported (``hit``) and of one that is not (``miss``), while the filter is larger than the cache.
-    #[getter]
-    fn cache_lines<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        cache_lines(py, detached(py, || self.read().cache_lines())?)
-    }
-
-    /// int: bytes of the cells, the whole of what grows with the window.
-    #[getter]
-    fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
-        detached(py, || self.read().engine().words().as_slice().len() as u64 * 8)
-    }
-
-    /// float: bits of the cells per key of a full window.
-    #[getter]
-    fn bits_per_key(&self, py: Python<'_>) -> PyResult<f64> {
-        Ok(self.nbytes(py)? as f64 * 8.0 / self.capacity() as f64)
-    }
-
-    /// int: keys taken so far, by which windows of insertions go on: those inserted, and those `duplicated` was asked
-    /// for, let through or not; with ``refresh="delivered"`` and a window of insertions only those let through.
-    #[getter]
-    fn inserted(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.clock(py)?.inserted())
-    }
-
-    /// int or None: seed the keys are hashed with; None of a secret one, which is not shown.
-    #[getter]
-    fn seed(&self) -> Option<u64> {
-        shown(self.hasher.seed())
-    }
-
-    /// str: its family and layout, by the name that `lately.plan` and the command have for them.
-    #[getter]
-    fn family(&self, py: Python<'_>) -> PyResult<String> {
-        detached(py, || self.read().name())
-    }
-
-    /// dict of str to int: the parameters of the paper, by the names of `from_parameters`.
-    #[getter]
-    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        parameters(py, detached(py, || self.read().parameters())?)
-    }
-
-    /// ndarray of float64: share of the bits set in each part that ages as one, the newest first.
-    #[getter]
-    fn fill<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        Ok(detached(py, || self.read().engine().fill())?.into_pyarray(py))
-    }
-
-    /// Chance that a key never inserted is reported now, from the bits as they are.
-    ///
-    /// Returns
-    /// -------
-    /// float
-    ///     At most about `fpr`, less with repeated keys and between shifts. Reads all of the filter's memory.
-    ///
-    /// Examples
-    /// --------
-    /// >>> lately.AgePartitionedBloomFilter(window=1000, fpr=0.001).false_positive_rate()
-    /// 0.0
-    fn false_positive_rate(&self, py: Python<'_>) -> PyResult<f64> {
-        detached(py, || self.read().false_positive_rate())
-    }
-
-    /// Save to a file, which is replaced in one step once all is on disk.
-    ///
-    /// Parameters
-    /// ----------
-    /// path : path-like
-    ///
-    /// Raises
-    /// ------
-    /// OSError
-    ///     If it cannot be written, or is a device, a pipe or a socket; what was there is left as it was.
-    ///
-    /// Notes
-    /// -----
-    /// Links are followed. A file that is replaced keeps its mode and, where that is allowed, its owner, but no access
-    /// lists or hard links. On Linux the new file has no name until it is whole, so that a process that is killed
-    /// leaves none behind, where the file system knows such files. Ctrl-C stops between pieces of 64 MiB, and the old
-    /// file stays.
-    ///
-    /// See Also
-    /// --------
-    /// lately.open : Reads it, with an example.
-    fn save(&self, py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
-        detached(py, || {
-            let filter = self.read().clone();
-            let look = || Python::attach(|py| Ok(py.check_signals()?));
-            format::save_in_pieces(&filter, &path, look).map_err(|error| file_error(error, &path))
-        })?
-    }
-
-    /// The saved form as bytes; `lately.from_bytes` reads it.
-    ///
-    /// Returns
-    /// -------
-    /// bytes
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let (preamble, words) = detached(py, || self.snapshot())?;
-        let cells: &[u8] = words.as_ref();
-        PyBytes::new_with(py, preamble.len() + cells.len(), |bytes| {
-            bytes[..preamble.len()].copy_from_slice(&preamble);
-            bytes[preamble.len()..].copy_from_slice(cells);
-            Ok(())
-        })
-    }
-
     /// A filter that holds the keys of both.
     ///
     /// Parameters
@@ -581,84 +393,6 @@ impl Filter {
         })??;
         object(&slf.get_type(), united)
     }
-
-    /// A copy, which shares memory until either is written to.
-    ///
-    /// Returns
-    /// -------
-    /// Filter
-    fn copy(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        let filter = slf.get();
-        let copy = object(&slf.get_type(), detached(slf.py(), || filter.read().clone())?)?;
-        if let Some(attributes) = slf.getattr_opt(intern!(slf.py(), "__dict__"))? {
-            copy.bind(slf.py()).getattr("__dict__")?.call_method1("update", (attributes,))?;
-        }
-        Ok(copy)
-    }
-
-    fn __copy__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        Self::copy(slf)
-    }
-
-    fn __deepcopy__(slf: &Bound<'_, Self>, _memo: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        Self::copy(slf)
-    }
-
-    /// What pickle calls and with what: from protocol 5 on with the cells as a buffer, which can travel out of band. An
-    /// object of a user's own class takes it and its attributes along.
-    fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: u8) -> PyResult<Bound<'py, PyTuple>> {
-        let (py, filter) = (slf.py(), slf.get());
-        let core = py.import("lately._core")?;
-        let plain = slf.get_type().is(&class(py, detached(py, || filter.read().family())?)?);
-        if plain && protocol < 5 {
-            return (core.getattr("from_bytes")?, (filter.to_bytes(py)?,)).into_pyobject(py);
-        }
-        let (preamble, words) = detached(py, || filter.snapshot())?;
-        let preamble = PyBytes::new(py, &preamble);
-        let cells = match protocol {
-            ..5 => PyBytes::new(py, words.as_ref()).into_any(),
-            _ => py.import("pickle")?.call_method1("PickleBuffer", (Cells(words),))?,
-        };
-        let from_parts = core.getattr("_from_parts")?;
-        if plain {
-            return (from_parts, (preamble, cells)).into_pyobject(py);
-        }
-        (from_parts, (preamble, cells, slf.get_type()), slf.call_method0("__getstate__")?).into_pyobject(py)
-    }
-
-    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let (py, filter) = (slf.py(), slf.get());
-        let name = slf.get_type().name()?;
-        let window = match (filter.window(py)?, filter.window) {
-            (None, _) => format!("capacity={}", filter.capacity()),
-            (Some(window), Window::Count { .. }) => format!("window={window}"),
-            (Some(window), Window::Time { .. }) => format!("window={window} s"),
-        };
-        let parameters = detached(py, || filter.read().parameters())?;
-        let parameters: Vec<String> = parameters
-            .into_iter()
-            .filter(|(_, value)| *value != 0)
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        Ok(format!(
-            "<{name} {window} fpr={:.2e} {} nbytes={} inserted={}>",
-            filter.fpr(py)?,
-            parameters.join(" "),
-            filter.nbytes(py)?,
-            filter.inserted(py)?
-        ))
-    }
-}
-
-/// The Python object of a filter, of its family's class.
-pub fn wrap(py: Python<'_>, filter: filter::Filter) -> PyResult<Py<PyAny>> {
-    object(&class(py, filter.family())?, filter)
-}
-
-/// The Python object of a filter, of a given class.
-pub fn object(class: &Bound<'_, PyType>, filter: filter::Filter) -> PyResult<Py<PyAny>> {
-    let base = class.py().get_type::<Filter>();
-    Ok(base.call_method1(intern!(class.py(), "__new__"), (class, Built::new(filter)))?.unbind())
 }
 
 /// Panics, while it writes to the filter if there is one: for the tests of the net.

@@ -2,11 +2,13 @@
 
 mod answers;
 mod arrays;
+mod attributes;
 mod batch;
 mod build;
 mod calls;
 mod cells;
 mod classes;
+mod copies;
 mod errors;
 mod figures;
 mod filter;
@@ -16,8 +18,9 @@ mod instants;
 mod keys;
 mod learned;
 mod moments;
+mod objects;
+mod opening;
 mod refresh;
-mod saving;
 mod seeds;
 mod slice;
 mod slicing;
@@ -33,7 +36,7 @@ mod _core {
     #[pymodule_export]
     use super::answers::{count, distinct, kept, missed, missed_by_block, parts, slice_bits};
     #[pymodule_export]
-    use super::build::{Built, build, plan};
+    use super::build::{build, plan};
     #[pymodule_export]
     use super::calls::InternalError;
     #[pymodule_export]
@@ -51,7 +54,9 @@ mod _core {
     #[pymodule_export]
     use super::moments::read_moments;
     #[pymodule_export]
-    use super::saving::{from_bytes, from_parts, open};
+    use super::objects::Built;
+    #[pymodule_export]
+    use super::opening::{from_bytes, from_parts, open};
     #[pymodule_export]
     use super::slice::{Slice, cells, generations, settle};
     #[pymodule_export]

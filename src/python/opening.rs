@@ -1,4 +1,4 @@
-//! Saving, opening and pickling. Cells are lent to and by Python, and copied only where necessary.
+//! Opening what was saved or pickled. Cells are lent by Python, and copied only where necessary.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use pyo3::types::PyType;
 
 use super::calls::detached;
 use super::errors::file_error;
-use super::filter::{object, wrap};
+use super::objects::{object, wrap};
 use crate::format;
 use crate::memory::{Lender, fallible};
 
