@@ -7,11 +7,11 @@
 //!
 //! | filter | take it when | costs |
 //! |---|---|---|
-//! | [Age-partitioned](shape::age_partitioned), blocked | speed counts | 18.8 bits per key at 1 %, 28.7 at 0.1 %; 1 cache line per insertion, 3 per query |
-//! | [Age-partitioned](shape::age_partitioned), plain | old keys should fade smoothly | 23.5 and 31.0 bits; 5 and 15 lines at 1 % |
-//! | [Guarded epochs](shape::guarded_epoch), plain | memory counts | 15.9 and 21.3 bits; at 1 % 9 lines per insertion, 30 per query |
-//! | [Guarded epochs](shape::guarded_epoch::Transposed), transposed | memory counts, and queries are many | 15.9 and 21.4 bits; 10 lines per call, and 13 |
-//! | [Guarded epochs](shape::guarded_epoch), blocked | both count a little | 17.2 and 25.9 bits; 1 and 6 lines |
+//! | [Age-partitioned](shape::ring), blocked | speed counts | 18.8 bits per key at 1 %, 28.7 at 0.1 %; 1 cache line per insertion, 3 per query |
+//! | [Age-partitioned](shape::ring), plain | old keys should fade smoothly | 23.5 and 31.0 bits; 5 and 15 lines at 1 % |
+//! | [Guarded epochs](shape::ring), plain | memory counts | 15.9 and 21.3 bits; at 1 % 9 lines per insertion, 30 per query |
+//! | [Guarded epochs](shape::transposed), transposed | memory counts, and queries are many | 15.9 and 21.4 bits; 10 lines per call, and 13 |
+//! | [Guarded epochs](shape::ring), blocked | both count a little | 17.2 and 25.9 bits; 1 and 6 lines |
 //! | [Either in lines](shape::line) | speed is all | 21.1 and 27.3 bits, by guarded epochs 18.0 and 27.9; a cache line per call, or two |
 //! | [Aged quotient](shape::quotient) | memory counts most, or repeats are many, or ages are asked for | 15.1 and 19.6 bits per *distinct* key, 17 and 22 with a headroom of a tenth; a cache line per call; false positives at once where there are more keys than planned |
 //! | [Timing](shape::timing) | the window should be sharp | 28.8 and 43.1 bits, 53 and 80 for a slack of 7 %, 205 and 307 for none; 7 lines at 1 % |
@@ -32,10 +32,10 @@
 //! use lately::filter::Filter;
 //! use lately::key::KeyHasher;
 //! use lately::shape::Budget;
-//! use lately::shape::age_partitioned::choose;
+//! use lately::shape::ring::{Paper, choose};
 //!
 //! let window = Window::Count { insertions: 1_000_000 };
-//! let shape = choose(window, Budget::Rate(0.01), None, Some(512))?;
+//! let shape = choose(window, Budget::Rate(0.01), None, Some(512), Paper::AgePartitioned)?;
 //! let mut filter = Filter::new(shape, window, 0)?;
 //!
 //! let hasher = KeyHasher::new(filter.seed());

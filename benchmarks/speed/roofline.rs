@@ -15,8 +15,9 @@ use lately::key::KeyHasher;
 use lately::memory::Words;
 use lately::memory::bits::scale;
 use lately::memory::prefetch::Address;
-use lately::shape::line::{self, Paper};
-use lately::shape::{Budget, age_partitioned};
+use lately::shape::Budget;
+use lately::shape::line;
+use lately::shape::ring::{self, Paper};
 
 const NAMES: &str = "window\tbytes\tpaper_bytes\troof\tline\tline_hashing\tpaper\tpaper_hashing";
 /// Keys asked for in one timing.
@@ -87,7 +88,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (window, rate, hasher) = (Window::Count { insertions }, Budget::Rate(0.01), KeyHasher::new(0));
         let shape = line::choose(window, rate, None, Paper::AgePartitioned)?;
         let mut in_lines = Filter::new(shape, window, 0)?;
-        let mut paper = Filter::new(age_partitioned::choose(window, rate, None, None)?, window, 0)?;
+        let mut paper = Filter::new(ring::choose(window, rate, None, None, Paper::AgePartitioned)?, window, 0)?;
         let inserted = 2 * insertions as i64;
         fill(&mut in_lines, hasher, inserted);
         fill(&mut paper, hasher, inserted);

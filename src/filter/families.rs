@@ -10,7 +10,7 @@ use crate::engine::{Aged, Engine};
 use crate::key::Seed;
 use crate::layout::bloom::Bits;
 use crate::layout::buffer::Buffer;
-use crate::layout::cells::{Blocks, OneBit, Parts};
+use crate::layout::cells::{Blocks, Cells, OneBit, Parts};
 use crate::layout::counters::CounterSlices;
 use crate::layout::counting::Counters;
 use crate::layout::generalized::FadingBits;
@@ -21,12 +21,11 @@ use crate::layout::swamp::Buffered;
 use crate::layout::transposed::Planes;
 use crate::layout::{line, time_limited, timers};
 use crate::memory::Words;
-use crate::shape::age_partitioned;
 use crate::shape::growing::{self, Grow, Limit};
-use crate::shape::line::Paper;
+use crate::shape::ring::{self, Paper, Segment};
+use crate::shape::transposed::{self, Transposed};
 use crate::shape::{
-    Budget, Parameters, Shape, bloom, counting, fingerprint_buffer, generalized, guarded_epoch, quotient, stable,
-    swamp, timing,
+    Budget, Parameters, Shape, bloom, counting, fingerprint_buffer, generalized, quotient, stable, swamp, timing,
 };
 
 /// A user's request for a window, as far as families can be asked.
@@ -101,18 +100,22 @@ pub static FAMILIES: [Family; 15] = [
         name: "age-partitioned",
         class: "AgePartitionedBloomFilter",
         parameters: &["k", "l", "slice_bits", "blocks", "block_bits", "parts"],
-        read: |parameters| shared(age_partitioned::Shape::read(parameters)),
-        plan: |window, asked| shared(age_partitioned::choose(window, asked.budget, asked.slack, asked.block_bits)),
-        engine: |shape, clock, _, words| Ok(age_partitioned(of(shape), clock, words)),
+        read: |parameters| shared(ring::Shape::read_age_partitioned(parameters)),
+        plan: |window, asked| {
+            shared(ring::choose(window, asked.budget, asked.slack, asked.block_bits, Paper::AgePartitioned))
+        },
+        engine: |shape, clock, _, words| Ok(ring(of(shape), clock, words)),
     },
     Family {
         kind: 2,
         name: "guarded-epoch",
         class: "GuardedEpochBloomFilter",
         parameters: &["r", "k", "segment_bits", "blocks", "block_bits", "parts"],
-        read: |parameters| shared(guarded_epoch::Shape::read(parameters)),
-        plan: |window, asked| shared(guarded_epoch::choose(window, asked.budget, asked.slack, asked.block_bits)),
-        engine: |shape, clock, _, words| Ok(guarded_epoch(of(shape), clock, words)),
+        read: |parameters| shared(ring::Shape::read_guarded_epoch(parameters)),
+        plan: |window, asked| {
+            shared(ring::choose(window, asked.budget, asked.slack, asked.block_bits, Paper::GuardedEpoch))
+        },
+        engine: |shape, clock, _, words| Ok(ring(of(shape), clock, words)),
     },
     Family {
         kind: 3,
@@ -233,9 +236,9 @@ pub static FAMILIES: [Family; 15] = [
         name: "guarded-epoch-transposed",
         class: "GuardedEpochBloomFilter",
         parameters: &["r", "k", "positions"],
-        read: |parameters| shared(guarded_epoch::Transposed::read(parameters)),
-        plan: |window, asked| shared(guarded_epoch::choose_transposed(window, asked.budget, asked.slack)),
-        engine: |shape, clock, _, words| Ok(transposed(of(shape), clock, words)),
+        read: |parameters| shared(Transposed::read(parameters)),
+        plan: |window, asked| shared(transposed::choose(window, asked.budget, asked.slack)),
+        engine: |shape, clock, _, words| Ok(planes(of(shape), clock, words)),
     },
     Family {
         kind: 19,
@@ -266,55 +269,31 @@ fn of<S: Shape>(shape: &dyn Shape) -> &S {
     (shape as &dyn Any).downcast_ref().expect("a row makes engines of its own shapes")
 }
 
-fn age_partitioned(shape: &age_partitioned::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
-    let slices = shape.k + shape.l;
+fn ring(shape: &ring::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
     match shape.segment {
-        age_partitioned::Segment::Slice { bits } => {
-            Aged::boxed(Ring::new(OneBit::new(bits), shape.k, slices), words, clock)
+        Segment::Bits { bits, .. } if shape.paper == Paper::AgePartitioned => {
+            ring_of(OneBit::new(bits), shape, clock, words)
         }
-        age_partitioned::Segment::Blocks { blocks, block_bits, parts } => {
-            in_blocks(blocks, block_bits, parts, shape.k, slices, clock, words)
-        }
+        Segment::Bits { bits, parts } => ring_of(Parts::new(bits, parts), shape, clock, words),
+        Segment::Blocks { blocks, block_bits, parts } => match (block_bits, parts) {
+            (64, 1) => ring_of(Blocks::<1, 1>::new(blocks), shape, clock, words),
+            (64, 2) => ring_of(Blocks::<1, 2>::new(blocks), shape, clock, words),
+            (64, 4) => ring_of(Blocks::<1, 4>::new(blocks), shape, clock, words),
+            (64, 8) => ring_of(Blocks::<1, 8>::new(blocks), shape, clock, words),
+            (512, 1) => ring_of(Blocks::<8, 1>::new(blocks), shape, clock, words),
+            (512, 2) => ring_of(Blocks::<8, 2>::new(blocks), shape, clock, words),
+            (512, 4) => ring_of(Blocks::<8, 4>::new(blocks), shape, clock, words),
+            (512, 8) => ring_of(Blocks::<8, 8>::new(blocks), shape, clock, words),
+            _ => unreachable!("a shape has no other blocks"),
+        },
     }
 }
 
-fn guarded_epoch(shape: &guarded_epoch::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
-    let segments = shape.r + 1;
-    match shape.segment {
-        guarded_epoch::Segment::Bloom { bits, k } => {
-            Aged::boxed(Ring::new(Parts::new(bits, k), 1, segments), words, clock)
-        }
-        guarded_epoch::Segment::Blocks { blocks, block_bits, parts } => {
-            in_blocks(blocks, block_bits, parts, 1, segments, clock, words)
-        }
-    }
+fn ring_of(cells: impl Cells + 'static, shape: &ring::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
+    Aged::boxed(Ring::new(cells, shape.k, shape.k + shape.l), words, clock)
 }
 
-/// A ring of slices of `blocks` blocks, whose size and number of parts a shape has checked.
-fn in_blocks(
-    blocks: u64,
-    block_bits: u32,
-    parts: u32,
-    k: u32,
-    slices: u32,
-    clock: Clock,
-    words: Words,
-) -> Box<dyn Engine> {
-    match (block_bits, parts) {
-        (64, 1) => Aged::boxed(Ring::new(Blocks::<1, 1>::new(blocks), k, slices), words, clock),
-        (64, 2) => Aged::boxed(Ring::new(Blocks::<1, 2>::new(blocks), k, slices), words, clock),
-        (64, 4) => Aged::boxed(Ring::new(Blocks::<1, 4>::new(blocks), k, slices), words, clock),
-        (64, 8) => Aged::boxed(Ring::new(Blocks::<1, 8>::new(blocks), k, slices), words, clock),
-        (512, 1) => Aged::boxed(Ring::new(Blocks::<8, 1>::new(blocks), k, slices), words, clock),
-        (512, 2) => Aged::boxed(Ring::new(Blocks::<8, 2>::new(blocks), k, slices), words, clock),
-        (512, 4) => Aged::boxed(Ring::new(Blocks::<8, 4>::new(blocks), k, slices), words, clock),
-        (512, 8) => Aged::boxed(Ring::new(Blocks::<8, 8>::new(blocks), k, slices), words, clock),
-        _ => unreachable!("a shape has no other blocks"),
-    }
-}
-
-fn transposed(shape: &guarded_epoch::Transposed, clock: Clock, words: Words) -> Box<dyn Engine> {
-    let guarded_epoch::Transposed { r, k, positions } = *shape;
+fn planes(&Transposed { r, k, positions }: &Transposed, clock: Clock, words: Words) -> Box<dyn Engine> {
     match r {
         7 => Aged::boxed(Planes::<8>::new(k, positions), words, clock),
         15 => Aged::boxed(Planes::<16>::new(k, positions), words, clock),

@@ -28,7 +28,7 @@
 use super::{Evidence, Hazard, Likelihood, Span, chances};
 use crate::clock::Clock;
 use crate::memory::bits::ones;
-use crate::shape::age_partitioned::MAX_SLICES;
+use crate::shape::ring::MAX_SLICES;
 
 /// Match rates below this count as this one. They come from samples in which hardly a bit was set.
 const LEAST_RATE: f64 = 1e-30;

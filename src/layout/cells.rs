@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::memory::bits::{odd_constants, scale};
 use crate::memory::prefetch::Address;
-use crate::shape::age_partitioned::MAX_SLICES;
+use crate::shape::ring::MAX_SLICES;
 
 /// Constants that choose a key's bit, or block, in each slice of the ring.
 static PLACE: [u64; MAX_SLICES as usize] = odd_constants(0);

@@ -14,8 +14,8 @@
 //! from filter to filter, and the rate is the mean of its k-th power, which lies above the k-th power of its mean: by
 //! 2e-3 of it for 100 keys at 1 %, by 2e-6 for 100,000. [`array_rate`] is that mean, exactly.
 
-use super::age_partitioned::MAX_SLICES;
 use super::budget::{Budget, too_few_bytes};
+use super::ring::MAX_SLICES;
 use super::search::bisection;
 use super::slices::Slices;
 use super::{CacheLines, Parameters, fill};

@@ -8,7 +8,6 @@
 //! machines, so the same request could in principle size two filters one word apart. That cannot matter to a saved
 //! filter: its parameters are saved with it, never derived again.
 
-pub mod age_partitioned;
 pub mod bloom;
 pub mod budget;
 pub mod counting;
@@ -17,10 +16,10 @@ pub mod fill;
 pub mod fingerprint_buffer;
 pub mod generalized;
 pub mod growing;
-pub mod guarded_epoch;
 pub mod line;
 mod parameters;
 pub mod quotient;
+pub mod ring;
 pub mod runs;
 mod search;
 pub mod slices;
@@ -29,6 +28,7 @@ pub mod stable;
 pub mod swamp;
 pub mod time_limited;
 pub mod timing;
+pub mod transposed;
 
 use std::any::Any;
 use std::fmt::Debug;

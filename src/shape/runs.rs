@@ -36,6 +36,11 @@ pub fn false_positive_rate(k: u32, r: &[f64]) -> f64 {
     found_within[r.len()].min(1.0) // near 1 the sum may round beyond it
 }
 
+/// The same for k = 1, where any of `segments` that all match with chance `p` is a run.
+pub fn of_one(segments: u32, p: f64) -> f64 {
+    -(f64::from(segments) * (-p).ln_1p()).exp_m1()
+}
+
 /// Peak normalized probability-weighted slack: of the keys that have left the window, how many are still reported, as
 /// a multiple of the window's l generations (paper 1, definition 2; the exact form of erratum APBF-8).
 ///

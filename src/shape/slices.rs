@@ -4,9 +4,9 @@
 //! fills is the product of the expected ones: the rates here are exact. (In one array for all k hashes the expectation
 //! of the k-th power of the fill is a little above the power of its expectation, and has no closed form.)
 
-use super::age_partitioned::MAX_SLICES;
 use super::budget::{check_rate, too_much_memory};
 use super::fill;
+use super::ring::MAX_SLICES;
 use super::search::{self, Candidate};
 use crate::Error;
 

@@ -27,8 +27,8 @@
 
 use std::f64::consts::LN_2;
 
-use super::age_partitioned::{MAX_SLICES, rings_within_slack};
 use super::budget::check_rate;
+use super::ring::{MAX_SLICES, Paper, rings_within_slack};
 use super::search::near_the_least;
 use super::{CacheLines, Parameters, runs};
 use crate::Error;
@@ -163,7 +163,9 @@ impl super::Shape for Shape {
 pub fn choose(window: Window, fpr: f64, slack: Option<u64>) -> Result<Shape, Error> {
     check_rate(fpr)?;
     let bits = |shape: &Shape| shape.bits_per_key()[0];
-    let allowed = rings_within_slack(window.check()?, slack)?.into_iter().map(|(k, l)| Shape::planned(k, l, window));
+    let allowed = rings_within_slack(window.check()?, slack, Paper::AgePartitioned)?
+        .into_iter()
+        .map(|(k, l)| Shape::planned(k, l, window));
     let holding = allowed.filter(|shape| shape.false_positive_rate() <= fpr).collect();
     near_the_least(holding, bits, |least| 1.25 * least)
         .min_by(|a, b| (a.k + a.l).cmp(&(b.k + b.l)).then(bits(a).total_cmp(&bits(b))))

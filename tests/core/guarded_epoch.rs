@@ -12,7 +12,8 @@ use lately::clock::{Moments, Window};
 use lately::filter::Filter;
 use lately::shape::Budget;
 use lately::shape::fill;
-use lately::shape::guarded_epoch::{Segment, Shape, Transposed, choose, choose_transposed};
+use lately::shape::ring::{self, Paper, Segment, Shape};
+use lately::shape::transposed::{self, Transposed};
 
 const WINDOWS: [u64; 4] = [1, 7, 1000, 100_003];
 const RATES: [f64; 4] = [0.1, 0.01, 0.001, 1e-5];
@@ -29,8 +30,10 @@ enum Layout {
 impl Layout {
     fn choose(self, window: u64, rate: f64) -> Shape {
         match self {
-            Self::Sliced(block_bits) => choose(count(window), Budget::Rate(rate), None, block_bits).unwrap(),
-            Self::Transposed => choose_transposed(count(window), Budget::Rate(rate), None).unwrap().segments(),
+            Self::Sliced(block_bits) => {
+                ring::choose(count(window), Budget::Rate(rate), None, block_bits, Paper::GuardedEpoch).unwrap()
+            }
+            Self::Transposed => transposed::choose(count(window), Budget::Rate(rate), None).unwrap().segments(),
         }
     }
 
@@ -38,10 +41,10 @@ impl Layout {
         match self {
             Self::Sliced(_) => Filter::new(shape, window, 0).unwrap(),
             Self::Transposed => {
-                let Segment::Bloom { bits, k } = shape.segment else {
+                let Segment::Bits { bits, parts: k } = shape.segment else {
                     unreachable!("transposed filters have no blocks")
                 };
-                Filter::new(Transposed::new(shape.r, k, bits).unwrap(), window, 0).unwrap()
+                Filter::new(Transposed::new(shape.l, k, bits).unwrap(), window, 0).unwrap()
             }
         }
     }
@@ -70,8 +73,8 @@ fn for_all(check: impl Fn(Layout, Shape, u64, f64) + Sync) {
 /// The last `window` keys, through three full rounds of the ring of a filter made for `promised`.
 fn check_window(layout: Layout, shape: Shape, promised: u64, window: u64) -> Result<(), String> {
     let mut filter = layout.filter(shape, count(promised));
-    let epoch = count(promised).generation(shape.r);
-    let turns = 3 * u64::from(shape.r + 1) * epoch;
+    let epoch = count(promised).generation(shape.l);
+    let turns = 3 * u64::from(shape.l + 1) * epoch;
     support::check_window(&mut filter, window, epoch, turns + 1).map_err(|error| format!("{shape:?}: {error}"))
 }
 
@@ -94,15 +97,15 @@ fn the_check_of_the_window_fails_without_a_guard() {
         let shape = layout.choose(window, 0.01);
         // Wrong on purpose, as if all r + 1 segments covered the window: epochs are too short by a share of 1 / (r +
         // 1).
-        let short = window.div_ceil(u64::from(shape.r) + 1);
-        check_window(layout, shape, short * u64::from(shape.r) + 1, window).unwrap_err();
+        let short = window.div_ceil(u64::from(shape.l) + 1);
+        check_window(layout, shape, short * u64::from(shape.l) + 1, window).unwrap_err();
     }
 }
 
 /// With hardly a bit set nothing is reported by chance: only retained keys are.
 #[test]
 fn the_retained_insertions_are_those_stated() {
-    let plain = Segment::Bloom { bits: 1 << 20, k: 7 };
+    let plain = Segment::Bits { bits: 1 << 20, parts: 7 };
     // r divides W - 1, W, neither; r above W.
     let sliced = [(101, 4), (100, 4), (100, 3), (103, 4), (1, 1), (5, 9)];
     let transposed = [(106, 7), (105, 7), (101, 7), (100, 15), (5, 31), (70, 63)];
@@ -113,7 +116,7 @@ fn the_retained_insertions_are_those_stated() {
     ] {
         for (window, r) in cases {
             let epoch = (window - 1_u64).div_ceil(r.into()).max(1);
-            let mut filter = layout.filter(Shape::new(r, segment).unwrap(), count(window));
+            let mut filter = layout.filter(Shape::guarded_epoch(r, segment).unwrap(), count(window));
             let full = epoch * u64::from(r + 1);
             let mut retained = Vec::new();
             for n in 0..4 * full {
@@ -143,7 +146,7 @@ fn a_window_of_time_retains_r_to_r_plus_1_epochs() {
 fn check_window_of_time(layout: Layout, r: u32) {
     let (span, lateness) = (1000_u64, 130);
     let epoch = (span + lateness).div_ceil(r.into()) as i64;
-    let shape = Shape::new(r, Segment::Bloom { bits: 1 << 20, k: 7 }).unwrap();
+    let shape = Shape::guarded_epoch(r, Segment::Bits { bits: 1 << 20, parts: 7 }).unwrap();
     let last_reported = |inserted: i64| {
         let window = Window::Time { span, lateness, capacity: 10 };
         let mut filter = layout.filter(shape, window);
@@ -170,7 +173,7 @@ fn check_window_of_time(layout: Layout, r: u32) {
 /// f^2 + f (1 - f) / m, since occupied bits are negatively associated; the other is the mean of as many blocks.
 fn variance_of_segment(segment: Segment, keys: u64) -> f64 {
     match segment {
-        Segment::Bloom { bits, k } => {
+        Segment::Bits { bits, parts: k } => {
             let m = bits / u64::from(k);
             let f = fill::slice(m, keys);
             (f * f + f * (1.0 - f) / m as f64).powi(k as i32) - f.powi(2 * k as i32)
@@ -188,8 +191,8 @@ fn variance_of_segment(segment: Segment, keys: u64) -> f64 {
 /// A trial's outcome varies as a coin with the exact rate. Beside it the rate varies from filter to filter: it rises by
 /// at most the rise of each segment's chance of a match, so it varies by at most the sum of their variances.
 fn measure(layout: Layout, shape: Shape, window: u64, filters: u64, trials: u64) -> (f64, f64) {
-    let epoch = count(window).generation(shape.r);
-    let inserted = u64::from(shape.r + 2) * epoch;
+    let epoch = count(window).generation(shape.l);
+    let inserted = u64::from(shape.l + 2) * epoch;
     let mut reported = 0;
     for stream in 0..filters {
         let mut filter = layout.filter(shape, count(window));
@@ -197,7 +200,7 @@ fn measure(layout: Layout, shape: Shape, window: u64, filters: u64, trials: u64)
         let fresh: Vec<_> = (0..trials).map(|i| key(stream, inserted + i)).collect();
         reported += present(&filter, &fresh);
     }
-    let between = f64::from(shape.r + 1) * variance_of_segment(shape.segment, epoch) / filters as f64;
+    let between = f64::from(shape.l + 1) * variance_of_segment(shape.segment, epoch) / filters as f64;
     let (rate, all) = (shape.false_positive_rate(epoch), (filters * trials) as f64);
     (reported as f64 / all, 5.0 * (rate * (1.0 - rate) / all + between).sqrt())
 }
@@ -208,7 +211,7 @@ fn check_rate((measured, tolerance): (f64, f64), rate: f64) -> Result<(), String
 }
 
 fn exact_rate(shape: Shape, window: u64) -> f64 {
-    shape.false_positive_rate(count(window).generation(shape.r))
+    shape.false_positive_rate(count(window).generation(shape.l))
 }
 
 #[test]
@@ -230,12 +233,12 @@ fn fresh_keys_are_reported_as_often_as_the_sizing_says_and_no_more_than_asked_fo
 fn the_check_of_the_rate_fails_on_what_a_shorter_formula_gives() {
     let window = 20_000;
     let blocks = Segment::Blocks { blocks: 60, block_bits: 512, parts: 8 };
-    let plain = Segment::Bloom { bits: 31_111, k: 8 };
+    let plain = Segment::Bits { bits: 31_111, parts: 8 };
     for (layout, r, segment, filters) in
         [(PLAIN, 8, plain, 1000), (Layout::Sliced(Some(512)), 8, blocks, 4000), (Layout::Transposed, 7, plain, 1000)]
     {
-        let shape = Shape::new(r, segment).unwrap();
-        let epoch = count(window).generation(shape.r);
+        let shape = Shape::guarded_epoch(r, segment).unwrap();
+        let epoch = count(window).generation(shape.l);
         let measured = measure(layout, shape, window, filters, 1000);
         check_rate(measured, exact_rate(shape, window)).unwrap();
         // The guard left out; and the mean over the phase, a tenth lower (erratum GEBF-3).
@@ -256,11 +259,11 @@ fn the_check_of_the_rate_fails_on_what_a_shorter_formula_gives() {
 #[test]
 fn the_rate_by_the_bits_is_the_one_measured() {
     for (layout, r, segment) in [
-        (PLAIN, 4, Segment::Bloom { bits: 1000, k: 5 }),
+        (PLAIN, 4, Segment::Bits { bits: 1000, parts: 5 }),
         (Layout::Sliced(Some(64)), 4, Segment::Blocks { blocks: 20, block_bits: 64, parts: 4 }),
-        (Layout::Transposed, 7, Segment::Bloom { bits: 603, k: 5 }),
+        (Layout::Transposed, 7, Segment::Bits { bits: 603, parts: 5 }),
     ] {
-        let mut filter = layout.filter(Shape::new(r, segment).unwrap(), count(600));
+        let mut filter = layout.filter(Shape::guarded_epoch(r, segment).unwrap(), count(600));
         for inserted in [60, 700, 2000] {
             let so_far = filter.engine().clock().inserted();
             insert(&mut filter, &(so_far..inserted).map(|i| key(0, i)).collect::<Vec<_>>());
@@ -315,7 +318,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 /// Medians over the seeds of one stream: the rate, its theory, the share of expired keys reported. Each seed is held to
 /// its own theory on the way.
 fn medians(shape: Shape, name: &str) -> [f64; 3] {
-    let epoch = count(WINDOW).generation(shape.r);
+    let epoch = count(WINDOW).generation(shape.l);
     let (mut rates, mut theories, mut expired_shares) = (Vec::new(), Vec::new(), Vec::new());
     for seed in 0..SEEDS {
         let keys = stream(name, seed);
@@ -324,7 +327,7 @@ fn medians(shape: Shape, name: &str) -> [f64; 3] {
         let (before, live) = keys.split_at((INSERTED - WINDOW) as usize);
         assert_eq!(present(&filter, live), live.len(), "live false negatives");
 
-        let retained = keys[(INSERTED - epoch * u64::from(shape.r + 1)) as usize..].chunks(epoch as usize);
+        let retained = keys[(INSERTED - epoch * u64::from(shape.l + 1)) as usize..].chunks(epoch as usize);
         let epochs: Vec<u64> = retained.map(|keys| distinct(keys).len() as u64).collect();
         let theory = 1.0 - epochs.iter().map(|&keys| 1.0 - shape.segment.match_rate(keys)).product::<f64>();
         let between: f64 = epochs.iter().map(|&keys| variance_of_segment(shape.segment, keys)).sum();
@@ -339,7 +342,7 @@ fn medians(shape: Shape, name: &str) -> [f64; 3] {
         let share = present(&filter, &expired) as f64 / expired.len() as f64;
         if name == "uniform" {
             // The guard holds the youngest 1 / r of them; the others count as fresh.
-            let guard = 1.0 / f64::from(shape.r);
+            let guard = 1.0 / f64::from(shape.l);
             let expected = guard + (1.0 - guard) * theory;
             assert!((share - expected).abs() <= 5.0 * deviation, "{share} is not {expected}");
         }
@@ -353,7 +356,7 @@ fn medians(shape: Shape, name: &str) -> [f64; 3] {
 #[test]
 fn the_synthetic_rows() {
     let bits = |r: u32| 14 * WINDOW / u64::from(r + 1);
-    let plain = |r| Segment::Bloom { bits: bits(r), k: 8 };
+    let plain = |r| Segment::Bits { bits: bits(r), parts: 8 };
     let blocked = |r, block_bits, parts| Segment::Blocks { blocks: bits(r) / u64::from(block_bits), block_bits, parts };
     println!("structure        stream      FPR measured  theory  printed   expired measured  printed");
     for (structure, r, segment, printed, printed_expired) in [
@@ -363,7 +366,7 @@ fn the_synthetic_rows() {
         ("512 bits, r = 8", 8, blocked(8, 512, 8), 0.0708, 0.1858),
     ] {
         for stream in STREAMS {
-            let [rate, theory, expired] = medians(Shape::new(r, segment).unwrap(), stream);
+            let [rate, theory, expired] = medians(Shape::guarded_epoch(r, segment).unwrap(), stream);
             println!(
                 "{structure:15}  {stream:9}   {rate:.4}        {theory:.4}  {printed:.4}    {expired:.4}            \
                  {printed_expired:.4}"
@@ -372,7 +375,7 @@ fn the_synthetic_rows() {
                 // The paper's medians are those of distinct keys.
                 let ratio = theory / printed;
                 match segment {
-                    Segment::Bloom { .. } => {
+                    Segment::Bits { .. } => {
                         assert!((ratio - 1.0).abs() < 0.03, "{structure}: {theory} beside {printed}");
                         assert!((expired / printed_expired - 1.0).abs() < 0.03, "{expired} beside {printed_expired}");
                     }

@@ -12,9 +12,10 @@ use lately::inference::generalized::{Matches, likelihood};
 use lately::inference::ring::{Generation, Ring, not_ruled_out};
 use lately::inference::{Distinct, Evidence, Hazard, Likelihood, Memo, PerKey, Posterior, Question, Span};
 use lately::posteriors::Inference;
+use lately::shape::ring::Segment;
 use lately::shape::{
-    age_partitioned, bloom, counting, fingerprint_buffer, generalized, growing, guarded_epoch, slices, stable, swamp,
-    time_limited, timing,
+    bloom, counting, fingerprint_buffer, generalized, growing, ring, slices, stable, swamp, time_limited, timing,
+    transposed,
 };
 
 const WINDOW: Window = Window::Count { insertions: 41 };
@@ -23,17 +24,17 @@ const SECOND: f64 = 1e9;
 const TIMED: Window = Window::Time { span: 41_000_000_000, lateness: 0, capacity: 41 };
 
 fn transposed(positions: u64, window: Window) -> Filter {
-    Filter::new(guarded_epoch::Transposed::new(7, 2, positions).unwrap(), window, 0).unwrap()
+    Filter::new(transposed::Transposed::new(7, 2, positions).unwrap(), window, 0).unwrap()
 }
 
 /// Small filters at some tens of percent of false positives, so that all evidence is ambiguous.
 fn small_filters() -> Vec<(&'static str, Filter)> {
     let ring = |k, l, segment| {
-        let shape = age_partitioned::Shape::new(k, l, segment).unwrap();
+        let shape = ring::Shape::age_partitioned(k, l, segment).unwrap();
         Filter::new(shape, WINDOW, 0).unwrap()
     };
     let epochs = |r, segment| {
-        let shape = guarded_epoch::Shape::new(r, segment).unwrap();
+        let shape = ring::Shape::guarded_epoch(r, segment).unwrap();
         Filter::new(shape, WINDOW, 0).unwrap()
     };
     let timers = |k, bpt, blocks, slice, equal| {
@@ -68,12 +69,12 @@ fn small_filters() -> Vec<(&'static str, Filter)> {
         ("timers of which 2 are equal", timers(3, 3, 4, 105, 2)),
         ("timers of 4 blocks", timers(3, 3, 4, 105, 1)),
         ("timers of 40 blocks", timers(2, 6, 40, 200, 1)),
-        ("k = 3 of 7 slices", ring(3, 4, age_partitioned::Segment::Slice { bits: 61 })),
-        ("k = 1 of 3 slices", ring(1, 2, age_partitioned::Segment::Slice { bits: 90 })),
-        ("k = 2 of 6 blocked", ring(2, 4, age_partitioned::Segment::Blocks { blocks: 2, block_bits: 64, parts: 2 })),
-        ("4 segments", epochs(3, guarded_epoch::Segment::Bloom { bits: 90, k: 2 })),
+        ("k = 3 of 7 slices", ring(3, 4, Segment::Bits { bits: 61, parts: 1 })),
+        ("k = 1 of 3 slices", ring(1, 2, Segment::Bits { bits: 90, parts: 1 })),
+        ("k = 2 of 6 blocked", ring(2, 4, Segment::Blocks { blocks: 2, block_bits: 64, parts: 2 })),
+        ("4 segments", epochs(3, Segment::Bits { bits: 90, parts: 2 })),
         ("8 epochs, transposed", transposed(40, WINDOW)),
-        ("5 blocked segments", epochs(4, guarded_epoch::Segment::Blocks { blocks: 2, block_bits: 64, parts: 2 })),
+        ("5 blocked segments", epochs(4, Segment::Blocks { blocks: 2, block_bits: 64, parts: 2 })),
     ]
 }
 
@@ -173,8 +174,8 @@ fn check_against_timed_streams(name: &str, empty: &Filter, (p, told): (f64, f64)
 }
 
 fn timed_filters() -> Vec<(&'static str, Filter)> {
-    let ring = age_partitioned::Shape::new(3, 4, age_partitioned::Segment::Slice { bits: 61 }).unwrap();
-    let epochs = guarded_epoch::Shape::new(3, guarded_epoch::Segment::Bloom { bits: 90, k: 2 }).unwrap();
+    let ring = ring::Shape::age_partitioned(3, 4, Segment::Bits { bits: 61, parts: 1 }).unwrap();
+    let epochs = ring::Shape::guarded_epoch(3, Segment::Bits { bits: 90, parts: 2 }).unwrap();
     let timers = timing::Shape::new(3, 3, 4, 105, 1).unwrap();
     let limited = time_limited::Shape::new(2, 4, 512).unwrap();
     let part = timing::Shape::new(3, 3, 4, 60, 1).unwrap();

@@ -8,7 +8,8 @@ use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::filter::Filter;
 use lately::shape::Budget;
-use lately::shape::line::{Paper, Shape, choose};
+use lately::shape::line::{Shape, choose};
+use lately::shape::ring::Paper;
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }

@@ -7,7 +7,7 @@
 
 use lately::clock::Window;
 use lately::shape::Budget;
-use lately::shape::age_partitioned::{Segment, Shape};
+use lately::shape::ring::{Segment, Shape};
 use lately::shape::runs::{expected_accesses, false_positive_rate, npws};
 use lately::shape::{fill, swamp};
 
@@ -335,7 +335,7 @@ fn table_4() {
         assert_nearest(bits, bits_per_element);
         let generation = window.generation(l);
         let blocks = (generation as f64 / keys_per_block).ceil() as u64;
-        let shape = Shape::new(k, l, Segment::Blocks { blocks, block_bits, parts }).unwrap();
+        let shape = Shape::age_partitioned(k, l, Segment::Blocks { blocks, block_bits, parts }).unwrap();
         assert!((shape.bits_per_key(ELEMENTS) / bits - 1.0).abs() < 0.01);
         // A block more than needed lowers the load by its share, and the rate by at most the k b-th power of that.
         let whole_blocks = shape.false_positive_rate(generation) / rate;

@@ -8,7 +8,7 @@ use crate::support::{self, insert, key, present};
 use lately::clock::Window;
 use lately::filter::Filter;
 use lately::shape::Budget;
-use lately::shape::age_partitioned::{Segment, Shape, choose};
+use lately::shape::ring::{self, Paper, Segment, Shape};
 use lately::shape::runs;
 
 const WINDOWS: [u64; 4] = [1, 7, 1000, 100_003];
@@ -42,7 +42,7 @@ fn check_rate(shape: Shape, window: Window, rate: f64, filters: u64, trials: u64
     }
     let fills = shape.fills(generation, generation);
     let cells = match shape.segment {
-        Segment::Slice { bits } => bits,
+        Segment::Bits { bits, .. } => bits,
         Segment::Blocks { blocks, .. } => blocks,
     };
     let variance_of_fill = |i: usize| {
@@ -67,7 +67,8 @@ fn for_all(check: impl Fn(Shape, Window, f64) + Sync) {
                 for insertions in WINDOWS {
                     for rate in RATES {
                         let window = Window::Count { insertions };
-                        let shape = choose(window, Budget::Rate(rate), None, block_bits).unwrap();
+                        let shape =
+                            ring::choose(window, Budget::Rate(rate), None, block_bits, Paper::AgePartitioned).unwrap();
                         check(shape, window, rate);
                     }
                 }
@@ -88,7 +89,7 @@ fn no_key_of_the_window_is_ever_missing() {
 fn the_check_of_the_window_fails_when_one_generation_too_many_is_promised() {
     for insertions in [1000, 100_003] {
         let window = Window::Count { insertions };
-        let shape = choose(window, Budget::Rate(0.01), None, None).unwrap();
+        let shape = ring::choose(window, Budget::Rate(0.01), None, None, Paper::AgePartitioned).unwrap();
         // Wrong on purpose, as if (l + 1) * g keys were kept: generations are too short, and a window of them loses
         // keys.
         let short = insertions.div_ceil(u64::from(shape.l) + 1);
@@ -120,7 +121,7 @@ fn the_check_of_the_rate_fails_on_the_fills_the_paper_prints() {
         let printed: Vec<_> = (0..k + l).map(|i| f64::from((i + 1).min(k)) / f64::from(2 * k)).collect();
         let printed_rate = runs::false_positive_rate(k, &printed);
         let bits = (f64::from(k) * generation as f64 / std::f64::consts::LN_2).ceil() as u64;
-        let shape = Shape::new(k, l, Segment::Slice { bits }).unwrap();
+        let shape = Shape::age_partitioned(k, l, Segment::Bits { bits, parts: 1 }).unwrap();
         assert!((printed_rate / rate - 1.0).abs() < 0.25);
         check_rate(shape, window, printed_rate, 10, 500_000).unwrap_err();
         check_rate(shape, window, shape.false_positive_rate(generation), 10, 500_000).unwrap();

@@ -2,10 +2,11 @@
 
 use std::iter::successors;
 
-use super::{MAX_K, MAX_LINES, MAX_PAGES, PAGE_BYTES, Paper, Shape};
+use super::{MAX_K, MAX_LINES, MAX_PAGES, PAGE_BYTES, Shape};
 use crate::Error;
 use crate::clock::Window;
 use crate::shape::budget::{Budget, allowed_slack, refuse_below, too_few_bytes, too_much_memory, within_slack};
+use crate::shape::ring::Paper;
 use crate::shape::search::{self, Candidate, bisection};
 
 /// The shape for a window and a budget.

@@ -20,6 +20,7 @@ mod choose;
 
 pub use choose::choose;
 
+use super::ring::Paper;
 use super::{CacheLines, Parameters, fill};
 use crate::Error;
 use crate::clock::Window;
@@ -43,15 +44,6 @@ pub(super) const HERMITE: [(f64, f64); 3] =
 /// Places and weights of Gauss and Legendre: the mean of a smooth function over 0..1.
 const LEGENDRE: [(f64, f64); 3] =
     [(0.112_701_665_379_258_3, 5.0 / 18.0), (0.5, 8.0 / 18.0), (0.887_298_334_620_741_7, 5.0 / 18.0)];
-
-/// Whose filter it is: what its parameters are called, and what is chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Paper {
-    /// k lanes are written and l kept.
-    AgePartitioned,
-    /// One lane is written and r kept.
-    GuardedEpoch,
-}
 
 /// Everything that determines the size and the error of a filter in lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,71 +1,112 @@
 //! From a request, a rate or a number of bytes, to a shape.
 
-use super::{MAX_BYTES, MAX_SLICES, Segment, Shape, check_block_bits};
+use super::segment::check_block_bits;
+use super::{MAX_BYTES, MAX_PARTS, MAX_SLICES, Paper, Segment, Shape};
 use crate::Error;
 use crate::clock::Window;
 use crate::shape::budget::{Budget, refuse_below, too_few_bytes, too_much_memory, within_slack};
+use crate::shape::runs;
 use crate::shape::search::{self, Candidate};
-use crate::shape::{fill, runs};
 
 /// The shape for a window and a budget.
 ///
-/// Considered are all k + l <= [`MAX_SLICES`] (with `block_bits`: blocks of that many bits, in 1, 2, 4 or 8 parts)
-/// whose slack is at most `slack`, by default [half the window](crate::shape::budget::allowed_slack).
+/// Considered are all k + l <= [`MAX_SLICES`], or with k = 1 all r < [`MAX_SLICES`] with every number of bits up to
+/// [`MAX_PARTS`], whose slack is at most `slack`, by default [half the window](crate::shape::budget::allowed_slack);
+/// with `block_bits` in blocks of that many bits, in 1, 2, 4 or 8 parts.
 ///
-/// Every query reads a few segments, and every insertion k. So a little of the budget is traded for fewer of them:
-/// - [`Budget::Rate`]: each (k, l) gets the smallest segment (whole words, or whole blocks) that holds the rate; of
-///   those at most 1.25 times as large as the smallest filter the one with the fewest segments, then the fewest bytes.
-/// - [`Budget::Bytes`]: each (k, l) gets the largest segment that fits; of those with at most twice the least rate
+/// Every query reads a few segments, and every insertion k. So a little of the budget is traded for fewer of them, more
+/// of it where the bits per key fall slowly. Between r = 5 and 15 those of guarded epochs are a flat valley.
+/// - [`Budget::Rate`]: each gets the smallest segment (whole words, or whole blocks) that holds the rate; of those at
+///   most 1.25 times (guarded epochs: 1 + 1/512) as large as the smallest filter the one with the fewest segments, then
+///   the fewest bytes.
+/// - [`Budget::Bytes`]: each gets the largest segment that fits; of those with at most twice (1 + 1/64) the least rate
 ///   the one with the fewest segments, then the least rate.
 ///
 /// For a window of a million keys at 1 % and 0.1 % that gives k = 5, l = 10 at 23.5 bits per key and k = 8, l = 16 at
-/// 30.9; in blocks of 512 bits k = 1, l = 2 at 18.8 and 28.7.
-pub fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Option<u32>) -> Result<Shape, Error> {
+/// 30.9; in blocks of 512 bits k = 1, l = 2 at 18.8 and 28.7. Guarded epochs have r = 6 with 9 bits a key at 15.9 bits
+/// and r = 8 with 13 at 21.3; in blocks of 512 bits r = 5 at 17.2 and 25.9.
+pub fn choose(
+    window: Window,
+    budget: Budget,
+    slack: Option<u64>,
+    block_bits: Option<u32>,
+    paper: Paper,
+) -> Result<Shape, Error> {
     let window = window.check()?;
     budget.check()?;
-    if let Some(block_bits) = block_bits {
-        check_block_bits(block_bits)?;
-    }
-    let rings = candidates(window, slack, block_bits)?;
+    let grains = match block_bits {
+        Some(block_bits) => {
+            check_block_bits(block_bits)?;
+            [1, 2, 4, 8].map(|parts| Grain::Block { block_bits, parts }).to_vec()
+        }
+        None => plain(paper),
+    };
+    search(paper, &rings_within_slack(window, slack, paper)?, &grains, window, budget)
+}
+
+/// Plain guarded epochs, with one of these r.
+pub fn choose_plain_epochs(r: &[u32], window: Window, budget: Budget, slack: Option<u64>) -> Result<Shape, Error> {
+    let window = window.check()?;
+    budget.check()?;
+    let rings = r.iter().map(|&r| (1, r));
+    let rings = within_slack(window, slack, rings, |&(k, l)| window.slack(l, k))?;
+    search(Paper::GuardedEpoch, &rings, &plain(Paper::GuardedEpoch), window, budget)
+}
+
+fn search(
+    paper: Paper,
+    rings: &[(u32, u32)],
+    grains: &[Grain],
+    window: Window,
+    budget: Budget,
+) -> Result<Shape, Error> {
+    let with_grains = |&(k, l): &(u32, u32)| {
+        let keys = window.keys_per_generation(l);
+        grains.iter().map(move |&grain| Ring { paper, k, l, grain, keys })
+    };
+    let rings: Vec<Ring> = rings.iter().flat_map(with_grains).collect();
+    let (more_memory, more_often) = match paper {
+        Paper::AgePartitioned => (4, 1.0),
+        Paper::GuardedEpoch => (512, 1.0 / 64.0),
+    };
     match budget {
         Budget::Rate(fpr) => {
             refuse_below(rings.iter().map(|ring| ring.shape(1).keys_remembered(ring.keys)), fpr)?;
-            search::for_rate(&rings, fpr, MAX_BYTES, |least| least + least / 4)
+            search::for_rate(&rings, fpr, MAX_BYTES, |least| least + least / more_memory)
                 .ok_or_else(|| too_much_memory(fpr, "2**60 bytes"))
         }
-        Budget::Bytes(bytes) => search::for_memory(&rings, bytes, |least| 2.0 * least)
+        Budget::Bytes(bytes) => search::for_memory(&rings, bytes, |least| least * (1.0 + more_often))
             .ok_or_else(|| too_few_bytes(search::least_memory(&rings), " for this window and slack", bytes)),
     }
 }
 
-/// Every (k, l, parts) whose slack is allowed, by k + l, then k, then parts.
-fn candidates(window: Window, slack: Option<u64>, block_bits: Option<u32>) -> Result<Vec<Ring>, Error> {
-    let grains: Vec<Grain> = match block_bits {
-        None => vec![Grain::Word],
-        Some(block_bits) => [1, 2, 4, 8].map(|parts| Grain::Block { block_bits, parts }).to_vec(),
-    };
-    let with_grains = |(k, l): (u32, u32)| {
-        let keys = window.keys_per_generation(l);
-        grains.iter().map(move |&grain| Ring { k, l, grain, keys })
-    };
-    Ok(rings_within_slack(window, slack)?.into_iter().flat_map(with_grains).collect())
-}
-
-/// Every (k, l) whose slack is allowed, by k + l, then k.
-pub(in crate::shape) fn rings_within_slack(window: Window, slack: Option<u64>) -> Result<Vec<(u32, u32)>, Error> {
-    let rings = (2..=MAX_SLICES).flat_map(|segments| (1..segments).map(move |k| (k, segments - k)));
+/// Every (k, l) of a paper whose slack is allowed, by k + l, then k.
+pub(in crate::shape) fn rings_within_slack(
+    window: Window,
+    slack: Option<u64>,
+    paper: Paper,
+) -> Result<Vec<(u32, u32)>, Error> {
+    let most_k = if paper == Paper::GuardedEpoch { 1 } else { MAX_SLICES };
+    let rings = (2..=MAX_SLICES).flat_map(|all| (1..all.min(most_k + 1)).map(move |k| (k, all - k)));
     within_slack(window, slack, rings, |&(k, l)| window.slack(l, k))
 }
 
 /// What a segment's size is a whole number of.
 #[derive(Clone, Copy)]
 enum Grain {
-    Word,
+    Word { parts: u32 },
     Block { block_bits: u32, parts: u32 },
+}
+
+/// The grains of plain segments.
+fn plain(paper: Paper) -> Vec<Grain> {
+    let most = if paper == Paper::GuardedEpoch { MAX_PARTS } else { 1 };
+    (1..=most).map(|parts| Grain::Word { parts }).collect()
 }
 
 /// A shape without its size.
 struct Ring {
+    paper: Paper,
     k: u32,
     l: u32,
     grain: Grain,
@@ -80,17 +121,21 @@ impl Candidate for Ring {
         self.k + self.l
     }
 
-    /// Many segments are smaller, and among equally many those with few k are the quickest to compute.
+    /// Many segments are smaller, and among equally many those with few k are the quickest to compute. Guarded epochs
+    /// are as small with a few.
     fn turn(&self) -> u32 {
-        MAX_SLICES - self.rank()
+        match self.paper {
+            Paper::AgePartitioned => MAX_SLICES - self.rank(),
+            Paper::GuardedEpoch => self.rank(),
+        }
     }
 
     fn shape(&self, units: u64) -> Shape {
         let segment = match self.grain {
-            Grain::Word => Segment::Slice { bits: 64 * units },
+            Grain::Word { parts } => Segment::Bits { bits: 64 * units, parts },
             Grain::Block { block_bits, parts } => Segment::Blocks { blocks: units, block_bits, parts },
         };
-        Shape { k: self.k, l: self.l, segment }
+        Shape { paper: self.paper, k: self.k, l: self.l, segment }
     }
 
     fn memory_of_unit(&self) -> u64 {
@@ -100,21 +145,17 @@ impl Candidate for Ring {
     /// The worst-phase rate if it is at most `limit`. Two lower bounds of the rate come first, each a fraction of the
     /// cost of the next step: the k oldest segments alone, then all that are full alone, which are k - 1 and older.
     fn rate_at_most(&self, shape: &Shape, limit: f64) -> Option<f64> {
-        let fill_at_least = |generations: u32| {
-            let keys = self.keys.saturating_mul(generations.into());
-            match shape.segment {
-                Segment::Slice { bits } => fill::slice(bits, keys),
-                Segment::Blocks { blocks, block_bits, parts } => fill::blocks_at_least(blocks, block_bits, parts, keys),
-            }
-        };
+        let fill_at_least =
+            |generations: u32| shape.segment.match_rate_at_least(self.keys.saturating_mul(generations.into()));
         let filling: f64 = (self.l + 1..self.k).map(fill_at_least).product(); // of the k oldest, where l < k - 1
         if filling * fill_at_least(self.k).powi(self.k.min(self.l + 1) as i32) > limit {
             return None;
         }
-        let keys_when_full = shape.keys_when_full(self.keys);
-        let full = shape.segment.fill(keys_when_full);
-        if runs::false_positive_rate(self.k, &vec![full; self.l as usize + 1]) > limit {
-            return None;
+        if self.k > 1 {
+            let full = shape.segment.match_rate(shape.keys_when_full(self.keys));
+            if runs::false_positive_rate(self.k, &vec![full; self.l as usize + 1]) > limit {
+                return None;
+            }
         }
         Some(shape.false_positive_rate(self.keys)).filter(|&rate| rate <= limit)
     }

@@ -1,23 +1,45 @@
-//! The age-partitioned Bloom filter, plain and blocked (paper 1: Shtul, Baquero, Almeida, *Age-Partitioned Bloom
-//! Filters*, 2020): what it costs and what it promises.
+//! The age-partitioned Bloom filter (paper 1: Shtul, Baquero, Almeida, *Age-Partitioned Bloom Filters*, 2020) and
+//! guarded epochs (paper 2: Alpay, Sarıoğlu, *Guarded Epoch Bloom Filters for Sliding-Window Membership*, 2026), plain
+//! and blocked: what they cost and what they promise.
 //!
-//! k + l slices lie in a ring. An insertion sets one bit in each of the k newest; a new generation clears the oldest
-//! slice and makes it the newest. A key is there when k consecutive slices, counted by age, have its bits. The blocked
-//! variant (paper 1, section 6) has in place of a slice a blocked Bloom filter: the key picks one block in it and sets
-//! one bit in each of the block's parts.
+//! k + l segments lie in a ring. An insertion writes the k newest; a new generation clears the oldest segment and makes
+//! it the newest. A key is there when k consecutive segments, counted by age, have its bits. Paper 1 calls them slices,
+//! and a key has one bit in each. In guarded epochs k is 1 and l is called r: each segment is a Bloom filter of its
+//! own, r epochs cover the window, and the segment that is filling is the guard. In the blocked variants (paper 1,
+//! section 6) the key picks one block of a segment and sets one bit in each of the block's parts.
 //!
-//! Where this differs from the paper:
+//! Where this differs from both papers:
 //! - A generation ends when the insertion that needs the next one arrives, so the last l * g + 1 insertions are always
-//!   there, and g = ceil((W - 1) / l) keeps the promise. The paper's l * g is the same to one.
-//! - Queries look at all slices and search the match vector for a run, where Algorithm 1 stops early: what it saves in
-//!   reads it loses in mispredicted branches as long as the lines are fetched ahead.
+//!   there, and g = ceil((W - 1) / l) keeps the promise, where paper 2 has ceil(W / r) (erratum GEBF-2). Paper 1's
+//!   l * g is the same to one.
 //! - Positions are not made by double hashing, whose floor of errors lies too high: see
 //!   [`cells`](crate::layout::cells).
+//!
+//! Where it differs from paper 1:
+//! - Queries look at all slices and search the match vector for a run, where Algorithm 1 stops early: what it saves in
+//!   reads it loses in mispredicted branches as long as the lines are fetched ahead.
+//!
+//! Where it differs from paper 2:
+//! - The last r * epoch + 1 to (r + 1) * epoch insertions are retained, so a key stays beyond the window for at most
+//!   (r + 1) * epoch - W, which is more than the one epoch of proposition 1 when r does not divide W - 1 (erratum
+//!   GEBF-1).
+//! - A plain segment has one part per bit of a key, which makes its rate exact: see
+//!   [`Parts`](crate::layout::cells::Parts).
+//! - A key has positions of its own in every segment, where the paper tests the same ones everywhere. For a fresh key
+//!   of a stream without repeats both report equally often: segments then hold different keys, and with one bit in each
+//!   part match independently for any positions. (In the paper's segments a key whose positions coincide is an easy
+//!   match everywhere.) They part where one key lies in several segments. Shared positions set the same bits in each,
+//!   so a fresh key that matches one by colliding with that key matches all: fewer reports, but matches that are one
+//!   piece of evidence and look like several. With positions of their own the segments are independent given what was
+//!   inserted when, and the likelihood of a match vector is a product over them. The rate promised, for keys without
+//!   repeats, is the highest either way.
 
 mod choose;
+mod segment;
 
-pub use choose::choose;
 pub(super) use choose::rings_within_slack;
+pub use choose::{choose, choose_plain_epochs};
+pub use segment::Segment;
 
 use super::budget::MAX_BYTES;
 use super::{CacheLines, Parameters, fill, runs};
@@ -26,59 +48,35 @@ use crate::clock::Window;
 
 /// Most segments a filter may have, so that the matches of all of them fit a `u128`.
 pub const MAX_SLICES: u32 = 128;
+/// Most bits a key may set in a plain segment. Rates that need more lie below the collisions of 64-bit hashes.
+pub const MAX_PARTS: u32 = 64;
 
-/// One of the k + l parts of the filter that are filled, kept and cleared together.
+/// Whose filter it is: what its parameters are called, and what is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Segment {
-    /// One bit array; a key sets one bit (paper 1, section 5).
-    Slice {
-        /// m, the bits it has.
-        bits: u64,
-    },
-    /// A blocked Bloom filter; a key sets one bit in each part of one block (paper 1, section 6).
-    Blocks {
-        /// Number of blocks.
-        blocks: u64,
-        /// B: bits of a block, 64 (a word) or 512 (a cache line).
-        block_bits: u32,
-        /// b: parts of a block, and bits set by a key: 1, 2, 4 or 8.
-        parts: u32,
-    },
+pub enum Paper {
+    /// k segments are written and l kept.
+    AgePartitioned,
+    /// One segment is written and r kept.
+    GuardedEpoch,
 }
 
-impl Segment {
-    /// Whole 64-bit words.
-    fn words(self) -> u64 {
-        match self {
-            Self::Slice { bits } => bits.div_ceil(64),
-            Self::Blocks { blocks, block_bits, .. } => blocks.saturating_mul(u64::from(block_bits / 64)),
-        }
-    }
-
-    /// Chance that a fresh key matches after `keys` distinct keys.
-    pub fn fill(self, keys: u64) -> f64 {
-        match self {
-            Self::Slice { bits } => fill::slice(bits, keys),
-            Self::Blocks { blocks, block_bits, parts } => fill::blocks(blocks, block_bits, parts, keys),
-        }
-    }
-}
-
-/// Everything that determines the size and the error of an age-partitioned filter.
+/// Everything that determines the size and the error of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Consecutive segments that must match; a key is inserted into the k newest.
+    /// Whose filter.
+    pub paper: Paper,
+    /// Consecutive segments that must match; a key is inserted into the k newest. 1 in guarded epochs.
     pub k: u32,
-    /// Full generations kept: the window is l generations.
+    /// Full generations kept: the window is l generations. r of paper 2.
     pub l: u32,
     /// Each of the k + l segments.
     pub segment: Segment,
 }
 
 impl Shape {
-    /// A shape whose parameters are in range: k and l at least 1, at most [`MAX_SLICES`] segments, at most
-    /// [`MAX_BYTES`] bytes.
-    pub fn new(k: u32, l: u32, segment: Segment) -> Result<Self, Error> {
+    /// A shape of paper 1 whose parameters are in range: k and l at least 1, at most [`MAX_SLICES`] slices of one part
+    /// or of blocks, at most [`MAX_BYTES`] bytes.
+    pub fn age_partitioned(k: u32, l: u32, segment: Segment) -> Result<Self, Error> {
         if k == 0 {
             return Err(Error::value("k must be at least 1, got 0"));
         }
@@ -89,38 +87,60 @@ impl Shape {
             return Err(Error::value(format!("k + l must be at most {MAX_SLICES}, got k={k}, l={l}")));
         }
         match segment {
-            Segment::Slice { bits: 0 } => return Err(Error::value("slice_bits must be at least 1, got 0")),
-            Segment::Blocks { blocks, block_bits, parts } => check_blocks(blocks, block_bits, parts)?,
-            Segment::Slice { .. } => {}
+            Segment::Bits { bits: 0, .. } => return Err(Error::value("slice_bits must be at least 1, got 0")),
+            Segment::Bits { parts: 2.., .. } => return Err(Error::value("a key sets one bit in a slice")),
+            _ => segment.check_blocks()?,
         }
-        let shape = Self { k, l, segment };
-        if shape.nbytes() > MAX_BYTES {
-            return Err(Error::value(format!("{} segments of {segment:?} are more than 2**60 bytes", k + l)));
-        }
-        Ok(shape)
+        Self { paper: Paper::AgePartitioned, k, l, segment }.within_memory()
     }
 
-    /// The shape of these parameters: with `slice_bits` plain, else of blocks.
-    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
+    /// A shape of paper 2 whose parameters are in range: r at least 1, at most [`MAX_SLICES`] segments, at most
+    /// [`MAX_BYTES`] bytes.
+    pub fn guarded_epoch(r: u32, segment: Segment) -> Result<Self, Error> {
+        if !(1..MAX_SLICES).contains(&r) {
+            return Err(Error::value(format!("r must lie in 1..={}, got {r}", MAX_SLICES - 1)));
+        }
+        match segment {
+            Segment::Bits { parts, .. } if !(1..=MAX_PARTS).contains(&parts) => {
+                return Err(Error::value(format!("k must lie in 1..={MAX_PARTS}, got {parts}")));
+            }
+            Segment::Bits { bits, parts } if bits < parts.into() => {
+                return Err(Error::value(format!("segment_bits must be at least k={parts}, got {bits}")));
+            }
+            _ => segment.check_blocks()?,
+        }
+        Self { paper: Paper::GuardedEpoch, k: 1, l: r, segment }.within_memory()
+    }
+
+    /// The age-partitioned shape of these parameters: with `slice_bits` plain, else of blocks.
+    pub fn read_age_partitioned(parameters: &Parameters<'_>) -> Result<Self, Error> {
         let segment = match parameters.get("slice_bits") {
-            Some(bits) => Segment::Slice { bits },
-            None => Segment::Blocks {
-                blocks: parameters.wide("blocks")?,
-                block_bits: parameters.narrow("block_bits")?,
-                parts: parameters.narrow("parts")?,
-            },
+            Some(bits) => Segment::Bits { bits, parts: 1 },
+            None => Segment::read_blocks(parameters)?,
         };
-        Self::new(parameters.narrow("k")?, parameters.narrow("l")?, segment)
+        Self::age_partitioned(parameters.narrow("k")?, parameters.narrow("l")?, segment)
     }
 
-    /// 64-bit words of one segment.
-    pub fn words_per_segment(&self) -> u64 {
-        self.segment.words()
+    /// The guarded epochs of these parameters: with `k` plain, else of blocks.
+    pub fn read_guarded_epoch(parameters: &Parameters<'_>) -> Result<Self, Error> {
+        let segment = match parameters.get("k") {
+            Some(_) => Segment::Bits { bits: parameters.wide("segment_bits")?, parts: parameters.narrow("k")? },
+            None => Segment::read_blocks(parameters)?,
+        };
+        Self::guarded_epoch(parameters.narrow("r")?, segment)
+    }
+
+    fn within_memory(self) -> Result<Self, Error> {
+        if self.nbytes() > MAX_BYTES {
+            let segments = self.k + self.l;
+            return Err(Error::value(format!("{segments} segments of {:?} are more than 2**60 bytes", self.segment)));
+        }
+        Ok(self)
     }
 
     /// Bytes of all k + l segments, each of whole words.
     pub fn nbytes(&self) -> u64 {
-        self.words_per_segment().saturating_mul(8 * u64::from(self.k + self.l))
+        self.segment.words().saturating_mul(8 * u64::from(self.k + self.l))
     }
 
     /// Bits of memory per key of a window of `keys` keys.
@@ -128,21 +148,27 @@ impl Shape {
         8.0 * self.nbytes() as f64 / keys as f64
     }
 
-    /// Chance that a fresh key matches each logical segment, the newest first, once k + l generations have passed.
+    /// Chance that a fresh key matches each segment, the newest first, once k + l generations have passed.
     ///
     /// Segment i < k holds i full generations and the current one, the others k full generations (paper 1, section
     /// 5.1), exactly: the paper's linear gradient (i + 1)/(2k) is too low (errata APBF-1, APBF-9). With
     /// `keys_in_current` equal to `keys_per_generation` this is the worst phase, just before a shift.
     pub fn fills(&self, keys_per_generation: u64, keys_in_current: u64) -> Vec<f64> {
-        let full = self.segment.fill(self.keys_when_full(keys_per_generation));
+        let full = self.segment.match_rate(self.keys_when_full(keys_per_generation));
         let filling = (0..u64::from(self.k))
-            .map(|i| self.segment.fill(keys_per_generation.saturating_mul(i).saturating_add(keys_in_current)));
+            .map(|i| self.segment.match_rate(keys_per_generation.saturating_mul(i).saturating_add(keys_in_current)));
         filling.chain((0..self.l).map(|_| full)).collect()
     }
 
     /// Probability that a key never inserted is reported present, just before a shift: the worst phase.
+    ///
+    /// With k = 1 all segments are then equally full, and it is 1 - (1 - p)^(r + 1) (paper 2, proposition 2). Averaged
+    /// over the phase it is about a tenth lower at r = 8 and 8 bits a key (erratum GEBF-3).
     pub fn false_positive_rate(&self, keys_per_generation: u64) -> f64 {
-        let rate = runs::false_positive_rate(self.k, &self.worst_fills(keys_per_generation));
+        let rate = match self.k {
+            1 => runs::of_one(self.l + 1, self.segment.match_rate(keys_per_generation)),
+            k => runs::false_positive_rate(k, &self.worst_fills(keys_per_generation)),
+        };
         fill::or_same_hash(rate, self.keys_remembered(keys_per_generation))
     }
 
@@ -168,22 +194,22 @@ impl Shape {
 
 impl super::Shape for Shape {
     fn family(&self) -> &'static str {
-        "age-partitioned"
+        match self.paper {
+            Paper::AgePartitioned => "age-partitioned",
+            Paper::GuardedEpoch => "guarded-epoch",
+        }
     }
 
     fn parameters(&self) -> Vec<(&'static str, u64)> {
-        let (slice_bits, blocks, block_bits, parts) = match self.segment {
-            Segment::Slice { bits } => (bits, 0, 0, 0),
-            Segment::Blocks { blocks, block_bits, parts } => (0, blocks, block_bits, parts),
+        let (bits, parts) = match self.segment {
+            Segment::Bits { bits, parts } => (bits, parts),
+            Segment::Blocks { .. } => (0, 0),
         };
-        vec![
-            ("k", self.k.into()),
-            ("l", self.l.into()),
-            ("slice_bits", slice_bits),
-            ("blocks", blocks),
-            ("block_bits", block_bits.into()),
-            ("parts", parts.into()),
-        ]
+        let sizes = match self.paper {
+            Paper::AgePartitioned => [("k", self.k.into()), ("l", self.l.into()), ("slice_bits", bits)],
+            Paper::GuardedEpoch => [("r", self.l.into()), ("k", parts.into()), ("segment_bits", bits)],
+        };
+        [sizes, self.segment.parameters_of_blocks()].concat()
     }
 
     fn kept(&self) -> u32 {
@@ -206,28 +232,17 @@ impl super::Shape for Shape {
         window.npws(self.l, f64::from(self.l) * self.npws(window.keys_per_generation(self.l)))
     }
 
-    /// One in each slice: queries look at all of them.
-    fn cache_lines(&self, _: Window) -> CacheLines {
+    /// One in each slice or blocked segment: queries look at all of them. In a plain segment each part has a line of
+    /// its own, and a query reads them four by four until one is not set ([`Parts`](crate::layout::cells::Parts)).
+    fn cache_lines(&self, window: Window) -> CacheLines {
         let (insert, all) = (f64::from(self.k), f64::from(self.k + self.l));
-        CacheLines { insert, hit: all, miss: all }
-    }
-}
-
-/// Refuses blocks that a ring cannot have.
-pub(super) fn check_blocks(blocks: u64, block_bits: u32, parts: u32) -> Result<(), Error> {
-    if blocks == 0 {
-        return Err(Error::value("blocks must be at least 1, got 0"));
-    }
-    if ![1, 2, 4, 8].contains(&parts) {
-        return Err(Error::value(format!("parts must be 1, 2, 4 or 8, got {parts}")));
-    }
-    check_block_bits(block_bits)
-}
-
-pub(super) fn check_block_bits(block_bits: u32) -> Result<(), Error> {
-    if [64, 512].contains(&block_bits) {
-        Ok(())
-    } else {
-        Err(Error::value(format!("block_bits must be 64 or 512, got {block_bits}")))
+        let Segment::Bits { parts: parts @ 2.., .. } = self.segment else {
+            return CacheLines { insert, hit: all, miss: all };
+        };
+        let parts = f64::from(parts);
+        let fill = self.segment.match_rate(window.keys_per_generation(self.l)).powf(1.0 / parts);
+        let four = |first: i32| fill.powi(first) * (parts - f64::from(first)).min(4.0);
+        let until_zero: f64 = (0..parts as i32).step_by(4).map(four).sum();
+        CacheLines { insert: insert * parts, hit: (all - 1.0) * until_zero + parts, miss: all * until_zero }
     }
 }

@@ -20,9 +20,9 @@ mod lost;
 pub use loads::capacity;
 pub use lost::hypergeometric;
 
-use super::age_partitioned::MAX_SLICES;
 use super::bloom::Array;
 use super::fill;
+use super::ring::MAX_SLICES;
 use crate::Error;
 use loads::loads;
 

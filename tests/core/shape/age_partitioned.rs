@@ -1,23 +1,23 @@
 //! Shapes of age-partitioned filters: sizes, fills and what is refused.
 
-use lately::shape::age_partitioned::*;
+use lately::shape::ring::{Segment, Shape};
 use lately::shape::runs;
 
 const BLOCKS: Segment = Segment::Blocks { blocks: 5, block_bits: 512, parts: 4 };
 
 #[test]
 fn sizes_are_whole_words() {
-    let bytes = |segment| Shape::new(3, 4, segment).unwrap().nbytes();
-    assert_eq!(bytes(Segment::Slice { bits: 1 }), 7 * 8);
-    assert_eq!(bytes(Segment::Slice { bits: 64 }), 7 * 8);
-    assert_eq!(bytes(Segment::Slice { bits: 65 }), 7 * 16);
+    let bytes = |segment| Shape::age_partitioned(3, 4, segment).unwrap().nbytes();
+    assert_eq!(bytes(Segment::Bits { bits: 1, parts: 1 }), 7 * 8);
+    assert_eq!(bytes(Segment::Bits { bits: 64, parts: 1 }), 7 * 8);
+    assert_eq!(bytes(Segment::Bits { bits: 65, parts: 1 }), 7 * 16);
     assert_eq!(bytes(BLOCKS), 7 * 5 * 64);
-    assert_eq!(Shape::new(3, 4, BLOCKS).unwrap().bits_per_key(100), 7.0 * 5.0 * 512.0 / 100.0);
+    assert_eq!(Shape::age_partitioned(3, 4, BLOCKS).unwrap().bits_per_key(100), 7.0 * 5.0 * 512.0 / 100.0);
 }
 
 #[test]
 fn parameters_out_of_range_are_named() {
-    let slice = |bits| Segment::Slice { bits };
+    let slice = |bits| Segment::Bits { bits, parts: 1 };
     let blocks = |blocks, block_bits, parts| Segment::Blocks { blocks, block_bits, parts };
     for (k, l, segment, words) in [
         (0, 4, slice(64), "k must be at least 1, got 0"),
@@ -32,16 +32,16 @@ fn parameters_out_of_range_are_named() {
         (3, 4, blocks(u64::MAX, 512, 8), "2**60"),
         (3, 4, blocks(u64::MAX / 8, 512, 8), "2**60"),
     ] {
-        let error = Shape::new(k, l, segment).unwrap_err().to_string();
+        let error = Shape::age_partitioned(k, l, segment).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
-    assert!(Shape::new(1, 127, blocks(1 << 47, 512, 8)).is_ok());
+    assert!(Shape::age_partitioned(1, 127, blocks(1 << 47, 512, 8)).is_ok());
 }
 
 /// Lets generations pass as section 5.1 tells it, counting keys instead of setting bits.
 #[test]
 fn fills_are_those_of_the_keys_in_each_segment() {
-    for segment in [Segment::Slice { bits: 500 }, BLOCKS] {
+    for segment in [Segment::Bits { bits: 500, parts: 1 }, BLOCKS] {
         for (k, l) in [(1, 3), (3, 2), (4, 7)] {
             let (generation, in_current) = (20, 13);
             let mut keys = vec![0; k + l];
@@ -51,8 +51,8 @@ fn fills_are_those_of_the_keys_in_each_segment() {
                 keys[0] = 0;
             }
             keys[..k].iter_mut().for_each(|n| *n += in_current);
-            let expected: Vec<f64> = keys.iter().map(|&n| segment.fill(n)).collect();
-            let shape = Shape::new(k as u32, l as u32, segment).unwrap();
+            let expected: Vec<f64> = keys.iter().map(|&n| segment.match_rate(n)).collect();
+            let shape = Shape::age_partitioned(k as u32, l as u32, segment).unwrap();
             assert_eq!(shape.fills(generation, in_current), expected);
             // Just before a shift is the worst phase.
             let rate = runs::false_positive_rate(k as u32, &expected);

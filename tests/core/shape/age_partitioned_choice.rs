@@ -1,12 +1,17 @@
 //! Choices of age-partitioned filters, against trying every shape in every size.
 
+use lately::Error;
 use lately::clock::Window;
 use lately::shape::Budget;
-use lately::shape::age_partitioned::*;
 use lately::shape::budget::allowed_slack;
+use lately::shape::ring::{self, Paper, Segment, Shape};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
+}
+
+fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Option<u32>) -> Result<Shape, Error> {
+    ring::choose(window, budget, slack, block_bits, Paper::AgePartitioned)
 }
 
 fn keys(window: Window, shape: &Shape) -> u64 {
@@ -19,11 +24,11 @@ fn sizes(window: Window, slack: u64, block_bits: Option<u32>, bytes: u64) -> Vec
     for (k, l) in (1..128).flat_map(|k| (1..=128 - k).map(move |l| (k, l))) {
         for parts in if block_bits.is_some() { vec![1, 2, 4, 8] } else { vec![1] } {
             let segment = |units| match block_bits {
-                None => Segment::Slice { bits: 64 * units },
+                None => Segment::Bits { bits: 64 * units, parts: 1 },
                 Some(block_bits) => Segment::Blocks { blocks: units, block_bits, parts },
             };
             if window.slack(l, k) <= slack {
-                let shapes = (1..).map(|units| Shape::new(k, l, segment(units)).unwrap());
+                let shapes = (1..).map(|units| Shape::age_partitioned(k, l, segment(units)).unwrap());
                 all.push(shapes.take_while(|shape| shape.nbytes() <= bytes).collect());
             }
         }

@@ -1,16 +1,22 @@
 //! Choices of guarded-epoch filters, against trying every shape in every size.
 
+use lately::Error;
 use lately::clock::Window;
 use lately::shape::Budget;
 use lately::shape::budget::allowed_slack;
-use lately::shape::guarded_epoch::*;
+use lately::shape::ring::{self, Paper, Segment, Shape};
+use lately::shape::transposed::{self, Transposed};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
+fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Option<u32>) -> Result<Shape, Error> {
+    ring::choose(window, budget, slack, block_bits, Paper::GuardedEpoch)
+}
+
 fn rate(window: Window, shape: &Shape) -> f64 {
-    shape.false_positive_rate(window.keys_per_generation(shape.r))
+    shape.false_positive_rate(window.keys_per_generation(shape.l))
 }
 
 /// All shapes of the rule, each in every size up to `bytes`, the smallest first.
@@ -19,10 +25,10 @@ fn sizes(window: Window, slack: u64, block_bits: Option<u32>, bytes: u64) -> Vec
     for r in (1..128).filter(|&r| window.slack(r, 1) <= slack) {
         for bits_of_a_key in if block_bits.is_some() { vec![1, 2, 4, 8] } else { (1..=64).collect() } {
             let segment = |units| match block_bits {
-                None => Segment::Bloom { bits: 64 * units, k: bits_of_a_key },
+                None => Segment::Bits { bits: 64 * units, parts: bits_of_a_key },
                 Some(block_bits) => Segment::Blocks { blocks: units, block_bits, parts: bits_of_a_key },
             };
-            let shapes = (1..).map(|units| Shape::new(r, segment(units)).unwrap());
+            let shapes = (1..).map(|units| Shape::guarded_epoch(r, segment(units)).unwrap());
             all.push(shapes.take_while(|shape| shape.nbytes() <= bytes).collect());
         }
     }
@@ -43,9 +49,9 @@ fn a_rate_gives_what_trying_everything_gives() {
             .collect();
         let least = smallest.iter().map(Shape::nbytes).min().unwrap();
         let best = smallest.iter().filter(|shape| 512 * shape.nbytes() <= 513 * least);
-        let best = best.min_by_key(|shape| (shape.r, shape.nbytes())).unwrap();
+        let best = best.min_by_key(|shape| (shape.l, shape.nbytes())).unwrap();
         let chosen = choose(window, Budget::Rate(fpr), Some(slack), block_bits).unwrap();
-        assert_eq!((chosen.r, chosen.nbytes()), (best.r, best.nbytes()), "{insertions} {slack} {block_bits:?}");
+        assert_eq!((chosen.l, chosen.nbytes()), (best.l, best.nbytes()), "{insertions} {slack} {block_bits:?}");
         assert!(rate(window, &chosen) <= fpr);
     }
 }
@@ -60,7 +66,7 @@ fn a_number_of_bytes_gives_what_trying_everything_gives() {
             .collect();
         let least = largest.iter().map(|rated| rated.1).fold(1.0, f64::min);
         let best = largest.iter().filter(|rated| rated.1 <= 65.0 / 64.0 * least);
-        let best = best.min_by(|a, b| a.0.r.cmp(&b.0.r).then(a.1.total_cmp(&b.1))).unwrap();
+        let best = best.min_by(|a, b| a.0.l.cmp(&b.0.l).then(a.1.total_cmp(&b.1))).unwrap();
         let chosen = choose(window, Budget::Bytes(bytes), Some(slack), block_bits).unwrap();
         assert_eq!(chosen, best.0, "{insertions} {slack} {block_bits:?} {bytes}");
     }
@@ -72,9 +78,9 @@ fn the_documented_choices() {
         [(0.01, None, 6, 15.91), (0.001, None, 8, 21.32), (0.01, Some(512), 5, 17.17), (0.001, Some(512), 5, 25.93)]
     {
         let shape = choose(count(1_000_000), Budget::Rate(fpr), None, block_bits).unwrap();
-        assert_eq!(shape.r, r);
+        assert_eq!(shape.l, r);
         assert!((shape.bits_per_key(1_000_000) - bits_per_key).abs() < 0.005);
-        if let Segment::Bloom { k, .. } = shape.segment {
+        if let Segment::Bits { parts: k, .. } = shape.segment {
             assert_eq!(k, if r == 6 { 9 } else { 13 });
         }
     }
@@ -85,20 +91,20 @@ fn the_transposed_choices() {
     for (fpr, slack, r, k, bits_per_key) in
         [(0.01, None, 7, 10, 15.90), (0.001, None, 7, 13, 21.38), (0.01, Some(70_000), 15, 11, 16.38)]
     {
-        let shape = choose_transposed(count(1_000_000), Budget::Rate(fpr), slack).unwrap();
+        let shape = transposed::choose(count(1_000_000), Budget::Rate(fpr), slack).unwrap();
         let bits = shape.segments().bits_per_key(1_000_000);
         assert_eq!((shape.r, shape.k), (r, k), "{shape:?} {bits}");
         assert!((bits - bits_per_key).abs() < 0.005, "{bits}");
         assert_eq!(Transposed::new(r, k, shape.positions).unwrap(), shape);
     }
     for (slack, r) in [(142_860, 7), (142_800, 15), (70_000, 15), (66_000, 31), (20_000, 63)] {
-        let shape = choose_transposed(count(1_000_000), Budget::Bytes(2_000_000), Some(slack)).unwrap();
+        let shape = transposed::choose(count(1_000_000), Budget::Bytes(2_000_000), Some(slack)).unwrap();
         assert_eq!(shape.r, r);
         assert!(shape.segments().nbytes() <= 2_000_000 && count(1_000_000).slack(r, 1) <= slack);
     }
-    let error = choose_transposed(count(1000), Budget::Rate(0.1), Some(7)).unwrap_err().to_string();
+    let error = transposed::choose(count(1000), Budget::Rate(0.1), Some(7)).unwrap_err().to_string();
     assert!(error.contains("slack must be at least 24 insertions for this window"), "{error}");
-    let error = choose_transposed(count(1000), Budget::Bytes(63), None).unwrap_err().to_string();
+    let error = transposed::choose(count(1000), Budget::Bytes(63), None).unwrap_err().to_string();
     assert!(error.contains("nbytes must be at least 64 "), "{error}");
 }
 
@@ -108,12 +114,12 @@ fn the_slack_asked_for_is_kept() {
     let time = [(1, 0), (129, 0), (1_000_000_007, 0), (1000, 5000), (1, 99)];
     for window in windows.chain(time.map(|(span, lateness)| Window::Time { span, lateness, capacity: 1000 })) {
         let shape = choose(window, Budget::Rate(0.01), None, None).unwrap();
-        assert!(window.slack(shape.r, 1) <= allowed_slack(window, None), "{window:?}");
+        assert!(window.slack(shape.l, 1) <= allowed_slack(window, None), "{window:?}");
     }
     for slack in [8_000, 20_000, 70_000, 700_000] {
         let window = count(1_000_000);
         let shape = choose(window, Budget::Rate(0.01), Some(slack), None).unwrap();
-        assert!(window.slack(shape.r, 1) <= slack);
+        assert!(window.slack(shape.l, 1) <= slack);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use lately::clock::Window;
 use lately::shape::line::*;
+use lately::shape::ring::Paper;
 
 fn shape(lanes: u32, k: u32, lines: u32, pages: u64) -> Shape {
     Shape { paper: Paper::AgePartitioned, lanes, k, lines, pages }

@@ -4,6 +4,7 @@ use lately::clock::Window;
 use lately::shape::Budget;
 use lately::shape::budget::allowed_slack;
 use lately::shape::line::*;
+use lately::shape::ring::Paper;
 
 const PAPERS: [Paper; 2] = [Paper::AgePartitioned, Paper::GuardedEpoch];
 

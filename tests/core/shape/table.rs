@@ -8,12 +8,11 @@ use std::fmt::Write;
 
 use lately::Error;
 use lately::clock::Window;
-use lately::shape::guarded_epoch;
-use lately::shape::line::Paper;
+use lately::shape::Budget;
+use lately::shape::ring::{self, Paper, Segment};
 use lately::shape::slices::Slices;
-use lately::shape::{Budget, age_partitioned};
 use lately::shape::{
-    bloom, counting, fingerprint_buffer, generalized, line, quotient, stable, swamp, time_limited, timing,
+    bloom, counting, fingerprint_buffer, generalized, line, quotient, stable, swamp, time_limited, timing, transposed,
 };
 
 const TABLE: &str = "tests/golden/shapes.tsv";
@@ -45,15 +44,15 @@ const CHOICES: [(&str, Choice); 20] = [
     ("age-partitioned, blocks of 64", |window, budget, slack| ring(window, budget, slack, Some(64))),
     ("age-partitioned, blocks of 512", |window, budget, slack| ring(window, budget, slack, Some(512))),
     ("age-partitioned, line", |window, budget, slack| in_lines(window, budget, slack, Paper::AgePartitioned)),
-    ("guarded epochs", |window, budget, slack| epochs(guarded_epoch::choose(window, budget, slack, None)?)),
+    ("guarded epochs", |window, budget, slack| epochs(ring::choose(window, budget, slack, None, Paper::GuardedEpoch)?)),
     ("guarded epochs, blocks of 64", |window, budget, slack| {
-        epochs(guarded_epoch::choose(window, budget, slack, Some(64))?)
+        epochs(ring::choose(window, budget, slack, Some(64), Paper::GuardedEpoch)?)
     }),
     ("guarded epochs, blocks of 512", |window, budget, slack| {
-        epochs(guarded_epoch::choose(window, budget, slack, Some(512))?)
+        epochs(ring::choose(window, budget, slack, Some(512), Paper::GuardedEpoch)?)
     }),
     ("guarded epochs, transposed", |window, budget, slack| {
-        epochs(guarded_epoch::choose_transposed(window, budget, slack)?.segments())
+        epochs(transposed::choose(window, budget, slack)?.segments())
     }),
     ("guarded epochs, line", |window, budget, slack| in_lines(window, budget, slack, Paper::GuardedEpoch)),
     ("timing", |window, budget, slack| {
@@ -99,22 +98,20 @@ const CHOICES: [(&str, Choice); 20] = [
 ];
 
 fn ring(window: Window, budget: Budget, slack: Slack, block_bits: Option<u32>) -> Result<String, Error> {
-    use age_partitioned::Segment;
-    let shape = age_partitioned::choose(window, budget, slack, block_bits)?;
+    let shape = ring::choose(window, budget, slack, block_bits, Paper::AgePartitioned)?;
     let segment = match shape.segment {
-        Segment::Slice { bits } => format!("bits={bits}"),
+        Segment::Bits { bits, .. } => format!("bits={bits}"),
         Segment::Blocks { blocks, parts, .. } => format!("blocks={blocks} parts={parts}"),
     };
     Ok(format!("k={} l={} {segment}", shape.k, shape.l))
 }
 
-fn epochs(shape: guarded_epoch::Shape) -> Result<String, Error> {
-    use guarded_epoch::Segment;
+fn epochs(shape: ring::Shape) -> Result<String, Error> {
     let segment = match shape.segment {
-        Segment::Bloom { bits, k } => format!("k={k} bits={bits}"),
+        Segment::Bits { bits, parts: k } => format!("k={k} bits={bits}"),
         Segment::Blocks { blocks, parts, .. } => format!("blocks={blocks} parts={parts}"),
     };
-    Ok(format!("r={} {segment}", shape.r))
+    Ok(format!("r={} {segment}", shape.l))
 }
 
 fn in_lines(window: Window, budget: Budget, slack: Slack, paper: Paper) -> Result<String, Error> {
