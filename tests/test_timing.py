@@ -65,7 +65,10 @@ SPAN = {"window": "1min", "capacity": 100}
         (LINES | {"k": 1, "lines": 2}, ValueError, "k must lie in 2..=16 in lines"),
         (LINES | {"lines": 3}, ValueError, "lines must lie in 1..=2"),
         (LINES | {"pages": 2**27}, ValueError, "pages"),
-        *((LINES | {name: 2}, ValueError, "do not apply") for name in ("equal_timers", "part_keys", "part_timers")),
+        *(
+            (LINES | {name: 2}, ValueError, f"{name} does not apply")
+            for name in ("equal_timers", "part_keys", "part_timers")
+        ),
         ({"k": 65}, ValueError, "k must"),
         ({"bpt": 1}, ValueError, "bpt"),
         ({"bpt": 33}, ValueError, "bpt"),

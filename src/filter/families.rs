@@ -51,6 +51,19 @@ impl From<Budget> for Request {
     }
 }
 
+/// The windows of a family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Windows {
+    /// Of insertions, or of time.
+    Either,
+    /// Of insertions alone.
+    Insertions,
+    /// Of time alone; the number of keys is a first guess.
+    Time,
+    /// None: nothing is forgotten, and the capacity is the window.
+    Endless,
+}
+
 type Planned = Result<Arc<dyn Shape>, Error>;
 type Made = Result<Box<dyn Engine>, Error>;
 
@@ -62,8 +75,14 @@ pub struct Family {
     pub name: &'static str,
     /// Its class in Python.
     pub class: &'static str,
+    /// What windows it has.
+    pub windows: Windows,
     /// The parameters of its papers, in the order of the saved form.
     pub parameters: &'static [&'static str],
+    /// Sets of sizes, where one set of several is given: by a user of which the other parameters are asked too.
+    pub sizes: &'static [&'static [&'static str]],
+    /// Parameters that may be missing.
+    pub optional: &'static [&'static str],
     /// Reads a shape from these parameters.
     pub read: fn(&Parameters<'_>) -> Planned,
     /// Chooses the shape for a request.
@@ -99,7 +118,10 @@ pub static FAMILIES: [Family; 15] = [
         kind: 1,
         name: "age-partitioned",
         class: "AgePartitionedBloomFilter",
+        windows: Windows::Either,
         parameters: &["k", "l", "slice_bits", "blocks", "block_bits", "parts"],
+        sizes: &[&["slice_bits"], &["blocks"]],
+        optional: &[],
         read: |parameters| shared(ring::Shape::read_age_partitioned(parameters)),
         plan: |window, asked| {
             shared(ring::choose(window, asked.budget, asked.slack, asked.block_bits, Paper::AgePartitioned))
@@ -110,7 +132,10 @@ pub static FAMILIES: [Family; 15] = [
         kind: 2,
         name: "guarded-epoch",
         class: "GuardedEpochBloomFilter",
+        windows: Windows::Either,
         parameters: &["r", "k", "segment_bits", "blocks", "block_bits", "parts"],
+        sizes: &[&["k", "segment_bits"], &["blocks"]],
+        optional: &[],
         read: |parameters| shared(ring::Shape::read_guarded_epoch(parameters)),
         plan: |window, asked| {
             shared(ring::choose(window, asked.budget, asked.slack, asked.block_bits, Paper::GuardedEpoch))
@@ -121,7 +146,10 @@ pub static FAMILIES: [Family; 15] = [
         kind: 3,
         name: "timing",
         class: "TimingBloomFilter",
+        windows: Windows::Either,
         parameters: &["k", "bpt", "blocks", "slice_timers", "equal_timers", "part_keys", "part_timers"],
+        sizes: &[&["slice_timers"]],
+        optional: &["part_keys", "part_timers"],
         read: |parameters| match (parameters.get("part_keys"), parameters.get("part_timers")) {
             (None, None) => shared(timing::Shape::read(parameters)),
             _ => shared(growing::Growing::read(parameters)),
@@ -140,7 +168,10 @@ pub static FAMILIES: [Family; 15] = [
         kind: 4,
         name: "time-limited",
         class: "TimeLimitedBloomFilter",
+        windows: Windows::Time,
         parameters: &["k", "l", "slice_bits"],
+        sizes: &[],
+        optional: &[],
         read: |parameters| shared(crate::shape::time_limited::Shape::read(parameters)),
         plan: |window, asked| match asked.budget {
             Budget::Rate(fpr) => shared(crate::shape::time_limited::choose(window, fpr, asked.slack)),
@@ -152,7 +183,10 @@ pub static FAMILIES: [Family; 15] = [
         kind: 5,
         name: "bloom",
         class: "BloomFilter",
+        windows: Windows::Endless,
         parameters: &["k", "bits", "slice_bits"],
+        sizes: &[&["bits"], &["slice_bits"]],
+        optional: &[],
         read: |parameters| shared(bloom::Shape::read(parameters)),
         plan: |window, asked| shared(bloom::choose(window.capacity(), asked.budget, asked.partitioned)),
         engine: |shape, clock, _, words| Ok(Aged::boxed(Bits::new(*of(shape)), words, clock)),
@@ -161,7 +195,10 @@ pub static FAMILIES: [Family; 15] = [
         kind: 6,
         name: "counting",
         class: "CountingBloomFilter",
+        windows: Windows::Insertions,
         parameters: &["k", "slice_cells"],
+        sizes: &[],
+        optional: &[],
         read: |parameters| shared(counting::Shape::read(parameters)),
         plan: |window, asked| shared(counting::choose(window, asked.budget)),
         engine: |shape, clock, _, words| {
@@ -172,7 +209,10 @@ pub static FAMILIES: [Family; 15] = [
         kind: 7,
         name: "stable",
         class: "StableBloomFilter",
+        windows: Windows::Insertions,
         parameters: &["k", "slice_cells", "bits", "decrements"],
+        sizes: &[],
+        optional: &[],
         read: |parameters| shared(stable::Shape::read(parameters)),
         plan: |window, asked| shared(stable::choose(window, asked.budget)),
         engine: |shape, clock, seed, words| Ok(decaying(of(shape), clock, seed, words)),
@@ -181,7 +221,10 @@ pub static FAMILIES: [Family; 15] = [
         kind: 8,
         name: "fingerprint-buffer",
         class: "FingerprintBuffer",
+        windows: Windows::Insertions,
         parameters: &["fingerprint_bits"],
+        sizes: &[],
+        optional: &[],
         read: |parameters| shared(fingerprint_buffer::Shape::read(parameters)),
         plan: |window, asked| shared(fingerprint_buffer::choose(window, asked.budget)),
         engine: |shape, clock, _, words| {
@@ -193,7 +236,10 @@ pub static FAMILIES: [Family; 15] = [
         kind: 10,
         name: "generalized",
         class: "GeneralizedBloomFilter",
+        windows: Windows::Insertions,
         parameters: &["bits", "k1", "k0"],
+        sizes: &[],
+        optional: &[],
         read: |parameters| shared(generalized::Shape::read(parameters)),
         plan: |window, asked| shared(generalized::choose(window, asked.budget)),
         engine: |shape, clock, _, words| Ok(Aged::boxed(FadingBits(*of(shape)), words, clock)),
@@ -202,7 +248,10 @@ pub static FAMILIES: [Family; 15] = [
         kind: 11,
         name: "swamp",
         class: "Swamp",
+        windows: Windows::Insertions,
         parameters: &["slots", "remainder_bits"],
+        sizes: &[],
+        optional: &[],
         read: |parameters| shared(swamp::Shape::read(parameters)),
         plan: |window, asked| shared(swamp::choose(window, asked.budget)),
         engine: |shape, clock, _, words| {
@@ -213,7 +262,10 @@ pub static FAMILIES: [Family; 15] = [
         kind: 16,
         name: "age-partitioned-line",
         class: "AgePartitionedBloomFilter",
+        windows: Windows::Either,
         parameters: &["k", "l", "pages", "lines"],
+        sizes: &[&["pages"]],
+        optional: &[],
         read: |parameters| shared(crate::shape::line::Shape::read(parameters)),
         plan: |window, asked| {
             shared(crate::shape::line::choose(window, asked.budget, asked.slack, Paper::AgePartitioned))
@@ -224,7 +276,10 @@ pub static FAMILIES: [Family; 15] = [
         kind: 17,
         name: "guarded-epoch-line",
         class: "GuardedEpochBloomFilter",
+        windows: Windows::Either,
         parameters: &["r", "pages", "lines"],
+        sizes: &[&["pages"]],
+        optional: &[],
         read: |parameters| shared(crate::shape::line::Shape::read(parameters)),
         plan: |window, asked| {
             shared(crate::shape::line::choose(window, asked.budget, asked.slack, Paper::GuardedEpoch))
@@ -235,7 +290,10 @@ pub static FAMILIES: [Family; 15] = [
         kind: 18,
         name: "guarded-epoch-transposed",
         class: "GuardedEpochBloomFilter",
+        windows: Windows::Either,
         parameters: &["r", "k", "positions"],
+        sizes: &[&["k", "positions"]],
+        optional: &[],
         read: |parameters| shared(Transposed::read(parameters)),
         plan: |window, asked| shared(transposed::choose(window, asked.budget, asked.slack)),
         engine: |shape, clock, _, words| Ok(planes(of(shape), clock, words)),
@@ -244,7 +302,10 @@ pub static FAMILIES: [Family; 15] = [
         kind: 19,
         name: "timing-line",
         class: "TimingBloomFilter",
+        windows: Windows::Either,
         parameters: &["k", "bpt", "blocks", "pages", "lines"],
+        sizes: &[&["pages"]],
+        optional: &[],
         read: |parameters| shared(timing::line::Shape::read(parameters)),
         plan: |window, asked| shared(timing::line::choose(window, asked.budget, asked.slack)),
         engine: |shape, clock, _, words| Ok(timers_in_lines(*of(shape), clock, words)),
@@ -253,7 +314,10 @@ pub static FAMILIES: [Family; 15] = [
         kind: 20,
         name: "aged-quotient",
         class: "AgedQuotientFilter",
+        windows: Windows::Either,
         parameters: &["fingerprint_bits", "tag_bits", "pages", "lines", "distinct"],
+        sizes: &[],
+        optional: &["distinct"],
         read: |parameters| shared(quotient::Shape::read(parameters)),
         plan: |window, asked| shared(quotient::choose(window, asked.budget, asked.slack, asked.distinct)),
         engine: |shape, clock, _, words| Ok(Aged::boxed(Quotient::new(*of(shape)), words, clock)),

@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::key::Seed;
 use crate::memory::Words;
 use crate::shape::{CacheLines, Parameters, Shape};
-pub use families::{FAMILIES, Family, Request};
+pub use families::{FAMILIES, Family, Request, Windows};
 
 /// Has a key been inserted within the last `window` insertions, or span of time? Its engine answers batches.
 #[derive(Clone)]

@@ -16,23 +16,12 @@ use super::spans::read_span;
 use super::times;
 use super::whole::Whole;
 use crate::clock::Window;
-use crate::filter::{Family, Filter, Request};
+use crate::filter::{FAMILIES, Family, Filter, Request, Windows};
 use crate::shape::growing::Grow;
 use crate::shape::{Budget, Parameters, Shape};
 
-/// Keys per window of a time-limited filter where nobody has a guess: a few dozen KiB.
+/// Keys per window of time where nobody has a guess, and the filter grows with them: a few dozen KiB.
 const FIRST_GUESS: i128 = 10_000;
-
-/// The sizes of a family whose parameters are not always the same: one of these sets is given.
-const SIZES: [(&str, &[&[&str]]); 4] = [
-    ("age-partitioned", &[&["slice_bits"], &["blocks"], &["pages"]]),
-    ("guarded-epoch", &[&["k", "segment_bits"], &["blocks"], &["pages"], &["k", "positions"]]),
-    ("timing", &[&["slice_timers"], &["pages"]]),
-    ("bloom", &[&["bits"], &["slice_bits"]]),
-];
-
-/// When a part is full, of a filter that grows: one of them at most.
-const LIMITS: [&str; 2] = ["part_keys", "part_timers"];
 
 /// A filter of a family: to a request, which holds `fpr`, or of the parameters of its paper.
 ///
@@ -106,8 +95,8 @@ impl<'py> Given<'py> {
             let row = row(family, self.layout(&request)?.as_deref())?;
             detached(py, || (row.plan)(window, &request))??
         } else {
-            let row = row(family, self.layout_of_sizes(family)?)?;
-            let parameters = self.parameters(family, row)?;
+            let row = self.row_of_sizes(family)?;
+            let parameters = self.parameters(row)?;
             detached(py, || (row.read)(&Parameters(&parameters)))??
         };
         Ok((shape, window))
@@ -144,20 +133,19 @@ impl<'py> Given<'py> {
         self.optional::<Whole>(name)?.map(|value| value.within(name)).transpose()
     }
 
-    /// The window: of insertions, or of either kind for a class that has a capacity. A Bloom filter's is its capacity.
+    /// The window, of a kind that the family has.
     fn window(&self, family: &str) -> PyResult<Window> {
-        if family == "bloom" {
+        let windows = row(family, None)?.windows;
+        if windows == Windows::Endless {
             return Ok(Window::Count { insertions: self.number("capacity")? });
         }
         let window = self.object("window")?;
-        if !self.0.contains("capacity")? {
+        if windows == Windows::Insertions {
             return times::insertions(&window);
         }
         let (capacity, lateness) = (self.optional("capacity")?, self.optional::<Bound<'py, PyAny>>("lateness")?);
-        let window = match family {
-            "time-limited" => {
-                times::span_window(&window, capacity.or(Some(Whole::new(FIRST_GUESS))), lateness.as_ref())
-            }
+        let window = match windows {
+            Windows::Time => times::span_window(&window, capacity.or(Some(Whole::new(FIRST_GUESS))), lateness.as_ref()),
             _ => times::window(&window, capacity, lateness.as_ref()),
         };
         Ok(window?.check()?)
@@ -216,41 +204,39 @@ impl<'py> Given<'py> {
         Ok(Some(layout))
     }
 
-    /// The parameters of a row, those of other sizes left out.
-    fn parameters(&self, family: &str, row: &Family) -> PyResult<Vec<(&'static str, u64)>> {
-        let optional = [&sizes_of(family).concat()[..], &LIMITS, &["distinct"]].concat();
-        let mut parameters = Vec::new();
-        for &name in row.parameters {
-            if !optional.contains(&name) || self.has(name)? {
-                parameters.push((name, self.number(name)?));
-            }
+    /// The row of a family whose sizes are given, and nothing that applies to its other rows alone.
+    fn row_of_sizes(&self, family: &str) -> PyResult<&'static Family> {
+        let named = row(family, None)?;
+        let rows: Vec<&Family> = FAMILIES.iter().filter(|row| row.class == named.class).collect();
+        let sets: Vec<&[&str]> = rows.iter().flat_map(|row| row.sizes).copied().collect();
+        if sets.is_empty() {
+            return Ok(named);
         }
-        Ok(parameters)
-    }
-
-    /// The layout that the given sizes are of, unless it is the plain one.
-    fn layout_of_sizes(&self, family: &str) -> PyResult<Option<&'static str>> {
-        let sets = sizes_of(family);
         let mut given = Vec::new();
         for name in sets.concat() {
             if !given.contains(&name) && self.has(name)? {
                 given.push(name);
             }
         }
-        if !sets.is_empty() && !sets.contains(&&given[..]) {
-            return Err(one_of(sets));
-        }
-        let limits = LIMITS.into_iter().map(|name| self.has(name)).collect::<PyResult<Vec<_>>>()?;
-        match given[..] {
-            ["pages"] if family == "timing" && (limits.contains(&true) || self.number::<u32>("equal_timers")? != 1) => {
-                let message = "equal_timers, part_keys and part_timers do not apply to pages of lines";
-                Err(PyValueError::new_err(message))
+        let row = rows.iter().find(|row| row.sizes.contains(&&given[..])).ok_or_else(|| one_of(&sets))?;
+        for name in rows.iter().flat_map(|row| row.optional) {
+            if !row.parameters.contains(name) && self.has(name)? {
+                return Err(PyValueError::new_err(format!("{name} does not apply to {}", given.join(" and "))));
             }
-            _ if limits == [true, true] => Err(one_of(&[&LIMITS[..1], &LIMITS[1..]])),
-            ["pages"] => Ok(Some("line")),
-            [.., "positions"] => Ok(Some("transposed")),
-            _ => Ok(None),
         }
+        Ok(row)
+    }
+
+    /// The parameters of a row: of its sizes those that are given.
+    fn parameters(&self, row: &Family) -> PyResult<Vec<(&'static str, u64)>> {
+        let mut parameters = Vec::new();
+        for &name in row.parameters {
+            let needed = !row.optional.contains(&name) && !row.sizes.concat().contains(&name);
+            if needed || self.has(name)? {
+                parameters.push((name, self.number(name)?));
+            }
+        }
+        Ok(parameters)
     }
 }
 
@@ -263,11 +249,6 @@ fn row(family: &str, layout: Option<&str>) -> PyResult<&'static Family> {
             _ => format!("there is no family {name:?}"),
         })
     })
-}
-
-/// The sets of sizes that a family can have; none where its parameters are always the same.
-fn sizes_of(family: &str) -> &'static [&'static [&'static str]] {
-    SIZES.iter().find(|(name, _)| *name == family).map_or(&[], |(_, sets)| sets)
 }
 
 /// The error where none of these sets is given, or several are.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lately::clock::Window;
-use lately::filter::{FAMILIES, Family, Filter, Request};
+use lately::filter::{FAMILIES, Family, Filter, Request, Windows};
 use lately::format;
 use lately::shape::growing::Grow;
 use lately::shape::{Budget, Parameters};
@@ -13,7 +13,7 @@ const TIME: Window = Window::Time { span: 600_000_000_000, lateness: 0, capacity
 
 /// The window of the filters that each family is asked for here.
 fn window(family: &Family) -> Window {
-    if family.name == "time-limited" { TIME } else { COUNT }
+    if family.windows == Windows::Time { TIME } else { COUNT }
 }
 
 fn check(family: &Family, window: Window, request: &Request) {

@@ -201,6 +201,10 @@ class TimingBloomFilter(Filter):
         >>> f.nbytes, f.slack, round(f.fpr, 4)
         (4096, 500, 0.0077)
         """
+        if part_keys is not None and part_timers is not None:
+            raise TypeError("give part_keys or part_timers, and not both")
+        if pages is not None and equal_timers != 1:
+            raise ValueError(f"equal_timers does not apply to pages, got {equal_timers}")
         given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
         timers = {"k": k, "bpt": bpt, "blocks": blocks, "equal_timers": equal_timers}
         sizes = {"slice_timers": slice_timers, "pages": pages, "lines": lines}
