@@ -2,11 +2,11 @@
 
 import random
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
+
+from support.forked import Forked
 
 # Ends itself with a signal at the n-th thing it does to files from the first output on (as counted by the interpreter:
 # open, rename, remove, lock, close down), before it does it. No n: never.
@@ -55,12 +55,7 @@ class Chain:
             source.write_bytes(b"".join(self.all[part * LINES : (part + 1) * LINES]))
         arguments = ["-" if self.pipe else source, "-o", "-" if self.standard else target, "--state", self.folder / "s"]
         arguments = [*arguments, "--window", 10**6, "--fpr", 1e-9, "--quiet"]
-        process = subprocess.Popen(
-            [sys.executable, "-c", COMMAND, str(strike), str(int(number)), "dedupe", *map(str, arguments)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        process = Forked(COMMAND, strike, int(number), "dedupe", *arguments)
         before = self.state()
         if after is not None:
             time.sleep(after)
