@@ -2,8 +2,9 @@
 
     uv run --group bench benchmarks/how_fast.py [--quick]
 
-writes `results/speed.md` and `results/speed.svg`. It needs Rust, for the roofline; Redis takes part where a
-`redis-server` is installed. All structures are timed in turn within each round, and ratios are taken within a round.
+writes `results/speed.md` and `results/speed.svg`, of which `front_page.py` puts a part into the README. It needs Rust,
+for the roofline; Redis takes part where a `redis-server` is installed. All structures are timed in turn within each
+round, and ratios are taken within a round.
 """
 
 import argparse
@@ -57,7 +58,7 @@ def in_short(options: argparse.Namespace, ints: Figures, urls: Figures, numpy: s
 
 
 def measure(options: argparse.Namespace) -> str:
-    """Measure all, draw the picture, and return the report."""
+    """Measure all, and return the report."""
     threads, load = os.cpu_count() or 1, os.getloadavg()[0]
     memory = core.roofline(options.core_windows, 6 * options.rounds)
     ints, urls = everything("int64", options), everything("url", options)
@@ -67,7 +68,6 @@ def measure(options: argparse.Namespace) -> str:
     batches = growth.with_batch(options.window, options.fpr)
     numpy_table, numpy_ratio = paper2.measure(options.paper_window, options.rounds, threads)
     short = in_short(options, ints, urls, numpy_ratio, threads)
-    plot.draw(windows, rates, batches, memory, options.out / "speed.svg")
     return f"""# How fast
 
 {machine()}. W = {options.window:,}, {options.fpr:.2%} asked for, {options.events:,} keys per timing, {options.rounds}
@@ -138,6 +138,7 @@ def main() -> None:
     options.out.mkdir(exist_ok=True)
     report = measure(options)
     (options.out / "speed.md").write_text(report, encoding="utf-8")
+    plot.draw(report, options.out / "speed.svg")
     print(report)
 
 

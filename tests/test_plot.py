@@ -12,6 +12,8 @@ import pytest
 
 import lately
 from lately import plot
+from lately._families import EVERY
+from lately._look import INK, look
 
 mpl.use("Agg")
 
@@ -122,3 +124,12 @@ def test_without_matplotlib(monkeypatch):
 def test_lately_does_not_load_matplotlib():
     code = "import sys, lately; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_no_two_families_look_alike():
+    looks = [tuple(sorted(look(name).items())) for name in [*EVERY, "bloom"]]
+    assert len(set(looks)) == len(looks) == len(EVERY) + 1
+    colours = {name: look(name)["color"] for name in EVERY if EVERY[name].promise}
+    kinds = {name: EVERY[name].kind for name in colours}
+    assert all((colours[a] == colours[b]) == (kinds[a] is kinds[b]) for a in colours for b in colours)
+    assert INK not in colours.values()

@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 
+from lately._look import INK, bare, look
 from penalty import RESULTS
 from support.inference.streams import CONDITIONS
 
@@ -18,18 +19,14 @@ FIGURES = Path(__file__).parent / "figures"
 PRINTED, CORRECTED = "BTBF as printed", "BTBF, G corrected"
 # At most this share of the cost of the inferential BTBF as printed, at these bits per key of the first condition.
 WANTED, WANTED_AT = 0.5, [10, 15, 20]
-COLOURS = {
-    PRINTED: "tab:red",
-    CORRECTED: "tab:orange",
-    "simple buffer": "tab:gray",
-    "timing": "tab:purple",
-    "age-partitioned": "tab:blue",
-    "guarded-epoch": "tab:green",
-    "generalized": "tab:brown",
-    "counting": "tab:cyan",
-    "swamp": "tab:pink",
-    "stable": "tab:olive",
+# The paper's own structures are grey.
+LOOKS = {
+    PRINTED: look("") | {"ls": "--"},
+    CORRECTED: look(""),
+    "simple buffer": look("") | {"ls": ":"},
 }
+# Few enough to tell apart; the tables have all.
+CHEAPEST = [PRINTED, CORRECTED, "simple buffer", "timing", "age-partitioned", "guarded-epoch"]
 CONDITION_NAMES = [condition.name for condition in CONDITIONS]
 GBF = ["generalized", "age-partitioned", "guarded-epoch"]
 
@@ -39,7 +36,7 @@ def curves(rows: pd.DataFrame, condition: str, column: str, families: list[str],
     for family in families:
         of = rows[(rows["condition"] == condition) & (rows["family"] == family)]
         if len(of):
-            axes.plot(of["bits"], of[column], marker=".", color=COLOURS[family], label=family)
+            axes.plot(of["bits"], of[column], label=family, **LOOKS.get(family) or look(family) | {"marker": "."})
 
 
 def save(figure: plt.Figure, name: str) -> None:
@@ -57,7 +54,7 @@ def figure_8(rows: pd.DataFrame) -> None:
         axes.set(title=condition, xlabel="bits per key", yscale="log")
     panels[0].set_ylabel("k; r; bits of a hash")
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize="x-small")
+    figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize="small")
     save(figure, "figure-8")
 
 
@@ -68,24 +65,25 @@ def ratios_and_errors(rows: pd.DataFrame, families: list[str], name: str) -> Non
         curves(rows, condition, "ratio", families, above)
         curves(rows, condition, "calibration error", families, below)
         above.set(title=condition, ylim=(0, 1.25))
-        below.axhline(0.01, color="black", lw=0.6, ls=":")
+        below.axhline(0.01, color=INK, lw=0.6, ls=":")
         below.set(xlabel="bits per key", ylim=(0, None))
     panels[0, 0].set_ylabel("penalty, inferential / standard")
     panels[1, 0].set_ylabel("|frequency - posterior|")
-    panels[0, 0].legend(frameon=False, fontsize="x-small", loc="lower left")
+    entries = panels[0, 0].get_legend_handles_labels()
+    figure.legend(*entries, loc="outside right upper", frameon=False, fontsize="small")
     save(figure, name)
 
 
 def figure_11(rows: pd.DataFrame) -> None:
-    """Draw what the cheapest of each family costs."""
+    """Draw what the cheapest of a family costs."""
     figure, panels = plt.subplots(1, 4, figsize=(13, 3.4), layout="constrained")
     for condition, axes in zip(CONDITION_NAMES, panels, strict=True):
-        curves(rows, condition, "inferential", list(COLOURS), axes)
+        curves(rows, condition, "inferential", CHEAPEST, axes)
         prior = rows[(rows["condition"] == condition) & (rows["family"] == "prior only")]
-        axes.axhline(prior["inferential"].item(), color="black", ls=":", label="prior only")
+        axes.axhline(prior["inferential"].item(), color=INK, lw=0.6, label="prior only")
         axes.set(title=condition, xlabel="bits per key", yscale="log")
     panels[0].set_ylabel("penalty per query, inferential")
-    panels[0].legend(frameon=False, fontsize="x-small")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize="small")
     save(figure, "figure-11")
 
 
@@ -138,7 +136,7 @@ def main() -> None:
     rows = pd.read_csv(arguments.rows, sep="\t", keep_default_na=False, na_values=[""])
     rows["ratio"] = rows["inferential"] / rows["standard"].clip(lower=1e-12)
     # Equal figures give equal files; text stays text, which takes a third of the size.
-    plt.rcParams.update({"svg.hashsalt": "paper 5", "svg.fonttype": "none"})
+    plt.rcParams.update(bare())
     FIGURES.mkdir(exist_ok=True)
     figure_8(rows)
     ratios_and_errors(rows, [PRINTED, CORRECTED, "timing"], "figure-9")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lately._core import Filter
+from lately._look import INK, look
 from lately._tune import Tuned
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def calibration(posteriors: ArrayLike, truth: ArrayLike, *, axes: Axes | None = 
     # Each key is there with its own probability.
     deviation = np.sqrt(np.bincount(bins, posteriors * (1 - posteriors))) / keys
     drawn = _axes(axes)
-    drawn.plot([0, 1], [0, 1], color="gray", lw=0.8)
+    drawn.plot([0, 1], [0, 1], color=INK, lw=0.8)
     drawn.errorbar(said, happened, 2 * deviation, fmt="o", ms=4, capsize=2)
     off = float(np.average(np.abs(happened - said), weights=keys))
     drawn.set(xlabel="posterior", ylabel="share inserted within the window", title=f"calibration: off by {off:.2g}")
@@ -114,13 +115,13 @@ def penalty(tuned: Tuned | Any, *, axes: Axes | None = None) -> Axes:
                 "tuned must be what lately.tune gave, or a table with the columns filter, bits per key and penalty"
             ) from None
     drawn = _axes(axes)
-    for number, name in enumerate(dict.fromkeys(name for name, _, _ in points)):
+    for name in dict.fromkeys(name for name, _, _ in points):
         bits, cost = np.array(sorted(point[1:] for point in points if point[0] == name)).T
-        style: dict[str, Any] = {"color": f"C{number % 10}", "ls": "-" if number < 10 else "--"}
-        drawn.step(bits, np.minimum.accumulate(cost), where="post", label=name, **style)
-        drawn.plot(bits, cost, ".", color=style["color"])
+        style = look(name)
+        drawn.plot(bits, cost, **style | {"ls": "", "marker": style.get("marker", "o")})
+        drawn.step(bits, np.minimum.accumulate(cost), where="post", label=name, **style | {"marker": ""})
     if isinstance(tuned, Tuned):
-        drawn.axhline(tuned.prior_penalty, color="gray", ls="--", lw=0.8, label="the prior alone")
+        drawn.axhline(tuned.prior_penalty, color=INK, ls="--", lw=0.8, label="the prior alone")
     drawn.set(xlabel="bits per key of the window", ylabel="total penalty")
     drawn.set_ylim(bottom=0)
     drawn.legend(frameon=False, fontsize="small")
@@ -178,9 +179,9 @@ def posterior(filter: Filter, key: Any, prior: Any, *, at: Any = None, axes: Axe
         before = -np.diff(np.exp(edges * (-p if timed else np.log1p(-p))))
     drawn = _axes(axes)
     unit = "seconds" if timed else "insertions"
-    drawn.stairs(ages / np.diff(edges), edges, fill=True, alpha=0.4, label="posterior")
-    drawn.stairs(before / np.diff(edges), edges, color="black", lw=0.8, label="prior", baseline=None)
-    drawn.axvline(window, color="gray", ls=":")
+    drawn.stairs(ages / np.diff(edges), edges, fill=True, alpha=0.6, label="posterior")
+    drawn.stairs(before / np.diff(edges), edges, color=INK, lw=0.8, label="prior", baseline=None)
+    drawn.axvline(window, color=INK, ls=":")
     drawn.set(
         xlim=(0, edges[-1]),
         xlabel=f"age: {unit} since last inserted",
