@@ -162,10 +162,10 @@ def plan(
 
     Parameters
     ----------
-    What "lately" means: the last `window` insertions, or a span of time such as ``"10min"``.
-        that time is meant.
-    Greatest allowed chance of reporting a key never inserted. Give this or `nbytes`.
-        Most that the chance of reporting a key never inserted may be. Give this or `nbytes`.
+    window : int or span of time
+        What "lately" means: the last `window` insertions, or a span of time such as ``"10min"``.
+    fpr : float, optional
+        Greatest allowed chance of reporting a key never inserted. Give this or `nbytes`.
     nbytes : int
         Most bytes to use: every filter then has the least rate that fits.
     slack : int or span of time, optional
@@ -192,8 +192,8 @@ def plan(
 
     See Also
     --------
-    If the two kinds of mistakes cost differently and you have a sample of the stream: the filter whose mistakes cost
-    least on it, in a given number of bytes.
+    tune : If the two kinds of mistakes cost differently and you have a sample of the stream: the filter whose mistakes
+        cost least on it, in a given number of bytes.
     lately.distributed.plan : For a filter on several sites.
 
     Examples
