@@ -66,6 +66,7 @@ pub mod error;
 pub mod filter;
 pub mod format;
 pub mod inference;
+mod instructions;
 pub mod key;
 pub mod layout;
 pub mod memory;

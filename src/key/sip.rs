@@ -1,13 +1,11 @@
 //! SipHash-1-3 (Aumasson, Bernstein, *SipHash: a fast short-input PRF*, 2012), the function of scheme 2: bytes by a
 //! crate, many words at once here.
 
-#![allow(unsafe_code, reason = "functions that are compiled for vector instructions")]
 #![allow(clippy::needless_range_loop, reason = "loops over lanes read as what they become: one vector instruction")]
 
-#[cfg(target_arch = "x86_64")]
-use std::arch::is_x86_feature_detected as has;
-
 use siphasher::sip::SipHasher13;
+
+use crate::instructions::{Instructions, Machine, Work};
 
 /// One key of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,17 +26,7 @@ impl SipKey {
     /// SipHash-1-3 of each of these words, as eight bytes, in their place. Several side by side: 1.2 ns each with
     /// AVX-512 and 2.3 with AVX2, where one after the other takes 4.9 (and XXH3 0.9).
     pub fn hash_words(self, words: &mut [u64]) {
-        #[cfg(target_arch = "x86_64")]
-        if has!("avx512f") && has!("avx512dq") && has!("avx512vl") {
-            // SAFETY: the processor has the instructions.
-            return unsafe { avx512(self, words) };
-        }
-        #[cfg(target_arch = "x86_64")]
-        if has!("avx2") {
-            // SAFETY: the processor has the instructions.
-            return unsafe { avx2(self, words) };
-        }
-        self.hash_in_lanes::<1>(words);
+        Instructions::best().run(HashWords { key: self, words });
     }
 
     #[inline(always)]
@@ -81,16 +69,22 @@ impl SipKey {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn avx512(key: SipKey, words: &mut [u64]) {
-    key.hash_in_lanes::<8>(words);
+struct HashWords<'a> {
+    key: SipKey,
+    words: &'a mut [u64],
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn avx2(key: SipKey, words: &mut [u64]) {
-    key.hash_in_lanes::<4>(words);
+impl Work for HashWords<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<M: Machine>(self, _: M) {
+        match M::WORDS {
+            8 => self.key.hash_in_lanes::<8>(self.words),
+            4 => self.key.hash_in_lanes::<4>(self.words),
+            _ => self.key.hash_in_lanes::<1>(self.words),
+        }
+    }
 }
 
 #[inline(always)]

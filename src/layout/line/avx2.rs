@@ -2,38 +2,15 @@
 
 #![allow(unsafe_code, reason = "vector instructions")]
 
-use std::arch::is_x86_feature_detected as has;
 use std::arch::x86_64::*;
 
-use super::vectors::{Vectors, Work};
+use super::vectors::Vectors;
 use super::{LINE, SUBLANES};
-
-/// Proof that the processor has AVX2 and the bit instructions that came with it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Avx2(());
-
-impl Avx2 {
-    /// Present if it has.
-    pub fn detect() -> Option<Self> {
-        (has!("avx2") && has!("bmi1") && has!("bmi2")).then_some(Self(()))
-    }
-}
-
-#[target_feature(enable = "avx2,bmi1,bmi2")]
-#[inline(never)]
-fn run<W: Work>(avx2: Avx2, work: W) -> W::Output {
-    work.run(avx2)
-}
+use crate::instructions::Avx2;
 
 // SAFETY, of all blocks here: an `Avx2` exists, so the processor has the instructions.
 impl Vectors for Avx2 {
     type Mask = [__m256i; 2];
-
-    #[inline(always)]
-    fn run<W: Work>(self, work: W) -> W::Output {
-        // SAFETY: as above.
-        unsafe { run(self, work) }
-    }
 
     #[inline(always)]
     fn mask(self, seed: u32) -> Self::Mask {

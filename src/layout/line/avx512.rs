@@ -2,22 +2,11 @@
 
 #![allow(unsafe_code, reason = "vector instructions")]
 
-use std::arch::is_x86_feature_detected as has;
 use std::arch::x86_64::*;
 
-use super::vectors::{Vectors, Work};
+use super::vectors::Vectors;
 use super::{LINE, SUBLANES};
-
-/// Proof that the processor has AVX-512 for bytes and words, and the bit instructions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Avx512(());
-
-impl Avx512 {
-    /// Present if it has.
-    pub fn detect() -> Option<Self> {
-        (has!("avx512f") && has!("avx512bw") && has!("bmi1") && has!("bmi2")).then_some(Self(()))
-    }
-}
+use crate::instructions::Avx512;
 
 /// The bits of a sub-lane, twice over: the index is read to five bits, of which four count.
 static BITS: [u16; 32] = {
@@ -29,21 +18,9 @@ static BITS: [u16; 32] = {
     bits
 };
 
-#[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2")]
-#[inline(never)]
-fn run<W: Work>(avx512: Avx512, work: W) -> W::Output {
-    work.run(avx512)
-}
-
 // SAFETY, of all blocks here: an `Avx512` exists, so the processor has the instructions.
 impl Vectors for Avx512 {
     type Mask = __m512i;
-
-    #[inline(always)]
-    fn run<W: Work>(self, work: W) -> W::Output {
-        // SAFETY: as above.
-        unsafe { run(self, work) }
-    }
 
     #[inline(always)]
     fn mask(self, seed: u32) -> Self::Mask {

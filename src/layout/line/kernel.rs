@@ -3,15 +3,15 @@
 use std::ops::Range;
 
 use super::LINE;
-use super::instructions::Instructions;
 use super::pages::{InFlight, Pages, Spot};
-use super::vectors::{Vectors, Work};
+use super::vectors::Vectors;
 use crate::inference::Evidence;
+use crate::instructions::{Instructions, Machine, Work};
 
 /// Keys to read before their answers are computed, which vector instructions do for several at once.
 const READ: usize = 64;
 
-/// What a key does in its lines. All of it is `inline(always)`: see [`Vectors`].
+/// What a key does in its lines. All of it is `inline(always)`: see [instructions](crate::instructions).
 pub(crate) trait InLines<const LINES: usize>: Copy {
     /// What the generation means for the cells.
     type Phase: Copy;
@@ -129,17 +129,17 @@ impl<L: InLines<LINES>, const LINES: usize> Work for Insert<'_, L, LINES> {
     type Output = ();
 
     #[inline(always)]
-    fn run<V: Vectors>(self, vectors: V) {
+    fn run<M: Machine>(self, machine: M) {
         let Self { run, words } = self;
         let (cells, phase) = (*run.cells, run.phase);
         if let Some(spot) = run.alone() {
-            return cells.write(vectors, words.as_chunks_mut().0, phase, &spot, &cells.taken(vectors, &spot));
+            return cells.write(machine, words.as_chunks_mut().0, phase, &spot, &cells.taken(machine, &spot));
         }
         let mut coming = run.in_flight(words);
         let lines = words.as_chunks_mut().0;
         for i in run.run.clone() {
             let spot = coming.next(i);
-            cells.write(vectors, lines, phase, &spot, &cells.taken(vectors, &spot));
+            cells.write(machine, lines, phase, &spot, &cells.taken(machine, &spot));
         }
     }
 }
@@ -154,11 +154,11 @@ impl<L: InLines<LINES>, const LINES: usize> Work for Query<'_, L, LINES> {
     type Output = ();
 
     #[inline(always)]
-    fn run<V: Vectors>(self, vectors: V) {
+    fn run<M: Machine>(self, machine: M) {
         let Self { run, words, present } = self;
         let (cells, phase, lines) = (*run.cells, run.phase, words.as_chunks().0);
         if let Some(spot) = run.alone() {
-            let read = cells.read(vectors, lines, phase, &spot, &cells.taken(vectors, &spot));
+            let read = cells.read(machine, lines, phase, &spot, &cells.taken(machine, &spot));
             present[run.run.start] = cells.holds(phase, spot.page, read);
             return;
         }
@@ -168,9 +168,9 @@ impl<L: InLines<LINES>, const LINES: usize> Work for Query<'_, L, LINES> {
             let (mut pages, mut reads) = ([0; READ], [L::Read::default(); READ]);
             for (i, (page, read)) in block.clone().zip(pages.iter_mut().zip(&mut reads)) {
                 let spot = coming.next(i);
-                (*page, *read) = (spot.page, cells.read(vectors, lines, phase, &spot, &cells.taken(vectors, &spot)));
+                (*page, *read) = (spot.page, cells.read(machine, lines, phase, &spot, &cells.taken(machine, &spot)));
             }
-            vectors.run(Report { run: &run, pages: &pages, reads: &reads, present: &mut present[block] });
+            machine.run(Report { run: &run, pages: &pages, reads: &reads, present: &mut present[block] });
         }
     }
 }
@@ -188,7 +188,7 @@ impl<L: InLines<LINES>, const LINES: usize> Work for Report<'_, L, LINES> {
     type Output = ();
 
     #[inline(always)]
-    fn run<V: Vectors>(self, _: V) {
+    fn run<M: Machine>(self, _: M) {
         let (cells, phase) = (*self.run.cells, self.run.phase);
         for (present, (&page, &read)) in self.present.iter_mut().zip(self.pages.iter().zip(self.reads)) {
             *present = cells.holds(phase, page, read);
@@ -206,13 +206,13 @@ impl<L: InLines<LINES>, const LINES: usize> Work for Says<'_, L, LINES> {
     type Output = ();
 
     #[inline(always)]
-    fn run<V: Vectors>(self, vectors: V) {
+    fn run<M: Machine>(self, machine: M) {
         let Self { run, words, evidence } = self;
         let (cells, phase, lines) = (*run.cells, run.phase, words.as_chunks().0);
         let mut coming = run.in_flight(words);
         for (i, evidence) in run.run.clone().zip(evidence) {
             let spot = coming.next(i);
-            *evidence = cells.evidence(vectors, lines, phase, &spot);
+            *evidence = cells.evidence(machine, lines, phase, &spot);
         }
     }
 }
@@ -228,18 +228,18 @@ impl<L: InLines<LINES>, const LINES: usize> Work for Duplicated<'_, L, LINES> {
     type Output = u64;
 
     #[inline(always)]
-    fn run<V: Vectors>(self, vectors: V) -> u64 {
+    fn run<M: Machine>(self, machine: M) -> u64 {
         let Self { run, words, refresh, seen } = self;
         let (cells, phase) = (*run.cells, run.phase);
         let mut coming = run.in_flight(words);
         let (lines, mut inserted) = (words.as_chunks_mut().0, 0);
         for (i, seen) in run.run.clone().zip(&mut seen[run.run.clone()]) {
             let spot = coming.next(i);
-            let taken = cells.taken(vectors, &spot);
-            let read = cells.read(vectors, lines, phase, &spot, &taken);
+            let taken = cells.taken(machine, &spot);
+            let read = cells.read(machine, lines, phase, &spot, &taken);
             *seen = cells.holds_now(phase, spot.page, read);
             if refresh || !*seen {
-                cells.write(vectors, lines, phase, &spot, &taken);
+                cells.write(machine, lines, phase, &spot, &taken);
                 inserted += 1;
             }
         }

@@ -25,7 +25,6 @@
 //! during the l P steps after s the k lanes are there. Any filter here that keeps l P generations promises the same.
 
 mod evidence;
-mod instructions;
 mod kernel;
 mod pages;
 mod portable;
@@ -44,17 +43,15 @@ use crate::Error;
 use crate::clock::Clock;
 use crate::engine::{Aged, Engine};
 use crate::inference::{Evidence, Likelihood, Question};
+use crate::instructions::Instructions;
 use crate::layout::{Layout, Part};
 use crate::memory::Words;
 use crate::memory::bits::odd_constants;
 use crate::memory::prefetch::Address;
 use crate::shape::line::{MAX_K, MAX_LINES, PAGE_LINES, SUBLANE_BITS, Shape};
 use crate::shape::runs;
-pub(crate) use instructions::Instructions;
 pub(crate) use kernel::{InLines, Run};
 pub(crate) use pages::{Pages, Spot};
-#[cfg(test)]
-pub(crate) use portable::Portable;
 pub(crate) use vectors::Vectors;
 
 /// Words of a cache line.

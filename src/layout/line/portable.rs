@@ -1,19 +1,11 @@
 //! Lines in sixteen pieces of 32 bits, for every processor; compilers vectorise them where they can.
 
-use super::vectors::{Vectors, Work};
+use super::vectors::Vectors;
 use super::{LINE, SUBLANES};
-
-/// Instructions that every processor has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Portable;
+use crate::instructions::Portable;
 
 impl Vectors for Portable {
     type Mask = [u64; LINE];
-
-    #[inline(never)]
-    fn run<W: Work>(self, work: W) -> W::Output {
-        work.run(self)
-    }
 
     #[inline(always)]
     fn mask(self, seed: u32) -> Self::Mask {

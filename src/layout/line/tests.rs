@@ -1,6 +1,7 @@
 //! All instruction sets give what the module's text says, bit for bit.
 
 use super::*;
+use crate::instructions::Portable;
 use crate::memory::bits::ones;
 
 const PAGES: u64 = 5;

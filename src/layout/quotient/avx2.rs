@@ -5,27 +5,10 @@
 use std::arch::x86_64::*;
 
 use super::format::{Format, Line};
-use super::machine::{Machine, Portable, Work};
+use super::slots::Slots;
+use crate::instructions::{Avx2, Portable};
 
-/// A processor that has them.
-#[derive(Clone, Copy)]
-pub struct Avx2(());
-
-impl Avx2 {
-    /// This one, if it has them.
-    pub fn here() -> Option<Self> {
-        use std::arch::is_x86_feature_detected as has;
-        (has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt") && has!("lzcnt")).then_some(Self(()))
-    }
-}
-
-#[inline(never)]
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
-fn run<W: Work>(machine: Avx2, work: W) -> W::Output {
-    work.run(machine)
-}
-
-impl Machine for Avx2 {
+impl Slots for Avx2 {
     #[inline(always)]
     fn nth(self, bits: u64, n: u32) -> u64 {
         self.spread(1u64.wrapping_shl(n), bits)
@@ -80,11 +63,5 @@ impl Machine for Avx2 {
     #[inline(always)]
     fn keep_lanes(self, format: &Format, line: &mut Line, slots: u64) {
         Portable.keep_lanes(format, line, slots);
-    }
-
-    #[inline(always)]
-    fn run<W: Work>(self, work: W) -> W::Output {
-        // SAFETY: the processor has the instructions, or there were no `Avx2`.
-        unsafe { run(self, work) }
     }
 }

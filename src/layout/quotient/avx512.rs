@@ -4,28 +4,9 @@
 
 use std::arch::x86_64::*;
 
-use super::avx2::Avx2;
 use super::format::{Format, Line, Row};
-use super::machine::{Machine, Work};
-
-/// A processor that has them.
-#[derive(Clone, Copy)]
-pub struct Avx512(Avx2);
-
-impl Avx512 {
-    /// This one, if it has them.
-    pub fn here() -> Option<Self> {
-        use std::arch::is_x86_feature_detected as has;
-        let vectors = has!("avx512f") && has!("avx512bw") && has!("avx512vl") && has!("avx512dq");
-        Avx2::here().filter(|_| vectors && has!("avx512vbmi2")).map(Self)
-    }
-}
-
-#[inline(never)]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,avx2,bmi1,bmi2,popcnt,lzcnt")]
-fn run<W: Work>(machine: Avx512, work: W) -> W::Output {
-    work.run(machine)
-}
+use super::slots::Slots;
+use crate::instructions::Avx512;
 
 #[inline(always)]
 fn load(line: &Line) -> __m512i {
@@ -48,7 +29,7 @@ fn store(format: &Format, line: &mut Line, fields: __m512i, lanes: __m512i) {
     }
 }
 
-impl Machine for Avx512 {
+impl Slots for Avx512 {
     #[inline(always)]
     fn nth(self, bits: u64, n: u32) -> u64 {
         self.0.nth(bits, n)
@@ -131,11 +112,5 @@ impl Machine for Avx512 {
             }
         };
         store(format, line, old, lanes);
-    }
-
-    #[inline(always)]
-    fn run<W: Work>(self, work: W) -> W::Output {
-        // SAFETY: the processor has the instructions, or there were no `Avx512`.
-        unsafe { run(self, work) }
     }
 }

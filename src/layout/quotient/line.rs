@@ -1,7 +1,7 @@
 //! One line: what is in it, and how entries come and go.
 
 use super::format::{Format, Line, OCCUPIED, REACH, SPARE_FLAG};
-use super::machine::Machine;
+use super::slots::Slots;
 
 impl Format {
     /// Which buckets have a run.
@@ -30,7 +30,7 @@ impl Format {
 
     /// The slot of a fingerprint in the run of a bucket, as a bit, if it is there.
     #[inline(always)]
-    pub fn find<M: Machine>(&self, machine: M, line: &Line, bucket: u32, print: u32) -> u64 {
+    pub fn find<M: Slots>(&self, machine: M, line: &Line, bucket: u32, print: u32) -> u64 {
         let mut like = machine.equal(self, line, print & self.lane_print, self.lane_print);
         let mut high = u64::from(print >> self.lane_print_bits);
         for plane in &self.planes[..self.print_planes] {
@@ -60,14 +60,14 @@ impl Format {
 
     /// Whose slot it is.
     #[inline(always)]
-    pub fn bucket<M: Machine>(&self, machine: M, line: &Line, slot: u32) -> u32 {
+    pub fn bucket<M: Slots>(&self, machine: M, line: &Line, slot: u32) -> u32 {
         let before = self.ends.get(line) & ((1 << slot) - 1);
         machine.nth(self.occupied(line), before.count_ones()).trailing_zeros()
     }
 
     /// The first slot of the foreign buckets, or where it would be.
     #[inline(always)]
-    pub fn first_foreign<M: Machine>(&self, machine: M, line: &Line) -> u32 {
+    pub fn first_foreign<M: Slots>(&self, machine: M, line: &Line) -> u32 {
         let at_home = self.occupied(line) & ((1 << self.shape.buckets) - 1);
         machine.nth(self.starts(line), at_home.count_ones()).trailing_zeros()
     }
@@ -81,7 +81,7 @@ impl Format {
 
     /// Puts an entry into a line that has room.
     #[inline(always)]
-    pub fn put<M: Machine>(&self, machine: M, line: &mut Line, bucket: u32, value: u32) {
+    pub fn put<M: Slots>(&self, machine: M, line: &mut Line, bucket: u32, value: u32) {
         let occupied = self.occupied(line);
         let slot = machine.nth(self.starts(line), (occupied & ((1 << bucket) - 1)).count_ones());
         machine.open_slot(self, line, slot.trailing_zeros(), value, occupied >> bucket & 1 == 0);
@@ -90,7 +90,7 @@ impl Format {
 
     /// Takes the entry of a slot, which is of this bucket, out of a line.
     #[inline(always)]
-    pub fn remove<M: Machine>(&self, machine: M, line: &mut Line, slot: u32, bucket: u32) {
+    pub fn remove<M: Slots>(&self, machine: M, line: &mut Line, slot: u32, bucket: u32) {
         let ends = self.ends.get(line);
         let last = ends >> slot & 1 == 1;
         let alone = last && (ends << 1 | 1) >> slot & 1 == 1;
@@ -115,7 +115,7 @@ impl Format {
 
     /// Takes all entries of a tag out of a line.
     #[inline(always)]
-    pub fn expire<M: Machine>(&self, machine: M, line: &mut Line, tag: u32) {
+    pub fn expire<M: Slots>(&self, machine: M, line: &mut Line, tag: u32) {
         let ends = self.ends.get(line);
         let used = u64::MAX.checked_shr(ends.leading_zeros()).unwrap_or(0);
         let tag = tag << self.fingerprint_bits;

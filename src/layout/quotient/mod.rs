@@ -34,13 +34,12 @@
 
 mod evidence;
 mod format;
-mod instructions;
 mod line;
-mod machine;
 mod page;
 mod place;
 mod room;
 mod run;
+mod slots;
 mod spare;
 #[cfg(test)]
 mod tests;
@@ -56,14 +55,15 @@ use std::ops::Range;
 use crate::Error;
 use crate::clock::Clock;
 use crate::inference::{Evidence, Likelihood, Question};
+use crate::instructions::Instructions;
 use crate::layout::{Layout, Part};
 use crate::memory::prefetch::Address;
 use crate::shape::quotient::Shape;
 use format::Line;
-use instructions::Instructions;
 use page::Turn;
 use place::Pages;
 use run::{Duplicated, Each, Insert, Query, Tell};
+pub(crate) use slots::Slots;
 use unite::Unite;
 
 /// Pages of lines of entries.

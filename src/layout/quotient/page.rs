@@ -1,10 +1,10 @@
 //! One page: a key is in its home line, in the second line that its home points to, or in the spare.
 
 use super::format::{Line, SPARE_FLAG};
-use super::machine::{Machine, Work};
 use super::place::{Pages, Place};
 use super::room::MakeRoom;
 use super::spare::{self, Spared};
+use crate::instructions::{Machine, Work};
 
 /// Where an entry was found.
 pub enum Found {

@@ -9,9 +9,9 @@
 //! What finds no room then goes to the spare.
 
 use super::format::{Line, SPARE_FLAG};
-use super::machine::{Machine, Work};
 use super::place::{Pages, Place};
 use super::spare;
+use crate::instructions::{Machine, Work};
 
 /// A key whose home line is full.
 pub struct MakeRoom<'a> {

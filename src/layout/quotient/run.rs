@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::Phase;
 use super::format::Line;
-use super::machine::{Machine, Work};
 use super::place::{Pages, Place};
 use crate::inference::Evidence;
+use crate::instructions::{Machine, Work};
 use crate::memory::prefetch::Address;
 
 /// Keys in flight. A line is nearly all that a key touches, so that many are needed to hide its latency.

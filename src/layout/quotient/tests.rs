@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use super::format::Format;
-use super::machine::{Machine, Portable, Work};
 use super::*;
 use crate::clock::{Moments, Window};
 use crate::engine::{Aged, Engine, Refresh};
+use crate::instructions::{Machine, Portable, Work};
 use crate::memory::Words;
 use crate::shape::quotient::{FINGERPRINT_BITS, MOST_BITS, TAG_BITS};
 

@@ -1,10 +1,10 @@
 //! What another page of the same keys' places has is taken in.
 
 use super::format::{Line, SPARE_FLAG};
-use super::machine::{Machine, Work};
 use super::page::Found;
 use super::place::{Pages, Place};
 use super::spare::{self, Spared};
+use crate::instructions::{Machine, Work};
 
 /// A page takes in another.
 pub struct Unite<'a> {

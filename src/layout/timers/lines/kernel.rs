@@ -3,7 +3,8 @@
 
 use super::{TimerPhase, Timers, TimersInLines};
 use crate::inference::Evidence;
-use crate::layout::line::{InLines, Instructions, LINE, Pages, Spot, Vectors};
+use crate::instructions::Instructions;
+use crate::layout::line::{InLines, LINE, Pages, Spot, Vectors};
 use crate::memory::bits::odd_constants;
 
 /// Factors for the 32 bits of a key that choose its place in each word. They differ from the constants that choose a

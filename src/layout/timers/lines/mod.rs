@@ -14,7 +14,8 @@ use std::ops::Range;
 use super::{TimerPhase, Timers};
 use crate::clock::Clock;
 use crate::inference::{Evidence, Likelihood, Question};
-use crate::layout::line::{Instructions, LINE, Pages, Run};
+use crate::instructions::Instructions;
+use crate::layout::line::{LINE, Pages, Run};
 use crate::layout::{Layout, Part};
 use crate::memory::prefetch::Address;
 use crate::shape::line::PAGE_LINES;
@@ -172,7 +173,7 @@ impl<const LINES: usize> Layout for TimersInLines<LINES> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::line::Portable;
+    use crate::instructions::Portable;
 
     fn hashes(count: u64) -> Vec<u64> {
         (0..count).map(|i| xxhash_rust::xxh3::xxh3_64(&(i % 700).to_le_bytes())).collect()

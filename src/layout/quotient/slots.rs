@@ -1,19 +1,10 @@
-//! What lines ask of a processor. Each instruction set does it in its own way, and all give the same results.
+//! What work on lines of entries asks of an [instruction set](crate::instructions). All give the same results.
 
 use super::format::{Format, Line};
+use crate::instructions::Portable;
 
-/// Work that is compiled for each instruction set. Everything it calls for every key must be `inline(always)`: a
-/// function that is not inlined lacks the instructions of its caller.
-pub trait Work {
-    /// What comes of it.
-    type Output;
-
-    /// Does it.
-    fn run<M: Machine>(self, machine: M) -> Self::Output;
-}
-
-/// An instruction set; to have one is the proof that the processor has it.
-pub trait Machine: Copy {
+/// What an instruction set does with the slots of a line, and with a bit of each.
+pub trait Slots: Copy {
     /// Whether it finds the n-th bit at once. Else a branch, mispredicted now and then, is the cheaper.
     const SELECTS: bool = true;
 
@@ -37,16 +28,9 @@ pub trait Machine: Copy {
 
     /// Moves the lanes of some slots together.
     fn keep_lanes(self, format: &Format, line: &mut Line, slots: u64);
-
-    /// Does work with these instructions, in a function of its own.
-    fn run<W: Work>(self, work: W) -> W::Output;
 }
 
-/// What every processor has.
-#[derive(Clone, Copy)]
-pub struct Portable;
-
-impl Machine for Portable {
+impl Slots for Portable {
     const SELECTS: bool = false;
 
     #[inline(always)]
@@ -158,10 +142,5 @@ impl Machine for Portable {
             }
             lanes[kept..].fill(0);
         }
-    }
-
-    #[inline(never)]
-    fn run<W: Work>(self, work: W) -> W::Output {
-        work.run(self)
     }
 }

@@ -1,0 +1,142 @@
+//! The instruction sets that work is compiled for, and the choice of one. Vector instructions are asked for nowhere
+//! else.
+//!
+//! Intrinsics are inlined only into functions that have their target features, and a generic function cannot have them
+//! for one instruction set alone. So, as in the memchr crate, all work on a key is `inline(always)`, from the body of a
+//! [`Work`] down to the intrinsics. It becomes part of the one function that has the features, [`Machine::run`]. Code
+//! that is not inlined there has no vectors: each intrinsic costs a call that passes them through memory (measured: 90
+//! to 400 ns per key instead of 5). A closure is not `inline(always)`, so none of them handles vectors.
+
+use crate::layout::line::Vectors;
+use crate::layout::quotient::Slots;
+
+/// Work that is compiled for each instruction set. Compilers also vectorise the parts that use no intrinsics.
+pub trait Work {
+    /// Its result.
+    type Output;
+
+    /// Does it.
+    fn run<M: Machine>(self, machine: M) -> Self::Output;
+}
+
+/// An instruction set, with what each kind of work asks of it. To have one is the proof that the processor has it.
+pub trait Machine: Vectors + Slots {
+    /// Words in a vector: 1 where there are none.
+    const WORDS: usize;
+
+    /// Does work in a function that is compiled for these instructions and never inlined.
+    fn run<W: Work>(self, work: W) -> W::Output;
+}
+
+/// What every processor has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Portable;
+
+impl Machine for Portable {
+    const WORDS: usize = 1;
+
+    #[inline(never)]
+    fn run<W: Work>(self, work: W) -> W::Output {
+        work.run(self)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::{Avx2, Avx512};
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code, reason = "functions that are compiled for vector instructions")]
+mod x86_64 {
+    use std::arch::is_x86_feature_detected as has;
+
+    use super::{Machine, Work};
+
+    /// AVX2, with the bit instructions that came with it.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct Avx2(());
+
+    impl Avx2 {
+        pub fn here() -> Option<Self> {
+            (has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt") && has!("lzcnt")).then_some(Self(()))
+        }
+    }
+
+    impl Machine for Avx2 {
+        const WORDS: usize = 4;
+
+        #[inline(always)]
+        fn run<W: Work>(self, work: W) -> W::Output {
+            #[inline(never)]
+            #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+            fn run<W: Work>(machine: Avx2, work: W) -> W::Output {
+                work.run(machine)
+            }
+            // SAFETY: there is an `Avx2`, so the processor has the instructions.
+            unsafe { run(self, work) }
+        }
+    }
+
+    /// AVX-512 with VBMI2, which moves bytes together and apart: processors from 2019 on. Older ones, without it, take
+    /// AVX2.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct Avx512(pub Avx2);
+
+    impl Avx512 {
+        pub fn here() -> Option<Self> {
+            let vectors = has!("avx512f") && has!("avx512bw") && has!("avx512vl") && has!("avx512dq");
+            Avx2::here().filter(|_| vectors && has!("avx512vbmi2")).map(Self)
+        }
+    }
+
+    impl Machine for Avx512 {
+        const WORDS: usize = 8;
+
+        #[inline(always)]
+        fn run<W: Work>(self, work: W) -> W::Output {
+            #[inline(never)]
+            #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,avx2,bmi1,bmi2,popcnt,lzcnt")]
+            fn run<W: Work>(machine: Avx512, work: W) -> W::Output {
+                work.run(machine)
+            }
+            // SAFETY: there is an `Avx512`, so the processor has the instructions.
+            unsafe { run(self, work) }
+        }
+    }
+}
+
+/// The instruction set of a filter, looked up once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Instructions {
+    Portable(Portable),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+}
+
+impl Instructions {
+    /// All that the processor has, the best last.
+    pub fn available() -> impl Iterator<Item = Self> {
+        let available = [Some(Self::Portable(Portable))].into_iter();
+        #[cfg(target_arch = "x86_64")]
+        let available = available.chain([Avx2::here().map(Self::Avx2), Avx512::here().map(Self::Avx512)]);
+        available.flatten()
+    }
+
+    /// The best of them.
+    pub fn best() -> Self {
+        Self::available().last().expect("every processor has the portable ones")
+    }
+
+    /// Does work with these instructions.
+    #[inline(always)]
+    pub fn run<W: Work>(self, work: W) -> W::Output {
+        match self {
+            Self::Portable(machine) => machine.run(work),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(machine) => machine.run(work),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(machine) => machine.run(work),
+        }
+    }
+}
