@@ -291,6 +291,27 @@ impl Clock {
         }
     }
 
+    /// For a query of a shorter window: how many generations before the open one may have taken keys that are within it
+    /// when key `i` asks, none if not even the open one, and how many keys from `i` on, up to `len`, ask for the same.
+    pub(crate) fn within(&self, window: u64, moments: Moments<'_>, i: usize, len: usize) -> (Option<u64>, usize) {
+        if let Window::Count { .. } = self.window {
+            let oldest = (self.inserted.saturating_sub(window) / self.length) as i64;
+            return (Some(self.generation.abs_diff(oldest.min(self.generation))), len - i);
+        }
+        let Some(latest) = self.latest else { return (None, len - i) };
+        // A query as of now may wait for a thread that inserts later keys.
+        let earliest = if let Moments::Now(_) = moments { latest } else { i64::MIN };
+        let oldest = |moment: i64| self.generation_at(moment.max(earliest).saturating_sub_unsigned(window));
+        let alike = |moment: i64| {
+            let Range { start, end } = self.span_of(oldest(moment));
+            start.saturating_add_unsigned(window)..end.saturating_add_unsigned(window)
+        };
+        match moments.run(i, len, alike) {
+            Some((moment, run)) => (u64::try_from(self.generation.saturating_sub(oldest(moment))).ok(), run),
+            None => (None, len - i),
+        }
+    }
+
     /// How long ago, as of the latest moment seen, the generation `back` before the open one began, in insertions or
     /// seconds. Nothing began before the first insertion.
     pub(crate) fn began(&self, back: u64) -> f64 {

@@ -58,6 +58,28 @@ impl Window {
         }
     }
 
+    /// Its length: insertions, or nanoseconds.
+    pub fn length(self) -> u64 {
+        match self {
+            Self::Count { insertions: length } | Self::Time { span: length, .. } => length,
+        }
+    }
+
+    /// A shorter window to ask for, in the same unit, or all of it; refuses one that is longer or empty.
+    pub fn part(self, window: u64) -> Result<u64, Error> {
+        match self {
+            Self::Count { insertions } if !(1..=insertions).contains(&window) => {
+                Err(Error::value(format!("window must lie in 1..={insertions}, that of the filter, got {window}")))
+            }
+            Self::Time { span, .. } if !(1..=span).contains(&window) => Err(Error::value(format!(
+                "window must be longer than 0 s and at most {} s, that of the filter, got {} s",
+                span as f64 / 1e9,
+                window as f64 / 1e9
+            ))),
+            _ => Ok(window),
+        }
+    }
+
     /// Keys that a filter of this window is planned for.
     pub fn capacity(self) -> u64 {
         match self {
@@ -116,21 +138,14 @@ impl Window {
     /// all keys of the `kept` full generations, and in expectation those of `fading` further ones. Rounding to whole
     /// generations and lateness are included.
     pub fn npws(self, kept: u32, fading: f64) -> f64 {
-        let length = match self {
-            Self::Count { insertions: length } | Self::Time { span: length, .. } => length,
-        };
         let reported = self.generation(kept) as f64 * (f64::from(kept) + fading);
-        (reported / length as f64 - 1.0).max(0.0)
+        (reported / self.length() as f64 - 1.0).max(0.0)
     }
 
     /// How long after leaving the window a key may still be remembered, in insertions or nanoseconds, if its last trace
     /// goes `kept + fading` generations after its own.
     pub fn slack(self, kept: u32, fading: u32) -> u64 {
         let last = u128::from(self.generation(kept)) * u128::from(kept + fading);
-        let window = match self {
-            Self::Count { insertions } => insertions,
-            Self::Time { span, .. } => span,
-        };
-        u64::try_from(last - u128::from(window).min(last)).unwrap_or(u64::MAX)
+        u64::try_from(last - u128::from(self.length()).min(last)).unwrap_or(u64::MAX)
     }
 }

@@ -250,6 +250,24 @@ impl Growing {
         Ok(())
     }
 
+    /// As [`Aged`](super::Aged) does.
+    fn query_runs(&self, hashes: &[u64], present: &mut [bool], next: impl Fn(usize) -> (Option<TimerPhase>, usize)) {
+        let (layout, parts, words) = (&self.layout, &self.parts, self.words.as_slice());
+        let addresses = Self::ahead(parts, words);
+        let mut i = 0;
+        while i < hashes.len() {
+            let (phase, run) = next(i);
+            let holds = |hash| phase.is_some_and(|phase| Self::contains(layout, parts, words, phase, hash));
+            in_flight(
+                hashes,
+                i..i + run,
+                |hash| addresses.iter().flatten().for_each(|&address| layout.fetch_all(address, hash)),
+                |j, hash| present[j] = holds(hash),
+            );
+            i += run;
+        }
+    }
+
     /// One value for each slice of each part, the newest part first.
     fn live(&self) -> Vec<f64> {
         let phase = self.layout.phase(self.clock.generation(), 0);
@@ -264,21 +282,22 @@ impl Engine for Growing {
 
     fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
         self.clock.check(at, false)?;
-        let at = self.clock.asked(at);
-        let (layout, parts, words) = (&self.layout, &self.parts, self.words.as_slice());
-        let addresses = Self::ahead(parts, words);
-        let mut i = 0;
-        while i < hashes.len() {
+        let (at, generation) = (self.clock.asked(at), self.clock.generation());
+        self.query_runs(hashes, present, |i| {
             let (pending, run) = self.clock.pending(at, i, hashes.len());
-            let phase = layout.phase(self.clock.generation(), pending);
-            in_flight(
-                hashes,
-                i..i + run,
-                |hash| addresses.iter().flatten().for_each(|&address| layout.fetch_all(address, hash)),
-                |j, hash| present[j] = Self::contains(layout, parts, words, phase, hash),
-            );
-            i += run;
-        }
+            (Some(self.layout.phase(generation, pending)), run)
+        });
+        Ok(())
+    }
+
+    fn query_within(&self, hashes: &[u64], at: Moments<'_>, window: u64, present: &mut [bool]) -> Result<(), Error> {
+        self.clock.check(at, false)?;
+        let window = self.clock.window().part(window)?;
+        let (at, generation) = (self.clock.asked(at), self.clock.generation());
+        self.query_runs(hashes, present, |i| {
+            let (back, run) = self.clock.within(window, at, i, hashes.len());
+            (back.map(|back| self.layout.timers.phase_within(generation, back)), run)
+        });
         Ok(())
     }
 

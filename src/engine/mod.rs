@@ -70,6 +70,13 @@ pub trait Engine: Any + Send + Sync {
     /// begun since the last insertion count, key by key.
     fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error>;
 
+    /// The same for a window that is at most the filter's own, in insertions or nanoseconds, if the cells know how old
+    /// keys are.
+    fn query_within(&self, hashes: &[u64], at: Moments<'_>, window: u64, present: &mut [bool]) -> Result<(), Error> {
+        let _ = (hashes, at, window, present);
+        Err(no_ages())
+    }
+
     /// For each key in order: writes to `seen` whether the filter holds it, then inserts it as `refresh` says.
     fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: Refresh, seen: &mut [bool])
     -> Result<(), Error>;
@@ -128,6 +135,14 @@ pub trait Engine: Any + Send + Sync {
     fn clone_box(&self) -> Box<dyn Engine>;
 }
 
+/// A shorter window is asked for, and the cells do not know how old keys are.
+fn no_ages() -> Error {
+    Error::value(
+        "window is for filters that know how old keys are, AgedQuotientFilter and TimingBloomFilter; this one \
+         answers for its own alone",
+    )
+}
+
 impl Clone for Box<dyn Engine> {
     fn clone(&self) -> Self {
         self.clone_box()
@@ -138,6 +153,19 @@ impl<L: Layout> Aged<L> {
     /// An engine of any layout, boxed.
     pub(crate) fn boxed(layout: L, words: Words, clock: Clock) -> Box<dyn Engine> {
         Box::new(Self { layout, words, clock })
+    }
+
+    /// Answers keys run by run: from key `i` on so many are asked for in this phase; without one none is there.
+    fn query_runs(&self, hashes: &[u64], present: &mut [bool], next: impl Fn(usize) -> (Option<L::Phase>, usize)) {
+        let mut i = 0;
+        while i < hashes.len() {
+            let (phase, run) = next(i);
+            match phase {
+                Some(phase) => self.layout.query_run(self.words.as_slice(), phase, hashes, i..i + run, present),
+                None => present[i..i + run].fill(false),
+            }
+            i += run;
+        }
     }
 }
 
@@ -153,15 +181,24 @@ impl<L: Layout> Engine for Aged<L> {
 
     fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
         self.clock.check(at, false)?;
-        let at = self.clock.asked(at);
-        let (layout, words) = (self.layout, self.words.as_slice());
-        let mut i = 0;
-        while i < hashes.len() {
+        let (at, generation) = (self.clock.asked(at), self.clock.generation());
+        self.query_runs(hashes, present, |i| {
             let (pending, run) = self.clock.pending(at, i, hashes.len());
-            let phase = layout.phase(self.clock.generation(), pending);
-            layout.query_run(words, phase, hashes, i..i + run, present);
-            i += run;
-        }
+            (Some(self.layout.phase(generation, pending)), run)
+        });
+        Ok(())
+    }
+
+    fn query_within(&self, hashes: &[u64], at: Moments<'_>, window: u64, present: &mut [bool]) -> Result<(), Error> {
+        let generation = self.clock.generation();
+        self.layout.phase_within(generation, 0).ok_or_else(no_ages)?;
+        self.clock.check(at, false)?;
+        let window = self.clock.window().part(window)?;
+        let at = self.clock.asked(at);
+        self.query_runs(hashes, present, |i| {
+            let (back, run) = self.clock.within(window, at, i, hashes.len());
+            (back.and_then(|back| self.layout.phase_within(generation, back)), run)
+        });
         Ok(())
     }
 

@@ -48,6 +48,13 @@ pub trait Layout: Copy + Send + Sync + 'static {
     /// The phase of the cells when generation `generation` is open, as they will be once `pending` more have begun.
     fn phase(&self, generation: i64, pending: u64) -> Self::Phase;
 
+    /// The phase of a query for what was inserted in the open generation and the `back` before it, if cells of this kind
+    /// know how old keys are.
+    fn phase_within(&self, generation: i64, back: u64) -> Option<Self::Phase> {
+        let _ = (generation, back);
+        None
+    }
+
     /// Prefetches the cells that an insertion writes; a few generations later it may write others.
     fn fetch_newest(&self, words: Address, phase: Self::Phase, hash: u64);
 

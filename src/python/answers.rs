@@ -37,12 +37,14 @@ pub fn count<'py>(filter: &Bound<'py, Filter>, keys: &Bound<'_, PyAny>) -> PyRes
     Ok(base.batch(py, keys, None, false)?.run(py, 1, count)?.into_pyarray(py))
 }
 
-/// `Swamp.distinct` and `AgedQuotientFilter.distinct`.
+/// `Swamp.distinct`, and `AgedQuotientFilter.distinct`, which takes a window.
 #[pyfunction]
-pub fn distinct(py: Python<'_>, filter: &Bound<'_, Filter>) -> PyResult<f64> {
+#[pyo3(signature = (filter, window=None))]
+pub fn distinct(py: Python<'_>, filter: &Bound<'_, Filter>, window: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
     let filter = filter.get();
+    let window = filter.part(window)?;
     let of_buffer = |Aged::<Buffered> { layout, words, .. }: &_| layout.distinct(words.as_slice());
-    let of_entries = |Aged::<Quotient> { layout, words, clock }: &_| layout.distinct(words.as_slice(), clock);
+    let of_entries = |Aged::<Quotient> { layout, words, clock }: &_| layout.distinct(words.as_slice(), clock, window);
     let distinct = |filter: &filter::Filter| {
         only(filter.engine_as().map(of_buffer).or_else(|| filter.engine_as().map(of_entries)))
     };

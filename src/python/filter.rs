@@ -12,6 +12,7 @@ use super::calls::{Held, Lock, caught, detached};
 use super::keys::{hash_key, read_keys};
 use super::moments::{OwnedMoments, now};
 use super::objects::{Built, object};
+use super::times;
 use super::whole::Threads;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
@@ -96,6 +97,12 @@ impl Filter {
     /// Reads n moments, which lie within its window or not.
     pub(super) fn moments(&self, at: Option<&Bound<'_, PyAny>>, n: usize) -> PyResult<OwnedMoments> {
         OwnedMoments::read(at, self.window, n)
+    }
+
+    /// The length of a window to ask for: a part of its own, or all of it.
+    pub(super) fn part(&self, window: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
+        let asked = |window| Ok(self.window.part(times::length("window", window, self.window)?)?);
+        window.map_or(Ok(self.window.length()), asked)
     }
 
     /// What a subclass alone can ask of its filter; called detached, as [`read`](Self::read).
@@ -218,6 +225,10 @@ impl Filter {
     ///     When to ask for, for a window of time: numbers are Unix seconds, or datetimes. The default is now, or
     ///     `latest` where that is later, or where every key so far has come with a time of its own. The filter stays as
     ///     it is.
+    /// window : int or span of time, optional
+    ///     A shorter window to ask about, in the unit of the filter's own, which is the default. For filters that know
+    ///     how old keys are: `AgedQuotientFilter` and `TimingBloomFilter`. Every key of this window is reported, and a
+    ///     key may be reported for an epoch, or block, of the filter after it has left it.
     /// threads : int, default 1
     ///     How many threads share the batch, in blocks of 4096 keys; the answers are the same. Keys that are Python
     ///     objects are hashed by one of them.
@@ -231,7 +242,7 @@ impl Filter {
     /// Raises
     /// ------
     /// TypeError, ValueError
-    ///     As `insert`.
+    ///     As `insert`; ValueError also if `window` is longer than the filter's own, or the filter knows no ages.
     ///
     /// Examples
     /// --------
@@ -239,18 +250,29 @@ impl Filter {
     /// >>> f.insert(["a", "b"])
     /// >>> f.query(["a", "b", "c"])
     /// array([ True,  True, False])
-    #[pyo3(signature = (keys, *, at=None, threads=Threads::default()),
-        text_signature = "($self, keys, *, at=None, threads=1)")]
+    /// >>> f = lately.AgedQuotientFilter("1h", 0.001, capacity=10_000)
+    /// >>> f.insert(["a", "b"], at=[0, 3000])
+    /// >>> f.query(["a", "b"], at=3300, window="10min")
+    /// array([False,  True])
+    #[pyo3(signature = (keys, *, at=None, window=None, threads=Threads::default()),
+        text_signature = "($self, keys, *, at=None, window=None, threads=1)")]
     fn query<'py>(
         &self,
         py: Python<'py>,
         keys: &Bound<'_, PyAny>,
         at: Option<&Bound<'_, PyAny>>,
+        window: Option<&Bound<'_, PyAny>>,
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let query =
-            |hashes: &[u64], at: Moments<'_>, present: &mut [bool]| self.read().engine().query(hashes, at, present);
-        Ok(self.batch(py, keys, at, false)?.run(py, threads.0, query)?.into_pyarray(py))
+        let window = window.map(|window| self.part(Some(window))).transpose()?;
+        let query = |hashes: &[u64], at: Moments<'_>, present: &mut [bool]| match window {
+            None => self.read().engine().query(hashes, at, present),
+            Some(window) => self.read().engine().query_within(hashes, at, window, present),
+        };
+        let batch = self.batch(py, keys, at, false)?;
+        // A window that cannot be asked for is refused where there are no keys, too.
+        detached(py, || query(&[], batch.moments.of(0..0, &mut Vec::new()), &mut []))??;
+        Ok(batch.run(py, threads.0, query)?.into_pyarray(py))
     }
 
     /// Tell for each key in order whether it was there, then insert it.

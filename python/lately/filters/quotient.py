@@ -154,8 +154,13 @@ class AgedQuotientFilter(Filter):
         sizes = {"fingerprint_bits": fingerprint_bits, "tag_bits": tag_bits, "pages": pages, "lines": lines}
         return super().__new__(cls, build("aged-quotient", **sizes, **given))
 
-    def distinct(self) -> float:
+    def distinct(self, window: int | _Span | None = None) -> float:
         """Estimate how many different keys were inserted within the window.
+
+        Parameters
+        ----------
+        window : int or span of time, optional
+            A shorter window to ask about, in the unit of the filter's own, which is the default.
 
         Returns
         -------
@@ -165,6 +170,11 @@ class AgedQuotientFilter(Filter):
             sqrt(n * fpr / 2) for n keys, and keys do not come evenly within an epoch. Keys in the spare lines count;
             those that there was no room for do not.
 
+        Raises
+        ------
+        TypeError, ValueError
+            If `window` is no length in the filter's unit, or longer than its window.
+
         Examples
         --------
         >>> f = lately.AgedQuotientFilter(window=1000, fpr=0.001)
@@ -172,4 +182,4 @@ class AgedQuotientFilter(Filter):
         >>> round(f.distinct(), 2)
         2.0
         """
-        return _core.distinct(self)
+        return _core.distinct(self, window)

@@ -77,13 +77,13 @@ impl Quotient {
         self.pages.all(lines).map(|(_, page)| of_page(page)).sum::<f64>() / self.pages.count as f64
     }
 
-    /// Estimates how many different keys were inserted within the window: the entries of its epochs, of the oldest one
-    /// the share that lies in it, corrected for keys that share an entry.
-    pub fn distinct(&self, words: &[u64], clock: &Clock) -> f64 {
+    /// Estimates how many different keys were inserted within a window, the filter's or a part of it in the same unit: the
+    /// entries of its epochs, of the oldest one the share that lies in it, corrected for keys that share an entry.
+    pub fn distinct(&self, words: &[u64], clock: &Clock, window: u64) -> f64 {
         let (phase, pages) = (self.phase(clock.generation(), 0), self.pages);
         let length = match clock.window() {
-            Window::Count { insertions } => insertions as f64,
-            Window::Time { span, .. } => span as f64 / 1e9,
+            Window::Count { .. } => window as f64,
+            Window::Time { .. } => window as f64 / 1e9,
         };
         let of_page = |(number, page): (u32, &[Line])| {
             let mut entries = vec![0; 1 << pages.format.tag_bits];

@@ -79,9 +79,10 @@ pub struct Phase {
     /// The last page that has begun the epoch whose tag is `newest`; those behind it are one epoch back.
     turned: u32,
     newest: u32,
-    /// Pages after `turned` that turn once more than the others before the moment of a query.
+    /// Pages after `turned` that turn once more than the others before the moment of a query, or have turned once less
+    /// since the beginning of its window.
     more: u32,
-    /// The number of epochs kept then: of the others, and of those.
+    /// The number of epochs that count: of the others, and of those.
     kept: [u32; 2],
 }
 
@@ -93,13 +94,13 @@ impl Phase {
         pages.format.age(self.newest, self.turned.wrapping_sub(page) >> 31)
     }
 
-    /// Whether nothing will have expired at the moment of a query that is there now.
+    /// Whether all that is there now counts.
     #[inline(always)]
     fn all_kept(self, pages: &Pages) -> bool {
         self.more == 0 && self.kept[0] == 1 << pages.format.tag_bits
     }
 
-    /// How many epochs, the open one first, will be kept at the moment of a query.
+    /// How many epochs, the open one first, count for a query.
     #[inline(always)]
     fn kept(self, pages: &Pages, page: u32) -> u32 {
         let before = page.wrapping_sub(self.turned + 1);
@@ -156,6 +157,13 @@ impl Layout for Quotient {
             more: more as u32,
             kept: [kept(turns), kept(turns.saturating_add(1))],
         }
+    }
+
+    fn phase_within(&self, generation: i64, back: u64) -> Option<Phase> {
+        // Within so many steps each page turns so many times, and once more those that turned in the last few.
+        let (turns, few) = (back / self.pages.count, back % self.pages.count);
+        let (kept, more) = (turns as u32 + 1, if few > 0 { (self.pages.count - few) as u32 } else { 0 });
+        Some(Phase { more, kept: [kept + u32::from(few > 0), kept], ..self.phase(generation, 0) })
     }
 
     #[inline(always)]

@@ -79,6 +79,18 @@ impl Pages {
         }
     }
 
+    /// How many epochs ago, at the least, a key was last inserted, if it was. Of united filters one may have turned away
+    /// a key that the other has for longer: all that could be it counts, not only what is found first.
+    #[inline(always)]
+    pub fn youngest<M: Machine>(&self, machine: M, page: &[Line], place: &Place, now: u32) -> Option<u32> {
+        let found = self.age(machine, page, place, now).map(|(age, _)| age);
+        if !self.format.flagged(&page[place.line as usize + 1]) {
+            return found;
+        }
+        let spared = spare::tags_of(&page[0], place).map(|tag| self.format.age(now, tag));
+        spared.chain(found).min()
+    }
+
     /// Inserts a key, with this tag; says whether it was there.
     #[inline(always)]
     pub fn add<M: Machine>(&self, machine: M, page: &mut [Line], place: &Place, tag: u32) -> bool {

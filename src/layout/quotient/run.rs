@@ -120,8 +120,8 @@ impl Act for Query<'_> {
             self.pages.contains(machine, page, place)
         } else {
             let now = self.phase.tag(self.pages, place.page);
-            let age = self.pages.age(machine, page, place, now);
-            age.is_some_and(|(age, _)| age < self.phase.kept(self.pages, place.page))
+            let age = self.pages.youngest(machine, page, place, now);
+            age.is_some_and(|age| age < self.phase.kept(self.pages, place.page))
         };
     }
 }

@@ -44,6 +44,14 @@ pub fn ask(spare: &Line, place: &Place) -> Spared {
     }
 }
 
+/// The tags with which a key may be there.
+pub fn tags_of(spare: &Line, place: &Place) -> impl Iterator<Item = u32> {
+    let (prints, since) = halves(spare).split_at(SPARE as usize);
+    let own = print(place);
+    let prints = prints.iter().filter(move |&&entry| entry >> 8 == own);
+    prints.chain(since.iter().filter(|&&since| since > 255)).map(|entry| entry & 255)
+}
+
 /// Gives the print of a key a tag, if there is one; whether there is.
 pub fn renew(spare: &mut Line, place: &Place, tag: u32) -> bool {
     let entry = halves_mut(spare)[..SPARE as usize].iter_mut().find(|entry| **entry >> 8 == print(place));

@@ -148,8 +148,8 @@ const STREAMS: [(&str, Stream); 8] = [
     ("as old as the window", |i, w| mix(i % w)),
 ];
 
-/// Asks for every key of the window after each `every` insertions of a stream, which come in batches by `insert` and by
-/// `duplicated` in turn. Says how many were asked for.
+/// Asks for every key of the window, and of two shorter windows, after each `every` insertions of a stream, which come in
+/// batches by `insert` and by `duplicated` in turn. Says how many were asked for.
 fn check_promise(
     filter: &mut Aged<Quotient>,
     window: u64,
@@ -178,13 +178,20 @@ fn check_promise(
         }
         by_insert = !by_insert;
         at = end;
-        let live = &stream[at.saturating_sub(window as usize)..at];
-        let mut present = vec![false; live.len()];
-        filter.query(live, Moments::Untimed, &mut present).unwrap();
-        asked += live.len() as u64;
-        let missing = present.iter().filter(|&&present| !present).count();
-        if missing > 0 {
-            return Err(format!("{missing} of the last {window} keys are missing after insertion {at}"));
+        let most = window.min(filter.clock.window().length());
+        for asked_for in [window, 1 + mix(at as u64) % most, 1 + mix(at as u64) % most.div_ceil(7)] {
+            let live = &stream[at.saturating_sub(asked_for as usize)..at];
+            let mut present = vec![false; live.len()];
+            if asked_for == window {
+                filter.query(live, Moments::Untimed, &mut present).unwrap();
+            } else {
+                filter.query_within(live, Moments::Untimed, asked_for, &mut present).unwrap();
+            }
+            asked += live.len() as u64;
+            let missing = present.iter().filter(|&&present| !present).count();
+            if missing > 0 {
+                return Err(format!("{missing} of the last {asked_for} keys are missing after insertion {at}"));
+            }
         }
     }
     let pages = filter.layout.pages;
@@ -226,6 +233,40 @@ fn no_key_of_the_window_is_ever_missing() {
     }
     println!("{asked} keys of the window asked for, none missing");
     assert!(!campaign || asked > 1_000_000_000);
+}
+
+/// A key is asked for in windows that have just left it behind, by an epoch and by less: by an epoch none is there but by
+/// chance, and a step before the filter cannot know.
+#[test]
+fn a_shorter_window_is_left_within_an_epoch() {
+    const WINDOW: u64 = 20_000;
+    let shape = loaded((16, 4), WINDOW, 0.9);
+    let (mut filter, epoch) = (
+        engine(shape, Window::Count { insertions: WINDOW }, Instructions::best()),
+        Window::Count { insertions: WINDOW }.generation(shape.kept()) * shape.pages,
+    );
+    let (mut reported, mut sooner, mut asked) = (0, 0, 0);
+    for phase in 0..200 {
+        let at = 2 * WINDOW + phase * 97;
+        let from = if phase == 0 { 0 } else { at - 97 };
+        filter.insert(&(from..at).map(mix).collect::<Vec<_>>(), Moments::Untimed).unwrap();
+        for window in [1, WINDOW / 7, WINDOW / 2, WINDOW - epoch] {
+            let left = |by: u64| {
+                let gone: Vec<u64> = (0..20).map(|i| mix(at - window - by - 1 - i)).collect();
+                let mut present = [false; 20];
+                filter.query_within(&gone, Moments::Untimed, window, &mut present).unwrap();
+                present.iter().filter(|&&present| present).count()
+            };
+            reported += left(epoch);
+            sooner += left(epoch / 2);
+            asked += 20;
+        }
+    }
+    assert!(reported <= 5, "{reported} of {asked}, at a rate of 1e-5");
+    assert!(sooner > asked / 4 && sooner < asked * 3 / 4, "{sooner} of {asked}");
+    for window in [0, WINDOW + 1] {
+        filter.query_within(&[1], Moments::Untimed, window, &mut [false]).unwrap_err();
+    }
 }
 
 #[test]
@@ -273,7 +314,7 @@ fn any_sound_bits_can_be_worked_with() {
                 let mut evidence = vec![Evidence::default(); hashes.len()];
                 filter.evidence(&hashes, &mut evidence);
                 assert!((0.0..=1.0).contains(&filter.false_positive_rate()));
-                assert!(filter.layout.distinct(filter.words.as_slice(), &filter.clock) >= 0.0);
+                assert!(filter.layout.distinct(filter.words.as_slice(), &filter.clock, 100) >= 0.0);
                 let mut other = filter.clone();
                 other.unite(&filter).unwrap();
                 assert!(filter.check().is_ok() && other.check().is_ok());
@@ -336,6 +377,27 @@ fn fresh_keys_are_reported_as_often_as_the_formula_says() {
     }
 }
 
+/// One filter has had keys for long, the other has no room for them when they come again: together they are young.
+#[test]
+fn keys_that_were_turned_away_lately_are_young_in_the_union() {
+    const WINDOW: u64 = 20_000;
+    let shape = loaded((7, 3), WINDOW, 3.0);
+    let filter = |hashes: Vec<u64>| {
+        let mut filter = engine(shape, Window::Count { insertions: WINDOW }, Instructions::best());
+        filter.insert(&hashes, Moments::Untimed).unwrap();
+        filter
+    };
+    let keys = (0..500).map(|i| mix(1 << 40 | i));
+    let quiet = filter(keys.clone().chain((0..WINDOW).map(|_| mix(7))).collect());
+    let crowded = filter((0..WINDOW).map(mix).chain(keys.clone()).collect());
+    for (mut one, other) in [(quiet.clone(), &crowded), (crowded.clone(), &quiet)] {
+        one.unite(other).unwrap();
+        let mut present = [false; 500];
+        one.query_within(&keys.clone().collect::<Vec<_>>(), Moments::Untimed, 500, &mut present).unwrap();
+        assert!(present.iter().all(|&present| present));
+    }
+}
+
 /// Of two filters together every key of either is there, with the younger age.
 #[test]
 fn united_filters_have_the_keys_of_both() {
@@ -362,6 +424,11 @@ fn united_filters_have_the_keys_of_both() {
             let mut present = vec![false; hashes.len()];
             one.query(hashes, Moments::Untimed, &mut present).unwrap();
             assert!(present.iter().all(|&present| present), "{load}");
+            for window in [1, WINDOW / 30, WINDOW / 3, WINDOW] {
+                let live = &hashes[(WINDOW - window) as usize..];
+                one.query_within(live, Moments::Untimed, window, &mut present[..live.len()]).unwrap();
+                assert!(present.iter().all(|&present| present), "{load} {window}");
+            }
             for &hash in hashes {
                 assert!(age(&one, hash) <= age(filter, hash));
             }

@@ -47,6 +47,11 @@ impl Timers {
         TimerPhase { newest: self.timestamp(generation), kept: self.generations().saturating_sub(pending) }
     }
 
+    /// The phase of a query for what was set in the open generation and the `back` before it.
+    pub(crate) fn phase_within(&self, generation: i64, back: u64) -> TimerPhase {
+        TimerPhase { newest: self.timestamp(generation), kept: back + 1 }
+    }
+
     fn timestamp(&self, generation: i64) -> u64 {
         generation.rem_euclid(self.timestamps.into()) as u64 + 1
     }

@@ -112,6 +112,10 @@ impl Layout for TimersInSlices {
         self.timers.phase(generation, pending)
     }
 
+    fn phase_within(&self, generation: i64, back: u64) -> Option<TimerPhase> {
+        Some(self.timers.phase_within(generation, back))
+    }
+
     #[inline(always)]
     fn fetch_newest(&self, words: Address, _: TimerPhase, hash: u64) {
         self.fetch_all(words, hash);

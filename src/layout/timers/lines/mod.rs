@@ -88,6 +88,10 @@ impl<const LINES: usize> Layout for TimersInLines<LINES> {
         self.timers.phase(generation, pending)
     }
 
+    fn phase_within(&self, generation: i64, back: u64) -> Option<TimerPhase> {
+        Some(self.timers.phase_within(generation, back))
+    }
+
     #[inline(always)]
     fn fetch_newest(&self, words: Address, _: TimerPhase, hash: u64) {
         self.pages.fetch(words, hash);
