@@ -35,10 +35,10 @@
 //!
 //! Versions before these two wrote zeros, and pass over what is there.
 //!
-//! The age-partitioned filter goes on with k, l, slice bits, blocks, block bits and parts, the guarded-epoch
-//! filter with r, k, segment bits, blocks, block bits and parts: zero where they do not apply. In lines they go on with
-//! k and l, or with r, and then pages and lines per key; their cells are pages of 64 lines of 64 bytes, lane 0 of a line
-//! in its lowest bits. Transposed it goes on with r, k and positions; its cells are numbers of r + 1 bits, one after the
+//! The age-partitioned filter goes on with k, l, slice bits, blocks, block bits and parts, the guarded-epoch filter
+//! with r, k, segment bits, blocks, block bits and parts: zero where they do not apply. In lines they go on with k and
+//! l, or with r, and then pages and lines per key; their cells are pages of 64 lines of 64 bytes, lane 0 of a line in
+//! its lowest bits. Transposed it goes on with r, k and positions; its cells are numbers of r + 1 bits, one after the
 //! other, in which bit (-epoch) mod (r + 1) is that of an epoch.
 //!
 //! The timing filter goes on with k, bits per timer, blocks, timers of a slice (of whole words) and equal timers. A
@@ -86,14 +86,14 @@
 //! | 3.. | the entries, low bits first: in the lowest bit a digit less 1, then a remainder |
 //!
 //! The aged quotient filter goes on with the bits of a fingerprint and of a tag, pages, lines of entries in a page, and
-//! distinct keys or zero. Its cells are pages, each of a spare line and the lines of entries, of 64 bytes each. A spare line is
-//! 16 numbers of 32 bits: 15 prints of 24 bits above a tag of 8, or zero; then 1 above the tag of the last key that was
-//! turned away, or zero. With V = F + T bits of a value, S = floor(468 / (V + 1)) slots, C = min(506 - S (V + 1), 58)
-//! buckets of which BF = floor(5 C / 16) are foreign, and lanes of 8 bits where V < 16 and else of 16, the bits of a line
-//! of entries are, low ones first: 5 for its reach, 1 that is set if its spare line has to be asked, C for the occupied
-//! buckets, S for the ends of runs, S for each bit of the values above those of a lane, and from the top down the lanes of
-//! all slots. A fingerprint is in the lower bits of a value, the tag above it.
-//! Which hash is where, [the layout](crate::layout::quotient) says.
+//! distinct keys or zero. Its cells are pages, each of a spare line and the lines of entries, of 64 bytes each. A spare
+//! line is 16 numbers of 32 bits: 15 prints of 24 bits above a tag of 8, or zero; then 1 above the tag of the last key
+//! that was turned away, or zero. With V = F + T bits of a value, S = floor(468 / (V + 1)) slots, C = min(506 - S (V +
+//! 1), 58) buckets of which BF = floor(5 C / 16) are foreign, and lanes of 8 bits where V < 16 and else of 16, the bits
+//! of a line of entries are, low ones first: 5 for its reach, 1 that is set if its spare line has to be asked, C for
+//! the occupied buckets, S for the ends of runs, S for each bit of the values above those of a lane, and from the top
+//! down the lanes of all slots. A fingerprint is in the lower bits of a value, the tag above it. Which hash is where,
+//! [the layout](crate::layout::quotient) says.
 //!
 //! The generalized filter goes on with bits, k1 and k0; its cells are bits, low ones first.
 //!

@@ -36,6 +36,19 @@ def test_check_passes(running, name):
     assert check.wait() == 0, output.read_text()
 
 
+def test_no_line_is_wider_than_the_page():
+    """rustfmt and ruff look at code; comments and texts keep within its 120 columns too, tables and commands apart."""
+    sources = [path for folder in ("src", "tests", "python", "benchmarks") for path in (ROOT / folder).rglob("*.*")]
+    wide = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sources
+        if path.suffix in {".rs", ".py", ".pyi"}
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if len(line) > 120 and not line.lstrip().startswith(("//! |", "#[pyo3(", "text_signature"))
+    ]
+    assert not wide
+
+
 @pytest.mark.campaign
 def test_campaign_of_the_core():
     """Every value of every byte, and all trials of the rates."""

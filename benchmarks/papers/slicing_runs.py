@@ -193,7 +193,7 @@ def diced_failing(stream: Stream, dice: Dice, outer: int, inner: int, failed: in
 
 
 def thresholds(stream: Stream, bits: int, k: int, slices: int, failed: int, seed: int) -> NDArray[np.float64]:
-    """Give false positives and false negatives of a full filter with killed sites, for x = 0 … k; shape (2, k + 1)."""
+    """Give false positives and negatives of a full filter with killed sites, for x = 0 … k; shape (2, k + 1)."""
     filled = sliced("vertical", slices, bits, seed, k=k)
     filled.insert(stream.firsts)
     for site in np.random.default_rng([2, seed]).permutation(slices)[:failed]:

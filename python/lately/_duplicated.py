@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import Filter, Hashes, read_moments, read_span
-from lately._families import family_of, fastest, generations
-from lately._plan import Choice
+from lately._families import fastest, generations
+from lately._plan import Choice, family_of
 
 
 def duplicated(

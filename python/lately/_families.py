@@ -163,34 +163,6 @@ def fastest(window: Any, **request: Any) -> Filter:
             raise error from None
 
 
-def family_of(filter: object) -> Family:
-    """Family that a user names: by its name, by a class, or by a row of `lately.plan`.
-
-    Raises
-    ------
-    ValueError
-        If there is no family of that name.
-    TypeError
-        If it is something else, or a filter that is made already.
-    """
-    # The planner needs this module, so its rows are imported when one is asked for.
-    from lately._plan import Choice
-
-    name = filter.name if isinstance(filter, Choice) else filter
-    if isinstance(name, str):
-        if name not in EVERY:
-            raise ValueError(f"filter must be one of {', '.join(FAMILIES)}; got {name!r}")
-        return EVERY[name]
-    if isinstance(filter, type) and issubclass(filter, Filter) and filter is not Filter:
-        return Family(filter)
-    if isinstance(filter, Filter):
-        raise TypeError("filter must be a name or a class; one that is made has a duplicated of its own")
-    got = filter.__name__ if isinstance(filter, type) else type(filter).__name__
-    raise TypeError(
-        f'filter must be a name, such as "swamp", a class, such as lately.Swamp, or a row of lately.plan; got {got}'
-    )
-
-
 def name_of(made: Filter) -> str:
     """Name of a filter's family, whether it is offered or not.
 

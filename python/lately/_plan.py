@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from lately._core import Filter
-from lately._families import FAMILIES, Family
+from lately._families import EVERY, FAMILIES, Family
 from lately._table import Table, assigned
 
 # A filter up to this many times as large as the smallest may be taken because it is faster.
@@ -259,4 +259,29 @@ def choice(name: str, window: Any, slack: Any = None, **request: Any) -> Choice:
         **figures,
         guarantees=f"{kept}; {family.note}" if family.note else kept,
         _make=lambda: family.make(window, **request),
+    )
+
+
+def family_of(filter: object) -> Family:
+    """Family that a user names: by its name, by a class, or by a row of `lately.plan`.
+
+    Raises
+    ------
+    ValueError
+        If there is no family of that name.
+    TypeError
+        If it is something else, or a filter that is made already.
+    """
+    name = filter.name if isinstance(filter, Choice) else filter
+    if isinstance(name, str):
+        if name not in EVERY:
+            raise ValueError(f"filter must be one of {', '.join(FAMILIES)}; got {name!r}")
+        return EVERY[name]
+    if isinstance(filter, type) and issubclass(filter, Filter) and filter is not Filter:
+        return Family(filter)
+    if isinstance(filter, Filter):
+        raise TypeError("filter must be a name or a class; one that is made has a duplicated of its own")
+    got = filter.__name__ if isinstance(filter, type) else type(filter).__name__
+    raise TypeError(
+        f'filter must be a name, such as "swamp", a class, such as lately.Swamp, or a row of lately.plan; got {got}'
     )

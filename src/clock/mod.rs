@@ -1,6 +1,7 @@
 //! Turns insertions or timestamps into generations: all that a filter knows about time.
 
 mod moments;
+mod refusals;
 mod window;
 
 pub use moments::Moments;
@@ -9,7 +10,6 @@ pub use window::Window;
 use std::ops::Range;
 
 use crate::Error;
-use moments::extremes;
 
 /// Full generations to keep so that each is a single insertion: the most there can be. It is one less than the longest
 /// window that [can age like this](Window::by_insertion), since the open generation is one more.
@@ -19,9 +19,9 @@ pub const BY_INSERTION: u32 = u32::MAX;
 /// window is the number of keys it is planned for.
 pub const ENDLESS: u32 = 0;
 
-/// How far ahead of the system's clock a key may lie unless a user says otherwise. Local times that are taken for UTC lie
-/// at most 14 hours ahead, and the clocks of machines differ by seconds; one that is off by years would have the filter
-/// forget its window, and refuse every time that is right.
+/// How far ahead of the system's clock a key may lie unless a user says otherwise. Local times that are taken for UTC
+/// lie at most 14 hours ahead, and the clocks of machines differ by seconds; one that is off by years would have the
+/// filter forget its window, and refuse every time that is right.
 pub const DAY: u64 = 86_400_000_000_000;
 
 /// Length of a generation that never ends.
@@ -121,91 +121,6 @@ impl Clock {
     /// The generation that is open.
     pub fn generation(&self) -> i64 {
         self.generation
-    }
-
-    /// Refuses moments the promise cannot cover: missing on a time clock, present on a count clock, or further back
-    /// than the stated lateness. Insertions happen in order, so each is also checked against those before it.
-    pub fn check(&self, moments: Moments<'_>, in_order: bool) -> Result<(), Error> {
-        self.check_until(moments, in_order, i64::MAX)
-    }
-
-    /// [`check`](Self::check) for keys to insert, of which none may lie too far ahead of the system's clock, at `now`, and
-    /// of the latest moment seen, or the first.
-    pub fn check_new(&self, moments: Moments<'_>, now: i64) -> Result<(), Error> {
-        // A stream that begins in the future is a simulation, and goes on from where it is.
-        let first = match moments {
-            Moments::At(moment) => Some(moment),
-            Moments::Each(all) | Moments::InOrder(all) => all.first().copied(),
-            Moments::Untimed | Moments::Now(_) => None,
-        };
-        let base = self.latest.or(first).map_or(now, |told| told.max(now));
-        self.check_until(moments, true, self.ahead.map_or(i64::MAX, |ahead| base.saturating_add_unsigned(ahead)))
-    }
-
-    /// The same, where none may lie after `until`.
-    fn check_until(&self, moments: Moments<'_>, in_order: bool, until: i64) -> Result<(), Error> {
-        let Window::Time { lateness, .. } = self.window else {
-            return match moments {
-                Moments::Untimed => Ok(()),
-                _ if self.endless() => Err(Error::value("at is for windows of time; this filter has no window")),
-                _ => Err(Error::value("at is for windows of time; this filter's window counts insertions")),
-            };
-        };
-        // Keeps the bound, not the latest moment, so that each key takes one comparison.
-        let behind = |moment: i64| moment.saturating_sub_unsigned(lateness);
-        let mut earliest = self.latest.map_or(i64::MIN, behind);
-        let not_before = |earliest: i64, position: usize, moment: i64| {
-            if moment >= earliest {
-                return Ok(());
-            }
-            let late = i128::from(earliest) + i128::from(lateness) - i128::from(moment);
-            Err(Error::value(format!(
-                "at[{position}] lies {} s before the latest time seen, but lateness is {} s: \
-                 sort by time, or construct the filter with a larger lateness",
-                late as f64 / 1e9,
-                lateness as f64 / 1e9
-            )))
-        };
-        let not_after = |position: usize, moment: i64| {
-            if moment <= until {
-                return Ok(());
-            }
-            let ahead = self.ahead.unwrap_or(0);
-            let by = i128::from(moment) - i128::from(until) + i128::from(ahead);
-            Err(Error::value(format!(
-                "at[{position}] lies {} s ahead of the system's clock, but ahead is {} s: mend the time, or construct the \
-                 filter with a larger ahead, or with ahead=None if its times are not those of the clock",
-                by as f64 / 1e9,
-                ahead as f64 / 1e9
-            )))
-        };
-        match moments {
-            Moments::Untimed => Err(Error::value("a window of time needs the moment of each key: at")),
-            Moments::Now(_) => Ok(()),
-            Moments::At(moment) => not_before(earliest, 0, moment).and(not_after(0, moment)),
-            Moments::InOrder(all) => {
-                let (Some(&first), Some(&last)) = (all.first(), all.last()) else { return Ok(()) };
-                not_before(earliest, 0, first)?;
-                let fitting = if last > until { all.partition_point(|&moment| moment <= until) } else { 0 };
-                not_after(fitting, all[fitting])
-            }
-            Moments::Each(all) => {
-                let (least, greatest) = extremes(all);
-                // Usually even the least is not too far behind the greatest, wherever they stand.
-                let latest_of_all = if in_order { behind(greatest) } else { i64::MIN };
-                if least >= earliest.max(latest_of_all) && greatest <= until {
-                    return Ok(());
-                }
-                for (i, &moment) in all.iter().enumerate() {
-                    not_after(i, moment)?;
-                    not_before(earliest, i, moment)?;
-                    if in_order {
-                        earliest = earliest.max(behind(moment));
-                    }
-                }
-                Ok(())
-            }
-        }
     }
 
     /// Moves to the moment of key `i`. Returns how many generations begin by that, and how many keys from `i` on, up to

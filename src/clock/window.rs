@@ -96,8 +96,8 @@ impl Window {
                 Err(Error::value(format!("window must be at most 2**32 insertions for this filter, got {insertions}")))
             }
             Self::Time { .. } => Err(Error::value(
-                "window must be a number of insertions: this filter has room for so many keys, and in a span of time \
-                 there may be more; for a span of time take AgePartitionedBloomFilter",
+                "window must be a number of insertions: this filter has room for a fixed number of keys, and a span of \
+                 time may bring more; for a span of time take AgePartitionedBloomFilter",
             )),
         }
     }

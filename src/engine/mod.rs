@@ -35,7 +35,8 @@ pub struct Aged<L> {
     pub clock: Clock,
 }
 
-/// Which keys [`duplicated`](Engine::duplicated) inserts, so that their window begins anew, and which the window counts.
+/// Which keys [`duplicated`](Engine::duplicated) inserts, so that their window begins anew, and which the window
+/// counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refresh {
     /// It inserts every key.
@@ -172,8 +173,8 @@ impl<L: Layout> Aged<L> {
 impl<L: Layout> Engine for Aged<L> {
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
         self.clock.check(at, true)?;
-        // The layout is copied last: within a `Result` it is packed in pieces that wait for each other, and the insertion
-        // of a single key took a fifth longer.
+        // The layout is copied last: within a `Result` it is packed in pieces that wait for each other, and the
+        // insertion of a single key took a fifth longer.
         let words = self.words.to_mut()?;
         AgedMut { layout: self.layout, words, clock: &mut self.clock }.insert(Hashes::all(hashes), at);
         Ok(())

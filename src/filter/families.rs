@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use super::engines;
 use crate::Error;
 use crate::clock::{Clock, Window};
 use crate::engine::growing::Growing;
@@ -10,19 +11,14 @@ use crate::engine::{Aged, Engine};
 use crate::key::Seed;
 use crate::layout::bloom::Bits;
 use crate::layout::buffer::Buffer;
-use crate::layout::cells::{Blocks, Cells, OneBit, Parts};
-use crate::layout::counters::CounterSlices;
 use crate::layout::counting::Counters;
 use crate::layout::generalized::FadingBits;
 use crate::layout::quotient::Quotient;
-use crate::layout::ring::Ring;
-use crate::layout::stable::Decaying;
 use crate::layout::swamp::Buffered;
-use crate::layout::transposed::Planes;
-use crate::layout::{line, time_limited, timers};
+use crate::layout::{time_limited, timers};
 use crate::memory::Words;
 use crate::shape::growing::{self, Grow, Limit};
-use crate::shape::ring::{self, Paper, Segment};
+use crate::shape::ring::{self, Paper};
 use crate::shape::transposed::{self, Transposed};
 use crate::shape::{
     Budget, Parameters, Shape, bloom, counting, fingerprint_buffer, generalized, quotient, stable, swamp, timing,
@@ -126,7 +122,7 @@ pub static FAMILIES: [Family; 15] = [
         plan: |window, asked| {
             shared(ring::choose(window, asked.budget, asked.slack, asked.block_bits, Paper::AgePartitioned))
         },
-        engine: |shape, clock, _, words| Ok(ring(of(shape), clock, words)),
+        engine: |shape, clock, _, words| Ok(engines::ring(of(shape), clock, words)),
     },
     Family {
         kind: 2,
@@ -140,7 +136,7 @@ pub static FAMILIES: [Family; 15] = [
         plan: |window, asked| {
             shared(ring::choose(window, asked.budget, asked.slack, asked.block_bits, Paper::GuardedEpoch))
         },
-        engine: |shape, clock, _, words| Ok(ring(of(shape), clock, words)),
+        engine: |shape, clock, _, words| Ok(engines::ring(of(shape), clock, words)),
     },
     Family {
         kind: 3,
@@ -215,7 +211,7 @@ pub static FAMILIES: [Family; 15] = [
         optional: &[],
         read: |parameters| shared(stable::Shape::read(parameters)),
         plan: |window, asked| shared(stable::choose(window, asked.budget)),
-        engine: |shape, clock, seed, words| Ok(decaying(of(shape), clock, seed, words)),
+        engine: |shape, clock, seed, words| Ok(engines::decaying(of(shape), clock, seed, words)),
     },
     Family {
         kind: 8,
@@ -270,7 +266,7 @@ pub static FAMILIES: [Family; 15] = [
         plan: |window, asked| {
             shared(crate::shape::line::choose(window, asked.budget, asked.slack, Paper::AgePartitioned))
         },
-        engine: |shape, clock, _, words| Ok(line::aged(*of(shape), clock, words)),
+        engine: |shape, clock, _, words| Ok(engines::lines(of(shape), clock, words)),
     },
     Family {
         kind: 17,
@@ -284,7 +280,7 @@ pub static FAMILIES: [Family; 15] = [
         plan: |window, asked| {
             shared(crate::shape::line::choose(window, asked.budget, asked.slack, Paper::GuardedEpoch))
         },
-        engine: |shape, clock, _, words| Ok(line::aged(*of(shape), clock, words)),
+        engine: |shape, clock, _, words| Ok(engines::lines(of(shape), clock, words)),
     },
     Family {
         kind: 18,
@@ -296,7 +292,7 @@ pub static FAMILIES: [Family; 15] = [
         optional: &[],
         read: |parameters| shared(Transposed::read(parameters)),
         plan: |window, asked| shared(transposed::choose(window, asked.budget, asked.slack)),
-        engine: |shape, clock, _, words| Ok(planes(of(shape), clock, words)),
+        engine: |shape, clock, _, words| Ok(engines::planes(of(shape), clock, words)),
     },
     Family {
         kind: 19,
@@ -308,7 +304,7 @@ pub static FAMILIES: [Family; 15] = [
         optional: &[],
         read: |parameters| shared(timing::line::Shape::read(parameters)),
         plan: |window, asked| shared(timing::line::choose(window, asked.budget, asked.slack)),
-        engine: |shape, clock, _, words| Ok(timers_in_lines(*of(shape), clock, words)),
+        engine: |shape, clock, _, words| Ok(engines::timers_in_lines(*of(shape), clock, words)),
     },
     Family {
         kind: 20,
@@ -331,61 +327,4 @@ fn shared(shape: Result<impl Shape, Error>) -> Planned {
 /// A row's shape, as its concrete type.
 fn of<S: Shape>(shape: &dyn Shape) -> &S {
     (shape as &dyn Any).downcast_ref().expect("a row makes engines of its own shapes")
-}
-
-fn ring(shape: &ring::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
-    match shape.segment {
-        Segment::Bits { bits, .. } if shape.paper == Paper::AgePartitioned => {
-            ring_of(OneBit::new(bits), shape, clock, words)
-        }
-        Segment::Bits { bits, parts } => ring_of(Parts::new(bits, parts), shape, clock, words),
-        Segment::Blocks { blocks, block_bits, parts } => match (block_bits, parts) {
-            (64, 1) => ring_of(Blocks::<1, 1>::new(blocks), shape, clock, words),
-            (64, 2) => ring_of(Blocks::<1, 2>::new(blocks), shape, clock, words),
-            (64, 4) => ring_of(Blocks::<1, 4>::new(blocks), shape, clock, words),
-            (64, 8) => ring_of(Blocks::<1, 8>::new(blocks), shape, clock, words),
-            (512, 1) => ring_of(Blocks::<8, 1>::new(blocks), shape, clock, words),
-            (512, 2) => ring_of(Blocks::<8, 2>::new(blocks), shape, clock, words),
-            (512, 4) => ring_of(Blocks::<8, 4>::new(blocks), shape, clock, words),
-            (512, 8) => ring_of(Blocks::<8, 8>::new(blocks), shape, clock, words),
-            _ => unreachable!("a shape has no other blocks"),
-        },
-    }
-}
-
-fn ring_of(cells: impl Cells + 'static, shape: &ring::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
-    Aged::boxed(Ring::new(cells, shape.k, shape.k + shape.l), words, clock)
-}
-
-fn planes(&Transposed { r, k, positions }: &Transposed, clock: Clock, words: Words) -> Box<dyn Engine> {
-    match r {
-        7 => Aged::boxed(Planes::<8>::new(k, positions), words, clock),
-        15 => Aged::boxed(Planes::<16>::new(k, positions), words, clock),
-        31 => Aged::boxed(Planes::<32>::new(k, positions), words, clock),
-        63 => Aged::boxed(Planes::<64>::new(k, positions), words, clock),
-        r => unreachable!("a transposed shape has no r = {r}"),
-    }
-}
-
-fn decaying(shape: &stable::Shape, clock: Clock, seed: Seed, words: Words) -> Box<dyn Engine> {
-    let [first, second] = seed.words();
-    let seed = first ^ second;
-    fn aged<const BITS: u32>(shape: &stable::Shape, clock: Clock, seed: u64, words: Words) -> Box<dyn Engine> {
-        let cells = CounterSlices::<BITS> { slices: shape.slices };
-        Aged::boxed(Decaying { cells, decrements: shape.decrements, seed }, words, clock)
-    }
-    match shape.bits {
-        1 => aged::<1>(shape, clock, seed, words),
-        2 => aged::<2>(shape, clock, seed, words),
-        4 => aged::<4>(shape, clock, seed, words),
-        8 => aged::<8>(shape, clock, seed, words),
-        bits => unreachable!("a shape has no cells of {bits} bits"),
-    }
-}
-
-fn timers_in_lines(shape: timing::line::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
-    match shape.lines {
-        1 => Aged::boxed(timers::TimersInLines::<1>::new(shape), words, clock),
-        _ => Aged::boxed(timers::TimersInLines::<2>::new(shape), words, clock),
-    }
 }

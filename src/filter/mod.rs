@@ -2,6 +2,7 @@
 //!
 //! The [table of families](FAMILIES) lists the kinds.
 
+mod engines;
 mod families;
 
 use std::any::Any;

@@ -64,8 +64,8 @@ pub trait Layout: Copy + Send + Sync + 'static {
     /// Writes a key into the open generation.
     fn insert(&self, words: &mut [u64], phase: Self::Phase, hash: u64);
 
-    /// Leaves the open generation without a key, where a generation is one insertion and this one is only asked for. What
-    /// lay where its key would lie is gone already, or goes here.
+    /// Leaves the open generation without a key, where a generation is one insertion and this one is only asked for.
+    /// What lay where its key would lie is gone already, or goes here.
     #[inline(always)]
     fn pass(&self, words: &mut [u64], phase: Self::Phase) {
         let _ = (words, phase);

@@ -8,9 +8,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::built::Built;
 use super::calls::detached;
 use super::figures::{cache_lines, parameters, slack};
-use super::objects::Built;
 use super::seeds::GivenSeed;
 use super::spans::read_span;
 use super::times;
@@ -151,8 +151,8 @@ impl<'py> Given<'py> {
         Ok(window?.check()?)
     }
 
-    /// How far times may lie ahead of the system's clock, of a family that has windows of time; nothing is too far if it
-    /// is None.
+    /// How far times may lie ahead of the system's clock, of a family that has windows of time; nothing is too far if
+    /// it is None.
     fn ahead(&self) -> PyResult<Option<Option<u64>>> {
         let Some(ahead) = self.0.get_item("ahead")? else { return Ok(None) };
         if ahead.is_none() {

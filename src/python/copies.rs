@@ -1,4 +1,4 @@
-//! A filter saved, pickled and copied. Cells are lent to Python, and copied only where necessary.
+//! A filter saved, pickled, copied and united with another. Cells are lent to Python, and copied only where necessary.
 
 use std::path::PathBuf;
 
@@ -67,6 +67,44 @@ impl Filter {
             bytes[preamble.len()..].copy_from_slice(cells);
             Ok(())
         })
+    }
+
+    /// A filter that holds the keys of both.
+    ///
+    /// Parameters
+    /// ----------
+    /// other : Filter
+    ///     Of the same class, window, seed and parameters. Windows of time are brought to the later of both times, so
+    ///     filters of different machines can be united. Windows of insertions can be united only in the same
+    ///     generation, since nothing else relates their counts; `inserted` is then the lesser of both, and no window is
+    ///     cut short.
+    ///
+    /// Returns
+    /// -------
+    /// Filter
+    ///     A new one; every key that either would report, it reports. The chance of a false positive is that of as many
+    ///     distinct keys as both have taken, so plan `capacity` for all machines together.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     If a parameter differs, which the message names, or the class has no union.
+    ///
+    /// Examples
+    /// --------
+    /// >>> paris, tokyo = (lately.AgePartitionedBloomFilter("1h", 0.001, capacity=10_000) for _ in range(2))
+    /// >>> paris.insert(["a"], at=[1000]); tokyo.insert(["b"], at=[1500])
+    /// >>> paris.union(tokyo).query(["a", "b", "c"], at=2000)
+    /// array([ True,  True, False])
+    fn union(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let (ours, theirs) = (slf.get(), other.get());
+        let united = detached(slf.py(), || {
+            // One lock at a time: two threads may unite the same two filters, each in its own order.
+            let theirs = theirs.read().clone();
+            let mut ours = ours.read().clone();
+            ours.unite(&theirs).map(|()| ours)
+        })??;
+        object(&slf.get_type(), united)
     }
 
     /// A copy, which shares memory until either is written to.

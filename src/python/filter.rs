@@ -8,10 +8,10 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
 use super::batch::{Batch, Stopped};
+use super::built::Built;
 use super::calls::{Held, Lock, caught, detached};
 use super::keys::{hash_key, read_keys};
 use super::moments::{OwnedMoments, now};
-use super::objects::{Built, object};
 use super::times;
 use super::whole::Threads;
 use crate::Error;
@@ -129,8 +129,8 @@ impl Filter {
         Ok(Batch { keys, moments })
     }
 
-    /// Refuses the time of one key if it lies too far ahead of the system's clock, which is looked at no more often than
-    /// it has to be: it takes a quarter of the time of a key.
+    /// Refuses the time of one key if it lies too far ahead of the system's clock, which is looked at no more often
+    /// than it has to be: it takes a quarter of the time of a key.
     fn check_one(&self, py: Python<'_>, moments: &OwnedMoments) -> PyResult<()> {
         let &OwnedMoments::At(moment) = moments else { return Ok(()) };
         if moment <= self.not_ahead.load(Relaxed) {
@@ -169,8 +169,8 @@ impl Filter {
     ///     A batch of n keys; a row of a frame or of a 2-D array is one key. See `lately.hash_keys`.
     /// at : time or n times, optional
     ///     When they were seen, for a window of time: numbers are Unix seconds, or datetimes. The default is now, or
-    ///     `latest` where that is later. Times may step back by at most `lateness`; a late key is taken as of the latest
-    ///     time seen. They may lie ahead of the system's clock by at most `ahead`.
+    ///     `latest` where that is later. Times may step back by at most `lateness`; a late key is taken as of the
+    ///     latest time seen. They may lie ahead of the system's clock by at most `ahead`.
     /// threads : int, default 1
     ///     How many threads share the batch; the filter is the same afterwards, bit for bit. All of them hash. In the
     ///     line layout they insert side by side, each into pages of its own; into any other layout one of them does.
@@ -376,44 +376,6 @@ impl Filter {
             filter.engine().query(&[hash], at, &mut present).map(|()| present[0])
         };
         self.ask_one(py, query)
-    }
-
-    /// A filter that holds the keys of both.
-    ///
-    /// Parameters
-    /// ----------
-    /// other : Filter
-    ///     Of the same class, window, seed and parameters. Windows of time are brought to the later of both times, so
-    ///     filters of different machines can be united. Windows of insertions can be united only in the same
-    ///     generation, since nothing else relates their counts; `inserted` is then the lesser of both, and no window is
-    ///     cut short.
-    ///
-    /// Returns
-    /// -------
-    /// Filter
-    ///     A new one; every key that either would report, it reports. The chance of a false positive is that of as many
-    ///     distinct keys as both have taken, so plan `capacity` for all machines together.
-    ///
-    /// Raises
-    /// ------
-    /// ValueError
-    ///     If a parameter differs, which the message names, or the class has no union.
-    ///
-    /// Examples
-    /// --------
-    /// >>> paris, tokyo = (lately.AgePartitionedBloomFilter("1h", 0.001, capacity=10_000) for _ in range(2))
-    /// >>> paris.insert(["a"], at=[1000]); tokyo.insert(["b"], at=[1500])
-    /// >>> paris.union(tokyo).query(["a", "b", "c"], at=2000)
-    /// array([ True,  True, False])
-    fn union(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        let (ours, theirs) = (slf.get(), other.get());
-        let united = detached(slf.py(), || {
-            // One lock at a time: two threads may unite the same two filters, each in its own order.
-            let theirs = theirs.read().clone();
-            let mut ours = ours.read().clone();
-            ours.unite(&theirs).map(|()| ours)
-        })??;
-        object(&slf.get_type(), united)
     }
 }
 

@@ -5,6 +5,7 @@ mod arrays;
 mod attributes;
 mod batch;
 mod build;
+mod built;
 mod calls;
 mod cells;
 mod classes;
@@ -38,6 +39,8 @@ mod _core {
     #[pymodule_export]
     use super::build::{build, plan};
     #[pymodule_export]
+    use super::built::Built;
+    #[pymodule_export]
     use super::calls::InternalError;
     #[pymodule_export]
     use super::errors::FormatError;
@@ -53,8 +56,6 @@ mod _core {
     use super::learned::{Learned, read_insertions};
     #[pymodule_export]
     use super::moments::read_moments;
-    #[pymodule_export]
-    use super::objects::Built;
     #[pymodule_export]
     use super::opening::{from_bytes, from_parts, open};
     #[pymodule_export]

@@ -220,8 +220,8 @@ impl Memory {
 ///
 /// - [`Budget::Rate`]: the fewest bits in which some shape keeps the rate and forgets at most [`FORGOTTEN`] of the keys
 ///   as old as the window; of equally small ones the one with the least k1, then k0.
-/// - [`Budget::Bytes`]: of the shapes in all the bits that forget at most as many, the one of the least rate; where none
-///   does, the one whose errors of both kinds add up to least.
+/// - [`Budget::Bytes`]: of the shapes in all the bits that forget at most as many, the one of the least rate; where
+///   none does, the one whose errors of both kinds add up to least.
 ///
 /// Both kinds of error fall with the number of bits, and trade through the number of hashes.
 pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
@@ -242,8 +242,8 @@ pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
     }
 }
 
-/// Where so few bits forget more of the window: the shape whose errors of both kinds add up to least, of fresh keys and of
-/// those as old as the window, if it tells a tenth of the latter from the former. (At 5 bits per key, as in paper 5,
+/// Where so few bits forget more of the window: the shape whose errors of both kinds add up to least, of fresh keys and
+/// of those as old as the window, if it tells a tenth of the latter from the former. (At 5 bits per key, as in paper 5,
 /// they add up to .55.)
 fn least_errors(kinds: &[Kind], bits: u64, window: u64) -> Option<Shape> {
     let errors = |shape: &Shape| shape.false_positive_rate() + shape.memory().missed((window - 1) as f64);

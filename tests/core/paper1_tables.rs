@@ -318,7 +318,8 @@ fn table_4() {
     const ELEMENTS: u64 = 1 << 16; // the window of the comparison
     let window = Window::Count { insertions: ELEMENTS };
     println!(
-        " k  l    B  b   bits printed  right   SWAMP printed  ours   NPWS printed  right   accesses in window, fp, false"
+        " k  l    B  b   bits printed  right   SWAMP printed  ours   NPWS printed  right   accesses in window, fp, \
+         false"
     );
     for (k, l, block_bits, parts, [fp, swamp_printed, bits_per_element, weighted_slack]) in TABLE_4 {
         let r = gradient_of_blocks(k, l, block_bits, parts);

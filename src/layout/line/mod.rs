@@ -41,14 +41,12 @@ use std::ops::Range;
 
 use crate::Error;
 use crate::clock::Clock;
-use crate::engine::{Aged, Engine};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::instructions::Instructions;
 use crate::layout::{Layout, Part};
-use crate::memory::Words;
 use crate::memory::bits::odd_constants;
 use crate::memory::prefetch::Address;
-use crate::shape::line::{MAX_K, MAX_LINES, PAGE_LINES, SUBLANE_BITS, Shape};
+use crate::shape::line::{MAX_K, PAGE_LINES, SUBLANE_BITS};
 use crate::shape::runs;
 pub(crate) use kernel::{InLines, Run};
 pub(crate) use pages::{Pages, Spot};
@@ -121,7 +119,8 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
         written
     };
 
-    fn new(pages: u64, k: u32) -> Self {
+    /// `pages` pages; an insertion writes `k` lanes.
+    pub(crate) fn new(pages: u64, k: u32) -> Self {
         Self {
             pages: Pages::new(pages),
             k,
@@ -203,21 +202,6 @@ fn sublanes_match(lane: u64, mask: u64) -> f64 {
         f64::from(bits.count_ones()) / f64::from(SUBLANE_BITS)
     };
     (0..mask.count_ones() / SUBLANE_BITS).map(share).product()
-}
-
-/// Lines of a shape, with their clock.
-pub fn aged(shape: Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
-    type Aged = fn(Shape, Clock, Words) -> Box<dyn Engine>;
-    const fn of_lanes<const LANES: usize>() -> [Aged; MAX_LINES as usize] {
-        [aged_as::<LANES, 1>, aged_as::<LANES, 2>, aged_as::<LANES, 3>, aged_as::<LANES, 4>]
-    }
-    // By the number of lanes, which is 8, 16 or 32, and of lines.
-    const ALL: [[Aged; MAX_LINES as usize]; 3] = [of_lanes::<8>(), of_lanes::<16>(), of_lanes::<32>()];
-    ALL[(shape.lanes / 8).ilog2() as usize][shape.lines as usize - 1](shape, clock, words)
-}
-
-fn aged_as<const LANES: usize, const LINES: usize>(shape: Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
-    Box::new(Aged { layout: LanesInLines::<LANES, LINES>::new(shape.pages, shape.k), words, clock })
 }
 
 impl<const LANES: usize, const LINES: usize> InLines<LINES> for LanesInLines<LANES, LINES> {

@@ -127,8 +127,8 @@ impl Layout for Buffered {
         self.put(words, phase, self.fingerprint(hash));
     }
 
-    /// There may be no number that is not a fingerprint: the last one stands for no key. All such places together are as
-    /// one more key of the window, which has fewer keys then, so the rate holds.
+    /// There may be no number that is not a fingerprint: the last one stands for no key. All such places together are
+    /// as one more key of the window, which has fewer keys then, so the rate holds.
     fn pass(&self, words: &mut [u64], phase: Phase) {
         self.put(words, phase, self.fingerprints - 1);
     }

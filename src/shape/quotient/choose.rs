@@ -21,8 +21,8 @@ const MOST: u64 = 1 << 33;
 /// Considered are fingerprints and tags of all numbers of bits whose slack is at most `slack`, by default [half the
 /// window](allowed_slack); with tags of three bits it is 1/7 of it, and every bit more halves that. Long tags cost
 /// time, since pages turn more often, and no bits: entries are fewer by as much as they are larger.
-/// - [`Budget::Rate`]: each gets the fewest lines that hold the rate; of those at most 1/64 larger than the smallest the
-///   one with the shortest tags, then the fewest lines.
+/// - [`Budget::Rate`]: each gets the fewest lines that hold the rate; of those at most 1/64 larger than the smallest
+///   the one with the shortest tags, then the fewest lines.
 /// - [`Budget::Bytes`]: each gets as many lines as fit; of those with at most 1.5 times the least rate the one with the
 ///   shortest tags, then the least rate.
 ///

@@ -38,7 +38,8 @@ const BUDGETS: [Budget; 10] = [
 type Slack = Option<u64>;
 type Choice = fn(Window, Budget, Slack) -> Result<String, Error>;
 
-/// All possible requests, and the shape in words. The last eight are asked for windows of insertions alone, without slack.
+/// All possible requests, and the shape in words. The last eight are asked for windows of insertions alone, without
+/// slack.
 const CHOICES: [(&str, Choice); 20] = [
     ("age-partitioned", |window, budget, slack| ring(window, budget, slack, None)),
     ("age-partitioned, blocks of 64", |window, budget, slack| ring(window, budget, slack, Some(64))),

@@ -1,0 +1,92 @@
+//! The moments that a clock refuses: those that its promise cannot cover, and those too far ahead.
+
+use super::moments::extremes;
+use super::{Clock, Moments, Window};
+use crate::Error;
+
+impl Clock {
+    /// Refuses moments the promise cannot cover: missing on a time clock, present on a count clock, or further back
+    /// than the stated lateness. Insertions happen in order, so each is also checked against those before it.
+    pub fn check(&self, moments: Moments<'_>, in_order: bool) -> Result<(), Error> {
+        self.check_until(moments, in_order, i64::MAX)
+    }
+
+    /// [`check`](Self::check) for keys to insert, of which none may lie too far ahead of the system's clock, at `now`,
+    /// and of the latest moment seen, or the first.
+    pub fn check_new(&self, moments: Moments<'_>, now: i64) -> Result<(), Error> {
+        // A stream that begins in the future is a simulation, and goes on from where it is.
+        let first = match moments {
+            Moments::At(moment) => Some(moment),
+            Moments::Each(all) | Moments::InOrder(all) => all.first().copied(),
+            Moments::Untimed | Moments::Now(_) => None,
+        };
+        let base = self.latest.or(first).map_or(now, |told| told.max(now));
+        self.check_until(moments, true, self.ahead.map_or(i64::MAX, |ahead| base.saturating_add_unsigned(ahead)))
+    }
+
+    /// The same, where none may lie after `until`.
+    fn check_until(&self, moments: Moments<'_>, in_order: bool, until: i64) -> Result<(), Error> {
+        let Window::Time { lateness, .. } = self.window else {
+            return match moments {
+                Moments::Untimed => Ok(()),
+                _ if self.endless() => Err(Error::value("at is for windows of time; this filter has no window")),
+                _ => Err(Error::value("at is for windows of time; this filter's window counts insertions")),
+            };
+        };
+        // Keeps the bound, not the latest moment, so that each key takes one comparison.
+        let behind = |moment: i64| moment.saturating_sub_unsigned(lateness);
+        let mut earliest = self.latest.map_or(i64::MIN, behind);
+        let not_before = |earliest: i64, position: usize, moment: i64| {
+            if moment >= earliest {
+                return Ok(());
+            }
+            let late = i128::from(earliest) + i128::from(lateness) - i128::from(moment);
+            Err(Error::value(format!(
+                "at[{position}] lies {} s before the latest time seen, but lateness is {} s: \
+                 sort by time, or construct the filter with a larger lateness",
+                late as f64 / 1e9,
+                lateness as f64 / 1e9
+            )))
+        };
+        let not_after = |position: usize, moment: i64| {
+            if moment <= until {
+                return Ok(());
+            }
+            let ahead = self.ahead.unwrap_or(0);
+            let by = i128::from(moment) - i128::from(until) + i128::from(ahead);
+            Err(Error::value(format!(
+                "at[{position}] lies {} s ahead of the system's clock, but ahead is {} s: mend the time, or construct \
+                 the filter with a larger ahead, or with ahead=None if its times are not those of the clock",
+                by as f64 / 1e9,
+                ahead as f64 / 1e9
+            )))
+        };
+        match moments {
+            Moments::Untimed => Err(Error::value("a window of time needs the moment of each key: at")),
+            Moments::Now(_) => Ok(()),
+            Moments::At(moment) => not_before(earliest, 0, moment).and(not_after(0, moment)),
+            Moments::InOrder(all) => {
+                let (Some(&first), Some(&last)) = (all.first(), all.last()) else { return Ok(()) };
+                not_before(earliest, 0, first)?;
+                let fitting = if last > until { all.partition_point(|&moment| moment <= until) } else { 0 };
+                not_after(fitting, all[fitting])
+            }
+            Moments::Each(all) => {
+                let (least, greatest) = extremes(all);
+                // Usually even the least is not too far behind the greatest, wherever they stand.
+                let latest_of_all = if in_order { behind(greatest) } else { i64::MIN };
+                if least >= earliest.max(latest_of_all) && greatest <= until {
+                    return Ok(());
+                }
+                for (i, &moment) in all.iter().enumerate() {
+                    not_after(i, moment)?;
+                    not_before(earliest, i, moment)?;
+                    if in_order {
+                        earliest = earliest.max(behind(moment));
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}

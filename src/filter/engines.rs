@@ -1,0 +1,92 @@
+//! Engines whose types depend on the numbers of a shape.
+
+use crate::clock::Clock;
+use crate::engine::{Aged, Engine};
+use crate::key::Seed;
+use crate::layout::cells::{Blocks, Cells, OneBit, Parts};
+use crate::layout::counters::CounterSlices;
+use crate::layout::line::LanesInLines;
+use crate::layout::ring::Ring;
+use crate::layout::stable::Decaying;
+use crate::layout::timers;
+use crate::layout::transposed::Planes;
+use crate::memory::Words;
+use crate::shape::line::MAX_LINES;
+use crate::shape::ring::{self, Paper, Segment};
+use crate::shape::transposed::Transposed;
+use crate::shape::{line, stable, timing};
+
+pub(super) fn ring(shape: &ring::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
+    match shape.segment {
+        Segment::Bits { bits, .. } if shape.paper == Paper::AgePartitioned => {
+            ring_of(OneBit::new(bits), shape, clock, words)
+        }
+        Segment::Bits { bits, parts } => ring_of(Parts::new(bits, parts), shape, clock, words),
+        Segment::Blocks { blocks, block_bits, parts } => match (block_bits, parts) {
+            (64, 1) => ring_of(Blocks::<1, 1>::new(blocks), shape, clock, words),
+            (64, 2) => ring_of(Blocks::<1, 2>::new(blocks), shape, clock, words),
+            (64, 4) => ring_of(Blocks::<1, 4>::new(blocks), shape, clock, words),
+            (64, 8) => ring_of(Blocks::<1, 8>::new(blocks), shape, clock, words),
+            (512, 1) => ring_of(Blocks::<8, 1>::new(blocks), shape, clock, words),
+            (512, 2) => ring_of(Blocks::<8, 2>::new(blocks), shape, clock, words),
+            (512, 4) => ring_of(Blocks::<8, 4>::new(blocks), shape, clock, words),
+            (512, 8) => ring_of(Blocks::<8, 8>::new(blocks), shape, clock, words),
+            _ => unreachable!("a shape has no other blocks"),
+        },
+    }
+}
+
+fn ring_of(cells: impl Cells + 'static, shape: &ring::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
+    Aged::boxed(Ring::new(cells, shape.k, shape.k + shape.l), words, clock)
+}
+
+pub(super) fn planes(&Transposed { r, k, positions }: &Transposed, clock: Clock, words: Words) -> Box<dyn Engine> {
+    match r {
+        7 => Aged::boxed(Planes::<8>::new(k, positions), words, clock),
+        15 => Aged::boxed(Planes::<16>::new(k, positions), words, clock),
+        31 => Aged::boxed(Planes::<32>::new(k, positions), words, clock),
+        63 => Aged::boxed(Planes::<64>::new(k, positions), words, clock),
+        r => unreachable!("a transposed shape has no r = {r}"),
+    }
+}
+
+pub(super) fn decaying(shape: &stable::Shape, clock: Clock, seed: Seed, words: Words) -> Box<dyn Engine> {
+    let [first, second] = seed.words();
+    let seed = first ^ second;
+    fn aged<const BITS: u32>(shape: &stable::Shape, clock: Clock, seed: u64, words: Words) -> Box<dyn Engine> {
+        let cells = CounterSlices::<BITS> { slices: shape.slices };
+        Aged::boxed(Decaying { cells, decrements: shape.decrements, seed }, words, clock)
+    }
+    match shape.bits {
+        1 => aged::<1>(shape, clock, seed, words),
+        2 => aged::<2>(shape, clock, seed, words),
+        4 => aged::<4>(shape, clock, seed, words),
+        8 => aged::<8>(shape, clock, seed, words),
+        bits => unreachable!("a shape has no cells of {bits} bits"),
+    }
+}
+
+pub(super) fn timers_in_lines(shape: timing::line::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
+    match shape.lines {
+        1 => Aged::boxed(timers::TimersInLines::<1>::new(shape), words, clock),
+        _ => Aged::boxed(timers::TimersInLines::<2>::new(shape), words, clock),
+    }
+}
+
+pub(super) fn lines(shape: &line::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
+    type Aged = fn(&line::Shape, Clock, Words) -> Box<dyn Engine>;
+    const fn of_lanes<const LANES: usize>() -> [Aged; MAX_LINES as usize] {
+        [lines_of::<LANES, 1>, lines_of::<LANES, 2>, lines_of::<LANES, 3>, lines_of::<LANES, 4>]
+    }
+    // By the number of lanes, which is 8, 16 or 32, and of lines.
+    const ALL: [[Aged; MAX_LINES as usize]; 3] = [of_lanes::<8>(), of_lanes::<16>(), of_lanes::<32>()];
+    ALL[(shape.lanes / 8).ilog2() as usize][shape.lines as usize - 1](shape, clock, words)
+}
+
+fn lines_of<const LANES: usize, const LINES: usize>(
+    shape: &line::Shape,
+    clock: Clock,
+    words: Words,
+) -> Box<dyn Engine> {
+    Aged::boxed(LanesInLines::<LANES, LINES>::new(shape.pages, shape.k), words, clock)
+}
