@@ -48,8 +48,8 @@ pub trait Layout: Copy + Send + Sync + 'static {
     /// The phase of the cells when generation `generation` is open, as they will be once `pending` more have begun.
     fn phase(&self, generation: i64, pending: u64) -> Self::Phase;
 
-    /// The phase of a query for what was inserted in the open generation and the `back` before it, if cells of this kind
-    /// know how old keys are.
+    /// The phase of a query for what was inserted in the open generation and the `back` before it, if cells of this
+    /// kind know how old keys are.
     fn phase_within(&self, generation: i64, back: u64) -> Option<Self::Phase> {
         let _ = (generation, back);
         None

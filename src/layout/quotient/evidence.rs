@@ -77,8 +77,8 @@ impl Quotient {
         self.pages.all(lines).map(|(_, page)| of_page(page)).sum::<f64>() / self.pages.count as f64
     }
 
-    /// Estimates how many different keys were inserted within a window, the filter's or a part of it in the same unit: the
-    /// entries of its epochs, of the oldest one the share that lies in it, corrected for keys that share an entry.
+    /// Estimates how many different keys were inserted within a window, the filter's or a part of it in the same unit:
+    /// the entries of its epochs, of the oldest one the share that lies in it, corrected for keys that share an entry.
     pub fn distinct(&self, words: &[u64], clock: &Clock, window: u64) -> f64 {
         let (phase, pages) = (self.phase(clock.generation(), 0), self.pages);
         let length = match clock.window() {

@@ -79,8 +79,8 @@ impl Pages {
         }
     }
 
-    /// How many epochs ago, at the least, a key was last inserted, if it was. Of united filters one may have turned away
-    /// a key that the other has for longer: all that could be it counts, not only what is found first.
+    /// How many epochs ago, at the least, a key was last inserted, if it was. Of united filters one may have turned
+    /// away a key that the other has for longer: all that could be it counts, not only what is found first.
     #[inline(always)]
     pub fn youngest<M: Machine>(&self, machine: M, page: &[Line], place: &Place, now: u32) -> Option<u32> {
         let found = self.age(machine, page, place, now).map(|(age, _)| age);

@@ -148,8 +148,8 @@ const STREAMS: [(&str, Stream); 8] = [
     ("as old as the window", |i, w| mix(i % w)),
 ];
 
-/// Asks for every key of the window, and of two shorter windows, after each `every` insertions of a stream, which come in
-/// batches by `insert` and by `duplicated` in turn. Says how many were asked for.
+/// Asks for every key of the window, and of two shorter windows, after each `every` insertions of a stream, which come
+/// in batches by `insert` and by `duplicated` in turn. Says how many were asked for.
 fn check_promise(
     filter: &mut Aged<Quotient>,
     window: u64,
@@ -235,8 +235,8 @@ fn no_key_of_the_window_is_ever_missing() {
     assert!(!campaign || asked > 1_000_000_000);
 }
 
-/// A key is asked for in windows that have just left it behind, by an epoch and by less: by an epoch none is there but by
-/// chance, and a step before the filter cannot know.
+/// A key is asked for in windows that have just left it behind, by an epoch and by less: by an epoch none is there but
+/// by chance, and a step before the filter cannot know.
 #[test]
 fn a_shorter_window_is_left_within_an_epoch() {
     const WINDOW: u64 = 20_000;
