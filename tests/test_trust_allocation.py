@@ -33,6 +33,7 @@ back[5] = -1
 count = lately.AgePartitionedBloomFilter(1000, 0.01)
 line = lately.AgePartitionedBloomFilter(1000, 0.01, layout="line")
 time_ = lately.AgePartitionedBloomFilter("1h", 0.01, capacity=1000, lateness="1h")
+timers = lately.TimingBloomFilter("1h", 0.01, capacity=1000)
 prior = lately.Learned(1000)
 prior.insert(some, at=np.arange(1000))
 slice_ = lately._core.Slice(lately.BloomFilter(1000, 0.01))
@@ -40,7 +41,10 @@ buffer = memoryview(bytearray(n))
 CALLS = {
     "query": lambda: count.query(keys),
     "query by threads": lambda: line.query(keys, threads=2),
+    "insert by threads": lambda: line.insert(keys, threads=2),
     "duplicated": lambda: count.duplicated(keys),
+    "duplicated by threads": lambda: line.duplicated(keys, threads=2),
+    "insert by threads at times": lambda: time_.insert(keys, at=back + np.arange(n), threads=2),
     "posterior": lambda: count.posterior(keys, 0.1),
     "decide": lambda: count.decide(keys, 0.1),
     "age": lambda: count.age(keys, 0.1),
@@ -55,6 +59,7 @@ CALLS = {
     "distinct": lambda: prior.distinct(back + 2),
     "cells": lambda: lately.BloomFilter(1000, 0.01).cells(keys),
     "generations": lambda: lately.BloomFilter(1000, 0.01).generations(None, n),
+    "generations of times": lambda: timers.generations(times, n),
     "read": lambda: slice_.read(np.zeros(n, "u8")),
     "from_bytes": lambda: lately.from_bytes(buffer),
     "save": lambda: lately.AgePartitionedBloomFilter(5_000_000, 0.01).to_bytes(),
@@ -93,7 +98,7 @@ for name, call in CALLS.items():
     print(name, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
     )
-    assert len(lines) == 21
+    assert len(lines) == CALLS.count("lambda")
     assert [line for line in lines if not line.endswith(" 0")] == []
 
 
@@ -106,3 +111,13 @@ def test_lengths_that_no_memory_has_are_memory_errors():
     with pytest.raises(MemoryError):
         f.age_probability(keys, 0.1, np.arange(2.0**20))
     assert f.inserted == 0
+
+
+def test_no_keys_of_more_cells_than_memory_has_take_none():
+    lines = run(
+        """
+        cells, none = np.empty((0, 2**45), "u8"), np.empty(0, "i8")
+        print(len(lately._core.settle(cells, cells.view("i8"), none, newest=0, kept=1)))
+        """
+    )
+    assert lines == ["0"]

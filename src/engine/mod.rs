@@ -84,7 +84,7 @@ pub trait Engine: Any + Send + Sync {
 
     /// [`insert`](Self::insert), shared by threads as far as the cells can be; the result is that of one thread.
     fn insert_shared(&mut self, keys: &mut Stretch<'_>, at: Moments<'_>) -> Result<(), Error> {
-        self.insert(keys.hashes(), at)
+        self.insert(keys.hashes()?, at)
     }
 
     /// [`duplicated`](Self::duplicated), shared by threads as far as the cells can be; the result is that of one
@@ -96,7 +96,7 @@ pub trait Engine: Any + Send + Sync {
         refresh: Refresh,
         seen: &mut [bool],
     ) -> Result<(), Error> {
-        self.duplicated(keys.hashes(), at, refresh, seen)
+        self.duplicated(keys.hashes()?, at, refresh, seen)
     }
 
     /// Takes in all keys of the other, which has the same parameters. On a time clock the earlier one is first brought
@@ -221,9 +221,9 @@ impl<L: Layout> Engine for Aged<L> {
         self.clock.check(at, true)?;
         let parts = self.layout.cut(self.words.to_mut()?, keys.parts());
         if parts.is_empty() {
-            return self.insert(keys.hashes(), at);
+            return self.insert(keys.hashes()?, at);
         }
-        self.clock = threads::insert(parts, self.clock, keys, at);
+        self.clock = threads::insert(parts, self.clock, keys, at)?;
         Ok(())
     }
 
@@ -239,9 +239,9 @@ impl<L: Layout> Engine for Aged<L> {
         let waits = refresh.waits(&self.clock);
         let parts = self.layout.cut(self.words.to_mut()?, if waits { 1 } else { keys.parts() });
         if parts.is_empty() {
-            return self.duplicated(keys.hashes(), at, refresh, seen);
+            return self.duplicated(keys.hashes()?, at, refresh, seen);
         }
-        self.clock = threads::duplicated(parts, self.clock, keys, at, refresh, seen);
+        self.clock = threads::duplicated(parts, self.clock, keys, at, refresh, seen)?;
         Ok(())
     }
 

@@ -15,9 +15,11 @@ use std::thread;
 
 use super::Refresh;
 use super::run::{AgedMut, Hashes};
+use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::key::Keys;
 use crate::layout::{Layout, Part};
+use crate::memory::fallible;
 
 /// Keys hashed and sorted at a time: their hashes take 64 KiB.
 const PIECE: usize = 8192;
@@ -79,8 +81,8 @@ impl<'a> Stretch<'a> {
     }
 
     /// Their hashes.
-    pub(crate) fn hashes(&mut self) -> &[u64] {
-        self.hashes.resize(self.range.len(), 0);
+    pub(crate) fn hashes(&mut self) -> Result<&[u64], Error> {
+        fallible::resize(&mut self.hashes, self.range.len())?;
         let pieces = (self.range.start..).step_by(PIECE).zip(self.hashes.chunks_mut(PIECE));
         let Ok(()) = share(
             self.threads,
@@ -91,7 +93,7 @@ impl<'a> Stretch<'a> {
                 Ok::<(), Infallible>(())
             },
         );
-        &self.hashes
+        Ok(&self.hashes)
     }
 
     /// How many parts to cut the cells into.
@@ -100,11 +102,11 @@ impl<'a> Stretch<'a> {
     }
 
     /// Hashes the keys and sorts them, piece by piece, by the part that their hash lies in.
-    fn sort(&mut self, parts: &[RangeInclusive<u64>]) {
+    fn sort(&mut self, parts: &[RangeInclusive<u64>]) -> Result<(), Error> {
         let pieces = self.range.len().div_ceil(PIECE);
-        self.hashes.resize(pieces * ROOM, 0);
-        self.places.resize(pieces * ROOM, 0);
-        self.ends.resize(pieces * parts.len(), 0);
+        fallible::resize(&mut self.hashes, pieces * ROOM)?;
+        fallible::resize(&mut self.places, pieces * ROOM)?;
+        fallible::resize(&mut self.ends, pieces * parts.len())?;
         let starts = self.range.clone().step_by(PIECE);
         let room = self.hashes.chunks_mut(ROOM).zip(self.places.chunks_mut(ROOM));
         let ends = self.ends.chunks_mut(parts.len());
@@ -125,6 +127,7 @@ impl<'a> Stretch<'a> {
                 }
                 Ok::<(), Infallible>(())
             });
+        Ok(())
     }
 
     /// The keys of a part, piece by piece, once they are [sorted](Self::sort), with the range of each piece in the
@@ -144,15 +147,15 @@ impl<'a> Stretch<'a> {
 /// Room for the keys of a piece, and for one that is written but not kept.
 const ROOM: usize = PIECE + 1;
 
-/// Inserts the keys of a stretch into the parts of a filter; returns the clock after them.
+/// Inserts the keys of a stretch into the parts of a filter; returns the clock after them. An error comes before all.
 pub(crate) fn insert<L: Layout>(
     parts: Vec<Part<'_, L>>,
     clock: Clock,
     keys: &mut Stretch<'_>,
     at: Moments<'_>,
-) -> Clock {
-    let clocks = side_by_side(parts, clock, keys, at, || (), |(), cells, keys, at, _| cells.insert(keys, at));
-    clocks[0].0
+) -> Result<Clock, Error> {
+    let clocks = side_by_side(parts, clock, keys, at, || Ok(()), |(), cells, keys, at, _| cells.insert(keys, at))?;
+    Ok(clocks[0].0)
 }
 
 /// For each key of a stretch in order: writes to `seen` whether it was in the parts of a filter, then inserts it as
@@ -165,38 +168,38 @@ pub(crate) fn duplicated<L: Layout>(
     at: Moments<'_>,
     refresh: Refresh,
     seen: &mut [bool],
-) -> Clock {
-    let begin = || (vec![false; seen.len()], Vec::new());
+) -> Result<Clock, Error> {
+    let begin = || Ok((fallible::zeroed(seen.len())?, fallible::zeroed(PIECE)?));
     let done = side_by_side(parts, clock, keys, at, begin, |(seen, own), cells, keys, at, piece| {
-        own.clear();
-        own.resize(keys.hashes.len(), false);
+        let own: &mut [bool] = &mut own[..keys.hashes.len()];
+        own.fill(false);
         cells.duplicated(keys, at, refresh, own);
-        let seen = &mut seen[piece];
+        let seen: &mut [bool] = &mut seen[piece];
         for (&place, &own) in keys.places.unwrap_or_default().iter().zip(&*own) {
             seen[usize::from(place)] = own;
         }
-    });
+    })?;
     seen.fill(false);
     for (_, (of_part, _)) in &done {
         seen.iter_mut().zip(of_part).for_each(|(seen, &of_part)| *seen |= of_part);
     }
-    done[0].0
+    Ok(done[0].0)
 }
 
 /// Calls `act` on the keys of each part in order, piece by piece, with the state that `begin` made for the part, its
 /// cells, the keys, the moments of the piece, and its range in the stretch. Returns the clocks and the states of all
-/// parts.
+/// parts; an error comes before all.
 fn side_by_side<L: Layout, S: Send>(
     parts: Vec<Part<'_, L>>,
     clock: Clock,
     keys: &mut Stretch<'_>,
     moments: Moments<'_>,
-    begin: impl Fn() -> S,
+    begin: impl Fn() -> Result<S, Error>,
     act: impl Fn(&mut S, &mut AgedMut<'_, L>, Hashes<'_>, Moments<'_>, Range<usize>) + Sync,
-) -> Vec<(Clock, S)> {
+) -> Result<Vec<(Clock, S)>, Error> {
     let threads = parts.len();
-    keys.sort(&parts.iter().map(|part| part.hashes.clone()).collect::<Vec<_>>());
-    let mut done: Vec<_> = parts.iter().map(|_| (clock, begin())).collect();
+    keys.sort(&parts.iter().map(|part| part.hashes.clone()).collect::<Vec<_>>())?;
+    let mut done = parts.iter().map(|_| Ok((clock, begin()?))).collect::<Result<Vec<_>, Error>>()?;
     let work = |(): &mut (), (number, (part, (clock, own))): (usize, (Part<'_, L>, &mut (Clock, S)))| {
         let mut cells = AgedMut { layout: part.layout, words: part.words, clock };
         for (keys, piece) in keys.of_part(number) {
@@ -205,5 +208,5 @@ fn side_by_side<L: Layout, S: Send>(
         Ok::<(), Infallible>(())
     };
     let Ok(()) = share(threads, parts.into_iter().zip(&mut done).enumerate(), || (), work);
-    done
+    Ok(done)
 }

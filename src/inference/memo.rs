@@ -10,6 +10,7 @@
 //! are worked out exactly. A prior that all keys share is a bin of its own, without error.
 
 use super::Evidence;
+use crate::memory::fallible;
 
 /// Entries, as powers of 2: as many as keys, from 4 KiB to 4 MiB. A few keys should not pay for zeroing a whole table;
 /// entries in use stay in the cache, and a larger table loses fewer of them to collisions.
@@ -35,11 +36,17 @@ pub struct Memo {
 }
 
 impl Memo {
-    /// An empty table for a batch of `keys` keys.
+    /// An empty table for a batch of `keys` keys; a small one where there is no memory for another.
     pub fn new(keys: usize) -> Self {
         let nothing = Entry { evidence: Evidence::default(), age: f64::NAN, cell: 0, polynomial: [0.0; 3] };
-        let log2 = keys.max(1).ilog2().clamp(ENTRIES_LOG2[0], ENTRIES_LOG2[1]);
-        Self { entries: vec![nothing; 1 << log2], log2 }
+        let [least, most] = ENTRIES_LOG2;
+        let log2 = keys.max(1).ilog2().clamp(least, most);
+        let (mut entries, log2) = match fallible::with_room(1 << log2) {
+            Ok(entries) => (entries, log2),
+            Err(_) => (Vec::new(), least),
+        };
+        entries.resize(1 << log2, nothing);
+        Self { entries, log2 }
     }
 
     /// The posterior of a prior that all keys share; `exact` works it out.

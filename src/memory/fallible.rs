@@ -24,6 +24,13 @@ pub fn with_room<T>(len: usize) -> Result<Vec<T>, Error> {
     Ok(vec)
 }
 
+/// Makes a vector of this length, of what it has and zeros.
+pub fn resize<T: Zeroable + Copy>(vec: &mut Vec<T>, len: usize) -> Result<(), Error> {
+    vec.try_reserve_exact(len.saturating_sub(vec.len())).map_err(|_| refused::<T>(len))?;
+    vec.resize(len, T::zeroed());
+    Ok(())
+}
+
 fn refused<T>(len: usize) -> Error {
     Error::Memory { bytes: (len as u64).saturating_mul(size_of::<T>() as u64) }
 }
@@ -38,7 +45,13 @@ mod tests {
             assert!(matches!(zeroed::<u64>(len), Err(Error::Memory { .. })));
             assert!(matches!(with_room::<u64>(len), Err(Error::Memory { .. })));
             assert!(matches!(collected(0..len.min(1 << 60)).map(drop), Err(Error::Memory { .. })));
+            assert!(matches!(resize(&mut vec![1u64], len), Err(Error::Memory { .. })));
         }
+        let mut some = vec![7u64];
+        resize(&mut some, 3).unwrap();
+        assert_eq!(some, [7, 0, 0]);
+        resize(&mut some, 1).unwrap();
+        assert_eq!(some, [7]);
         assert_eq!(zeroed::<u64>(3).unwrap(), [0; 3]);
         assert_eq!(zeroed::<()>(usize::MAX).unwrap().len(), usize::MAX);
         assert_eq!(collected(0..3usize).unwrap(), [0, 1, 2]);

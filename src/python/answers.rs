@@ -14,6 +14,7 @@ use crate::filter;
 use crate::layout::quotient::Quotient;
 use crate::layout::swamp::Buffered;
 use crate::layout::time_limited::Slices;
+use crate::memory::fallible;
 use crate::shape::generalized;
 use crate::shard::Row;
 
@@ -57,7 +58,7 @@ pub fn missed<'py>(filter: &Bound<'py, Filter>, ages: Vec<Whole>) -> PyResult<Bo
     let (py, filter) = (filter.py(), filter.get());
     let ages = ages.into_iter().map(|age| age.within("ages")).collect::<PyResult<Vec<u64>>>()?;
     let memory = detached(py, || filter.with(|filter| only(filter.shape_as().map(generalized::Shape::memory))))??;
-    Ok(ages.into_iter().map(|age| memory.missed(age as f64)).collect::<Vec<_>>().into_pyarray(py))
+    Ok(fallible::collected(ages.into_iter().map(|age| memory.missed(age as f64)))?.into_pyarray(py))
 }
 
 /// `TimingBloomFilter.false_negative_rates`.

@@ -111,7 +111,7 @@ impl Batch {
                 let keys = start..self.keys.len().min(start + STRETCH);
                 let hashed = stretch.at(keys.clone());
                 let done = look_at_signals(start)
-                    .and_then(|()| Ok(act(hashed, self.moments.of(keys.clone(), &mut room), &mut answers[keys])?));
+                    .and_then(|()| Ok(act(hashed, self.moments.of(keys.clone(), &mut room)?, &mut answers[keys])?));
                 if let Err(error) = done {
                     answers.truncate(start);
                     return Err(Stopped { error, answers });
@@ -169,7 +169,8 @@ impl Batch {
             let hashes = &mut hashes[..answers.len() / width];
             self.keys.fill(start, hashes);
             let keys = start..start + hashes.len();
-            act(own, hashes, keys.clone(), self.moments.of(keys, room), answers).map_err(|error| (start, error))
+            let at = self.moments.of(keys.clone(), room);
+            at.and_then(|at| act(own, hashes, keys, at, answers)).map_err(|error| (start, error))
         })
     }
 }

@@ -271,7 +271,7 @@ impl Filter {
         };
         let batch = self.batch(py, keys, at, false)?;
         // A window that cannot be asked for is refused where there are no keys, too.
-        detached(py, || query(&[], batch.moments.of(0..0, &mut Vec::new()), &mut []))??;
+        detached(py, || query(&[], batch.moments.of(0..0, &mut Vec::new())?, &mut []))??;
         Ok(batch.run(py, threads.0, query)?.into_pyarray(py))
     }
 
@@ -360,7 +360,7 @@ impl Filter {
         let hash = hash_key(key, self.hasher)?;
         let moments = OwnedMoments::read(at, self.window, 1)?;
         self.check_one(py, &moments)?;
-        self.change_one(py, |filter| filter.engine_mut().insert(&[hash], moments.of(0..1, &mut Vec::new())))
+        self.change_one(py, |filter| filter.engine_mut().insert(&[hash], moments.of(0..1, &mut Vec::new())?))
     }
 
     /// Whether one key was inserted within the window; for a window of time as of now, or of the latest time told where

@@ -80,7 +80,7 @@ fn read_curve(prior: &Bound<'_, PyAny>, insertions: &[f64]) -> PyResult<Vec<f64>
     let said = Numbers::read("prior.distinct(insertions)", &prior.call_method1("distinct", (&insertions,))?)?;
     said.check_len(insertions.len()?)?;
     let said = said.borrow()?;
-    Ok((0..insertions.len()?).map(|i| said.of(i)).collect())
+    Ok(fallible::collected((0..insertions.len()?).map(|i| said.of(i)))?)
 }
 
 /// Computes what the cells tell about these ages, with the prior's distinct-count curve if it has one; its ValueError
@@ -130,7 +130,7 @@ fn read_edges(edges: &Bound<'_, PyAny>, window: Window) -> PyResult<Vec<f64>> {
         Window::Count { .. } => edge.ceil(),
         Window::Time { .. } => *edge,
     };
-    Ok(edges.iter().map(age).collect())
+    Ok(fallible::collected(edges.iter().map(age))?)
 }
 
 impl Filter {

@@ -154,27 +154,27 @@ impl OwnedMoments {
             Self::Each(moments) => check(Moments::Each(moments)),
             // Those between lie no further back than the first, and no further ahead than the last.
             Self::InOrder(times) => match check(Moments::InOrder(&[times.first, times.last])) {
-                Err(_) => check(self.of(0..times.len, &mut Vec::new())),
+                Err(_) => check(self.of(0..times.len, &mut Vec::new())?),
                 fine => fine,
             },
         }
     }
 
     /// The moments of the keys in `range`, as the engine takes them; converted ones are written to `room`.
-    pub fn of<'a>(&'a self, range: Range<usize>, room: &'a mut Vec<i64>) -> Moments<'a> {
-        match self {
+    pub fn of<'a>(&'a self, range: Range<usize>, room: &'a mut Vec<i64>) -> Result<Moments<'a>, Error> {
+        Ok(match self {
             Self::Untimed => Moments::Untimed,
             Self::At(moment) => Moments::At(*moment),
             Self::Now(moment) => Moments::Now(*moment),
             Self::Each(moments) => Moments::Each(&moments[range]),
             Self::InOrder(times) => {
                 assert!(range.end <= times.len, "moments beyond the end of a batch");
-                room.resize(range.len(), 0);
+                fallible::resize(room, range.len())?;
                 (times.fill)(range.start, room);
                 // The order is checked again: another thread may have written to the array meanwhile.
                 Moments::of(room)
             }
-        }
+        })
     }
 }
 

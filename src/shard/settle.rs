@@ -55,7 +55,7 @@ pub fn settle(answers: Answers<'_>, rule: Rule, seen: &mut [bool]) -> Result<(),
     let Answers { k, cells, last, generations, alive, missed, known } = answers;
     let mut room = Words::zeroed(Sightings::room(cells.len()))?;
     let mut set = Sightings { slots: room.to_mut()?.as_chunks_mut().0 };
-    let (mut newest, mut there) = (rule.newest, Vec::with_capacity(k));
+    let (mut newest, mut there) = (rule.newest, Vec::new());
     for (i, seen) in seen.iter_mut().enumerate() {
         let (row, ahead) = (i * k..(i + 1) * k, (i + AHEAD) * k);
         for &cell in cells.get(ahead..ahead + k).unwrap_or_default() {
