@@ -24,7 +24,7 @@ def hashes(start: int, count: int) -> lately.Hashes:
 
 
 def filled(f: lately.Filter, keys: int) -> int:
-    """Insert so many distinct keys."""
+    """Insert `keys` distinct keys."""
     for start in range(0, keys, BLOCK):
         f.insert(hashes(start, min(BLOCK, keys - start)))
     return keys

@@ -182,7 +182,7 @@ def equal_timers_at_work(folder: Path) -> list[str]:
     return [
         EQUAL,
         "",
-        "| stream | timers | reported with so many alike | true duplicates of them | false positives from so many on "
+        "| stream | timers | reported, by equal timers | true duplicates of them | false positives from this number on "
         "| false negatives |",
         "|---|--:|--:|--:|--:|--:|",
         *[row for run in runs for row in run.rows()],

@@ -12,8 +12,8 @@ exponent 1 and uniform, about 5,700 of them distinct; and the NASA log in `folde
 Zipf's law, whatever the event. Clients are put in the order of their addresses, names of hosts from the right, and 16
 equal ranges of them are the leaves: all below the root in the tree of 2 levels, by pairs in the tree of 5.
 
-Sites are of this process. Events go in the batches of a producer: those of one leaf, out of so many in a row. Where it
-matters at which level a key is found, no batch has it twice: then it is found where it would be one by one.
+Sites are of this process. Events go in the batches of a producer: those of one leaf, out of a stretch of the
+stream. Where it matters at which level a key is found, no batch has it twice: then it is found where it would be one by one.
 """
 
 import argparse
@@ -70,7 +70,7 @@ class Stream:
         return lately.BloomFilter.from_parameters(self.distinct, HASHES, bits=bits)
 
     def batches(self, stretch: int, *, once: bool) -> Iterator[tuple[NDArray[np.int64], int]]:
-        """Rows of one leaf out of each stretch of so many, and the leaf; with `once`, no key comes twice."""
+        """Rows of one leaf out of each `stretch` events, and the leaf; with `once`, no key comes twice."""
         for start in range(0, len(self.keys), stretch):
             rows = pd.DataFrame(
                 {"leaf": self.leaves[start : start + stretch], "key": self.keys[start : start + stretch]}

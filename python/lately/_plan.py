@@ -94,7 +94,7 @@ class Plan(Table):
         if FAMILIES[first.name].windows == "unknown rate":
             self.best = first
             self.reason = (
-                "its memory follows the rate, where nobody says how many keys a window holds (these are its first)"
+                "its memory follows the rate of keys, which nobody stated; the bytes given are those it begins with"
             )
             return
         if fixed_bytes:

@@ -156,7 +156,8 @@ impl<L: Layout> Aged<L> {
         Box::new(Self { layout, words, clock })
     }
 
-    /// Answers keys run by run: from key `i` on so many are asked for in this phase; without one none is there.
+    /// Answers keys run by run. `next` gives the phase in which key `i` is asked for, or none where no key is left to
+    /// be there, and how many keys from `i` on share it.
     fn query_runs(&self, hashes: &[u64], present: &mut [bool], next: impl Fn(usize) -> (Option<L::Phase>, usize)) {
         let mut i = 0;
         while i < hashes.len() {

@@ -1,6 +1,6 @@
 //! Guarded epochs transposed: the bits that all epochs have at one position lie side by side in one cell
 //! ([`layout::transposed`](crate::layout::transposed)). Nothing is blocked: rate and bits per key are those of plain
-//! segments, but r + 1 has to be a width of which cells fill a word.
+//! segments, but r + 1 must divide 64, the bits of a word.
 //!
 //! Epochs share the positions of a key, as in the paper, where segments apart have positions of
 //! its own in every segment:

@@ -151,7 +151,7 @@ impl Format {
         (line[0] & REACH) as u32
     }
 
-    /// Makes it so many.
+    /// Sets the reach.
     #[inline(always)]
     pub fn set_reach(&self, line: &mut Line, reach: u32) {
         line[0] = line[0] & !REACH | u64::from(reach);

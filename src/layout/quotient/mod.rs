@@ -160,7 +160,7 @@ impl Layout for Quotient {
     }
 
     fn phase_within(&self, generation: i64, back: u64) -> Option<Phase> {
-        // Within so many steps each page turns so many times, and once more those that turned in the last few.
+        // In `back` steps each page turns `turns` times; those that turned in the last few steps, once more.
         let (turns, few) = (back / self.pages.count, back % self.pages.count);
         let (kept, more) = (turns as u32 + 1, if few > 0 { (self.pages.count - few) as u32 } else { 0 });
         Some(Phase { more, kept: [kept + u32::from(few > 0), kept], ..self.phase(generation, 0) })

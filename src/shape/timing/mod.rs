@@ -298,9 +298,9 @@ fn timers_within(window: Window, slack: Option<u64>) -> Result<Vec<(u32, u32)>, 
 
 /// The blocks of the least slack that leave an eighth of the timestamps for padding.
 ///
-/// Several numbers of blocks may come to one block length, of which the fewest reach least far; so one is looked at for
-/// each length, from the shortest on. N blocks reach at least 1 + 1/N times as far as has to be kept: where that is
-/// beyond the best, fewer cannot win.
+/// Several numbers of blocks may give the same block length; the fewest of them reach least far. So one number is tried
+/// for each length, from the shortest on. N blocks reach at least 1 + 1/N times as far as must be kept: where that is
+/// beyond the best, fewer blocks cannot win.
 pub fn blocks_of_least_slack(window: Window, bpt: u32) -> u32 {
     let codes = timestamps(bpt);
     let mut blocks = (codes - codes.div_ceil(8)).min(MAX_BLOCKS);

@@ -24,7 +24,7 @@ fn a_line_has_512_bits() {
     }
 }
 
-/// Chance that more than `room` of so many keys fall into one of `pages` pages: weights from the mode, over their sum.
+/// Chance that more than `room` of `keys` keys fall into one of `pages` pages: weights from the mode, over their sum.
 fn more_than(room: usize, keys: u64, pages: u64) -> f64 {
     let odds = 1.0 / (pages as f64 - 1.0);
     let mode = (keys / pages) as usize;
@@ -94,7 +94,7 @@ fn memory_follows_distinct_keys() {
     assert!((0.98..1.02).contains(&(timed.nbytes() as f64 / fifth.nbytes() as f64)));
 }
 
-/// The least size of every format that holds a rate: so many lines of one page, or whole pages.
+/// The least size of every format that holds a rate: the lines of one page, or whole pages.
 fn smallest(window: Window, slack: u64, fpr: f64) -> impl Iterator<Item = Shape> {
     let sizes = (3..63).map(|lines| (1, lines)).chain((1..60).map(|pages| (pages, 63)));
     formats().filter_map(move |(f, t)| {
