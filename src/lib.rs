@@ -63,6 +63,7 @@
 pub mod clock;
 pub mod engine;
 pub mod error;
+pub mod exact;
 pub mod filter;
 pub mod format;
 pub mod inference;

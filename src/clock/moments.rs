@@ -35,7 +35,11 @@ impl<'a> Moments<'a> {
 
     /// The moment of key `i`, in a window of time.
     pub(crate) fn moment(self, i: usize) -> i64 {
-        self.latest(i..i + 1)
+        match self {
+            Self::Untimed => i64::MIN,
+            Self::At(moment) | Self::Now(moment) => moment,
+            Self::Each(all) | Self::InOrder(all) => all[i],
+        }
     }
 
     /// The latest moment of the keys in `range`, in a window of time.

@@ -120,6 +120,14 @@ impl Keys {
         }))
     }
 
+    /// The same keys by other hashes, `change` of each.
+    pub fn mapped(self, change: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Self {
+        Self::new(self.len, move |start, out| {
+            self.fill(start, out);
+            out.iter_mut().for_each(|hash| *hash = change(*hash));
+        })
+    }
+
     /// The hashes of integers, whose values, as the bits of an i64 each, these are.
     pub fn of_integers(self, hasher: KeyHasher) -> Self {
         Self::new(self.len, move |start, out| {

@@ -79,6 +79,8 @@ enum Kind {
 pub struct KeyHasher {
     seed: Seed,
     function: Function,
+    /// The hash of a missing key, if a row with a missing field is missing.
+    spreads: Option<u64>,
 }
 
 /// Kinds of key.
@@ -101,7 +103,13 @@ impl KeyHasher {
             Seed::Public(mut state) => Function::Seeded(std::array::from_fn(|_| splitmix64(&mut state))),
             Seed::Secret(key) => Function::Keyed(std::array::from_fn(|kind| SipKey::of_kind(key, kind as u8 + 1))),
         };
-        Self { seed, function }
+        Self { seed, function, spreads: None }
+    }
+
+    /// The same, but a row with a missing field is itself missing, as it is like no other row where a missing field is
+    /// like no other field. Such hashes are for one call: they are not those of the scheme.
+    pub fn with_missing_rows(self) -> Self {
+        Self { spreads: Some(self.missing()), ..self }
     }
 
     /// The seed it was made from.
@@ -246,6 +254,10 @@ impl KeyHasher {
     /// The row continued by one element.
     #[inline(always)]
     pub fn row_next(&self, chain: u64, element: u64) -> u64 {
+        match self.spreads {
+            Some(missing) if chain == missing || element == missing => return missing,
+            _ => {}
+        }
         self.hash(Kind::Row, &pair(chain, element))
     }
 }
@@ -403,6 +415,22 @@ mod tests {
             assert_ne!(row(&[one]), one);
             assert_ne!(row(&[one, two]), row(&[row(&[one]), two]));
             assert_ne!(row(&[]), row(&[row(&[])]));
+        }
+    }
+
+    #[test]
+    fn rows_with_a_missing_field_may_be_missing() {
+        for hasher in hashers() {
+            let apart = hasher.with_missing_rows();
+            let (one, missing) = (hasher.integer(1), hasher.missing());
+            let row = |hasher: KeyHasher, elements: &[u64]| {
+                elements.iter().fold(hasher.row_start(elements.len()), |chain, &one| hasher.row_next(chain, one))
+            };
+            assert_eq!(row(apart, &[one, one]), row(hasher, &[one, one]));
+            for elements in [[missing, one], [one, missing], [missing, missing]] {
+                assert_eq!(row(apart, &elements), missing);
+                assert_ne!(row(hasher, &elements), missing);
+            }
         }
     }
 

@@ -11,6 +11,7 @@ mod cells;
 mod classes;
 mod copies;
 mod errors;
+mod exact;
 mod figures;
 mod filter;
 mod hash_keys;
@@ -44,6 +45,8 @@ mod _core {
     use super::calls::InternalError;
     #[pymodule_export]
     use super::errors::FormatError;
+    #[pymodule_export]
+    use super::exact::{Exact, duplicated_exactly};
     #[pymodule_export]
     use super::filter::{Filter, fail};
     #[pymodule_export]

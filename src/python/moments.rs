@@ -160,6 +160,17 @@ impl OwnedMoments {
         }
     }
 
+    /// How far they step back from the latest so far.
+    pub fn steps_back(&self) -> u64 {
+        let Self::Each(moments) = self else { return 0 };
+        let mut latest = i64::MIN;
+        let back = moments.iter().map(|&moment| {
+            latest = latest.max(moment);
+            latest.abs_diff(moment)
+        });
+        back.max().unwrap_or(0)
+    }
+
     /// The moments of the keys in `range`, as the engine takes them; converted ones are written to `room`.
     pub fn of<'a>(&'a self, range: Range<usize>, room: &'a mut Vec<i64>) -> Result<Moments<'a>, Error> {
         Ok(match self {

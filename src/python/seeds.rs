@@ -34,10 +34,7 @@ impl FromPyObject<'_, '_> for GivenSeed {
                     text.repr()?
                 )));
             }
-            let mut secret = [0; 16];
-            getrandom::fill(&mut secret)
-                .map_err(|error| PyOSError::new_err(format!("the system has no random bytes: {error}")))?;
-            return Ok(Self(secret_of(secret)));
+            return Ok(Self(Seed::Secret(secret()?)));
         }
         let Ok(whole) = value.extract::<Whole>() else {
             let class = value.get_type();
@@ -48,6 +45,14 @@ impl FromPyObject<'_, '_> for GivenSeed {
         };
         Ok(Self(Seed::Public(whole.within("seed")?)))
     }
+}
+
+/// Words that nobody can know.
+pub fn secret() -> PyResult<[u64; 2]> {
+    let mut words = [0; 2];
+    getrandom::fill(bytemuck::bytes_of_mut(&mut words))
+        .map_err(|error| PyOSError::new_err(format!("the system has no random bytes: {error}")))?;
+    Ok(words)
 }
 
 fn secret_of(bytes: [u8; 16]) -> Seed {

@@ -47,7 +47,7 @@ pub fn insertions(asked: &Bound<'_, PyAny>) -> PyResult<Window> {
 }
 
 /// Whether a window is a whole number.
-fn counts(window: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub fn counts(window: &Bound<'_, PyAny>) -> PyResult<bool> {
     let whole = window.is_instance_of::<PyInt>() || window.hasattr("__index__")?;
     Ok(whole && !window.is_instance_of::<PyBool>())
 }

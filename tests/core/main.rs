@@ -4,6 +4,7 @@ mod support;
 
 mod bloom;
 mod counting;
+mod exact;
 mod families;
 mod generalized;
 mod growing;

@@ -74,6 +74,11 @@ impl Hashes {
         }))
     }
 
+    /// The seed they were made with.
+    pub fn seed_of(&self) -> Seed {
+        self.seed
+    }
+
     /// A view whose shape its taker may change.
     fn fresh<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.view.bind(py).call_method0(intern!(py, "view"))
