@@ -39,9 +39,11 @@ if _debug_build:
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lately import plot
+    from lately._drop_duplicates import drop_duplicates
     from lately._duplicated import duplicated
     from lately._plan import Choice, Plan, plan
     from lately._tune import Trial, Tuned, tune
+    from lately._unique import unique
     from lately.priors import DistinctCurve, Probabilities, Uniform, Zipf
 
 __all__ = [
@@ -70,6 +72,7 @@ __all__ = [
     "Uniform",
     "Zipf",
     "__version__",
+    "drop_duplicates",
     "duplicated",
     "from_bytes",
     "hash_keys",
@@ -77,6 +80,7 @@ __all__ = [
     "plan",
     "plot",
     "tune",
+    "unique",
 ]
 
 # Names that are imported when first used: they need NumPy, `inspect` and `typing`, which take ten times as long to
@@ -90,10 +94,12 @@ _LATER = {
     "Tuned": "lately._tune",
     "Uniform": "lately.priors",
     "Zipf": "lately.priors",
+    "drop_duplicates": "lately._drop_duplicates",
     "duplicated": "lately._duplicated",
     "plan": "lately._plan",
     "plot": "lately",
     "tune": "lately._tune",
+    "unique": "lately._unique",
 }
 
 

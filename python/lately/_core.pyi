@@ -9,6 +9,7 @@ from typing_extensions import Buffer, disjoint_base
 
 __all__ = [
     "Built",
+    "Exact",
     "Filter",
     "FormatError",
     "Hashes",
@@ -23,6 +24,7 @@ __all__ = [
     "cells",
     "count",
     "distinct",
+    "duplicated_exactly",
     "expected_messages",
     "failure_rates",
     "from_bytes",
@@ -54,6 +56,8 @@ _Seed: TypeAlias = int | bytes | Literal["random"]
 _Moments: TypeAlias = float | datetime | np.datetime64 | Any
 # Which keys `duplicated` inserts, and which a window of insertions counts.
 _Refresh: TypeAlias = bool | Literal["delivered"]
+# What keys that are missing are: one key, or each its own.
+_Missing: TypeAlias = Literal["same", "distinct"]
 # None for a Bloom filter alone; users of other filters need not check.
 _MaybeNone: TypeAlias = Any
 
@@ -191,6 +195,31 @@ class Hashes:
     def __getnewargs_ex__(self) -> tuple[tuple[NDArray[np.uint64]], dict[str, int]]: ...
 
 @final
+class Exact:
+    def __new__(
+        cls,
+        window: int | _Span,
+        *,
+        lateness: _Span | None = None,
+        refresh: _Refresh = True,
+        missing: _Missing = "same",
+        seed: _Seed,
+    ) -> Self: ...
+    def seen(self, key: Any, *, at: _Moments = None) -> bool: ...
+    def duplicated(self, keys: Any, *, at: _Moments = None, threads: int = 1) -> NDArray[np.bool_]: ...
+
+def duplicated_exactly(
+    keys: Any,
+    window: int | _Span,
+    *,
+    at: _Moments,
+    refresh: _Refresh,
+    missing: _Missing,
+    seed: _Seed,
+    threads: int,
+) -> NDArray[np.bool_]: ...
+
+@final
 class Slice:
     def __new__(cls, like: Filter, *, part: int = 0, parts: int = 1) -> Self: ...
     @staticmethod
@@ -277,7 +306,7 @@ def expected_messages(
     partitioned: bool = False,
 ) -> float: ...
 def slice_capacity(keys: int, slices: int, *, overfull: float = 0.001) -> int: ...
-def hash_keys(keys: Any, *, seed: int | bytes = 0) -> NDArray[np.uint64]: ...
+def hash_keys(keys: Any, *, seed: int | bytes = 0, missing: _Missing = "same") -> NDArray[np.uint64]: ...
 def read_span(value: object, name: str) -> int: ...
 def read_moment(value: object) -> int: ...
 def read_moments(at: Any) -> int | NDArray[np.int64]: ...

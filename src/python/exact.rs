@@ -1,12 +1,13 @@
 //! The exact window, as the one-liners use it.
 
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use super::batch::{Batch, Stopped};
 use super::calls::{Lock, caught, detached};
-use super::keys::{Hashes, hash_key, read_keys};
+use super::keys::{Hashes, hash_key};
+use super::missing::Missing;
 use super::moments::OwnedMoments;
 use super::seeds::{GivenSeed, secret};
 use super::spans::read_span;
@@ -17,39 +18,9 @@ use crate::clock::{Clock, Moments, Window};
 use crate::engine::Refresh;
 use crate::engine::threads::Stretch;
 use crate::exact;
-use crate::key::{KeyHasher, Keys};
+use crate::key::{KeyHasher, Keys, Seed};
 
-/// What becomes of keys that are missing.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Missing {
-    /// They are one key.
-    Same,
-    /// Each is a key of its own. So is a row with a missing field.
-    Distinct,
-}
-
-impl FromPyObject<'_, '_> for Missing {
-    type Error = PyErr;
-
-    fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        match value.extract::<&str>() {
-            Ok("same") => Ok(Self::Same),
-            Ok("distinct") => Ok(Self::Distinct),
-            Ok(other) => Err(PyValueError::new_err(format!("missing must be 'same' or 'distinct', got '{other}'"))),
-            Err(_) => Err(PyTypeError::new_err(format!("missing must be 'same' or 'distinct', got {}", *value))),
-        }
-    }
-}
-
-impl Missing {
-    /// The hasher of keys that are taken so, and the hash of those that are like no other.
-    fn hashing(self, hasher: KeyHasher) -> (KeyHasher, Option<u64>) {
-        match self {
-            Self::Same => (hasher, None),
-            Self::Distinct => (hasher.with_missing_rows(), Some(hasher.missing())),
-        }
-    }
-}
+const NEEDS_AT: &str = "a window of time needs at: when each key was seen";
 
 /// The exact window behind `duplicated`, `drop_duplicates` and `unique`: which keys were seen lately, without slack and
 /// without a rate, but for keys of one 64-bit hash.
@@ -57,15 +28,17 @@ impl Missing {
 pub struct Exact {
     inner: Lock<exact::Exact>,
     window: Window,
+    refresh: Refresh,
+    missing: Missing,
     hasher: KeyHasher,
     /// The hash of keys that are like no other.
     unlike: Option<u64>,
-    refresh: Refresh,
 }
 
 impl Exact {
-    fn of(window: Window, hasher: KeyHasher, unlike: Option<u64>, refresh: Refresh) -> PyResult<Self> {
-        Ok(Self { inner: Lock::new(exact::Exact::new(window)?), window, hasher, unlike, refresh })
+    fn of(window: Window, refresh: Refresh, missing: Missing, seed: Seed) -> PyResult<Self> {
+        let (hasher, unlike) = missing.hashing(KeyHasher::new(seed));
+        Ok(Self { inner: Lock::new(exact::Exact::new(window)?), window, refresh, missing, hasher, unlike })
     }
 
     fn run<'py>(&self, py: Python<'py>, batch: &Batch, threads: Threads) -> PyResult<Bound<'py, PyArray1<bool>>> {
@@ -98,13 +71,12 @@ impl Exact {
         missing: Missing,
         seed: GivenSeed,
     ) -> PyResult<Self> {
-        let (hasher, unlike) = missing.hashing(KeyHasher::new(seed.0));
         let capacity = if times::counts(window)? { None } else { Some(Whole::new(1)) };
-        Self::of(times::window(window, capacity, lateness)?, hasher, unlike, refresh)
+        Self::of(times::window(window, capacity, lateness)?, refresh, missing, seed.0)
     }
 
     /// Whether a key was seen lately; it is remembered then.
-    #[pyo3(signature = (key, at=None))]
+    #[pyo3(signature = (key, *, at=None))]
     fn seen(&self, py: Python<'_>, key: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         let hash = hash_key(key, self.hasher)?;
         let moments = OwnedMoments::read(at, self.window, 1)?;
@@ -134,7 +106,10 @@ impl Exact {
         at: Option<&Bound<'_, PyAny>>,
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let keys = read_keys(keys, self.hasher)?;
+        if at.is_none() && matches!(self.window, Window::Time { .. }) {
+            return Err(PyTypeError::new_err(NEEDS_AT));
+        }
+        let keys = self.missing.read_keys(keys, self.hasher)?;
         let moments = OwnedMoments::read(at, self.window, keys.len())?;
         self.check(py, &moments)?;
         self.run(py, &Batch { keys, moments }, threads)
@@ -155,22 +130,16 @@ pub fn duplicated_exactly<'py>(
 ) -> PyResult<Bound<'py, PyArray1<bool>>> {
     let py = keys.py();
     let hashes = keys.cast::<Hashes>().ok();
-    if hashes.is_some() && missing == Missing::Distinct {
-        return Err(PyValueError::new_err(
-            "missing='distinct' needs the keys: Hashes no longer tell which are missing",
-        ));
-    }
     let seed = match hashes {
         Some(hashes) if seed.eq("random").unwrap_or(false) => hashes.get().seed_of(),
         _ => seed.extract::<GivenSeed>()?.0,
     };
-    let (hasher, unlike) = missing.hashing(KeyHasher::new(seed));
     let span = match at {
         Some(_) => Some(read_span(window, "window")?),
         None if times::counts(window)? => None,
-        None => return Err(PyTypeError::new_err("a window of time needs at: when each key was seen")),
+        None => return Err(PyTypeError::new_err(NEEDS_AT)),
     };
-    let mut read = read_keys(keys, hasher)?;
+    let mut read = missing.read_keys(keys, missing.hashing(KeyHasher::new(seed)).0)?;
     if hashes.is_some() {
         read = spread(read)?;
     }
@@ -186,7 +155,7 @@ pub fn duplicated_exactly<'py>(
             (Window::Time { span, lateness: moments.steps_back(), capacity: 1 }, moments)
         }
     };
-    let exact = Exact::of(window, hasher, unlike, refresh)?;
+    let exact = Exact::of(window, refresh, missing, seed)?;
     exact.run(py, &Batch { keys: read, moments }, threads)
 }
 

@@ -4,9 +4,9 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
 use super::batch::Batch;
-use super::keys::read_keys;
-use super::seeds::GivenSeed;
-use crate::key::KeyHasher;
+use super::missing::Missing;
+use super::seeds::{GivenSeed, secret};
+use crate::key::{KeyHasher, Seed};
 
 /// The 64-bit hashes that a filter of this seed sees.
 ///
@@ -22,6 +22,9 @@ use crate::key::KeyHasher;
 ///     `Hashes` of the same seed give their hashes back.
 /// seed : int or bytes, default 0
 ///     In [0, 2**64), or the 16 secret bytes that a filter was made with.
+/// missing : {"same", "distinct"}, default "same"
+///     "same": all missing keys are one key. "distinct": each is a key of its own, as nulls are to SQL's UNIQUE and to
+///     joins, and so is a row of which a field is missing: its hash is drawn at random, anew by each call.
 ///
 /// Returns
 /// -------
@@ -52,8 +55,22 @@ use crate::key::KeyHasher;
 /// >>> bool(five == text)
 /// False
 #[pyfunction]
-#[pyo3(signature = (keys, *, seed = GivenSeed::public()), text_signature = "(keys, *, seed=0)")]
-pub fn hash_keys<'py>(keys: &Bound<'py, PyAny>, seed: GivenSeed) -> PyResult<Bound<'py, PyArray1<u64>>> {
-    let (py, keys) = (keys.py(), read_keys(keys, KeyHasher::new(seed.0))?);
-    Ok(Batch::untimed(keys).hashes(py)?.into_pyarray(py))
+#[pyo3(
+    signature = (keys, *, seed = GivenSeed::public(), missing = Missing::Same),
+    text_signature = "(keys, *, seed=0, missing='same')"
+)]
+pub fn hash_keys<'py>(
+    keys: &Bound<'py, PyAny>,
+    seed: GivenSeed,
+    missing: Missing,
+) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    let (hasher, unlike) = missing.hashing(KeyHasher::new(seed.0));
+    let py = keys.py();
+    let mut hashes = Batch::untimed(missing.read_keys(keys, hasher)?).hashes(py)?;
+    if let Some(unlike) = unlike {
+        let own = KeyHasher::new(Seed::Secret(secret()?));
+        let places = hashes.iter_mut().enumerate().filter(|(_, hash)| **hash == unlike);
+        places.for_each(|(i, hash)| *hash = own.integer(i as i64));
+    }
+    Ok(hashes.into_pyarray(py))
 }

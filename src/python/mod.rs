@@ -19,6 +19,7 @@ mod inference;
 mod instants;
 mod keys;
 mod learned;
+mod missing;
 mod moments;
 mod objects;
 mod opening;

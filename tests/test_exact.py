@@ -1,0 +1,183 @@
+"""The exact one-liner beside a dictionary of when each key was last seen, on real streams and small ones."""
+
+import math
+import signal
+from itertools import accumulate
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lately
+from support import real_streams
+
+
+def expected(keys, window, times=None, refresh=True):
+    """The answers, as one would write it: a place among the keys that count, or a time, for every key seen so far."""
+    last, mask, counted = {}, [], 0
+    for i, key in enumerate(keys):
+        now = counted if times is None else times[i]
+        seen = key in last and now - last[key] <= window
+        mask.append(seen)
+        if refresh is True or not seen:
+            last[key] = max(now, last.get(key, now))
+        counted += refresh != "delivered" or not seen
+    return mask
+
+
+@pytest.fixture(scope="module", params=real_streams.CASES, ids=str)
+def stream(request):
+    return request.param.load(real_streams.EXAMPLES)
+
+
+def test_real_streams_by_keys(stream):
+    keys, _ = stream
+    frame = pd.DataFrame(keys)
+    for window in (1, 2, 1000, len(keys) - 1, len(keys), 2**100):
+        for refresh in (True, False, "delivered"):
+            mask = lately.duplicated(frame, window, refresh=refresh)
+            assert mask.tolist() == expected(keys, window, refresh=refresh)
+
+
+def test_a_real_stream_by_time():
+    keys, times = next(case for case in real_streams.CASES if case.time).load(real_streams.EXAMPLES)
+    assert times != sorted(times), "it steps back"
+    frame = pd.DataFrame(keys)
+    for window in (1, 600, 10**6):
+        for refresh in (True, False):
+            mask = lately.duplicated(frame, f"{window}s", at=times, refresh=refresh)
+            assert mask.tolist() == expected(keys, window, times, refresh)
+    # Whatever a filter of that lateness promises is there, and no more than it marks.
+    exact = lately.duplicated(frame, "10min", at=times)
+    marked = lately.duplicated(frame, "10min", at=times, fpr=0.001, seed=0)
+    assert marked[exact].all()
+    assert 0 < exact.sum() < marked.sum()
+
+
+@settings(max_examples=300)
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 8), st.integers(-20, 20)), max_size=40),
+    window=st.integers(1, 45),
+    refresh=st.sampled_from([True, False, "delivered"]),
+    threads=st.integers(1, 3),
+)
+def test_any_keys_and_times_in_any_order(rows, window, refresh, threads):
+    keys, times = [key for key, _ in rows], [time for _, time in rows]
+    options = {"refresh": refresh, "threads": threads}
+    assert lately.duplicated(keys, window, **options).tolist() == expected(keys, window, refresh=refresh)
+    mask = lately.duplicated(keys, f"{window}s", at=times, **options)
+    assert mask.tolist() == expected(keys, window, times, refresh is True)
+    in_order = list(accumulate(times, max))
+    mask = lately.duplicated(keys, f"{window}s", at=in_order, **options)
+    assert mask.tolist() == expected(keys, window, in_order, refresh is True)
+
+
+@pytest.mark.parametrize("refresh", [True, False, "delivered"])
+@pytest.mark.parametrize("window", [1, 50, 5000, 300_000])
+def test_long_columns_of_every_kind(window, refresh):
+    rng = np.random.default_rng(4)
+    keys = rng.integers(0, 2 * min(window, 20_000), 300_000)
+    mask = expected(keys.tolist(), window, refresh=refresh)
+    assert 0.02 < np.mean(mask) < 0.98 or refresh == "delivered"
+    texts = keys.astype(str)
+    columns = [
+        keys,
+        keys[::-1].copy()[::-1],
+        pl.Series(texts),
+        pa.chunked_array([texts[:7], texts[7:]]),
+        pd.Series(texts),
+    ]
+    for column in columns:
+        assert lately.duplicated(column, window, refresh=refresh).tolist() == mask
+    assert lately.duplicated(keys, window, refresh=refresh, threads=2).tolist() == mask
+
+
+def test_a_window_as_long_as_the_column_is_what_pandas_says():
+    keys = np.random.default_rng(0).integers(0, 50_000, 100_000)
+    assert lately.duplicated(keys, len(keys)).tolist() == pd.Series(keys).duplicated().tolist()
+
+
+def test_one_wrong_time_does_not_end_the_window():
+    at = [0, 1, 10**9, 2, 3]
+    assert lately.duplicated(["a", "b", "x", "a", "b"], "10s", at=at).tolist() == [False, False, False, True, True]
+
+
+def test_a_late_key_is_judged_by_its_own_time():
+    # 35 s apart, though 65 s of the latest time: a repeat. 80 s apart: none.
+    assert lately.duplicated(["a", "x", "a"], "60s", at=[35, 100, 70]).tolist() == [False, False, True]
+    assert lately.duplicated(["x", "a", "a"], "60s", at=[100, 70, 150]).tolist() == [False, False, False]
+
+
+def test_hashes_of_any_make_and_seed():
+    keys = list("abcab")
+    secret = bytes(range(16))
+    for seed in (0, 7, secret):
+        hashes = lately.Hashes(lately.hash_keys(keys, seed=seed), seed=seed)
+        assert lately.duplicated(hashes, 10).tolist() == [False, False, False, True, True]
+    with pytest.raises(ValueError, match="these hashes were made with seed=0, but here the seed is 1"):
+        lately.duplicated(lately.Hashes(lately.hash_keys(keys)), 10, seed=1)
+    # Hashes that all lie close together: a table that believed them would search all of itself for each key.
+    crowd = np.arange(300_000, dtype=np.uint64)
+    mask = lately.duplicated(lately.Hashes(np.append(crowd, crowd)), 10**6)
+    assert not mask[:300_000].any()
+    assert mask[300_000:].all()
+
+
+def test_streams_of_arrow_and_iterators():
+    batches = [pa.record_batch({"a": pa.array(part, pa.int64())}) for part in ([1, 2], [], [1, 3, 2])]
+    for options in ({}, {"fpr": 0.001, "seed": 0}):
+        reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
+        assert lately.duplicated(reader, 10, **options).tolist() == [False, False, True, False, True]
+        assert lately.duplicated(iter([1, 2, 1]), 10, **options).tolist() == [False, False, True]
+
+
+def test_ctrl_c_ends_it():
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    # Hours of keys in no memory.
+    keys = np.broadcast_to(np.int64(5), 1 << 32)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        with pytest.raises(KeyboardInterrupt):
+            lately.duplicated(keys, 10)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_too_much_memory_is_an_error():
+    with pytest.raises(MemoryError):
+        lately.duplicated(np.broadcast_to(np.int64(5), 1 << 50), 10)
+    with pytest.raises(MemoryError):
+        next(lately.unique([1], 2**62))
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        ({"window": "10min"}, TypeError, "a window of time needs at"),
+        ({"window": 10, "at": [1, 2, 3]}, TypeError, "window must be a span of time"),
+        ({"window": 0}, ValueError, "window must be at least 1"),
+        ({"window": -1}, ValueError, "window"),
+        ({"window": -(2**200)}, ValueError, "window"),
+        ({"window": None}, TypeError, "window"),
+        ({"window": "0s", "at": [1, 2, 3]}, ValueError, "window must be longer than 0"),
+        ({"window": "1s", "at": [1, 2]}, ValueError, "at has 2 times for 3 keys"),
+        ({"window": "1s", "at": [1, math.nan, 3]}, ValueError, r"at\[1\] is missing"),
+        ({"window": 5, "seed": -1}, ValueError, "seed"),
+        ({"window": 5, "missing": "none"}, ValueError, "missing must be 'same' or 'distinct', got 'none'"),
+        ({"window": 5, "missing": None}, TypeError, "missing must be 'same' or 'distinct', got None"),
+        ({"window": 5, "refresh": "never"}, ValueError, "refresh"),
+        ({"window": 5, "threads": 0}, ValueError, "threads must be at least 1"),
+        ({"window": 5, "keys": [1, 2j, 3]}, TypeError, "key 1: complex"),
+        ({"window": 5, "keys": "abc"}, TypeError, "keys must be"),
+    ],
+)
+def test_what_cannot_be_is_named(options, kind, words):
+    with pytest.raises(kind, match=words):
+        lately.duplicated(**{"keys": [1, 2, 3]} | options)

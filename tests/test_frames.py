@@ -1,0 +1,198 @@
+"""Columns by name, and the rows that are left, for frames of every kind."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import lately
+
+ROWS = {
+    "ip": ["a", "a", "a", "b", "a", "b"],
+    "url": ["/", "/x", "/", "/", "/x", "/"],
+    "time": [0, 10, 20, 700, 3000, 3001],
+    "n": [0, 1, 2, 3, 4, 5],
+}
+# By ip and url the third row is a repeat within any 10 minutes, by ip the second is too.
+BY_BOTH, BY_IP = [0, 1, 3, 4, 5], [0, 3, 4, 5]
+
+
+class Capsule:
+    """A frame of a library that nobody knows."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+class Array:
+    """The same of one batch."""
+
+    def __init__(self, batch):
+        self.batch = batch
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return self.batch.__arrow_c_array__(requested_schema)
+
+
+def structured():
+    rows = list(zip(*ROWS.values(), strict=True))
+    return np.array(rows, dtype=[("ip", "U1"), ("url", "U2"), ("time", "i8"), ("n", "i8")])
+
+
+FRAMES = {
+    "pandas": lambda: pd.DataFrame(ROWS, index=list("uvwxyz")),
+    "polars": lambda: pl.DataFrame(ROWS),
+    "arrow table": lambda: pa.table(ROWS),
+    "arrow batch": lambda: pa.record_batch(ROWS),
+    "numpy": structured,
+    "stream": lambda: Capsule(pa.table(ROWS)),
+    "array": lambda: Array(pa.record_batch(ROWS)),
+    "reader": lambda: pa.table(ROWS).to_reader(max_chunksize=2),
+    "lazy": lambda: pl.LazyFrame(ROWS),
+}
+EAGER = [name for name in FRAMES if name != "lazy"]
+
+
+def left(frame):
+    """The numbers of the rows."""
+    if isinstance(frame, pl.LazyFrame):
+        frame = frame.collect()
+    if isinstance(frame, pa.RecordBatchReader):
+        frame = frame.read_all()
+    return np.asarray(frame["n"]).tolist()
+
+
+@pytest.mark.parametrize("kind", EAGER)
+def test_columns_by_name(kind):
+    def kept(**options):
+        return np.flatnonzero(~lately.duplicated(FRAMES[kind](), "10min", **options)).tolist()
+
+    times = ROWS["time"]
+    assert kept(subset=["ip", "url"], at="time") == BY_BOTH
+    assert kept(subset="ip", at="time") == kept(subset=["ip"], at="time") == BY_IP
+    assert kept(subset=["ip", "url"], at=times) == BY_BOTH
+    assert kept(subset=["ip", "url"], at="time", fpr=1e-6) == BY_BOTH
+    # All columns but the times: no row is a repeat.
+    assert kept(at="time") == [0, 1, 2, 3, 4, 5]
+    assert np.flatnonzero(~lately.duplicated(FRAMES[kind](), 2, subset="ip")).tolist() == [0, 3]
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_the_rows_that_are_left(kind):
+    frame = FRAMES[kind]()
+    given = type(frame)
+    fresh = lately.drop_duplicates(frame, "10min", subset=["ip", "url"], at="time")
+    assert isinstance(fresh, pa.Table if given in (Capsule, Array) else given)
+    assert left(fresh) == BY_BOTH
+    assert left(lately.drop_duplicates(FRAMES[kind](), "10min", subset="ip", at="time")) == BY_IP
+    assert left(lately.drop_duplicates(FRAMES[kind](), 2, subset="ip")) == [0, 3]
+    assert left(lately.drop_duplicates(FRAMES[kind](), 100, subset=["ip", "url"], fpr=1e-6)) == [0, 1, 3]
+    assert left(lately.drop_duplicates(FRAMES[kind](), 100, subset="ip", refresh=False)) == [0, 3]
+
+
+def test_pandas_keeps_its_index_and_types():
+    frame = pd.DataFrame(ROWS, index=pd.MultiIndex.from_arrays([range(6), list("uvwxyz")]))
+    frame["url"] = frame["url"].astype("category")
+    fresh = lately.drop_duplicates(frame, 100, subset="ip")
+    pd.testing.assert_frame_equal(fresh, frame.drop_duplicates(subset="ip"))
+    series = pd.Series(list("aab"), index=[5, 6, 7], name="s")
+    pd.testing.assert_series_equal(lately.drop_duplicates(series, 10), series.drop_duplicates())
+
+
+def test_names_that_are_no_text():
+    frame = pd.DataFrame({0: [1, 1, 2], ("a", "b"): [1, 2, 1]})
+    assert lately.duplicated(frame, 10, subset=0).tolist() == [False, True, False]
+    assert lately.duplicated(frame, 10, subset=("a", "b")).tolist() == [False, False, True]
+    assert lately.duplicated(frame, 10, subset=[0, ("a", "b")]).tolist() == [False, False, False]
+
+
+def test_columns_are_left_without_repeats_too():
+    assert lately.drop_duplicates(pl.Series([1, 1, 2]), 5).to_list() == [1, 2]
+    assert lately.drop_duplicates(np.array([1, 1, 2]), 5).tolist() == [1, 2]
+    assert lately.drop_duplicates(np.array([[1, 2], [1, 2], [2, 1]]), 5).tolist() == [[1, 2], [2, 1]]
+    assert lately.drop_duplicates(pa.array([1, 1, 2]), 5).to_pylist() == [1, 2]
+    assert lately.drop_duplicates(pa.chunked_array([[1], [1, 2]]), 5).to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_a_lazy_frame_stays_lazy(engine):
+    ran = []
+
+    def noted(column):
+        ran.append(len(column))
+        return column
+
+    n = 20_000
+    lazy = pl.LazyFrame({"key": np.arange(n) % 70, "other": np.arange(n), "unused": np.arange(n)})
+    lazy = lazy.with_columns(pl.col("key").map_batches(noted, return_dtype=pl.Int64))
+    fresh = lately.drop_duplicates(lazy, 100, subset="key", refresh=False)
+    assert not ran
+    rows = np.flatnonzero(~lately.duplicated(np.arange(n) % 70, 100, refresh=False)).tolist()
+    assert fresh.select("other").collect(engine=engine)["other"].to_list() == rows
+    # What comes after it stays after it: filters, slices, and columns that the key does not need.
+    later = fresh.filter(pl.col("other") % 2 == 1).select("other").collect(engine=engine)
+    assert later["other"].to_list() == [row for row in rows if row % 2 == 1]
+    assert fresh.head(3).collect(engine=engine)["other"].to_list() == rows[:3]
+    assert fresh.tail(2).collect(engine=engine)["other"].to_list() == rows[-2:]
+    assert fresh.select(pl.len()).collect(engine=engine).item() == len(rows)
+
+
+def test_a_reader_is_read_as_it_is_asked():
+    taken = []
+
+    def batches():
+        for start in range(0, 100, 10):
+            taken.append(start)
+            yield pa.record_batch({"k": [n % 15 for n in range(start, start + 10)]})
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema({"k": pa.int64()}), batches())
+    fresh = lately.drop_duplicates(reader, 20)
+    assert taken == []
+    assert fresh.read_next_batch().num_rows == 10
+    assert taken == [0]
+    assert fresh.read_all().num_rows == 5
+    back = pa.table({"k": [1, 2], "t": [10, 5]}).to_reader()
+    with pytest.raises(ValueError, match="at\\[1\\] lies 5 s before the latest time"):
+        lately.drop_duplicates(back, "1min", subset="k", at="t").read_all()
+
+
+@pytest.mark.parametrize("call", [lately.duplicated, lately.drop_duplicates])
+@pytest.mark.parametrize(
+    ("given", "options", "kind", "words"),
+    [
+        ("pandas", {"subset": "nope"}, KeyError, "no column 'nope'; there are 'ip', 'url', 'time', 'n'"),
+        ("polars", {"subset": ["ip", "nope"]}, KeyError, "no column 'nope'"),
+        ("arrow table", {"at": "nope"}, KeyError, "no column 'nope'"),
+        ("reader", {"at": "nope"}, KeyError, "no column 'nope'"),
+        ("stream", {"subset": "nope"}, KeyError, "no column 'nope'"),
+        ("numpy", {"subset": "nope"}, KeyError, "no column 'nope'"),
+        ("pandas", {"subset": []}, ValueError, "subset must name a column"),
+        ([1, 2], {"at": "time"}, TypeError, "at='time' names a column, but keys is no frame, it is a list"),
+        ([1, 2], {"subset": "ip"}, TypeError, "subset='ip' names columns, but keys is no frame, it is a list"),
+        (np.arange(3), {"at": "time"}, TypeError, "it is a ndarray"),
+        (pd.Series([1]), {"subset": "ip"}, TypeError, "it is a Series"),
+    ],
+)
+def test_names_that_are_not_there(call, given, options, kind, words):
+    frame = FRAMES[given]() if isinstance(given, str) else given
+    with pytest.raises(kind, match=words):
+        call(frame, "10min", **options)
+
+
+def test_what_has_no_rows_to_keep():
+    with pytest.raises(TypeError, match=r"keys must be a frame or a column .* got a list; .* lately.unique"):
+        lately.drop_duplicates([1, 2], 5)
+    with pytest.raises(TypeError, match=r"LazyFrame, which has no rows yet: collect\(\)"):
+        lately.duplicated(pl.LazyFrame({"a": [1]}), 5)
+    with pytest.raises(TypeError, match="at must name a column of the LazyFrame"):
+        lately.drop_duplicates(pl.LazyFrame({"a": [1]}), "5s", at=[1])
+    with pytest.raises(TypeError, match="at must name a column of the reader"):
+        lately.drop_duplicates(pa.table({"a": [1]}).to_reader(), "5s", at=[1])
+    with pytest.raises(TypeError, match="a window of time needs at"):
+        lately.drop_duplicates(pa.table({"a": [1]}).to_reader(), "5s").read_all()
+    with pytest.raises(ValueError, match="2 columns are named 'a'"):
+        lately.duplicated(pd.DataFrame([[1, 2]], columns=["a", "a"]), 5, subset="a")

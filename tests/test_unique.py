@@ -1,0 +1,132 @@
+"""The events of a stream that were not seen lately: one by one, for streams without an end too."""
+
+import itertools
+from datetime import datetime, timedelta
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import lately
+from support import real_streams
+
+
+def test_an_event_is_yielded_before_the_next_is_taken():
+    taken = []
+
+    def events():
+        for n in itertools.count():
+            taken.append(n)
+            yield n // 2
+
+    fresh = lately.unique(events(), 10)
+    assert taken == []
+    assert [next(fresh) for _ in range(3)] == [0, 1, 2]
+    assert taken == [0, 1, 2, 3, 4]
+    assert next(fresh) == 3
+    assert taken == [0, 1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("refresh", [True, False, "delivered"])
+def test_a_stream_is_what_its_column_is(refresh):
+    keys, times = real_streams.CASES[2].load(real_streams.EXAMPLES)
+    events = list(zip(keys, times, strict=True))[:4000]
+    keys, times = zip(*events, strict=True)
+    for window in (1, 500, 10**6):
+        mask = lately.duplicated(keys, window, refresh=refresh)
+        fresh = list(lately.unique(events, window, key=0, refresh=refresh))
+        assert fresh == [event for event, seen in zip(events, mask, strict=True) if not seen]
+    mask = lately.duplicated(keys, "10min", at=times, refresh=refresh)
+    fresh = list(lately.unique(events, "10min", key=0, at=1, lateness="9s", refresh=refresh))
+    assert fresh == [event for event, seen in zip(events, mask, strict=True) if not seen]
+
+
+def test_what_is_read_of_an_event():
+    clicks = [{"ip": "a", "url": "/", "t": 0}, {"ip": "a", "url": "/x", "t": 5}, {"ip": "a", "url": "/", "t": 9}]
+
+    def kept(**options):
+        return [click["t"] for click in lately.unique(clicks, 10, **options)]
+
+    assert kept(key="ip") == [0]
+    assert kept(key=["ip", "url"]) == kept(key=lambda click: (click["ip"], click["url"])) == [0, 5]
+    assert kept(key=["ip", lambda click: len(click["url"])]) == [0, 5]
+    assert list(lately.unique([("a", 1), ("a", 2)], 10, key=0)) == [("a", 1)]
+    assert list(lately.unique([("a", 1), ("a", 2)], 10)) == [("a", 1), ("a", 2)]
+    assert list(lately.unique(b"abca", 10)) == [97, 98, 99]
+
+
+def test_times():
+    start = datetime(2024, 5, 1)
+    events = [("a", start), ("a", start + timedelta(minutes=9)), ("a", start + timedelta(minutes=30))]
+    assert list(lately.unique(events, "10min", key=0, at=1)) == [events[0], events[2]]
+    assert list(lately.unique(events, timedelta(minutes=10), key=0, at=lambda event: event[1])) == events[::2]
+    # By the clock of the machine.
+    assert list(lately.unique("aab", "1h")) == ["a", "b"]
+    assert list(lately.unique("aa", "1h", fpr=1e-6)) == ["a"]
+
+
+def test_a_step_back_is_named_and_loses_nothing():
+    fresh = lately.unique([("a", 100), ("b", 60), ("c", 130)], "1min", key=0, at=1)
+    assert next(fresh) == ("a", 100)
+    with pytest.raises(ValueError, match="lies 40 s before the latest time seen, but lateness is 0 s"):
+        next(fresh)
+    assert len(list(lately.unique([("a", 100), ("b", 60), ("a", 70)], "1min", key=0, at=1, lateness="40s"))) == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"fpr": 0.01},
+        {"filter": "swamp"},
+        {"filter": lately.GuardedEpochBloomFilter, "fpr": 0.01},
+        {"fpr": 0.01, "missing": "distinct"},
+    ],
+)
+def test_a_filter_holds_back_every_key_of_the_window(options):
+    keys = np.random.default_rng(1).integers(0, 300, 3000).tolist()
+    exact = list(lately.unique(enumerate(keys), 100, key=1))
+    fresh = list(lately.unique(enumerate(keys), 100, key=1, **options))
+    assert set(fresh) <= set(exact)
+    assert len(fresh) > 0.7 * len(exact)
+
+
+def test_a_filter_of_time_needs_no_capacity():
+    events = [(n % 7, n) for n in range(2000)]
+    for capacity in (None, 100):
+        assert len(list(lately.unique(events, "20s", key=0, at=1, fpr=1e-6, capacity=capacity))) == 7
+    assert len(list(lately.unique(events, "3s", key=0, at=1, fpr=1e-6, filter="timing", capacity=10))) > 1500
+
+
+def test_missing_keys():
+    events = [None, float("nan"), 1, None, (1, None), (1, None), 1]
+    assert list(lately.unique(events, 10)) == [None, 1, (1, None)]
+    assert len(list(lately.unique(events, 10, missing="distinct"))) == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        ({"window": 0}, ValueError, "window must be at least 1"),
+        ({"window": None}, TypeError, "window"),
+        ({"window": 5, "missing": "no"}, ValueError, "missing must be"),
+        ({"window": 5, "refresh": "no"}, ValueError, "refresh must be"),
+        ({"window": 5, "fpr": 2}, ValueError, "fpr"),
+        ({"window": 5, "capacity": 2}, ValueError, "capacity is for filters"),
+        ({"window": "5s", "lateness": "1s"}, ValueError, "lateness is for times of the events' own"),
+        ({"window": 5, "filter": "nope"}, ValueError, "filter must be one of"),
+        ({"window": 5, "events": 3}, TypeError, "not iterable"),
+        ({"window": 5, "events": pd.DataFrame({"a": [1]})}, TypeError, "for frames there is lately.drop_duplicates"),
+        ({"window": 5, "events": pl.LazyFrame({"a": [1]})}, TypeError, "for frames there is lately.drop_duplicates"),
+    ],
+)
+def test_what_cannot_be_is_named_at_once(options, kind, words):
+    with pytest.raises(kind, match=words):
+        lately.unique(**{"events": [1, 2, 3]} | options)
+
+
+def test_a_key_that_is_none_is_named_when_it_comes():
+    fresh = lately.unique([1, {"a": 1}], 5)
+    assert next(fresh) == 1
+    with pytest.raises(TypeError, match="dict cannot be a key"):
+        next(fresh)
