@@ -14,7 +14,7 @@ use crate::Error;
 use crate::clock::{Moments, Window};
 use crate::engine::Refresh;
 use crate::memory::prefetch::in_flight;
-use table::{Since, Table};
+use table::{Key, Table};
 
 /// The keys of a window, exactly.
 pub struct Exact {
@@ -86,12 +86,11 @@ impl Exact {
     ) {
         let (homes, window, mut latest) = (self.table.homes(), self.window, self.latest);
         let see = |i, hash| {
-            let now = now(latest, i);
-            let later = latest.max(now);
-            let since = Since { lately: lately(window, now), alive: alive(window, later) };
-            let was = keys.unlike != Some(hash) && self.table.see(hash, now, since, renewed);
-            seen[i] = was;
-            latest = if counts(was) { later } else { latest };
+            let stamp = now(latest, i);
+            let later = latest.max(stamp);
+            let key = Key { hash, stamp, lately: lately(window, stamp), alive: alive(window, later), renewed };
+            seen[i] = keys.unlike != Some(hash) && self.table.see(key);
+            latest = if counts(seen[i]) { later } else { latest };
         };
         in_flight(keys.hashes, keys.run, |hash| homes.fetch(hash), see);
         self.latest = latest;

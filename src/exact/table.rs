@@ -34,13 +34,17 @@ struct Line {
     _unused: u64,
 }
 
-/// Which stamps count, as of the key at hand. Stamps are not 0, and neither are these.
+/// A key that is asked for. No stamp is 0.
 #[derive(Clone, Copy)]
-pub struct Since {
+pub struct Key {
+    pub hash: u64,
+    pub stamp: u64,
     /// The least stamp that was lately.
     pub lately: u64,
     /// The least stamp that may be lately for this or any later key: those before it are dead.
     pub alive: u64,
+    /// Whether a key that was seen lately is stamped anew.
+    pub renewed: bool,
 }
 
 /// Keys by their hashes, each with a stamp.
@@ -84,7 +88,7 @@ impl Table {
         self.taken = Some(0);
         for line in less {
             for (hash, stamp) in line.hashes.into_iter().zip(line.stamps).filter(|&(_, stamp)| stamp >= alive) {
-                self.see(hash, stamp, Since { lately: 1, alive }, true);
+                self.see(Key { hash, stamp, lately: 1, alive, renewed: true });
             }
         }
         Ok(())
@@ -95,38 +99,38 @@ impl Table {
         Homes { address: Address::of(bytemuck::cast_slice(&self.lines)), lines: self.lines.len() }
     }
 
-    /// Whether a key has a stamp that was lately. Then stamps it with `now`, unless its stamp is later, or it has one and
-    /// is not to be `renewed`. There must be [room](Self::room).
+    /// Whether a key was seen lately. Then stamps it, unless its stamp is later, or it was and is not `renewed`. There must
+    /// be [room](Self::room).
     #[inline(always)]
-    pub fn see(&mut self, hash: u64, now: u64, since: Since, renewed: bool) -> bool {
-        let home = home(hash, self.lines.len());
+    pub fn see(&mut self, key: Key) -> bool {
+        let home = home(key.hash, self.lines.len());
         let line = &self.lines[home];
-        let (own, free) = (line.places_of(hash), line.places_before(since.alive));
-        if own | free == 0 || own == 0 && line.passed >= since.alive {
-            return self.see_further(hash, now, since, renewed);
+        let (own, free) = (line.places_of(key.hash), line.places_before(key.alive));
+        if own | free == 0 || own == 0 && line.passed >= key.alive {
+            return self.see_further(key);
         }
         let place = if own == 0 { free } else { own };
-        self.stamp(home, place, own != 0, hash, now, since, renewed)
+        self.stamp(key, home, place, own != 0)
     }
 
     /// The same for a key that does not lie in its home, and for which there may be no place there.
     #[cold]
     #[inline(never)]
-    fn see_further(&mut self, hash: u64, now: u64, since: Since, renewed: bool) -> bool {
-        let first = home(hash, self.lines.len());
+    fn see_further(&mut self, key: Key) -> bool {
+        let first = home(key.hash, self.lines.len());
         let (mut at, mut found, mut room) = (first, None, None);
         while found.is_none() {
             let line = &self.lines[at];
-            let (own, free) = (line.places_of(hash), line.places_before(since.alive));
+            let (own, free) = (line.places_of(key.hash), line.places_before(key.alive));
             found = (own != 0).then_some((at, own));
             room = room.or((free != 0).then_some((at, free)));
             at = self.next(at);
-            if room.is_some() && line.passed < since.alive || at == first {
+            if room.is_some() && line.passed < key.alive || at == first {
                 break;
             }
         }
         let (line, place) = found.or(room).expect("there is room");
-        let seen = self.stamp(line, place, found.is_some(), hash, now, since, renewed);
+        let seen = self.stamp(key, line, place, found.is_some());
         let stamp = self.lines[line].stamps[place.trailing_zeros() as usize];
         at = first;
         while at != line {
@@ -136,18 +140,17 @@ impl Table {
         seen
     }
 
-    /// Stamps a key in the first of these places of a line, which is its own or free; says whether it was seen lately.
+    /// Stamps a key in the first of these places of a line, its own or a free one; says whether it was seen lately.
     #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "what is known of a key")]
-    fn stamp(&mut self, line: usize, places: u8, own: bool, hash: u64, now: u64, since: Since, renewed: bool) -> bool {
+    fn stamp(&mut self, key: Key, line: usize, places: u8, own: bool) -> bool {
         let line = &mut self.lines[line];
         let place = (places.trailing_zeros() as usize).min(WIDTH - 1);
         let before = if own { line.stamps[place] } else { 0 };
-        let seen = before >= since.lately;
-        line.hashes[place] = hash;
-        line.stamps[place] = if seen && !renewed { before } else { before.max(now) };
+        let seen = before >= key.lately;
+        line.hashes[place] = key.hash;
+        line.stamps[place] = if seen && !key.renewed { before } else { before.max(key.stamp) };
         if let Some(taken) = &mut self.taken {
-            *taken += usize::from(before < since.alive);
+            *taken += usize::from(before < key.alive);
         }
         seen
     }
@@ -200,5 +203,5 @@ impl Homes {
 /// The line in which a key is first looked for.
 #[inline(always)]
 fn home(hash: u64, lines: usize) -> usize {
-    (u128::from(hash) * lines as u128 >> 64) as usize
+    ((u128::from(hash) * lines as u128) >> 64) as usize
 }
