@@ -47,7 +47,9 @@ impl Exact {
         };
         let seen: Result<Vec<bool>, Stopped<bool>> = match threads.0 {
             1 => batch.run(py, 1, act),
-            threads => batch.run_in_order(py, threads, |keys: &mut Stretch<'_>, at, seen| act(keys.hashes(), at, seen)),
+            threads => {
+                batch.run_in_order(py, threads, |keys: &mut Stretch<'_>, at, seen| act(keys.hashes()?, at, seen))
+            }
         };
         Ok(seen?.into_pyarray(py))
     }
@@ -85,7 +87,7 @@ impl Exact {
         }
         let see = |exact: &mut exact::Exact| -> Result<bool, Error> {
             let mut seen = [false];
-            exact.duplicated(&[hash], moments.of(0..1, &mut Vec::new()), self.refresh, self.unlike, &mut seen)?;
+            exact.duplicated(&[hash], moments.of(0..1, &mut Vec::new())?, self.refresh, self.unlike, &mut seen)?;
             Ok(seen[0])
         };
         caught(|| match self.inner.try_write() {
