@@ -65,7 +65,8 @@ impl Exact {
 #[pymethods]
 impl Exact {
     #[new]
-    #[pyo3(signature = (window, *, lateness=None, refresh=Refresh::Always, missing=Missing::Same, seed))]
+    #[pyo3(signature = (window, *, lateness=None, refresh=Refresh::Always, missing=Missing::Same, seed),
+        text_signature = "(window, *, lateness=None, refresh=True, missing='same', seed)")]
     fn new(
         window: &Bound<'_, PyAny>,
         lateness: Option<&Bound<'_, PyAny>>,
@@ -100,7 +101,8 @@ impl Exact {
     }
 
     /// The same of a batch, in order.
-    #[pyo3(signature = (keys, *, at=None, threads=Threads::default()))]
+    #[pyo3(signature = (keys, *, at=None, threads=Threads::default()),
+        text_signature = "($self, keys, *, at=None, threads=1)")]
     fn duplicated<'py>(
         &self,
         py: Python<'py>,
