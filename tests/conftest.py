@@ -9,6 +9,9 @@ import warnings
 import pytest
 from hypothesis import settings
 
+from lately.cli import main
+from support.command import Ended
+
 # Read when Ray is imported: under `uv run` it would start its workers by `uv run` too, in a copy of the folder.
 os.environ |= {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 
@@ -16,6 +19,19 @@ os.environ |= {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_USAGE_STATS_ENABLED": 
 # No test times itself; the core is compiled beside the tests, so that an example may take as long as it likes.
 settings.register_profile("lately", deadline=None)
 settings.load_profile("lately")
+
+
+@pytest.fixture
+def dedupe(capfdbinary):
+    """Run the command in this process."""
+
+    def run(*arguments):
+        capfdbinary.readouterr()
+        status = main(["dedupe", *map(str, arguments)])
+        out, err = capfdbinary.readouterr()
+        return Ended(status, out, err.decode())
+
+    return run
 
 
 @pytest.fixture(scope="session")

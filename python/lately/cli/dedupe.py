@@ -1,7 +1,9 @@
 """The run itself: records in, the filter asked, what is new out."""
 
+import lzma
 import re
 import time
+import zlib
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -18,7 +20,7 @@ from lately._progress import progress
 from lately.cli.delimited import CsvReader
 from lately.cli.errors import CliError
 from lately.cli.filters import contradiction, open_filter
-from lately.cli.inputs import known, size
+from lately.cli.inputs import Input, known, size
 from lately.cli.lines import JsonReader, TextReader
 from lately.cli.marks import marker
 from lately.cli.outputs import compression, descriptor_of
@@ -26,7 +28,8 @@ from lately.cli.parquet import ParquetReader
 from lately.cli.records import Asked, Batch, LineReader, Malformed
 from lately.cli.report import Counts, Mistakes, say, summary, warnings
 from lately.cli.routes import Route
-from lately.cli.signals import hold
+from lately.cli.signals import Stop, hold
+from lately.cli.slack import InSlack
 from lately.cli.state import State, open_state
 from lately.cli.times import Times
 
@@ -41,6 +44,7 @@ _FORMATS = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
+_ZEEK = b"#separator "
 # Those whose keys are the same text.
 _KIN = {"tsv": "csv", "zeek": "csv"}
 
@@ -48,7 +52,8 @@ _KIN = {"tsv": "csv", "zeek": "csv"}
 def dedupe(options: Namespace) -> None:
     """Run ``lately dedupe``."""
     sizes = [size(name) for name in options.files]
-    total = None if None in sizes else sum(filter(None, sizes))
+    total = None if None in sizes or options.follow else sum(filter(None, sizes))
+    stop = Stop() if options.follow else None
     with open_state(options.state) as state:
         if state:
             _remember(state, options)
@@ -57,10 +62,10 @@ def dedupe(options: Namespace) -> None:
         targets = _check_targets(options, reader)
         seen = open_filter(options)
         expected = [known(name) for name in options.files]
-        if state and None not in expected and state.holds(expected, targets):
+        if state and not stop and None not in expected and state.holds(expected, targets):
             _say_held(state, options)
             return
-        counts, mistakes = Counts(), Mistakes(seen)
+        counts, mistakes, slack = Counts(), Mistakes(seen), InSlack(seen, refresh=options.refresh)
         with ExitStack() as stack:
             mark = marker(options.format, getattr(reader, "delimiter", "")) if options.mark else None
             main = Route(options.output, reader, repeats=options.only_repeats, mark=mark, count=options.count)
@@ -69,28 +74,37 @@ def dedupe(options: Namespace) -> None:
                 rest = Route(options.dropped, reader, repeats=not options.only_repeats)
                 routes.append(stack.enter_context(closing(rest)))
             with progress(total, "B", False if options.quiet else None) as advance:
-                for name in options.files:
+                for name, follow in _in_turn(options.files, stop):
                     for batch in chain.from_iterable(
-                        _fitting(batch, seen, malformed) for batch in reader.batches(name, advance)
+                        _fitting(batch, seen, malformed) for batch in reader.batches(name, advance, follow)
                     ):
                         new = _new(seen, batch, mistakes, refresh=options.refresh)
                         for route in routes:
                             route.write(batch, new)
                         counts.add(new, batch.times)
+                        slack.count(batch.keys, batch.times, new)
             for route in routes:
                 route.finish()
-            if state and state.holds(reader.inputs, targets):
+            if state and not stop and state.holds(reader.inputs, targets):
                 _say_held(state, options)
                 return
             _replace(routes, state, seen, options, reader.inputs)
     mistakes.settle()
     counts.malformed = malformed.count
     if not options.quiet:
-        say("\n".join([summary(counts, mistakes, seen), *warnings(counts, mistakes)]))
+        say("\n".join([summary(counts, mistakes, slack, seen), *warnings(counts, mistakes)]))
         if malformed.count:
             say(f"warning: the first malformed record is {malformed.first}")
         if reader.absent and counts.read:
             say(f"warning: no record has the key field {', '.join(sorted(reader.absent))}")
+
+
+def _in_turn(names: list[str], stop: Stop | None) -> Iterator[tuple[str, Stop | None]]:
+    """Give the files to read; with `stop` the last is followed, and so is what takes its name, until `stop` is told."""
+    yield from ((name, None) for name in names[:-1])
+    yield names[-1], stop
+    while stop and not stop.told and names[-1] != "-":
+        yield names[-1], stop
 
 
 def _replace(
@@ -223,7 +237,8 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
     asked = Asked(
         key=options.key or [],
         time=None if options.time is None else Times(options.time, options.time_unit, options.time_format),
-        encoding=options.encoding,
+        encoding=options.encoding or "utf-8",
+        strict=options.encoding is not None,
         longest=options.max_record,
         malformed=malformed,
         digest=options.state is not None,
@@ -236,9 +251,12 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
         tabs = format != "csv" or {_FORMATS.get(_extension(name)) for name in options.files} == {"tsv"}
         delimiter = options.delimiter or ("\t" if tabs else ",")
         head: Literal["names", "none", "zeek"] = "zeek" if format == "zeek" else "names" if options.header else "none"
-        return CsvReader(asked, delimiter=delimiter, quotes=options.quotes and head != "zeek", head=head)
+        quotes = delimiter != "\t" if options.quotes is None else options.quotes
+        return CsvReader(asked, delimiter=delimiter, quotes=quotes and head != "zeek", head=head)
     if asked.key or asked.time:
-        raise CliError("text has no fields for --key or --time: say what it is with --format csv, jsonl or parquet")
+        raise CliError(
+            "text has no fields for --key or --time: --format csv, tsv, zeek, jsonl or parquet says what it is"
+        )
     return TextReader(asked)
 
 
@@ -249,6 +267,8 @@ def _format(options: Namespace) -> str:
     if options.format == "auto" and len(guesses) > 1:
         raise CliError("the names of the files speak of different formats: say which with --format and --delimiter")
     format = str(guesses.pop() if options.format == "auto" else options.format)
+    if options.format == "auto" and format == "text" and named and all(map(_is_zeek, named)):
+        format = "zeek"
     if options.mark and format == "zeek":
         raise CliError("--mark is not for Zeek, whose header has a type for each field")
     for name in filter(None, (options.output, options.dropped)):
@@ -256,6 +276,20 @@ def _format(options: Namespace) -> str:
         if goes != format and "parquet" in (goes, format) and not options.count:
             raise CliError(f"{name} is {goes} by its name, but records go out as they came: as {format}")
     return format
+
+
+def _is_zeek(name: str) -> bool:
+    """Tell a log of Zeek, whose name says nothing, by its first line."""
+    if not Path(name).is_file():
+        return False  # what is read of a pipe is gone
+    try:
+        with closing(Input(name, lambda _: None)) as file:
+            head = b""
+            while len(head) < len(_ZEEK) and (more := file.read(len(_ZEEK) - len(head))):
+                head += more
+            return head == _ZEEK
+    except (OSError, EOFError, lzma.LZMAError, zlib.error):
+        return False  # who reads all of it says what is wrong
 
 
 def _extension(name: str) -> str:

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from lately.cli.errors import CliError
-from lately.cli.records import BOM, Asked, Batch, Gathered, LineReader
+from lately.cli.records import BOM, Asked, Batch, Gathered, LineReader, key_of
 
 
 class CsvReader(LineReader):
@@ -20,6 +20,7 @@ class CsvReader(LineReader):
         self._head = head
         self.delimiter = delimiter
         quoting = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
+        self._unquoted = not quotes
         self._dialect: dict[str, Any] = {"delimiter": delimiter, "quoting": quoting, "strict": True}
         self._first = ""
         self._header: list[str] = []
@@ -28,7 +29,7 @@ class CsvReader(LineReader):
         csv.field_size_limit(1 << 20)
 
     def _batches(self, blocks: Iterator[bytes], name: str) -> Iterator[Batch]:
-        lines = _Lines(blocks, self._asked.encoding, self._asked.longest)
+        lines = _Lines(blocks, self._asked)
         rows: Iterator[list[str]] = csv.reader(lines, **self._dialect)
         try:
             header = self._names(rows)
@@ -58,7 +59,7 @@ class CsvReader(LineReader):
                 if self._head == "zeek" and row[0].startswith("#"):
                     lines.take()
                     continue
-                broken = "" if len(row) == len(header) else f"{len(row)} fields where the header has {len(header)}"
+                broken = "" if len(row) == len(header) else self._unlike(row, header)
             except StopIteration:
                 break
             except csv.Error as error:
@@ -68,15 +69,20 @@ class CsvReader(LineReader):
                 lines.give_back()
                 self._asked.malformed(f"{name}, line {number}", broken)
                 continue
-            undecodable, raw = lines.undecodable, lines.take()
+            undecodable, escaped, raw = lines.undecodable, lines.escaped, lines.take()
             try:
                 if reason := undecodable or self._too_long(raw):
                     raise ValueError(reason)
                 moment = None if times is None or time is None else times.read(row[time])
-                gathered.add(number, key(row), moment, raw)
+                gathered.add(number, key(list(map(key_of, row)) if escaped else row), moment, raw)
             except ValueError as error:
                 self._asked.malformed(f"{name}, line {number}", str(error))
         yield gathered.batch()
+
+    def _unlike(self, row: list[str], header: list[str]) -> str:
+        problem = f"{len(row)} fields where the header has {len(header)}"
+        begins = any(field.startswith('"') for field in row)
+        return f"{problem}; if quotes enclose fields, --quotes says so" if begins and self._unquoted else problem
 
     def _names(self, rows: Iterator[list[str]]) -> list[str]:
         """Read the fields' names, or without a header the first record."""
@@ -108,15 +114,17 @@ class CsvReader(LineReader):
 class _Lines:
     """The lines of a CSV file as text; remembers those of the record being read, as they came."""
 
-    def __init__(self, blocks: Iterator[bytes], encoding: str, longest: int) -> None:
+    def __init__(self, blocks: Iterator[bytes], asked: Asked) -> None:
         self._blocks = blocks
-        self._encoding = encoding
-        self._longest = longest
+        self._encoding = asked.encoding
+        self._strict = asked.strict
+        self._longest = asked.longest
         self._taken: list[bytes] = []
         self._next: deque[bytes] = deque()
         self._begun = False
         self.number = 1
         self.undecodable = ""
+        self.escaped = False
 
     def __iter__(self) -> "_Lines":
         return self
@@ -131,8 +139,10 @@ class _Lines:
         try:
             text = raw.decode(self._encoding)
         except UnicodeDecodeError:
-            self.undecodable = f"not valid {self._encoding}"
-            text = raw.decode(self._encoding, "replace")
+            text = raw.decode(self._encoding, "surrogateescape")
+            if self._strict:
+                self.undecodable = f"not valid {self._encoding}"
+            self.escaped = True
         if not self._begun:
             self._begun = True
             return text.removeprefix(BOM)
@@ -149,6 +159,7 @@ class _Lines:
         raw = self._taken[0] if len(self._taken) == 1 else b"".join(self._taken)
         self._taken.clear()
         self.undecodable = ""
+        self.escaped = False
         return raw
 
     def give_back(self) -> None:
@@ -157,3 +168,4 @@ class _Lines:
         self.number += 1
         self._taken.clear()
         self.undecodable = ""
+        self.escaped = False

@@ -6,16 +6,21 @@ import lzma
 import os
 import select
 import stat
+import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any, Protocol
 
 from lately.cli.errors import CliError, optional
+from lately.cli.signals import Stop
 
 BLOCK = 1 << 20
 """Bytes read, and records judged together, at a time."""
+
+_PAUSE = 0.1  # seconds between two looks at a file that is followed
 
 _CHUNK = 1 << 16  # compressed bytes read at a time
 # Of those, the bytes decoded at a time by zstd, which cannot be told how much to give: a block of 128 KiB comes from as
@@ -26,13 +31,17 @@ _ZSTD_CHUNK = 1 << 9
 class Input:
     """A file, or standard input for ``-``, decompressed if it begins as gzip, zstd, xz or bzip2 does.
 
-    `advance` is told of the bytes read as they lie in the file, for the progress bar.
+    `advance` is told of the bytes read as they lie in the file, for the progress bar. With `stop` the file is followed:
+    at its end more is waited for, until `stop` is told, or the file was cut or another has taken its name.
     """
 
-    def __init__(self, name: str, advance: Callable[[int], object], *, digest: bool = False) -> None:
+    def __init__(
+        self, name: str, advance: Callable[[int], object], *, digest: bool = False, stop: Stop | None = None
+    ) -> None:
         self._raw = FileIO(0, closefd=False) if name == "-" else FileIO(name)
         self._name = name
         self._advance = advance
+        self._stop = stop
         self._status = os.fstat(self._raw.fileno())
         self._regular = stat.S_ISREG(self._status.st_mode)
         self._digest = hashlib.blake2b(digest_size=16) if digest and not self._regular else None
@@ -44,6 +53,11 @@ class Input:
             self._rest += more
         self._codec = next((codec for magic, codec in _CODECS.items() if self._rest.startswith(magic)), None)
         self._frame: _Decoder | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the file is followed, and was to end where it does not."""
+        return self._stop is not None and self._stop.told
 
     def close(self) -> None:
         """Close the file."""
@@ -65,7 +79,7 @@ class Input:
             if hungry and not data:
                 if not wait and not self._ready():
                     return b""
-                data = self._read(_CHUNK if self._codec else size)
+                data = self._read(_CHUNK if self._codec else size, wait=wait)
             if self._codec is None:
                 return data
             if self._frame is None:
@@ -79,13 +93,15 @@ class Input:
             if self._frame.eof:
                 self._rest, self._frame = self._frame.unused_data, None
             elif hungry and not data and not plain:
+                if self._stop:
+                    return b""
                 raise EOFError("it ends in the middle")
             if plain:
                 return plain
 
-    def _ready(self) -> bool:
-        """Whether the file gives something, or its end, at once."""
-        return self._regular or bool(select.select([self._raw], [], [], 0)[0])
+    def _ready(self, within: float = 0) -> bool:
+        """Whether the file gives something, or its end, at once or soon."""
+        return self._regular or bool(select.select([self._raw], [], [], within)[0])
 
     def identity(self) -> list[Any]:
         """What tells this input from any other: of a regular file its state, else a digest of all that was read."""
@@ -93,8 +109,30 @@ class Input:
             return [self._digest.hexdigest()]
         return [_place(self._name), *identity(self._status)]
 
-    def _read(self, size: int) -> bytes:
-        data = self._raw.read(size) or b""
+    def _next(self, size: int, wait: bool) -> bytes:
+        """Read what is there; where the file is followed and has none, wait for more if `wait` says so."""
+        if self._stop is None:
+            return self._raw.read(size) or b""
+        while not self._stop.told:
+            if self._ready(_PAUSE):
+                data = self._raw.read(size) or b""
+                if data or not wait or self._ended():
+                    return data
+                time.sleep(_PAUSE)
+        return b""
+
+    def _ended(self) -> bool:
+        """Whether nothing more comes of a file at its end: a pipe was closed, it was cut, or its name is another's."""
+        if self._regular and os.fstat(self._raw.fileno()).st_size < self._raw.tell():
+            return True
+        if self._name == "-":
+            return not self._regular
+        with suppress(FileNotFoundError):  # the next one is not there yet
+            return not os.path.samestat(Path(self._name).stat(), self._status)
+        return False
+
+    def _read(self, size: int, *, wait: bool = True) -> bytes:
+        data = self._next(size, wait)
         self._advance(len(data))
         if self._digest is not None:
             self._digest.update(data)
@@ -119,6 +157,8 @@ def identity(status: os.stat_result) -> list[int]:
 def blocks(file: Input, longest: int) -> Iterator[bytes]:
     """Whole lines, about `BLOCK` bytes of them; fewer where no more are at hand, and the last as it ends.
 
+    The last line of a file that is followed is left if the run is told to end before that line does.
+
     Of a line longer than `longest` bytes the middle may be missing; so much of it is there that it is still too long.
     """
     begun: list[bytes] = []
@@ -131,7 +171,7 @@ def blocks(file: Input, longest: int) -> Iterator[bytes]:
         if size <= longest:
             begun.append(data)
             size += len(data)
-    if size:
+    if size and not file.stopped:
         yield b"".join(begun)
 
 

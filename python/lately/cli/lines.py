@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from io import BytesIO
 from itertools import compress
 from typing import Any
@@ -16,16 +17,16 @@ class TextReader(LineReader):
         for numbers, lines, texts in self._decoded(blocks, name):
             yield Batch(name, numbers, texts, None, lines)
 
-    def _decoded(self, blocks: Iterator[bytes], name: str) -> Iterator[tuple[Sequence[int], list[bytes], list[str]]]:
-        """Batches of lines: number, bytes, and text without the end of the line, of each that can be decoded."""
+    def _decoded(self, blocks: Iterator[bytes], name: str) -> Iterator[tuple[Sequence[int], list[bytes], list[Any]]]:
+        """Batches of lines: number, bytes, and text or bytes without the end of the line, of each that will do."""
         first = 1
         for block in blocks:
             lines = BytesIO(block).readlines()
             numbers: Sequence[int] = range(first, first + len(lines))
             first += len(lines)
-            texts = _texts(block, self._asked.encoding) if len(block) <= self._asked.longest else None
+            texts: list[Any] | None = self._texts(block) if len(block) <= self._asked.longest else None
             if texts is None:
-                each = [None if self._too_long(line) else _texts(line, self._asked.encoding) for line in lines]
+                each = [None if self._too_long(line) else self._texts(line) or self._bytes(line) for line in lines]
                 for number, line, text in zip(numbers, lines, each, strict=True):
                     if text is None:
                         reason = self._too_long(line) or f"not valid {self._asked.encoding}"
@@ -33,16 +34,31 @@ class TextReader(LineReader):
                 sound = [text is not None for text in each]
                 numbers, lines = list(compress(numbers, sound)), list(compress(lines, sound))
                 texts = [text[0] for text in each if text]
-            if texts and numbers[0] == 1:
+            if texts and numbers[0] == 1 and isinstance(texts[0], str):
                 texts[0] = texts[0].removeprefix(BOM)
             yield numbers, lines, texts
+
+    def _texts(self, block: bytes) -> list[str] | None:
+        """Text of lines, decoded in one go, which is several times faster than each by itself; None if it fails."""
+        try:
+            text = block.decode(self._asked.encoding)
+        except UnicodeDecodeError:
+            return None
+        texts = text.split("\n")
+        if text.endswith("\n"):
+            texts.pop()
+        return [line.removesuffix("\r") for line in texts] if "\r" in text else texts
+
+    def _bytes(self, line: bytes) -> list[bytes] | None:
+        """Bytes of a line that cannot be decoded, if they will do."""
+        return None if self._asked.strict else [line.removesuffix(b"\n").removesuffix(b"\r")]
 
 
 class JsonReader(TextReader):
     """JSON lines: one object each. Without fields, the text of the line is the key."""
 
     def __init__(self, asked: Asked) -> None:
-        super().__init__(asked)
+        super().__init__(replace(asked, strict=True))  # JSON is UTF-8
         self._fields = asked.key
         self.absent = set(asked.key)
 
@@ -63,7 +79,9 @@ class JsonReader(TextReader):
 
     def _key(self, record: dict[str, Any], text: str) -> object:
         values = tuple([_found(record, field) for field in self._fields])
-        if None in values and not any(field in record for field in self._fields) and set(values) == {None}:
+        if values.count(None) == len(values) and all(
+            _found(record, field, _ABSENT) is _ABSENT for field in self._fields
+        ):
             raise ValueError(f"none of the key fields {', '.join(self._fields)} is there")
         for field, value in zip(self._fields, values, strict=True):
             if isinstance(value, dict | list):
@@ -72,18 +90,20 @@ class JsonReader(TextReader):
             if "\\u" in text and isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
                 raise ValueError(f"the key field {field} holds half a surrogate pair, which is no text")
         if self.absent:
-            self.absent.difference_update(record)
-            self.absent -= {field for field, value in zip(self._fields, values, strict=True) if value is not None}
+            self.absent = {field for field in self.absent if _found(record, field, _ABSENT) is _ABSENT}
         return values[0] if len(values) == 1 else values
 
 
-def _found(record: dict[str, Any], field: str) -> Any:
-    """Value of a field, or of one within another if its name has dots and is none by itself; None if it is absent."""
+_ABSENT = object()
+
+
+def _found(record: dict[str, Any], field: str, absent: object = None) -> Any:
+    """Value of a field, or of one within another if its name has dots and is none by itself."""
     if field in record or "." not in field:
-        return record.get(field)
+        return record.get(field, absent)
     value: Any = record
     for name in field.split("."):
-        value = value.get(name) if isinstance(value, dict) else None
+        value = value.get(name, absent) if isinstance(value, dict) else absent
     return value
 
 
@@ -97,15 +117,3 @@ def _object(text: str) -> dict[str, Any]:
     if type(record) is not dict:
         raise ValueError(f"an object is needed, not {type(record).__name__}")
     return record
-
-
-def _texts(block: bytes, encoding: str) -> list[str] | None:
-    """Text of lines, decoded in one go, which is several times faster than each by itself; None if it fails."""
-    try:
-        text = block.decode(encoding)
-    except UnicodeDecodeError:
-        return None
-    texts = text.split("\n")
-    if text.endswith("\n"):
-        texts.pop()
-    return [line.removesuffix("\r") for line in texts] if "\r" in text else texts

@@ -3,21 +3,24 @@
 import argparse
 import csv
 import string
+from contextlib import suppress
 from typing import Any
 
 from lately import __version__
 from lately._core import read_span
 from lately._families import DEFAULT, FAMILIES
 from lately.cli.dedupe import dedupe
-from lately.cli.filters import FPR
+from lately.cli.filters import EXACT, FPR
 from lately.cli.tools import info, merge, plan, query
 
 _DESCRIPTION = """\
-Pass on every record whose key was not seen lately, as it came, byte for byte; drop the repeats.
+Pass on every record whose key was not seen in the window, as it came, byte for byte; drop the repeats. No repeat within
+the window is missed. After the window comes the slack, at most half as long: a repeat there may be dropped too. Windows
+of up to {exact:,} records have none.
 
-No repeat within the window is missed. After the window comes the slack, which the report names: a repeat in it may be
-dropped or kept. A new record, or a repeat after the slack, is dropped by mistake with a chance of at most --fpr; the
-report at the end, on standard error, says how many that are in expectation. Memory does not grow with the input.
+A new record, or a repeat after the slack, is dropped by mistake with a chance of at most --fpr. The report at the end,
+on standard error, says how many that are in expectation, and about how many were dropped in the slack. Memory does not
+grow with the input.
 
 So it is with every --filter but three: stable and generalized miss some repeats, and the memory of time-limited, which
 a window of time without --capacity takes, follows the rate of records.
@@ -27,11 +30,11 @@ _EXAMPLES = """\
 examples:
   lately dedupe access.log --window 1000000
         drop lines that occurred among the last million lines
-  tail -F access.log | lately dedupe --window 1000000
-        drop them as they come
+  lately dedupe access.log --follow --window 1000000
+        go on as the log grows
   lately dedupe clicks.jsonl.gz --key ip,page.url --time ts --window 10min --output new.jsonl.gz
         drop clicks of the same ip on the same url within ten minutes
-  zstdcat day.tsv.zst | lately dedupe --format tsv --no-quotes --key host,url --window 1000000 > new.tsv
+  zstdcat day.tsv.zst | lately dedupe --format tsv --key host,url --window 1000000 > new.tsv
         read a pipe: say what it holds (gzip and zstd are recognised here, too)
   lately dedupe monday.csv --key id --window 1000000 --state seen.lately --output new.csv
         carry on, the next time, with what was seen up to now
@@ -68,7 +71,11 @@ def _tools(commands: Any) -> None:
     )
     command.set_defaults(run=plan)
     command.add_argument(
-        "--window", type=_window, required=True, metavar="W", help="a number of keys, or a span of time, as 10min"
+        "--window",
+        type=_window,
+        required=True,
+        metavar="W",
+        help="a number of keys, as 1e6, or a span of time, as 10min",
     )
     rate = command.add_mutually_exclusive_group()
     rate.add_argument("--fpr", type=float, metavar="P", help=f"highest rate of mistakes; default: {FPR:g}")
@@ -76,7 +83,7 @@ def _tools(commands: Any) -> None:
     command.add_argument(
         "--slack", type=_window, metavar="W", help="longest that keys may be reported after it; default: half of it"
     )
-    command.add_argument("--capacity", type=int, metavar="N", help="for windows of time: keys expected within one")
+    command.add_argument("--capacity", type=_count, metavar="N", help="for windows of time: keys expected within one")
     command.add_argument("--lateness", type=_span, metavar="SPAN", help="for windows of time: how far times step back")
 
     command = commands.add_parser(
@@ -106,8 +113,8 @@ def _tools(commands: Any) -> None:
     command = commands.add_parser(
         "merge",
         help="unite filters of several machines",
-        description="Unite saved filters of the same parameters and seed: the result reports every key that one of "
-        "them reports.",
+        description="Unite saved filters of windows of time, made alike and with the same --seed, a number: the "
+        "result reports every key that one of them reports.",
     )
     command.set_defaults(run=merge)
     command.add_argument("files", nargs="+", metavar="FILE", help="saved by --state, or in Python")
@@ -118,7 +125,7 @@ def _dedupe(commands: Any) -> None:
     command = commands.add_parser(
         "dedupe",
         help="drop records seen lately from a file or stream",
-        description=_DESCRIPTION,
+        description=_DESCRIPTION.format(exact=EXACT),
         epilog=_EXAMPLES.format(filters=_filters()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -136,7 +143,9 @@ def _dedupe(commands: Any) -> None:
     )
     what.add_argument("--delimiter", type=_delimiter, metavar="CHAR", help="of CSV; default: comma, or tab for .tsv")
     what.add_argument(
-        "--no-quotes", dest="quotes", action="store_false", help="quotes in CSV mean nothing, as in many web logs"
+        "--quotes",
+        action=argparse.BooleanOptionalAction,
+        help="whether quotes enclose a field that holds delimiters or ends of lines; default: in CSV, and not in TSV",
     )
     what.add_argument(
         "--no-header",
@@ -147,9 +156,8 @@ def _dedupe(commands: Any) -> None:
     what.add_argument(
         "--encoding",
         type=_encoding,
-        default="utf-8",
         metavar="NAME",
-        help="of text; with bytes all are valid; default: utf-8",
+        help="of text; what is not valid is then malformed; default: utf-8, and a key that is not valid is its bytes",
     )
     what.add_argument(
         "--key",
@@ -173,6 +181,13 @@ def _dedupe(commands: Any) -> None:
     )
 
     what.add_argument(
+        "--follow",
+        "-f",
+        action="store_true",
+        help="at the end of the last file wait for more, and go on with the file that takes its name, as tail -F; "
+        "Ctrl-C or SIGTERM is then the end of the input, and the run ends well",
+    )
+    what.add_argument(
         "--max-record",
         type=_bytes,
         default="16MiB",
@@ -185,11 +200,11 @@ def _dedupe(commands: Any) -> None:
         "--window",
         type=_window,
         metavar="W",
-        help="a number of records, as 1000000, or a span of time, as 10min or 1h30min",
+        help="a number of records, as 1000000 or 1e6, or a span of time, as 10min or 1h30min",
     )
     lately.add_argument(
         "--capacity",
-        type=int,
+        type=_count,
         metavar="N",
         help="for windows of time: records expected within one at busy times; "
         "memory is then fixed; default: it follows the rate",
@@ -226,7 +241,13 @@ def _dedupe(commands: Any) -> None:
         metavar="NAME",
         help="one of those below",
     )
-    lately.add_argument("--seed", type=int, metavar="N", help="of the hashes; default: 0")
+    lately.add_argument(
+        "--seed",
+        type=_seed,
+        metavar="N",
+        help="of the hashes: a number, for filters to merge or to compare; default: random, a secret, so that nobody "
+        "can choose keys that are taken for repeats; it lies in the --state, which is then a secret too",
+    )
 
     where = command.add_argument_group("where it goes")
     where.add_argument(
@@ -250,8 +271,8 @@ def _dedupe(commands: Any) -> None:
     where.add_argument(
         "--state",
         metavar="FILE",
-        help="carry the filter over from run to run: loaded if it is there, and replaced after the output; FILE.json "
-        "beside it says which key it is of and which runs it holds",
+        help="carry the filter over from run to run: loaded if it is there, and replaced after the output; nobody else "
+        "may read it; FILE.json beside it says which key it is of and which runs it holds",
     )
     where.add_argument("--quiet", "-q", action="store_true", help="no progress bar and no report")
 
@@ -280,8 +301,30 @@ def _fields(text: str) -> list[str]:
     return fields
 
 
+def _count(text: str) -> int:
+    """Read a whole number, as Python writes it: 1000000, 1_000_000 or 1e6."""
+    with suppress(ValueError, OverflowError):
+        return int(text)
+    with suppress(ValueError, OverflowError):
+        if (number := float(text)).is_integer():
+            return int(number)
+    raise argparse.ArgumentTypeError(f"a whole number is needed, such as 1000000 or 1e6; got {text!r}")
+
+
 def _window(text: str) -> int | str:
-    return int(text) if text.isdecimal() else _span(text)
+    try:
+        return _count(text)
+    except argparse.ArgumentTypeError:
+        return _span(text)
+
+
+def _seed(text: str) -> int | str:
+    if text == "random":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"a number is needed, or random; got {text!r}") from None
 
 
 def _refresh(text: str) -> bool | str:

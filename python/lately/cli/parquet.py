@@ -12,6 +12,7 @@ from lately.cli.inputs import BLOCK, known
 from lately.cli.marks import FIELD
 from lately.cli.outputs import Output
 from lately.cli.records import Asked, Batch
+from lately.cli.signals import Stop
 
 # Most rows read at a time.
 _ROWS = 1 << 16
@@ -36,8 +37,10 @@ class ParquetReader:
         self.absent: set[str] = set()
         self.inputs: list[Any] = []
 
-    def batches(self, name: str, advance: Callable[[int], object]) -> Iterator[Batch]:
+    def batches(self, name: str, advance: Callable[[int], object], stop: Stop | None = None) -> Iterator[Batch]:
         """Read all rows of a file."""
+        if stop:
+            raise CliError("Parquet does not grow: it is not for --follow")
         if name == "-":
             raise CliError("Parquet is read from its end: give a file instead of standard input")
         size, read = Path(name).stat().st_size, 0
@@ -60,19 +63,39 @@ class ParquetReader:
             return
         self._first, self.schema = name, schema
         for field in filter(None, (*self._fields, self._time)):
-            if schema.names.count(field) != 1:
-                problem = "no column" if field not in schema.names else "more than one column"
+            path = self._path(schema, field)
+            if len(path) == 0 or schema.names.count(path[0]) > 1:
+                problem = "more than one column" if path else "no column"
                 raise CliError(f"{name}: there is {problem} {field!r}; it has: {', '.join(schema.names)}")
 
     def _batch(self, table: Any, name: str, first: int) -> Batch:
         numbers: NDArray[np.int64] = np.arange(first, first + len(table))
         times = None
         if self._time is not None:
-            times, sound = self._times(table.column(self._time), name, first)
+            times, sound = self._times(self._column(table, self._time), name, first)
             table, numbers, times = table.filter(self._arrow.array(sound)), numbers[sound], times[sound]
         fields = self._fields or table.schema.names
-        keys = table.column(fields[0]) if len(fields) == 1 else table.select(fields)
+        columns = [self._column(table, field) for field in fields] if self._fields else table.columns
+        keys = columns[0] if len(fields) == 1 else self._arrow.RecordBatch.from_arrays(columns, fields)
         return Batch(name, numbers, keys, times, table, unit="row")
+
+    def _column(self, table: Any, field: str) -> Any:
+        """Values of a field; of one within a structure that is missing they are missing."""
+        column, *within = self._path(table.schema, field)
+        if not within:
+            return table.column(column)
+        return optional("pyarrow.compute", "Parquet").struct_field(table.column(column), within)
+
+    def _path(self, fields: Any, name: str) -> list[str]:
+        """Tell the column of a name, or if it has dots the names from a column down; nothing if there is none."""
+        if any(field.name == name for field in fields):
+            return [name]
+        column, _, within = name.partition(".")
+        for field in fields:
+            if field.name == column and self._arrow.types.is_struct(field.type):
+                path = self._path(field.type, within)
+                return [column, *path] if path else []
+        return []
 
     def _times(self, column: Any, name: str, first: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Nanoseconds since the Unix epoch of each row, and which rows have a time; the others are malformed."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from lately.cli.errors import CliError
 from lately.cli.inputs import Input, blocks
 from lately.cli.outputs import Output
+from lately.cli.signals import Stop
 from lately.cli.times import Times
 
 BOM = "\ufeff"  # some editors and spreadsheets begin a file with it; it is no part of the first record
@@ -61,10 +62,21 @@ class Asked:
     key: list[str]
     time: Times | None
     encoding: str
+    strict: bool
+    """Whether text that is not valid in it is malformed, and does not just have its bytes for a key."""
     longest: int
     malformed: Malformed
     digest: bool
     """Whether inputs that are no regular files are to be known again."""
+
+
+def key_of(text: str) -> str | bytes:
+    """Give the key of text decoded with ``surrogateescape``: the text, or its bytes where they are not valid."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogateescape")
+    return text
 
 
 class LineReader(ABC):
@@ -82,11 +94,14 @@ class LineReader(ABC):
         self.absent: set[str] = set()
         self.inputs: list[Any] = []
 
-    def batches(self, name: str, advance: Callable[[int], object]) -> Iterator[Batch]:
-        """Read all records of a file, or of standard input for ``-``; `advance` is told of the bytes read."""
+    def batches(self, name: str, advance: Callable[[int], object], stop: Stop | None = None) -> Iterator[Batch]:
+        """Read all records of a file, or of standard input for ``-``; `advance` is told of the bytes read.
+
+        With `stop` the file is followed, as `Input` does.
+        """
         shown = "standard input" if name == "-" else name
         try:
-            with closing(Input(name, advance, digest=self._asked.digest)) as file:
+            with closing(Input(name, advance, digest=self._asked.digest, stop=stop)) as file:
                 yield from self._batches(blocks(file, self._asked.longest), shown)
                 self.inputs.append(file.identity())
         except OSError as error:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import lately
 from lately._families import EVERY, generations, name_of
+from lately.cli.slack import InSlack
 
 
 def say(text: str) -> None:
@@ -89,25 +90,30 @@ class Counts:
         return self.kept + self.dropped + self.malformed
 
 
-def summary(counts: Counts, mistakes: Mistakes, filter: lately.Filter) -> str:
+def summary(counts: Counts, mistakes: Mistakes, slack: InSlack, filter: lately.Filter) -> str:
     """Put a run in figures."""
     name = name_of(filter)
     timed = isinstance(filter.window, float)
-    window = f"{filter.window:g} s" if timed else f"{filter.window:,} records"
-    last = filter.window + filter.slack
+    window, last = (
+        f"{value:g} s" if timed else f"{value:,} records" for value in (filter.window, filter.window + filter.slack)
+    )
+    late = []
     if not EVERY[name].promise:
-        edge = "of which this filter may miss some repeats, and drop others at any time later"
+        window += ", of which this filter may miss some repeats, and drop others at any time later"
     elif not filter.slack:
-        edge = "no repeat after that is dropped but by mistake"
+        window += ", without slack: no repeat after that is dropped but by chance"
     else:
-        edge = f"a repeat up to {f'{last:g} s' if timed else f'{last:,}'} later may be dropped too"
+        window += f", and slack up to {last}"
+        late = [f"in slack   {'about ' * slack.sampled}{slack.expected:,} of them came after the window, up to {last}"]
     return "\n".join(
         [
             f"read       {counts.read:,} records",
             f"kept       {counts.kept:,}",
-            f"dropped    {counts.dropped:,} as repeats; {mistakes.expected:.3g} of them by mistake, in expectation",
+            f"dropped    {counts.dropped:,} as repeats",
+            f"by chance  {mistakes.expected:.3g} of them are new, in expectation",
+            *late,
             f"malformed  {counts.malformed:,}, passed over",
-            f"window     {window} ({edge})",
+            f"window     {window}",
             f"filter     {name}, {filter.nbytes:,} bytes; rate of mistakes: planned for {filter.fpr:.3g}, "
             f"highest here {mistakes.highest:.3g}",
         ]

@@ -1,4 +1,7 @@
-"""Being told to end: at once while nothing is replaced, and not at all from the first replacement to the exit."""
+"""Being told to end: at once while nothing is replaced, and not at all from the first replacement to the exit.
+
+Who follows files that go on and on is told so when the files are to end here.
+"""
 
 import signal
 from collections.abc import Iterator
@@ -26,6 +29,22 @@ def interrupted(*, to_the_end: bool) -> Iterator[None]:
         if not to_the_end:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+class Stop:
+    """Whether a run that follows its files was told to end: once, to end as if the files did; twice, at once."""
+
+    def __init__(self) -> None:
+        self.told = False
+        with suppress(ValueError):
+            for number in _ENDING:
+                if signal.getsignal(number) is _interrupt:
+                    signal.signal(number, self._stop)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        if self.told:
+            _interrupt(number, frame)
+        self.told = True
 
 
 def hold() -> None:

@@ -7,6 +7,7 @@ run again leaves its output in place.
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import secrets
@@ -18,6 +19,7 @@ from typing import Any
 
 import lately
 from lately.cli.errors import CliError
+from lately.cli.filters import save
 from lately.cli.inputs import identity
 from lately.cli.outputs import sync_folder
 
@@ -101,9 +103,9 @@ class State:
             return  # saved by Python, or by a version that took no notes
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CliError(f"--state {self.name}: its note {self._note} cannot be read: {error}") from None
-        header = _header(self.path)
+        found = _digest(self.path)
         # Runs up to the one that saved this filter are in it; a later one was struck before it replaced the filter.
-        last = max((i for i, run in enumerate(runs) if run["state"] == header), default=-1)
+        last = max((i for i, run in enumerate(runs) if run["state"] == found), default=-1)
         self._runs = runs[: last + 1]
 
     def holds(self, inputs: list[Any], outputs: list[Path]) -> bool:
@@ -121,10 +123,8 @@ class State:
         """Write filter and note beside those that are there, so that nothing can go wrong when they are replaced."""
         try:
             made = self._beside(self.path)
-            filter.save(made)
-            if self.path.exists():
-                made.chmod(stat.S_IMODE(self.path.stat().st_mode))
-            run = {"inputs": inputs, "outputs": outputs, "state": _header(made)}
+            save(filter, made, stat.S_IMODE(self.path.stat().st_mode) if self.path.exists() else None)
+            run = {"inputs": inputs, "outputs": outputs, "state": _digest(made)}
             note = self._beside(self._note)
             with note.open("x", encoding="utf-8") as file:
                 json.dump({"asked": asked, "runs": [*self._runs, run][-_RUNS:]}, file)
@@ -167,6 +167,7 @@ def note_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.json")
 
 
-def _header(path: Path) -> str:
+def _digest(path: Path) -> str:
+    """Tell a saved filter from any other, without the secret that its header may hold."""
     with path.open("rb") as file:
-        return file.read(_HEADER).hex()
+        return hashlib.blake2b(file.read(_HEADER), digest_size=16).hexdigest()

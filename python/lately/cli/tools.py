@@ -11,7 +11,7 @@ from typing import Any
 import lately
 from lately._families import name_of
 from lately.cli.errors import CliError
-from lately.cli.filters import FPR, load
+from lately.cli.filters import FPR, load, save
 from lately.cli.state import note_of
 from lately.cli.times import Times
 
@@ -82,7 +82,7 @@ def merge(options: Namespace) -> None:
         except ValueError as error:
             raise CliError(f"{path}: {error}") from None
     try:
-        merged.save(Path(options.output).resolve())
+        save(merged, Path(options.output).resolve())
     except OSError as error:
         raise CliError(f"cannot write {options.output}: {error.strerror or error}") from None
 

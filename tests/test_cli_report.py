@@ -1,0 +1,146 @@
+import gzip
+import os
+import pty
+import random
+import re
+import termios
+from pathlib import Path
+
+import pytest
+
+import lately
+from support.command import some_lines, start
+
+
+def test_report(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_bytes(b"a\nb\na\n\xff\na\nc\n")
+    options = (tmp_path / "a.txt", "--window", 200_000, "--skip-bad", "--encoding", "utf-8", "--fpr", 0.001)
+    made = lately.AgePartitionedBloomFilter(200_000, 0.001, layout="line")
+    lines = dedupe(*options).err.splitlines()
+    assert lines[:3] == ["read       6 records", "kept       3", "dropped    2 as repeats"]
+    assert re.fullmatch(r"by chance  \d\S* of them are new, in expectation", lines[3])
+    last = f"{200_000 + made.slack:,} records"
+    assert lines[4:7] == [
+        f"in slack   0 of them came after the window, up to {last}",
+        "malformed  1, passed over",
+        f"window     200,000 records, and slack up to {last}",
+    ]
+    assert lines[7].startswith(
+        f"filter     age-partitioned-line, {made.nbytes:,} bytes; rate of mistakes: planned for {made.fpr:.3g}, "
+    )
+    assert dedupe(*options, "--quiet").err == ""
+    lines = dedupe(tmp_path / "a.txt", "--window", 100_000).err.splitlines()
+    assert lines[5] == "window     100,000 records, without slack: no repeat after that is dropped but by chance"
+    assert lines[6].startswith("filter     swamp, ")
+
+
+@pytest.mark.parametrize("window", [7, 1000, 20_000])
+def test_expected_mistakes_are_those_made(tmp_path, dedupe, window):
+    """All records are new, so all that are dropped are mistakes."""
+    total = 300_000
+    (tmp_path / "a.txt").write_text("".join(f"{i}\n" for i in range(total)))
+    ended = dedupe(tmp_path / "a.txt", "--window", window, "--fpr", 0.05, "--filter", "age-partitioned-512")
+    dropped = total - ended.out.count(b"\n")
+    expected = float(re.search(r"by chance  (\S+) of them", ended.err)[1])
+    # As many independent draws of rate 0.05 or less: 5 standard deviations, and 1 % for the rounding of the report
+    # and for taking the rate at a quarter of a generation's records.
+    assert dropped > 1000
+    assert abs(dropped - expected) < 5 * dropped**0.5 + 0.01 * dropped
+
+
+def test_many_mistakes_are_warned_of(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_text("".join(f"{i % 9900}\n" for i in range(10_000)))
+    ended = dedupe(tmp_path / "a.txt", "--window", 10_000, "--fpr", 0.01)
+    assert re.search(r"warning: about \S+ of the \d+ dropped are new records: a lower --fpr", ended.err)
+    assert "warning" not in dedupe(tmp_path / "a.txt", "--window", 10_000).err
+
+
+def test_the_last_records_count_for_mistakes_too(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_text("".join(f"{i}\n" for i in range(100_000)))  # under a quarter of a generation
+    ended = dedupe(tmp_path / "a.txt", "--window", 1_000_000, "--fpr", 0.5)
+    assert float(re.search(r"by chance  (\S+) of them", ended.err)[1]) > 0
+
+
+def test_expected_mistakes_in_a_window_of_time(tmp_path, dedupe):
+    """Twice as many records as planned for part of the time: more mistakes, and the report says so."""
+    seconds = [second for second in range(2000) for _ in range(20 if 800 <= second < 1000 else 10)]
+    (tmp_path / "a.csv").write_text("t,k\n" + "".join(f"{second},{i}\n" for i, second in enumerate(seconds)))
+    options = ("--time", "t", "--key", "k", "--window", "100s", "--capacity", 1000, "--fpr", 0.03)
+    options = (*options, "--filter", "age-partitioned-512")
+    ended = dedupe(tmp_path / "a.csv", *options)
+    dropped = len(seconds) + 1 - ended.out.count(b"\n")
+    expected = float(re.search(r"by chance  (\S+) of them", ended.err)[1])
+    assert dropped > 1000
+    assert abs(dropped - expected) < 5 * dropped**0.5 + 0.05 * dropped
+    assert float(re.search(r"highest here (\S+)", ended.err)[1]) > 0.1
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_progress_where_a_person_looks(tmp_path, quiet):
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"".join(some_lines(200_000, 200_000))))
+    terminal, child = pty.openpty()
+    termios.tcsetwinsize(child, (24, 80))
+    with Path(os.devnull).open("wb") as nowhere:
+        process = start(tmp_path / "a.txt.gz", "--window", 9, *["--quiet"] * quiet, stdout=nowhere, stderr=child)
+    os.close(child)
+    shown = b""
+    try:
+        while chunk := os.read(terminal, 1 << 16):
+            shown += chunk
+    except OSError:  # how Linux says that the terminal's other end is closed
+        pass
+    os.close(terminal)
+    process.stdin.close()
+    assert process.wait() == 0
+    assert (b"%|" in shown) is not quiet
+    assert (b"read       200,000" in shown) is not quiet
+
+
+@pytest.mark.parametrize(("window", "sampled"), [(1000, False), (20_000, True)])
+def test_repeats_in_the_slack(tmp_path, dedupe, window, sampled):
+    """Each record comes twice: some within the window, some in the slack, some after it."""
+    made = lately.AgePartitionedBloomFilter(window, 1e-6, layout="line")
+    rng = random.Random(window)
+    total = window * 8
+    records = [None] * total
+    distances = [window // 2, window, window + 1, window + made.slack // 2, window + made.slack, 2 * window]
+    within = between = number = 0
+    for i in range(total):
+        if records[i] is not None:
+            continue
+        records[i] = number
+        later = i + rng.choice(distances)
+        if later < total and records[later] is None:
+            records[later] = number
+        number += 1
+    (tmp_path / "a.txt").write_text("".join(f"{record}\n" for record in records))
+    last = {}
+    for i, record in enumerate(records):
+        age = i - last.get(record, -(10**9))
+        within += age <= window
+        between += window < age <= window + made.slack
+        last[record] = i
+    ended = dedupe(tmp_path / "a.txt", "--window", window, "--filter", "age-partitioned-line", "--seed", 0)
+    dropped = int(re.search(r"dropped    (\S+) ", ended.err)[1].replace(",", ""))
+    about, told = re.search(r"in slack   (about )?(\S+) of them", ended.err).groups()
+    told = int(told.replace(",", ""))
+    assert 0 < dropped - within < between
+    assert (about is not None) == sampled
+    if sampled:  # each key of the sample stands for 8: five standard deviations
+        assert abs(told - (dropped - within)) < 5 * (8 * (dropped - within)) ** 0.5
+    else:
+        assert told == dropped - within
+    ended = dedupe(tmp_path / "a.txt", "--window", window)  # which is exact
+    assert "in slack" not in ended.err
+    assert ended.out.count(b"\n") == total - within
+
+
+@pytest.mark.parametrize("refresh", ["yes", "no"])
+def test_repeats_in_the_slack_of_a_window_of_time(tmp_path, dedupe, refresh):
+    # "x" comes every 51 s in a window of 50 s: every drop is for the slack.
+    (tmp_path / "a.csv").write_text("t,k\n" + "".join(f"{51 * i},x\n" for i in range(500)))
+    options = ("--key", "k", "--time", "t", "--window", "50s", "--capacity", 10, "--refresh", refresh)
+    ended = dedupe(tmp_path / "a.csv", *options)
+    dropped = 501 - ended.out.count(b"\n")
+    assert dropped > 100
+    assert f"in slack   {dropped} of them came after the window, up to " in ended.err

@@ -1,0 +1,92 @@
+import time
+
+import pytest
+
+from support.command import SURE
+
+
+def test_text_is_passed_on_byte_for_byte(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_bytes("b\n\nä €\n a\nb\n\nb \nä €\n a\n".encode())
+    ended = dedupe(tmp_path / "a.txt", "--window", 100)
+    assert ended.status == 0
+    assert ended.out == "b\n\nä €\n a\nb \n".encode()
+
+
+def test_the_end_of_a_line_is_no_part_of_its_key(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_bytes(b"a\r\nb\na\nc")
+    (tmp_path / "b.txt").write_bytes(b"c\nd")
+    (tmp_path / "c.txt").write_bytes(b"e\nd")
+    assert dedupe(*sorted(tmp_path.iterdir()), "--window", 100).out == b"a\r\nb\nc\nd\ne\n"
+
+
+def test_a_last_line_without_its_end_gets_none(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_bytes(b"a\na\nb")
+    assert dedupe(tmp_path / "a.txt", "--window", 100).out == b"a\nb"
+
+
+def test_a_byte_order_mark_is_no_part_of_a_key(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfa\nb\na\n")
+    (tmp_path / "b.txt").write_bytes(b"\xef\xbb\xbfb\n")
+    ended = dedupe(tmp_path / "a.txt", tmp_path / "b.txt", "--window", 100)
+    assert ended.out == b"\xef\xbb\xbfa\nb\n"
+
+
+def test_encoding(tmp_path, dedupe):
+    lines = b"caf\xe9\nna\xefve\ncaf\xe9\n"
+    (tmp_path / "a.txt").write_bytes(lines)
+    ended = dedupe(tmp_path / "a.txt", "--window", 9, "--encoding", "latin-1", "--output", tmp_path / "o")
+    assert (tmp_path / "o").read_bytes() == b"caf\xe9\nna\xefve\n"
+    assert ended.status == 0
+    assert dedupe(tmp_path / "a.txt", "--window", 9).out == b"caf\xe9\nna\xefve\n"  # bytes are keys as well
+    ended = dedupe(tmp_path / "a.txt", "--window", 9, "--encoding", "utf-8")
+    assert ended.status == 1
+    assert "a.txt, line 1: not valid utf-8" in ended.err
+    (tmp_path / "b.csv").write_bytes(b"k\xff,v\n\xc3\xa9,1\n\xe9,2\n\xe9,3\n")
+    ended = dedupe(tmp_path / "b.csv", "--window", 9, "--encoding", "bytes")
+    assert ended.out == b"k\xff,v\n\xc3\xa9,1\n\xe9,2\n\xe9,3\n"
+    ended = dedupe(tmp_path / "b.csv", "--window", 9, "--encoding", "bytes", "--no-header", "--key", "1")
+    assert ended.out == b"k\xff,v\n\xc3\xa9,1\n\xe9,2\n"
+
+
+def test_more_lines_than_one_batch_and_more_windows_than_one(tmp_path, dedupe):
+    # Each line comes twice, 300 lines apart: within the window of 400, and long gone when it comes again.
+    lines = [f"{(i - 300 * (i // 300 % 2)) % 6000}\n".encode() for i in range(150_000)]
+    (tmp_path / "a.txt").write_bytes(b"".join(lines))
+    ended = dedupe(tmp_path / "a.txt", "--window", 400, *SURE)
+    assert ended.out == b"".join(line for i, line in enumerate(lines) if i // 300 % 2 == 0)
+
+
+def test_a_repeat_restarts_the_window_unless_told_otherwise(tmp_path, dedupe):
+    # "x" every 60 lines, in a window of 100 and with a slack of less than 100.
+    lines = [b"x\n" if i % 60 == 0 else b"%d\n" % i for i in range(1200)]
+    (tmp_path / "a.txt").write_bytes(b"".join(lines))
+    kept = dedupe(tmp_path / "a.txt", "--window", 100, *SURE).out.splitlines()
+    assert kept.count(b"x") == 1
+    for options in (("--no-refresh",), ("--refresh", "no")):
+        kept = dedupe(tmp_path / "a.txt", "--window", 100, *options, *SURE).out.splitlines()
+        assert kept.count(b"x") >= 1200 // 60 // 4
+
+
+def test_a_record_that_never_stops_is_passed_on_again_unless_deliveries_are_counted(tmp_path, dedupe):
+    (tmp_path / "a.txt").write_bytes(b"x\n" * 100_000)
+    for options, passed in (((), 1), (("--no-refresh",), 100_000 // 11 + 1), (("--refresh", "delivered"), 1)):
+        ended = dedupe(tmp_path / "a.txt", "--window", 10, "--filter", "swamp", *options, *SURE)
+        assert ended.out == b"x\n" * passed, options
+    with pytest.raises(SystemExit):
+        dedupe(tmp_path / "a.txt", "--window", 10, "--refresh", "never")
+
+
+def test_how_far_ahead_a_record_may_lie(tmp_path, dedupe):
+    rows = [f"{1_700_000_000 + i},{i % 5}\n" for i in range(40)]
+    future = [f"{int(time.time()) + 10**8 + i},{i}\n" for i in range(2)]
+    (tmp_path / "a.csv").write_text("t,k\n" + "".join([*rows[:20], future[0], *rows[20:], future[1]]))
+    options = ("--key", "k", "--time", "t", "--window", "10s", "--capacity", 10, *SURE)
+    ended = dedupe(tmp_path / "a.csv", *options)
+    assert ended.status == 1
+    assert f"{tmp_path}/a.csv, line 22: the time " in ended.err
+    assert "lies more than 86400 s ahead of this machine's clock (--skip-bad" in ended.err
+    ended = dedupe(tmp_path / "a.csv", *options, "--skip-bad")
+    assert ended.out.decode() == "t,k\n" + "".join(rows[:5])
+    assert "malformed  2, passed over" in ended.err
+    ended = dedupe(tmp_path / "a.csv", *options, "--ahead", "2000d", "--skip-bad")
+    assert "steps back" in ended.err

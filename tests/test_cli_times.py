@@ -1,0 +1,110 @@
+import json
+
+import pytest
+
+from support.command import SURE
+from support.parquet import parquet
+
+EVENTS = [(0, "a"), (5, "b"), (9, "a"), (18, "a"), (18, "c"), (60, "b"), (100, "a")]
+KEPT = [0, 1, 4, 5, 6]  # of EVENTS, in a window of 10 s: two of "a" were seen 9 s before
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        str,
+        lambda second: f"{second}.0",
+        lambda second: f"1970-01-01T00:{second // 60:02}:{second % 60:02}Z",
+        lambda second: f"1970-01-01 00:{second // 60:02}:{second % 60:02}.000",
+        lambda second: f"1970-01-01T02:{second // 60:02}:{second % 60:02}+02:00",
+    ],
+)
+def test_windows_of_time(tmp_path, dedupe, written):
+    rows = [f"{written(second)},{key}\n".encode() for second, key in EVENTS]
+    options = ("--key", "k", "--time", "t", "--window", "10s", "--capacity", 10)
+    (tmp_path / "a.csv").write_bytes(b"t,k\n" + b"".join(rows))
+    assert dedupe(tmp_path / "a.csv", *options).out == b"t,k\n" + b"".join(rows[i] for i in KEPT)
+    rows = [json.dumps({"t": written(second), "k": key}).encode() + b"\n" for second, key in EVENTS]
+    (tmp_path / "a.jsonl").write_bytes(b"".join(rows))
+    assert dedupe(tmp_path / "a.jsonl", *options).out == b"".join(rows[i] for i in KEPT)
+
+
+@pytest.mark.parametrize(
+    ("options", "written"),
+    [
+        (("--time-unit", "ms"), lambda second: f"{1_700_000_000 + second}000"),
+        (("--time-unit", "ms"), lambda second: f"{1_700_000_000 + second}000.0"),
+        (("--time-unit", "us"), lambda second: f"{1_700_000_000 + second}000000"),
+        (("--time-unit", "ns"), lambda second: f"{1_700_000_000 + second}000000000"),
+        (("--time-format", "%H:%M:%S %d.%m.%Y"), lambda second: f"01:{second // 60:02}:{second % 60:02} 31.12.2020"),
+        (("--time-format", "%Y%m%d%H%M%S"), lambda second: f"2020123101{second // 60:02}{second % 60:02}"),
+    ],
+)
+@pytest.mark.parametrize("extension", ["csv", "jsonl", "parquet"])
+def test_units_and_formats_of_times(tmp_path, dedupe, options, written, extension):
+    path, target = tmp_path / f"a.{extension}", tmp_path / f"o.{extension}"
+    texts = [written(second) for second, _ in EVENTS]
+    values = [int(text) if text.isdecimal() else float(text) if text[-2:] == ".0" else text for text in texts]
+    if extension == "parquet":
+        parquet(path, t=values, k=[key for _, key in EVENTS])
+    elif extension == "csv":
+        path.write_text("t,k\n" + "".join(f"{text},{key}\n" for text, (_, key) in zip(texts, EVENTS, strict=True)))
+    else:
+        rows = zip(values, EVENTS, strict=True)
+        path.write_text("".join(json.dumps({"t": value, "k": key}) + "\n" for value, (_, key) in rows))
+    ended = dedupe(path, "--key", "k", "--time", "t", "--window", "10s", *options, "-o", target)
+    assert ended.status == 0, ended.err
+    assert f"kept       {len(KEPT)}\n" in ended.err
+    assert "1971" not in ended.err
+    if options[0] == "--time-format":
+        path.write_text("t,k\nnoon,a\n") if extension == "csv" else None
+        ended = dedupe(path, "--key", "k", "--time", "t", "--window", "10s", *options, "-o", target)
+        assert extension != "csv" or "the time t time data 'noon' does not match" in ended.err
+
+
+def test_dates_taken_for_seconds_are_warned_of(tmp_path, dedupe):
+    (tmp_path / "a.csv").write_bytes(b"t,k\n20200131,a\n20200201,a\n")
+    ended = dedupe(tmp_path / "a.csv", "--key", "k", "--time", "t", "--window", "1h")
+    assert "warning: all times are before 1971: are they Unix seconds? --time-unit and --time-format tell" in ended.err
+    ended = dedupe(tmp_path / "a.csv", "--key", "k", "--time", "t", "--window", "1h", "--time-format", "%Y%m%d")
+    assert "warning" not in ended.err
+
+
+@pytest.mark.parametrize("fraction", ["", ".1"])
+def test_late_records(tmp_path, dedupe, fraction):
+    # Half as many records again as are in a batch, and a late one among the last.
+    rows = [f"{1_700_000_000 + i // 100}{fraction},{i}\n" for i in range(100_000)]
+    rows[90_000] = f"{1_700_000_000 + 899 - 10}{fraction},late\n"
+    (tmp_path / "a.csv").write_text("t,k\n" + "".join(rows))
+    options = ("--key", "k", "--time", "t", "--window", "1min", "--capacity", 6000, *SURE)
+    ended = dedupe(tmp_path / "a.csv", *options, "--lateness", "9.99s", "--output", tmp_path / "o", "--skip-bad")
+    assert ended.status == 1
+    assert f"{tmp_path}/a.csv, line 90002: the time 2023-11-14T22:28:09.{fraction[1:] or '0'}" in ended.err
+    assert "steps back from the latest before it by more than the --lateness of 9.99 s" in ended.err
+    assert not (tmp_path / "o").exists()
+    ended = dedupe(tmp_path / "a.csv", *options, "--lateness", "10s")
+    assert ended.out.decode() == "t,k\n" + "".join(rows)
+
+
+def test_a_window_of_time_and_its_options(tmp_path, dedupe):
+    (tmp_path / "a.csv").write_bytes(b"t,k\n1,2\n")
+    for options, message in [
+        ([], "--window is needed"),
+        (
+            ["--window", "10s", "--time", "t", "--filter", "age-partitioned"],
+            "--window 10s needs --capacity with --filter age-partitioned: how many records come within 10s",
+        ),
+        (["--window", "10s", "--capacity", 9], "needs --time"),
+        (["--window", "10", "--time", "t"], "--time is for windows of time"),
+        (["--window", "10", "--capacity", 9], "--capacity is for windows of time"),
+        (["--window", "10", "--lateness", "1s"], "--lateness is for windows of time"),
+        (["--window", "0"], "window"),
+        (["--window", "9", "--fpr", "2"], "fpr"),
+        (["--window", "9", "--seed", "-1"], "seed"),
+        (["--window", "9999999999999999", "--filter", "age-partitioned", "--fpr", "0.001"], "memory"),
+    ]:
+        ended = dedupe(tmp_path / "a.csv", *options)
+        assert ended.status == 1, options
+        assert message in ended.err, options
+        assert ended.err.startswith("lately: error: ")
+        assert ended.out == b""
