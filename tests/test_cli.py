@@ -2,6 +2,8 @@ import csv
 import gzip
 import io
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,29 @@ def test_numbers_as_python_writes_them(tmp_path, dedupe):
     options = (tmp_path / "a.csv", "--window", "1min", "--time", "t", "--state", tmp_path / "s")
     assert dedupe(*options, "--capacity", "1e3").status == 0
     assert lately.open(tmp_path / "s").capacity == 1000
+
+
+def test_a_shell_completes_options_and_files(tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--completion", "bash"])
+    assert ended.value.code == 0
+    (tmp_path / "lately.bash").write_text(capsys.readouterr().out)
+    (tmp_path / "seen.1").touch()
+    script = 'source ./lately.bash; COMP_WORDS=(lately "$@"); COMP_CWORD=$#; _shtab_lately; echo ${COMPREPLY[@]}'
+    for words, completed in [
+        (["dedupe", "--fol"], "--follow"),
+        (["dedupe", "--filter", "swa"], "swamp"),
+        (["dedupe", "--state", "see"], "seen.1"),
+        (["in"], "info"),
+    ]:
+        command = ["bash", "-c", script, "-", *words]
+        shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert shown.stdout.split() == [completed], shown
+
+
+def test_completion_needs_the_extra(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    with pytest.raises(SystemExit) as ended:
+        main(["--completion", "zsh"])
+    assert ended.value.code == 2
+    assert "needs shtab: pip install 'lately[cli]'" in capsys.readouterr().err

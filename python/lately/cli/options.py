@@ -10,6 +10,7 @@ from lately import __version__
 from lately._core import read_span
 from lately._families import DEFAULT, FAMILIES
 from lately.cli.dedupe import dedupe
+from lately.cli.errors import CliError, optional
 from lately.cli.filters import EXACT, FPR
 from lately.cli.tools import info, merge, plan, query
 
@@ -57,10 +58,33 @@ def parser() -> argparse.ArgumentParser:
     """Make the parser of all commands; each sets `run`."""
     options = argparse.ArgumentParser(prog="lately", description="Have I seen this key lately?")
     options.add_argument("--version", action="version", version=f"lately {__version__}")
+    options.add_argument(
+        "--completion",
+        action=_Completion,
+        choices=["bash", "zsh", "tcsh"],
+        help='print what the shell needs to complete options and files: eval "$(lately --completion bash)"',
+    )
     commands = options.add_subparsers(required=True, metavar="COMMAND")
     _dedupe(commands)
     _tools(commands)
     return options
+
+
+class _Completion(argparse.Action):
+    """Prints a shell's completion, and ends."""
+
+    def __call__(self, parser: argparse.ArgumentParser, _options: Any, shell: Any, _name: str | None = None) -> None:
+        try:
+            shtab = optional("shtab", "--completion")
+        except CliError as error:
+            parser.error(str(error))
+        print(shtab.complete(parser, shell))
+        parser.exit()
+
+
+def _of_file(argument: argparse.Action) -> None:
+    """Say to shtab that the shell completes names of files there: the value of ``shtab.FILE``."""
+    argument.complete = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}  # type: ignore[attr-defined]
 
 
 def _tools(commands: Any) -> None:
@@ -93,7 +117,7 @@ def _tools(commands: Any) -> None:
         "of lately dedupe also its key.",
     )
     command.set_defaults(run=info)
-    command.add_argument("files", nargs="+", metavar="FILE", help="saved by --state, or in Python")
+    _of_file(command.add_argument("files", nargs="+", metavar="FILE", help="saved by --state, or in Python"))
 
     command = commands.add_parser(
         "query",
@@ -101,7 +125,7 @@ def _tools(commands: Any) -> None:
         description="Say of each key, as text, whether it was seen lately or is new. The filter stays as it is.",
     )
     command.set_defaults(run=query)
-    command.add_argument("file", metavar="FILE", help="saved by --state, or in Python")
+    _of_file(command.add_argument("file", metavar="FILE", help="saved by --state, or in Python"))
     command.add_argument(
         "keys",
         nargs="*",
@@ -117,8 +141,11 @@ def _tools(commands: Any) -> None:
         "result reports every key that one of them reports.",
     )
     command.set_defaults(run=merge)
-    command.add_argument("files", nargs="+", metavar="FILE", help="saved by --state, or in Python")
-    command.add_argument("--output", "-o", required=True, metavar="FILE", help="where the united filter is saved")
+    _of_file(command.add_argument("files", nargs="+", metavar="FILE", help="saved by --state, or in Python"))
+    output = command.add_argument(
+        "--output", "-o", required=True, metavar="FILE", help="where the united filter is saved"
+    )
+    _of_file(output)
 
 
 def _dedupe(commands: Any) -> None:
@@ -130,7 +157,7 @@ def _dedupe(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.set_defaults(run=dedupe)
-    command.add_argument(
+    files = command.add_argument(
         "files", nargs="*", default=["-"], metavar="FILE", help="files, read one after the other; - is standard input"
     )
 
@@ -250,7 +277,7 @@ def _dedupe(commands: Any) -> None:
     )
 
     where = command.add_argument_group("where it goes")
-    where.add_argument(
+    output = where.add_argument(
         "--output",
         "-o",
         default="-",
@@ -258,7 +285,7 @@ def _dedupe(commands: Any) -> None:
         help="replaced when all is done; .gz, .zst, .xz and .bz2 are compressed; default: standard output, which gets "
         "records as soon as they are decided",
     )
-    where.add_argument("--dropped", metavar="FILE", help="where the other records go, as with --output")
+    dropped = where.add_argument("--dropped", metavar="FILE", help="where the other records go, as with --output")
     which = where.add_mutually_exclusive_group()
     which.add_argument(
         "--mark",
@@ -268,13 +295,15 @@ def _dedupe(commands: Any) -> None:
     )
     which.add_argument("--only-repeats", action="store_true", help="repeats go to --output, new records do not")
     where.add_argument("--count", action="store_true", help="how many records would go to --output goes there instead")
-    where.add_argument(
+    state = where.add_argument(
         "--state",
         metavar="FILE",
         help="carry the filter over from run to run: loaded if it is there, and replaced after the output; nobody else "
         "may read it; FILE.json beside it says which key it is of and which runs it holds",
     )
     where.add_argument("--quiet", "-q", action="store_true", help="no progress bar and no report")
+    for argument in (files, output, dropped, state):
+        _of_file(argument)
 
 
 def _filters() -> str:
