@@ -8,6 +8,8 @@ import pytest
 import lately
 from lately import _core
 
+ADAPTERS = ["logging"]
+
 
 def documented():
     """Name and object of everything public: functions, classes and their own methods and properties."""
@@ -24,6 +26,10 @@ def documented():
         yield f"_core.{name}", getattr(_core, name)
     for name in lately.plot.__all__:
         yield f"plot.{name}", getattr(lately.plot, name)
+    for adapter in ADAPTERS:
+        module = getattr(lately.integrations, adapter)
+        for name in module.__all__:
+            yield f"integrations.{adapter}.{name}", getattr(module, name)
 
 
 THINGS = dict(documented())

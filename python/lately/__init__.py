@@ -38,6 +38,7 @@ if _debug_build:
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from lately import integrations as integrations
     from lately import plot
     from lately._drop_duplicates import drop_duplicates
     from lately._duplicated import duplicated
@@ -96,6 +97,7 @@ _LATER = {
     "Zipf": "lately.priors",
     "drop_duplicates": "lately._drop_duplicates",
     "duplicated": "lately._duplicated",
+    "integrations": "lately",
     "plan": "lately._plan",
     "plot": "lately",
     "tune": "lately._tune",

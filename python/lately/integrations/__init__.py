@@ -1,0 +1,20 @@
+"""Adapters for the tools in which streams already run, each imported when first used.
+
+None of their libraries is needed to import lately; the extra of an adapter's name installs its own, as in
+``pip install 'lately[scrapy]'``.
+"""
+
+from importlib import import_module
+from types import ModuleType
+
+__all__ = ["logging"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; there are {', '.join(__all__)}")
+    return import_module(f"{__name__}.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
