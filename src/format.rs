@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 10 generalized, 11 SWAMP, 16 age-partitioned in lines, 17 guarded-epoch in lines, 18 guarded-epoch transposed, 19 timing in lines, 20 aged quotient |
+//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 10 generalized, 11 SWAMP, 16 age-partitioned in lines, 17 guarded-epoch in lines, 18 guarded-epoch transposed, 19 timing in lines, 20 aged quotient, 21 the same where it grows |
 //! | 12..14 | scheme its keys are hashed by ([`key`](crate::key)): 1 or 2 |
 //! | 14..16 | zero |
 //! | 16..24 | seed; of scheme 2 the first half of the secret |
@@ -93,7 +93,8 @@
 //! of a line of entries are, low ones first: 5 for its reach, 1 that is set if its spare line has to be asked, C for
 //! the occupied buckets, S for the ends of runs, S for each bit of the values above those of a lane, and from the top
 //! down the lanes of all slots. A fingerprint is in the lower bits of a value, the tag above it. Which hash is where,
-//! [the layout](crate::layout::quotient) says.
+//! [the layout](crate::layout::quotient) says. Where it grows, its cells are those of 2^g times as many pages, of
+//! fingerprints of g bits less.
 //!
 //! The generalized filter goes on with bits, k1 and k0; its cells are bits, low ones first.
 //!

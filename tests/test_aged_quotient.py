@@ -45,6 +45,85 @@ def test_a_tenth_more_keys_than_planned_hold_the_rate_and_more_never_shorten_the
         assert not f.query(np.arange(WINDOW), at=now + 3).any() or load > 1.1
 
 
+GROWING = {
+    "1 %": {"fpr": 0.01},
+    "0.1 %": {"fpr": 0.001},
+    "a thousand keys": {"fpr": 0.01, "capacity": 1000},
+    "distinct": {"fpr": 0.01, "window": WINDOW * 12, "distinct": WINDOW // 2},
+}
+
+
+@pytest.mark.parametrize("given", GROWING.values(), ids=GROWING)
+def test_a_burst_costs_memory_and_as_much_accuracy_as_it_is_large_and_no_key(given):
+    """A shop on its busiest day: ten times the orders anybody planned for, and then the day after."""
+    fresh = np.arange(1 << 40, (1 << 40) + 100_000)
+    f = lately.AgedQuotientFilter(
+        **{"window": "60s", "grow": True} | ({} if "window" in given else {"capacity": WINDOW}) | given
+    )
+    planned, timed = given.get("distinct", given.get("capacity", WINDOW)), "window" not in given
+    before = f.nbytes
+    number, levels, rates = 0, [], []
+    for second in range(300):
+        burst = 1 if not 120 <= second < 200 else 10
+        orders = np.arange(number, number + burst * planned // 60)
+        # A window of insertions goes on with repeats: of a few orders, asked for again and again.
+        repeats = np.resize(orders[:50], 0 if timed else WINDOW * 12 // 60 - len(orders))
+        at = second + np.arange(len(orders)) / len(orders) if timed else None
+        f.insert(orders, at=at)
+        if not timed:
+            f.insert(repeats)
+        number = orders[-1] + 1
+        if second in (119, 190, 299):
+            now = second + 1 if timed else None
+            live = np.arange(number - (planned * (10 if second == 190 else 1)) * 59 // 60, number)
+            assert f.query(live, at=now).all()
+            rates.append(f.query(fresh, at=now).mean())
+            levels.append(f.nbytes // before)
+            assert abs(f.false_positive_rate() - rates[-1]) < 6 * np.sqrt(rates[-1] / len(fresh))
+    assert levels in ([1, 8, 1], [1, 16, 1]), levels
+    noise = 6 * np.sqrt(given["fpr"] / len(fresh))
+    assert max(rates[0], rates[2]) < given["fpr"] + noise, rates
+    assert rates[1] < 10.5 * given["fpr"], rates
+
+
+def test_what_has_grown_is_saved_united_and_asked_like_any_other():
+    def make(first, count):
+        f = lately.AgedQuotientFilter("1min", 0.001, capacity=500, grow=True)
+        f.insert(np.arange(first, first + count), at=np.linspace(0, 50, count))
+        return f
+
+    large, small = make(0, 8000), make(10_000, 300)
+    assert large.nbytes > 8 * small.nbytes
+    for a, b in [(large, small), (small, large)]:
+        both = a.union(b)
+        assert both.query(np.r_[:8000, 10_000:10_300], at=55).all()
+        assert both.nbytes >= large.nbytes
+    again = lately.from_bytes(large.to_bytes())
+    assert (again.family, again.nbytes) == ("aged-quotient-growing", large.nbytes)
+    probes = np.arange(20_000)
+    assert np.array_equal(again.query(probes, at=55), large.query(probes, at=55))
+    for f in (again, large):
+        f.insert(probes, at=60)
+    assert again.to_bytes() == large.to_bytes()
+    assert large.query(probes, at=68, window="8s").all()
+    assert abs(large.distinct() / 20_000 - 1) < 0.02
+    # Gone with the window, and with the next keys the memory too.
+    large.insert(np.arange(2000), at=np.linspace(1000, 1300, 2000))
+    assert large.nbytes == small.nbytes
+    halved = lately.AgedQuotientFilter("1min", 0.001, capacity=500)
+    with pytest.raises(ValueError, match="agree, but the kind"):
+        halved.union(large)
+
+
+def test_threads_make_the_same_filter_of_a_burst():
+    one, four = (lately.AgedQuotientFilter("1min", 0.01, capacity=20_000, grow=True) for _ in range(2))
+    keys, at = np.arange(150_000) % 100_000, np.linspace(0, 50, 150_000)
+    for f, threads in [(one, 1), (four, 4)]:
+        f.insert(keys[:70_000], at=at[:70_000], threads=threads)
+        f.duplicated(keys[70_000:], at=at[70_000:], threads=threads)
+    assert one.to_bytes() == four.to_bytes()
+
+
 def test_a_query_in_the_future_sees_what_will_be_left():
     f = lately.AgedQuotientFilter("70s", 1e-5, capacity=1000)
     f.insert(["a"], at=0)
@@ -76,5 +155,9 @@ def test_what_is_out_of_range_is_named():
     ]:
         with pytest.raises(ValueError, match=words):
             lately.AgedQuotientFilter(**arguments)
+    with pytest.raises(TypeError, match="'str' object is not an instance of 'bool'"):
+        lately.AgedQuotientFilter("1s", 0.1, capacity=9, grow="density")
+    with pytest.raises(TypeError, match="grow goes with fpr"):
+        lately.AgedQuotientFilter("1s", nbytes=4096, capacity=9, grow=True)
     with pytest.raises(TypeError, match="fpr or nbytes"):
         lately.AgedQuotientFilter(100)

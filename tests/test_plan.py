@@ -95,7 +95,8 @@ def test_every_family_is_a_choice_or_refused():
     for request in REQUESTS.values():
         plan = lately.plan(**request)
         assert {choice.name for choice in plan.choices} | set(plan.refused) == set(FAMILIES)
-    assert set(lately.plan(1000, 0.01).refused) == {"time-limited", "timing-growing"}  # for windows of time
+    for_time = {"time-limited", "timing-growing", "aged-quotient-growing"}
+    assert set(lately.plan(1000, 0.01).refused) == for_time
 
 
 def test_a_baseline_is_listed_and_not_taken():

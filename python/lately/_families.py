@@ -108,6 +108,9 @@ FAMILIES = {
     "guarded-epoch-line": Family(GuardedEpochBloomFilter, "guarded-epoch", _LINES),
     "guarded-epoch-transposed": Family(GuardedEpochBloomFilter, "guarded-epoch", {"layout": "transposed"}),
     "aged-quotient": Family(AgedQuotientFilter, "aged-quotient", note="fpr rises steeply with keys beyond plan"),
+    "aged-quotient-growing": Family(
+        AgedQuotientFilter, "aged-quotient", {"grow": True}, windows="time", note="bytes and fpr follow bursts"
+    ),
     "timing": Family(TimingBloomFilter, "timing"),
     "timing-line": Family(TimingBloomFilter, "timing", _LINES),
     "timing-growing": Family(

@@ -10,11 +10,12 @@
 //! hand: a whole stretch, or the keys of one part. A run of these belongs to one generation.
 
 pub mod growing;
-mod run;
+pub(crate) mod run;
 pub mod threads;
 mod time_limited;
 
 use std::any::Any;
+use std::ops::Range;
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
@@ -156,6 +157,28 @@ impl<L: Layout> Aged<L> {
         Box::new(Self { layout, words, clock })
     }
 
+    /// Has keys act in pieces, after each of which the cells look how full they are. What the pieces are depends on
+    /// the keys so far alone, so that batches give what their keys give one by one.
+    fn in_pieces(&mut self, keys: usize, act: &mut dyn FnMut(AgedMut<'_, L>, Range<usize>)) -> Result<(), Error> {
+        let mut start = 0;
+        while start < keys {
+            let (before, every) = (self.clock.inserted(), self.layout.looks_every().unwrap_or(u64::MAX));
+            let room = usize::try_from(every - before % every).unwrap_or(usize::MAX);
+            let end = keys.min(start.saturating_add(room));
+            let words = self.words.to_mut()?;
+            act(AgedMut { layout: self.layout, words, clock: &mut self.clock }, start..end);
+            let after = self.clock.inserted();
+            if after > before && after.is_multiple_of(every) {
+                let phase = self.layout.phase(self.clock.generation(), 0);
+                if let Some((layout, words)) = self.layout.regrown(self.words.as_slice(), phase) {
+                    (self.layout, self.words) = (layout, words);
+                }
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
     /// Answers keys run by run. `next` gives the phase in which key `i` is asked for, or none where no key is left to
     /// be there, and how many keys from `i` on share it.
     fn query_runs(&self, hashes: &[u64], present: &mut [bool], next: impl Fn(usize) -> (Option<L::Phase>, usize)) {
@@ -174,6 +197,11 @@ impl<L: Layout> Aged<L> {
 impl<L: Layout> Engine for Aged<L> {
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
         self.clock.check(at, true)?;
+        if self.layout.looks_every().is_some() {
+            return self.in_pieces(hashes.len(), &mut |mut cells, keys| {
+                cells.insert(Hashes::all(&hashes[keys.clone()]), at.slice(keys));
+            });
+        }
         // The layout is copied last: within a `Result` it is packed in pieces that wait for each other, and the
         // insertion of a single key took a fifth longer.
         let words = self.words.to_mut()?;
@@ -212,6 +240,12 @@ impl<L: Layout> Engine for Aged<L> {
         seen: &mut [bool],
     ) -> Result<(), Error> {
         self.clock.check(at, true)?;
+        if self.layout.looks_every().is_some() {
+            return self.in_pieces(hashes.len(), &mut |mut cells, keys| {
+                let own = Hashes::all(&hashes[keys.clone()]);
+                cells.duplicated(own, at.slice(keys.clone()), refresh, &mut seen[keys]);
+            });
+        }
         let words = self.words.to_mut()?;
         let mut cells = AgedMut { layout: self.layout, words, clock: &mut self.clock };
         cells.duplicated(Hashes::all(hashes), at, refresh, seen);
@@ -248,15 +282,22 @@ impl<L: Layout> Engine for Aged<L> {
 
     fn unite(&mut self, other: &dyn Engine) -> Result<(), Error> {
         let (clock, ours_begun, theirs_begun) = self.clock.united(other.clock())?;
-        let (mut ours, mut theirs) = (self.words.clone(), other.words().clone());
-        for (words, begun) in [(&mut ours, ours_begun), (&mut theirs, theirs_begun)] {
+        let theirs = (other as &dyn Any).downcast_ref::<Self>().map_or(self.layout, |theirs| theirs.layout);
+        let (mut ours, mut theirs) = ((self.layout, self.words.clone()), (theirs, other.words().clone()));
+        for ((layout, words), begun) in [(&mut ours, ours_begun), (&mut theirs, theirs_begun)] {
             if begun > 0 {
-                age(self.layout, words.to_mut()?, clock.generation(), begun);
+                age(*layout, words.to_mut()?, clock.generation(), begun);
             }
         }
         let phase = self.layout.phase(clock.generation(), 0);
-        self.layout.unite(ours.to_mut()?, theirs.as_slice(), phase)?;
-        (self.words, self.clock) = (ours, clock);
+        let grown = |from: &(L, Words), to: &(L, Words)| from.0.grown_as(&to.0, from.1.as_slice(), phase);
+        if let Some(grown) = grown(&ours, &theirs)? {
+            ours = grown;
+        } else if let Some(grown) = grown(&theirs, &ours)? {
+            theirs = grown;
+        }
+        ours.0.unite(ours.1.to_mut()?, theirs.1.as_slice(), phase)?;
+        ((self.layout, self.words), self.clock) = (ours, clock);
         Ok(())
     }
 

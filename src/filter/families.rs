@@ -109,7 +109,7 @@ impl Family {
 }
 
 /// All families, by the names that the planner and the command use.
-pub static FAMILIES: [Family; 15] = [
+pub static FAMILIES: [Family; 16] = [
     Family {
         kind: 1,
         name: "age-partitioned",
@@ -317,6 +317,24 @@ pub static FAMILIES: [Family; 15] = [
         read: |parameters| shared(quotient::Shape::read(parameters)),
         plan: |window, asked| shared(quotient::choose(window, asked.budget, asked.slack, asked.distinct)),
         engine: |shape, clock, _, words| Ok(Aged::boxed(Quotient::new(*of(shape)), words, clock)),
+    },
+    Family {
+        kind: 21,
+        name: "aged-quotient-growing",
+        class: "AgedQuotientFilter",
+        windows: Windows::Either,
+        parameters: &["fingerprint_bits", "tag_bits", "pages", "lines", "distinct"],
+        sizes: &[],
+        optional: &["distinct"],
+        read: |parameters| shared(quotient::Shape::read(parameters).map(quotient::Shape::growing)),
+        plan: |window, asked| {
+            let shape = quotient::choose(window, asked.budget, asked.slack, asked.distinct);
+            shared(shape.map(quotient::Shape::growing))
+        },
+        engine: |shape, clock, _, words| {
+            let (layout, words) = Quotient::growing(*of(shape), clock.window(), words)?;
+            Ok(Aged::boxed(layout, words, clock))
+        },
     },
 ];
 

@@ -21,6 +21,7 @@ use std::ops::{Range, RangeInclusive};
 use crate::Error;
 use crate::clock::Clock;
 use crate::inference::{Evidence, Likelihood, Question};
+use crate::memory::Words;
 use crate::memory::prefetch::Address;
 use crate::memory::prefetch::in_flight;
 
@@ -147,6 +148,24 @@ pub trait Layout: Copy + Send + Sync + 'static {
     fn cut<'a>(&self, words: &'a mut [u64], parts: usize) -> Vec<Part<'a, Self>> {
         let _ = (words, parts);
         Vec::new()
+    }
+
+    /// Keys from one look at how full the cells are to the next, if they grow.
+    #[inline(always)]
+    fn looks_every(&self) -> Option<u64> {
+        None
+    }
+
+    /// After a look the cells as they lie from now on, if they grow or shrink.
+    fn regrown(&self, words: &[u64], phase: Self::Phase) -> Option<(Self, Words)> {
+        let _ = (words, phase);
+        None
+    }
+
+    /// The cells grown as far as those of another filter, if that has grown further.
+    fn grown_as(&self, other: &Self, words: &[u64], phase: Self::Phase) -> Result<Option<(Self, Words)>, Error> {
+        let _ = (other, words, phase);
+        Ok(None)
     }
 
     /// Refuses words that are none of its own, read from somewhere: most layouts make sense of any bits.

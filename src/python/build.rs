@@ -90,8 +90,11 @@ impl<'py> Given<'py> {
     /// The shape and the window asked for. The search for a shape takes its time, detached from the interpreter.
     fn shape(&self, family: &str) -> PyResult<(Arc<dyn Shape>, Window)> {
         let (py, window) = (self.0.py(), self.window(family)?);
+        let growing = format!("{family}-growing");
+        let grows = Family::named(&growing).is_some() && self.needed("grow")?;
+        let family = if grows { &growing } else { family };
         let shape = if self.0.contains("fpr")? {
-            let request = self.request(window)?;
+            let request = self.request(window, family)?;
             let row = row(family, self.layout(&request)?.as_deref())?;
             detached(py, || (row.plan)(window, &request))??
         } else {
@@ -161,8 +164,8 @@ impl<'py> Given<'py> {
         Ok(Some(Some(read_span(&ahead, "ahead")?)))
     }
 
-    /// What is asked of the filter.
-    fn request(&self, window: Window) -> PyResult<Request> {
+    /// What is asked of a filter of a family, of which those that grow have rows of their own, or parts.
+    fn request(&self, window: Window, family: &str) -> PyResult<Request> {
         let slack = self.optional::<Bound<'py, PyAny>>("slack")?;
         let slack = slack.map(|slack| times::length("slack", &slack, window)).transpose()?;
         let budget = match (self.optional("fpr")?, self.optional::<Whole>("nbytes")?) {
@@ -172,11 +175,16 @@ impl<'py> Given<'py> {
             _ if !self.0.contains("nbytes")? => Budget::Rate(self.needed("fpr")?),
             _ => return Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
         };
+        let grow = match family {
+            "aged-quotient" => None,
+            "aged-quotient-growing" => goes_with_rate(budget).map(|()| None)?,
+            _ => self.optional::<String>("grow")?.map(|grow| growth(&grow, budget)).transpose()?,
+        };
         Ok(Request {
             budget,
             slack,
             block_bits: self.optional_number("block_bits")?,
-            grow: self.optional::<String>("grow")?.map(|grow| growth(&grow, budget)).transpose()?,
+            grow,
             partitioned: self.0.contains("partitioned")? && self.needed("partitioned")?,
             distinct: self.optional_number("distinct")?,
         })
@@ -264,13 +272,19 @@ fn one_of(sets: &[&[&str]]) -> PyErr {
     }
 }
 
-/// What tells that a part is full, by its name; memory that follows the keys has no bound to be held to.
-fn growth(grow: &str, budget: Budget) -> PyResult<Grow> {
-    if let Budget::Bytes(_) = budget {
-        return Err(PyTypeError::new_err(
-            "grow goes with fpr: nbytes bounds the memory, which is then left to the keys",
-        ));
+/// Memory that follows the keys has no bound to be held to.
+fn goes_with_rate(budget: Budget) -> PyResult<()> {
+    match budget {
+        Budget::Rate(_) => Ok(()),
+        Budget::Bytes(_) => {
+            Err(PyTypeError::new_err("grow goes with fpr: nbytes bounds the memory, which is then left to the keys"))
+        }
     }
+}
+
+/// What tells that a part is full, by its name.
+fn growth(grow: &str, budget: Budget) -> PyResult<Grow> {
+    goes_with_rate(budget)?;
     match grow {
         "cardinality" => Ok(Grow::Cardinality),
         "density" => Ok(Grow::Density),

@@ -12,7 +12,7 @@ use lately::layout::swamp::Buffered;
 use lately::shape::swamp::Shape;
 use xxhash_rust::xxh3::xxh3_64;
 
-const GOLDEN: [&str; 30] = [
+const GOLDEN: [&str; 31] = [
     "plain",
     "blocks",
     "words",
@@ -43,6 +43,7 @@ const GOLDEN: [&str; 30] = [
     "aged",
     "aged_full",
     "aged_timed",
+    "aged_grown",
 ];
 const HEADER: usize = 64;
 
@@ -249,7 +250,7 @@ fn every_change_of_a_byte_under_right_sums_is_refused_or_legal() {
             "limited" => 8 * (3 + 4 * word(&bytes, cells) as usize),
             "grown" | "grown_dense" => 8 * (2 + word(&bytes, cells) as usize),
             // Lines of entries have to end as many runs as they have.
-            "aged" | "aged_full" | "aged_timed" => word(&bytes, 32) as usize,
+            "aged" | "aged_full" | "aged_timed" | "aged_grown" => word(&bytes, 32) as usize,
             _ => 0,
         };
         let mut legal = 0;

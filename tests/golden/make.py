@@ -155,6 +155,15 @@ def aged_timed() -> lately.Filter:
     return f
 
 
+def aged_grown() -> lately.Filter:
+    """Four times as many keys as planned for: as many pages."""
+    size = {"fingerprint_bits": 9, "tag_bits": 3, "pages": 1, "lines": 5, "grow": True}
+    f = lately.AgedQuotientFilter.from_parameters("10min", **size, capacity=40, lateness="30s", seed=18)
+    i = np.arange(700)
+    f.insert(i, at=np.datetime64(1_700_000_000_123_456_789, "ns") + (4 * i - 29 * (i % 2)) * np.timedelta64(1, "s"))
+    return f
+
+
 def grow(**limit: int) -> lately.Filter:
     """A trickle; a burst that opens parts, during which the first are dropped; a trickle; some keys late."""
     f = timers("10min", k=3, bpt=4, blocks=9, slice_timers=200, capacity=50, lateness="30s", seed=6, **limit)
@@ -241,7 +250,7 @@ DECAYING = (stable, generalized)
 ENDLESS = (bloom, bloom_in_slices)
 IN_LINES = (side_by_side, epochs_side_by_side, timers_in_lines, timed_in_lines)
 TRANSPOSED = (transposed, transposed_timed)
-AGED = (aged, aged_full, aged_timed)
+AGED = (aged, aged_full, aged_timed, aged_grown)
 MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED + EXACT + DECAYING + ENDLESS + IN_LINES + TRANSPOSED + AGED
 FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in MADE}
 

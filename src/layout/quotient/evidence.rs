@@ -17,8 +17,9 @@ impl Phase {
     /// How many pages have turned after this one.
     #[inline(always)]
     fn behind(self, pages: &Pages, page: u32) -> u64 {
-        let behind = self.turned.wrapping_sub(page);
-        u64::from(if page > self.turned { behind.wrapping_add(pages.count as u32) } else { behind })
+        let group = pages.group(page);
+        let behind = self.turned.wrapping_sub(group);
+        u64::from(if group > self.turned { behind.wrapping_add(pages.count as u32) } else { behind })
     }
 
     /// The evidence of a key of this page that is told to be so old.
@@ -29,10 +30,15 @@ impl Phase {
 }
 
 impl Pages {
-    /// Pages of a stretch, as a power of two.
+    /// Groups of a stretch, as a power of two.
     #[inline(always)]
     fn stretch_log2(&self) -> u32 {
         (self.count - 1).checked_ilog2().map_or(0, |log2| (log2 + 1).saturating_sub(STRETCHES.ilog2()))
+    }
+
+    /// Places of all pages, of which growth makes no more.
+    pub fn all_places(&self) -> f64 {
+        self.at_level(0).places() as f64 * self.count as f64
     }
 
     /// Adds the entries of a page, those in the spare among them, to a count for each epoch, the open one first.
@@ -47,12 +53,6 @@ impl Pages {
 }
 
 impl Quotient {
-    /// Places of a page.
-    pub fn places(&self) -> f64 {
-        let format = self.pages.format;
-        f64::from(self.pages.lines * format.shape.buckets) * 2_f64.powi(format.fingerprint_bits as i32)
-    }
-
     /// How many entries each epoch has, the open one first.
     pub fn entries(&self, lines: &[Line], phase: Phase) -> Vec<u64> {
         let mut counts = vec![0; 1 << self.pages.format.tag_bits];
@@ -64,17 +64,18 @@ impl Quotient {
 
     /// Chance that a fresh key is reported: its place has an entry, or its line says yes to all.
     pub fn rate(&self, lines: &[Line]) -> f64 {
-        let format = self.pages.format;
+        let (format, places) = (self.pages.format, self.pages.places() as f64);
         let of_page = |page: &[Line]| {
             let (prints, turned_away) = spare::tags(&page[0]);
             let prints = prints.count() as f64 / f64::from(1 << 24);
-            let of_entries = page[1..].iter().map(|line| f64::from(format.used(line))).sum::<f64>() / self.places();
+            let of_entries = page[1..].iter().map(|line| f64::from(format.used(line))).sum::<f64>() / places;
             let asked = page[1..].iter().filter(|line| format.flagged(line)).count() as f64;
             let spared = if turned_away.is_some() { 1.0 } else { prints };
             let rate = of_entries + (1.0 - of_entries) * spared * asked / f64::from(self.pages.lines);
             rate.min(1.0)
         };
-        self.pages.all(lines).map(|(_, page)| of_page(page)).sum::<f64>() / self.pages.count as f64
+        let pages = self.pages.count * self.pages.of_group();
+        self.pages.all(lines).map(|(_, page)| of_page(page)).sum::<f64>() / pages as f64
     }
 
     /// Estimates how many different keys were inserted within a window, the filter's or a part of it in the same unit:
@@ -97,7 +98,7 @@ impl Quotient {
             });
             within.sum::<f64>()
         };
-        let places = self.places() * pages.count as f64;
+        let places = pages.all_places();
         let entries: f64 = pages.all(words.as_chunks().0).map(of_page).sum();
         -places * (-(entries / places).min(0.999)).ln_1p()
     }
@@ -112,10 +113,12 @@ impl Quotient {
             let mut entries = vec![0; 1 << self.pages.format.tag_bits];
             for i in 0..sampled {
                 let page = ((u64::from(phase.turned) + count - (first + i * pages / sampled)) % count) as u32;
+                // All pages of a group are alike.
+                let page = page << self.pages.level;
                 let now = phase.tag(&self.pages, page);
                 self.pages.count(self.pages.page(lines, page), now, &mut entries);
             }
-            let places = self.places() * sampled as f64;
+            let places = self.pages.places() as f64 * sampled as f64;
             let began = |turns: u64| clock.began(turns * count + first + pages / 2);
             Stretch::new(clock, (0..entries.len() as u64).map(began), entries.iter().map(|&n| n as f64 / places))
         };

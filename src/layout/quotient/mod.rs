@@ -30,10 +30,16 @@
 //! with step s + 1 + r P: as long as the r P steps after s last, the key is reported. It is the promise of any filter
 //! here that keeps r P generations.
 //!
+//! # How it grows
+//!
+//! Of a filter that may [grow] the pages double while more keys come than planned for; the two, four, .. pages that one
+//! has become turn together, as one, so that all the above holds with groups of pages in the place of pages.
+//!
 //! Deletion is not offered. Two keys may share an entry, and who takes it out for one forgets the other.
 
 mod evidence;
 mod format;
+mod grow;
 mod line;
 mod page;
 mod place;
@@ -57,9 +63,11 @@ use crate::clock::Clock;
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::instructions::Instructions;
 use crate::layout::{Layout, Part};
+use crate::memory::Words;
 use crate::memory::prefetch::Address;
 use crate::shape::quotient::Shape;
 use format::Line;
+use grow::Limits;
 use page::Turn;
 use place::Pages;
 use run::{Duplicated, Each, Insert, Query, Tell};
@@ -71,15 +79,17 @@ use unite::Unite;
 pub struct Quotient {
     pages: Pages,
     instructions: Instructions,
+    /// How full it may be until it grows, if it does.
+    limits: Option<Limits>,
 }
 
 /// Which epoch is open, page by page, and which are still kept.
 #[derive(Clone, Copy)]
 pub struct Phase {
-    /// The last page that has begun the epoch whose tag is `newest`; those behind it are one epoch back.
+    /// The last group of pages that has begun the epoch whose tag is `newest`; those behind it are one epoch back.
     turned: u32,
     newest: u32,
-    /// Pages after `turned` that turn once more than the others before the moment of a query, or have turned once less
+    /// Groups after `turned` that turn once more than the others before the moment of a query, or have turned once less
     /// since the beginning of its window.
     more: u32,
     /// The number of epochs that count: of the others, and of those.
@@ -91,7 +101,7 @@ impl Phase {
     #[inline(always)]
     fn tag(self, pages: &Pages, page: u32) -> u32 {
         // The sign of the difference: from a comparison compilers make a branch, which is as good as random.
-        pages.format.age(self.newest, self.turned.wrapping_sub(page) >> 31)
+        pages.format.age(self.newest, self.turned.wrapping_sub(pages.group(page)) >> 31)
     }
 
     /// Whether all that is there now counts.
@@ -103,8 +113,9 @@ impl Phase {
     /// How many epochs, the open one first, count for a query.
     #[inline(always)]
     fn kept(self, pages: &Pages, page: u32) -> u32 {
-        let before = page.wrapping_sub(self.turned + 1);
-        let before = if page > self.turned { before } else { before.wrapping_add(pages.count as u32) };
+        let group = pages.group(page);
+        let before = group.wrapping_sub(self.turned + 1);
+        let before = if group > self.turned { before } else { before.wrapping_add(pages.count as u32) };
         self.kept[usize::from(before < self.more)]
     }
 }
@@ -124,14 +135,14 @@ impl Pages {
 
     /// All pages at hand, with their numbers.
     fn all<'a>(&self, lines: &'a [Line]) -> impl Iterator<Item = (u32, &'a [Line])> + use<'a> {
-        (self.first as u32..).zip(lines.chunks_exact(self.stride()))
+        ((self.first << self.level) as u32..).zip(lines.chunks_exact(self.stride()))
     }
 }
 
 impl Quotient {
     /// The lines of a shape.
     pub fn new(shape: Shape) -> Self {
-        Self { pages: Pages::new(shape), instructions: Instructions::best() }
+        Self { pages: Pages::new(shape), instructions: Instructions::best(), limits: None }
     }
 }
 
@@ -233,11 +244,13 @@ impl Layout for Quotient {
         if !(self.pages.first..self.pages.end).contains(&turned) {
             return;
         }
-        let page = self.pages.page_mut(words.as_chunks_mut().0, phase.turned);
-        self.instructions.run(Turn { pages: &self.pages, page, tag: phase.newest });
+        for page in 0..self.pages.of_group() as u32 {
+            let page = self.pages.page_mut(words.as_chunks_mut().0, phase.turned << self.pages.level | page);
+            self.instructions.run(Turn { pages: &self.pages, page, tag: phase.newest });
+        }
         // The next is fetched meanwhile, so that its turn does not wait for memory; after the last, the first.
         let next = if turned + 1 == self.pages.end { self.pages.first } else { turned + 1 };
-        let (first, address) = (self.pages.start(next as u32), Address::of(words));
+        let (first, address) = (self.pages.start((next as u32) << self.pages.level), Address::of(words));
         for line in first..first + self.pages.stride() {
             address.fetch(line * 8);
         }
@@ -250,8 +263,25 @@ impl Layout for Quotient {
         self.pages.whole() || (self.pages.first..self.pages.end).contains(&turns())
     }
 
-    /// Into ranges of pages.
+    fn looks_every(&self) -> Option<u64> {
+        self.looks()
+    }
+
+    fn regrown(&self, words: &[u64], phase: Phase) -> Option<(Self, Words)> {
+        let lines = words.as_chunks().0;
+        let level = self.right_level(lines);
+        // Without memory for it, it stays as it is: full lines say yes.
+        if level == self.pages.level { None } else { self.at_level(level, lines, phase).ok() }
+    }
+
+    fn grown_as(&self, other: &Self, words: &[u64], phase: Phase) -> Result<Option<(Self, Words)>, Error> {
+        let level = other.pages.level;
+        (level > self.pages.level).then(|| self.at_level(level, words.as_chunks().0, phase)).transpose()
+    }
+
+    /// Into ranges of pages, unless they grow.
     fn cut<'a>(&self, words: &'a mut [u64], parts: usize) -> Vec<Part<'a, Self>> {
+        let parts = if self.limits.is_some() { 1 } else { parts };
         let part = |(pages, words, hashes)| Part { layout: Self { pages, ..*self }, words, hashes };
         self.pages.cut(words, parts).map(part).collect()
     }
@@ -261,8 +291,8 @@ impl Layout for Quotient {
         let (lines, others) = (words.as_chunks_mut().0, others.as_chunks().0);
         for (page, other) in self.pages.all(others) {
             let now = phase.tag(&self.pages, page);
-            let page = self.pages.page_mut(lines, page);
-            self.instructions.run(Unite { pages: &self.pages, page, other, now });
+            let into = self.pages.page_mut(lines, page);
+            self.instructions.run(Unite { pages: &self.pages, number: page, page: into, other, now });
         }
         Ok(())
     }
@@ -284,7 +314,7 @@ impl Layout for Quotient {
     }
 
     fn match_rates(&self, words: &[u64], phase: Phase) -> Vec<f64> {
-        let places = self.places() * self.pages.count as f64;
+        let places = self.pages.all_places();
         self.entries(words.as_chunks().0, phase).into_iter().map(|entries| entries as f64 / places).collect()
     }
 

@@ -37,7 +37,7 @@ impl Pages {
                 return Found::Entry(second, slot);
             }
         }
-        Found::Spare(if format.flagged(home) { spare::ask(&page[0], place) } else { Spared::No })
+        Found::Spare(if format.flagged(home) { spare::ask(&page[0], self.spare_print(place)) } else { Spared::No })
     }
 
     /// Whether a key is there.
@@ -60,7 +60,7 @@ impl Pages {
             let second = self.second(place.line, movable, place.print) as usize + 1;
             format.find(machine, &page[second], format.shape.buckets + movable, place.print) != 0
         });
-        sent || format.flagged(home) && spare::ask(&page[0], place) != Spared::No
+        sent || format.flagged(home) && spare::ask(&page[0], self.spare_print(place)) != Spared::No
     }
 
     /// How many epochs ago, as far as the page can tell, a key was last inserted: the youngest of what is possible;
@@ -87,7 +87,7 @@ impl Pages {
         if !self.format.flagged(&page[place.line as usize + 1]) {
             return found;
         }
-        let spared = spare::tags_of(&page[0], place).map(|tag| self.format.age(now, tag));
+        let spared = spare::tags_of(&page[0], self.spare_print(place)).map(|tag| self.format.age(now, tag));
         spared.chain(found).min()
     }
 
@@ -100,7 +100,7 @@ impl Pages {
                 format.set_tag(&mut page[line], slot, tag);
                 return true;
             }
-            Found::Spare(Spared::Print(_)) => return spare::renew(&mut page[0], place, tag),
+            Found::Spare(Spared::Print(_)) => return spare::renew(&mut page[0], self.spare_print(place), tag),
             Found::Spare(there) => there != Spared::No,
         };
         self.put(machine, page, place, tag, tag);

@@ -20,22 +20,77 @@ pub struct Place {
 }
 
 /// Pages of lines: all, or those at hand.
+///
+/// Pages turn in groups: of one page, unless the filter has grown. With each *level* a group has twice the pages, and a
+/// fingerprint a bit less. That bit is not lost, it is in the number of the page, so that a key has the same place
+/// among all places of its group at any level: [`Pages::index`].
 #[derive(Clone, Copy)]
 pub struct Pages {
     pub format: &'static Format,
     /// Lines of entries in a page.
     pub lines: u32,
-    /// How many pages there are in all.
+    /// How many groups there are in all.
     pub count: u64,
     /// The first of those at hand, and the first beyond.
     pub first: u64,
     pub end: u64,
+    /// The pages of a group, as a power of two.
+    pub level: u32,
+    /// Bits of a fingerprint that are used.
+    pub print_bits: u32,
 }
 
 impl Pages {
     pub fn new(shape: Shape) -> Self {
-        let format = Format::of(shape.fingerprint_bits, shape.tag_bits);
-        Self { format, lines: shape.lines, count: shape.pages, first: 0, end: shape.pages }
+        Self {
+            format: Format::of(shape.fingerprint_bits, shape.tag_bits),
+            lines: shape.lines,
+            count: shape.pages,
+            first: 0,
+            end: shape.pages,
+            level: 0,
+            print_bits: shape.fingerprint_bits,
+        }
+    }
+
+    /// The same keys in groups of 2^`level` pages, each of which takes a bit of the fingerprints.
+    pub fn at_level(self, level: u32) -> Self {
+        Self { level, print_bits: self.format.fingerprint_bits - level, ..self }
+    }
+
+    /// Pages of a group.
+    pub fn of_group(&self) -> u64 {
+        1 << self.level
+    }
+
+    /// The group of a page.
+    #[inline(always)]
+    pub fn group(&self, page: u32) -> u32 {
+        page >> self.level
+    }
+
+    /// Places of a page.
+    pub fn places(&self) -> u64 {
+        u64::from(self.lines * self.format.shape.buckets) << self.print_bits
+    }
+
+    /// The number of a place among those of its group, the same at any level.
+    pub fn index(&self, place: &Place) -> u64 {
+        let bucket = u64::from(place.line) * u64::from(self.format.shape.buckets) + u64::from(place.bucket);
+        let print = u64::from(place.print) & ((1 << self.print_bits) - 1);
+        u64::from(place.page & ((1 << self.level) - 1)) * self.places() + (bucket << self.print_bits | print)
+    }
+
+    /// The place of a group that has this number.
+    pub fn place_at(&self, group: u32, index: u64) -> Place {
+        let (page, index) = (index / self.places(), index % self.places());
+        let (bucket, buckets) = (index >> self.print_bits, u64::from(self.format.shape.buckets));
+        Place {
+            page: group << self.level | page as u32,
+            line: (bucket / buckets) as u32,
+            bucket: (bucket % buckets) as u32,
+            print: (index & ((1 << self.print_bits) - 1)) as u32,
+        }
     }
 
     /// Whether all of them are at hand.
@@ -54,16 +109,17 @@ impl Pages {
     #[inline(always)]
     pub fn place(&self, hash: u64) -> Place {
         let digit = |rest: u64, radix: u32| (scale(rest, radix.into()) as u32, rest.wrapping_mul(radix.into()));
-        let (page, rest) = (scale(hash, self.count), hash.wrapping_mul(self.count));
+        let pages = self.count << self.level;
+        let (page, rest) = (scale(hash, pages), hash.wrapping_mul(pages));
         let (line, rest) = digit(rest, self.lines);
         let (bucket, rest) = digit(rest, self.format.shape.buckets);
-        Place { page: page as u32, line, bucket, print: (rest >> (64 - self.format.fingerprint_bits)) as u32 }
+        Place { page: page as u32, line, bucket, print: (rest >> (64 - self.print_bits)) as u32 }
     }
 
     /// The first line of a page that is at hand.
     #[inline(always)]
     pub fn start(&self, page: u32) -> usize {
-        (u64::from(page) - self.first) as usize * self.stride()
+        (u64::from(page) - (self.first << self.level)) as usize * self.stride()
     }
 
     /// How many lines further an entry lies when it is not at home: by its bucket, as
@@ -88,8 +144,8 @@ impl Pages {
         line + if line < hop { self.lines } else { 0 } - hop
     }
 
-    /// Cuts them into at most `parts`: those of each, their words, and the hashes of the keys there. Into none, where
-    /// that is one.
+    /// Cuts them, at level 0, into at most `parts`: those of each, their words, and the hashes of the keys there. Into
+    /// none, where that is one.
     pub fn cut(
         self,
         mut words: &mut [u64],

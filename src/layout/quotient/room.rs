@@ -130,7 +130,7 @@ impl Pages {
     /// Takes a key into the spare.
     #[inline(always)]
     fn put_aside(&self, page: &mut [Line], place: &Place, tag: u32, now: u32) {
-        spare::put(&mut page[0], place, tag, |tag| self.format.age(now, tag));
+        spare::put(&mut page[0], self.spare_print(place), tag, |tag| self.format.age(now, tag));
         page[place.line as usize + 1][0] |= SPARE_FLAG;
     }
 }

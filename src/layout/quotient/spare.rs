@@ -5,14 +5,19 @@
 //! zero, or 1 above the tag of the last key that there was no room for.
 
 use super::format::Line;
-use super::place::Place;
+use super::place::{Pages, Place};
 use crate::shape::quotient::SPARE;
 
-/// The print of a key: of all that its page knows of it.
-#[inline(always)]
-fn print(place: &Place) -> u32 {
-    let known = u64::from(place.print) << 12 | u64::from(place.bucket) << 6 | u64::from(place.line);
-    ((known.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32).max(1)
+impl Pages {
+    /// The print of a key in the spare line: of all that its group knows of it, so that it is the same at any level.
+    #[inline(always)]
+    pub fn spare_print(&self, place: &Place) -> u32 {
+        let one = self.at_level(0);
+        let Place { line, bucket, print, .. } =
+            if self.level == 0 { *place } else { one.place_at(0, self.index(place)) };
+        let known = u64::from(print) << 12 | u64::from(bucket) << 6 | u64::from(line);
+        ((known.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32).max(1)
+    }
 }
 
 /// What a spare line says of a key.
@@ -34,10 +39,10 @@ fn halves_mut(spare: &mut Line) -> &mut [u32; 16] {
     bytemuck::cast_mut(spare)
 }
 
-/// What it says of a key. A print of its own, by which it is there for longer, comes before all.
-pub fn ask(spare: &Line, place: &Place) -> Spared {
+/// What it says of the key of a print. One of its own, by which it is there for longer, comes before all.
+pub fn ask(spare: &Line, print: u32) -> Spared {
     let (prints, since) = halves(spare).split_at(SPARE as usize);
-    match prints.iter().find(|&&entry| entry >> 8 == print(place)) {
+    match prints.iter().find(|&&entry| entry >> 8 == print) {
         Some(entry) => Spared::Print(entry & 255),
         None if since[0] > 255 => Spared::Perhaps(since[0] & 255),
         None => Spared::No,
@@ -45,22 +50,21 @@ pub fn ask(spare: &Line, place: &Place) -> Spared {
 }
 
 /// The tags with which a key may be there.
-pub fn tags_of(spare: &Line, place: &Place) -> impl Iterator<Item = u32> {
+pub fn tags_of(spare: &Line, print: u32) -> impl Iterator<Item = u32> {
     let (prints, since) = halves(spare).split_at(SPARE as usize);
-    let own = print(place);
-    let prints = prints.iter().filter(move |&&entry| entry >> 8 == own);
+    let prints = prints.iter().filter(move |&&entry| entry >> 8 == print);
     prints.chain(since.iter().filter(|&&since| since > 255)).map(|entry| entry & 255)
 }
 
-/// Gives the print of a key a tag, if there is one; whether there is.
-pub fn renew(spare: &mut Line, place: &Place, tag: u32) -> bool {
-    let entry = halves_mut(spare)[..SPARE as usize].iter_mut().find(|entry| **entry >> 8 == print(place));
+/// Gives a print a tag, if there is one; whether there is.
+pub fn renew(spare: &mut Line, print: u32, tag: u32) -> bool {
+    let entry = halves_mut(spare)[..SPARE as usize].iter_mut().find(|entry| **entry >> 8 == print);
     entry.map(|entry| *entry = *entry & !255 | tag).is_some()
 }
 
-/// Takes in a key in one way or the other, where `age` tells how old a tag is.
-pub fn put(spare: &mut Line, place: &Place, tag: u32, age: impl Fn(u32) -> u32) {
-    put_entry(spare, print(place) << 8 | tag, &age);
+/// Takes in the key of a print in one way or the other, where `age` tells how old a tag is.
+pub fn put(spare: &mut Line, print: u32, tag: u32, age: impl Fn(u32) -> u32) {
+    put_entry(spare, print << 8 | tag, &age);
 }
 
 /// Takes in a print and its tag, of two tags the younger.

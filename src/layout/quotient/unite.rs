@@ -9,6 +9,7 @@ use crate::instructions::{Machine, Work};
 /// A page takes in another.
 pub struct Unite<'a> {
     pub pages: &'a Pages,
+    pub number: u32,
     pub page: &'a mut [Line],
     pub other: &'a [Line],
     /// The tag of the open epoch.
@@ -20,7 +21,7 @@ impl Work for Unite<'_> {
 
     #[inline(always)]
     fn run<M: Machine>(self, machine: M) {
-        let Self { pages, page, other, now } = self;
+        let Self { pages, number, page, other, now } = self;
         let format = pages.format;
         // The prints first, and with them what lines say whose keys were turned away: entries may have to join them.
         spare::unite(&mut page[0], &other[0], |tag| format.age(now, tag));
@@ -29,15 +30,7 @@ impl Work for Unite<'_> {
         }
         for (line, theirs) in (0..).zip(&other[1..]) {
             for slot in 0..format.used(theirs) {
-                let (bucket, value) = (format.bucket(machine, theirs, slot), format.value(theirs, slot));
-                let (print, tag) = (format.print(value), format.tag(value));
-                let place = match bucket.checked_sub(format.shape.buckets) {
-                    None => Place { page: 0, line, bucket, print },
-                    Some(movable) => {
-                        let bucket = movable + format.movable();
-                        Place { page: 0, line: pages.home(line, movable, print), bucket, print }
-                    }
-                };
+                let (place, tag) = pages.entry(machine, number, line, theirs, slot);
                 pages.take_in(machine, page, &place, tag, now);
             }
         }
@@ -45,6 +38,19 @@ impl Work for Unite<'_> {
 }
 
 impl Pages {
+    /// What is in a slot of a line: where its key is at home, and its tag.
+    #[inline(always)]
+    pub fn entry<M: Machine>(&self, machine: M, page: u32, at: u32, line: &Line, slot: u32) -> (Place, u32) {
+        let format = self.format;
+        let (bucket, value) = (format.bucket(machine, line, slot), format.value(line, slot));
+        let print = format.print(value);
+        let (line, bucket) = match bucket.checked_sub(format.shape.buckets) {
+            None => (at, bucket),
+            Some(movable) => (self.home(at, movable, print), movable + format.movable()),
+        };
+        (Place { page, line, bucket, print }, format.tag(value))
+    }
+
     /// Takes in an entry; of two tags it keeps the younger.
     #[inline(always)]
     fn take_in<M: Machine>(&self, machine: M, page: &mut [Line], place: &Place, tag: u32, now: u32) {
@@ -57,7 +63,7 @@ impl Pages {
                 }
             }
             Found::Spare(Spared::Print(own)) => {
-                spare::renew(&mut page[0], place, if younger(own) { tag } else { own });
+                spare::renew(&mut page[0], self.spare_print(place), if younger(own) { tag } else { own });
             }
             Found::Spare(_) => self.put(machine, page, place, tag, now),
         }

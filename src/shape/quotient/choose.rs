@@ -56,7 +56,8 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>, distinct: Opti
 /// All shapes in the smallest size, by bits of a tag.
 fn shapes(distinct: Option<u64>) -> impl Iterator<Item = Shape> {
     let all = TAG_BITS.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t))).filter(|(f, t)| f + t <= MOST_BITS);
-    let shape = move |(f, t)| Shape { fingerprint_bits: f, tag_bits: t, pages: 1, lines: MIN_LINES, distinct };
+    let shape =
+        move |(f, t)| Shape { fingerprint_bits: f, tag_bits: t, pages: 1, lines: MIN_LINES, distinct, grow: false };
     all.map(shape)
 }
 

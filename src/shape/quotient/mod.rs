@@ -69,6 +69,8 @@ pub struct Shape {
     pub lines: u32,
     /// Distinct keys that a window of insertions is planned for, if not all are. A window of time has its capacity.
     pub distinct: Option<u64>,
+    /// Whether its pages double while more keys come than planned for.
+    pub grow: bool,
 }
 
 /// The line with fingerprints and tags of these sizes.
@@ -106,7 +108,8 @@ impl Shape {
             let most = u32::min(*FINGERPRINT_BITS.end(), MOST_BITS - t);
             return out_of_range("fingerprint_bits", (*FINGERPRINT_BITS.start()).into(), most.into(), f.into());
         }
-        let most_pages = Self { fingerprint_bits: f, tag_bits: t, pages, lines, distinct }.most_pages();
+        let shape = Self { fingerprint_bits, tag_bits, pages, lines, distinct, grow: false };
+        let most_pages = shape.most_pages();
         if !(1..=most_pages).contains(&pages) {
             return out_of_range("pages", 1, most_pages, pages);
         }
@@ -114,7 +117,7 @@ impl Shape {
         if !(least_lines..=MAX_LINES).contains(&lines) {
             return out_of_range("lines", least_lines.into(), MAX_LINES.into(), lines.into());
         }
-        Ok(Self { fingerprint_bits, tag_bits, pages, lines, distinct })
+        Ok(shape)
     }
 
     /// The shape of these parameters.
@@ -126,6 +129,11 @@ impl Shape {
             parameters.narrow("lines")?,
             parameters.get("distinct"),
         )
+    }
+
+    /// The same of a filter that grows.
+    pub fn growing(self) -> Self {
+        Self { grow: true, ..self }
     }
 
     /// What its lines are made of.
@@ -172,7 +180,7 @@ impl Shape {
 
     /// Distinct keys that are remembered, in the mean over the pages: those of r epochs, and half of one but for the
     /// step that is taken as full.
-    fn remembered(&self, keys_per_epoch: f64) -> f64 {
+    pub fn remembered(&self, keys_per_epoch: f64) -> f64 {
         keys_per_epoch * (f64::from(self.epochs()) + 0.5 + 0.5 / self.pages as f64)
     }
 
@@ -214,7 +222,7 @@ impl Shape {
 
 impl super::Shape for Shape {
     fn family(&self) -> &'static str {
-        "aged-quotient"
+        if self.grow { "aged-quotient-growing" } else { "aged-quotient" }
     }
 
     fn parameters(&self) -> Vec<(&'static str, u64)> {
@@ -237,6 +245,10 @@ impl super::Shape for Shape {
 
     fn bytes(&self, _: Window) -> u64 {
         self.nbytes()
+    }
+
+    fn grows(&self) -> bool {
+        self.grow
     }
 
     fn fpr(&self, window: Window) -> f64 {
