@@ -13,7 +13,8 @@ Zipf's law, whatever the event. Clients are put in the order of their addresses,
 equal ranges of them are the leaves: all below the root in the tree of 2 levels, by pairs in the tree of 5.
 
 Sites are of this process. Events go in the batches of a producer: those of one leaf, out of a stretch of the
-stream. Where it matters at which level a key is found, no batch has it twice: then it is found where it would be one by one.
+stream. Where it matters at which level a key is found, no batch has it twice: then it is found where it would be one by
+one.
 """
 
 import argparse
