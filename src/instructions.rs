@@ -7,26 +7,36 @@
 //! that is not inlined there has no vectors: each intrinsic costs a call that passes them through memory (measured: 90
 //! to 400 ns per key instead of 5). A closure is not `inline(always)`, so none of them handles vectors.
 
-use crate::layout::line::Vectors;
-use crate::layout::quotient::Slots;
-
-/// Work that is compiled for each instruction set. Compilers also vectorise the parts that use no intrinsics.
-pub trait Work {
+/// Work that is compiled for an instruction set. Compilers also vectorise the parts that use no intrinsics.
+pub trait Work<M> {
     /// Its result.
     type Output;
 
     /// Does it.
-    fn run<M: Machine>(self, machine: M) -> Self::Output;
+    fn run(self, machine: M) -> Self::Output;
 }
 
-/// An instruction set, with what each kind of work asks of it. To have one is the proof that the processor has it.
-pub trait Machine: Vectors + Slots {
+/// An instruction set. To have one is the proof that the processor has it. What a kind of work asks of it is a trait
+/// beside that work.
+pub trait Machine: Copy {
     /// Words in a vector: 1 where there are none.
     const WORDS: usize;
 
     /// Does work in a function that is compiled for these instructions and never inlined.
-    fn run<W: Work>(self, work: W) -> W::Output;
+    fn run<W: Work<Self>>(self, work: W) -> W::Output;
 }
+
+/// Work for whichever of them the processor has.
+#[cfg(target_arch = "x86_64")]
+pub trait AnyWork<T>: Work<Portable, Output = T> + Work<Avx2, Output = T> + Work<Avx512, Output = T> {}
+#[cfg(target_arch = "x86_64")]
+impl<T, W: Work<Portable, Output = T> + Work<Avx2, Output = T> + Work<Avx512, Output = T>> AnyWork<T> for W {}
+
+/// Work for whichever of them the processor has.
+#[cfg(not(target_arch = "x86_64"))]
+pub trait AnyWork<T>: Work<Portable, Output = T> {}
+#[cfg(not(target_arch = "x86_64"))]
+impl<T, W: Work<Portable, Output = T>> AnyWork<T> for W {}
 
 /// What every processor has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +46,7 @@ impl Machine for Portable {
     const WORDS: usize = 1;
 
     #[inline(never)]
-    fn run<W: Work>(self, work: W) -> W::Output {
+    fn run<W: Work<Self>>(self, work: W) -> W::Output {
         work.run(self)
     }
 }
@@ -65,10 +75,10 @@ mod x86_64 {
         const WORDS: usize = 4;
 
         #[inline(always)]
-        fn run<W: Work>(self, work: W) -> W::Output {
+        fn run<W: Work<Self>>(self, work: W) -> W::Output {
             #[inline(never)]
             #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
-            fn run<W: Work>(machine: Avx2, work: W) -> W::Output {
+            fn run<W: Work<Avx2>>(machine: Avx2, work: W) -> W::Output {
                 work.run(machine)
             }
             // SAFETY: there is an `Avx2`, so the processor has the instructions.
@@ -92,10 +102,10 @@ mod x86_64 {
         const WORDS: usize = 8;
 
         #[inline(always)]
-        fn run<W: Work>(self, work: W) -> W::Output {
+        fn run<W: Work<Self>>(self, work: W) -> W::Output {
             #[inline(never)]
             #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,avx2,bmi1,bmi2,popcnt,lzcnt")]
-            fn run<W: Work>(machine: Avx512, work: W) -> W::Output {
+            fn run<W: Work<Avx512>>(machine: Avx512, work: W) -> W::Output {
                 work.run(machine)
             }
             // SAFETY: there is an `Avx512`, so the processor has the instructions.
@@ -130,7 +140,7 @@ impl Instructions {
 
     /// Does work with these instructions.
     #[inline(always)]
-    pub fn run<W: Work>(self, work: W) -> W::Output {
+    pub fn run<T, W: AnyWork<T>>(self, work: W) -> T {
         match self {
             Self::Portable(machine) => machine.run(work),
             #[cfg(target_arch = "x86_64")]

@@ -74,11 +74,11 @@ struct HashWords<'a> {
     words: &'a mut [u64],
 }
 
-impl Work for HashWords<'_> {
+impl<M: Machine> Work<M> for HashWords<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<M: Machine>(self, _: M) {
+    fn run(self, _: M) {
         match M::WORDS {
             8 => self.key.hash_in_lanes::<8>(self.words),
             4 => self.key.hash_in_lanes::<4>(self.words),

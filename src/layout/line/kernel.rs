@@ -6,7 +6,7 @@ use super::LINE;
 use super::pages::{InFlight, Pages, Spot};
 use super::vectors::Vectors;
 use crate::inference::Evidence;
-use crate::instructions::{Instructions, Machine, Work};
+use crate::instructions::{Instructions, Work};
 
 /// Keys to read before their answers are computed, which vector instructions do for several at once.
 const READ: usize = 64;
@@ -125,11 +125,11 @@ struct Insert<'a, L: InLines<LINES>, const LINES: usize> {
     words: &'a mut [u64],
 }
 
-impl<L: InLines<LINES>, const LINES: usize> Work for Insert<'_, L, LINES> {
+impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Insert<'_, L, LINES> {
     type Output = ();
 
     #[inline(always)]
-    fn run<M: Machine>(self, machine: M) {
+    fn run(self, machine: M) {
         let Self { run, words } = self;
         let (cells, phase) = (*run.cells, run.phase);
         if let Some(spot) = run.alone() {
@@ -150,11 +150,11 @@ struct Query<'a, L: InLines<LINES>, const LINES: usize> {
     present: &'a mut [bool],
 }
 
-impl<L: InLines<LINES>, const LINES: usize> Work for Query<'_, L, LINES> {
+impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Query<'_, L, LINES> {
     type Output = ();
 
     #[inline(always)]
-    fn run<M: Machine>(self, machine: M) {
+    fn run(self, machine: M) {
         let Self { run, words, present } = self;
         let (cells, phase, lines) = (*run.cells, run.phase, words.as_chunks().0);
         if let Some(spot) = run.alone() {
@@ -184,11 +184,11 @@ struct Report<'a, L: InLines<LINES>, const LINES: usize> {
     present: &'a mut [bool],
 }
 
-impl<L: InLines<LINES>, const LINES: usize> Work for Report<'_, L, LINES> {
+impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Report<'_, L, LINES> {
     type Output = ();
 
     #[inline(always)]
-    fn run<M: Machine>(self, _: M) {
+    fn run(self, _: M) {
         let (cells, phase) = (*self.run.cells, self.run.phase);
         for (present, (&page, &read)) in self.present.iter_mut().zip(self.pages.iter().zip(self.reads)) {
             *present = cells.holds(phase, page, read);
@@ -202,11 +202,11 @@ struct Says<'a, L: InLines<LINES>, const LINES: usize> {
     evidence: &'a mut [Evidence],
 }
 
-impl<L: InLines<LINES>, const LINES: usize> Work for Says<'_, L, LINES> {
+impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Says<'_, L, LINES> {
     type Output = ();
 
     #[inline(always)]
-    fn run<M: Machine>(self, machine: M) {
+    fn run(self, machine: M) {
         let Self { run, words, evidence } = self;
         let (cells, phase, lines) = (*run.cells, run.phase, words.as_chunks().0);
         let mut coming = run.in_flight(words);
@@ -224,11 +224,11 @@ struct Duplicated<'a, L: InLines<LINES>, const LINES: usize> {
     seen: &'a mut [bool],
 }
 
-impl<L: InLines<LINES>, const LINES: usize> Work for Duplicated<'_, L, LINES> {
+impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Duplicated<'_, L, LINES> {
     type Output = u64;
 
     #[inline(always)]
-    fn run<M: Machine>(self, machine: M) -> u64 {
+    fn run(self, machine: M) -> u64 {
         let Self { run, words, refresh, seen } = self;
         let (cells, phase) = (*run.cells, run.phase);
         let mut coming = run.in_flight(words);

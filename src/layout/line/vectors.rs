@@ -1,9 +1,10 @@
 //! What work on lines of lanes asks of an [instruction set](crate::instructions).
 
 use super::LINE;
+use crate::instructions::Machine;
 
 /// What an instruction set does with the 512 bits of a line.
-pub trait Vectors: Copy {
+pub trait Vectors: Machine {
     /// The bits of a key in all lanes of one line.
     type Mask: Copy;
 

@@ -10,10 +10,11 @@
 
 use super::format::{Line, SPARE_FLAG};
 use super::place::Pages;
+use super::slots::Slots;
 use super::{Phase, Quotient, spare};
 use crate::Error;
 use crate::clock::Window;
-use crate::instructions::{Machine, Work};
+use crate::instructions::Work;
 use crate::memory::Words;
 use crate::shape::quotient::Shape;
 
@@ -119,11 +120,11 @@ struct Move<'a> {
     new: &'a mut [Line],
 }
 
-impl Work for Move<'_> {
+impl<M: Slots> Work<M> for Move<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<M: Machine>(self, machine: M) {
+    fn run(self, machine: M) {
         let Self { from, to, phase, old, new } = self;
         let (lines, format) = (u64::from(from.lines), from.format);
         // Numbers of pages in a group, and of lines in one: those at the new level that have keys of an old one.

@@ -71,7 +71,6 @@ use grow::Limits;
 use page::Turn;
 use place::Pages;
 use run::{Duplicated, Each, Insert, Query, Tell};
-pub(crate) use slots::Slots;
 use unite::Unite;
 
 /// Pages of lines of entries.

@@ -3,8 +3,9 @@
 use super::format::{Line, SPARE_FLAG};
 use super::place::{Pages, Place};
 use super::room::MakeRoom;
+use super::slots::Slots;
 use super::spare::{self, Spared};
-use crate::instructions::{Machine, Work};
+use crate::instructions::Work;
 
 /// Where an entry was found.
 pub enum Found {
@@ -23,7 +24,7 @@ impl Pages {
 
     /// Looks up a key.
     #[inline(always)]
-    pub fn look_up<M: Machine>(&self, machine: M, page: &[Line], place: &Place) -> Found {
+    pub fn look_up<M: Slots>(&self, machine: M, page: &[Line], place: &Place) -> Found {
         let (format, at_home) = (self.format, place.line as usize + 1);
         let home = &page[at_home];
         let slot = format.find(machine, home, place.bucket, place.print);
@@ -42,7 +43,7 @@ impl Pages {
 
     /// Whether a key is there.
     #[inline(always)]
-    pub fn contains<M: Machine>(&self, machine: M, page: &[Line], place: &Place) -> bool {
+    pub fn contains<M: Slots>(&self, machine: M, page: &[Line], place: &Place) -> bool {
         let (format, home) = (self.format, &page[place.line as usize + 1]);
         // The home line answers nearly always, and whether it says yes is not to be a branch.
         let found = format.find(machine, home, place.bucket, place.print);
@@ -54,7 +55,7 @@ impl Pages {
 
     /// Whether a key that is not in its home line is there.
     #[inline(always)]
-    fn is_elsewhere<M: Machine>(&self, machine: M, page: &[Line], place: &Place) -> bool {
+    fn is_elsewhere<M: Slots>(&self, machine: M, page: &[Line], place: &Place) -> bool {
         let (format, home) = (self.format, &page[place.line as usize + 1]);
         let sent = self.sent(home, place.bucket).is_some_and(|movable| {
             let second = self.second(place.line, movable, place.print) as usize + 1;
@@ -66,7 +67,7 @@ impl Pages {
     /// How many epochs ago, as far as the page can tell, a key was last inserted: the youngest of what is possible;
     /// and whether it is surely there, or may have been turned away then.
     #[inline(always)]
-    pub fn age<M: Machine>(&self, machine: M, page: &[Line], place: &Place, now: u32) -> Option<(u32, bool)> {
+    pub fn age<M: Slots>(&self, machine: M, page: &[Line], place: &Place, now: u32) -> Option<(u32, bool)> {
         let of = |tag| self.format.age(now, tag);
         match self.look_up(machine, page, place) {
             Found::Entry(line, slot) => {
@@ -82,7 +83,7 @@ impl Pages {
     /// How many epochs ago, at the least, a key was last inserted, if it was. Of united filters one may have turned
     /// away a key that the other has for longer: all that could be it counts, not only what is found first.
     #[inline(always)]
-    pub fn youngest<M: Machine>(&self, machine: M, page: &[Line], place: &Place, now: u32) -> Option<u32> {
+    pub fn youngest<M: Slots>(&self, machine: M, page: &[Line], place: &Place, now: u32) -> Option<u32> {
         let found = self.age(machine, page, place, now).map(|(age, _)| age);
         if !self.format.flagged(&page[place.line as usize + 1]) {
             return found;
@@ -93,7 +94,7 @@ impl Pages {
 
     /// Inserts a key, with this tag; says whether it was there.
     #[inline(always)]
-    pub fn add<M: Machine>(&self, machine: M, page: &mut [Line], place: &Place, tag: u32) -> bool {
+    pub fn add<M: Slots>(&self, machine: M, page: &mut [Line], place: &Place, tag: u32) -> bool {
         let format = self.format;
         let there = match self.look_up(machine, page, place) {
             Found::Entry(line, slot) => {
@@ -109,7 +110,7 @@ impl Pages {
 
     /// Takes in a key that is not there, with a tag, while that of the open epoch is `now`.
     #[inline(always)]
-    pub fn put<M: Machine>(&self, machine: M, page: &mut [Line], place: &Place, tag: u32, now: u32) {
+    pub fn put<M: Slots>(&self, machine: M, page: &mut [Line], place: &Place, tag: u32, now: u32) {
         let (format, home) = (self.format, place.line as usize + 1);
         if format.full(&page[home]) {
             return machine.run(MakeRoom { pages: self, page, place, tag, now });
@@ -121,7 +122,7 @@ impl Pages {
     /// are nearly full hand on what the next keys would push out, what is not at home goes home where there is room
     /// again, and every line reaches just as far as it has to.
     #[inline(always)]
-    pub fn turn<M: Machine>(&self, machine: M, page: &mut [Line], tag: u32) {
+    pub fn turn<M: Slots>(&self, machine: M, page: &mut [Line], tag: u32) {
         let (format, shape) = (self.format, self.format.shape);
         let (spare, lines) = page.split_first_mut().expect("a page has a spare line");
         let nothing_spared = spare::expire(spare, tag);
@@ -177,11 +178,11 @@ pub struct Turn<'a> {
     pub tag: u32,
 }
 
-impl Work for Turn<'_> {
+impl<M: Slots> Work<M> for Turn<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<M: Machine>(self, machine: M) {
+    fn run(self, machine: M) {
         self.pages.turn(machine, self.page, self.tag);
     }
 }

@@ -10,8 +10,9 @@
 
 use super::format::{Line, SPARE_FLAG};
 use super::place::{Pages, Place};
+use super::slots::Slots;
 use super::spare;
-use crate::instructions::{Machine, Work};
+use crate::instructions::Work;
 
 /// A key whose home line is full.
 pub struct MakeRoom<'a> {
@@ -23,11 +24,11 @@ pub struct MakeRoom<'a> {
     pub now: u32,
 }
 
-impl Work for MakeRoom<'_> {
+impl<M: Slots> Work<M> for MakeRoom<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<M: Machine>(self, machine: M) {
+    fn run(self, machine: M) {
         let Self { pages, page, place, tag, now } = self;
         let (format, line) = (pages.format, place.line);
         let (value, home) = (place.print | tag << format.fingerprint_bits, line as usize + 1);
@@ -69,7 +70,7 @@ struct Move {
 impl Pages {
     /// What may leave a line, a slot each: from the highest bucket at home down, then the foreign entries.
     #[inline(always)]
-    fn next_move<M: Machine>(&self, machine: M, line: &Line, at: u32, slot: u32, foreign: u32) -> Option<Move> {
+    fn next_move<M: Slots>(&self, machine: M, line: &Line, at: u32, slot: u32, foreign: u32) -> Option<Move> {
         let format = self.format;
         let (bucket, value) = (format.bucket(machine, line, slot), format.value(line, slot));
         let print = format.print(value);
@@ -83,7 +84,7 @@ impl Pages {
 
     /// Moves an entry to where it belongs, where there is room.
     #[inline(always)]
-    fn make<M: Machine>(&self, machine: M, page: &mut [Line], at: u32, entry: Move) {
+    fn make<M: Slots>(&self, machine: M, page: &mut [Line], at: u32, entry: Move) {
         let (format, buckets) = (self.format, self.format.shape.buckets);
         let at = at as usize + 1;
         let to = &mut page[entry.to as usize + 1];
@@ -99,7 +100,7 @@ impl Pages {
 
     /// Moves one entry of a full line to its other line; says whether it could.
     #[inline(always)]
-    fn move_one<M: Machine>(&self, machine: M, page: &mut [Line], at: u32) -> bool {
+    fn move_one<M: Slots>(&self, machine: M, page: &mut [Line], at: u32) -> bool {
         let line = &page[at as usize + 1];
         let foreign = self.format.first_foreign(machine, line);
         for slot in (0..foreign).rev().chain(foreign..self.format.used(line)) {
@@ -114,7 +115,7 @@ impl Pages {
 
     /// The same where an entry of the other line has to move first.
     #[inline(always)]
-    fn move_two<M: Machine>(&self, machine: M, page: &mut [Line], at: u32) -> bool {
+    fn move_two<M: Slots>(&self, machine: M, page: &mut [Line], at: u32) -> bool {
         let line = &page[at as usize + 1];
         let foreign = self.format.first_foreign(machine, line);
         for slot in (0..foreign).rev().chain(foreign..self.format.used(line)) {

@@ -5,8 +5,9 @@ use std::ops::Range;
 use super::Phase;
 use super::format::Line;
 use super::place::{Pages, Place};
+use super::slots::Slots;
 use crate::inference::Evidence;
-use crate::instructions::{Machine, Work};
+use crate::instructions::Work;
 use crate::memory::prefetch::Address;
 
 /// Keys in flight. A line is nearly all that a key touches, so that many are needed to hide its latency.
@@ -20,7 +21,7 @@ pub trait Act {
     fn lines(&self) -> &[Line];
 
     /// Does it for key `i` of the batch.
-    fn act<M: Machine>(&mut self, machine: M, i: usize, place: &Place);
+    fn act<M: Slots>(&mut self, machine: M, i: usize, place: &Place);
 }
 
 /// All keys of a run, one after the other.
@@ -31,11 +32,11 @@ pub struct Each<'a, A> {
     pub act: A,
 }
 
-impl<A: Act> Work for Each<'_, A> {
+impl<M: Slots, A: Act> Work<M> for Each<'_, A> {
     type Output = A;
 
     #[inline(always)]
-    fn run<M: Machine>(self, machine: M) -> A {
+    fn run(self, machine: M) -> A {
         let Self { pages, hashes, run, mut act } = self;
         if run.len() == 1 {
             // Alone, a key is done before a ring for those in flight is there.
@@ -93,7 +94,7 @@ impl Act for Insert<'_> {
     }
 
     #[inline(always)]
-    fn act<M: Machine>(&mut self, machine: M, _: usize, place: &Place) {
+    fn act<M: Slots>(&mut self, machine: M, _: usize, place: &Place) {
         let tag = self.phase.tag(self.pages, place.page);
         self.pages.add(machine, self.pages.page_mut(self.lines, place.page), place, tag);
     }
@@ -114,7 +115,7 @@ impl Act for Query<'_> {
     }
 
     #[inline(always)]
-    fn act<M: Machine>(&mut self, machine: M, i: usize, place: &Place) {
+    fn act<M: Slots>(&mut self, machine: M, i: usize, place: &Place) {
         let page = self.pages.page(self.lines, place.page);
         self.present[i] = if self.phase.all_kept(self.pages) {
             self.pages.contains(machine, page, place)
@@ -143,7 +144,7 @@ impl Act for Duplicated<'_> {
     }
 
     #[inline(always)]
-    fn act<M: Machine>(&mut self, machine: M, i: usize, place: &Place) {
+    fn act<M: Slots>(&mut self, machine: M, i: usize, place: &Place) {
         let tag = self.phase.tag(self.pages, place.page);
         let page = self.pages.page_mut(self.lines, place.page);
         self.seen[i] = if self.refresh {
@@ -173,7 +174,7 @@ impl Act for Tell<'_> {
     }
 
     #[inline(always)]
-    fn act<M: Machine>(&mut self, machine: M, i: usize, place: &Place) {
+    fn act<M: Slots>(&mut self, machine: M, i: usize, place: &Place) {
         let now = self.phase.tag(self.pages, place.page);
         let age = self.pages.age(machine, self.pages.page(self.lines, place.page), place, now);
         self.evidence[i] = self.phase.says(self.pages, place.page, age);

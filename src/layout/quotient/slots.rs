@@ -1,10 +1,10 @@
 //! What work on lines of entries asks of an [instruction set](crate::instructions). All give the same results.
 
 use super::format::{Format, Line};
-use crate::instructions::Portable;
+use crate::instructions::{Machine, Portable};
 
 /// What an instruction set does with the slots of a line, and with a bit of each.
-pub trait Slots: Copy {
+pub trait Slots: Machine {
     /// Whether it finds the n-th bit at once. Else a branch, mispredicted now and then, is the cheaper.
     const SELECTS: bool = true;
 

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use super::format::Format;
+use super::slots::Slots;
 use super::*;
 use crate::clock::{Moments, Window};
 use crate::engine::run::{AgedMut, Hashes};
 use crate::engine::{Aged, Engine, Refresh};
-use crate::instructions::{Machine, Portable, Work};
+use crate::instructions::{Portable, Work};
 use crate::memory::Words;
 use crate::shape::quotient::{FINGERPRINT_BITS, MOST_BITS, TAG_BITS};
 
@@ -40,10 +41,10 @@ struct Listed {
     steps: u64,
 }
 
-impl Work for Listed {
+impl<M: Slots> Work<M> for Listed {
     type Output = Vec<Line>;
 
-    fn run<M: Machine>(self, machine: M) -> Vec<Line> {
+    fn run(self, machine: M) -> Vec<Line> {
         let Self { format, steps } = self;
         let (mut random, mut line, mut list) = (Random(7), [0; 8], Vec::<(u32, u32)>::new());
         let (buckets, values) = (

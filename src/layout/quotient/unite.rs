@@ -3,8 +3,9 @@
 use super::format::{Line, SPARE_FLAG};
 use super::page::Found;
 use super::place::{Pages, Place};
+use super::slots::Slots;
 use super::spare::{self, Spared};
-use crate::instructions::{Machine, Work};
+use crate::instructions::Work;
 
 /// A page takes in another.
 pub struct Unite<'a> {
@@ -16,11 +17,11 @@ pub struct Unite<'a> {
     pub now: u32,
 }
 
-impl Work for Unite<'_> {
+impl<M: Slots> Work<M> for Unite<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<M: Machine>(self, machine: M) {
+    fn run(self, machine: M) {
         let Self { pages, number, page, other, now } = self;
         let format = pages.format;
         // The prints first, and with them what lines say whose keys were turned away: entries may have to join them.
@@ -40,7 +41,7 @@ impl Work for Unite<'_> {
 impl Pages {
     /// What is in a slot of a line: where its key is at home, and its tag.
     #[inline(always)]
-    pub fn entry<M: Machine>(&self, machine: M, page: u32, at: u32, line: &Line, slot: u32) -> (Place, u32) {
+    pub fn entry<M: Slots>(&self, machine: M, page: u32, at: u32, line: &Line, slot: u32) -> (Place, u32) {
         let format = self.format;
         let (bucket, value) = (format.bucket(machine, line, slot), format.value(line, slot));
         let print = format.print(value);
@@ -53,7 +54,7 @@ impl Pages {
 
     /// Takes in an entry; of two tags it keeps the younger.
     #[inline(always)]
-    fn take_in<M: Machine>(&self, machine: M, page: &mut [Line], place: &Place, tag: u32, now: u32) {
+    fn take_in<M: Slots>(&self, machine: M, page: &mut [Line], place: &Place, tag: u32, now: u32) {
         let format = self.format;
         let younger = |own| format.age(now, tag) < format.age(now, own);
         match self.look_up(machine, page, place) {
