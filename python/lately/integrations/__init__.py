@@ -7,7 +7,7 @@ None of their libraries is needed to import lately; the extra of an adapter's na
 from importlib import import_module
 from types import ModuleType
 
-__all__ = ["logging"]
+__all__ = ["logging", "pandas"]
 
 
 def __getattr__(name: str) -> ModuleType:
