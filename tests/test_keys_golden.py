@@ -4,7 +4,9 @@ If one of these changes, the scheme needs a new number. `python tests/test_keys_
 """
 
 import datetime as dt
+import decimal
 import json
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +60,12 @@ KEYS = {
     "row, empty": (),
     "row": (5, "5", b"5", None, 0.5),
     "row in a row": ((1, 2), 3),
+    "decimal of tenths": decimal.Decimal("0.1"),
+    "UUID": uuid.UUID("12345678-1234-5678-1234-567812345678"),
+    "time of day": dt.time(6, 12, 30, 250_000),
+    "list, empty": [],
+    "list": [5, "5", None],
+    "member": uuid.SafeUUID.safe,
 }
 
 

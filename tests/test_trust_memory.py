@@ -269,6 +269,14 @@ def views():
     return Told(b"vu", [None, view.view("u1"), np.zeros(99, "u1"), np.array([99])], 20)
 
 
+def lists(offsets="i4"):
+    return Told(b"+l" if offsets == "i4" else b"+L", [None, np.arange(21).astype(offsets)], 20, children=[ints()])
+
+
+def runs():
+    return Told(b"+r", [], 20, children=[Told(b"i", [None, np.arange(1, 21, dtype="i4")], 20), ints()])
+
+
 HONEST = {
     "ints": ints,
     "bools": lambda: Told(b"b", [None, np.zeros(4, "u1")], 20),
@@ -279,6 +287,12 @@ HONEST = {
     "nulls": lambda: Told(b"n", [], 20),
     "rows": lambda: Told(b"+s", [None], 20, children=[ints(), strings()]),
     "dictionary": lambda: Told(b"c", [None, np.arange(20, dtype="i1")], 20, dictionary=strings()),
+    "decimals": lambda: Told(b"d:38,2", [None, np.zeros(320, "u1")], 20),
+    "wide decimals": lambda: Told(b"d:76,2,256", [None, np.zeros(640, "u1")], 20),
+    "lists": lists,
+    "large lists": lambda: lists("i8"),
+    "pairs": lambda: Told(b"+w:1", [None], 20, children=[ints()]),
+    "runs": runs,
 }
 
 
@@ -301,7 +315,10 @@ LIES = {
     **{f"child types={n}": ("schema", "n_children", n) for n in (-1, 0, 1)},
     "no child types": ("schema", "children", None),
     "no dictionary type": ("schema", "dictionary", None),
-    **{f"format={f}": ("schema", "format", f) for f in (None, b"\xff", b"w:-3", b"+l", b"+r", b"+ud:0", b"", b"d:9,9")},
+    **{
+        f"format={f}": ("schema", "format", f)
+        for f in (None, b"\xff", b"w:-3", b"+l", b"+r", b"+ud:0", b"", b"d:9,9", b"+w:9")
+    },
     "name": ("schema", "name", b"\xff"),
 }
 
@@ -321,11 +338,14 @@ def test_lying_structures_are_errors_or_as_good_as_true(name, lie, capfd):
     assert capfd.readouterr().err == ""
 
 
+WITHIN = ["rows", "dictionary", "strings", "large strings", "views", "lists", "large lists", "pairs", "runs"]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_lies_about_what_is_within(seed, capfd):
     chance = random.Random(seed)
     for _ in range(50):
-        told = HONEST[chance.choice(["rows", "dictionary", "strings", "large strings", "views"])]()
+        told = HONEST[chance.choice(WITHIN)]()
         _, children, dictionary = told.kept
         for _ in range(chance.randrange(1, 4)):
             victim = chance.choice([told, *children, *([dictionary] if dictionary else [])])
@@ -345,11 +365,11 @@ def test_offsets_that_go_backwards_or_below_are_errors():
     for offsets in ("i4", "i8"):
         told = strings(offsets)
         told.kept[0][1][-1] = -5
-        with pytest.raises(ValueError, match="strings from 0 to -5"):
+        with pytest.raises(ValueError, match="offsets from 0 to -5"):
             lately.hash_keys(told)
         told = strings(offsets)
         told.kept[0][1][0] = -5
-        with pytest.raises(ValueError, match="strings from -5"):
+        with pytest.raises(ValueError, match="offsets from -5"):
             lately.hash_keys(told)
 
 

@@ -80,6 +80,27 @@ impl Keys {
         }))
     }
 
+    /// Lists, from all their elements: `range(i)` are those of list `i`. A list that claims elements beyond them has none.
+    pub fn lists(
+        self,
+        len: usize,
+        range: impl Fn(usize) -> std::ops::Range<usize> + Send + Sync + 'static,
+        hasher: KeyHasher,
+    ) -> Self {
+        Self::each(len, move |i| {
+            let range = range(i);
+            let range = if range.end <= self.len { range } else { 0..0 };
+            let mut elements = [0; 64];
+            let mut chain = hasher.list_start(range.len());
+            for start in range.clone().step_by(elements.len()) {
+                let elements = &mut elements[..64.min(range.end - start)];
+                self.fill(start, elements);
+                chain = elements.iter().fold(chain, |chain, &element| hasher.list_next(chain, element));
+            }
+            chain
+        })
+    }
+
     /// A dictionary: `code(i)` is the number of the key at `i`; a code without a key is missing.
     pub fn taken(
         self,
@@ -230,6 +251,17 @@ mod tests {
             check(|| counting(dictionary.clone()).taken(4, code, 5).unwrap(), &[11, 5, 10, 5]);
         }
         check(|| counting(0..0).taken(2, |_| None, 5).unwrap(), &[5, 5]);
+    }
+
+    #[test]
+    fn lists_are_chains_of_their_elements() {
+        let ends = [0, 3, 3, 70, 200, 99_999];
+        let range = move |i: usize| ends[i]..ends[i + 1];
+        let list = |range: std::ops::Range<u64>| {
+            range.clone().fold(hasher().list_start(range.count()), |chain, element| hasher().list_next(chain, element))
+        };
+        let expected = [list(0..3), list(3..3), list(3..70), list(70..200), list(0..0)];
+        check(|| counting(0..200).lists(5, range, hasher()), &expected);
     }
 
     #[test]

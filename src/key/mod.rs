@@ -18,7 +18,7 @@
 //! | 3 unsigned | 2⁶³ … 2⁶⁴−1 | 8 |
 //! | 4 big integer | every other integer | the fewest that hold it, two's complement |
 //! | 5 float | not whole, or infinite | 8, IEEE binary64 |
-//! | 6 ratio | an extended float that binary64 cannot hold and that is not whole | hash of numerator, of denominator |
+//! | 6 ratio | an extended float or a decimal that binary64 cannot hold and that is not whole | hash of numerator, of denominator, in lowest terms |
 //! | 7 text | a string | UTF-8; lone surrogates as three bytes, like Python's `surrogatepass` |
 //! | 8 bytes | a byte string | itself |
 //! | 9 instant | a point in time without a zone; a date is its midnight | 16 whole seconds since 1970, 8 attoseconds |
@@ -26,17 +26,24 @@
 //! | 11 duration | a span of time | the same |
 //! | 12 months | a span of calendar months or years, which no number of days equals | 16, months |
 //! | 13 row | a tuple, a row of a frame, a record | see below |
+//! | 14 UUID | a UUID | 16, the most significant first |
+//! | 15 time | a time of day without a zone | as an instant, since midnight |
+//! | 16 list | a list | see below |
+//! | 17 member | a member of an enumeration that is no number and no text | hash of the text of its class, of its name |
 //!
 //! A float that is whole, −0.0 and those beyond 2⁶³ included, is hashed as that integer, and numbers are compared
 //! exactly, as Python's `int` and `float` do. (NumPy rounds the integer first, and calls `np.int64(2**53 + 1)` equal to
 //! `2.0**53`. It also calls `np.timedelta64(5, "s")` equal to 5, and hence to five days. These are not followed.)
 //!
 //! A row of n elements with hashes e₁ … eₙ is the chain h₀ = H(n), hⱼ = H(hⱼ₋₁ ‖ eⱼ), where H is the function of kind
-//! 13: it can be made column by column, without making the rows.
+//! 13: it can be made column by column, without making the rows. A list is the same chain by the function of kind 16, as
+//! in Python no list equals a tuple. The class of a member is named by its module and its qualified name, with a dot
+//! between.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 mod batch;
+mod number;
 mod seed;
 mod sip;
 pub mod time;
@@ -63,6 +70,10 @@ enum Kind {
     Duration,
     Months,
     Row,
+    Uuid,
+    TimeOfDay,
+    List,
+    Member,
 }
 
 /// Hashes keys for one seed.
@@ -84,7 +95,7 @@ pub struct KeyHasher {
 }
 
 /// Kinds of key.
-const KINDS: usize = Kind::Row as usize;
+const KINDS: usize = Kind::Member as usize;
 
 /// How canonical bytes become a hash: for each kind, at its number less one.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -158,60 +169,6 @@ impl KeyHasher {
         self.hash(kind, &value.to_le_bytes())
     }
 
-    /// An integer of any size, as little-endian two's complement, minimal or not (no bytes: zero).
-    pub fn big_integer(&self, twos_complement: &[u8]) -> u64 {
-        let bytes = minimal(twos_complement);
-        let negative = bytes.last().is_some_and(|byte| byte >> 7 == 1);
-        let mut low = [if negative { 0xff } else { 0 }; 8];
-        match bytes {
-            _ if bytes.len() <= 8 => {
-                low[..bytes.len()].copy_from_slice(bytes);
-                self.integer(i64::from_le_bytes(low))
-            }
-            [unsigned @ .., 0] if unsigned.len() == 8 => self.hash(Kind::Unsigned, unsigned),
-            _ => self.hash(Kind::BigInteger, bytes),
-        }
-    }
-
-    /// A float; a narrower one is widened first, which is exact.
-    #[inline(always)]
-    pub fn float(&self, value: f64) -> u64 {
-        if value.abs() >= TWO_63 || value.is_nan() {
-            return self.huge_float(value);
-        }
-        let truncated = value as i64;
-        if truncated as f64 == value {
-            self.integer(truncated)
-        } else {
-            self.hash(Kind::Float, &value.to_bits().to_le_bytes())
-        }
-    }
-
-    /// NaN, infinities, and floats so large that they are whole.
-    #[cold]
-    fn huge_float(&self, value: f64) -> u64 {
-        if value.is_nan() {
-            return self.missing();
-        }
-        if value.is_infinite() {
-            return self.hash(Kind::Float, &value.to_bits().to_le_bytes());
-        }
-        // value = ±mantissa · 2^shift with shift ≥ 11, at most 1024 bits and a sign.
-        let shift = (value.abs().to_bits() >> 52) as usize - 1075;
-        let mantissa = u128::from(value.to_bits() & ((1 << 52) - 1) | 1 << 52);
-        let mut bytes = [0; 144];
-        bytes[shift / 8..shift / 8 + 16].copy_from_slice(&(mantissa << (shift % 8)).to_le_bytes());
-        if value < 0.0 {
-            negate(&mut bytes);
-        }
-        self.big_integer(&bytes)
-    }
-
-    /// A number that is neither whole nor a binary64: its lowest terms, each as in [`big_integer`](Self::big_integer).
-    pub fn ratio(&self, numerator: &[u8], denominator: &[u8]) -> u64 {
-        self.hash(Kind::Ratio, &pair(self.big_integer(numerator), self.big_integer(denominator)))
-    }
-
     /// A string, as UTF-8 in which lone surrogates are allowed.
     #[inline(always)]
     pub fn text(&self, utf8: impl AsRef<[u8]>) -> u64 {
@@ -254,15 +211,46 @@ impl KeyHasher {
     /// The row continued by one element.
     #[inline(always)]
     pub fn row_next(&self, chain: u64, element: u64) -> u64 {
+        self.next(Kind::Row, chain, element)
+    }
+
+    /// The beginning of a list of `len` elements; [`list_next`](Self::list_next) adds each of them.
+    #[inline]
+    pub fn list_start(&self, len: usize) -> u64 {
+        self.hash(Kind::List, &(len as u64).to_le_bytes())
+    }
+
+    /// The list continued by one element.
+    #[inline(always)]
+    pub fn list_next(&self, chain: u64, element: u64) -> u64 {
+        self.next(Kind::List, chain, element)
+    }
+
+    #[inline(always)]
+    fn next(&self, kind: Kind, chain: u64, element: u64) -> u64 {
         match self.spreads {
-            Some(missing) if chain == missing || element == missing => return missing,
-            _ => {}
+            Some(missing) if chain == missing || element == missing => missing,
+            _ => self.hash(kind, &pair(chain, element)),
         }
-        self.hash(Kind::Row, &pair(chain, element))
+    }
+
+    /// A UUID, the most significant byte first.
+    #[inline]
+    pub fn uuid(&self, bytes: [u8; 16]) -> u64 {
+        self.hash(Kind::Uuid, &bytes)
+    }
+
+    /// A time of day without a zone.
+    #[inline]
+    pub fn time_of_day(&self, since_midnight: Time) -> u64 {
+        self.hash(Kind::TimeOfDay, &since_midnight.to_le_bytes())
+    }
+
+    /// A member of an enumeration whose members equal nothing else, by the name of its class and its own.
+    pub fn member(&self, class: &str, name: &str) -> u64 {
+        self.hash(Kind::Member, &pair(self.text(class), self.text(name)))
     }
 }
-
-const TWO_63: f64 = 9_223_372_036_854_775_808.0;
 
 /// SplitMix64 (Steele, Lea, Flood 2014): advances the state and returns the next output.
 fn splitmix64(state: &mut u64) -> u64 {
@@ -276,26 +264,6 @@ fn splitmix64(state: &mut u64) -> u64 {
 #[inline(always)]
 fn pair(first: u64, second: u64) -> [u8; 16] {
     (u128::from(second) << 64 | u128::from(first)).to_le_bytes()
-}
-
-/// Two's complement without the bytes that only repeat the sign.
-fn minimal(mut bytes: &[u8]) -> &[u8] {
-    while let [shorter @ .., below, top] = bytes {
-        let repeats = if below >> 7 == 0 { *top == 0 } else { *top == 0xff };
-        if !repeats {
-            break;
-        }
-        bytes = &bytes[..shorter.len() + 1];
-    }
-    bytes
-}
-
-/// −x in two's complement: flips every bit above the lowest set one.
-fn negate(bytes: &mut [u8]) {
-    let mut carry = true;
-    for byte in bytes {
-        (*byte, carry) = (!*byte).overflowing_add(u8::from(carry));
-    }
 }
 
 #[cfg(test)]
@@ -312,66 +280,6 @@ mod tests {
         // First outputs from state 1234567, as in the generator's published test vector.
         let Function::Seeded(seeds) = KeyHasher::new(1_234_567).function else { panic!("a public seed") };
         assert_eq!(seeds[..3], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
-    }
-
-    #[test]
-    fn whole_floats_are_integers() {
-        for hasher in hashers() {
-            for value in [0, 1, -1, 5, i64::MIN, 1 << 62, -(1 << 52)] {
-                assert_eq!(hasher.float(value as f64), hasher.integer(value), "{value}");
-            }
-            assert_eq!(hasher.float(-0.0), hasher.integer(0));
-            assert_eq!(hasher.float(TWO_63), hasher.unsigned(1 << 63));
-            assert_eq!(hasher.float(TWO_63 + 2048.0), hasher.unsigned((1 << 63) + 2048));
-            assert_eq!(hasher.float(-2.0 * TWO_63), hasher.big_integer(&(-1i128 << 64).to_le_bytes()));
-            let largest = ((1u128 << 53) - 1) << 60;
-            assert_eq!(hasher.float(largest as f64), hasher.big_integer(&largest.to_le_bytes()));
-        }
-    }
-
-    #[test]
-    fn the_largest_float_is_an_integer_of_1024_bits() {
-        for hasher in hashers() {
-            let mut expected = [0; 129];
-            expected[121..128].fill(0xff);
-            expected[121] = 0b1111_1000;
-            assert_eq!(hasher.float(f64::MAX), hasher.hash(Kind::BigInteger, &expected));
-        }
-    }
-
-    #[test]
-    fn other_floats_are_themselves() {
-        for hasher in hashers() {
-            for value in
-                [0.5, -0.5, f64::MIN_POSITIVE, 5e-324, f64::INFINITY, f64::NEG_INFINITY, 4_503_599_627_370_495.5]
-            {
-                assert_eq!(hasher.float(value), hasher.hash(Kind::Float, &value.to_bits().to_le_bytes()), "{value}");
-            }
-            assert_eq!(hasher.float(f64::NAN), hasher.missing());
-            assert_eq!(hasher.float(-f64::NAN), hasher.missing());
-            assert_eq!(hasher.float(f64::from_bits(0x7ff0_0000_0000_0001)), hasher.missing());
-        }
-    }
-
-    #[test]
-    fn integers_are_hashed_by_value_at_any_length() {
-        for hasher in hashers() {
-            assert_eq!(hasher.big_integer(&[]), hasher.integer(0));
-            assert_eq!(hasher.big_integer(&[0; 20]), hasher.integer(0));
-            assert_eq!(hasher.big_integer(&[0xff; 20]), hasher.integer(-1));
-            assert_eq!(hasher.big_integer(&[0x80]), hasher.integer(-128));
-            assert_eq!(hasher.big_integer(&[0x80, 0]), hasher.integer(128));
-            for value in [u64::MAX, 1 << 63, (1 << 63) + 5, i64::MAX as u64] {
-                assert_eq!(hasher.big_integer(&i128::from(value).to_le_bytes()), hasher.unsigned(value), "{value}");
-            }
-            assert_eq!(hasher.unsigned(5), hasher.integer(5));
-            assert_ne!(hasher.unsigned(u64::MAX), hasher.integer(-1));
-            let below = i128::from(i64::MIN) - 1;
-            assert_eq!(
-                hasher.big_integer(&below.to_le_bytes()),
-                hasher.hash(Kind::BigInteger, &below.to_le_bytes()[..9])
-            );
-        }
     }
 
     #[test]
@@ -394,6 +302,14 @@ mod tests {
                 hasher.aware(time),
                 hasher.duration(Duration::Exact(time)),
                 hasher.duration(Duration::Months(5)),
+                hasher.uuid(u128::from(5u64).to_be_bytes()),
+                hasher.time_of_day(time),
+                hasher.list_start(0),
+                hasher.list_start(5),
+                hasher.list_next(hasher.list_start(1), 5),
+                hasher.row_next(hasher.row_start(1), 5),
+                hasher.member("5", "5"),
+                hasher.ratio(&five, &[3]),
             ];
             let kinds = hashes.len();
             hashes.sort_unstable();

@@ -16,8 +16,9 @@ use crate::key::{KeyHasher, Seed};
 /// Parameters
 /// ----------
 /// keys : array, list, tuple, column, frame or other iterable
-///     Each element is a key: a string, bytes, an integer of any size, a float, a date, a time or a span of time, a
-///     tuple of these, or missing. A row of a frame or of a 2-D array is one key, equal to the tuple of its elements.
+///     Each element is a key: a string, bytes, an integer of any size, a float or decimal, a date, a time or a span of
+///     time, a UUID, a member of an Enum, a tuple or list of these, or missing. A row of a frame or of a 2-D array is
+///     one key, equal to the tuple of its elements, also if it has only one.
 ///     NumPy, pandas, polars, pyarrow and everything with the Arrow PyCapsule interface are read without conversion.
 ///     `Hashes` of the same seed give their hashes back.
 /// seed : int or bytes, default 0

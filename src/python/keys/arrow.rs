@@ -14,10 +14,14 @@ const EXTENSION: &str = "ARROW:extension:name";
 
 /// Reads an array of the type of `field`; the error says why it cannot be keys.
 pub fn read(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Keys, String> {
-    if let Some(name) = field.metadata().get(EXTENSION) {
-        return Err(format!("Arrow extension type {name} cannot be a key"));
-    }
-    let keys = read_values(field, array, hasher)?;
+    let keys = match (field.metadata().get(EXTENSION).map(String::as_str), field.data_type()) {
+        (None, _) => read_values(field, array, hasher)?,
+        (Some("arrow.uuid"), DataType::FixedSizeBinary(16)) => {
+            let (_, values, _) = array.as_fixed_size_binary().clone().into_parts();
+            Keys::each(array.len(), move |i| hasher.uuid(std::array::from_fn(|byte| values[16 * i + byte])))
+        }
+        (Some(name), _) => return Err(format!("Arrow extension type {name} cannot be a key")),
+    };
     Ok(match array.nulls().cloned() {
         Some(nulls) => {
             keys.masked(nulls.len(), hasher.missing(), move |i| nulls.is_null(i)).map_err(|error| error.to_string())?
@@ -73,6 +77,15 @@ fn read_values(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Key
                 None => ticks(array, move |ticks| hasher.instant(unit.instant(ticks))),
             }
         }
+        DataType::Time32(unit) | DataType::Time64(unit) => {
+            let unit = self::unit(unit);
+            let time = move |ticks| hasher.time_of_day(unit.instant(ticks));
+            match field.data_type() {
+                DataType::Time32(TimeUnit::Second) => primitive::<Time32SecondType>(array, move |t| time(t.into())),
+                DataType::Time32(_) => primitive::<Time32MillisecondType>(array, move |t| time(t.into())),
+                _ => ticks(array, time),
+            }
+        }
         DataType::Duration(unit) => {
             let unit = self::unit(unit);
             ticks(array, move |ticks| hasher.duration(unit.duration(ticks)))
@@ -91,6 +104,30 @@ fn read_values(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Key
                 _ => return Err(refused(field.data_type())),
             }
         }
+        DataType::Decimal32(..) => decimals::<Decimal32Type, 4>(array, hasher, |value| value.to_le_bytes()),
+        DataType::Decimal64(..) => decimals::<Decimal64Type, 8>(array, hasher, |value| value.to_le_bytes()),
+        DataType::Decimal128(..) => decimals::<Decimal128Type, 16>(array, hasher, |value| value.to_le_bytes()),
+        DataType::Decimal256(..) => decimals::<Decimal256Type, 32>(array, hasher, |value| value.to_le_bytes()),
+        DataType::List(item) => {
+            let lists = array.as_list::<i32>();
+            let ends = lists.offsets().clone();
+            read(item, lists.values(), hasher)?.lists(len, move |i| ends[i] as usize..ends[i + 1] as usize, hasher)
+        }
+        DataType::LargeList(item) => {
+            let lists = array.as_list::<i64>();
+            let ends = lists.offsets().clone();
+            read(item, lists.values(), hasher)?.lists(len, move |i| ends[i] as usize..ends[i + 1] as usize, hasher)
+        }
+        DataType::FixedSizeList(item, width) => {
+            let width = *width as usize;
+            let values = array.as_fixed_size_list().values();
+            read(item, values, hasher)?.lists(len, move |i| i * width..(i + 1) * width, hasher)
+        }
+        DataType::RunEndEncoded(ends, values) => match ends.data_type() {
+            DataType::Int16 => runs::<Int16Type>(array, values, hasher)?,
+            DataType::Int32 => runs::<Int32Type>(array, values, hasher)?,
+            _ => runs::<Int64Type>(array, values, hasher)?,
+        },
         DataType::Struct(fields) => {
             let columns = fields.iter().zip(array.as_struct().columns());
             let columns = columns.map(|(field, column)| {
@@ -105,6 +142,29 @@ fn read_values(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Key
 fn primitive<T: ArrowPrimitiveType>(array: &ArrayRef, hash: impl Fn(T::Native) -> u64 + Send + Sync + 'static) -> Keys {
     let values = array.as_primitive::<T>().values().clone();
     Keys::each(values.len(), move |i| hash(values[i]))
+}
+
+/// Decimals, by the bytes of their coefficients.
+fn decimals<T: DecimalType, const WIDTH: usize>(
+    array: &ArrayRef,
+    hasher: KeyHasher,
+    bytes: impl Fn(T::Native) -> [u8; WIDTH] + Send + Sync + 'static,
+) -> Keys {
+    let scale = array.as_primitive::<T>().scale();
+    primitive::<T>(array, move |coefficient| hasher.decimal(&bytes(coefficient), scale))
+}
+
+/// Runs of equal keys, by the places where they end.
+fn runs<T: RunEndIndexType<Native: Into<i64>>>(
+    array: &ArrayRef,
+    values: &Field,
+    hasher: KeyHasher,
+) -> Result<Keys, String> {
+    let array = array.as_run::<T>();
+    let ends = array.run_ends().clone();
+    let (first, keys) = (ends.offset(), read(values, array.values(), hasher)?);
+    let run = move |i: usize| Some(ends.values().partition_point(|&end| end.into() <= (first + i) as i64));
+    keys.taken(array.len(), run, hasher.missing()).map_err(|error| error.to_string())
 }
 
 /// Ticks, which every type of time stores alike.

@@ -19,6 +19,7 @@ pub mod numpy_array;
 mod objects;
 mod pandas;
 mod polars;
+mod rarer;
 pub mod scalar;
 mod told;
 
@@ -81,8 +82,13 @@ fn read(keys: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Keys> {
     if is_one_key(keys)? {
         return Err(not_a_batch(keys));
     }
+    // Whoever goes through a frame gets the names of its columns.
+    let (py, class) = (keys.py(), keys.get_type());
+    if class.hasattr(intern!(py, "columns"))? || class.hasattr(intern!(py, "__dataframe__"))? {
+        return Err(not_a_known_frame(keys));
+    }
     let items = keys.try_iter().map_err(|_| not_a_batch(keys))?;
-    let list = keys.py().get_type::<PyList>().call1((items,))?.cast_into::<PyList>()?;
+    let list = py.get_type::<PyList>().call1((items,))?.cast_into::<PyList>()?;
     objects::read(list.iter(), reader)
 }
 
@@ -102,6 +108,17 @@ fn not_a_batch(keys: &Bound<'_, PyAny>) -> PyErr {
          for a single key write [key], or use `add` and `in`",
         scalar::type_name(keys)
     ))
+}
+
+fn not_a_known_frame(keys: &Bound<'_, PyAny>) -> PyErr {
+    let name = scalar::type_name(keys);
+    PyTypeError::new_err(match name.ends_with("LazyFrame") {
+        true => format!("keys is a {name}, which has no rows yet: collect() first"),
+        false => format!(
+            "keys is a {name}, a frame that is not understood; give one of pandas, polars or pyarrow, or whatever has the \
+             Arrow PyCapsule interface (`compute()` of Dask gives pandas)"
+        ),
+    })
 }
 
 /// Whether this is of a class that another package may have. The package is not imported: if nobody has imported it, or

@@ -5,14 +5,20 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyByteArray, PyBytes, PyFloat, PyInt, PyMemoryView, PyString, PyTuple, PyType};
+use pyo3::types::{PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple, PyType};
 
-use super::{Keys, Reader, is_of, numpy_array};
+use super::{Keys, Reader, is_of, numpy_array, rarer};
 use crate::key::KeyHasher;
 use crate::key::time::{Duration, Time};
 
-/// Hashes one key: a Python or NumPy scalar, or a tuple of keys.
+/// Hashes one key: a Python or NumPy scalar, or a tuple of keys. A list is taken for a batch that was given by mistake.
 pub fn hash_key(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> {
+    if key.is_instance_of::<PyList>() {
+        return Err(PyTypeError::new_err(
+            "a list is taken for several keys: give them to `insert` or `query`, or write [key] there for a key that is a \
+             list",
+        ));
+    }
     hash_nested(key, Reader::new(hasher))
 }
 
@@ -69,9 +75,12 @@ fn hash_rarer(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
     if is_of(key, "numpy.ma", "MaskedArray")? && key.cast::<PyUntypedArray>()?.getattr(intern!(py, "ndim"))?.eq(0)? {
         return hash_one_element(key, reader);
     }
+    if let Some(hash) = rarer::hash(key, reader)? {
+        return Ok(hash);
+    }
     Err(PyTypeError::new_err(format!(
-        "{} cannot be a key; a key is a str, bytes, int, float, bool, date, datetime, timedelta, missing, \
-         or a tuple of these",
+        "{} cannot be a key; a key is a str, bytes, int, float, bool, Decimal, date, time, datetime, timedelta, UUID, \
+         member of an Enum, missing, or a tuple or list of these",
         type_name(key)
     )))
 }
@@ -125,15 +134,21 @@ fn hash_numpy(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
 
 /// Extended precision, which `item` does not convert; complex extended precision is refused.
 fn hash_long_double(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
+    match key.hasattr(intern!(key.py(), "as_integer_ratio"))? {
+        true => hash_ratio(key, reader),
+        false => hash_one_element(key, reader),
+    }
+}
+
+/// A number that is finite or NaN, and need not be a double: as the double, if it equals one.
+pub(super) fn hash_ratio(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
     let (py, hasher) = (key.py(), reader.hasher);
-    let Some(ratio) = key.getattr_opt(intern!(py, "as_integer_ratio"))? else {
-        return hash_one_element(key, reader);
-    };
     let float: f64 = key.call_method0(intern!(py, "__float__"))?.extract()?;
     if float.is_nan() || key.eq(float)? {
         return Ok(hasher.float(float));
     }
-    let (numerator, denominator): (Bound<'_, PyAny>, Bound<'_, PyAny>) = ratio.call0()?.extract()?;
+    let (numerator, denominator): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
+        key.call_method0(intern!(py, "as_integer_ratio"))?.extract()?;
     let numerator = twos_complement(&numerator)?;
     if denominator.eq(1)? {
         return Ok(hasher.big_integer(&numerator));
@@ -152,7 +167,7 @@ pub fn one_element<'py>(key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntype
 }
 
 /// The hash of a batch of one key.
-fn first(keys: Keys) -> PyResult<u64> {
+pub(super) fn first(keys: Keys) -> PyResult<u64> {
     if keys.len() != 1 {
         return Err(PyValueError::new_err(format!("a scalar of {} elements cannot be a key", keys.len())));
     }

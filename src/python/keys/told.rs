@@ -7,7 +7,7 @@
 use std::ffi::{CStr, c_char, c_void};
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, FieldRef};
 
 /// Types may be nested this deep, as keys are.
 const DEEPEST: u8 = super::DEEPEST;
@@ -86,9 +86,15 @@ impl Schema {
         if children.len() != wanted {
             return Err(format!("the format {format} with {} children", children.len()));
         }
-        for &child in children {
+        for (number, &child) in children.iter().enumerate() {
             // SAFETY: by the interface, null or a schema that lives as long as this.
-            unsafe { child.as_ref() }.ok_or("a child is missing")?.check(deeper)?;
+            let child = unsafe { child.as_ref() }.ok_or("a child is missing")?;
+            child.check(deeper)?;
+            // SAFETY: a C string, as was just checked.
+            let kind = unsafe { CStr::from_ptr(child.format) }.to_bytes();
+            if format == "+r" && number == 0 && !matches!(kind, b"s" | b"i" | b"l") {
+                return Err("runs that end at no integers".to_owned());
+            }
         }
         // SAFETY: as above.
         if let Some(dictionary) = unsafe { self.dictionary.as_ref() } {
@@ -112,6 +118,7 @@ impl Array {
         };
         let widest = match data_type {
             DataType::FixedSizeBinary(width) => usize::try_from(*width).unwrap_or(0).max(16),
+            DataType::Decimal256(..) => 32,
             _ => 16,
         };
         let bits = length.checked_add(offset + 1).and_then(|end| end.checked_mul(8 * widest));
@@ -125,8 +132,8 @@ impl Array {
             return lies("has no buffers");
         };
         let (wanted, more) = match data_type {
-            DataType::Null => (0, false),
-            DataType::Struct(_) => (1, false),
+            DataType::Null | DataType::RunEndEncoded(..) => (0, false),
+            DataType::Struct(_) | DataType::FixedSizeList(..) => (1, false),
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => (3, false),
             DataType::Utf8View | DataType::BinaryView => (3, true),
             _ => (2, false),
@@ -137,20 +144,25 @@ impl Array {
             return lies(&format!("has {} buffers", buffers.len()));
         }
         match data_type {
-            DataType::Utf8 | DataType::Binary => self.check_offsets::<i32>(buffers[1], length, offset),
-            DataType::LargeUtf8 | DataType::LargeBinary => self.check_offsets::<i64>(buffers[1], length, offset),
-            DataType::Utf8View | DataType::BinaryView => check_views(buffers),
-            DataType::Struct(fields) => {
-                let children = pointers(self.n_children, self.children).unwrap_or_default();
-                if children.len() != fields.len() {
-                    return lies(&format!("has {} children", children.len()));
-                }
-                fields.iter().zip(children).try_for_each(|(field, &child)| {
-                    // SAFETY: by the interface, null or an array that lives as long as this.
-                    let child = unsafe { child.as_ref() }.ok_or("a child is missing")?;
-                    child.check(field.data_type(), length + offset)
-                })
+            DataType::Utf8 | DataType::Binary => self.check_offsets::<i32>(buffers[1], length, offset).map(|_| ()),
+            DataType::LargeUtf8 | DataType::LargeBinary => {
+                self.check_offsets::<i64>(buffers[1], length, offset).map(|_| ())
             }
+            DataType::List(item) => {
+                let elements = self.check_offsets::<i32>(buffers[1], length, offset)?;
+                self.check_children([(item, elements)])
+            }
+            DataType::LargeList(item) => {
+                let elements = self.check_offsets::<i64>(buffers[1], length, offset)?;
+                self.check_children([(item, elements)])
+            }
+            DataType::FixedSizeList(item, width) => {
+                let elements = usize::try_from(*width).ok().and_then(|width| width.checked_mul(length + offset));
+                self.check_children([(item, elements.ok_or("lists longer than memory")?)])
+            }
+            DataType::RunEndEncoded(ends, values) => self.check_children([(ends, 0), (values, 0)]),
+            DataType::Utf8View | DataType::BinaryView => check_views(buffers),
+            DataType::Struct(fields) => self.check_children(fields.iter().map(|field| (field, length + offset))),
             DataType::Dictionary(_, values) => {
                 // SAFETY: as above.
                 let dictionary = unsafe { self.dictionary.as_ref() }.ok_or("a dictionary is missing")?;
@@ -160,15 +172,31 @@ impl Array {
         }
     }
 
-    /// The first and the last offset, which give the length of the strings.
+    /// The arrays that this one is made of, by their fields, and how long they are at least.
+    fn check_children<'a>(
+        &self,
+        fields: impl IntoIterator<IntoIter: ExactSizeIterator<Item = (&'a FieldRef, usize)>>,
+    ) -> Result<(), String> {
+        let (fields, children) = (fields.into_iter(), pointers(self.n_children, self.children).unwrap_or_default());
+        if children.len() != fields.len() {
+            return Err(format!("an array with {} children", children.len()));
+        }
+        fields.zip(children).try_for_each(|((field, least), &child)| {
+            // SAFETY: by the interface, null or an array that lives as long as this.
+            let child = unsafe { child.as_ref() }.ok_or("a child is missing")?;
+            child.check(field.data_type(), least)
+        })
+    }
+
+    /// The first and the last offset, which give the length of strings and lists. Returns the last.
     fn check_offsets<T: Copy + Into<i64>>(
         &self,
         offsets: *const c_void,
         length: usize,
         offset: usize,
-    ) -> Result<(), String> {
+    ) -> Result<usize, String> {
         if length == 0 {
-            return Ok(());
+            return Ok(0);
         }
         if offsets.is_null() {
             return Err("offsets are missing".to_owned());
@@ -177,9 +205,9 @@ impl Array {
         let at = |i: usize| unsafe { offsets.cast::<T>().add(i).read_unaligned() }.into();
         let (first, last): (i64, i64) = (at(offset), at(offset + length));
         if first < 0 || last < first {
-            return Err(format!("strings from {first} to {last}"));
+            return Err(format!("offsets from {first} to {last}"));
         }
-        Ok(())
+        Ok(last as usize)
     }
 }
 
