@@ -7,6 +7,10 @@ None of their libraries is needed to import lately; the extra of an adapter's na
 from importlib import import_module
 from types import ModuleType
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lately.integrations import logging, pandas
+
 __all__ = ["logging", "pandas"]
 
 

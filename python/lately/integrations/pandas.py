@@ -7,8 +7,8 @@ from lately.integrations._library import missing
 
 try:
     import pandas as pd
-except ModuleNotFoundError as error:
-    raise missing("pandas", "pandas") from error
+except ModuleNotFoundError as _error:
+    raise missing("pandas", "pandas") from _error
 
 __all__ = ["Lately"]
 
