@@ -11,6 +11,22 @@ test *arguments:
 campaign:
     uv run pytest -m campaign
 
+# any bytes or calls, without end: operations, saved or learned; see fuzz/README.md
+fuzz target *arguments:
+    mkdir -p fuzz/corpus/{{ target }}
+    cargo +nightly fuzz run {{ target }} fuzz/corpus/{{ target }} \
+        {{ if target == "saved" { "tests/golden" } else { "" } }} -- \
+        -max_len={{ if target == "operations" { "600" } else { "9000" } }} -malloc_limit_mb=0 -timeout=120 {{ arguments }}
+
+# the core's tests under a sanitizer, address or thread; needs nightly and, for thread, its rust-src
+sanitize which *arguments:
+    RUSTFLAGS="-Zsanitizer={{ which }}" cargo +nightly test {{ if which == "thread" { "-Zbuild-std" } else { "" } }} \
+        --target x86_64-unknown-linux-gnu --target-dir target/{{ which }} {{ arguments }}
+
+# memory and keys under Miri; needs nightly's miri
+miri *arguments:
+    MIRIFLAGS=-Zmiri-permissive-provenance cargo +nightly miri test --lib -- memory:: key::batch {{ arguments }}
+
 # the core alone, without Python
 core *arguments:
     cargo test {{ arguments }}

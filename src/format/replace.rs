@@ -1,7 +1,8 @@
 //! Replaces a file in one step when all of it is on disk.
 //!
-//! On Linux the new file has no name until it is whole, so a process that is killed leaves nothing behind. On file
-//! systems without such files it has a temporary name.
+//! On Linux the new file has no name until it is whole, so a process that is killed leaves nothing behind, but for one
+//! step: a name cannot be given and taken from another file at once. What a kill leaves there, the next to replace the
+//! same file takes away. On file systems without nameless files it has a temporary name.
 
 use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind, Result};
@@ -106,22 +107,48 @@ fn nameless(_: &Path) -> Result<Option<File>> {
     Ok(None)
 }
 
-/// Gives a nameless file its name. If the name is taken, it uses another for a moment, since a link replaces nothing.
+/// Gives a nameless file its name. If the name is taken, it has another for a moment, since a link replaces nothing:
+/// always the same, so that what a kill has left there is found. It is whole, and was to be the next file, so whoever
+/// finds it finishes that step first. Of two that replace a file at once, either may finish for the other.
 #[cfg(target_os = "linux")]
 fn link(file: &File, folder: &Path, path: &Path, replaces: bool) -> Result<()> {
     use std::os::fd::AsRawFd;
+    use std::os::unix::ffi::OsStrExt;
 
     use rustix::fs::{AtFlags, CWD, linkat};
+    use xxhash_rust::xxh3::xxh3_64;
 
     let from = format!("/proc/self/fd/{}", file.as_raw_fd());
     let link = |name: &Path| linkat(CWD, &*from, CWD, name, AtFlags::SYMLINK_FOLLOW).map_err(Error::from);
+    let own = path.file_name().map_or(0, |name| xxh3_64(name.as_bytes()));
+    let name = folder.join(format!(".lately-{own:016x}.tmp"));
     if !replaces {
+        // What was to replace a file that is gone since.
+        let _ = std::fs::remove_file(&name);
         match link(path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             done => return done,
         }
     }
-    named(folder, link)?.1.persist(path).map_err(|error| error.error)
+    loop {
+        let linked = link(&name);
+        let taken = linked.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists);
+        if !taken {
+            linked?;
+        }
+        match std::fs::rename(&name, path) {
+            // Another has finished it.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                let _ = std::fs::remove_file(&name);
+                return Err(error);
+            }
+            Ok(()) => {}
+        }
+        if !taken {
+            return Ok(());
+        }
+    }
 }
 
 #[cfg(not(target_os = "linux"))]

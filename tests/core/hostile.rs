@@ -2,15 +2,13 @@
 //!
 //! Overflow checks are on in tests, so arithmetic that hostile numbers could lead astray shows as a panic.
 
+use crate::fuzzed::saved::{HEADER, bytes_of, reread, seal, set_word, use_all, word};
 use crate::support::campaign;
 use lately::Error;
-use lately::clock::{Moments, Window};
-use lately::engine::{Aged, Refresh};
-use lately::filter::Filter;
+use lately::engine::Aged;
 use lately::format::{self, SaveError};
 use lately::layout::swamp::Buffered;
 use lately::shape::swamp::Shape;
-use xxhash_rust::xxh3::xxh3_64;
 
 const GOLDEN: [&str; 31] = [
     "plain",
@@ -45,37 +43,9 @@ const GOLDEN: [&str; 31] = [
     "aged_timed",
     "aged_grown",
 ];
-const HEADER: usize = 64;
 
 fn golden(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/tests/golden/{name}.lately", env!("CARGO_MANIFEST_DIR"))).unwrap()
-}
-
-fn saved(filter: &Filter) -> Vec<u8> {
-    [format::preamble(filter), filter.engine().words().as_ref().to_vec()].concat()
-}
-
-fn word(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
-}
-
-fn set_word(bytes: &mut [u8], at: usize, value: u64) {
-    bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
-}
-
-/// Corrects both checksums, as far as the lengths tell where they belong: beyond them lies what they guard.
-fn seal(bytes: &mut [u8]) {
-    if bytes.len() < HEADER {
-        return;
-    }
-    let cells = usize::try_from(word(bytes, 24)).ok().and_then(|length| length.checked_add(HEADER));
-    let Some(cells) = cells.filter(|&cells| cells <= bytes.len()) else {
-        return;
-    };
-    let sum_of_cells = xxh3_64(&bytes[cells..]);
-    set_word(bytes, 40, sum_of_cells);
-    let sum = xxh3_64(&[&bytes[..56], &bytes[HEADER..cells]].concat());
-    set_word(bytes, 56, sum);
 }
 
 /// Reads the bytes and makes every call on the result; returns whether they were a filter.
@@ -88,56 +58,6 @@ fn try_all(bytes: &[u8]) -> bool {
         Err(Error::Format(_)) => false,
         Err(error) => panic!("{error:?} is not an error of the format"),
     }
-}
-
-fn use_all(mut filter: Filter, bytes: &[u8]) {
-    let window = filter.engine().clock().window();
-    let latest = filter.engine().clock().latest();
-    let inserted = filter.engine().clock().inserted();
-    // Words that do not apply need not be zero, and are saved as zero; the filter is the same.
-    assert_eq!(filter.engine().words().as_ref(), &bytes[bytes.len() - filter.engine().words().as_ref().len()..]);
-    assert_eq!(saved(&reread(&saved(&filter))), saved(&filter));
-
-    let keys: Vec<u64> = (0..40).map(|i| xxh3_64(&[i])).collect();
-    let mut answers = vec![false; keys.len()];
-    let span = match window {
-        Window::Count { .. } => 0,
-        Window::Time { span, .. } => span as i64,
-    };
-    let now = latest.unwrap_or(0);
-    for moment in [now, now.saturating_add(5), now.saturating_add(span).saturating_add(9), i64::MAX] {
-        let each: Vec<i64> = (0..keys.len() as i64).map(|i| moment.saturating_add(i / 10)).collect();
-        let at = |at| if span == 0 { Moments::Untimed } else { at };
-        filter.engine().query(&keys, at(Moments::At(moment)), &mut answers).unwrap();
-        filter
-            .engine_mut()
-            .duplicated(&keys[..20], at(Moments::At(moment)), Refresh::Unseen, &mut answers[..20])
-            .unwrap();
-        filter.engine_mut().insert(&keys, at(Moments::Each(&each))).unwrap();
-        filter.engine().query(&keys[39..], at(Moments::At(each[39])), &mut answers[39..]).unwrap();
-        assert!(answers[39], "the key inserted last is there");
-        filter
-            .engine_mut()
-            .duplicated(&keys[39..], at(Moments::At(each[39])), Refresh::Always, &mut answers[39..])
-            .unwrap();
-        assert!(answers[39]);
-    }
-
-    let copy = filter.clone();
-    let share = |share: f64| (0.0..=1.0).contains(&share);
-    assert!(copy.engine().match_rates().into_iter().all(share), "{:?}", copy.engine().match_rates());
-    assert!(copy.engine().fill().into_iter().all(share), "{:?}", copy.engine().fill());
-    assert!(share(copy.false_positive_rate()) && share(copy.fpr()), "{} {}", copy.false_positive_rate(), copy.fpr());
-    assert!(copy.npws() >= 0.0 && copy.cache_lines().hit >= 0.5);
-    assert!(copy.false_negative_rates().into_iter().all(share));
-    let _ = (copy.slack(), copy.seed(), copy.family(), copy.parameters());
-    if inserted < 1 << 61 {
-        assert_eq!(saved(&reread(&saved(&copy))), saved(&copy));
-    }
-}
-
-fn reread(bytes: &[u8]) -> Filter {
-    format::from_bytes(Box::new(bytes.to_vec())).unwrap()
 }
 
 /// Numbers at which arithmetic may overflow.
@@ -200,7 +120,7 @@ impl Random {
 fn golden_files_are_read() {
     for name in GOLDEN {
         let bytes = golden(name);
-        assert_eq!(saved(&reread(&bytes)), bytes);
+        assert_eq!(bytes_of(&reread(&bytes)), bytes);
         assert!(bytes.len() <= 192 + 4096 && try_all(&bytes));
     }
 }
@@ -575,13 +495,13 @@ fn files_and_parts_are_judged_as_bytes_are() {
         if random.below(2) == 0 {
             seal(&mut bytes);
         }
-        let expected = format::from_bytes(Box::new(bytes.clone())).map(|filter| saved(&filter));
+        let expected = format::from_bytes(Box::new(bytes.clone())).map(|filter| bytes_of(&filter));
         std::fs::write(&path, &bytes).unwrap();
         for mmap in [false, true] {
             match (format::open(&path, mmap), &expected) {
-                (Ok(filter), Ok(expected)) => assert_eq!(saved(&filter), *expected),
+                (Ok(filter), Ok(expected)) => assert_eq!(bytes_of(&filter), *expected),
                 (Err(SaveError::Filter(error)), Err(expected)) => assert_eq!(error, *expected),
-                (other, _) => panic!("{:?} is not {expected:?}", other.map(|filter| saved(&filter))),
+                (other, _) => panic!("{:?} is not {expected:?}", other.map(|filter| bytes_of(&filter))),
             }
         }
         let cells = bytes.len().min(HEADER + word(&golden(GOLDEN[round % GOLDEN.len()]), 24) as usize);

@@ -6,6 +6,7 @@ mod bloom;
 mod counting;
 mod exact;
 mod families;
+mod fuzzed;
 mod generalized;
 mod growing;
 mod guarded_epoch;

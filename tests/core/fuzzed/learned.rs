@@ -1,0 +1,50 @@
+//! A saved prior that somebody made: its size and sum are made right, and whatever is read is used.
+
+use lately::clock::Moments;
+use lately::prior::learned::Learned;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::mix;
+
+/// Bytes before the ages: magic and header.
+const BEFORE: usize = 88;
+
+/// Reads a prior of as many bytes as there are, 8192 at least, of which those not given are zero; tells whether it was
+/// one.
+pub fn run(bytes: &[u8]) -> bool {
+    let mut all = b"LATPRI\x01\x00".to_vec();
+    all.extend(bytes);
+    all.resize(BEFORE + (all.len().saturating_sub(BEFORE) & !63).max(8192), 0);
+    let nbytes = (all.len() - BEFORE) as u64;
+    // The scheme and the size, without which nothing is read.
+    all[8..16].copy_from_slice(&1u64.to_le_bytes());
+    all[16..24].copy_from_slice(&nbytes.to_le_bytes());
+    all.extend(xxh3_64(&all).to_le_bytes());
+    let Ok(prior) = Learned::from_bytes(&all) else { return false };
+    assert_eq!(prior.to_bytes().unwrap(), all);
+    use_all(prior);
+    true
+}
+
+/// Whatever it was told, it goes on and its answers are in range.
+pub fn use_all(mut prior: Learned) {
+    let keys: Vec<u64> = (0..64).map(mix).collect();
+    let mut answers = vec![0.0; keys.len()];
+    for at in [Moments::Untimed, Moments::At(5_000_000_000), Moments::At(i64::MAX), Moments::At(i64::MIN)] {
+        prior.insert(&keys, at);
+        prior.probability(&keys, &mut answers);
+        assert!(answers.iter().all(|p| (0.0..=1.0).contains(p) && *p > 0.0), "{answers:?}");
+        if prior.rate(&keys, &mut answers).is_some() {
+            assert!(answers.iter().all(|rate| *rate >= 0.0), "{answers:?}");
+        }
+        let insertions: Vec<f64> = (0..60).map(|octave| f64::from(octave).exp2()).collect();
+        let mut distinct = vec![0.0; insertions.len()];
+        prior.distinct(&insertions, &mut distinct);
+        assert!(distinct.iter().zip(&insertions).all(|(d, j)| (0.0..=j * (1.0 + 1e-12)).contains(d)), "{distinct:?}");
+        assert!(distinct.is_sorted(), "{distinct:?}");
+    }
+    // Refused where somebody has told it of nearly as many insertions as there can be.
+    if let Ok(again) = Learned::from_bytes(&prior.to_bytes().unwrap()) {
+        assert!(again.to_bytes() == prior.to_bytes());
+    }
+}

@@ -1,0 +1,406 @@
+//! Any calls in any order on a filter of any shape, against an exact window: no key of it is missed, a batch gives what
+//! its keys give one by one, and what was saved, copied or united goes on as what was not.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use arbitrary::{Arbitrary, Unstructured};
+use lately::Error;
+use lately::clock::{Moments, Window};
+use lately::engine::Refresh;
+use lately::engine::threads::Stretch;
+use lately::filter::{FAMILIES, Filter, Request};
+use lately::key::Keys;
+use lately::shape::growing::Grow;
+use lately::shape::{Budget, Parameters, Shape};
+
+use super::mix;
+use super::saved::{bytes_of, reread};
+
+/// Most bytes of a filter, so that most cases take less than a millisecond.
+const BYTES: u64 = 1 << 14;
+/// Keys of a batch that threads share: two pieces of 8192 and a little.
+const MANY: usize = 16_500;
+
+/// A filter, and what is done with two of its kind.
+#[derive(Debug, Arbitrary)]
+pub struct Case {
+    family: u8,
+    shape: Asked,
+    insertions: u16,
+    time: Option<Span>,
+    calls: Vec<Call>,
+}
+
+/// Where the shape comes from.
+#[derive(Debug, Arbitrary)]
+enum Asked {
+    Parameters([u16; 7]),
+    /// A number in the list of those planned.
+    Planned(u16),
+}
+
+/// A window of time: span and lateness in units of `unit` nanoseconds.
+#[derive(Debug, Arbitrary)]
+struct Span {
+    units: u16,
+    unit: u32,
+    lateness: u8,
+}
+
+#[derive(Debug, Arbitrary)]
+struct Call {
+    second: bool,
+    what: What,
+}
+
+#[derive(Debug, Arbitrary)]
+enum What {
+    Insert(Vec<u8>, When),
+    Query(Vec<u8>, When),
+    Duplicated(Vec<u8>, When, How),
+    ByThreads { seed: u8, repeats: u8, threads: u8, when: When, how: Option<How> },
+    Reopen,
+    Copy,
+    Unite,
+}
+
+#[derive(Debug, Clone, Copy, Arbitrary)]
+enum How {
+    Always,
+    Unseen,
+    Delivered,
+}
+
+/// A moment, from the latest on and in 64ths of the span.
+#[derive(Debug, Clone, Arbitrary)]
+enum When {
+    At(i8),
+    Far(i16),
+    Each(Vec<i8>),
+    Now(i8),
+    Anywhere(i64),
+}
+
+/// Does what the bytes say; tells whether they named a filter.
+pub fn run(bytes: &[u8]) -> bool {
+    let Ok(case) = Case::arbitrary_take_rest(Unstructured::new(bytes)) else { return false };
+    let Some(filter) = case.filter() else { return false };
+    let mut shared = false;
+    let mut pairs = [Pair::new(filter.clone()), Pair::new(filter)];
+    for Call { second, what } in &case.calls {
+        let (one, other) = pairs.split_at_mut(1);
+        let (one, other) = if *second { (&mut other[0], &one[0]) } else { (&mut one[0], &other[0]) };
+        // Once at most: it costs as much as ten thousand keys.
+        if !matches!(what, What::ByThreads { .. }) || !std::mem::replace(&mut shared, true) {
+            one.act(what, other);
+        }
+    }
+    true
+}
+
+impl Case {
+    fn window(&self) -> Window {
+        let keys = u64::from(self.insertions % 2000) + 1;
+        match &self.time {
+            None => Window::Count { insertions: keys },
+            Some(Span { units, unit, lateness }) => {
+                let unit = u64::from(*unit) + 1;
+                Window::Time {
+                    span: (u64::from(*units) + 1) * unit,
+                    lateness: u64::from(*lateness) * unit,
+                    capacity: keys,
+                }
+            }
+        }
+    }
+
+    fn filter(&self) -> Option<Filter> {
+        let (family, window) = (&FAMILIES[usize::from(self.family) % FAMILIES.len()], self.window());
+        let shape = match &self.shape {
+            Asked::Parameters(values) => {
+                let named = family.parameters.iter().copied().zip(values.map(u64::from));
+                let named: Vec<_> = named.filter(|&(_, value)| value != 0).collect();
+                (family.read)(&Parameters(&named)).ok()?
+            }
+            Asked::Planned(number) => Arc::clone(&PLANNED[usize::from(*number) % PLANNED.len()]),
+        };
+        // Of a planned shape, a window that it was not planned for is as good as any: rates suffer, promises do not.
+        if shape.check(window).is_err() || shape.bytes(window) > BYTES {
+            return None;
+        }
+        Filter::of(shape, window, 7).ok()
+    }
+}
+
+/// Shapes as a user gets them. A search can take longer than all else that is done with one.
+static PLANNED: LazyLock<Vec<Arc<dyn Shape>>> = LazyLock::new(|| {
+    let mut planned = Vec::new();
+    for family in &FAMILIES {
+        for window in [
+            Window::Count { insertions: 300 },
+            Window::Time { span: 1_000_000_000, lateness: 100_000_000, capacity: 10 },
+        ] {
+            let plain = Request::from(Budget::Rate(0.2));
+            for request in [
+                plain,
+                Request::from(Budget::Rate(1e-3)),
+                Request { block_bits: Some(64), partitioned: true, grow: Some(Grow::Cardinality), ..plain },
+                Request { block_bits: Some(512), grow: Some(Grow::Density), distinct: Some(5), ..plain },
+            ] {
+                planned.extend((family.plan)(window, &request));
+            }
+        }
+    }
+    planned
+});
+
+/// A filter that takes batches, is saved and copied; its twin, which takes the same keys one by one and is left as it
+/// is; and which keys they have to know.
+struct Pair {
+    filter: Filter,
+    twin: Filter,
+    exact: Exact,
+}
+
+impl Pair {
+    fn new(filter: Filter) -> Self {
+        Self { twin: filter.clone(), exact: Exact::new(&filter), filter }
+    }
+
+    fn act(&mut self, what: &What, other: &Self) {
+        match what {
+            What::Insert(keys, when) => self.take(&hashes(keys), when, None),
+            What::Duplicated(keys, when, how) => self.take(&hashes(keys), when, Some(*how)),
+            What::Query(keys, when) => self.query(&hashes(keys), when),
+            What::ByThreads { seed, repeats, threads, when, how } => {
+                let turn = u64::from(*repeats) * 64 + 1;
+                let hash = |i: u64| mix(u64::from(*seed) << 32 | (i % turn));
+                let keys: Vec<u64> = (0..MANY as u64).map(hash).collect();
+                self.take_by_threads(&keys, when, *how, usize::from(threads % 3) + 2);
+            }
+            What::Reopen => self.filter = reread(&bytes_of(&self.filter)),
+            What::Copy => self.filter = self.filter.clone(),
+            What::Unite => self.unite(other),
+        }
+        assert!(bytes_of(&self.filter) == bytes_of(&self.twin), "{:?}", self.filter.shape());
+    }
+
+    /// Inserts the keys, or asks for duplicates among them.
+    fn take(&mut self, keys: &[u64], when: &When, how: Option<How>) {
+        let each = self.moments(when, keys.len());
+        let mut seen = vec![false; keys.len()];
+        let (at, engine) = (each.all(), self.filter.engine_mut());
+        let done = match how {
+            None => engine.insert(keys, at),
+            Some(how) => engine.duplicated(keys, at, how.refresh(), &mut seen),
+        };
+        self.follow(keys, &each, how, &seen, done);
+    }
+
+    fn take_by_threads(&mut self, keys: &[u64], when: &When, how: Option<How>, threads: usize) {
+        let each = self.moments(when, keys.len());
+        let mut seen = vec![false; keys.len()];
+        let batch = Keys::made(keys.to_vec());
+        let mut stretch = Stretch::new(threads, &batch);
+        let (at, engine) = (each.all(), self.filter.engine_mut());
+        let stretch = stretch.at(0..keys.len());
+        let done = match how {
+            None => engine.insert_shared(stretch, at),
+            Some(how) => engine.duplicated_shared(stretch, at, how.refresh(), &mut seen),
+        };
+        self.follow(keys, &each, how, &seen, done);
+    }
+
+    /// The twin does the same key by key, and answers the same.
+    fn follow(&mut self, keys: &[u64], each: &Moment, how: Option<How>, seen: &[bool], done: Result<(), Error>) {
+        match done {
+            Ok(()) => {}
+            // Nothing has happened: the bytes are compared after each call.
+            Err(Error::Value(_)) => return,
+            Err(error) => panic!("{error:?}"),
+        }
+        for (i, (&key, &answer)) in keys.iter().zip(seen).enumerate() {
+            let at = each.one(i);
+            let Some(how) = how else {
+                self.twin.engine_mut().insert(&[key], at).unwrap();
+                self.exact.take(key, at, true, true);
+                continue;
+            };
+            let mut seen = [false];
+            self.twin.engine_mut().duplicated(&[key], at, how.refresh(), &mut seen).unwrap();
+            assert_eq!(seen[0], answer, "key {i} of {}: {:?}", keys.len(), self.filter.shape());
+            assert!(answer || !self.exact.promised(key, at), "key {i} is missed: {:?}", self.filter.shape());
+            let taken = !answer || matches!(how, How::Always);
+            let counted = taken || !matches!(how, How::Delivered);
+            self.exact.take(key, at, taken, counted);
+        }
+    }
+
+    fn query(&mut self, keys: &[u64], when: &When) {
+        let each = self.moments(when, keys.len());
+        let mut present = vec![false; keys.len()];
+        if self.filter.engine().query(keys, each.all(), &mut present).is_err() {
+            return;
+        }
+        for (i, (&key, &answer)) in keys.iter().zip(&present).enumerate() {
+            let mut alone = [false];
+            self.twin.engine().query(&[key], each.one(i), &mut alone).unwrap();
+            assert_eq!(alone[0], answer, "key {i} of {}: {:?}", keys.len(), self.filter.shape());
+            assert!(answer || !self.exact.promised(key, each.one(i)), "key {i} is missed: {:?}", self.filter.shape());
+        }
+    }
+
+    fn unite(&mut self, other: &Self) {
+        if self.filter.unite(&other.filter).is_ok() {
+            self.twin.unite(&other.twin).unwrap();
+            self.exact.unite(&other.exact);
+        }
+    }
+
+    /// The moments of so many keys.
+    fn moments(&self, when: &When, keys: usize) -> Moment {
+        let Window::Time { span, .. } = self.filter.window() else { return Moment::None };
+        let latest = self.filter.engine().clock().latest().unwrap_or(1_700_000_000_000_000_000);
+        let later = |steps: i64| latest.saturating_add(((i128::from(span) * i128::from(steps)) / 64) as i64);
+        match when {
+            When::At(steps) => Moment::All(later((*steps).into())),
+            When::Far(steps) => Moment::All(later((*steps).into())),
+            When::Now(steps) => Moment::Now(later((*steps).into())),
+            When::Anywhere(at) => Moment::All(*at),
+            When::Each(steps) if steps.is_empty() => Moment::All(latest),
+            // Each step begins where the last one ended, so that batches go on.
+            When::Each(steps) => {
+                let mut now = 0;
+                let mut step = |i: usize| {
+                    now += i64::from(steps[i % steps.len()]) / if i < steps.len() { 1 } else { 16 };
+                    later(now)
+                };
+                Moment::Each((0..keys).map(&mut step).collect())
+            }
+        }
+    }
+}
+
+impl How {
+    fn refresh(self) -> Refresh {
+        match self {
+            Self::Always => Refresh::Always,
+            Self::Unseen => Refresh::Unseen,
+            Self::Delivered => Refresh::Delivered,
+        }
+    }
+}
+
+enum Moment {
+    None,
+    All(i64),
+    Now(i64),
+    Each(Vec<i64>),
+}
+
+impl Moment {
+    fn all(&self) -> Moments<'_> {
+        match self {
+            Self::None => Moments::Untimed,
+            Self::All(at) => Moments::At(*at),
+            Self::Now(at) => Moments::Now(*at),
+            Self::Each(each) => Moments::of(each),
+        }
+    }
+
+    fn one(&self, i: usize) -> Moments<'static> {
+        match self {
+            Self::None => Moments::Untimed,
+            Self::All(at) => Moments::At(*at),
+            Self::Now(at) => Moments::Now(*at),
+            Self::Each(each) => Moments::At(each[i]),
+        }
+    }
+}
+
+/// A key of a batch: a few that hash as keys do, and a few hashes that somebody chose.
+fn hashes(keys: &[u8]) -> Vec<u64> {
+    let hash = |&key: &u8| match key {
+        0..8 => u64::from(key),
+        8..16 => !u64::from(key),
+        16..32 => u64::from(key) << 59,
+        key => mix(key.into()),
+    };
+    keys.iter().map(hash).collect()
+}
+
+/// Where each key was last, by the numbers of insertions or by time.
+struct Exact {
+    window: Window,
+    /// Whether the filter promises anything, and whether it forgets.
+    promises: bool,
+    endless: bool,
+    last: HashMap<u64, i64>,
+    inserted: i64,
+    latest: Option<i64>,
+}
+
+impl Exact {
+    fn new(filter: &Filter) -> Self {
+        Self {
+            window: filter.window(),
+            promises: !matches!(filter.family().name, "stable" | "generalized"),
+            endless: filter.engine().clock().endless(),
+            last: HashMap::new(),
+            inserted: 0,
+            latest: None,
+        }
+    }
+
+    /// Whether a filter must report the key.
+    fn promised(&self, key: u64, at: Moments<'_>) -> bool {
+        let Some(&last) = self.last.get(&key).filter(|_| self.promises) else { return false };
+        match self.window {
+            _ if self.endless => true,
+            Window::Count { insertions } => self.inserted - last < insertions as i64,
+            Window::Time { span, .. } => {
+                let latest = self.latest.unwrap_or(i64::MIN);
+                let asked = match at {
+                    Moments::At(at) | Moments::Now(at) => at.max(latest),
+                    _ => latest,
+                };
+                i128::from(asked) - i128::from(last) <= i128::from(span)
+            }
+        }
+    }
+
+    /// A key came: it was taken or not, and the window goes on with it or not.
+    fn take(&mut self, key: u64, at: Moments<'_>, taken: bool, counted: bool) {
+        self.inserted += i64::from(counted);
+        let came = match at {
+            Moments::At(at) | Moments::Now(at) => {
+                self.latest = self.latest.max(Some(at));
+                at
+            }
+            _ => self.inserted,
+        };
+        if taken {
+            let last = self.last.entry(key).or_insert(came);
+            *last = came.max(*last);
+        }
+    }
+
+    /// Takes in the keys of another filter. Numbers of insertions count from the lesser one.
+    fn unite(&mut self, other: &Self) {
+        let inserted = if self.endless { self.inserted + other.inserted } else { self.inserted.min(other.inserted) };
+        let timed = matches!(self.window, Window::Time { .. });
+        let moved = |all: &HashMap<u64, i64>, by: i64| -> Vec<(u64, i64)> {
+            all.iter().map(|(&key, &last)| (key, if timed { last } else { last + by })).collect()
+        };
+        let ours = moved(&self.last, inserted - self.inserted);
+        let theirs = moved(&other.last, inserted - other.inserted);
+        self.last.clear();
+        for (key, last) in ours.into_iter().chain(theirs) {
+            let known = self.last.entry(key).or_insert(last);
+            *known = last.max(*known);
+        }
+        self.inserted = inserted;
+        self.latest = self.latest.max(other.latest);
+    }
+}

@@ -1,0 +1,51 @@
+//! A few bytes, the same in each run. Both outcomes are tried: what is read is used, what is not is refused.
+
+use super::{learned, mix, operations, saved};
+
+/// So many bytes of this number.
+fn random(number: u64, len: usize) -> Vec<u8> {
+    (0..len as u64).map(|i| mix(number << 32 | i) as u8).collect()
+}
+
+#[test]
+fn calls_in_any_order_keep_the_promise() {
+    let done = (0..1_000).filter(|&case| operations::run(&random(case, 40 + case as usize / 2))).count();
+    assert!((100..900).contains(&done), "{done} of 1,000 were filters");
+}
+
+#[test]
+fn saved_filters_of_any_bytes_are_refused_or_used() {
+    let folder = format!("{}/tests/golden", env!("CARGO_MANIFEST_DIR"));
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|kind| kind == "lately"));
+    files.sort();
+    assert!(files.len() >= 30);
+    let mut done = 0;
+    for (number, file) in (0..).zip(&files) {
+        let bytes = std::fs::read(file).unwrap();
+        for change in 0..20 {
+            let mut changed = bytes.clone();
+            // Of header and parameters, with some of the cells behind them.
+            let at = mix(number << 16 | change) as usize % changed.len().min(400);
+            changed[at] = mix(change) as u8;
+            done += usize::from(saved::run(&changed));
+        }
+    }
+    assert!((100..20 * files.len()).contains(&done), "{done} were filters");
+}
+
+#[test]
+fn priors_of_any_bytes_are_refused_or_used() {
+    let mut done = 0;
+    for number in 0..200u64 {
+        let mut bytes = vec![0; 8192 + 80];
+        // A half-life, and a few numbers beside it.
+        bytes[16] = 1 + number as u8;
+        for place in random(number, number as usize % 40) {
+            let at = mix(u64::from(place) << 8 | number) as usize % bytes.len();
+            bytes[at] = place;
+        }
+        done += usize::from(learned::run(&bytes));
+    }
+    assert!((20..200).contains(&done), "{done} of 200 were priors");
+}
