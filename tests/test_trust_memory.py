@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import itertools
 import random
 
 import numpy as np
@@ -338,6 +339,18 @@ def test_lying_structures_are_errors_or_as_good_as_true(name, lie, capfd):
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.parametrize("name", HONEST)
+def test_two_lies_are_no_better_than_one(name, capfd):
+    for lies in itertools.combinations(LIES.values(), 2):
+        told = HONEST[name]()
+        for part, field, value in lies:
+            setattr(getattr(told, part), field, value)
+        length = told.array.length
+        with contextlib.suppress(TypeError, ValueError, MemoryError):
+            assert len(lately.hash_keys(told)) == length
+    assert capfd.readouterr().err == ""
+
+
 WITHIN = ["rows", "dictionary", "strings", "large strings", "views", "lists", "large lists", "pairs", "runs"]
 
 
@@ -370,6 +383,13 @@ def test_offsets_that_go_backwards_or_below_are_errors():
         told = strings(offsets)
         told.kept[0][1][0] = -5
         with pytest.raises(ValueError, match="offsets from -5"):
+            lately.hash_keys(told)
+
+
+def test_runs_that_end_at_no_whole_numbers_are_an_error():
+    for ends in (b"d:9,9", b"u", b"L", b"n"):
+        told = Told(b"+r", [], 20, children=[Told(ends, [None, np.arange(20)], 20, name=b"run_ends"), ints()])
+        with pytest.raises(ValueError, match="runs that end at no integers"):
             lately.hash_keys(told)
 
 

@@ -177,10 +177,9 @@ impl Array {
         &self,
         fields: impl IntoIterator<IntoIter: ExactSizeIterator<Item = (&'a FieldRef, usize)>>,
     ) -> Result<(), String> {
-        let (fields, children) = (fields.into_iter(), pointers(self.n_children, self.children).unwrap_or_default());
-        if children.len() != fields.len() {
-            return Err(format!("an array with {} children", children.len()));
-        }
+        let fields = fields.into_iter();
+        let children = pointers(self.n_children, self.children).filter(|children| children.len() == fields.len());
+        let children = children.ok_or_else(|| format!("an array with {} children", self.n_children))?;
         fields.zip(children).try_for_each(|((field, least), &child)| {
             // SAFETY: by the interface, null or an array that lives as long as this.
             let child = unsafe { child.as_ref() }.ok_or("a child is missing")?;
