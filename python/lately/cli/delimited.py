@@ -2,12 +2,13 @@
 
 import csv
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from itertools import chain
 from operator import itemgetter
 from typing import Any, Literal
 
+from lately.cli.columns import Columns, CsvColumns
 from lately.cli.errors import CliError
 from lately.cli.records import BOM, Asked, Batch, Gathered, LineReader, key_of
 
@@ -46,13 +47,23 @@ class CsvReader(LineReader):
         else:
             raw = lines.take()
             head = raw if self._accept(header, name) else b""
+        begun = lines.number
         times = self._asked.time
         key = itemgetter(*(map(header.index, self._asked.key) if self._asked.key else range(len(header))))
         time = None if times is None else header.index(times.field)
         gathered = Gathered(name, head)
+        columns = CsvColumns(
+            self._asked,
+            delimiter=self.delimiter,
+            quotes=not self._unquoted,
+            header=header,
+            comments=self._head == "zeek",
+        )
         while True:
-            if lines.at_end:
+            if lines.at_end or lines.number == begun:
                 yield gathered.batch()
+                for first, found in lines.whole(columns.read):
+                    yield found.batch(name, first)
             number = lines.number
             try:
                 row = next(rows)
@@ -152,6 +163,19 @@ class _Lines:
     def at_end(self) -> bool:
         """Whether the next line is in another block, which may have to be waited for."""
         return not self._next
+
+    def whole(self, read: Callable[[bytes], Columns | None]) -> Iterator[tuple[int, Columns]]:
+        """Give the number of its first line, and the records, of each block from here on that can be read at once."""
+        if self._taken:  # the first record, which told how many fields there are
+            return
+        block = b"".join(self._next) or next(self._blocks, b"")
+        while found := read(block):
+            self._next.clear()
+            yield self.number, found
+            self.number += len(found.lines)
+            block = next(self._blocks, b"")
+        if not self._next:
+            self._next.extend(BytesIO(block).readlines())
 
     def take(self) -> bytes:
         """Give the bytes of the record just read; the next one begins."""

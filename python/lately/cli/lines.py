@@ -7,6 +7,7 @@ from io import BytesIO
 from itertools import compress
 from typing import Any
 
+from lately.cli.columns import JsonColumns
 from lately.cli.records import BOM, Asked, Batch, Gathered, LineReader
 
 
@@ -14,29 +15,29 @@ class TextReader(LineReader):
     """Lines; each is its own key."""
 
     def _batches(self, blocks: Iterator[bytes], name: str) -> Iterator[Batch]:
-        for numbers, lines, texts in self._decoded(blocks, name):
-            yield Batch(name, numbers, texts, None, lines)
-
-    def _decoded(self, blocks: Iterator[bytes], name: str) -> Iterator[tuple[Sequence[int], list[bytes], list[Any]]]:
-        """Batches of lines: number, bytes, and text or bytes without the end of the line, of each that will do."""
         first = 1
         for block in blocks:
-            lines = BytesIO(block).readlines()
-            numbers: Sequence[int] = range(first, first + len(lines))
-            first += len(lines)
-            texts: list[Any] | None = self._texts(block) if len(block) <= self._asked.longest else None
-            if texts is None:
-                each = [None if self._too_long(line) else self._texts(line) or self._bytes(line) for line in lines]
-                for number, line, text in zip(numbers, lines, each, strict=True):
-                    if text is None:
-                        reason = self._too_long(line) or f"not valid {self._asked.encoding}"
-                        self._asked.malformed(f"{name}, line {number}", reason)
-                sound = [text is not None for text in each]
-                numbers, lines = list(compress(numbers, sound)), list(compress(lines, sound))
-                texts = [text[0] for text in each if text]
-            if texts and numbers[0] == 1 and isinstance(texts[0], str):
-                texts[0] = texts[0].removeprefix(BOM)
-            yield numbers, lines, texts
+            numbers, lines, texts = self._decoded(block, first, name)
+            yield Batch(name, numbers, texts, None, lines)
+            first += block.count(b"\n")
+
+    def _decoded(self, block: bytes, first: int, name: str) -> tuple[Sequence[int], list[bytes], list[Any]]:
+        """Lines of a block: number, bytes, and text or bytes without the end of the line, of each that will do."""
+        lines = BytesIO(block).readlines()
+        numbers: Sequence[int] = range(first, first + len(lines))
+        texts: list[Any] | None = self._texts(block) if len(block) <= self._asked.longest else None
+        if texts is None:
+            each = [None if self._too_long(line) else self._texts(line) or self._bytes(line) for line in lines]
+            for number, line, text in zip(numbers, lines, each, strict=True):
+                if text is None:
+                    reason = self._too_long(line) or f"not valid {self._asked.encoding}"
+                    self._asked.malformed(f"{name}, line {number}", reason)
+            sound = [text is not None for text in each]
+            numbers, lines = list(compress(numbers, sound)), list(compress(lines, sound))
+            texts = [text[0] for text in each if text]
+        if texts and numbers[0] == 1 and isinstance(texts[0], str):
+            texts[0] = texts[0].removeprefix(BOM)
+        return numbers, lines, texts
 
     def _texts(self, block: bytes) -> list[str] | None:
         """Text of lines, decoded in one go, which is several times faster than each by itself; None if it fails."""
@@ -61,21 +62,30 @@ class JsonReader(TextReader):
         super().__init__(replace(asked, strict=True))  # JSON is UTF-8
         self._fields = asked.key
         self.absent = set(asked.key)
+        self._columns = JsonColumns(self._asked)
 
     def _batches(self, blocks: Iterator[bytes], name: str) -> Iterator[Batch]:
+        first = 1
+        for block in blocks:
+            found = self._columns.read(block)
+            if found is not None:
+                self.absent.clear()
+            yield found.batch(name, first) if found else self._one_by_one(block, first, name)
+            first += block.count(b"\n")
+
+    def _one_by_one(self, block: bytes, first: int, name: str) -> Batch:
         times = self._asked.time
-        for block in self._decoded(blocks, name):
-            gathered = Gathered(name)
-            for number, line, text in zip(*block, strict=True):
-                try:
-                    record = _object(text)
-                    key = self._key(record, text) if self._fields else text.strip()
-                    time = None if times is None else times.read(_found(record, times.field))
-                except ValueError as error:
-                    self._asked.malformed(f"{name}, line {number}", str(error))
-                else:
-                    gathered.add(number, key, time, line)
-            yield gathered.batch()
+        gathered = Gathered(name)
+        for number, line, text in zip(*self._decoded(block, first, name), strict=True):
+            try:
+                record = _object(text)
+                key = self._key(record, text) if self._fields else text.strip()
+                time = None if times is None else times.read(_found(record, times.field))
+            except ValueError as error:
+                self._asked.malformed(f"{name}, line {number}", str(error))
+            else:
+                gathered.add(number, key, time, line)
+        return gathered.batch()
 
     def _key(self, record: dict[str, Any], text: str) -> object:
         values = tuple([_found(record, field) for field in self._fields])

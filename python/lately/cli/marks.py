@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lately.cli.errors import optional
+from lately.cli.columns import bools
 from lately.cli.records import Batch
 
 FIELD = "repeat"
@@ -43,4 +43,4 @@ def _object(line: bytes, repeat: bool) -> bytes:
 
 
 def _rows(batch: Batch, new: NDArray[np.bool_]) -> Batch:
-    return replace(batch, records=batch.records.add_column(0, FIELD, optional("pyarrow", "Parquet").array(~new)))
+    return replace(batch, records=batch.records.add_column(0, FIELD, bools(~new)))

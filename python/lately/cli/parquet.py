@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lately.cli.columns import bools
 from lately.cli.errors import CliError, optional
 from lately.cli.inputs import BLOCK, known
 from lately.cli.marks import FIELD
@@ -73,7 +74,7 @@ class ParquetReader:
         times = None
         if self._time is not None:
             times, sound = self._times(self._column(table, self._time), name, first)
-            table, numbers, times = table.filter(self._arrow.array(sound)), numbers[sound], times[sound]
+            table, numbers, times = table.filter(bools(sound)), numbers[sound], times[sound]
         fields = self._fields or table.schema.names
         columns = [self._column(table, field) for field in fields] if self._fields else table.columns
         keys = columns[0] if len(fields) == 1 else self._arrow.RecordBatch.from_arrays(columns, fields)
@@ -143,7 +144,7 @@ class ParquetSink:
 
     def write(self, batch: Batch, kept: NDArray[np.bool_]) -> None:
         """Write those rows of a batch that are kept."""
-        rows = batch.records.filter(self._arrow.array(kept))
+        rows = batch.records.filter(bools(kept))
         self._waiting.append(rows)
         self._rows += len(rows)
         self._bytes += rows.nbytes

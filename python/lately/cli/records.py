@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import compress
-from typing import Any
+from itertools import compress, pairwise
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,40 @@ class Batch:
     def place(self, i: int) -> str:
         """Where record `i` stands."""
         return f"{self.source}, {self.unit} {self.numbers[i]}"
+
+
+class Lines(Sequence[bytes]):
+    """Lines of a block, in order, without a copy of each."""
+
+    def __init__(self, block: bytes, ends: NDArray[np.int64]) -> None:
+        """Take a block, and where its first line begins and each ends."""
+        self._block = block
+        self._ends = ends
+
+    def __len__(self) -> int:
+        """Count them."""
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, i: int) -> bytes: ...
+    @overload
+    def __getitem__(self, i: slice) -> "Lines": ...
+    def __getitem__(self, i: int | slice) -> "bytes | Lines":
+        """Give one of them, or some that follow one another."""
+        if isinstance(i, slice):
+            start, stop, _ = i.indices(len(self))
+            return Lines(self._block, self._ends[start : max(stop, start) + 1])
+        return self._block[self._ends[i] : self._ends[i + 1]]
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Give each of them."""
+        return (self._block[start:stop] for start, stop in pairwise(self._ends.tolist()))
+
+    def chosen(self, which: NDArray[np.bool_]) -> bytes:
+        """Give those chosen, one after the other."""
+        changes = np.flatnonzero(np.diff(which, prepend=False, append=False))
+        view, bounds = memoryview(self._block), self._ends[changes].tolist()
+        return b"".join([view[start:stop] for start, stop in zip(bounds[::2], bounds[1::2], strict=True)])
 
 
 class Malformed:
@@ -162,7 +196,9 @@ class LineSink:
 
     def write(self, batch: Batch, kept: NDArray[np.bool_]) -> None:
         """Write those lines of a batch that are kept, and hand them on."""
-        lines = batch.head + b"".join(compress(batch.records, kept.tolist()))
+        records = batch.records
+        chosen = records.chosen(kept) if isinstance(records, Lines) else b"".join(compress(records, kept.tolist()))
+        lines = batch.head + chosen
         if lines:
             self._output.stream.write(b"\n" + lines if self._unended else lines)
             self._unended = not lines.endswith(b"\n")

@@ -1,7 +1,7 @@
 """About how many repeats were dropped that came after the window, in the slack."""
 
 import secrets
-from itertools import islice
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,8 @@ class InSlack:
         self._end = round((filter.window + filter.slack) * unit) if self._counts else self._window
         self._seed = secrets.token_bytes(16)  # so that nobody chooses what is in the sample
         self._zeros = 0
-        self._last: dict[int, int] = {}  # hash: when its window began, the oldest first
+        # Hash: when its window began, the oldest first. (Of a dict it takes long to find the first after deletions.)
+        self._last: OrderedDict[int, int] = OrderedDict()
         self._position = 0
         self.expected = 0
 
@@ -67,15 +68,15 @@ class InSlack:
             if not passed and before is not None and self._window < moment - before <= self._end:
                 self.expected += 1 << self._zeros
             if passed or self._refresh is True:
-                last.pop(key, None)
                 last[key] = moment
+                last.move_to_end(key)
         self._forget(int(moments.max()))
 
     def _forget(self, now: int) -> None:
         """Drop keys that nothing can be said of any more, and half of the others while they are too many."""
         last = self._last
         while last and now - next(iter(last.values())) > self._end:
-            del last[next(islice(last, 1))]
+            last.popitem(last=False)
         while len(last) > _KEYS:
             self._zeros += 1
             for key in [key for key in last if key >> (self._zeros - 1) & 1]:

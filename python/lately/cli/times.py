@@ -18,6 +18,11 @@ class Times:
         self._unit = unit
         self._format = format
 
+    @property
+    def plain(self) -> bool:
+        """Whether numbers are Unix seconds."""
+        return self._unit == "s" and self._format is None
+
     def read(self, value: object) -> int:
         """Give nanoseconds since the Unix epoch; an error names the field."""
         try:
