@@ -9,9 +9,9 @@ from types import ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from lately.integrations import logging, pandas
+    from lately.integrations import logging, pandas, scrapy
 
-__all__ = ["logging", "pandas"]
+__all__ = ["logging", "pandas", "scrapy"]
 
 
 def __getattr__(name: str) -> ModuleType:

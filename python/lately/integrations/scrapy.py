@@ -1,0 +1,154 @@
+"""Scrapy's filter of requests that were made before, in constant memory: ``DUPEFILTER_CLASS``."""
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import lately
+from lately.integrations._library import missing
+
+try:
+    from scrapy.dupefilters import RFPDupeFilter
+    from scrapy.utils.job import job_dir
+except ModuleNotFoundError as _error:
+    raise missing("Scrapy", "scrapy") from _error
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+__all__ = ["DupeFilter"]
+
+_FILE = "requests.lately"
+_CAPACITY = 1_000_000
+_FPR = 1e-6
+
+logger = logging.getLogger(__name__)
+
+
+class DupeFilter(RFPDupeFilter):
+    """Drop the requests that were made before, ever or within a window, in constant memory.
+
+    It takes the place of Scrapy's own filter, by ``DUPEFILTER_CLASS = "lately.integrations.scrapy.DupeFilter"``, and
+    knows requests by the same fingerprints. With a ``JOBDIR`` it is saved there when the spider closes, and opened
+    when the job goes on.
+
+    A request that was made is always dropped. One that was not is dropped by mistake, and its page never crawled, with
+    a chance of at most `LATELY_FPR`.
+
+    Settings
+    --------
+    LATELY_WINDOW : int or span of time, optional
+        How long a request is dropped, counted from when it was let through: as many requests, or a span such as
+        ``"7d"``, and at most half as long again. The default is forever.
+    LATELY_CAPACITY : int, default 1,000,000
+        Without a window: how many different requests to plan for. More are taken too, but more of them are dropped by
+        mistake; a warning says so.
+    LATELY_FPR : float, default 1e-6
+        Greatest chance of dropping a request that is new: 4.3 MB for a million requests, forever.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of range, or the job in ``JOBDIR`` was begun with others.
+
+    Notes
+    -----
+    Pages choose the addresses that a crawler sees, so the seed is secret: nobody can choose addresses that are dropped.
+    The statistic ``lately/false_positive_rate`` says at the end how probable a mistake has become.
+
+    A crawler that is killed goes on from where it was last closed, as Scrapy's own queue of requests does: some pages
+    are crawled again, and none is missed.
+
+    Examples
+    --------
+    >>> from scrapy import Request
+    >>> from scrapy.utils.test import get_crawler
+    >>> crawler = get_crawler(settings_dict={"LATELY_WINDOW": "7d"})
+    >>> requests = lately.integrations.scrapy.DupeFilter.from_crawler(crawler)
+    >>> requests.request_seen(Request("https://example.org/?a=1&b=2"))
+    False
+    >>> requests.request_seen(Request("https://example.org/?b=2&a=1"))
+    True
+    """
+
+    def __init__(self, seen: lately.Filter, folder: str | None, crawler: "Crawler", debug: bool = False) -> None:
+        super().__init__(None, debug, fingerprinter=crawler.request_fingerprinter)
+        self._seen = seen
+        self._folder = folder
+        self._stats = crawler.stats
+        self._made = 0
+
+    @classmethod
+    def from_crawler(cls, crawler: "Crawler") -> "Self":
+        """Read the settings, and what an earlier run has left in ``JOBDIR``."""
+        settings = crawler.settings
+        folder = job_dir(settings)
+        seen = _planned(settings)
+        if folder is not None:
+            seen = _opened(Path(folder), seen)
+        return cls(seen, folder, crawler, settings.getbool("DUPEFILTER_DEBUG"))
+
+    def request_seen(self, request: "Request") -> bool:
+        """Whether the request was let through lately; if not it now is."""
+        fingerprint = self.fingerprinter.fingerprint(request)
+        again = bool(self._seen.duplicated([fingerprint], refresh=False)[0])
+        if not again:
+            self._made += 1
+            # The rate comes from all bits, so it is asked for sixteen times while the filter fills.
+            if self._seen.window is None and self._made % max(self._seen.capacity // 16, 1) == 0:
+                self._warn_if_full()
+        return again
+
+    def _warn_if_full(self) -> None:
+        rate = self._seen.false_positive_rate()
+        if rate > self._seen.fpr:
+            planned = self._seen.capacity
+            logger.warning(
+                "More requests than LATELY_CAPACITY = %d: a new one is dropped with probability %.2g", planned, rate
+            )
+
+    def close(self, reason: str) -> None:
+        """Save the filter in ``JOBDIR``."""
+        if self._stats is not None:
+            self._stats.set_value("lately/false_positive_rate", self._seen.false_positive_rate())
+        if self._folder is not None:
+            self._seen.save(Path(self._folder, _FILE))
+        super().close(reason)
+
+
+def _planned(settings: "BaseSettings") -> lately.Filter:
+    """Make the filter that the settings ask for."""
+    window: Any = settings.get("LATELY_WINDOW")
+    fpr = settings.getfloat("LATELY_FPR", _FPR)
+    if window is None:
+        return lately.BloomFilter(settings.getint("LATELY_CAPACITY", _CAPACITY), fpr, seed="random")
+    if settings.get("LATELY_CAPACITY") is not None:
+        raise ValueError("LATELY_CAPACITY is for requests that are dropped forever, without LATELY_WINDOW")
+    # On the command line every setting is text.
+    if isinstance(window, str) and window.isdecimal():
+        window = int(window)
+    if hasattr(window, "__index__"):
+        return lately.AgePartitionedBloomFilter(window, fpr, layout="line", seed="random")
+    return lately.TimeLimitedBloomFilter(window, fpr, seed="random")
+
+
+def _opened(folder: Path, planned: lately.Filter) -> lately.Filter:
+    """Open the filter that an earlier run has left, or begin with the one that is planned."""
+    path = folder / _FILE
+    if not path.exists():
+        if (folder / "requests.seen").exists():
+            logger.warning("%s has requests of Scrapy's own filter, which are not read: they are made again", folder)
+        return planned
+    kept = lately.open(path)
+    for name in ("family", "window", "capacity", "fpr"):
+        was, now = getattr(kept, name), getattr(planned, name)
+        if was != now:
+            raise ValueError(
+                f"{path} was begun with other settings LATELY_…: its {name} is {was!r}, not {now!r}; "
+                "take those, or another JOBDIR"
+            )
+    return kept

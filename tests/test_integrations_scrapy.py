@@ -1,0 +1,165 @@
+"""Scrapy, unmodified, makes each request once, also over several runs of a job."""
+
+import json
+import logging
+import subprocess
+import sys
+import threading
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from scrapy import Request
+from scrapy.utils.test import get_crawler
+
+from lately.integrations.scrapy import DupeFilter
+
+PAGES = 60
+
+
+class Site(BaseHTTPRequestHandler):
+    """Pages full of links to one another, in two spellings each."""
+
+    asked: Counter
+
+    def do_GET(self):
+        type(self).asked[self.path] += 1
+        number = int(self.path.partition("page=")[2].partition("&")[0] or 0)
+        links = "".join(
+            f"<a href='/?page={other % PAGES}&sort=up'>x</a><a href='/?sort=up&page={other % PAGES}#part'>y</a>"
+            for other in (number + 1, number + 7, 3 * number)
+        )
+        body = f"<html>{links}</html>".encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def site():
+    """The address of a site, and how often each of its pages was asked for."""
+    asked: Counter = Counter()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Counted", (Site,), {"asked": asked}))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/", asked
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def crawl(site: str, **settings) -> tuple[dict, str]:
+    """Run a spider of Scrapy's over the site: its statistics, and its log."""
+    program = Path(__file__).parent / "support" / "crawler.py"
+    given = [f"{name}={value}" for name, value in settings.items()]
+    run = subprocess.run([sys.executable, program, site, *given], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout), run.stderr
+
+
+def test_a_job_in_two_runs_asks_for_each_page_once(site, tmp_path):
+    """The first run is stopped half-way; the second goes on, and nothing is asked for twice or left out."""
+    address, asked = site
+    first, log = crawl(address, JOBDIR=tmp_path, CLOSESPIDER_PAGECOUNT=20, CONCURRENT_REQUESTS=4)
+    assert first["finish_reason"] == "closespider_pagecount", log
+    assert 20 <= asked.total() < PAGES
+    second, log = crawl(address, JOBDIR=tmp_path)
+    assert second["finish_reason"] == "finished", log
+    # The first request of a run is not filtered, by Scrapy's rule.
+    assert asked.pop("/") == 2
+    assert len(asked) == PAGES
+    assert set(asked.values()) == {1}
+    assert second["dupefilter/filtered"] > 0
+    assert second["lately/false_positive_rate"] < 1e-6
+    assert not log
+
+
+def seen(**settings) -> DupeFilter:
+    return DupeFilter.from_crawler(get_crawler(settings_dict=settings))
+
+
+def test_the_same_request_in_other_words():
+    """As to Scrapy: the order of parameters and the fragment do not count, method and body do."""
+    requests = seen()
+    assert not requests.request_seen(Request("http://a/?x=1&y=2"))
+    assert requests.request_seen(Request("http://a/?y=2&x=1#top"))
+    assert not requests.request_seen(Request("http://a/?x=1&y=2", method="POST"))
+    assert not requests.request_seen(Request("http://a/?x=1&y=2", method="POST", body=b"z"))
+
+
+def test_a_window_of_time():
+    """After the window a page is crawled again, however often it was asked for meanwhile."""
+    hours, blink = seen(LATELY_WINDOW="12h"), seen(LATELY_WINDOW="50ms")
+    for requests, again in ((hours, True), (blink, False)):
+        assert not requests.request_seen(Request("http://a/"))
+        answers = (requests.request_seen(Request("http://a/")) for _ in range(20_000))
+        assert all(answers) is again
+
+
+@pytest.mark.parametrize("window", [100, "100"])
+def test_a_window_of_requests(window):
+    """A number on the command line is text."""
+    requests = seen(LATELY_WINDOW=window)
+    numbers = [*range(100), *range(100), *range(1000, 1300), 0]
+    answers = [requests.request_seen(Request(f"http://a/{number}")) for number in numbers]
+    assert answers[:200] == [False] * 100 + [True] * 100
+    assert answers[-1] is False
+
+
+def test_kept_in_the_folder_of_the_job(tmp_path):
+    """Closed and opened again; another window in the same folder is refused, and nothing is overwritten."""
+    settings = {"JOBDIR": str(tmp_path), "LATELY_WINDOW": "7d"}
+    requests = seen(**settings)
+    assert not requests.request_seen(Request("http://a/"))
+    requests.close("finished")
+    assert seen(**settings).request_seen(Request("http://a/"))
+    for other in ({"LATELY_WINDOW": "8d"}, {"LATELY_WINDOW": None}, {"LATELY_FPR": 0.01}):
+        with pytest.raises(ValueError, match="other settings"):
+            seen(**settings | other)
+    assert seen(**settings).request_seen(Request("http://a/"))
+
+
+def test_scrapys_own_file_is_not_passed_over_in_silence(tmp_path, caplog):
+    (tmp_path / "requests.seen").write_bytes(b"")
+    seen(JOBDIR=str(tmp_path))
+    assert "requests of Scrapy's own filter" in caplog.text
+
+
+def test_more_requests_than_planned(caplog):
+    """A warning comes in time, and still no request is made twice."""
+    requests = seen(LATELY_CAPACITY=100, LATELY_FPR=0.001)
+    with caplog.at_level(logging.WARNING):
+        for number in range(50):
+            requests.request_seen(Request(f"http://a/{number}"))
+        assert not caplog.records
+        for number in range(50, 300):
+            requests.request_seen(Request(f"http://a/{number}"))
+    assert "LATELY_CAPACITY = 100" in caplog.text
+    assert all(requests.request_seen(Request(f"http://a/{number}")) for number in range(300))
+
+
+def test_without_a_job(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    seen().close("finished")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"LATELY_WINDOW": "1 fortnight"}, "window"),
+        ({"LATELY_WINDOW": 0}, "window"),
+        ({"LATELY_FPR": 2}, "fpr"),
+        ({"LATELY_CAPACITY": 0}, "capacity"),
+        ({"LATELY_WINDOW": "1h", "LATELY_CAPACITY": 5}, "LATELY_CAPACITY"),
+    ],
+)
+def test_bad_settings(settings, says):
+    with pytest.raises(ValueError, match=says):
+        seen(**settings)
