@@ -1,10 +1,14 @@
-"""Draw the plots of which-filter.md: how keys are forgotten, and what memory buys.
+"""Draw the plots of which-filter.md, how keys are forgotten and what memory buys, and measure its table of three.
 
-    uv run docs/which_filter.py
+    uv run docs/which_filter.py [--table]
 
-The curves of memory are what `lately.plan` states, and tests/test_plan.py holds it to; the decay is measured.
+The curves of memory are what `lately.plan` states, and tests/test_plan.py holds it to; the decay is measured. The table
+alone, with ``--table``, is to be measured on a machine that does nothing else.
 """
 
+import argparse
+import statistics
+import time
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -103,7 +107,46 @@ def by_slack(figure: Figure) -> None:
     axes.set(xlabel="longest slack, in windows", title=f"Memory by slack, at {FPR:.0%}")
 
 
+def table(keys: int = 1_000_000, rounds: int = 9) -> None:
+    """Print bits, cache lines and nanoseconds of the three to know. A key a millisecond, in windows of time."""
+    known = ("age-partitioned-line", "aged-quotient", "time-limited")
+    rows: dict[str, dict[float, str]] = {name: {} for name in known}
+    batch, rng = keys // 4, np.random.default_rng(1)
+    for fpr in (FPR, 0.001):
+        choices = {c.name: c for window in (f"{keys}ms", keys) for c in lately.plan(window, fpr).choices}
+        filters = {name: choices[name].build() for name in known}
+        taken: dict[str, list[list[float]]] = {name: [] for name in known}
+        for turn in tqdm(range(12 + rounds), desc=f"table, {fpr:g}"):
+            new = np.arange(2 * turn * batch, (2 * turn + 1) * batch)
+            mixed = np.where(rng.random(batch) < 0.5, new + batch, new - rng.integers(0, keys // 4, batch))
+            works = [("query", new + (1 << 50), 0), ("insert", new, 0), ("duplicated", mixed, batch)]
+            for name, f in filters.items():
+                times = []
+                for method, asked, later in works:
+                    timed = isinstance(f.window, float) and method != "query"
+                    given = {"at": (new + later).astype("M8[ms]")} if timed else {}
+                    hashes, call = lately.hash_keys(asked), getattr(f, method)
+                    start = time.thread_time_ns()
+                    call(hashes, **given)
+                    times.append((time.thread_time_ns() - start) / batch)
+                if turn >= 12:
+                    taken[name].append(times)
+        for name, f in filters.items():
+            medians = [f"{statistics.median(column):.0f}" for column in zip(*taken[name], strict=True)]
+            rows[name][fpr] = f"{f.nbytes * 8 / keys:.1f} | {choices[name].miss:.1f} | {' | '.join(medians)}"
+    print("| filter | fpr | bits per key | lines of an absent key | ns: absent | new | half repeats |")
+    print("|---|--:|--:|--:|--:|--:|--:|")
+    for name, by_rate in rows.items():
+        for fpr, row in by_rate.items():
+            print(f"| {name} | {fpr:g} | {row} |")
+
+
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--table", action="store_true")
+    if parser.parse_args().table:
+        table()
+        raise SystemExit
     plt.rcParams |= bare()
     for draw in (decay, by_rate, by_slack):
         figure = plt.figure(figsize=(8, 4), layout="constrained")

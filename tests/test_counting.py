@@ -1,7 +1,7 @@
 """The counting filter for its users: an exact window, its size, and invalid parameters."""
 
 import math
-from collections import deque
+from collections import Counter, deque
 from datetime import timedelta
 
 import numpy as np
@@ -33,6 +33,23 @@ def test_it_is_an_exact_window(window, refresh, batches):
                 last.append(None)
         assert f.duplicated(kept, refresh=refresh).tolist() == expected
         assert f.query(np.arange(41)).tolist() == [key in last for key in range(41)]
+
+
+def test_a_velocity_check_never_counts_too_few():
+    """How often has this card paid within the last 2000 payments? 15 stands for more."""
+    f, rng = lately.CountingBloomFilter(2000, 0.05), np.random.default_rng(3)
+    cards = rng.zipf(1.5, 9000) % 3000
+    most = Counter()
+    for end in range(300, 9001, 300):
+        f.insert(cards[end - 300 : end])
+        live = Counter(cards[max(0, end - 2000) : end].tolist())
+        most |= live
+        counts = f.count(np.arange(6000))
+        assert all(counts[card] >= min(count, 15) for card, count in live.items())
+        assert all(counts[card] == 15 for card, count in most.items() if count >= 15)
+    more = sum(counts[card] != live[card] for card in range(6000) if most[card] < 15)
+    assert 0 < more < 6000 * 0.05
+    assert counts.dtype == np.uint64
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,12 @@ impl Counters {
         Self { counters: CounterSlices { slices }, queue: slices.words(BITS) as usize, window }
     }
 
+    /// How often a key was inserted within the window, up to 15: never too low. Its least counter has the fewest
+    /// insertions of others.
+    pub fn count(&self, words: &[u64], hash: u64) -> u64 {
+        self.counters.values(words, hash).min().unwrap_or(0)
+    }
+
     /// Share of the counters that are stuck at 15, which no deletion lowers.
     pub fn stuck(&self, words: &[u64]) -> f64 {
         let total = self.counters.slices.total();

@@ -11,6 +11,7 @@ use crate::clock::Moments;
 use crate::engine::Aged;
 use crate::engine::growing::Growing;
 use crate::filter;
+use crate::layout::counting::Counters;
 use crate::layout::quotient::Quotient;
 use crate::layout::swamp::Buffered;
 use crate::layout::time_limited::Slices;
@@ -23,15 +24,19 @@ fn only<T>(found: Option<T>) -> Result<T, Error> {
     found.ok_or_else(|| Error::value("filters of this family have no such answer"))
 }
 
-/// `Swamp.count`.
+/// `Swamp.count` and `CountingBloomFilter.count`.
 #[pyfunction]
 pub fn count<'py>(filter: &Bound<'py, Filter>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray1<u64>>> {
     let (py, base) = (filter.py(), filter.get());
     let count = |hashes: &[u64], _: Moments<'_>, counts: &mut [u64]| {
         base.with(|filter| {
-            let Aged::<Buffered> { layout, words, .. } = only(filter.engine_as())?;
-            let count = |&hash| layout.count(words.as_slice(), hash);
-            counts.iter_mut().zip(hashes.iter().map(count)).for_each(|(count, counted)| *count = counted);
+            let counted = counts.iter_mut().zip(hashes);
+            if let Some(Aged::<Counters> { layout, words, .. }) = filter.engine_as() {
+                counted.for_each(|(count, &hash)| *count = layout.count(words.as_slice(), hash));
+            } else {
+                let Aged::<Buffered> { layout, words, .. } = only(filter.engine_as())?;
+                counted.for_each(|(count, &hash)| *count = layout.count(words.as_slice(), hash));
+            }
             Ok(())
         })
     };

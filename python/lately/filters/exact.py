@@ -232,6 +232,34 @@ class CountingBloomFilter(Filter):
         """
         return super().__new__(cls, build("counting", window=window, k=k, slice_cells=slice_cells, seed=seed))
 
+    def count(self, keys: Any) -> NDArray[np.uint64]:
+        """Tell how often keys were inserted within the window, up to 15.
+
+        Parameters
+        ----------
+        keys : array-like, Series, column or frame
+            A batch of n keys; a row of a frame or of a 2-D array is one key. See `lately.hash_keys`.
+
+        Returns
+        -------
+        ndarray of uint64, shape (n,)
+            The least counter of each key. Never less than the true number, but that 15 stands for more as well, for
+            good once it has been reached. More, with probability at most `fpr`, by the insertions of other keys.
+
+        Raises
+        ------
+        TypeError
+            If a key is of a type that has no canonical form; the message names it.
+
+        Examples
+        --------
+        >>> f = lately.CountingBloomFilter(window=1000, fpr=0.001)
+        >>> f.insert(["a", "b", "a"])
+        >>> f.count(["a", "b", "c"])
+        array([2, 1, 0], dtype=uint64)
+        """
+        return _core.count(self, keys)
+
 
 class FingerprintBuffer(Filter):
     """Fingerprint buffer: a list of the last keys' fingerprints, searched by every query. A baseline.
