@@ -134,11 +134,8 @@ class JsonColumns:
         Then no object spans lines: between the end of a line and the next there would have to be a comma, or one of the
         lines would begin or end otherwise. Where pyarrow finds as many objects as lines, each line is one.
         """
-        return (
-            block.startswith(b"{")
-            and block.count(b"}\n{") + block.count(b"}\r\n{") == len(lines) - 1
-            and (block.rstrip(b"\r\n").endswith(b"}"))
-        )
+        between = block.count(b"}\n{") + (block.count(b"}\r\n{") if b"\r" in block else 0)
+        return block.startswith(b"{") and block.rstrip(b"\r\n").endswith(b"}") and between == len(lines) - 1
 
     def _schema(self, line: bytes) -> Any:
         try:

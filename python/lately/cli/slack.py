@@ -1,5 +1,6 @@
 """About how many repeats were dropped that came after the window, in the slack."""
 
+import math
 import secrets
 from collections import OrderedDict
 from typing import Any
@@ -37,7 +38,8 @@ class InSlack:
         self._window = round(filter.window * unit)
         self._end = round((filter.window + filter.slack) * unit) if self._counts else self._window
         self._seed = secrets.token_bytes(16)  # so that nobody chooses what is in the sample
-        self._zeros = 0
+        # A window of records says beforehand how many keys one of the sample stands for.
+        self._zeros = 0 if unit > 1 else max(0, math.ceil(math.log2(self._end / _KEYS)))
         # Hash: when its window began, the oldest first. (Of a dict it takes long to find the first after deletions.)
         self._last: OrderedDict[int, int] = OrderedDict()
         self._position = 0
