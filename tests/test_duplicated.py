@@ -237,7 +237,7 @@ def test_seeds_choose_the_mistakes():
         ({"window": "1s", "at": [1, 2]}, ValueError, "at has 2 times for 3 keys"),
         ({"window": "1s", "at": [1]}, ValueError, "at has 1 times for 3 keys"),
         ({"window": "1s", "at": [1, math.nan, 3]}, ValueError, r"at\[1\] is missing"),
-        ({"window": "1s", "at": ["a", "b", "c"]}, TypeError, "at holds"),
+        ({"window": "1s", "at": ["a", "b", "c"]}, ValueError, r"at\[0\] is 'a'; a time is"),
         ({"window": 5, "fpr": 0}, ValueError, "fpr"),
         ({"window": 5, "fpr": 1}, ValueError, "fpr"),
         ({"window": 5, "fpr": math.nan}, ValueError, "fpr"),

@@ -353,7 +353,7 @@ NAT = np.array(["2026-01-01", "NaT"], "M8[ns]")
         ([1000.0], ValueError, "at has 1 times for 2 keys"),
         ([1000, 1001, 1002], ValueError, "at has 3 times for 2 keys"),
         ([[1000, 1001]], ValueError, "at must have one dimension"),
-        (["yesterday", "today"], TypeError, "at holds"),
+        (["yesterday", "today"], ValueError, r"at\[0\] is 'yesterday'"),
         ([1000, 992.5], ValueError, r"at\[1\] lies 7.5 s before the latest time seen, but lateness is 7 s"),
         (992.0, ValueError, r"at\[0\] lies 8 s before"),
         (True, TypeError, "at is of type bool"),
@@ -424,23 +424,26 @@ COUNT, TIME = {"window": 1000, "fpr": 0.01}, {"window": "1min", "fpr": 0.01, "ca
     ("base", "change", "kind", "name"),
     [
         *((COUNT, {"window": w}, ValueError, "window") for w in (0, -1, 2**62 + 1, 2**64, 2**200, "x", "", "-1s")),
-        *((COUNT, {"window": w}, TypeError, "window") for w in (1e3, math.nan, math.inf, True, None, [5], b"10", 1j)),
+        *(
+            (COUNT, {"window": w}, TypeError, "window")
+            for w in (1000.5, math.nan, math.inf, True, None, [5], b"10", 1j)
+        ),
         (COUNT, {"window": np.timedelta64("NaT", "s")}, ValueError, "window"),
         (COUNT, {"window": timedelta(seconds=-1)}, ValueError, "window"),
         *((COUNT, {"fpr": p}, ValueError, "fpr") for p in (0, 1, -0.1, 1.5, math.nan, math.inf, -math.inf, True)),
         *((COUNT, {"fpr": p}, TypeError, "fpr") for p in ("0.1", None, [0.1])),
         (COUNT, {"nbytes": 10_000}, TypeError, "nbytes"),
         *(({"window": 1000}, {"nbytes": b}, ValueError, "nbytes") for b in (-1, 0, 1, 23, 2**60 + 1, 2**64, 2**100)),
-        *(({"window": 1000}, {"nbytes": b}, TypeError, "nbytes") for b in (1e4, "1 MiB", None)),
+        *(({"window": 1000}, {"nbytes": b}, TypeError, "nbytes") for b in (10_000.5, "1 MiB", None)),
         *((COUNT, {"slack": s}, ValueError, "slack") for s in (-1, 0, 7, 2**64)),
-        *((COUNT, {"slack": s}, TypeError, "slack") for s in (100.0, "1min", timedelta(1))),
+        *((COUNT, {"slack": s}, TypeError, "slack") for s in (100.5, "1min", timedelta(1))),
         *((TIME, {"slack": s}, ValueError, "slack") for s in ("0s", "1ns", "x", np.timedelta64("NaT", "s"))),
         *((TIME, {"slack": s}, TypeError, "slack") for s in (100, 1.5)),
         *(
             (COUNT, SLICED | {"block_bits": b}, ValueError, "block_bits")
             for b in (0, -1, 1, 63, 128, 513, 2**32, 2**100)
         ),
-        *((COUNT, SLICED | {"block_bits": b}, TypeError, "block_bits") for b in ("512", 512.0)),
+        *((COUNT, SLICED | {"block_bits": b}, TypeError, "block_bits") for b in ("512", 512.5)),
         (COUNT, SLICED | {"block_bits": 64}, ValueError, "made by from_parameters"),
         *((COUNT, {"layout": x}, ValueError, "layout") for x in ("lines", "", "Line")),
         *((COUNT, {"layout": x}, TypeError, "layout") for x in (None, 1, b"line")),
@@ -456,7 +459,7 @@ COUNT, TIME = {"window": 1000, "fpr": 0.01}, {"window": "1min", "fpr": 0.01, "ca
         (COUNT, {"capacity": 5}, ValueError, "capacity"),
         (COUNT, {"lateness": "5s"}, ValueError, "lateness"),
         *((TIME, {"capacity": c}, ValueError, "capacity") for c in (0, -1, 2**62 + 1, 2**64, 2**100)),
-        *((TIME, {"capacity": c}, TypeError, "capacity") for c in (None, 1e3, "many")),
+        *((TIME, {"capacity": c}, TypeError, "capacity") for c in (None, 1000.5, "many")),
         *((TIME, {"lateness": x}, ValueError, "lateness") for x in ("x", "-1s", timedelta(-1), "60000d")),
         *((TIME, {"lateness": x}, TypeError, "lateness") for x in (5, 0.5, True)),
         *((TIME, {"window": w}, ValueError, "window") for w in ("0s", "60000d", "200000d", "0.1ns")),
@@ -482,7 +485,7 @@ GIVEN_EPOCHS = {"window": 100, "r": 5, "k": 3, "segment_bits": 500}
     ("change", "kind", "name"),
     [
         *(({name: x}, ValueError, name) for name in ("k", "l", "slice_bits") for x in (0, -1, 2**64, 2**100)),
-        *(({name: x}, TypeError, name) for name in ("k", "l", "slice_bits") for x in (1.0, "1")),
+        *(({name: x}, TypeError, name) for name in ("k", "l", "slice_bits") for x in (1.5, "1")),
         ({"k": 100, "l": 29}, ValueError, "k + l"),
         ({"slice_bits": None}, ValueError, "slice_bits, blocks and pages"),
         ({"blocks": 5}, ValueError, "slice_bits, blocks and pages"),
@@ -500,7 +503,7 @@ GIVEN_EPOCHS = {"window": 100, "r": 5, "k": 3, "segment_bits": 500}
         ({"slice_bits": 2**63}, ValueError, "slice_bits|2**60 bytes"),
         ({"slice_bits": 2**50}, MemoryError, "bytes"),
         ({"window": 0}, ValueError, "window"),
-        ({"window": 5.0}, TypeError, "window"),
+        ({"window": 5.5}, TypeError, "window"),
         ({"seed": -1}, ValueError, "seed"),
     ],
 )
@@ -515,7 +518,7 @@ def test_a_parameter_of_the_paper_that_cannot_be_is_named(change, kind, name):
     ("change", "kind", "name"),
     [
         *(({name: x}, ValueError, name) for name in ("r", "k", "segment_bits") for x in (0, -1, 2**64, 2**100)),
-        *(({name: x}, TypeError, name) for name in ("r", "k", "segment_bits") for x in (1.0, "1")),
+        *(({name: x}, TypeError, name) for name in ("r", "k", "segment_bits") for x in (1.5, "1")),
         ({"r": 128}, ValueError, "r must lie in 1..=127"),
         ({"k": 65}, ValueError, "k must lie in 1..=64"),
         ({"segment_bits": 2}, ValueError, "segment_bits must be at least k=3"),

@@ -1,4 +1,5 @@
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,11 @@ SECOND = 10**9
         ("3\u00b5s", 3000),
         ("3\u03bcs", 3000),
         ("7ns", 7),
+        ("10 minutes", 600 * SECOND),
+        ("1 hour", 3600 * SECOND),
+        ("2 weeks 3 days", 17 * 86_400 * SECOND),
+        ("1minute30seconds", 90 * SECOND),
+        ("1.5 milliseconds", 1_500_000),
         ("0s", 0),
         (timedelta(minutes=1, microseconds=1), 60 * SECOND + 1000),
         (np.timedelta64(3, "h"), 3 * 3600 * SECOND),
@@ -197,12 +203,87 @@ def test_out_of_range_as_milliseconds_are(value):
         moments([value])
 
 
-@pytest.mark.parametrize("value", ["2020-01-01", True, np.timedelta64(1, "s"), {}, 1j])
+@pytest.mark.parametrize("value", [True, np.timedelta64(1, "s"), {}, 1j, (1).__add__])
 def test_no_time_at_all(value):
-    with pytest.raises(TypeError, match=r"^at .*a time is a number of Unix seconds or a datetime"):
+    with pytest.raises(TypeError, match=r"^at .*a time is a number of Unix seconds, a datetime, a date or text"):
         moments(value)
-    with pytest.raises(TypeError, match=r"^at.*a time is a number of Unix seconds or a datetime"):
+    with pytest.raises(TypeError, match=r"^at.*a time is a number of Unix seconds, a datetime, a date or text"):
         moments([value])
+
+
+@pytest.mark.parametrize("value", ["yesterday", "2020", "", "2020-13-01", "1700000000", "12:00", "2020-01-01T25:00"])
+def test_text_that_is_no_time(value):
+    with pytest.raises(ValueError, match=f"^at is '{value}'; a time is a number of Unix seconds, .* or text such as"):
+        moments(value)
+    for many in ([0, value], np.array(["2020-01-01", value]), pd.Series(["2020-01-01", value])):
+        with pytest.raises((ValueError, TypeError), match=rf"^at\[1\] is '{value}'; a time is|^at\[0\] is '0'; a time"):
+            moments(many)
+
+
+def test_text_dates_and_decimals():
+    noon = 1_714_564_800 * 10**9
+    for text in ("2024-05-01T12:00", "2024-05-01 12:00:00", "2024-05-01T12:00:00Z", "20240501T140000+02:00"):
+        assert moments(text) == noon
+        for many in (
+            [text],
+            np.array([text]),
+            np.array([text], "T"),
+            pd.Series([text]),
+            pl.Series([text]),
+            pa.array([text]),
+        ):
+            assert moments(many).tolist() == [noon]
+    assert moments("2024-05-01T12:00:00.000005") == noon + 5000
+    for day in (date(2024, 5, 1), "2024-05-01", "20240501"):
+        assert moments(day) == moments([day])[0] == noon - 43_200 * 10**9
+    assert moments(Decimal("1714564800.000000005")) == moments([Decimal("1714564800.000000005")])[0] == noon + 5
+    assert moments(pa.array([Decimal("-0.5")])).tolist() == [-500_000_000]
+    for missing in (Decimal("NaN"), [Decimal("sNaN")]):
+        with pytest.raises(ValueError, match="is missing"):
+            moments(missing)
+    for far in (Decimal("1e11"), Decimal("-Infinity"), Decimal("1e999999")):
+        with pytest.raises(ValueError, match="outside the years 1677 to 2262"):
+            moments(far)
+    with pytest.raises(ValueError, match="outside the years 1677 to 2262"):
+        moments(date(1, 1, 1))
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        [20200131, 20200201, 20200201],
+        [20200201, 20200131, 20200201],
+        np.array([20200131.0, 20200201.0, 20211231.0]),
+        pd.Series([2019, 2019, 2020]),
+        [2020, 2019, 2020],
+        np.arange(19000101, 19000132).repeat(1000),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("options", [{}, {"fpr": 0.1}])
+def test_numbers_that_are_dates_are_warned_of(at, options):
+    with pytest.warns(UserWarning, match="the times look like dates, such as 20260131") as caught:
+        lately.duplicated(np.zeros(len(at)), "1d", at=at, **options)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        [],
+        [2000, 2001],
+        [1800, 2000, 2020],
+        [2000, 2000.5, 2001],
+        [20200131, 20200201, 20200232],
+        [20201331, 20201332, 20201333],
+        [1_700_000_000, 1_700_000_001, 1_700_000_002],
+        range(0, 4000),
+        pd.to_datetime(["2020-01-31"] * 3),
+    ],
+    ids=str,
+)
+def test_other_numbers_are_not(at):
+    lately.duplicated(np.zeros(len(at)), "1d", at=at)
 
 
 def test_two_dimensions():

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import Filter, Hashes, duplicated_exactly, hash_keys, read_moments, read_span
-from lately._families import fastest, generations
+from lately._families import fastest, generations, whole
 from lately._frames import picked
 from lately._plan import Choice, family_of
 
@@ -42,9 +42,9 @@ def duplicated(
     subset : column name or list of them, optional
         The columns of the frame that are the key. By default all of them, but for the one that `at` names.
     at : column name, or n times, optional
-        When each key was seen, for a window of time: numbers are Unix seconds, or datetimes. They may step back: a key
-        is marked if it was seen before in the column, at a time of at most `window` before its own. Memory is that of
-        the window and of the furthest step back.
+        When each key was seen, for a window of time: numbers are Unix seconds; or datetimes, dates, or text of ISO
+        8601. They may step back: a key is marked if it was seen before in the column, at a time of at most `window`
+        before its own. Memory is that of the window and of the furthest step back.
     fpr : float, optional
         Asks for a filter: the greatest allowed chance, in (0, 1), of marking a key that was never seen, or last seen
         longer than window and slack ago. In the slack, up to half a window (or 64 keys, or what late times add) after
@@ -91,6 +91,11 @@ def duplicated(
     MemoryError
         If there is not enough memory for the keys of the window.
 
+    Warns
+    -----
+    UserWarning
+        If the times are numbers that look like dates (20260131) or years: as Unix seconds they all lie in 1970.
+
     See Also
     --------
     drop_duplicates : The rows of a frame that are left.
@@ -125,7 +130,9 @@ def duplicated(
         keys = Hashes(hash_keys(keys, seed=seed, missing=missing), seed=seed)
     request = {"fpr": 0.001 if fpr is None else fpr, "seed": seed}
     if at is None:
+        window = whole(window)
         if not hasattr(window, "__index__"):
+            read_span(window, "window")
             raise TypeError("a window of time needs at: when each key was seen")
         # Nothing beyond the column itself needs to be remembered.
         made = make(min(window, max(len(keys), 1)), **request)

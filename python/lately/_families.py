@@ -152,6 +152,11 @@ DEFAULT = "age-partitioned-line"
 """The fastest with windows of either kind."""
 
 
+def whole(window: Any) -> Any:
+    """Give a window that is a whole float, such as 1e6, as an int."""
+    return int(window) if isinstance(window, float) and window.is_integer() else window
+
+
 def fastest(window: Any, **request: Any) -> Filter:
     """Make the fastest filter for a request: in lines, or in blocks for rates too low for lines.
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from lately._core import Filter
-from lately._families import EVERY, FAMILIES, Family
+from lately._families import EVERY, FAMILIES, Family, whole
 from lately._table import Table, assigned
 
 # A filter up to this many times as large as the smallest may be taken because it is faster.
@@ -204,6 +204,7 @@ def plan(
     >>> plan.build()
     <AgePartitionedBloomFilter window=1000000 fpr=9.94e-3 ...>
     """
+    window = whole(window)
     timed = not hasattr(window, "__index__")
     unknown = timed and capacity is None
     if unknown and (fpr is None or nbytes is not None):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lately._core import Filter, Learned
-from lately._families import FAMILIES, Family
+from lately._families import FAMILIES, Family, whole
 from lately._plan import unsuited
 from lately._progress import progress as bar
 from lately._sample import Sample
@@ -229,6 +229,7 @@ def tune(
     True
     >>> f = tuned.build()
     """
+    window = whole(window)
     if not hasattr(window, "__index__"):
         raise TypeError(f"window must be a number of insertions, got {window!r}: a sample has no times")
     window = operator.index(window)

@@ -6,7 +6,7 @@ from secrets import token_bytes
 from typing import Any, Literal, TypeVar
 
 from lately._core import Exact, Filter, Hashes, hash_keys
-from lately._families import FAMILIES, fastest
+from lately._families import FAMILIES, fastest, whole
 from lately._frames import columns_of, is_lazy
 from lately._plan import Choice, family_of
 
@@ -128,6 +128,7 @@ def _filtering(
 ) -> Callable[..., bool]:
     """Plan a filter, and say how it is asked about one key."""
     request = {name: given for name, given in times.items() if given is not None}
+    window = whole(window)
     counts = hasattr(window, "__index__")
     make = fastest if counts or "capacity" in request else FAMILIES["time-limited"].make
     make = make if filter is None else family_of(filter).make

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 
 use super::built::Built;
 use super::calls::detached;
@@ -154,6 +154,15 @@ impl<'py> Given<'py> {
         Ok(window?.check()?)
     }
 
+    /// The rate, if there is one.
+    fn rate(&self) -> PyResult<Option<f64>> {
+        let Some(rate) = self.optional::<Bound<'py, PyAny>>("fpr")? else { return Ok(None) };
+        let number = (!rate.is_instance_of::<PyString>()).then(|| rate.extract().ok()).flatten();
+        let refused =
+            || PyTypeError::new_err(format!("fpr must be a number between 0 and 1, got {:?}", rate.to_string()));
+        number.map(Some).ok_or_else(refused)
+    }
+
     /// How far times may lie ahead of the system's clock, of a family that has windows of time; nothing is too far if
     /// it is None.
     fn ahead(&self) -> PyResult<Option<Option<u64>>> {
@@ -168,11 +177,13 @@ impl<'py> Given<'py> {
     fn request(&self, window: Window, family: &str) -> PyResult<Request> {
         let slack = self.optional::<Bound<'py, PyAny>>("slack")?;
         let slack = slack.map(|slack| times::length("slack", &slack, window)).transpose()?;
-        let budget = match (self.optional("fpr")?, self.optional::<Whole>("nbytes")?) {
+        let budget = match (self.rate()?, self.optional::<Whole>("nbytes")?) {
             (Some(fpr), None) => Budget::Rate(fpr),
             (None, Some(nbytes)) => Budget::Bytes(nbytes.within("nbytes")?),
             // A class without `nbytes` needs its rate.
-            _ if !self.0.contains("nbytes")? => Budget::Rate(self.needed("fpr")?),
+            _ if !self.0.contains("nbytes")? => {
+                return Err(PyTypeError::new_err("fpr must be a number between 0 and 1, got None"));
+            }
             _ => return Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
         };
         let grow = match family {

@@ -141,7 +141,10 @@ pub fn duplicated_exactly<'py>(
     let span = match at {
         Some(_) => Some(read_span(window, "window")?),
         None if times::counts(window)? => None,
-        None => return Err(PyTypeError::new_err(NEEDS_AT)),
+        None => {
+            read_span(window, "window")?;
+            return Err(PyTypeError::new_err(NEEDS_AT));
+        }
     };
     let mut read = missing.read_keys(keys, missing.hashing(KeyHasher::new(seed)).0)?;
     if hashes.is_some() {
@@ -156,6 +159,7 @@ pub fn duplicated_exactly<'py>(
         Some(span) => {
             let timed = Window::Time { span, lateness: 0, capacity: 1 };
             let moments = OwnedMoments::read(at, timed, read.len())?;
+            moments.warn_of_dates(py)?;
             (Window::Time { span, lateness: moments.steps_back(), capacity: 1 }, moments)
         }
     };

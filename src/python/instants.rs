@@ -5,14 +5,15 @@ use numpy::{Element, PyUntypedArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
 
 use bytemuck::Pod;
 
+use super::keys::is_of;
 use super::keys::numpy_array::{Lane, unit};
-use super::keys::scalar::{Calendar, is_numpy, one_element, time};
+use super::keys::scalar::{Calendar, DAYS_TO_1970, is_numpy, one_element, time};
 use super::spans::nanoseconds;
-use crate::key::time::Unit;
+use crate::key::time::{Time, Unit};
 use crate::memory::fallible;
 
 /// One time, or an array of times of any type.
@@ -25,8 +26,9 @@ pub enum Times<'py> {
 ///
 /// Parameters
 /// ----------
-/// value : int, float, datetime.datetime or numpy.datetime64
-///     Numbers are Unix seconds; datetimes without a time zone are UTC.
+/// value : int, float, Decimal, datetime.datetime, numpy.datetime64, datetime.date or str
+///     Numbers are Unix seconds; datetimes without a time zone are UTC. A date is its midnight. Text is in a format of
+///     ISO 8601, read to the microsecond.
 ///
 /// Returns
 /// -------
@@ -79,6 +81,17 @@ pub fn read_moment(value: &Bound<'_, PyAny>) -> PyResult<i64> {
         let since = time(&value.sub(if naive { &calendar.epoch } else { &calendar.epoch_utc })?)?;
         return in_range(nanoseconds(since)).ok_or_else(|| out_of_range(value));
     }
+    if value.is_instance(calendar.date.bind(py))? {
+        let days: i128 = value.call_method0(intern!(py, "toordinal"))?.extract()?;
+        let midnight = Time { seconds: (days - DAYS_TO_1970) * 86_400, attoseconds: 0 };
+        return in_range(nanoseconds(midnight)).ok_or_else(|| out_of_range(value));
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return of_text(text);
+    }
+    if is_of(value, "decimal", "Decimal")? {
+        return of_decimal(value);
+    }
     let kind = value.get_type().name()?;
     if value.is_none() || kind == "NAType" {
         return Err(PyValueError::new_err("is missing"));
@@ -86,7 +99,33 @@ pub fn read_moment(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     Err(PyTypeError::new_err(format!("is of type {kind}; {A_TIME}")))
 }
 
-const A_TIME: &str = "a time is a number of Unix seconds or a datetime";
+const A_TIME: &str = "a time is a number of Unix seconds, a datetime, a date or text such as '2026-11-22T06:12:30Z'";
+
+/// ISO 8601, by Python.
+fn of_text(text: &Bound<'_, PyString>) -> PyResult<i64> {
+    let py = text.py();
+    match Calendar::get(py)?.datetime.bind(py).call_method1(intern!(py, "fromisoformat"), (text,)) {
+        Ok(datetime) => read_moment(&datetime),
+        Err(_) => Err(PyValueError::new_err(format!("is '{text}'; {A_TIME}"))),
+    }
+}
+
+/// Unix seconds as a decimal, to the nearest nanosecond.
+fn of_decimal(seconds: &Bound<'_, PyAny>) -> PyResult<i64> {
+    let py = seconds.py();
+    if seconds.call_method0(intern!(py, "is_nan"))?.extract()? {
+        return Err(PyValueError::new_err("is missing (NaN)"));
+    }
+    if seconds.call_method0(intern!(py, "__abs__"))?.gt(LAST_SECOND)? {
+        return Err(out_of_range(seconds));
+    }
+    let nanoseconds = seconds.mul(1_000_000_000)?.call_method0(intern!(py, "to_integral_value"))?;
+    nanoseconds
+        .call_method0(intern!(py, "__int__"))?
+        .extract::<i128>()
+        .map(in_range)?
+        .ok_or_else(|| out_of_range(seconds))
+}
 
 fn out_of_range(value: &Bound<'_, PyAny>) -> PyErr {
     // Milliseconds mistaken for seconds lie far outside.
@@ -139,7 +178,7 @@ pub fn of_array(times: &Bound<'_, PyUntypedArray>) -> PyResult<Vec<i64>> {
             let (moment, good) = of_seconds(seconds);
             good.then_some(moment)
         }),
-        b'O' => {
+        b'O' | b'U' | b'T' => {
             let mut moments = fallible::with_room(times.len())?;
             for i in 0..times.len() {
                 let moment = read_moment(&times.get_item(i)?);

@@ -4,13 +4,14 @@
 //! with the keys: reading all of them first took longer than a third of an insertion. `instants` reads the other types,
 //! and reports bad times. (NumPy took 20 ns a time for an array of doubles, more than an insertion.)
 
+use std::ffi::CStr;
 use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytemuck::Pod;
 use numpy::datetime::{Datetime, units};
 use numpy::{PyArray1, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 
 use super::calls::caught;
@@ -19,6 +20,10 @@ use super::keys::numpy_array::Lane;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 use crate::memory::fallible;
+
+const DATES: &CStr =
+    c"the times look like dates, such as 20260131, or like years, but numbers are Unix seconds, by which all \
+    of these lie in 1970: give datetimes or text such as '2026-01-31'";
 
 /// The moments of a batch, owned while it runs.
 pub enum OwnedMoments {
@@ -160,6 +165,32 @@ impl OwnedMoments {
         }
     }
 
+    /// Warns of whole numbers that make sense as dates (20260131) or as years, but as Unix seconds lie in 1970.
+    pub fn warn_of_dates(&self, py: Python<'_>) -> PyResult<()> {
+        let second = |moment: i64| (moment.rem_euclid(1_000_000_000) == 0).then_some(moment / 1_000_000_000);
+        let is_year = |&moment: &i64| second(moment).is_some_and(|year| (1900..2100).contains(&year));
+        let is_date = |&moment: &i64| {
+            let fits = |date| (1..=31).contains(&(date % 100)) && (1..=12).contains(&(date / 100 % 100));
+            second(moment).is_some_and(|date| (1900..2100).contains(&(date / 10_000)) && fits(date))
+        };
+        let all_are = |moments: &[i64]| moments.iter().all(is_year) || moments.iter().all(is_date);
+        let dates = match self {
+            // One or two such numbers may be the seconds of a simulation.
+            Self::Each(all) if all.len() > 2 => all_are(all),
+            Self::InOrder(times) if times.len > 2 && all_are(&[times.first, times.last]) => {
+                let mut some = [0; 1024];
+                let some = &mut some[..times.len.min(1024)];
+                (times.fill)(0, some);
+                all_are(some)
+            }
+            _ => false,
+        };
+        match dates {
+            true => PyErr::warn(py, &py.get_type::<PyUserWarning>(), DATES, 2),
+            false => Ok(()),
+        }
+    }
+
     /// How far they step back from the latest so far.
     pub fn steps_back(&self) -> u64 {
         let Self::Each(moments) = self else { return 0 };
@@ -219,7 +250,9 @@ pub fn read_moments<'py>(at: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> 
         Times::One(moment) => return Ok(moment.into_pyobject(at.py())?.into_any()),
         Times::Many(times) => times,
     };
-    let moments = match OwnedMoments::of_array(&times)? {
+    let moments = OwnedMoments::of_array(&times)?;
+    moments.warn_of_dates(at.py())?;
+    let moments = match moments {
         OwnedMoments::InOrder(times) => {
             let mut moments = fallible::zeroed(times.len)?;
             (times.fill)(0, &mut moments);

@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::{PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyFloat, PyString};
 
 use super::whole::Whole;
 use crate::key::Seed;
@@ -36,13 +36,14 @@ impl FromPyObject<'_, '_> for GivenSeed {
             }
             return Ok(Self(Seed::Secret(secret()?)));
         }
-        let Ok(whole) = value.extract::<Whole>() else {
+        let whole = value.extract::<Whole>()?;
+        if !whole.is_number() || value.is_instance_of::<PyFloat>() {
             let class = value.get_type();
             return Err(PyTypeError::new_err(format!(
                 "seed must be an int, 16 bytes or \"random\", not {}",
                 class.name()?
             )));
-        };
+        }
         Ok(Self(Seed::Public(whole.within("seed")?)))
     }
 }

@@ -34,7 +34,7 @@ fn least(on_failure: &Bound<'_, PyAny>, k: u32) -> PyResult<u32> {
         Ok(other) => Err(PyValueError::new_err(format!(
             "on_failure must be 'duplicate', 'distinct' or a number of cells, got {other:?}"
         ))),
-        Err(_) => Whole::of("on_failure", on_failure)?.within("on_failure"),
+        Err(_) => Whole::read(on_failure)?.within("on_failure"),
     }
 }
 

@@ -15,8 +15,8 @@ use crate::key::time::{Duration, Time, Unit};
 /// Parameters
 /// ----------
 /// value : str, datetime.timedelta or numpy.timedelta64
-///     Text is a sum of numbers with units, such as ``"10min"``, ``"1h30min"``, ``"1.5 s"`` or ``"500ms"``. The units
-///     are ns, us, ms, s, min (or m), h, d and w.
+///     Text is a sum of numbers with units, such as ``"10min"``, ``"1h30min"``, ``"1 hour"`` or ``"500ms"``. The units
+///     are ns, us, ms, s, min (or m), h, d and w, and their names.
 /// name : str
 ///     Name of the parameter, for messages.
 ///
@@ -63,6 +63,14 @@ pub fn read_span(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     }
 }
 
+/// Whether an object is of a type that spans have.
+pub fn is_span(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = value.py();
+    Ok(value.is_instance_of::<PyString>()
+        || is_numpy(value, "timedelta64")?
+        || value.is_instance(Calendar::get(py)?.timedelta.bind(py))?)
+}
+
 /// Whole nanoseconds, rounded down; saturates.
 pub fn nanoseconds(time: Time) -> i128 {
     time.seconds.saturating_mul(1_000_000_000).saturating_add(i128::from(time.attoseconds / 1_000_000_000))
@@ -92,9 +100,11 @@ fn of_text(text: &Bound<'_, PyString>, name: &str) -> PyResult<i128> {
     let wanted = match text.to_str().ok().and_then(sum) {
         Some((whole, 0)) => return Ok(whole),
         Some(_) => "whole nanoseconds",
-        None => "a span of time such as '10min', '1h30min', '500ms' or '2d'",
+        None => "a span of time such as '10min', '1 hour', '500ms' or '2d'",
     };
-    Err(PyValueError::new_err(format!("{name} must be {wanted}, got {}", text.repr()?)))
+    let bare = text.to_str().is_ok_and(|text| text.trim().parse::<f64>().is_ok());
+    let note = if bare { ", which has no unit" } else { "" };
+    Err(PyValueError::new_err(format!("{name} must be {wanted}, got {}{note}", text.repr()?)))
 }
 
 /// Parts of a nanosecond that a sum of decimals is kept in.
@@ -140,15 +150,15 @@ fn leading<'a>(rest: &mut &'a str, is: impl Fn(char) -> bool) -> Option<&'a str>
 
 fn nanoseconds_of(unit: &str) -> Option<i128> {
     Some(match unit {
-        "ns" => 1,
+        "ns" | "nanosecond" | "nanoseconds" => 1,
         // The micro sign, or the Greek letter.
-        "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        "m" | "min" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        "d" => 86_400_000_000_000,
-        "w" => 604_800_000_000_000,
+        "us" | "\u{b5}s" | "\u{3bc}s" | "microsecond" | "microseconds" => 1_000,
+        "ms" | "millisecond" | "milliseconds" => 1_000_000,
+        "s" | "sec" | "secs" | "second" | "seconds" => 1_000_000_000,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60_000_000_000,
+        "h" | "hr" | "hrs" | "hour" | "hours" => 3_600_000_000_000,
+        "d" | "day" | "days" => 86_400_000_000_000,
+        "w" | "week" | "weeks" => 604_800_000_000_000,
         _ => return None,
     })
 }

@@ -2,9 +2,9 @@
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt};
+use pyo3::types::{PyBool, PyFloat, PyInt};
 
-use super::spans::read_span;
+use super::spans::{is_span, read_span};
 use super::whole::Whole;
 use crate::clock::Window;
 
@@ -20,8 +20,14 @@ pub fn window(
                 "capacity and lateness are for windows of time; this one counts insertions",
             ));
         }
-        let insertions = Whole::of("window", window)?.within("window")?;
+        let insertions = Whole::read(window)?.within("window")?;
         return Ok(Window::Count { insertions });
+    }
+    if !is_span(window)? {
+        return Err(PyTypeError::new_err(format!(
+            "window must be a whole number of keys, or a span of time, such as '10min' or a datetime.timedelta; got {}",
+            window.get_type().name()?
+        )));
     }
     span_window(window, capacity, lateness)
 }
@@ -46,16 +52,17 @@ pub fn insertions(asked: &Bound<'_, PyAny>) -> PyResult<Window> {
     window(asked, capacity, None)
 }
 
-/// Whether a window is a whole number.
+/// Whether a window is a number, which has to be whole.
 pub fn counts(window: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let whole = window.is_instance_of::<PyInt>() || window.hasattr("__index__")?;
-    Ok(whole && !window.is_instance_of::<PyBool>())
+    let number =
+        window.is_instance_of::<PyInt>() || window.is_instance_of::<PyFloat>() || window.hasattr("__index__")?;
+    Ok(number && !window.is_instance_of::<PyBool>())
 }
 
 /// A length in the unit of the window: insertions, or nanoseconds.
 pub fn length(name: &str, value: &Bound<'_, PyAny>, window: Window) -> PyResult<u64> {
     match window {
-        Window::Count { .. } => Whole::of(name, value)?.within(name),
+        Window::Count { .. } => Whole::read(value)?.within(name),
         Window::Time { .. } => read_span(value, name),
     }
 }

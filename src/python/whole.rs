@@ -2,29 +2,58 @@
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyString};
 
-/// An int, or words for it if it has more than 128 bits.
-pub struct Whole(Result<i128, String>);
+/// An int, or a float that is whole, such as 1e6; what else was given is refused when the parameter's name is known.
+pub struct Whole(Given);
+
+enum Given {
+    Number(i128),
+    /// An int of more than 128 bits.
+    Large,
+    /// Something else, as an error shows it.
+    Other(String),
+}
 
 impl Whole {
     /// A default.
     pub fn new(value: i128) -> Self {
-        Self(Ok(value))
+        Self(Given::Number(value))
     }
 
-    /// The value of a parameter, or an error that names it.
-    pub fn of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        value.extract().map_err(|_| PyTypeError::new_err(format!("{name} must be a whole number, got {value}")))
+    /// What was given for a parameter.
+    pub fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self(match value.extract::<i128>() {
+            Ok(value) => Given::Number(value),
+            Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => Given::Large,
+            // A float is no int, but one that is whole is as good; NumPy's of 64 bits are floats.
+            Err(_) => match value.cast::<PyFloat>().map(|float| float.value()) {
+                Ok(float) if float.trunc() == float && float.abs() < 2f64.powi(126) => Given::Number(float as i128),
+                _ => Given::Other(match value.is_instance_of::<PyString>() {
+                    true => value.repr()?.to_string(),
+                    false => value.str()?.to_string(),
+                }),
+            },
+        }))
+    }
+
+    /// Whether it is a number at all.
+    pub fn is_number(&self) -> bool {
+        !matches!(self.0, Given::Other(_))
     }
 
     /// The number, if it fits the parameter's type, or an error that names it.
     pub fn within<T: TryFrom<i128>>(self, name: &str) -> PyResult<T> {
         let given = match self.0 {
-            Ok(value) => match T::try_from(value) {
+            Given::Number(value) => match T::try_from(value) {
                 Ok(value) => return Ok(value),
                 Err(_) => value.to_string(),
             },
-            Err(given) => given,
+            Given::Large => "an int of more than 128 bits".to_owned(),
+            Given::Other(given) => {
+                let what = if name == "nbytes" { "whole number of bytes, such as 4096" } else { "whole number" };
+                return Err(PyTypeError::new_err(format!("{name} must be a {what}, got {given}")));
+            }
         };
         let bits = 8 * size_of::<T>();
         Err(PyValueError::new_err(format!("{name} must lie in 0 .. 2**{bits} - 1, got {given}")))
@@ -35,13 +64,7 @@ impl FromPyObject<'_, '_> for Whole {
     type Error = PyErr;
 
     fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        match value.extract() {
-            Ok(value) => Ok(Self(Ok(value))),
-            Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => {
-                Ok(Self(Err("an int of more than 128 bits".to_owned())))
-            }
-            Err(error) => Err(error),
-        }
+        Self::read(&value)
     }
 }
 

@@ -123,7 +123,7 @@ fn not_a_known_frame(keys: &Bound<'_, PyAny>) -> PyErr {
 
 /// Whether this is of a class that another package may have. The package is not imported: if nobody has imported it, or
 /// only half, nothing can be of its classes.
-fn is_of(object: &Bound<'_, PyAny>, module: &str, class: &str) -> PyResult<bool> {
+pub fn is_of(object: &Bound<'_, PyAny>, module: &str, class: &str) -> PyResult<bool> {
     let modules = object.py().import(intern!(object.py(), "sys"))?.getattr(intern!(object.py(), "modules"))?;
     let Ok(module) = modules.get_item(module) else { return Ok(false) };
     match module.getattr_opt(class)? {

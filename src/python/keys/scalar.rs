@@ -201,8 +201,7 @@ fn hash_datetime(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Option<u64>
     }
     if key.is_instance(calendar.date.bind(py))? {
         let ordinal: i128 = key.call_method0(intern!(py, "toordinal"))?.extract()?;
-        // 1970-01-01 is day 719 163 of Python's count, which begins with year 1.
-        return Ok(Some(hasher.instant(Time { seconds: (ordinal - 719_163) * 86_400, attoseconds: 0 })));
+        return Ok(Some(hasher.instant(Time { seconds: (ordinal - DAYS_TO_1970) * 86_400, attoseconds: 0 })));
     }
     Ok(None)
 }
@@ -216,9 +215,12 @@ pub fn time(delta: &Bound<'_, PyAny>) -> PyResult<Time> {
     Ok(Time { seconds: days * 86_400 + seconds, attoseconds: microseconds * 1_000_000_000_000 })
 }
 
+/// 1970-01-01 by Python's count of days, which begins with year 1.
+pub const DAYS_TO_1970: i128 = 719_163;
+
 /// What is needed from the module `datetime`.
 pub struct Calendar {
-    date: Py<PyAny>,
+    pub date: Py<PyAny>,
     pub datetime: Py<PyAny>,
     pub timedelta: Py<PyAny>,
     pub epoch: Py<PyAny>,
