@@ -46,6 +46,10 @@ fix:
 doc:
     cargo doc --no-deps --open
 
+# the site, into target/site; `just docs serve` shows it as you write
+docs command="build":
+    NO_MKDOCS_2_WARNING=1 uv run --group docs mkdocs {{ command }}
+
 # speed, error and memory beside others
 bench:
     uv run --group bench benchmarks/how_fast.py

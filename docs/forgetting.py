@@ -40,7 +40,7 @@ def draw() -> None:
     end = f.window + f.slack
     mistakes = found.loc[found["age"] > end, "reported"].mean()
 
-    figure, axes = plt.subplots(figsize=(9, 2.9), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7.5, 2.9), layout="constrained")
     window, slack, beyond = look("guarded-epoch")["color"], look("aged-quotient")["color"], INK
     last = 20_000
     for left, right, middle, colour, name, text in (

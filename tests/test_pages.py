@@ -1,28 +1,65 @@
-"""The blocks with ``>>>`` on a page print what it says."""
+"""The code of every page of the site runs, and prints what the page says; the site is whole."""
 
-import doctest
 import re
 from pathlib import Path
 
 import pytest
 
+import lately
+import lately.baselines
+import lately.distributed
+from support import pages
+
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"^```python\n(>>>.*?)^```$", re.DOTALL | re.MULTILINE)
+DOCS = ROOT / "docs"
+PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+ON_RAY = ["how-to/ray.md"]
+# These catch a warning and show it.
+WARNINGS = pytest.mark.filterwarnings("always::lately.distributed.FailedSitesWarning")
 
 
-def blocks(page: str) -> str:
-    return "\n".join(BLOCK.findall((ROOT / "docs" / page).read_text(encoding="utf-8")))
-
-
-# A page may catch a warning and show it.
-@pytest.mark.filterwarnings("always::lately.distributed.FailedSitesWarning")
-@pytest.mark.parametrize("page", ["over-many-machines.md"])
-def test_page(page, ray_cluster, tmp_path, monkeypatch):
-    monkeypatch.chdir(ROOT)
+def run(page, path, monkeypatch):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    monkeypatch.chdir(pages.folder(path, ROOT))
     # By this name Ray sends functions of the page whole, and does not look for a module.
-    names = {"__name__": "__main__", "folder": tmp_path}
-    test = doctest.DocTestParser().get_doctest(blocks(page), names, page, None, None)
-    assert len(test.examples) > 10
-    failures: list[str] = []
-    doctest.DocTestRunner().run(test, out=failures.append)
-    assert not failures, "".join(failures)
+    pages.run(text, page, {"__name__": "__main__", "folder": path})
+
+
+@WARNINGS
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in ON_RAY])
+def test_page(page, tmp_path, monkeypatch):
+    run(page, tmp_path, monkeypatch)
+
+
+@WARNINGS
+@pytest.mark.parametrize("page", ON_RAY)
+def test_page_on_ray(page, ray_cluster, tmp_path, monkeypatch):
+    run(page, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_is_not_run_says_so(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    apart = [block for block in pages.blocks(text) if not block.run]
+    assert bool(apart) == ("not run by the tests" in " ".join(text.split()))
+
+
+def test_the_reference_has_every_public_name():
+    shown = set(re.findall(r"^::: (\S+)$", "".join(path.read_text() for path in DOCS.glob("reference/*.md")), re.M))
+    public = {f"lately.{name}" for name in lately.__all__} - {"lately.__version__", "lately.plot"}
+    for part in (lately.plot, lately.distributed, lately.baselines):
+        public |= {f"{part.__name__}.{name}" for name in part.__all__}
+    assert public <= shown
+
+
+def test_a_wrong_output_is_found(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = "```python\nprint(1 + 1)\n```\n\n```text\n{}\n```\n"
+    assert pages.run(page.format("2"), "right", {}) == 1
+    with pytest.raises(AssertionError, match="wrong, line 2"):
+        pages.run(page.format("3"), "wrong", {})
+    assert pages.run("```console\n$ echo a \\\n    b\na b\n$ echo c\n...\n```\n", "right", {}) == 1
+    with pytest.raises(AssertionError, match="echo c"):
+        pages.run("```console\n$ echo a\na\n$ echo c\n```\n", "wrong", {})
+    with pytest.raises(AssertionError, match="Expected"):
+        pages.run("```python\n>>> 1 + 1\n3\n```\n", "wrong", {})

@@ -1,0 +1,77 @@
+"""What MkDocs is told beside `mkdocs.yml`.
+
+- Pages that lie outside `docs/` are part of the site, and notebooks as they are stored.
+- Links that hold in the repository hold in the site.
+- ``{{ text of FILE }}`` stands for what a Rust module says of itself, ``{{ help of COMMAND }}`` for a help text: each
+  has one source.
+"""
+
+import os
+import posixpath
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+# The line of the theme's makers about a later MkDocs, on every build.
+os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")
+
+from mkdocs.structure.files import File, Files
+from nbconvert import MarkdownExporter
+
+ROOT = Path(__file__).parents[1]
+# Pages and pictures of the repository that are part of the site, at the same paths.
+OUTSIDE = [
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "benchmarks/**/*.md",
+    "benchmarks/**/*.svg",
+    "examples/README.md",
+]
+# How pandas begins a table; the theme gives its looks to those without a class.
+FRAME = re.compile(r'(<style scoped>.*?</style>\s*)?<table border="1" class="dataframe">', re.DOTALL)
+INSERTED = re.compile(r"^\{\{ (help|text) of (\S+) \}\}$", re.MULTILINE)
+LINK = re.compile(r"(\]\()([^)#\s]+)(?=[)#])")
+
+
+def on_files(files: Files, *, config: Any) -> Files:
+    """Add what lies outside."""
+    for pattern in OUTSIDE:
+        for path in sorted(ROOT.glob(pattern)):
+            files.append(File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)))
+    for path in sorted(ROOT.glob("notebooks/*.ipynb")):
+        page, pictures = MarkdownExporter().from_filename(path, {"output_files_dir": path.stem})
+        files.append(File.generated(config, f"notebooks/{path.stem}.md", content=FRAME.sub("<table>", page)))
+        for name, content in pictures["outputs"].items():
+            files.append(File.generated(config, f"notebooks/{Path(name).as_posix()}", content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str:
+    """Turn links that hold in the repository into links that hold in the site."""
+    source = page.file.src_uri
+    # In the repository, pages of the site's own lie in `docs/`; those from outside lie where they do in the site.
+    home = posixpath.dirname(source if page.file.generated_by else f"docs/{source}")
+
+    def link(found: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(home, found[2])).removeprefix("docs/")
+        if target.endswith(".ipynb"):
+            target = f"{target.removesuffix('.ipynb')}.md"
+        if ":" in found[2] or target not in files.src_uris:
+            return found[0]
+        return found[1] + posixpath.relpath(target, posixpath.dirname(source) or ".")
+
+    return LINK.sub(link, INSERTED.sub(inserted, markdown))
+
+
+def inserted(found: re.Match[str]) -> str:
+    """Give what stands for a line in braces."""
+    if found[1] == "help":
+        command = [sys.executable, "-m", "lately", found[2], "--help"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | {"COLUMNS": "88"})
+        return f"```text\n{done.stdout}```"
+    lines = (ROOT / found[2]).read_text(encoding="utf-8").splitlines()
+    text = "\n".join(line[3:].removeprefix(" ") for line in lines if line.startswith("//!"))
+    return re.sub(r"\[(`[^`]+`|[^\]]+)\]\(crate::[^)]*\)", r"\1", text)
