@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import lately
-import lately.baselines
 import lately.distributed
 from support import pages
 
@@ -47,7 +46,7 @@ def test_what_is_not_run_says_so(page):
 def test_the_reference_has_every_public_name():
     shown = set(re.findall(r"^::: (\S+)$", "".join(path.read_text() for path in DOCS.glob("reference/*.md")), re.M))
     public = {f"lately.{name}" for name in lately.__all__} - {"lately.__version__", "lately.plot"}
-    for part in (lately.plot, lately.distributed, lately.baselines):
+    for part in (lately.plot, lately.distributed):
         public |= {f"{part.__name__}.{name}" for name in part.__all__}
     assert public <= shown
 
