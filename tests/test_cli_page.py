@@ -1,4 +1,4 @@
-"""The command's page names every option. Its examples are run by test_pages.py."""
+"""The page of the command names every option; that its blocks print what it says, test_pages.py sees to."""
 
 import argparse
 from pathlib import Path
