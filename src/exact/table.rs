@@ -170,18 +170,20 @@ impl Line {
     /// they are as good as its own, since it goes no further than to them.
     #[inline(always)]
     fn places_of(&self, hash: u64) -> u8 {
-        bits(self.hashes.map(|other| other == hash))
+        let [first, second, third] = self.hashes;
+        bits(first == hash, second == hash, third == hash)
     }
 
     /// The places whose stamps lie before `alive`.
     #[inline(always)]
     fn places_before(&self, alive: u64) -> u8 {
-        bits(self.stamps.map(|stamp| stamp < alive))
+        let [first, second, third] = self.stamps;
+        bits(first < alive, second < alive, third < alive)
     }
 }
 
 #[inline(always)]
-fn bits([first, second, third]: [bool; WIDTH]) -> u8 {
+fn bits(first: bool, second: bool, third: bool) -> u8 {
     u8::from(first) | u8::from(second) << 1 | u8::from(third) << 2
 }
 
