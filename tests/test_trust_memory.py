@@ -393,6 +393,14 @@ def test_runs_that_end_at_no_whole_numbers_are_an_error():
             lately.hash_keys(told)
 
 
+def test_maps_are_refused_whatever_they_hold():
+    rows = Told(b"+s", [None], 20, children=[ints()], name=b"entries")
+    for within, error in [(ints(), ValueError), (rows, ValueError), (HONEST["rows"](), TypeError)]:
+        told = Told(b"+m", [None, np.arange(21, dtype="i4")], 20, children=[within])
+        with pytest.raises(error, match="map|Map"):
+            lately.hash_keys(told)
+
+
 def test_deep_arrow_types_are_an_error():
     told = ints()
     for _ in range(20):

@@ -95,6 +95,9 @@ impl Schema {
             if format == "+r" && number == 0 && !matches!(kind, b"s" | b"i" | b"l") {
                 return Err("runs that end at no integers".to_owned());
             }
+            if format == "+m" && (kind, child.n_children) != (b"+s", 2) {
+                return Err("a map without pairs".to_owned());
+            }
         }
         // SAFETY: as above.
         if let Some(dictionary) = unsafe { self.dictionary.as_ref() } {
