@@ -102,6 +102,30 @@ for name, call in CALLS.items():
     assert [line for line in lines if not line.endswith(" 0")] == []
 
 
+def test_no_family_is_made_in_less_memory_than_it_takes():
+    lines = run(
+        """
+        from lately._families import EVERY
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+        makers = {name: family.make for name, family in EVERY.items() if family.windows in ("any", "insertions")}
+        # As many keys as each takes at 1 % in more than that; windows of time in which bursts come grow as they do.
+        for name, make in {**makers, "bloom": lambda n, fpr: lately.BloomFilter(n, fpr)}.items():
+            try:
+                make(2**32, fpr=0.01)
+            except MemoryError:
+                continue
+            except ValueError as error:
+                assert "2**" in str(error) or "bytes" in str(error), error
+                continue
+            print(name)
+        f = lately.TimingBloomFilter("1h", 0.01, capacity=1000, grow="density")
+        f.insert([1, 2, 3], at=5)
+        print(f.query([1, 2, 3], at=5).all())
+        """
+    )
+    assert lines == ["True"]
+
+
 def test_lengths_that_no_memory_has_are_memory_errors():
     f = lately.AgePartitionedBloomFilter(1000, 0.01)
     keys = np.broadcast_to(np.uint8(1), (2**55,))

@@ -212,6 +212,50 @@ def test_two_that_save_to_one_place_both_succeed(tmp_path):
     assert names(tmp_path) == ["f.lately"]
 
 
+def test_a_full_disk_is_an_error_and_leaves_the_old_file(tmp_path):
+    path = tmp_path / "f.lately"
+    saved().save(path)
+    lines = run(
+        """
+        import errno
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        f = lately.AgePartitionedBloomFilter(100_000, 0.01)
+        for size in (0, 1, 64, 4096, f.nbytes - 1):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+            try:
+                f.save(sys.argv[1])
+            except OSError as error:
+                print(error.errno == errno.EFBIG, lately.open(sys.argv[1]).inserted)
+        """,
+        path,
+    )
+    assert lines == ["True 1"] * 5
+    assert names(tmp_path) == ["f.lately"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="somebody who may not write is another than who owns the folder")
+def test_a_folder_one_may_not_write_to_is_an_error(tmp_path):
+    path = tmp_path / "f.lately"
+    saved().save(path)
+    lines = run(
+        """
+        folder = os.path.dirname(sys.argv[1])
+        f, fresh = lately.open(sys.argv[1]), os.path.join(folder, "fresh")
+        for up in (folder, os.path.dirname(folder), os.path.dirname(os.path.dirname(folder))):
+            os.chmod(up, 0o755)
+        os.setuid(65534)
+        for place in (sys.argv[1], fresh):
+            try:
+                f.save(place)
+            except PermissionError as error:
+                print(error.filename == place, lately.open(sys.argv[1]).inserted)
+        """,
+        path,
+    )
+    assert lines == ["True 1"] * 2
+    assert names(tmp_path) == ["f.lately"]
+
+
 def test_a_signal_ends_a_save_and_leaves_the_old_file(tmp_path):
     path = tmp_path / "f.lately"
     saved().save(path)
