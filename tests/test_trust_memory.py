@@ -32,6 +32,7 @@ def test_who_reshapes_what_hashes_gave_out_reshapes_his_own():
     assert lines == ["True"]
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")
 def test_hashes_are_what_they_were_whatever_becomes_of_their_views():
     h = lately.Hashes(lately.hash_keys(np.arange(1000)))
     before = lately.hash_keys(h)
@@ -44,6 +45,7 @@ def test_hashes_are_what_they_were_whatever_becomes_of_their_views():
         assert np.asarray(h).shape == (1000,)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")
 def test_hashes_of_a_subclass_are_safe_from_its_bases():
     class Own(np.ndarray):
         pass
