@@ -48,9 +48,9 @@ Duplicated = Callable[[np.ndarray], np.ndarray]
 
 
 def whole(kind: str, keys: int) -> lately.Filter:
-    """Make the filter of a kind for this many keys: the fastest with a window of time, or one that can be cut."""
+    """Make the filter of a kind for this many keys: with a window of time, or one that can be cut."""
     family = lately.AgePartitionedBloomFilter if kind == "horizontal" else lately.TimingBloomFilter
-    return family(WINDOW, FPR, capacity=keys)
+    return family(WINDOW, FPR, capacity=keys, layout="sliced")
 
 
 def sliced(kind: str, slices: int, options: argparse.Namespace, sites: str, **more: Any) -> SlicedFilter:

@@ -108,7 +108,7 @@
 mod replace;
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
 use memmap2::Mmap;
@@ -193,7 +193,7 @@ pub fn preamble(filter: &Filter) -> Vec<u8> {
 /// The filter saved in `bytes`. Its cells stay where they are until it is written to.
 pub fn from_bytes(bytes: Lender) -> Result<Filter, Error> {
     let all: &[u8] = (*bytes).as_ref();
-    let preamble = Preamble::read(&mut &*all, all.len() as u64)?;
+    let preamble = Preamble::read(&mut &*all, Some(all.len() as u64)).map_err(in_memory)?;
     let (start, len) = (preamble.len, preamble.cells);
     preamble.filter(Words::lent(bytes, start, len / 8)?)
 }
@@ -201,7 +201,8 @@ pub fn from_bytes(bytes: Lender) -> Result<Filter, Error> {
 /// The filter of this preamble and these cells, which stay where they are until it is written to.
 pub fn from_parts(preamble: &[u8], cells: Lender) -> Result<Filter, Error> {
     let len = (*cells).as_ref().len();
-    let preamble = Preamble::read(&mut &preamble[..], preamble.len() as u64 + len as u64)?;
+    let bytes = preamble.len() as u64 + len as u64;
+    let preamble = Preamble::read(&mut &preamble[..], Some(bytes)).map_err(in_memory)?;
     preamble.filter(Words::lent(cells, 0, len / 8)?)
 }
 
@@ -246,10 +247,34 @@ pub fn open(path: &Path, mmap: bool) -> Result<Filter, SaveError> {
         return Ok(from_bytes(Box::new(map))?);
     }
     let size = file.metadata()?.len();
-    let preamble = Preamble::read(&mut file, size)?;
-    let mut words = Words::zeroed(preamble.cells / 8)?;
-    file.read_exact(bytemuck::cast_slice_mut(words.to_mut()?))?;
-    Ok(preamble.filter(words)?)
+    Preamble::read(&mut file, Some(size))?.filter_from(&mut file)
+}
+
+/// Writes a filter to anything that takes bytes. Others may follow it: [`read`] finds its end.
+pub fn write(filter: &Filter, target: &mut impl Write) -> std::io::Result<()> {
+    target.write_all(&preamble(filter))?;
+    target.write_all(filter.engine().words().as_ref())
+}
+
+/// Reads a filter from anything that gives bytes, and not a byte beyond it.
+pub fn read(source: &mut impl Read) -> Result<Filter, SaveError> {
+    Preamble::read(source, None)?.filter_from(source)
+}
+
+/// Fills a part of the saved form.
+fn fill(source: &mut impl Read, part: &mut [u8]) -> Result<(), SaveError> {
+    source.read_exact(part).map_err(|error| match error.kind() {
+        ErrorKind::UnexpectedEof => Error::format("the bytes are cut short").into(),
+        _ => error.into(),
+    })
+}
+
+/// The error of bytes in memory, which can always be read.
+fn in_memory(error: SaveError) -> Error {
+    match error {
+        SaveError::Filter(error) => error,
+        SaveError::Io(error) => Error::format(error.to_string()),
+    }
 }
 
 /// Header and parameters, checked against each other and against the bytes there are.
@@ -265,31 +290,37 @@ struct Preamble {
 }
 
 impl Preamble {
-    /// Reads it from the beginning of `bytes` bytes.
-    fn read(source: &mut impl Read, bytes: u64) -> Result<Self, Error> {
-        let short = |_| Error::format("the bytes are cut short");
+    /// Reads it from the beginning of as many `bytes`, if that is known.
+    fn read(source: &mut impl Read, bytes: Option<u64>) -> Result<Self, SaveError> {
         let mut header = [0; HEADER];
-        source.read_exact(&mut header).map_err(short)?;
+        fill(source, &mut header)?;
         if header[..8] != MAGIC {
-            return Err(Error::format("not a saved filter"));
+            return Err(Error::format("not a saved filter").into());
         }
         let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| header[at + i]));
         if half(8) != VERSION {
-            return Err(Error::format(format!("saved in format {}, but this version reads format {VERSION}", half(8))));
+            let message = format!("saved in format {}, but this version reads format {VERSION}", half(8));
+            return Err(Error::format(message).into());
         }
         let (length, cells) = (word(24), word(32));
         if length > MOST_PARAMETERS || length % 64 != 0 || cells % 8 != 0 {
-            return Err(Error::format("the header is damaged"));
+            return Err(Error::format("the header is damaged").into());
         }
         let promised = (HEADER as u64 + length).checked_add(cells);
-        if promised != Some(bytes) {
-            return Err(Error::format(format!("the header promises {promised:?} bytes, but there are {bytes}")));
+        match (promised, bytes) {
+            (Some(promised), Some(bytes)) if promised != bytes => {
+                return Err(
+                    Error::format(format!("the header promises {promised} bytes, but there are {bytes}")).into()
+                );
+            }
+            (None, _) => return Err(Error::format("the header is damaged").into()),
+            _ => {}
         }
         let mut parameters = vec![0; length as usize];
-        source.read_exact(&mut parameters).map_err(short)?;
+        fill(source, &mut parameters)?;
         if sum(&header[..56], &parameters) != word(56) {
-            return Err(Error::format("the header or the parameters are damaged"));
+            return Err(Error::format("the header or the parameters are damaged").into());
         }
         let seed = Seed::from_words(half(12), [word(16), word(48)]).ok_or_else(|| {
             Error::format(format!("keys were hashed by scheme {}, but this version has 1 and 2", half(12)))
@@ -303,6 +334,13 @@ impl Preamble {
             cells: cells as usize,
             cells_sum: word(40),
         })
+    }
+
+    /// The filter whose cells come next.
+    fn filter_from(self, source: &mut impl Read) -> Result<Filter, SaveError> {
+        let mut words = Words::zeroed(self.cells / 8)?;
+        fill(source, bytemuck::cast_slice_mut(words.to_mut()?))?;
+        Ok(self.filter(words)?)
     }
 
     /// The filter with these cells.

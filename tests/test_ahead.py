@@ -13,9 +13,11 @@ from lately.distributed import SlicedFilter
 
 YEAR = 365 * 86_400.0
 MAKE = {
-    "age-partitioned": lambda **more: lately.AgePartitionedBloomFilter("1h", 0.01, capacity=1000, **more),
+    "age-partitioned": lambda **more: lately.AgePartitionedBloomFilter(
+        "1h", 0.01, capacity=1000, layout="sliced", **more
+    ),
     "guarded-epoch": lambda **more: lately.GuardedEpochBloomFilter("1h", 0.01, capacity=1000, **more),
-    "timing": lambda **more: lately.TimingBloomFilter("1h", 0.01, capacity=1000, **more),
+    "timing": lambda **more: lately.TimingBloomFilter("1h", 0.01, capacity=1000, layout="sliced", **more),
     "growing": lambda **more: lately.TimingBloomFilter("1h", 0.01, capacity=1000, grow="density", **more),
     "time-limited": lambda **more: lately.TimeLimitedBloomFilter("1h", 0.01, **more),
 }

@@ -20,7 +20,7 @@ import lately
 )
 def test_it_is_an_exact_window(window, refresh, batches):
     """With hardly a counter taken, and no key that comes 15 times, nothing but the window is reported."""
-    f = lately.CountingBloomFilter.from_parameters(window, k=4, slice_cells=10**5)
+    f = lately.baselines.CountingBloomFilter.from_parameters(window, k=4, slice_cells=10**5)
     last, total = deque(maxlen=window), {}
     for batch in batches:
         kept = [key for key in batch if total.setdefault(key, 0) < 14 and not total.update({key: total[key] + 1})]
@@ -37,7 +37,7 @@ def test_it_is_an_exact_window(window, refresh, batches):
 
 def test_a_velocity_check_never_counts_too_few():
     """How often has this card paid within the last 2000 payments? 15 stands for more."""
-    f, rng = lately.CountingBloomFilter(2000, 0.05), np.random.default_rng(3)
+    f, rng = lately.baselines.CountingBloomFilter(2000, 0.05), np.random.default_rng(3)
     cards = rng.zipf(1.5, 9000) % 3000
     most = Counter()
     for end in range(300, 9001, 300):
@@ -63,7 +63,7 @@ def test_a_velocity_check_never_counts_too_few():
     ],
 )
 def test_what_a_filter_says_of_itself_holds_together(given_):
-    f = lately.CountingBloomFilter(**given_)
+    f = lately.baselines.CountingBloomFilter(**given_)
     p = f.parameters
     assert (f.window, f.capacity, f.slack, f.lateness, f.npws) == (given_["window"], given_["window"], 0, None, 0)
     assert f.seed == given_.get("seed", 0)
@@ -71,7 +71,7 @@ def test_what_a_filter_says_of_itself_holds_together(given_):
     assert f.nbytes == 8 * (-(-p["k"] * p["slice_cells"] // 16) + f.window) <= given_.get("nbytes", 2**60)
     assert f.fpr == pytest.approx((1 - (1 - 1 / p["slice_cells"]) ** f.window) ** p["k"])
     assert f.cache_lines["hit"] == p["k"]
-    again = lately.CountingBloomFilter.from_parameters(f.window, **p, seed=f.seed)
+    again = lately.baselines.CountingBloomFilter.from_parameters(f.window, **p, seed=f.seed)
     assert again.to_bytes() == f.to_bytes()
     assert repr(f).startswith(f"<CountingBloomFilter window={f.window} fpr=")
     f.insert(np.arange(f.window))
@@ -106,7 +106,7 @@ GIVEN = {"window": 1000, "k": 3, "slice_cells": 500}
     ],
 )
 def test_a_parameter_that_cannot_be_is_named(make, base, change, kind, name):
-    makers = lately.CountingBloomFilter, lately.CountingBloomFilter.from_parameters
+    makers = lately.baselines.CountingBloomFilter, lately.baselines.CountingBloomFilter.from_parameters
     with pytest.raises(kind) as caught:
         makers[make](**base | change)
     assert caught.type is kind
@@ -114,7 +114,7 @@ def test_a_parameter_that_cannot_be_is_named(make, base, change, kind, name):
 
 
 def test_at_is_for_windows_of_time():
-    f = lately.CountingBloomFilter(**COUNT)
+    f = lately.baselines.CountingBloomFilter(**COUNT)
     with pytest.raises(ValueError, match="at is for windows of time"):
         f.insert([1], at=5)
     assert f.inserted == 0

@@ -20,14 +20,14 @@ import lately
     ],
 )
 def test_what_a_filter_says_of_itself_holds_together(given_):
-    f = lately.GeneralizedBloomFilter(**given_)
+    f = lately.baselines.GeneralizedBloomFilter(**given_)
     p = f.parameters
     assert (f.window, f.capacity, f.slack, f.lateness) == (given_["window"], given_["window"], math.inf, None)
     assert f.fpr <= given_.get("fpr", 1)
     assert f.nbytes == 8 * -(-p["bits"] // 64) <= given_.get("nbytes", 2**60)
     assert f.cache_lines["hit"] == f.cache_lines["insert"] == p["k0"] + p["k1"]
     assert f.npws > 0
-    again = lately.GeneralizedBloomFilter.from_parameters(f.window, **p, seed=f.seed)
+    again = lately.baselines.GeneralizedBloomFilter.from_parameters(f.window, **p, seed=f.seed)
     assert again.to_bytes() == f.to_bytes()
     assert repr(f).startswith(f"<GeneralizedBloomFilter window={f.window} fpr=")
     missed = f.false_negative_rates([f.window - 1])[0]
@@ -45,7 +45,7 @@ def test_what_a_filter_says_of_itself_holds_together(given_):
 
 
 def test_false_negatives_rise_with_age_to_what_chance_leaves():
-    f = lately.GeneralizedBloomFilter(1000, 0.01)
+    f = lately.baselines.GeneralizedBloomFilter(1000, 0.01)
     ages = [0, 1, 10, 999, 10**4, 10**9, 2**64 - 1]
     rates = f.false_negative_rates(ages)
     assert rates.dtype == np.float64
@@ -61,7 +61,7 @@ def test_false_negatives_rise_with_age_to_what_chance_leaves():
 
 
 def test_generalized_filters_are_not_united():
-    f = lately.GeneralizedBloomFilter(1000, 0.01)
+    f = lately.baselines.GeneralizedBloomFilter(1000, 0.01)
     with pytest.raises(ValueError, match="cannot be united"):
         f.union(f)
 
@@ -88,7 +88,7 @@ GIVEN = {"window": 1000, "bits": 5000, "k1": 3, "k0": 4}
     ],
 )
 def test_a_parameter_that_cannot_be_is_named(make, base, change, kind, name):
-    makers = lately.GeneralizedBloomFilter, lately.GeneralizedBloomFilter.from_parameters
+    makers = lately.baselines.GeneralizedBloomFilter, lately.baselines.GeneralizedBloomFilter.from_parameters
     with pytest.raises(kind) as caught:
         makers[make](**base | change)
     assert caught.type is kind

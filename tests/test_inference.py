@@ -13,13 +13,13 @@ FILTERS = {
     "guarded": lambda: planned(lately.GuardedEpochBloomFilter, WINDOW, fpr=0.01),
     "guarded, transposed": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01, layout="transposed"),
     "guarded, blocked": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01, layout="sliced", block_bits=512),
-    "age-partitioned": lambda: lately.AgePartitionedBloomFilter(WINDOW, fpr=0.01),
-    "timing": lambda: lately.TimingBloomFilter(WINDOW, fpr=0.01),
+    "age-partitioned": lambda: lately.AgePartitionedBloomFilter(WINDOW, fpr=0.01, layout="sliced"),
+    "timing": lambda: lately.TimingBloomFilter(WINDOW, fpr=0.01, layout="sliced"),
     "timing, line": lambda: lately.TimingBloomFilter(WINDOW, fpr=0.01, layout="line"),
     "timing, two lines, B = 1": lambda: lately.TimingBloomFilter.from_parameters(
         WINDOW, k=10, bpt=10, blocks=WINDOW - 1, pages=7, lines=2
     ),
-    "timing, B = 1": lambda: lately.TimingBloomFilter(WINDOW, fpr=0.01, slack=0),
+    "timing, B = 1": lambda: lately.TimingBloomFilter(WINDOW, fpr=0.01, slack=0, layout="sliced"),
     "age-partitioned, blocked": lambda: lately.AgePartitionedBloomFilter(WINDOW, fpr=0.01, block_bits=512),
 }
 KEYS = np.arange(3000)
@@ -106,8 +106,8 @@ def test_ages_are_near_the_truth(filled):
 
 TIMED = [
     partial(planned, lately.GuardedEpochBloomFilter),
-    lately.AgePartitionedBloomFilter,
-    lately.TimingBloomFilter,
+    partial(planned, lately.AgePartitionedBloomFilter),
+    partial(lately.TimingBloomFilter, layout="sliced"),
     lately.TimeLimitedBloomFilter,
 ]
 
@@ -167,14 +167,14 @@ def test_what_there_is_not():
 
 OTHERS = {
     "classical": lambda: lately.BloomFilter(3000, fpr=0.01),
-    "counting": lambda: lately.CountingBloomFilter(WINDOW, fpr=0.01),
-    "buffer": lambda: lately.FingerprintBuffer(WINDOW, fpr=0.01),
+    "counting": lambda: lately.baselines.CountingBloomFilter(WINDOW, fpr=0.01),
+    "buffer": lambda: lately.baselines.FingerprintBuffer(WINDOW, fpr=0.01),
     "swamp": lambda: lately.Swamp(WINDOW, fpr=0.01),
     "lines": lambda: lately.AgePartitionedBloomFilter(WINDOW, fpr=0.01, layout="line"),
     "epochs in lines": lambda: lately.GuardedEpochBloomFilter(WINDOW, fpr=0.01, layout="line"),
     "aged": lambda: lately.AgedQuotientFilter(WINDOW, fpr=0.01),
-    "stable": lambda: lately.StableBloomFilter(WINDOW, fpr=0.01),
-    "generalized": lambda: lately.GeneralizedBloomFilter(WINDOW, fpr=0.01),
+    "stable": lambda: lately.baselines.StableBloomFilter(WINDOW, fpr=0.01),
+    "generalized": lambda: lately.baselines.GeneralizedBloomFilter(WINDOW, fpr=0.01),
 }
 
 
@@ -193,7 +193,7 @@ def test_every_family_tells_what_it_can(make):
 
 
 def test_a_buffer_knows_ages():
-    buffer = lately.FingerprintBuffer(WINDOW, fpr=0.001)
+    buffer = lately.baselines.FingerprintBuffer(WINDOW, fpr=0.001)
     buffer.insert(KEYS)
     right = buffer.age(KEYS[-1000:], 1e-3) == 2999 - KEYS[-1000:]
     # Each is covered by one of at most 999 younger keys with chance at most fpr: 1000 coins and five deviations.
@@ -215,7 +215,7 @@ def test_a_curve_of_distinct_keys_calibrates_a_generalized_filter():
     curve = Repeating()
     said, said_without, happened = [], [], []
     for seed in range(100):
-        filled = lately.GeneralizedBloomFilter.from_parameters(200, bits=1000, k1=3, k0=3, seed=seed)
+        filled = lately.baselines.GeneralizedBloomFilter.from_parameters(200, bits=1000, k1=3, k0=3, seed=seed)
         keys = rng.integers(0, 500, 3000)
         filled.insert(keys)
         said.append(filled.posterior(np.arange(500), curve, 200))
@@ -232,7 +232,7 @@ def test_a_curve_of_distinct_keys_calibrates_a_generalized_filter():
 
 
 def test_a_curve_that_is_unknown_or_broken():
-    filled = lately.GeneralizedBloomFilter(WINDOW, fpr=0.01)
+    filled = lately.baselines.GeneralizedBloomFilter(WINDOW, fpr=0.01)
     filled.insert(KEYS)
 
     class Unknown(Prior):

@@ -353,7 +353,7 @@ def use(f):
             f.insert(keys, **at)
         at = {"at": max(f.latest or np.datetime64(0, "ns"), np.datetime64("2026-01-01", "ns"))}
     f.insert(keys, **at)
-    promised = not isinstance(f, lately.GeneralizedBloomFilter | lately.StableBloomFilter)
+    promised = not isinstance(f, lately.baselines.GeneralizedBloomFilter | lately.baselines.StableBloomFilter)
     assert f.query(keys, **at).all() or not promised
     assert f.duplicated(keys, **at).all() or not promised
     f.duplicated(keys, refresh=False, **at)

@@ -29,11 +29,13 @@ TIMED = {
     "epochs in blocks": lambda **more: lately.GuardedEpochBloomFilter(
         "10min", 0.01, capacity=500, layout="sliced", block_bits=512, **more
     ),
-    "age-partitioned": lambda **more: lately.AgePartitionedBloomFilter("10min", 0.01, capacity=500, **more),
+    "age-partitioned": lambda **more: lately.AgePartitionedBloomFilter(
+        "10min", 0.01, capacity=500, layout="sliced", **more
+    ),
     "age-partitioned in lines": lambda **more: lately.AgePartitionedBloomFilter(
         "10min", 0.01, capacity=500, layout="line", **more
     ),
-    "timing": lambda **more: lately.TimingBloomFilter("10min", 0.01, capacity=500, **more),
+    "timing": lambda **more: lately.TimingBloomFilter("10min", 0.01, capacity=500, layout="sliced", **more),
     "timing in lines": lambda **more: lately.TimingBloomFilter("10min", 0.01, capacity=500, layout="line", **more),
     "timing, growing": lambda **more: lately.TimingBloomFilter("10min", 0.01, capacity=100, grow="cardinality", **more),
     "timing, growing by density": lambda **more: lately.TimingBloomFilter(
@@ -45,7 +47,9 @@ CELLS = {
     "bits": lambda: lately.BloomFilter(3000, 0.01, seed=3),
     "bits in slices": lambda: lately.BloomFilter(3000, 0.01, partitioned=True, seed=3),
     "timers": lambda: timers(),
-    "timers, late": lambda: lately.TimingBloomFilter("10min", 0.02, capacity=400, lateness="90s", seed=3),
+    "timers, late": lambda: lately.TimingBloomFilter(
+        "10min", 0.02, capacity=400, lateness="90s", seed=3, layout="sliced"
+    ),
     "timers, equal": lambda: timers(equal_timers=2),
     "timers in lines": lambda: timers(slice_timers=None, pages=2, lines=2),
 }

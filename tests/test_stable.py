@@ -20,14 +20,14 @@ import lately
     ],
 )
 def test_what_a_filter_says_of_itself_holds_together(given_):
-    f = lately.StableBloomFilter(**given_)
+    f = lately.baselines.StableBloomFilter(**given_)
     p = f.parameters
     assert (f.window, f.capacity, f.slack, f.lateness) == (given_["window"], given_["window"], math.inf, None)
     assert f.fpr <= given_.get("fpr", 1)
     assert f.nbytes == 8 * -(-p["k"] * p["slice_cells"] * p["bits"] // 64) <= given_.get("nbytes", 2**60)
     assert f.cache_lines["hit"] == p["k"]
     assert f.npws >= 0
-    again = lately.StableBloomFilter.from_parameters(f.window, **p, seed=f.seed)
+    again = lately.baselines.StableBloomFilter.from_parameters(f.window, **p, seed=f.seed)
     assert again.to_bytes() == f.to_bytes()
     assert repr(f).startswith(f"<StableBloomFilter window={f.window} fpr=")
     n = 20 * f.window + 1000
@@ -62,7 +62,7 @@ GIVEN = {"window": 1000, "k": 3, "slice_cells": 500, "bits": 4, "decrements": 9}
     ],
 )
 def test_a_parameter_that_cannot_be_is_named(make, base, change, kind, name):
-    makers = lately.StableBloomFilter, lately.StableBloomFilter.from_parameters
+    makers = lately.baselines.StableBloomFilter, lately.baselines.StableBloomFilter.from_parameters
     with pytest.raises(kind) as caught:
         makers[make](**base | change)
     assert caught.type is kind

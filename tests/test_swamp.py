@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import lately
 
-BOTH = [lately.FingerprintBuffer, lately.Swamp]
+BOTH = [lately.baselines.FingerprintBuffer, lately.Swamp]
 # Enough fingerprints that no two of a few hundred keys collide, in tables as full as allowed.
 EXACT = [
-    lambda window: lately.FingerprintBuffer.from_parameters(window, fingerprint_bits=50),
+    lambda window: lately.baselines.FingerprintBuffer.from_parameters(window, fingerprint_bits=50),
     lambda window: lately.Swamp.from_parameters(window, slots=-(-(window + 1) // 64) * 64, remainder_bits=45),
 ]
 
@@ -117,7 +117,10 @@ def test_a_span_of_time_is_refused_with_the_way_out(cls):
 @pytest.mark.parametrize(
     ("cls", "change", "words"),
     [
-        *((lately.FingerprintBuffer, {"fingerprint_bits": b}, "fingerprint_bits") for b in (0, -1, 65, 2**64)),
+        *(
+            (lately.baselines.FingerprintBuffer, {"fingerprint_bits": b}, "fingerprint_bits")
+            for b in (0, -1, 65, 2**64)
+        ),
         *((lately.Swamp, {"slots": s, "remainder_bits": 5}, "slots must") for s in (0, -64, 100, 64, 2**64)),
         *((lately.Swamp, {"slots": 128, "remainder_bits": b}, "remainder_bits must") for b in (0, -1, 57, 2**64)),
     ],

@@ -14,11 +14,11 @@ FILTERS = {
     "swamp of one block": lambda: lately.Swamp(10, 0.01),
     "swamp of two blocks": lambda: lately.Swamp(70, 0.01),
     "swamp of many": lambda: lately.Swamp(500, 0.1),
-    "fingerprints": lambda: lately.FingerprintBuffer(10, 0.1),
-    "fingerprints of two groups": lambda: lately.FingerprintBuffer(100, 0.2),
-    "counting": lambda: lately.CountingBloomFilter(10, 0.01),
-    "stable": lambda: lately.StableBloomFilter(10, 0.1),
-    "generalized": lambda: lately.GeneralizedBloomFilter(10, nbytes=64),
+    "fingerprints": lambda: lately.baselines.FingerprintBuffer(10, 0.1),
+    "fingerprints of two groups": lambda: lately.baselines.FingerprintBuffer(100, 0.2),
+    "counting": lambda: lately.baselines.CountingBloomFilter(10, 0.01),
+    "stable": lambda: lately.baselines.StableBloomFilter(10, 0.1),
+    "generalized": lambda: lately.baselines.GeneralizedBloomFilter(10, nbytes=64),
     "grows": lambda: lately.TimingBloomFilter(10, 0.1),
 }
 

@@ -58,8 +58,10 @@ def structures(window: int, seed: int) -> Iterator[lately.Filter]:
     """Make the structures of `PRINTED`, in that order, for a window."""
     bits = BITS_PER_KEY * window
     guarded = lately.GuardedEpochBloomFilter.from_parameters
-    yield lately.CountingBloomFilter.from_parameters(window, k=3, slice_cells=bits // 12, seed=seed)
-    yield lately.StableBloomFilter.from_parameters(window, k=2, slice_cells=bits // 8, bits=4, decrements=30, seed=seed)
+    yield lately.baselines.CountingBloomFilter.from_parameters(window, k=3, slice_cells=bits // 12, seed=seed)
+    yield lately.baselines.StableBloomFilter.from_parameters(
+        window, k=2, slice_cells=bits // 8, bits=4, decrements=30, seed=seed
+    )
     for r in (4, 8):
         yield guarded(window, r, k=8, segment_bits=bits // (r + 1), seed=seed)
     for size, parts in ((64, 4), (512, 8)):

@@ -107,13 +107,13 @@ def others(window: int, fpr: float, length: int) -> dict[str, Make]:
             lately.AgePartitionedBloomFilter(span, fpr, layout="line", **planned), length
         ),
         "time-limited": lambda: Timed(lately.TimeLimitedBloomFilter(span, fpr, **planned), length),
-        "timing": lambda: Ours(lately.TimingBloomFilter(window, fpr)),
+        "timing": lambda: Ours(lately.TimingBloomFilter(window, fpr, layout="sliced")),
         "timing, line": lambda: Ours(lately.TimingBloomFilter(window, fpr, layout="line")),
         "SWAMP": lambda: Ours(lately.Swamp(window, fpr)),
-        "counting": lambda: Ours(lately.CountingBloomFilter(window, fpr)),
-        "fingerprint buffer": lambda: Ours(lately.FingerprintBuffer(window, fpr), share=10_000),
-        "stable, no promise": lambda: Ours(lately.StableBloomFilter(window, fpr), promise=False),
-        "generalized, no promise": lambda: Ours(lately.GeneralizedBloomFilter(window, fpr), promise=False),
+        "counting": lambda: Ours(lately.baselines.CountingBloomFilter(window, fpr)),
+        "fingerprint buffer": lambda: Ours(lately.baselines.FingerprintBuffer(window, fpr), share=10_000),
+        "stable, no promise": lambda: Ours(lately.baselines.StableBloomFilter(window, fpr), promise=False),
+        "generalized, no promise": lambda: Ours(lately.baselines.GeneralizedBloomFilter(window, fpr), promise=False),
         "Bloom, no window": lambda: Bloom(lately.BloomFilter(window, fpr)),
     }
 

@@ -1,33 +1,30 @@
 """Have I seen this key lately? Sliding-window filters in constant memory.
 
-The shortest way in is `duplicated`, for a whole column. For a stream make a filter, such as
-`AgePartitionedBloomFilter`, and pass it one batch after another.
+The shortest way in is `duplicated`, for a whole column. For a stream make a `Filter`, and pass it keys, one by one or
+in batches.
 """
 
 from importlib import import_module
 from warnings import warn
 
 from lately._core import (
-    Filter,
     FormatError,
     Hashes,
     InternalError,
     Learned,
+    OverfullWarning,
     __version__,
     _debug_build,
     from_bytes,
     hash_keys,
-    open,
 )
+from lately._core import open as open
 from lately.filters import (
     AgedQuotientFilter,
     AgePartitionedBloomFilter,
     BloomFilter,
-    CountingBloomFilter,
-    FingerprintBuffer,
-    GeneralizedBloomFilter,
+    Filter,
     GuardedEpochBloomFilter,
-    StableBloomFilter,
     Swamp,
     TimeLimitedBloomFilter,
     TimingBloomFilter,
@@ -38,8 +35,11 @@ if _debug_build:
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from lately import baselines as baselines
+    from lately import distributed as distributed
     from lately import integrations as integrations
-    from lately import plot
+    from lately import plot as plot
+    from lately import priors as priors
     from lately._drop_duplicates import drop_duplicates
     from lately._duplicated import duplicated
     from lately._plan import Choice, Plan, plan
@@ -52,19 +52,16 @@ __all__ = [
     "AgedQuotientFilter",
     "BloomFilter",
     "Choice",
-    "CountingBloomFilter",
     "DistinctCurve",
     "Filter",
-    "FingerprintBuffer",
     "FormatError",
-    "GeneralizedBloomFilter",
     "GuardedEpochBloomFilter",
     "Hashes",
     "InternalError",
     "Learned",
+    "OverfullWarning",
     "Plan",
     "Probabilities",
-    "StableBloomFilter",
     "Swamp",
     "TimeLimitedBloomFilter",
     "TimingBloomFilter",
@@ -77,12 +74,11 @@ __all__ = [
     "duplicated",
     "from_bytes",
     "hash_keys",
-    "open",
     "plan",
-    "plot",
     "tune",
     "unique",
 ]
+"""Without `open`, which would hide the built-in one from those who import all, and without modules."""
 
 # Names that are imported when first used: they need NumPy, `inspect` and `typing`, which take ten times as long to
 # import as the filters.
@@ -97,22 +93,27 @@ _LATER = {
     "Zipf": "lately.priors",
     "drop_duplicates": "lately._drop_duplicates",
     "duplicated": "lately._duplicated",
-    "integrations": "lately",
     "plan": "lately._plan",
-    "plot": "lately",
     "tune": "lately._tune",
     "unique": "lately._unique",
 }
+_MODULES = {"baselines", "distributed", "integrations", "plot", "priors"}
+_BASELINES = {"CountingBloomFilter", "FingerprintBuffer", "GeneralizedBloomFilter", "StableBloomFilter"}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _LATER:
+    found: object
+    if name in _MODULES:
+        found = import_module(f"lately.{name}")
+    elif name in _LATER:
+        found = getattr(import_module(_LATER[name]), name)
+    elif name in _BASELINES:
+        raise AttributeError(f"{name} is a baseline: lately.baselines.{name}")
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = _LATER[name]
-    found: object = import_module(f"lately.{name}") if home == "lately" else getattr(import_module(home), name)
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_LATER, *_MODULES})

@@ -7,10 +7,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Filter, Hashes, duplicated_exactly, hash_keys, read_moments, read_span
+from lately._core import Hashes, duplicated_exactly, hash_keys, read_moments, read_span
 from lately._families import fastest, generations, whole
 from lately._frames import picked
 from lately._plan import Choice, family_of
+from lately.filters import Filter
 
 
 def duplicated(

@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from inspect import Parameter, signature
 from typing import Any, Literal
 
-from lately._core import Filter, build, plan
+from lately._core import plan
+from lately.baselines import CountingBloomFilter, FingerprintBuffer, GeneralizedBloomFilter, StableBloomFilter
 from lately.filters import (
     AgedQuotientFilter,
     AgePartitionedBloomFilter,
-    CountingBloomFilter,
-    FingerprintBuffer,
-    GeneralizedBloomFilter,
+    Filter,
     GuardedEpochBloomFilter,
-    StableBloomFilter,
     Swamp,
     TimeLimitedBloomFilter,
     TimingBloomFilter,
@@ -58,7 +56,7 @@ class Family:
 
     def plan(self, window: Any, **request: Any) -> dict[str, Any]:
         """Give the figures of the filter that `make` makes of the same, by the names of its attributes."""
-        return plan(self.family, **self._given(window, request))
+        return plan(self.family, **self.given(window, **request))
 
     def make(self, window: Any, **request: Any) -> Filter:
         """Make a filter that meets a request.
@@ -74,15 +72,15 @@ class Family:
         ValueError
             If the family lacks one of them, or what the constructor raises.
         """
-        given = self._given(window, request)
+        given = self.given(window, **request)
         if self.family:
-            return Filter.__new__(self.kind, build(self.family, **given))
+            return self.kind._of(self.family, **given)
         kind: Any = self.kind
         made: Filter = kind(**given)
         return made
 
-    def _given(self, window: Any, request: dict[str, Any]) -> dict[str, Any]:
-        """All parameters of the constructor."""
+    def given(self, window: Any, **request: Any) -> dict[str, Any]:
+        """Give all parameters of the constructor; `ValueError` if it lacks one that is asked for."""
         lacks = [name for name in ("window", *request) if not self.takes(name)]
         if "lateness" in lacks:
             raise ValueError(f"{self.kind.__name__} has no windows of time")
@@ -96,32 +94,36 @@ class Family:
         return defaults | {"window": window} | self.layout | request
 
 
-_BLOCKS = {"block_bits": 512}
 _LINES = {"layout": "line"}
 _SLICED = {"layout": "sliced"}
+_BLOCKS = _SLICED | {"block_bits": 512}
 
 FAMILIES = {
-    "age-partitioned": Family(AgePartitionedBloomFilter, "age-partitioned"),
+    "age-partitioned": Family(AgePartitionedBloomFilter, "age-partitioned", _SLICED),
     "age-partitioned-512": Family(AgePartitionedBloomFilter, "age-partitioned", _BLOCKS),
     "age-partitioned-line": Family(AgePartitionedBloomFilter, "age-partitioned", _LINES),
-    "guarded-epoch-512": Family(GuardedEpochBloomFilter, "guarded-epoch", _BLOCKS | _SLICED),
+    "guarded-epoch-512": Family(GuardedEpochBloomFilter, "guarded-epoch", _BLOCKS),
     "guarded-epoch-line": Family(GuardedEpochBloomFilter, "guarded-epoch", _LINES),
     "guarded-epoch-transposed": Family(GuardedEpochBloomFilter, "guarded-epoch", {"layout": "transposed"}),
     "aged-quotient": Family(AgedQuotientFilter, "aged-quotient", note="fpr rises steeply with keys beyond plan"),
     "aged-quotient-growing": Family(
         AgedQuotientFilter, "aged-quotient", {"grow": True}, windows="time", note="bytes and fpr follow bursts"
     ),
-    "timing": Family(TimingBloomFilter, "timing"),
+    "timing": Family(TimingBloomFilter, "timing", _SLICED),
     "timing-line": Family(TimingBloomFilter, "timing", _LINES),
     "timing-growing": Family(
-        TimingBloomFilter, "timing", {"grow": "density"}, windows="time", note="bytes and fpr follow bursts"
+        TimingBloomFilter, "timing", _SLICED | {"grow": "density"}, windows="time", note="bytes and fpr follow bursts"
     ),
     "time-limited": Family(
         TimeLimitedBloomFilter, "time-limited", windows="unknown rate", note="bytes follow the rate"
     ),
     "swamp": Family(Swamp, "swamp", windows="insertions"),
     "counting": Family(
-        CountingBloomFilter, "counting", windows="insertions", note="fpr grows with keys that come 15 times"
+        CountingBloomFilter,
+        "counting",
+        windows="insertions",
+        baseline=True,
+        note="fpr grows with keys that come 15 times",
     ),
     "fingerprint-buffer": Family(
         FingerprintBuffer, "fingerprint-buffer", windows="insertions", baseline=True, note="searches all of it"
@@ -141,15 +143,18 @@ FAMILIES = {
 """The families on offer, by the class's field name, and the bits of a block if it has blocks, or the layout."""
 
 EVERY = FAMILIES | {
-    "age-partitioned-64": Family(AgePartitionedBloomFilter, "age-partitioned", {"block_bits": 64}),
+    "age-partitioned-64": Family(AgePartitionedBloomFilter, "age-partitioned", _SLICED | {"block_bits": 64}),
     "guarded-epoch": Family(GuardedEpochBloomFilter, "guarded-epoch", _SLICED),
-    "guarded-epoch-64": Family(GuardedEpochBloomFilter, "guarded-epoch", {"block_bits": 64} | _SLICED),
+    "guarded-epoch-64": Family(GuardedEpochBloomFilter, "guarded-epoch", _SLICED | {"block_bits": 64}),
 }
 """Also those no longer on offer, which are still made and opened: blocks of 64 bits take more memory than blocks
 of 512 and no fewer cache lines; plain guarded epochs take the memory of transposed ones and more cache lines."""
 
 DEFAULT = "age-partitioned-line"
 """The fastest with windows of either kind."""
+
+FASTEST = (DEFAULT, "age-partitioned-512")
+"""The fastest first; the second where lines cannot meet a request."""
 
 
 def whole(window: Any) -> Any:
@@ -158,17 +163,24 @@ def whole(window: Any) -> Any:
 
 
 def fastest(window: Any, **request: Any) -> Filter:
-    """Make the fastest filter for a request: in lines, or in blocks for rates too low for lines.
+    """Make the fastest filter for a request.
 
     Parameters and errors are those of `Family.make`.
     """
-    try:
-        return FAMILIES[DEFAULT].make(window, **request)
-    except ValueError as error:
-        try:
-            return FAMILIES["age-partitioned-512"].make(window, **request)
-        except ValueError:
-            raise error from None
+    return Family(AgePartitionedBloomFilter).make(window, **request)
+
+
+def unsuited(family: Family, *, timed: bool, unknown: bool) -> str:
+    """Say why a family has no such windows, or nothing if it has."""
+    if timed and family.windows == "insertions":
+        return "windows of insertions only"
+    if family.windows == "time" and not timed:
+        return "windows of time only"
+    if unknown and family.windows != "unknown rate":
+        return "capacity is needed, the number of keys expected within the window"
+    if family.windows == "unknown rate" and not unknown:
+        return "windows of time without a capacity, which its memory would not keep to"
+    return ""
 
 
 def name_of(made: Filter) -> str:

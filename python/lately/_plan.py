@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from lately._core import Filter
-from lately._families import EVERY, FAMILIES, Family, whole
+from lately._families import EVERY, FAMILIES, Family, unsuited, whole
 from lately._table import Table, assigned
+from lately.filters import Filter
 
-# A filter up to this many times as large as the smallest may be taken because it is faster.
-_DEARER = 1.5
+DEARER = 1.5
+"""A filter up to this many times as large as the smallest may be taken because it is faster."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Plan(Table):
             self.best = first
             self.reason = "it has the least rate of false positives in these bytes; lately.tune weighs what they cost"
             return
-        near = [choice for choice in real if choice.nbytes <= _DEARER * first.nbytes]
+        near = [choice for choice in real if choice.nbytes <= DEARER * first.nbytes]
         self.best = min(near, key=_lines)
         if self.best is first:
             self.reason = "it is the smallest, and none that is up to half as large again moves fewer cache lines"
@@ -192,6 +192,7 @@ def plan(
 
     See Also
     --------
+    Filter : One line for the fastest filter, or the smallest.
     tune : If the two kinds of mistakes cost differently and you have a sample of the stream: the filter whose mistakes
         cost least on it, in a given number of bytes.
     lately.distributed.plan : For a filter on several sites.
@@ -205,14 +206,8 @@ def plan(
     <AgePartitionedBloomFilter window=1000000 fpr=9.94e-3 ...>
     """
     window = whole(window)
-    timed = not hasattr(window, "__index__")
-    unknown = timed and capacity is None
-    if unknown and (fpr is None or nbytes is not None):
-        raise ValueError(
-            "a window of time without capacity needs fpr, and no nbytes: its memory follows the rate of keys"
-        )
-    given = {"fpr": fpr, "nbytes": nbytes, "capacity": capacity, "lateness": lateness}
-    request = {name: value for name, value in given.items() if value is not None}
+    timed, unknown = kind_of(window, capacity, fpr, nbytes)
+    request = asked_of(fpr=fpr, nbytes=nbytes, capacity=capacity, lateness=lateness)
     choices: list[Choice] = []
     refused: dict[str, str] = {}
     errors: list[str] = []
@@ -230,28 +225,26 @@ def plan(
     return Plan(choices, refused, fixed_bytes=nbytes is not None)
 
 
-def unsuited(family: Family, *, timed: bool, unknown: bool) -> str:
-    """Say why a family has no such windows, or nothing if it has."""
-    if timed and family.windows == "insertions":
-        return "windows of insertions only"
-    if family.windows == "time" and not timed:
-        return "windows of time only"
-    if unknown and family.windows != "unknown rate":
-        return "capacity is needed, the number of keys expected within the window"
-    if family.windows == "unknown rate" and not unknown:
-        return "windows of time without a capacity, which its memory would not keep to"
-    return ""
+def kind_of(window: Any, capacity: object, fpr: object, nbytes: object) -> tuple[bool, bool]:
+    """Tell whether a window is one of time, and whether nobody knows how many keys it holds."""
+    timed = not hasattr(window, "__index__")
+    unknown = timed and capacity is None
+    if unknown and (fpr is None or nbytes is not None):
+        raise ValueError(
+            "a window of time without capacity needs fpr, and no nbytes: its memory follows the rate of keys"
+        )
+    return timed, unknown
+
+
+def asked_of(**given: Any) -> dict[str, Any]:
+    """What was given of a request."""
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def choice(name: str, window: Any, slack: Any = None, **request: Any) -> Choice:
     """Plan a filter of a family, and record its figures. No cells are allocated."""
     family = FAMILIES[name]
-    bounded = slack is not None and family.takes("slack")
-    if bounded:
-        request["slack"] = slack
-    figures = family.plan(window, **request)
-    if slack is not None and not bounded and figures["slack"] > slack:
-        raise ValueError("its slack cannot be bounded")
+    asked, figures = figures_of(family, window, slack, request)
     no_miss = "no miss, exact" if figures["slack"] == 0 else "no miss"
     kept = no_miss if family.promise else "may miss"
     return Choice(
@@ -259,7 +252,7 @@ def choice(name: str, window: Any, slack: Any = None, **request: Any) -> Choice:
         **figures.pop("cache_lines"),
         **figures,
         guarantees=f"{kept}; {family.note}" if family.note else kept,
-        _make=lambda: family.make(window, **request),
+        _make=lambda: family.make(window, **asked),
     )
 
 
@@ -286,3 +279,15 @@ def family_of(filter: object) -> Family:
     raise TypeError(
         f'filter must be a name, such as "swamp", a class, such as lately.Swamp, or a row of lately.plan; got {got}'
     )
+
+
+def figures_of(
+    family: Family, window: Any, slack: Any, request: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Plan a filter of a family: what to ask it for, and its figures."""
+    bounded = slack is not None and family.takes("slack")
+    asked = request | {"slack": slack} if bounded else request
+    figures = family.plan(window, **asked)
+    if slack is not None and not bounded and figures["slack"] > slack:
+        raise ValueError("its slack cannot be bounded")
+    return asked, figures

@@ -51,10 +51,7 @@ class Table(ABC):
             ).rstrip()
             for row in rows
         ]
-        reasons: dict[str, list[str]] = {}
-        for name, why in self.refused.items():
-            reasons.setdefault(why, []).append(name)
-        lines += [f"not {', '.join(names)}: {why}" for why, names in reasons.items()]
+        lines += [f"not {', '.join(names)}: {why}" for why, names in self._reasons().items()]
         return "\n".join([*lines, f"take: {self._taken()}, since {self.reason}"])
 
     def _repr_html_(self) -> str:
@@ -63,7 +60,18 @@ class Table(ABC):
             "<tr>" + "".join(f"<td>{html.escape(text(cell))}</td>" for cell in row) + "</tr>" for row in self._shown()
         )
         taken = html.escape(f"Take {self._taken()}, since {self.reason}.")
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{taken}</p>"
+        not_taken = "".join(
+            f"<li>{html.escape(', '.join(names))}: {html.escape(why)}</li>" for why, names in self._reasons().items()
+        )
+        refused = f"<p>These cannot:</p><ul>{not_taken}</ul>" if not_taken else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{taken}</p>{refused}"
+
+    def _reasons(self) -> dict[str, list[str]]:
+        """The families refused, by the reason why."""
+        reasons: dict[str, list[str]] = {}
+        for name, why in self.refused.items():
+            reasons.setdefault(why, []).append(name)
+        return reasons
 
 
 def assigned(parameters: dict[str, int]) -> str:

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lately._core import Filter, Learned
-from lately._families import FAMILIES, Family, whole
-from lately._plan import unsuited
+from lately._families import FAMILIES, Family, unsuited, whole
 from lately._progress import progress as bar
 from lately._sample import Sample
 from lately._table import Table, assigned, text
@@ -208,7 +207,7 @@ def tune(
 
     See Also
     --------
-    Without a sample, by the rate of mistakes and not by their cost.
+    plan : Without a sample, by the rate of mistakes and not by their cost.
     plot.penalty : The curve as a picture.
 
     Notes

@@ -93,6 +93,12 @@ impl Clock {
         Self { inserted, latest, generation, ..self }
     }
 
+    /// The same clock at a moment, if that is later.
+    pub(crate) fn at(self, moment: i64) -> Self {
+        let latest = self.latest.map_or(moment, |latest| latest.max(moment));
+        Self { latest: Some(latest), generation: self.generation_at(latest), ..self }
+    }
+
     /// What this clock measures.
     pub fn window(&self) -> Window {
         self.window
@@ -147,9 +153,7 @@ impl Clock {
 
     /// Time clock: moves to the latest moment of the keys in `range`, unless a later one has been seen.
     pub(crate) fn reach(&mut self, moments: Moments<'_>, range: Range<usize>) {
-        let moment = moments.latest(range);
-        let latest = self.latest.map_or(moment, |latest| latest.max(moment));
-        (self.latest, self.generation) = (Some(latest), self.generation_at(latest));
+        *self = self.at(moments.latest(range));
         self.by_system |= matches!(moments, Moments::Now(_));
     }
 

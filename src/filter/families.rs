@@ -69,7 +69,7 @@ pub struct Family {
     pub kind: u16,
     /// Its name, which its [shapes](Shape::family) return.
     pub name: &'static str,
-    /// Its class in Python.
+    /// Its class in Python, by its path within the package.
     pub class: &'static str,
     /// What windows it has.
     pub windows: Windows,
@@ -190,7 +190,7 @@ pub static FAMILIES: [Family; 16] = [
     Family {
         kind: 6,
         name: "counting",
-        class: "CountingBloomFilter",
+        class: "baselines.CountingBloomFilter",
         windows: Windows::Insertions,
         parameters: &["k", "slice_cells"],
         sizes: &[],
@@ -204,7 +204,7 @@ pub static FAMILIES: [Family; 16] = [
     Family {
         kind: 7,
         name: "stable",
-        class: "StableBloomFilter",
+        class: "baselines.StableBloomFilter",
         windows: Windows::Insertions,
         parameters: &["k", "slice_cells", "bits", "decrements"],
         sizes: &[],
@@ -216,7 +216,7 @@ pub static FAMILIES: [Family; 16] = [
     Family {
         kind: 8,
         name: "fingerprint-buffer",
-        class: "FingerprintBuffer",
+        class: "baselines.FingerprintBuffer",
         windows: Windows::Insertions,
         parameters: &["fingerprint_bits"],
         sizes: &[],
@@ -231,7 +231,7 @@ pub static FAMILIES: [Family; 16] = [
     Family {
         kind: 10,
         name: "generalized",
-        class: "GeneralizedBloomFilter",
+        class: "baselines.GeneralizedBloomFilter",
         windows: Windows::Insertions,
         parameters: &["bits", "k1", "k0"],
         sizes: &[],

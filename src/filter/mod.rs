@@ -73,6 +73,12 @@ impl Filter {
         Ok(Self { shape, seed, engine })
     }
 
+    /// The same filter without a key, as it was made.
+    pub fn cleared(&self) -> Result<Self, Error> {
+        let empty = Self::of(self.shape.clone(), self.window(), self.seed)?;
+        Ok(empty.with_ahead(self.engine.clock().ahead()))
+    }
+
     /// What it promises and costs.
     pub fn shape(&self) -> &dyn Shape {
         &*self.shape
@@ -182,5 +188,16 @@ impl Filter {
             agree(name, ours.to_string(), theirs.to_string())?;
         }
         self.engine.unite(&*other.engine)
+    }
+}
+
+/// Filters are equal that agree in all that is saved: in family, parameters, window, seed, clock and cells.
+impl PartialEq for Filter {
+    fn eq(&self, other: &Self) -> bool {
+        self.family().kind == other.family().kind
+            && self.parameters() == other.parameters()
+            && self.seed == other.seed
+            && self.engine.clock() == other.engine.clock()
+            && self.engine.words().as_slice() == other.engine.words().as_slice()
     }
 }

@@ -36,6 +36,11 @@ pub struct Stopped<T> {
 }
 
 impl<T> Stopped<T> {
+    /// A batch whose keys are all inserted, and whose answers an error keeps from being returned.
+    pub fn after(error: PyErr, answers: Vec<T>) -> Self {
+        Self { error, answers }
+    }
+
     fn before_all(error: PyErr) -> Self {
         Self { error, answers: Vec::new() }
     }

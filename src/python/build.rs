@@ -184,7 +184,12 @@ impl<'py> Given<'py> {
             _ if !self.0.contains("nbytes")? => {
                 return Err(PyTypeError::new_err("fpr must be a number between 0 and 1, got None"));
             }
-            _ => return Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
+            (None, None) => {
+                return Err(PyTypeError::new_err(
+                    "give fpr or nbytes: the chance of reporting a new key, such as 0.001, or the bytes to take",
+                ));
+            }
+            (Some(_), Some(_)) => return Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
         };
         let grow = match family {
             "aged-quotient" => None,

@@ -1,4 +1,4 @@
-//! The classes of `lately.filters`: which one the filters of a family have.
+//! The classes of the filters: which one those of a family have.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -8,7 +8,8 @@ use crate::filter::Family;
 
 /// The class of a family.
 pub fn class<'py>(py: Python<'py>, family: &Family) -> PyResult<Bound<'py, PyType>> {
-    static FILTERS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-    let filters = FILTERS.get_or_try_init(py, || py.import("lately.filters").map(Bound::unbind))?;
-    Ok(filters.bind(py).getattr(family.class)?.cast_into()?)
+    static LATELY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let lately = LATELY.get_or_try_init(py, || py.import("lately").map(Bound::unbind))?.bind(py);
+    let found = family.class.split('.').try_fold(lately.clone().into_any(), |found, name| found.getattr(name))?;
+    Ok(found.cast_into()?)
 }

@@ -1,6 +1,4 @@
-//! A filter saved, pickled, copied and united with another. Cells are lent to Python, and copied only where necessary.
-
-use std::path::PathBuf;
+//! A filter saved, pickled and copied. Cells are lent to Python, and copied only where necessary.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -10,6 +8,7 @@ use super::calls::detached;
 use super::cells::Cells;
 use super::classes::class;
 use super::errors::file_error;
+use super::files::Place;
 use super::filter::Filter;
 use super::objects::object;
 use crate::format;
@@ -25,19 +24,25 @@ impl Filter {
 
 #[pymethods]
 impl Filter {
-    /// Save to a file, which is replaced in one step once all is on disk.
+    /// Save to a file; one given by its path is replaced in one step once all is on disk.
     ///
     /// Parameters
     /// ----------
-    /// path : path-like
+    /// file : path-like or binary file
+    ///     A path, or anything with a method ``write`` that takes bytes: an open file, `io.BytesIO`, `gzip.GzipFile`, the
+    ///     file of a socket. It gets the bytes as they come, from where it stands, and is not flushed; more may follow.
     ///
     /// Raises
     /// ------
     /// OSError
-    ///     If it cannot be written, or is a device, a pipe or a socket; what was there is left as it was.
+    ///     If it cannot be written, or the path is a device, a pipe or a socket; what was there is left as it was.
+    /// TypeError
+    ///     If it is neither a path nor a binary file.
     ///
     /// Notes
     /// -----
+    /// What is saved is the filter as it is when the call begins, whatever other threads insert meanwhile.
+    ///
     /// Links are followed. A file that is replaced keeps its mode and, where that is allowed, its owner, but no access
     /// lists or hard links. On Linux the new file has no name until it is whole, so that a process that is killed
     /// leaves none behind, where the file system knows such files. Ctrl-C stops between pieces of 64 MiB, and the old
@@ -46,11 +51,17 @@ impl Filter {
     /// See Also
     /// --------
     /// lately.open : Reads it, with an example.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    fn save(&self, py: Python<'_>, file: &Bound<'_, PyAny>) -> PyResult<()> {
+        let place = Place::of(file, "write")?;
         detached(py, || {
             let filter = self.read().clone();
-            let look = || Python::attach(|py| Ok(py.check_signals()?));
-            format::save_in_pieces(&filter, &path, look).map_err(|error| file_error(error, &path))
+            match place {
+                Place::Path(path) => {
+                    let look = || Python::attach(|py| Ok(py.check_signals()?));
+                    format::save_in_pieces(&filter, &path, look).map_err(|error| file_error(error, &path))
+                }
+                Place::File(mut file) => Ok(format::write(&filter, &mut file)?),
+            }
         })?
     }
 
@@ -67,44 +78,6 @@ impl Filter {
             bytes[preamble.len()..].copy_from_slice(cells);
             Ok(())
         })
-    }
-
-    /// A filter that holds the keys of both.
-    ///
-    /// Parameters
-    /// ----------
-    /// other : Filter
-    ///     Of the same class, window, seed and parameters. Windows of time are brought to the later of both times, so
-    ///     filters of different machines can be united. Windows of insertions can be united only in the same
-    ///     generation, since nothing else relates their counts; `inserted` is then the lesser of both, and no window is
-    ///     cut short.
-    ///
-    /// Returns
-    /// -------
-    /// Filter
-    ///     A new one; every key that either would report, it reports. The chance of a false positive is that of as many
-    ///     distinct keys as both have taken, so plan `capacity` for all machines together.
-    ///
-    /// Raises
-    /// ------
-    /// ValueError
-    ///     If a parameter differs, which the message names, or the class has no union.
-    ///
-    /// Examples
-    /// --------
-    /// >>> paris, tokyo = (lately.AgePartitionedBloomFilter("1h", 0.001, capacity=10_000) for _ in range(2))
-    /// >>> paris.insert(["a"], at=[1000]); tokyo.insert(["b"], at=[1500])
-    /// >>> paris.union(tokyo).query(["a", "b", "c"], at=2000)
-    /// array([ True,  True, False])
-    fn union(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        let (ours, theirs) = (slf.get(), other.get());
-        let united = detached(slf.py(), || {
-            // One lock at a time: two threads may unite the same two filters, each in its own order.
-            let theirs = theirs.read().clone();
-            let mut ours = ours.read().clone();
-            ours.unite(&theirs).map(|()| ours)
-        })??;
-        object(&slf.get_type(), united)
     }
 
     /// A copy, which shares memory until either is written to.

@@ -12,6 +12,7 @@ use super::built::Built;
 use super::calls::{Held, Lock, caught, detached};
 use super::keys::{hash_key, read_keys};
 use super::moments::{OwnedMoments, now};
+use super::overfull::Watch;
 use super::times;
 use super::whole::Threads;
 use crate::Error;
@@ -21,14 +22,8 @@ use crate::engine::threads::Stretch;
 use crate::filter;
 use crate::key::KeyHasher;
 
-/// What every filter does. Not constructed itself: take one of its subclasses.
-///
-/// A filter answers whether a key was inserted within its window. Keys are anything that `lately.hash_keys` takes;
-/// keys that compare equal in Python are one key, whatever holds them. A filter may be used from many threads: queries
-/// run side by side, and each key of a batch acts as a whole. (Threads that insert into one window of time with times
-/// of their own move one clock: a batch that others leave behind by more than `lateness` stops with an error half-way.)
-/// `os.fork` waits until no thread is within a block of keys: the child has a filter of its own, as it was between two.
-#[pyclass(subclass, frozen, module = "lately")]
+/// What every filter does; `lately.Filter` is its class for users.
+#[pyclass(subclass, frozen, module = "lately._core")]
 pub struct Filter {
     inner: Lock<filter::Filter>,
     /// Hasher and window never change, so nobody needs the lock for them.
@@ -36,6 +31,7 @@ pub struct Filter {
     pub(super) window: Window,
     /// A time that was not too far ahead when the system's clock was last asked for one key.
     not_ahead: AtomicI64,
+    pub(super) watch: Watch,
 }
 
 /// Bytes of cells up to which one key may be inserted without letting go of the interpreter. The worst that it may do
@@ -45,7 +41,8 @@ const SMALL: usize = 8 << 20;
 impl Filter {
     pub fn new(filter: filter::Filter) -> Self {
         let (hasher, window) = (KeyHasher::new(filter.seed()), filter.window());
-        Self { inner: Lock::new(filter), hasher, window, not_ahead: AtomicI64::new(i64::MIN) }
+        let watch = Watch::new(&filter);
+        Self { inner: Lock::new(filter), hasher, window, not_ahead: AtomicI64::new(i64::MIN), watch }
     }
 
     /// To read; see [`Lock::read`].
@@ -126,6 +123,9 @@ impl Filter {
         let moments = OwnedMoments::read(at, self.window, keys.len())?;
         let clock = self.clock(py)?;
         detached(py, || moments.check(&clock, new))??;
+        if new {
+            self.watch.expect(&clock, moments.first());
+        }
         Ok(Batch { keys, moments })
     }
 
@@ -146,6 +146,11 @@ impl Filter {
         };
         self.not_ahead.store(until, Relaxed);
         Ok(())
+    }
+
+    /// Asks the system's clock again, since the times of before are forgotten.
+    pub(super) fn forget_times(&self) {
+        self.not_ahead.store(i64::MIN, Relaxed);
     }
 }
 
@@ -212,7 +217,7 @@ impl Filter {
         } else {
             batch.run(py, 1, |hashes, at, _: &mut [()]| self.write().engine_mut().insert(hashes, at))?;
         }
-        Ok(())
+        self.warn_if_overfull(py)
     }
 
     /// Tell which keys were inserted within the window.
@@ -337,7 +342,11 @@ impl Filter {
             };
             batch.run(py, 1, duplicated)
         };
-        Ok(seen.map_err(|stopped| stopped.with_answers(py))?.into_pyarray(py))
+        let seen = seen.map_err(|stopped| stopped.with_answers(py))?;
+        match self.warn_if_overfull(py) {
+            Ok(()) => Ok(seen.into_pyarray(py)),
+            Err(error) => Err(Stopped::after(error, seen).with_answers(py)),
+        }
     }
 
     /// Insert one key.
@@ -360,7 +369,55 @@ impl Filter {
         let hash = hash_key(key, self.hasher)?;
         let moments = OwnedMoments::read(at, self.window, 1)?;
         self.check_one(py, &moments)?;
-        self.change_one(py, |filter| filter.engine_mut().insert(&[hash], moments.of(0..1, &mut Vec::new())?))
+        let inserted = self.change_one(py, |filter| {
+            filter.engine_mut().insert(&[hash], moments.of(0..1, &mut Vec::new())?)?;
+            Ok(filter.engine().clock().inserted())
+        })?;
+        if self.watch.is_due(inserted) { self.warn_if_overfull(py) } else { Ok(()) }
+    }
+
+    /// Whether one key was there; then insert it. One step: of threads that ask for one new key, one is told False.
+    ///
+    /// Parameters
+    /// ----------
+    /// key : int, float, str, bytes, datetime, tuple, None ...
+    ///     As in `add`.
+    /// at : time, optional
+    ///     When it was seen, as in `insert`.
+    /// refresh : {True, False, "delivered"}, default True
+    ///     Whether a key that was there is inserted again, so that its window restarts; see `duplicated`.
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    ///     True if it was inserted within the window, and with probability at most `fpr` if it never was.
+    ///
+    /// Examples
+    /// --------
+    /// >>> f = lately.Filter("10min", 0.001)
+    /// >>> [f.seen("a", at=time) for time in (0, 599, 2000)]
+    /// [False, True, False]
+    #[pyo3(signature = (key, *, at=None, refresh=Refresh::Always),
+        text_signature = "($self, key, *, at=None, refresh=True)")]
+    fn seen(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        at: Option<&Bound<'_, PyAny>>,
+        refresh: Refresh,
+    ) -> PyResult<bool> {
+        let hash = hash_key(key, self.hasher)?;
+        let moments = OwnedMoments::read(at, self.window, 1)?;
+        self.check_one(py, &moments)?;
+        let (seen, inserted) = self.change_one(py, |filter| {
+            let mut seen = [false];
+            filter.engine_mut().duplicated(&[hash], moments.of(0..1, &mut Vec::new())?, refresh, &mut seen)?;
+            Ok((seen[0], filter.engine().clock().inserted()))
+        })?;
+        if self.watch.is_due(inserted) {
+            self.warn_if_overfull(py).map_err(|error| Stopped::after(error, vec![seen]).with_answers(py))?;
+        }
+        Ok(seen)
     }
 
     /// Whether one key was inserted within the window; for a window of time as of now, or of the latest time told where

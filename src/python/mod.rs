@@ -13,6 +13,7 @@ mod copies;
 mod errors;
 mod exact;
 mod figures;
+mod files;
 mod filter;
 mod hash_keys;
 mod inference;
@@ -23,8 +24,10 @@ mod missing;
 mod moments;
 mod objects;
 mod opening;
+mod overfull;
 mod refresh;
 mod seeds;
+mod sets;
 mod slice;
 mod slicing;
 mod spans;
@@ -62,6 +65,8 @@ mod _core {
     use super::moments::read_moments;
     #[pymodule_export]
     use super::opening::{from_bytes, from_parts, open};
+    #[pymodule_export]
+    use super::overfull::OverfullWarning;
     #[pymodule_export]
     use super::slice::{Slice, cells, generations, settle};
     #[pymodule_export]

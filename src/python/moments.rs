@@ -65,6 +65,16 @@ impl OwnedMoments {
         })
     }
 
+    /// The moment of the first key, if the window is one of time.
+    pub fn first(&self) -> Option<i64> {
+        match self {
+            Self::Untimed => None,
+            Self::At(moment) | Self::Now(moment) => Some(*moment),
+            Self::Each(moments) => moments.first().copied(),
+            Self::InOrder(times) => (times.len > 0).then_some(times.first),
+        }
+    }
+
     /// The moments of an array with one time per key.
     fn of_keys(times: &Bound<'_, PyUntypedArray>, keys: usize) -> PyResult<Self> {
         let fits = |given| match given == keys {

@@ -1,13 +1,13 @@
 //! Opening what was saved or pickled. Cells are lent by Python, and copied only where necessary.
 
-use std::path::PathBuf;
-
 use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use super::calls::detached;
 use super::errors::file_error;
+use super::files::Place;
 use super::objects::{object, wrap};
 use crate::format;
 use crate::memory::{Lender, fallible};
@@ -16,11 +16,13 @@ use crate::memory::{Lender, fallible};
 ///
 /// Parameters
 /// ----------
-/// path : path-like
-///     File that `Filter.save` wrote.
+/// file : path-like or binary file
+///     What `Filter.save` wrote: a path, or anything with a method ``read`` that gives bytes. Not a byte beyond the
+///     filter is read, so that several may follow one another.
 /// mmap : bool, default False
 ///     Leave the cells in the file until the filter is first written to: many processes that only query then share one
-///     copy of them. The file must not be changed in place meanwhile; `Filter.save` replaces it, which is safe.
+///     copy of them. The file must not be changed in place meanwhile; `Filter.save` replaces it, which is safe. Only
+///     with a path.
 ///
 /// Returns
 /// -------
@@ -33,6 +35,10 @@ use crate::memory::{Lender, fallible};
 ///     If the file is no filter, is damaged, or was saved by a version this one cannot read.
 /// OSError
 ///     If it cannot be read.
+/// EOFError
+///     If a binary file is at its end.
+/// TypeError, ValueError
+///     If it is neither a path nor a binary file, or no path with `mmap`.
 ///
 /// Examples
 /// --------
@@ -44,9 +50,13 @@ use crate::memory::{Lender, fallible};
 /// >>> "a" in lately.open(path)
 /// True
 #[pyfunction]
-#[pyo3(signature = (path, *, mmap=false))]
-pub fn open(py: Python<'_>, path: PathBuf, mmap: bool) -> PyResult<Py<PyAny>> {
-    let filter = detached(py, || format::open(&path, mmap))?.map_err(|error| file_error(error, &path))?;
+#[pyo3(signature = (file, *, mmap=false))]
+pub fn open(py: Python<'_>, file: &Bound<'_, PyAny>, mmap: bool) -> PyResult<Py<PyAny>> {
+    let filter = match Place::of(file, "read")? {
+        Place::Path(path) => detached(py, || format::open(&path, mmap))?.map_err(|error| file_error(error, &path))?,
+        Place::File(_) if mmap => return Err(PyValueError::new_err("mmap=True needs the path of a file")),
+        Place::File(mut file) => detached(py, || format::read(&mut file).map_err(|error| file.error(error)))??,
+    };
     wrap(py, filter)
 }
 

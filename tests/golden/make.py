@@ -192,7 +192,7 @@ def limited() -> lately.Filter:
 
 
 def fingerprints() -> lately.Filter:
-    f = lately.FingerprintBuffer.from_parameters(500, fingerprint_bits=21, seed=3)
+    f = lately.baselines.FingerprintBuffer.from_parameters(500, fingerprint_bits=21, seed=3)
     f.duplicated(np.arange(3000) % 701)
     f.insert([f"key {i}" for i in range(77)])
     return f
@@ -206,7 +206,7 @@ def swamp() -> lately.Filter:
 
 
 def counting() -> lately.Filter:
-    f = lately.CountingBloomFilter.from_parameters(150, k=3, slice_cells=501, seed=3)
+    f = lately.baselines.CountingBloomFilter.from_parameters(150, k=3, slice_cells=501, seed=3)
     f.insert(np.arange(300) % 8)  # counters that stick
     f.insert(np.arange(333))
     f.insert([f"key {i}" for i in range(70)])
@@ -214,7 +214,7 @@ def counting() -> lately.Filter:
 
 
 def stable() -> lately.Filter:
-    f = lately.StableBloomFilter.from_parameters(200, k=3, slice_cells=601, bits=2, decrements=17, seed=11)
+    f = lately.baselines.StableBloomFilter.from_parameters(200, k=3, slice_cells=601, bits=2, decrements=17, seed=11)
     f.insert(np.arange(900))
     f.duplicated([f"key {i}" for i in range(60)])
     return f
@@ -235,7 +235,7 @@ def bloom_in_slices() -> lately.Filter:
 
 
 def generalized() -> lately.Filter:
-    f = lately.GeneralizedBloomFilter.from_parameters(300, bits=9001, k1=4, k0=3, seed=14)
+    f = lately.baselines.GeneralizedBloomFilter.from_parameters(300, bits=9001, k1=4, k0=3, seed=14)
     f.insert(np.arange(1500))
     f.duplicated([f"key {i}" for i in range(60)])
     return f

@@ -46,7 +46,7 @@ def equal_timers(window: int, seed: int) -> lately.Filter:
 
 
 def half_a_buffer(window: int, seed: int) -> lately.Filter:
-    return lately.FingerprintBuffer(window // 2, FPR, seed=seed)
+    return lately.baselines.FingerprintBuffer(window // 2, FPR, seed=seed)
 
 
 def endless(window: int, partitioned: bool, seed: int) -> lately.Filter:
@@ -63,7 +63,7 @@ def in_a_burst(
 
 AGED = partial(planned, lately.AgePartitionedBloomFilter, fpr=FPR)
 EPOCHS = partial(planned, lately.GuardedEpochBloomFilter, fpr=FPR)
-TIMERS = partial(lately.TimingBloomFilter, fpr=FPR)
+TIMERS = partial(lately.TimingBloomFilter, fpr=FPR, layout="sliced")
 CASES = {
     "age-partitioned": Case(AGED, formulas.age_partitioned),
     "age-partitioned (10, 7)": Case(partial(half_filled_slices, k=10, l=7), formulas.age_partitioned),
@@ -90,11 +90,13 @@ CASES = {
         partial(lately.TimeLimitedBloomFilter, fpr=FPR), formulas.time_limited, timed=True, bounds=True
     ),
     "SWAMP": Case(partial(lately.Swamp, fpr=FPR), formulas.fingerprints),
-    "fingerprint buffer": Case(partial(lately.FingerprintBuffer, fpr=FPR), formulas.fingerprints),
+    "fingerprint buffer": Case(partial(lately.baselines.FingerprintBuffer, fpr=FPR), formulas.fingerprints),
     "fingerprint buffer, W/2": Case(half_a_buffer, formulas.fingerprints, promised=False),
-    "counting": Case(partial(lately.CountingBloomFilter, fpr=FPR), formulas.counting),
+    "counting": Case(partial(lately.baselines.CountingBloomFilter, fpr=FPR), formulas.counting),
     "Bloom, classical": Case(partial(endless, partitioned=False), formulas.bloom),
     "Bloom, partitioned": Case(partial(endless, partitioned=True), formulas.bloom),
-    "generalized": Case(partial(lately.GeneralizedBloomFilter, fpr=FPR), formulas.generalized, promised=False),
-    "stable": Case(partial(lately.StableBloomFilter, fpr=FPR), formulas.stable, promised=False),
+    "generalized": Case(
+        partial(lately.baselines.GeneralizedBloomFilter, fpr=FPR), formulas.generalized, promised=False
+    ),
+    "stable": Case(partial(lately.baselines.StableBloomFilter, fpr=FPR), formulas.stable, promised=False),
 }

@@ -107,10 +107,15 @@ def run_exact(keys: Sequence[Key], times: Sequence[int] | None) -> Exact:
 def new_filter(times: Sequence[int] | None, block_bits: int | None) -> lately.Filter:
     """Make the filter: of the last `EVENTS` keys, or of `SECONDS` in which the busiest minute never ends."""
     if times is None:
-        return lately.AgePartitionedBloomFilter(EVENTS, FPR, block_bits=block_bits)
+        return lately.AgePartitionedBloomFilter(EVENTS, FPR, layout="sliced", block_bits=block_bits)
     busiest = max(Counter(latest // 60 for latest in accumulate(times, max)).values())
     return lately.AgePartitionedBloomFilter(
-        f"{SECONDS}s", FPR, capacity=busiest * SECONDS // 60, lateness=f"{LATENESS}s", block_bits=block_bits
+        f"{SECONDS}s",
+        FPR,
+        capacity=busiest * SECONDS // 60,
+        lateness=f"{LATENESS}s",
+        layout="sliced",
+        block_bits=block_bits,
     )
 
 

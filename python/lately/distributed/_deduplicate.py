@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 import lately
 from lately._core import read_moments, read_span
+from lately.distributed._ray import imported
 
 if TYPE_CHECKING:
     import ray.data
@@ -95,9 +96,8 @@ def deduplicate(
     >>> sorted((row["ip"], row["t"]) for row in left.take_all())
     [('a', 0), ('a', 2000), ('b', 500)]
     """
-    import ray.data
-
-    if not isinstance(dataset, ray.data.Dataset):
+    data = imported("ray.data")
+    if not isinstance(dataset, data.Dataset):
         raise TypeError(f"dataset must be a ray.data.Dataset, got {type(dataset).__name__}")
     keys = [key] if isinstance(key, str) else list(key)
     if not keys:
@@ -123,7 +123,9 @@ def deduplicate(
     lately.hash_keys([], seed=seed)  # refuses a bad seed before anything runs
     rows = _Rows(tuple(keys), at, span, refresh, seed, _GROUPS * num_partitions)
     grouped = dataset.map_batches(rows.group, batch_size=None, batch_format="pyarrow")
-    return grouped.groupby(_GROUP, num_partitions=num_partitions).map_groups(rows.first_seen, batch_format="pyarrow")
+    by_group = grouped.groupby(_GROUP, num_partitions=num_partitions)
+    result: ray.data.Dataset = by_group.map_groups(rows.first_seen, batch_format="pyarrow")
+    return result
 
 
 @dataclass(frozen=True)

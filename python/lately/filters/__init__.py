@@ -1,20 +1,18 @@
 """The classes of filters: how each is made, and what it alone can answer; `_core.Filter` does the rest."""
 
 from lately.filters.aging import AgePartitionedBloomFilter, GuardedEpochBloomFilter
-from lately.filters.exact import CountingBloomFilter, FingerprintBuffer, Swamp
+from lately.filters.base import Filter
+from lately.filters.bloom import BloomFilter
 from lately.filters.quotient import AgedQuotientFilter
+from lately.filters.swamp import Swamp
 from lately.filters.timed import TimeLimitedBloomFilter, TimingBloomFilter
-from lately.filters.windowless import BloomFilter, GeneralizedBloomFilter, StableBloomFilter
 
 __all__ = [
     "AgePartitionedBloomFilter",
     "AgedQuotientFilter",
     "BloomFilter",
-    "CountingBloomFilter",
-    "FingerprintBuffer",
-    "GeneralizedBloomFilter",
+    "Filter",
     "GuardedEpochBloomFilter",
-    "StableBloomFilter",
     "Swamp",
     "TimeLimitedBloomFilter",
     "TimingBloomFilter",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from lately._core import Filter, build
+from lately.filters.base import Filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal, Self
+    from typing import Any, Literal, Self
 
     from lately._core import _Seed, _Span
+
+
+_LINES: dict[str, Any] = {"layout": "line", "block_bits": None}
+_BLOCKS: dict[str, Any] = {"layout": "sliced", "block_bits": 512}
 
 
 def _refuse_small(block_bits: int | None) -> None:
@@ -31,14 +35,15 @@ class AgePartitionedBloomFilter(Filter):
     slack : int or span of time, optional
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`. The
         default is half the window (and never less than 64 insertions).
-    block_bits : {512}, optional
-        Set the bits that a key has in one slice within one block of 512 bits, a cache line: several times faster than
-        the plain filter, which is the default. For blocks of 64 bits, which take more memory and no fewer cache lines,
-        there is `from_parameters`.
-    layout : {"sliced", "line"}, default "sliced"
+    layout : {"line", "sliced"}, optional
         "line" puts the bits of a key in all slices side by side into one cache line, or into up to four of one page of
-        4 KiB. It is faster again, and at low rates takes less memory than one line per slice. The filter then has whole
-        pages, and `block_bits` does not apply.
+        4 KiB: the fastest. The filter then has whole pages. "sliced" is the paper's layout, in which each bit of a key
+        lies in a slice of its own; it takes the fewest bytes for small windows. The default is lines, or where they
+        cannot meet the request (below some 1e-5, or in less than a page) blocks of 512 bits.
+    block_bits : {512}, optional
+        In slices: set the bits that a key has in one slice within one block of 512 bits, a cache line, which is several
+        times faster than anywhere. For blocks of 64 bits, which take more memory and no fewer cache lines, there is
+        `from_parameters`.
     capacity : int, optional
         Needed for a window of time: the keys expected within it when they come fastest. More of them, even for part of
         the window, cost accuracy, never the window.
@@ -87,7 +92,7 @@ class AgePartitionedBloomFilter(Filter):
         nbytes: int | None = None,
         slack: int | _Span | None = None,
         block_bits: Literal[512] | None = None,
-        layout: Literal["sliced", "line"] = "sliced",
+        layout: Literal["line", "sliced"] | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
         ahead: _Span | None = "1 d",
@@ -95,8 +100,12 @@ class AgePartitionedBloomFilter(Filter):
     ) -> Self:
         _refuse_small(block_bits)
         given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
-        request = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "block_bits": block_bits, "layout": layout}
-        return super().__new__(cls, build("age-partitioned", **given, **request))
+        request = {"fpr": fpr, "nbytes": nbytes, "slack": slack}
+        if layout is None and block_bits is None:
+            return cls._in_first((_LINES, _BLOCKS), "age-partitioned", **given, **request)
+        return cls._of(
+            "age-partitioned", **given, **request, layout="sliced" if layout is None else layout, block_bits=block_bits
+        )
 
     @classmethod
     def from_parameters(
@@ -156,7 +165,7 @@ class AgePartitionedBloomFilter(Filter):
         """
         given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
         sizes = {"slice_bits": slice_bits, "blocks": blocks, "block_bits": block_bits, "parts": parts, "pages": pages}
-        return super().__new__(cls, build("age-partitioned", k=k, l=l, **sizes, lines=lines, **given))
+        return cls._of("age-partitioned", k=k, l=l, **sizes, lines=lines, **given)
 
 
 class GuardedEpochBloomFilter(Filter):
@@ -250,7 +259,7 @@ class GuardedEpochBloomFilter(Filter):
             raise ValueError("layout='sliced' needs block_bits=512: plain segments are made by from_parameters")
         given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
         request = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "block_bits": block_bits, "layout": layout}
-        return super().__new__(cls, build("guarded-epoch", **given, **request))
+        return cls._of("guarded-epoch", **given, **request)
 
     @classmethod
     def from_parameters(
@@ -315,6 +324,4 @@ class GuardedEpochBloomFilter(Filter):
         """
         given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
         sizes = {"k": k, "segment_bits": segment_bits, "blocks": blocks, "block_bits": block_bits, "parts": parts}
-        return super().__new__(
-            cls, build("guarded-epoch", r=r, **sizes, pages=pages, lines=lines, positions=positions, **given)
-        )
+        return cls._of("guarded-epoch", r=r, **sizes, pages=pages, lines=lines, positions=positions, **given)

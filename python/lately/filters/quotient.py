@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lately import _core
-from lately._core import Filter, build
+from lately.filters.base import Filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class AgedQuotientFilter(Filter):
             "seed": seed,
             "distinct": distinct,
         }
-        return super().__new__(cls, build("aged-quotient", fpr=fpr, nbytes=nbytes, slack=slack, **given))
+        return cls._of("aged-quotient", fpr=fpr, nbytes=nbytes, slack=slack, **given)
 
     @classmethod
     def from_parameters(
@@ -161,7 +161,7 @@ class AgedQuotientFilter(Filter):
             "distinct": distinct,
         }
         sizes = {"fingerprint_bits": fingerprint_bits, "tag_bits": tag_bits, "pages": pages, "lines": lines}
-        return super().__new__(cls, build("aged-quotient", **sizes, **given))
+        return cls._of("aged-quotient", **sizes, **given)
 
     def distinct(self, window: int | _Span | None = None) -> float:
         """Estimate how many different keys were inserted within the window.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import lately._core as _core
-from lately._core import Filter, build
+from lately.filters.base import Filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,10 +31,11 @@ class TimingBloomFilter(Filter):
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`: about
         a block. 0 makes the window exact (the plain timing Bloom filter, B = 1), for some seven times the memory at a
         million keys. The default is half the window (and never less than 64 insertions).
-    layout : {"sliced", "line"}, default "sliced"
+    layout : {"line", "sliced"}, optional
         "line" puts all timers of a key into one cache line, or into two of one page of 4 KiB: three to five times as
         fast at a million keys, for 30.8 and 50.7 bits per key at 1 % and 0.1 % where slices take 28.8 and 43.1. A
-        filter then has whole pages, and does not grow.
+        filter then has whole pages, and does not grow. "sliced" is the papers' layout. The default is lines, or slices
+        where lines cannot meet the request, such as a slack of 0, or `grow`.
     capacity : int, optional
         Needed for a window of time: the keys expected within it when they come fastest. More of them, even for part of
         the window, cost accuracy, never the window.
@@ -82,7 +83,7 @@ class TimingBloomFilter(Filter):
 
     Examples
     --------
-    >>> f = lately.TimingBloomFilter(window=1000, fpr=0.001, slack=100)
+    >>> f = lately.TimingBloomFilter(window=1000, fpr=0.001, slack=100, layout="sliced")
     >>> f.duplicated(["a", "b", "a"])
     array([False, False,  True])
     >>> f.slack, f.parameters["bpt"]
@@ -90,7 +91,7 @@ class TimingBloomFilter(Filter):
     >>> f = lately.TimingBloomFilter("10min", 0.001, capacity=50_000)
     >>> f.duplicated(["a", "a", "a"], at=[0, 599, 2000])
     array([False,  True, False])
-    >>> f = lately.TimingBloomFilter(1_000_000, 0.01, layout="line")
+    >>> f = lately.TimingBloomFilter(1_000_000, 0.01)
     >>> f.cache_lines["miss"], round(f.bits_per_key, 1)
     (1.0, 30.8)
     >>> f = lately.TimingBloomFilter("10min", 0.001, capacity=5000, grow="density")
@@ -112,7 +113,7 @@ class TimingBloomFilter(Filter):
         *,
         nbytes: int | None = None,
         slack: int | _Span | None = None,
-        layout: Literal["sliced", "line"] = "sliced",
+        layout: Literal["line", "sliced"] | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
         ahead: _Span | None = "1 d",
@@ -120,8 +121,10 @@ class TimingBloomFilter(Filter):
         seed: _Seed = 0,
     ) -> Self:
         given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
-        request = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "layout": layout, "grow": grow}
-        return super().__new__(cls, build("timing", **given, **request))
+        request = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "grow": grow}
+        if layout is None and grow is None:
+            return cls._in_first(({"layout": "line"}, {"layout": "sliced"}), "timing", **given, **request)
+        return cls._of("timing", **given, **request, layout="sliced" if layout is None else layout)
 
     @classmethod
     def from_parameters(
@@ -209,7 +212,7 @@ class TimingBloomFilter(Filter):
         timers = {"k": k, "bpt": bpt, "blocks": blocks, "equal_timers": equal_timers}
         sizes = {"slice_timers": slice_timers, "pages": pages, "lines": lines}
         limits = {"part_keys": part_keys, "part_timers": part_timers}
-        return super().__new__(cls, build("timing", **given, **timers, **sizes, **limits))
+        return cls._of("timing", **given, **timers, **sizes, **limits)
 
     @property
     def false_negative_rates(self) -> NDArray[np.float64]:
@@ -361,7 +364,7 @@ class TimeLimitedBloomFilter(Filter):
         seed: _Seed = 0,
     ) -> Self:
         given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
-        return super().__new__(cls, build("time-limited", fpr=fpr, slack=slack, **given))
+        return cls._of("time-limited", fpr=fpr, slack=slack, **given)
 
     @classmethod
     def from_parameters(
@@ -407,7 +410,7 @@ class TimeLimitedBloomFilter(Filter):
         True
         """
         given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
-        return super().__new__(cls, build("time-limited", k=k, l=l, slice_bits=slice_bits, **given))
+        return cls._of("time-limited", k=k, l=l, slice_bits=slice_bits, **given)
 
     @property
     def slice_bits(self) -> NDArray[np.uint64]:

@@ -65,7 +65,7 @@ def guarded_epoch(condition: Condition, bits: int, r: int, k: int) -> Subject:
 
 
 def generalized(condition: Condition, bits: int, k: int) -> Subject:
-    return lately.GeneralizedBloomFilter.from_parameters(condition.window, bits, k1=k, k0=k)
+    return lately.baselines.GeneralizedBloomFilter.from_parameters(condition.window, bits, k1=k, k0=k)
 
 
 def as_planned(condition: Condition, bits: int, name: str) -> Subject:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
+from lately.distributed._ray import imported
 from lately.distributed._sites.interface import Failed, Maker, Message
 from lately.distributed._sites.turns import Turns
 
@@ -54,7 +55,7 @@ class _Actor:
         return [site.call(m.method, m.columns, m.options, ticket=m.ticket, fence=m.fence) for m in messages]
 
     def status(self) -> dict[str, Any]:
-        return self._made().status() | {"node": _ray().get_runtime_context().get_node_id()}
+        return self._made().status() | {"node": imported().get_runtime_context().get_node_id()}
 
     def close(self) -> None:
         self._made().close()
@@ -114,7 +115,7 @@ class RaySites:
             raise ValueError("there are no sites without makers")
         if not deadline > 0:
             raise ValueError(f"the deadline must be above 0 seconds, not {deadline}")
-        ray = _ray()
+        ray = imported()
         self._deadline = deadline
         self._outages: dict[int, tuple[Failed, Any]] = {}
         if name is not None and _named(ray, name) is not None:
@@ -146,7 +147,7 @@ class RaySites:
         TimeoutError
             If their number is not known within the deadline.
         """
-        ray = _ray()
+        ray = imported()
         turns = _named(ray, name)
         if turns is None:
             raise ValueError(f"there are no sites named {name!r} in this cluster")
@@ -196,7 +197,7 @@ class RaySites:
 
     def kill(self, site: int) -> None:
         """Kill a site: what it has not saved is gone. Ray starts it again."""
-        _ray().kill(self._actors[site], no_restart=False)
+        imported().kill(self._actors[site], no_restart=False)
 
     def restart(self, site: int) -> None:
         """Wait until Ray has started a site again.
@@ -220,7 +221,7 @@ class RaySites:
 
     def _end(self) -> None:
         for actor in [*self._actors, self._turns]:
-            _ray().kill(actor)
+            imported().kill(actor)
         self._actors = []
 
     def _ask(self, method: str, *, patience: float) -> list[Any]:
@@ -230,7 +231,7 @@ class RaySites:
         """Ask sites; the answers are in the order of the questions. Sites that are restarting are asked again."""
         if not self._actors:
             raise RuntimeError("the sites are closed")
-        ray = _ray()
+        ray = imported()
         end = time.monotonic() + patience
         answers: dict[int, Any] = {site: self._outage(site) for site in asked}
         again = {site: "" for site, outage in answers.items() if outage is None}
@@ -271,7 +272,7 @@ class RaySites:
         failed, question = self._outages.get(site, (None, None))
         if failed is None:
             return None
-        ray = _ray()
+        ray = imported()
         for patience in (0, PAUSE):
             if not ray.wait([question], timeout=patience)[0]:
                 return failed
@@ -291,7 +292,7 @@ class RaySites:
         return None
 
     def _take(self) -> int:
-        ray = _ray()
+        ray = imported()
         patience = (LEASE + 1) * self._deadline
         end = time.monotonic() + patience
         while True:
@@ -305,14 +306,6 @@ class RaySites:
                 if fence:
                     return fence
                 end = time.monotonic() + patience
-
-
-def _ray() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise ImportError("sites on Ray need it: pip install lately[distributed]") from None
-    return ray
 
 
 def _names(name: str | None, part: str = "") -> dict[str, Any]:

@@ -1,0 +1,128 @@
+"""What a filter is, in words: `Filter.explain`, and the table a notebook shows."""
+
+import html
+from math import inf
+
+from lately._core import Filter
+from lately._families import FAMILIES
+
+_WHY = {
+    "age-partitioned": "the layout of its paper, in which old keys fade slice by slice; the fewest bytes of its class",
+    "age-partitioned-64": "a slice's bits of a key in one word",
+    "age-partitioned-512": "a slice's bits of a key in one cache line; for rates too low for lines",
+    "age-partitioned-line": "the fastest for windows of either kind: a key's bits are in one cache line, or a few",
+    "guarded-epoch": "the layout of its paper, segments that rotate",
+    "guarded-epoch-64": "a segment's bits of a key in one word",
+    "guarded-epoch-512": "a segment's bits of a key in one cache line",
+    "guarded-epoch-line": "fast, and a few bits smaller than age-partitioned lines",
+    "guarded-epoch-transposed": "few bytes, and it fades gently when overfull",
+    "aged-quotient": "the fewest bytes for all but small windows; repeats take no space, and every key has its age",
+    "aged-quotient-growing": "few bytes, an age for every key, and another part for a burst",
+    "timing": "a cell knows when it was set; the window may be exact",
+    "timing-line": "a cell knows when it was set, and a key's cells are in one cache line, or two",
+    "timing-growing": "opens another part in a burst, and drops it afterwards",
+    "time-limited": "for a rate of keys that nobody knows: memory follows it",
+    "swamp": "an exact window of insertions, that counts keys too",
+    "bloom": "for a stream that ends: nothing is forgotten",
+}
+"""Why one takes a family, by its name."""
+
+_UNITS = {"d": 86_400, "h": 3600, "min": 60}
+
+
+def as_text(made: Filter) -> str:
+    """Give the explanation as lines of text."""
+    (_, name), *rows = _rows(made)
+    width = max(len(label) for label, _ in rows)
+    return "\n".join([name, *(f"  {label:<{width}}  {what}" for label, what in rows)])
+
+
+def as_html(made: Filter) -> str:
+    """Give it as a table, without any colours of its own."""
+    (_, name), *rows = _rows(made)
+    left = ' style="text-align: left"'
+    body = "".join(
+        f"<tr><th{left}>{html.escape(label)}</th><td{left}>{html.escape(what)}</td></tr>" for label, what in rows
+    )
+    return f"<table><caption{left}>{html.escape(name)}</caption><tbody>{body}</tbody></table>"
+
+
+def _rows(made: Filter) -> list[tuple[str, str]]:
+    """Label and words of each fact, the name first."""
+    family = made.family
+    rows = [("", f"{type(made).__name__}, {family}"), ("why", _why(family))]
+    rows += [("window", _window(made))]
+    if made.window is not None:
+        rows += [("slack", _slack(made))]
+    now = made.false_positive_rate()
+    rows += [
+        (
+            "false positives",
+            f"a key never inserted is reported with a chance of {made.fpr:.3g} as planned, {now:.3g} now",
+        ),
+        ("memory", f"{made.nbytes:,} bytes, {made.bits_per_key:.1f} bits per key of a full window"),
+        ("fill", _fill(made)),
+        ("inserted", _inserted(made)),
+        ("seed", _seed(made)),
+    ]
+    return rows
+
+
+def _why(family: str) -> str:
+    if family in _WHY:
+        return _WHY[family]
+    return f"to compare with: {FAMILIES[family].note}"
+
+
+def _window(made: Filter) -> str:
+    promise = "a key inserted within it is always reported"
+    if made.window is None:
+        return f"none: a key that was ever inserted is reported; planned for {made.capacity:,} keys"
+    if not _promises(made):
+        promise = "a key inserted within it may be missed"
+    if isinstance(made.window, int):
+        return f"the last {made.window:,} keys: {promise}"
+    planned = "" if made.family == "time-limited" else f", planned for {made.capacity:,} keys"
+    late = f", times may step back by {_span(made.lateness)}" if made.lateness else ""
+    return f"the last {_span(made.window)}{planned}{late}: {promise}"
+
+
+def _promises(made: Filter) -> bool:
+    known = FAMILIES.get(made.family)
+    return (known is None or known.promise) and made.parameters.get("equal_timers", 1) == 1
+
+
+def _slack(made: Filter) -> str:
+    if made.slack == inf:
+        return "no bound: a key may be reported long after its window"
+    if made.slack == 0:
+        return "none: a key that leaves the window is gone"
+    more = f"{made.slack:,} keys" if isinstance(made.slack, int) else _span(made.slack)
+    return f"up to {more} more, in which a key may still be reported for its own sake"
+
+
+def _fill(made: Filter) -> str:
+    fill = made.fill
+    if not len(fill):
+        return "empty"
+    parts = f" of {len(fill)} parts" if len(fill) > 1 else ""
+    return f"{float(fill.mean()):.1%} of the cells in use, {float(fill.max()):.1%} at most{parts}"
+
+
+def _inserted(made: Filter) -> str:
+    latest = "" if made.latest is None else f", the latest at {made.latest.astype('datetime64[s]')} UTC"
+    return f"{made.inserted:,} so far{latest}"
+
+
+def _seed(made: Filter) -> str:
+    if made.seed is None:
+        return "secret: nobody else can choose keys that collide"
+    return f'{made.seed}, which is no secret: for keys that strangers choose, take seed="random"'
+
+
+def _span(seconds: float) -> str:
+    """Seconds in the largest unit that they are a whole number of."""
+    for unit, length in _UNITS.items():
+        if seconds >= length and seconds % length == 0:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:,.6g} s"

@@ -1,0 +1,170 @@
+"""The filter that forgets nothing."""
+
+from __future__ import annotations
+
+import lately._core as _core
+from lately.filters.base import Filter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lately._core import _Moments, _Seed
+
+
+class BloomFilter(Filter):
+    """Bloom filter, classical or partitioned: whether a key was **ever** inserted.
+
+    It has no window (`window` is None) and forgets nothing. Take it for a stream that ends, or to compare with. For an
+    endless one take any other filter.
+
+    Parameters
+    ----------
+    capacity : int
+        Different keys it is planned for. More are taken too, and none is lost, but false positives increase: `fpr` is
+        what was planned, `false_positive_rate()` what it has come to.
+    fpr : float
+        Highest chance of reporting a key never inserted with `capacity` different keys, in (0, 1). Give this or
+        `nbytes`.
+    nbytes : int
+        Most bytes to use. The filter then has at most twice the lowest rate that fits.
+    partitioned : bool, default False
+        Keep a slice for each of the k bits of a key, for a trifle more memory. The default is one array for all.
+    seed : int, bytes or "random", default 0
+        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
+        bytes that the filter draws itself. See Notes of `hash_keys`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range; the message names it.
+    TypeError
+        If a parameter is of the wrong type.
+    MemoryError
+        If there is not enough memory.
+
+    Notes
+    -----
+    Up to a quarter more memory than the least is taken for fewer bits per key, each of which costs a cache line: 10.5
+    bits of memory per key and k = 4 at 1 %, where k = 7 would take 9.6 (`from_parameters` takes any).
+
+    `union` gives exactly the filter that took the keys of both, and its `inserted` is their sum.
+
+    B. H. Bloom, Space/Time Trade-offs in Hash Coding with Allowable Errors, 1970; J. K. Mullin, A Second Look at Bloom
+    Filters, 1983; paper 1, section 4.
+
+    Examples
+    --------
+    >>> f = lately.BloomFilter(capacity=1_000_000, fpr=0.01)
+    >>> f.duplicated(["a", "b", "a"])
+    array([False, False,  True])
+    >>> f.window, f.slack, round(f.bits_per_key, 1)
+    (None, 0, 10.5)
+    """
+
+    __module__ = "lately"
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        capacity: int,
+        fpr: float | None = None,
+        *,
+        nbytes: int | None = None,
+        partitioned: bool = False,
+        seed: _Seed = 0,
+    ) -> Self:
+        request = {"fpr": fpr, "nbytes": nbytes, "partitioned": partitioned}
+        return cls._of("bloom", capacity=capacity, **request, seed=seed)
+
+    @classmethod
+    def from_parameters(
+        cls, capacity: int, k: int, *, bits: int | None = None, slice_bits: int | None = None, seed: _Seed = 0
+    ) -> Self:
+        """A filter of given size.
+
+        Parameters
+        ----------
+        capacity : int
+            As in the constructor.
+        k : int
+            Bits of a key, at most 128.
+        bits : int, optional
+            m: bits of the one array of a classical filter.
+        slice_bits : int, optional
+            Bits of each of the k slices of a partitioned filter, instead of `bits`.
+        seed : int, bytes or "random", default 0
+            As in the constructor.
+
+        Returns
+        -------
+        BloomFilter
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range; the message names it.
+
+        Examples
+        --------
+        >>> f = lately.BloomFilter.from_parameters(1000, k=7, bits=9600)
+        >>> f.nbytes, round(f.fpr, 4)
+        (1200, 0.01)
+        """
+        sizes = {"k": k, "bits": bits, "slice_bits": slice_bits}
+        return cls._of("bloom", capacity=capacity, **sizes, seed=seed)
+
+    @property
+    def kept(self) -> int:
+        """int: generations that a cell counts beside its own; 2**62, since nothing is forgotten."""
+        return _core.kept(self)
+
+    def cells(self, keys: Any) -> NDArray[np.uint64]:
+        """Which cells are a key's, for `lately.distributed`: a cell's number is its place in the words of all cells.
+
+        Parameters
+        ----------
+        keys : array-like, Series, column or frame
+            A batch of n keys. See `lately.hash_keys`.
+
+        Returns
+        -------
+        ndarray of uint64, shape (n, k)
+            Its k bits. Of one array some of them may be the same.
+
+        Raises
+        ------
+        TypeError
+            If a key is of a type that has no canonical form; the message names it.
+
+        Examples
+        --------
+        >>> f = lately.BloomFilter.from_parameters(1000, k=7, bits=9600)
+        >>> f.cells(["a", "b"]).shape
+        (2, 7)
+        """
+        return _core.cells(self, keys)
+
+    def generations(self, at: _Moments, n: int) -> NDArray[np.int64]:
+        """The generation of each moment, for `lately.distributed`: of a filter that forgets nothing there is only one.
+
+        Parameters
+        ----------
+        at : ignored
+        n : int
+            How many.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+            Zeros.
+
+        Examples
+        --------
+        >>> lately.BloomFilter(1000, 0.01).generations(None, 2)
+        array([0, 0])
+        """
+        return _core.generations(self, None, n)

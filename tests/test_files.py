@@ -1,0 +1,212 @@
+"""Filters in binary files of Python: whatever is behind them, however little they take at a time."""
+
+import gzip
+import io
+import socket
+import threading
+
+import numpy as np
+import pytest
+
+import lately
+
+KEYS = np.arange(200_000)
+
+
+@pytest.fixture(scope="module")
+def full():
+    """More than a piece of cells."""
+    f = lately.Filter(1_000_000, 0.001)
+    f.insert(KEYS)
+    assert f.nbytes > 2 << 20
+    return f
+
+
+class Slow(io.RawIOBase):
+    """A raw file that moves at most 70,001 bytes at a time, as a pipe does."""
+
+    def __init__(self, content=b""):
+        self.content = io.BytesIO(content)
+
+    def readable(self):
+        return True
+
+    def writable(self):
+        return True
+
+    def readinto(self, room):
+        return self.content.readinto(memoryview(room)[:70_001])
+
+    def write(self, data):
+        return self.content.write(bytes(data)[:70_001])
+
+
+class Quiet:
+    """A writer of a user's own that takes all and says nothing."""
+
+    def __init__(self):
+        self.parts = []
+
+    def write(self, data):
+        self.parts.append(bytes(data))
+
+
+def test_one_after_the_other_in_any_file(full, tmp_path):
+    other = lately.Filter("1h", 0.01, capacity=50)
+    other.add("a", at=2_000_000_000)
+    for open_ in (open, gzip.open):
+        with open_(tmp_path / "f", "wb") as file:
+            file.write(b"head")
+            full.save(file)
+            other.save(file)
+            file.write(b"tail")
+        with open_(tmp_path / "f", "rb") as file:
+            assert file.read(4) == b"head"
+            assert [lately.open(file), lately.open(file)] == [full, other]
+            assert file.read() == b"tail", "not a byte beyond the filters is read"
+
+
+def test_files_that_take_and_give_little_at_a_time(full):
+    slow = Slow()
+    full.save(slow)
+    assert slow.content.getvalue() == full.to_bytes()
+    assert lately.open(Slow(full.to_bytes())) == full
+    quiet = Quiet()
+    full.save(quiet)
+    assert b"".join(quiet.parts) == full.to_bytes()
+
+
+def test_over_a_socket(full):
+    ours, theirs = socket.socketpair()
+
+    def send():
+        with ours, ours.makefile("wb") as file:
+            full.save(file)
+            full.save(file)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    with theirs, theirs.makefile("rb") as file:
+        assert [lately.open(file), lately.open(file)] == [full, full]
+        with pytest.raises(EOFError):
+            lately.open(file)
+    sender.join()
+
+
+def test_a_filter_goes_on_from_a_file():
+    f = lately.Filter(1000, 0.001)
+    f.insert(KEYS[:500])
+    file = io.BytesIO()
+    f.save(file)
+    file.seek(0)
+    again = lately.open(file)
+    assert type(again) is type(f)
+    for each in (f, again):
+        each.insert(KEYS[500:800])
+    assert f == again
+
+
+def test_the_end_of_a_file_is_no_filter():
+    file = io.BytesIO()
+    lately.Filter(1000, 0.001).save(file)
+    with pytest.raises(EOFError, match=r"at its end, with no filter to read; after writing to it, seek\(0\) first"):
+        lately.open(file)
+
+
+def test_damage_is_an_error():
+    data = lately.Filter(1000, 0.001).to_bytes()
+    for cut in (1, 63, 64, 100, 200, len(data) - 1):
+        with pytest.raises(lately.FormatError, match="cut short"):
+            lately.open(io.BytesIO(data[:cut]))
+    for place in (0, 9, 20, 30, 60, 70, len(data) - 1):
+        broken = bytearray(data)
+        broken[place] ^= 255
+        with pytest.raises(lately.FormatError):
+            lately.open(io.BytesIO(broken))
+    with pytest.raises(lately.FormatError, match="not a saved filter"):
+        lately.open(io.BytesIO(b"x" * 500))
+
+
+class Odd:
+    """A file whose `read` and `write` return, or raise, something odd."""
+
+    def __init__(self, *says):
+        self.says = list(says)
+
+    def read(self, size):
+        says = self.says.pop(0) if self.says[1:] else self.says[0]
+        if isinstance(says, Exception):
+            raise says
+        return says
+
+    write = read
+
+
+@pytest.mark.parametrize("says", [KeyError("mine"), OSError(28, "mine"), ConnectionResetError("mine")])
+def test_what_a_file_raises_passes_as_it_is(says):
+    for call in (lately.open, lately.Filter(1000, 0.001).save):
+        with pytest.raises(type(says), match="mine") as caught:
+            call(Odd(says))
+        assert caught.value is says
+
+
+def test_what_a_file_says_that_cannot_be_is_an_error():
+    for given in (5, "text", -1, bytearray(64)):
+        with pytest.raises(TypeError, match="bytes"):
+            lately.open(Odd(given))
+    with pytest.raises(OSError, match="the file says that it moved 2097152 bytes of 64"):
+        lately.open(Odd(b"x" * (1 << 21)))
+    with pytest.raises(BlockingIOError, match="does not wait"):
+        lately.open(Odd(None))
+    # As everywhere in Python, an interrupted call is made again.
+    with pytest.raises(BlockingIOError, match="does not wait"):
+        lately.open(Odd(InterruptedError(4, "once"), None))
+    f = lately.Filter(1000, 0.001)
+    with pytest.raises(OSError, match="the file says that it moved 1000000000 bytes"):
+        f.save(Odd(10**9))
+    with pytest.raises(OSError, match="write"):
+        f.save(Odd(0))
+    for taken in (-1, "all", 1.0):
+        with pytest.raises((OverflowError, TypeError)):
+            f.save(Odd(taken))
+
+
+def test_a_raw_file_that_would_block_says_so():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        for end in (ours, theirs):
+            end.setblocking(False)
+        with theirs.makefile("rb", buffering=0) as file, pytest.raises(BlockingIOError, match="does not wait"):
+            lately.open(file)
+        with ours.makefile("wb", buffering=0) as file, pytest.raises(BlockingIOError, match="does not wait"):
+            lately.Filter(10_000_000, 0.001).save(file)
+
+
+def test_what_is_no_binary_file_is_refused(tmp_path):
+    f = lately.Filter(1000, 0.001)
+    for call, needed in ((f.save, "write"), (lately.open, "read")):
+        for what, name in ((5, "int"), (None, "NoneType"), (b"path", "bytes")):
+            with pytest.raises(TypeError, match=f"file must be a path, or a binary file to {needed}, not {name}"):
+                call(what)
+        for text in (io.StringIO(), (tmp_path / "t").open("w+")):
+            with text, pytest.raises(TypeError, match="file must be binary, and this one holds text"):
+                call(text)
+    with pytest.raises(ValueError, match="mmap=True needs the path of a file"):
+        lately.open(io.BytesIO(f.to_bytes()), mmap=True)
+    with (tmp_path / "r").open("wb") as file, pytest.raises(io.UnsupportedOperation):
+        lately.open(file)
+
+
+def test_a_save_is_of_one_moment_though_others_insert():
+    f = lately.Filter(3_000_000, 0.001)
+    f.insert(KEYS)
+    before = f.to_bytes()
+
+    class Meanwhile(Quiet):
+        def write(self, data):
+            f.insert(KEYS + 10**6 * (1 + len(self.parts)))
+            super().write(data)
+
+    file = Meanwhile()
+    f.save(file)
+    assert b"".join(file.parts) == before

@@ -1,0 +1,374 @@
+"""One name for all filters: what is chosen, tested and remembered in one step, and treated as a set."""
+
+import io
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import lately
+from lately._families import FAMILIES
+
+KEYS = np.arange(3000)
+
+
+@pytest.mark.parametrize(
+    ("given", "family"),
+    [
+        ({"window": 10_000, "fpr": 0.001}, "age-partitioned-line"),
+        ({"window": 10_000, "nbytes": 40_000}, "age-partitioned-line"),
+        ({"window": "10min", "fpr": 0.001, "capacity": 5000, "lateness": "9s"}, "age-partitioned-line"),
+        ({"window": "10min", "fpr": 0.001}, "time-limited"),
+        ({"window": "10min", "fpr": 0.001, "prefer": "memory"}, "time-limited"),
+        ({"window": 10_000, "fpr": 1e-12}, "age-partitioned-512"),
+        ({"window": 10_000, "fpr": 0.001, "slack": 0}, "swamp"),
+        ({"window": 10_000, "fpr": 0.001, "distinct": 1000}, "aged-quotient"),
+        ({"window": 10_000, "fpr": 0.001, "distinct": 1000, "prefer": "memory"}, "aged-quotient"),
+    ],
+)
+def test_the_planner_chooses_by_what_is_preferred(given, family):
+    f, again = lately.Filter(**given), lately.Filter(**given)
+    assert f.family == family
+    assert isinstance(f, lately.Filter)
+    assert type(f) is FAMILIES[family].kind
+    assert (f.parameters, f == again) == (again.parameters, True)
+    if "fpr" in given:
+        assert f.fpr <= given["fpr"]
+    else:
+        assert f.nbytes <= given["nbytes"]
+
+
+@pytest.mark.parametrize("window", [5, 50, 1000, 100_000])
+@pytest.mark.parametrize("fpr", [0.05, 1e-3, 1e-6])
+def test_memory_is_preferred_to_the_byte(window, fpr):
+    f = lately.Filter(window, fpr, prefer="memory")
+    best = [
+        choice.nbytes
+        for choice in lately.plan(window, fpr).choices
+        if FAMILIES[choice.name].promise and not FAMILIES[choice.name].baseline
+    ]
+    assert f.nbytes == min(best)
+    assert f.fpr <= fpr
+
+
+def test_in_given_bytes_the_least_rate_is_preferred():
+    f = lately.Filter(100_000, nbytes=200_000, prefer="memory")
+    best = [choice for choice in lately.plan(100_000, nbytes=200_000).choices if FAMILIES[choice.name].promise]
+    assert f.fpr == min(choice.fpr for choice in best if not FAMILIES[choice.name].baseline)
+    assert f.nbytes <= 200_000
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "words"),
+    [
+        ({}, TypeError, "give fpr or nbytes: "),
+        ({"fpr": 0.1, "nbytes": 5000}, TypeError, "not both"),
+        ({"fpr": 0.1, "prefer": "small"}, ValueError, "prefer must be 'speed' or 'memory', got 'small'"),
+        ({"fpr": 0.1, "capacity": 5}, ValueError, "capacity is for windows of time; this one counts insertions"),
+        ({"fpr": 0.1, "lateness": "5s"}, ValueError, "lateness is for windows of time"),
+        ({"fpr": 0.1, "window": "1h", "distinct": 5}, ValueError, "distinct is for windows of insertions"),
+        ({"nbytes": 5000, "window": "1h"}, ValueError, "a window of time without capacity needs fpr, and no nbytes"),
+        ({"fpr": 2}, ValueError, "fpr must lie between 0 and 1"),
+        ({"fpr": 0.1, "window": 0}, ValueError, "window must be at least 1"),
+        ({"fpr": 0.1, "window": "soon"}, ValueError, "window must be a span of time"),
+        ({"fpr": 0.1, "seed": "red"}, TypeError, "seed must be"),
+        ({"fpr": 0.1, "window": "1h", "ahead": 5}, TypeError, "ahead must be a span of time"),
+        ({"fpr": 0.1, "nbytes": None, "slack": "1s"}, TypeError, "slack must be a whole number"),
+        ({"fpr": 1e-30}, ValueError, "fpr must be above"),
+    ],
+)
+def test_what_cannot_be_is_named(given, kind, words):
+    with pytest.raises(kind, match=words):
+        lately.Filter(**{"window": 1000} | given)
+
+
+def test_a_class_of_a_users_own_takes_the_chosen_engine():
+    class Mine(lately.Filter):
+        def twice(self, key):
+            return self.seen(key) or self.seen(key)
+
+    f = Mine("10min", 0.001, capacity=100)
+    assert (type(f), f.family, f.twice("a")) == (Mine, "age-partitioned-line", True)
+    assert type(f.copy()) is Mine
+
+
+def test_the_import_does_not_wait_for_numpy():
+    script = "import sys, lately; lately.Filter(1000, 0.001).seen('a'); print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "family"),
+    [
+        (lately.AgePartitionedBloomFilter, {}, "age-partitioned-line"),
+        (lately.AgePartitionedBloomFilter, {"fpr": 1e-12}, "age-partitioned-512"),
+        (lately.AgePartitionedBloomFilter, {"fpr": None, "nbytes": 3000}, "age-partitioned-512"),
+        (lately.AgePartitionedBloomFilter, {"block_bits": 512}, "age-partitioned-512"),
+        (lately.AgePartitionedBloomFilter, {"layout": "sliced"}, "age-partitioned"),
+        (lately.TimingBloomFilter, {}, "timing-line"),
+        (lately.TimingBloomFilter, {"fpr": None, "nbytes": 3000}, "timing"),
+        (lately.TimingBloomFilter, {"layout": "sliced"}, "timing"),
+        (lately.TimingBloomFilter, {"window": "1h", "capacity": 900, "grow": "density"}, "timing-growing"),
+        (lately.GuardedEpochBloomFilter, {}, "guarded-epoch-transposed"),
+    ],
+)
+def test_the_default_layout_is_the_best_that_meets_the_request(kind, given, family):
+    assert kind(**{"window": 1000, "fpr": 0.001} | given).family == family
+
+
+def test_what_no_layout_can_meet_is_refused_by_the_first():
+    with pytest.raises(ValueError, match=r"fpr must be above 5.* got 1e-30"):
+        lately.AgePartitionedBloomFilter(1000, 1e-30)
+
+
+def everyone():
+    """A filter of every family, of 1000 keys."""
+    return list(_everyone())
+
+
+def _everyone():
+    for name, family in FAMILIES.items():
+        window = 1000 if family.windows in ("any", "insertions") else "1h"
+        more = {"capacity": 1000} if family.windows == "time" else {}
+        yield pytest.param(family.make(window, fpr=1e-5, **more), id=name)
+    yield pytest.param(lately.Filter("1h", 1e-5, capacity=1000), id="by time")
+    yield pytest.param(lately.BloomFilter(1000, 1e-5), id="bloom")
+
+
+@pytest.mark.parametrize("f", everyone())
+def test_seen_answers_as_duplicated_and_remembers(f):
+    f.clear()
+    keys = np.random.default_rng(0).integers(0, 300, 900)
+    together = f.copy().duplicated(keys)
+    assert [f.seen(key) for key in keys] == together.tolist()
+    assert together.sum() > 500
+
+
+@pytest.mark.parametrize("refresh", [True, False, "delivered"])
+def test_seen_refreshes_as_duplicated(refresh):
+    f = lately.Filter("10s", 1e-6, capacity=100, slack="2s")
+    times = [2e9, 2e9 + 6, 2e9 + 12, 2e9 + 18, 2e9 + 24]
+    expected = [False, True, True, True, True] if refresh is True else [False, True, False, True, False]
+    assert f.copy().duplicated(["a"] * 5, at=times, refresh=refresh).tolist() == expected
+    assert [f.seen("a", at=at, refresh=refresh) for at in times] == expected
+
+
+@pytest.mark.parametrize(("window", "count"), [(10_000, 1000), (10_000_000, 50)])
+def test_of_all_threads_with_one_new_key_one_is_told_that_it_is_new(window, count):
+    f = lately.Filter(window, 1e-6)
+    # Keys of large filters are asked for detached from the interpreter.
+    assert (f.nbytes > 8 << 20) == (window > 10_000)
+    answers, start = [], threading.Barrier(count)
+
+    def ask():
+        start.wait()
+        answers.append(f.seen("one event"))
+
+    threads = [threading.Thread(target=ask) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(answers), answers.count(False), f.inserted) == (count, 1, count)
+
+
+def test_seen_refuses_what_add_refuses_and_inserts_nothing():
+    f = lately.Filter("1h", 0.001, capacity=10)
+    f.add("a", at=2_000_000_000)
+    for key, at, kind in (
+        (2j, None, TypeError),
+        ("b", 1, ValueError),
+        ("b", "noon", TypeError),
+        ("b", 9e9, ValueError),
+    ):
+        with pytest.raises(kind):
+            f.seen(key, at=at)
+    assert f.inserted == 1
+
+
+def test_update_is_insert():
+    f = lately.Filter("1h", 0.001)
+    f.update(["a", "b"], at=2_000_000_000)
+    assert f.query(["a", "b", "c"]).tolist() == [True, True, False]
+    for name in ("insert", "update"):
+        with pytest.raises(TypeError, match="keys must be"):
+            getattr(f, name)("abc")
+
+
+@pytest.mark.parametrize("f", everyone())
+def test_clear_is_as_new(f):
+    f.clear()
+    new = f.copy()
+    f.insert(KEYS[:900], **({} if isinstance(f.window, int | None) else {"at": 4_000_000_000}))
+    assert f != new
+    f.clear()
+    assert (f == new, f.to_bytes()) == (True, new.to_bytes())
+    assert (f.inserted, f.latest, f.window, f.parameters) == (0, None, new.window, new.parameters)
+    assert not f.query(KEYS).any()
+    f.insert(KEYS[:5])
+    assert f.query(KEYS[:5]).all()
+
+
+def test_clear_keeps_what_a_user_chose():
+    f = lately.Filter("1h", 0.001, capacity=10, ahead=None, lateness="5s", seed=b"k" * 16)
+    f.insert(["a"], at=9e9)
+    f.clear()
+    f.insert(["a"], at=8e9)
+    assert (f.ahead, f.lateness, f.seed) == (None, 5.0, None)
+    far = lately.Filter("1h", 0.001, capacity=10)
+    far.add("a", at=5e9)
+    far.clear()
+    far.add("a", at=1)
+    with pytest.raises(ValueError, match="ahead of the system's clock"):
+        far.add("b", at=5e9)
+
+
+def test_clear_under_threads_loses_no_lock():
+    f = lately.Filter(1000, 0.001)
+    stop = threading.Event()
+
+    def work():
+        while not stop.is_set():
+            f.insert(KEYS)
+            f.seen("a")
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(200):
+        f.clear()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    f.clear()
+    assert f == lately.Filter(1000, 0.001)
+
+
+def pair(**more):
+    return [lately.Filter("1h", 0.001, capacity=5000, **more) for _ in range(2)]
+
+
+def test_either_holds_the_keys_of_both():
+    a, b = pair()
+    a.insert(["a"], at=2_000_000_000)
+    b.insert(["b"], at=2_000_000_100)
+    both = a | b
+    assert both == a.union(b)
+    assert type(both) is type(a)
+    assert both.query(["a", "b", "c"]).tolist() == [True, True, False]
+    assert a.query(["a", "b"]).tolist() == [True, False], "left as it was"
+    same = a
+    a |= b
+    assert a is same
+    assert a == both
+    a |= a
+    assert a.query(["a", "b", "c"]).tolist() == [True, True, False]
+
+
+def test_what_cannot_be_united_is_refused_and_left():
+    a, b = pair()
+    a.insert(["a"], at=2_000_000_000)
+    before = a.to_bytes()
+    for other, words in ((pair(seed=1)[0], "seed is 0 here and 1"), (lately.Swamp(5, 0.1), "kind")):
+        with pytest.raises(ValueError, match=words):
+            a | other
+        with pytest.raises(ValueError, match=words):
+            a |= other
+    for other in ({"a"}, None, "a"):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            a | other
+        with pytest.raises(TypeError, match="unsupported operand"):
+            a |= other
+    assert a.to_bytes() == before
+    assert b.inserted == 0
+
+
+def test_two_threads_that_unite_two_filters_each_way_do_not_wait_for_each_other():
+    a, b = pair()
+
+    def unite(ours, theirs):
+        for _ in range(300):
+            ours |= theirs
+
+    threads = [threading.Thread(target=unite, args=both) for both in ((a, b), (b, a))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_equal_are_filters_that_would_be_saved_alike():
+    a, b = pair()
+    assert a == b
+    assert (a != b) is False
+    a.add("a", at=2_000_000_000)
+    assert a != b
+    b.add("a", at=2_000_000_000)
+    assert a == b
+    assert a == a.copy() == lately.from_bytes(a.to_bytes())
+    b.add("a", at=2_000_000_001)
+    assert a != b, "the times differ"
+    new = pair()[0]
+    for other in (*pair(seed=1), *pair(lateness="1s"), *pair(ahead=None), lately.Filter("2h", 0.001, capacity=5000)):
+        assert new != other
+    assert lately.Filter(100, 0.1, seed=b"k" * 16) == lately.Filter(100, 0.1, seed=b"k" * 16)
+    assert lately.Filter(100, 0.1, seed="random") != lately.Filter(100, 0.1, seed="random")
+    assert lately.BloomFilter(100, 0.1) != lately.Swamp(100, 0.1)
+    for other in (None, 5, "a", {"a"}):
+        assert a != other
+
+
+def test_a_filter_changes_and_so_has_no_hash():
+    with pytest.raises(TypeError, match="unhashable"):
+        {lately.Filter(100, 0.1)}
+
+
+def test_baselines_have_a_room_of_their_own():
+    f = lately.baselines.CountingBloomFilter(100, 0.1)
+    assert type(f).__module__ == "lately.baselines"
+    assert type(lately.from_bytes(f.to_bytes())) is lately.baselines.CountingBloomFilter
+    with pytest.raises(AttributeError, match=r"a baseline: lately.baselines.StableBloomFilter"):
+        lately.StableBloomFilter  # noqa: B018
+    assert not {"StableBloomFilter", "CountingBloomFilter"} & {*lately.__all__, *dir(lately)}
+
+
+def test_all_names_hide_nothing_that_python_has():
+    import builtins
+
+    names: dict[str, object] = {}
+    exec("from lately import *", names)
+    assert not (set(names) & set(dir(builtins))) - {"__builtins__"}
+    assert "Filter" in names
+    assert lately.open(io.BytesIO(lately.Filter(5, 0.1).to_bytes())).window == 5
+
+
+def test_modules_come_when_they_are_asked_for():
+    script = """
+import sys, lately
+for module in ("baselines", "distributed", "plot", "priors"):
+    assert f"lately.{module}" not in sys.modules
+for module in ("baselines", "distributed", "plot", "priors"):
+    assert getattr(lately, module).__name__ == f"lately.{module}"
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_without_ray_the_error_says_what_to_install():
+    script = """
+import sys
+sys.modules["ray"] = None
+import lately
+from lately.distributed import RaySites, deduplicate
+for call in (lambda: RaySites(2), lambda: deduplicate(None, "ip", 5)):
+    try:
+        call()
+    except ImportError as error:
+        assert "pip install 'lately[distributed]'" in str(error), error
+    else:
+        raise SystemExit("no error")
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
