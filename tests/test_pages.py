@@ -45,8 +45,8 @@ def test_what_is_not_run_says_so(page):
 
 def test_the_reference_has_every_public_name():
     shown = set(re.findall(r"^::: (\S+)$", "".join(path.read_text() for path in DOCS.glob("reference/*.md")), re.M))
-    public = {f"lately.{name}" for name in lately.__all__} - {"lately.__version__", "lately.plot"}
-    for part in (lately.plot, lately.distributed):
+    public = {f"lately.{name}" for name in [*lately.__all__, "open"]} - {"lately.__version__"}
+    for part in (lately.plot, lately.distributed, lately.baselines):
         public |= {f"{part.__name__}.{name}" for name in part.__all__}
     assert public <= shown
 
