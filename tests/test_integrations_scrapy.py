@@ -1,7 +1,6 @@
 """Scrapy, unmodified, makes each request once, also over several runs of a job."""
 
 import json
-import logging
 import subprocess
 import sys
 import threading
@@ -13,6 +12,7 @@ import pytest
 from scrapy import Request
 from scrapy.utils.test import get_crawler
 
+import lately
 from lately.integrations.scrapy import DupeFilter
 
 PAGES = 60
@@ -131,17 +131,14 @@ def test_scrapys_own_file_is_not_passed_over_in_silence(tmp_path, caplog):
     assert "requests of Scrapy's own filter" in caplog.text
 
 
-def test_more_requests_than_planned(caplog):
-    """A warning comes in time, and still no request is made twice."""
+@pytest.mark.filterwarnings("always::lately.OverfullWarning")
+def test_more_requests_than_planned():
+    """A warning comes, which Scrapy logs, and still no request is made twice."""
     requests = seen(LATELY_CAPACITY=100, LATELY_FPR=0.001)
-    with caplog.at_level(logging.WARNING):
-        for number in range(50):
-            requests.request_seen(Request(f"http://a/{number}"))
-        assert not caplog.records
-        for number in range(50, 300):
-            requests.request_seen(Request(f"http://a/{number}"))
-    assert "LATELY_CAPACITY = 100" in caplog.text
-    assert all(requests.request_seen(Request(f"http://a/{number}")) for number in range(300))
+    many = [Request(f"http://a/{number}") for number in range(300)]
+    with pytest.warns(lately.OverfullWarning, match="planned for 100 keys"):
+        list(map(requests.request_seen, many))
+    assert all(map(requests.request_seen, many))
 
 
 def test_without_a_job(tmp_path, monkeypatch):

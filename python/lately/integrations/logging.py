@@ -79,10 +79,7 @@ class OncePerWindow(logging.Filter):
         super().__init__()
         self._timed = not hasattr(window, "__index__")
         # Texts may come from strangers, who must not find one that silences another: a secret seed.
-        if self._timed:
-            self._seen: lately.Filter = lately.TimeLimitedBloomFilter(window, fpr, ahead=None, seed="random")
-        else:
-            self._seen = lately.AgePartitionedBloomFilter(window, fpr, layout="line", seed="random")
+        self._seen = lately.Filter(window, fpr, ahead=None, seed="random")
         self._key = _said if key is None else key
         self._counts: OrderedDict[Hashable, int] = OrderedDict()
         self.held_back = 0
@@ -100,7 +97,7 @@ class OncePerWindow(logging.Filter):
             raise
         with self._lock:
             at = time.monotonic() if self._timed else None
-            if self._seen.duplicated([key], at=at, refresh=False)[0]:
+            if self._seen.seen(key, at=at, refresh=False):
                 self._hold(key)
                 return False
             held = self._counts.pop(key, 0)

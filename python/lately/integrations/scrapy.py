@@ -46,7 +46,7 @@ class DupeFilter(RFPDupeFilter):
         ``"7d"``, and at most half as long again. The default is forever.
     LATELY_CAPACITY : int, default 1,000,000
         Without a window: how many different requests to plan for. More are taken too, but more of them are dropped by
-        mistake; a warning says so.
+        mistake; an `OverfullWarning` in the log says so.
     LATELY_FPR : float, default 1e-6
         Greatest chance of dropping a request that is new: 4.3 MB for a million requests, forever.
 
@@ -80,7 +80,6 @@ class DupeFilter(RFPDupeFilter):
         self._seen = seen
         self._folder = folder
         self._stats = crawler.stats
-        self._made = 0
 
     @classmethod
     def from_crawler(cls, crawler: "Crawler") -> "Self":
@@ -94,22 +93,7 @@ class DupeFilter(RFPDupeFilter):
 
     def request_seen(self, request: "Request") -> bool:
         """Whether the request was let through lately; if not it now is."""
-        fingerprint = self.fingerprinter.fingerprint(request)
-        again = bool(self._seen.duplicated([fingerprint], refresh=False)[0])
-        if not again:
-            self._made += 1
-            # The rate comes from all bits, so it is asked for sixteen times while the filter fills.
-            if self._seen.window is None and self._made % max(self._seen.capacity // 16, 1) == 0:
-                self._warn_if_full()
-        return again
-
-    def _warn_if_full(self) -> None:
-        rate = self._seen.false_positive_rate()
-        if rate > self._seen.fpr:
-            planned = self._seen.capacity
-            logger.warning(
-                "More requests than LATELY_CAPACITY = %d: a new one is dropped with probability %.2g", planned, rate
-            )
+        return self._seen.seen(self.fingerprinter.fingerprint(request), refresh=False)
 
     def close(self, reason: str) -> None:
         """Save the filter in ``JOBDIR``."""
@@ -131,9 +115,7 @@ def _planned(settings: "BaseSettings") -> lately.Filter:
     # On the command line every setting is text.
     if isinstance(window, str) and window.isdecimal():
         window = int(window)
-    if hasattr(window, "__index__"):
-        return lately.AgePartitionedBloomFilter(window, fpr, layout="line", seed="random")
-    return lately.TimeLimitedBloomFilter(window, fpr, seed="random")
+    return lately.Filter(window, fpr, seed="random")
 
 
 def _opened(folder: Path, planned: lately.Filter) -> lately.Filter:
