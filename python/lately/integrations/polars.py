@@ -1,0 +1,82 @@
+"""The namespace `lately` of polars expressions: importing this module is all it takes."""
+
+from typing import Any
+
+import lately
+from lately.integrations._library import missing
+
+try:
+    import polars as pl
+except ModuleNotFoundError as _error:
+    raise missing("polars", "polars") from _error
+
+__all__ = ["Lately"]
+
+
+@pl.api.register_expr_namespace("lately")
+class Lately:
+    """Which values of a column, or of a struct of several, were seen lately: ``pl.col("ip").lately``.
+
+    For whole frames there is `lately.drop_duplicates`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import lately.integrations.polars
+    >>> clicks = pl.LazyFrame({"ip": ["a", "a", "b", "a"], "time": [0, 599, 600, 2000]})
+    >>> clicks.filter(~pl.col("ip").lately.duplicated(window="10min", at="time")).collect().rows()
+    [('a', 0), ('b', 600), ('a', 2000)]
+    """
+
+    def __init__(self, keys: pl.Expr) -> None:
+        self._keys = keys
+
+    def duplicated(self, *, window: Any, at: "str | pl.Expr | None" = None, **options: Any) -> pl.Expr:
+        """Mark the keys that were seen within the window, in the order of the rows.
+
+        Parameters
+        ----------
+        window : int or span of time
+            What "lately" means: a number of rows, or a span such as ``"10min"``, which needs `at`.
+        at : str or Expr, optional
+            When each row happened: a column, or an expression.
+        **options
+            `fpr`, `refresh`, `missing`, `seed`, `filter` and `threads` of `lately.duplicated`.
+
+        Returns
+        -------
+        Expr of Boolean
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is of the wrong type or out of range. About keys and times when the query runs.
+
+        Notes
+        -----
+        The order of the rows counts. A scan, a filter and a sort have one; a join or a ``group_by`` only with
+        ``maintain_order``.
+
+        The keys of all rows are needed at once, in the streaming engine too, which waits for them; polars moves no
+        filter and no slice past it. In ``over`` and ``group_by`` each group is a stream of its own, as is its window.
+        For more rows than memory holds take ``LazyFrame.collect_batches`` and a `Filter`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import lately.integrations.polars
+        >>> clicks = pl.DataFrame({"ip": ["a", "a", "b", "a"], "url": ["/", "/x", "/", "/"]})
+        >>> clicks.select(pl.struct("ip", "url").lately.duplicated(window=100)).to_series().to_list()
+        [False, False, False, True]
+        """
+        # What is wrong with the request is said now, not when the query runs.
+        lately.duplicated([], window, at=None if at is None else [], **options)
+
+        def marks(columns: Any) -> pl.Series:
+            keys, times = columns if at is not None else (columns[0], None)
+            if times is not None and len(times) != len(keys):
+                raise ValueError(f"at has {len(times)} times for {len(keys)} keys")
+            return pl.Series(keys.name, lately.duplicated(keys, window, at=times, **options), dtype=pl.Boolean)
+
+        columns = [self._keys] if at is None else [self._keys, pl.col(at) if isinstance(at, str) else at]
+        return pl.map_batches(columns, marks, return_dtype=pl.Boolean)
