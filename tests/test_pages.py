@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import lately
+import lately.baselines
 import lately.distributed
 from support import pages
 
