@@ -1,5 +1,6 @@
 """One name for all filters: what is chosen, tested and remembered in one step, and treated as a set."""
 
+import inspect
 import io
 import subprocess
 import sys
@@ -372,3 +373,20 @@ for call in (lambda: RaySites(2), lambda: deduplicate(None, "ip", 5)):
         raise SystemExit("no error")
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_signatures_read_as_they_are_written():
+    """Annotations that are evaluated show what NumPy's aliases consist of, a line of it for each."""
+    modules = [lately, lately.baselines, lately.plot, lately.priors, lately.distributed]
+    shown = 0
+    for thing in (getattr(module, name) for module in modules for name in module.__all__):
+        members = [thing, *vars(thing).values()] if inspect.isclass(thing) else [thing]
+        for member in members:
+            call = getattr(member, "fget", getattr(member, "__func__", member))
+            try:
+                signature = str(inspect.signature(call))
+            except (TypeError, ValueError):
+                continue
+            assert "numpy." not in signature, f"{thing}: {signature}"
+            shown += 1
+    assert shown > 100

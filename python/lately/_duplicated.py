@@ -1,5 +1,7 @@
 """The one-liner that tells which keys of a column were seen lately."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from secrets import token_bytes
 from typing import Any, Literal
@@ -21,9 +23,9 @@ def duplicated(
     subset: Any = None,
     at: Any = None,
     fpr: float | None = None,
-    refresh: "bool | Literal['delivered']" = True,
-    missing: "Literal['same', 'distinct']" = "same",
-    seed: "int | bytes | Literal['random']" = "random",
+    refresh: bool | Literal["delivered"] = True,
+    missing: Literal["same", "distinct"] = "same",
+    seed: int | bytes | Literal["random"] = "random",
     filter: str | type[Filter] | Choice | None = None,
     threads: int = 1,
 ) -> NDArray[np.bool_]:

@@ -1,5 +1,7 @@
 """Try every filter on a sample of a stream, and find the one whose mistakes cost least."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

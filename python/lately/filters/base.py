@@ -77,6 +77,9 @@ class Filter(_core.Filter):
     than `lateness` stops with an error half-way.) `os.fork` waits until no thread is within a block of keys: the child
     has a filter of its own, as it was between two.
 
+    ``key in f`` takes no time: it asks as of now, or as of the latest time told where every key has come with its own.
+    `query` and `seen` take one.
+
     A subclass of `Filter` itself has the engine of the family that is chosen, but not what its class alone can do.
 
     Examples

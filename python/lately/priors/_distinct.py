@@ -1,5 +1,7 @@
 """How many different keys to expect among j successive insertions: D(j) of paper 5, section 2.5."""
 
+from __future__ import annotations
+
 from typing import Any, Self
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Streams of independent keys whose law is known."""
 
+from __future__ import annotations
+
 from functools import cached_property
 from typing import Any, SupportsIndex
 

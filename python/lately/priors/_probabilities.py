@@ -1,5 +1,7 @@
 """Streams of which somebody knows how likely each key is."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from typing import Any
 

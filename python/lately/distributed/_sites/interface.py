@@ -1,5 +1,7 @@
 """What a distributed filter needs from its sites, wherever they are: messages, failures, turns."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -71,7 +73,7 @@ class Traffic:
     keys: NDArray[np.int64]
 
     @classmethod
-    def none(cls, sites: int) -> "Traffic":
+    def none(cls, sites: int) -> Traffic:
         """Nothing yet."""
         return cls(0, 0, 0, 0, np.zeros(sites, dtype=np.int64))
 

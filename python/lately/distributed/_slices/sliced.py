@@ -1,5 +1,7 @@
 """The sliced filter, as users see it."""
 
+from __future__ import annotations
+
 import os
 import threading
 import time
@@ -252,7 +254,7 @@ class SlicedFilter:
         self._numbering.reach(time.time_ns() if batch.moments is None else int(batch.moments.max()))
         return written
 
-    def handle(self, producer: str | None = None) -> "SlicedFilter":
+    def handle(self, producer: str | None = None) -> SlicedFilter:
         """Give another producer over the same sites.
 
         Parameters
@@ -387,7 +389,7 @@ class SlicedFilter:
         """Let the sites write their last checkpoints, and end them, for all producers."""
         self._exchange.sites.close()
 
-    def __enter__(self) -> "SlicedFilter":
+    def __enter__(self) -> SlicedFilter:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,5 +1,7 @@
 """Bloom trees: filters near the producers, which relieve those further off (paper 4, section 6)."""
 
+from __future__ import annotations
+
 import os
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -181,7 +183,7 @@ class BloomTree:
         self._tally = Tally(self._layout.topology.depth)
         self._places = self._layout.places(self._filter, self._tally)
 
-    def at(self, leaf: Hashable, *, producer: str | None = None) -> "Leaf":
+    def at(self, leaf: Hashable, *, producer: str | None = None) -> Leaf:
         """Give the handle of a producer at a leaf.
 
         Parameters
