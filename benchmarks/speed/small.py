@@ -28,7 +28,7 @@ def one_by_one(window: int, fpr: float, rounds: int) -> dict[str, float]:
     """Seconds of a call for one key, the median over rounds."""
     made = lately.AgePartitionedBloomFilter(window, fpr, layout="line")
     keys = list(range(CALLS))
-    calls = {"f.add(key)": made.add, "key in f": made.__contains__}
+    calls = {"f.add(key)": made.add, "f.seen(key)": made.seen, "key in f": made.__contains__}
     times: dict[str, list[float]] = defaultdict(list)
     for _ in range(rounds):
         for name, call in calls.items():
