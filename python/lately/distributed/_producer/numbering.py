@@ -3,9 +3,14 @@
 import uuid
 from typing import Any
 
+from lately.distributed._producer.task import Attempt, running
+
 
 class Numbering:
     """A producer's name, the number of its last batch, and the latest moments that it has seen.
+
+    A producer without a name of its own that runs in a Ray task is named after the task and the count of the task's
+    calls: when Ray runs the task again, its first call is the first call again.
 
     Parameters
     ----------
@@ -14,22 +19,35 @@ class Numbering:
 
     Attributes
     ----------
-    producer : str
     number : int
-        Of the batch written last; 0 before the first.
+        Of the batch written last, in this task; 0 before the first.
     latest : int or None
         The latest moment so far, in nanoseconds.
     """
 
     def __init__(self, producer: str | None) -> None:
-        self._named, self.producer = producer is not None, producer or uuid.uuid4().hex
+        self._named, self._name = producer is not None, producer or uuid.uuid4().hex
+        self._attempt: Attempt | None = None
         self.number = 0
         self.latest: int | None = None
         # The latest moment before the last batch, which may come again.
         self._before: int | None = None
 
-    def of(self, number: Any) -> int:
-        """Give the number of a batch to write, or refuse it; None is the next.
+    @property
+    def producer(self) -> str:
+        """Name of the producer: its own, or the task's."""
+        attempt = None if self._named else running()
+        return self._name if attempt is None else f"task {attempt.task}"
+
+    def of(self, number: Any) -> tuple[str, int, bool]:
+        """Name a batch to write, or refuse its number; None is the next.
+
+        Returns
+        -------
+        producer : str
+        number : int
+        again : bool
+            Whether it may have been sent before.
 
         Raises
         ------
@@ -38,16 +56,23 @@ class Numbering:
         ValueError
             If it lies before that of the last batch.
         """
-        if number is None:
-            if self._named:
-                raise TypeError(f"producer {self.producer!r} has a name, so each batch needs its number")
-            return self.number + 1
-        if not hasattr(number, "__index__"):
-            raise TypeError(f"number must be a whole number, got {number!r}")
-        least = max(self.number, 1)
-        if number < least:
-            raise ValueError(f"number must be at least {least}, that of the last batch, got {number}")
-        return int(number)
+        attempt = None if self._named else running()
+        if attempt != self._attempt:
+            self._attempt, self.number, self._before = attempt, 0, self.latest
+        if number is not None:
+            if not hasattr(number, "__index__"):
+                raise TypeError(f"number must be a whole number, got {number!r}")
+            least = max(self.number, 1)
+            if number < least:
+                raise ValueError(f"number must be at least {least}, that of the last batch, got {number}")
+        elif self._named:
+            raise TypeError(f"producer {self._name!r} has a name, so each batch needs its number")
+        again, number = number is not None, None if number is None else int(number)
+        if attempt is None:
+            return self._name, self.number + 1 if number is None else number, again
+        # Each call is a producer of its own, so that the sites remember the earlier ones too.
+        number = attempt.next_call(number)
+        return f"task {attempt.task} call {number}", number, again or attempt.number > 0
 
     def latest_before(self, number: int) -> int | None:
         """Give the latest moment before a batch, the last one or a new one."""

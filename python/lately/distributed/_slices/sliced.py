@@ -98,6 +98,9 @@ class SlicedFilter:
       answers all of it or nothing. In a horizontal one, other sites may have taken their keys: give the keys that are
       too late a later time, and send the batch again with its number.
     - A handle that is pickled arrives as another producer over the same sites. Sites of this process cannot be pickled.
+    - *In a Ray task*, or a method of an actor, a handle without a name is named after the task, and its batches after
+      the count of the task's calls. When Ray runs the task again, each of its calls is the batch that it was, and gets
+      the first answers. The calls must come in the same order: from threads of a task, use handles with names.
 
     Examples
     --------
@@ -237,12 +240,12 @@ class SlicedFilter:
         """Read a batch to write, or refuse it; None if it is empty."""
         hashes = hash_keys(keys, seed=self.seed)
         moments = self._clock.moments(at, len(hashes))
-        again, number = number is not None, self._numbering.of(number)
+        producer, number, again = self._numbering.of(number)
         latest = self._numbering.latest_before(number)
         self._clock.check(moments, latest, in_order=True)
         if not len(hashes):
             return None
-        return Batch(hashes, moments, latest, self.producer, number, again)
+        return Batch(hashes, moments, latest, producer, number, again)
 
     def _write(self, batch: Batch, write: Callable[[Batch], _Written]) -> _Written:
         self._numbering.begin(batch.number)

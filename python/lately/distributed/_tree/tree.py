@@ -274,8 +274,8 @@ class BloomTree:
 class Leaf:
     """The handle of one producer at a leaf of a `BloomTree`, from its `at`.
 
-    It may be pickled, to a process that reaches the same sites; there it is a producer with a name of its own. Calls
-    from several threads wait for each other.
+    It may be pickled, to a process that reaches the same sites; there it is a producer with a name of its own, or in a
+    Ray task with that of the task (`SlicedFilter`). Calls from several threads wait for each other.
     """
 
     def __init__(self, tree: BloomTree, leaf: int, producer: str | None) -> None:
@@ -316,8 +316,9 @@ class Leaf:
             If `at` is missing a time, steps back too far or does not fit `keys`, or `number` lies before the last one.
         """
         with self._lock:
-            again, number = number is not None, self._numbering.of(number)
-            batch, newest = self._batch(keys, at, number, self._numbering.latest_before(number), in_order=True)
+            producer, number, again = self._numbering.of(number)
+            latest = self._numbering.latest_before(number)
+            batch, newest = self._batch(keys, at, latest, in_order=True, name=(producer, number))
             self._numbering.begin(number)
             if newest is not None:
                 self._numbering.reach(newest)
@@ -340,9 +341,11 @@ class Leaf:
         ndarray of bool, shape (n,)
         """
         with self._lock:
-            return self._climb.query(self._batch(keys, at, 0, self._numbering.latest, in_order=False)[0])
+            return self._climb.query(self._batch(keys, at, self._numbering.latest, in_order=False)[0])
 
-    def _batch(self, keys: Any, at: Any, number: int, latest: int | None, *, in_order: bool) -> tuple[Keys, int | None]:
+    def _batch(
+        self, keys: Any, at: Any, latest: int | None, *, in_order: bool, name: tuple[str, int] = ("", 0)
+    ) -> tuple[Keys, int | None]:
         """Read a batch, or refuse it; and its latest moment, if it has any."""
         filter = self._tree._filter
         hashes = lately.hash_keys(keys, seed=shared_seed(filter))
@@ -350,7 +353,7 @@ class Leaf:
         self._clock.check(moments, latest, in_order=in_order)
         generations = filter.generations(None if moments is None else moments.view("M8[ns]"), len(hashes))
         newest = int(moments.max()) if moments is not None and len(moments) else None
-        return Keys(hashes, generations, Ticket(self._numbering.producer, number, np.arange(len(hashes)))), newest
+        return Keys(hashes, generations, Ticket(*name, np.arange(len(hashes)))), newest
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _leaf_elsewhere, (self._tree, self._leaf)
