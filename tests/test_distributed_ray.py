@@ -262,7 +262,8 @@ def test_fences_ascend_when_the_actor_of_turns_dies(pair, ray_cluster):
 
 def test_a_sliced_filter_goes_on_without_a_site_that_hangs(pair):
     keys = np.arange(1000)
-    with SlicedFilter("horizontal", 2, lately.BloomFilter(1000, fpr=1e-9), sites="ray", deadline=1.0) as f:
+    like = lately.BloomFilter(1000, fpr=1e-9)
+    with SlicedFilter("horizontal", 2, like, on_failure="duplicate", sites="ray", deadline=1.0) as f:
         eventually(lambda: not any(isinstance(status, Failed) for status in f.status()))
         f.insert(keys[::2])
         process = f.status()[1]["process"]
@@ -278,6 +279,31 @@ def test_a_sliced_filter_goes_on_without_a_site_that_hangs(pair):
             os.kill(process, signal.SIGCONT)
         eventually(lambda: not any(isinstance(status, Failed) for status in f.status()))
         assert f.query(keys).tolist() == [True, False] * 500
+
+
+@pytest.mark.parametrize("kind", ["horizontal", "vertical"])
+def test_a_consumer_that_leaves_ends_nothing_and_who_is_left_with_nothing_is_told(pair, kind):
+    like, keys = lately.BloomFilter(10_000, fpr=1e-9), np.arange(1000)
+    with SlicedFilter(kind, 2, like, sites="ray", name=f"shared {kind}", deadline=60) as made:
+        for new in np.split(keys, 2):
+            # By name, and pickled: each leaves its block, and the others go on.
+            with SlicedFilter(kind, 2, like, sites=lambda makers: RaySites.connect(f"shared {kind}")) as found:
+                assert not found.duplicated(new).any()
+            with pytest.raises(RuntimeError, match="this filter is closed"):
+                found.duplicated(new)
+            with pickle.loads(pickle.dumps(made)) as pickled:
+                assert pickled.duplicated(new).all()
+        assert made.duplicated(keys).all()
+        left = made.handle()
+    began = time.monotonic()
+    for ask in (left.duplicated, left.query):
+        with pytest.raises(RuntimeError, match=r"is gone, and with it the filter|the sites are closed"):
+            ask(keys)
+    for ask in (found.sites.turn().__enter__, found.sites.status):
+        with pytest.raises(RuntimeError, match="is gone, and with it the filter"):
+            ask()
+    # Not one of them has waited for a deadline.
+    assert time.monotonic() - began < 60
 
 
 def test_an_actor_whose_site_cannot_start_says_so_and_tries_again(tmp_path):

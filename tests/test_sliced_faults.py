@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import lately
-from lately.distributed import FailedSitesWarning, LocalSites, SlicedFilter
+from lately.distributed import FailedSitesError, FailedSitesWarning, LocalSites, SlicedFilter
+from lately.distributed._sites.interface import Failed
 from lately.distributed._sites.site import SupersededError
 from test_sliced import timers
 
@@ -182,9 +183,84 @@ def test_a_named_producer_numbers_its_batches():
 # --- failures
 
 
+class Away(LocalSites):
+    """Sites of which one is out of reach, and may act on a message whose answer is lost."""
+
+    away, acts = None, False
+
+    def call(self, messages):
+        heard = [m for m in messages if self.acts or m.site != self.away]
+        answers = dict(zip(map(id, heard), super().call(heard), strict=True))
+        return [Failed(1, "out of reach", 1.0) if m.site == self.away else answers[id(m)] for m in messages]
+
+
+@every_kind
+@pytest.mark.parametrize("acts", [False, True])
+def test_nothing_is_guessed_and_the_batch_sent_again_is_exact(shape, acts):
+    keys = np.arange(1000)
+    with SlicedFilter(**shape, filter=wide(), sites=Away) as sliced, SlicedFilter(**shape, filter=wide()) as healthy:
+        for f in (sliced, healthy):
+            f.insert(keys[::3], at=0)
+        sliced.sites.away, sliced.sites.acts = 1, acts
+        batch = np.concatenate([keys, keys[:10]])
+        for number in (None, 2, 2):
+            with pytest.raises(
+                FailedSitesError, match=r"site 1 \(out of reach\): send the same keys .* number=2"
+            ) as told:
+                sliced.duplicated(batch, at=1, number=number)
+            assert told.value.number == 2
+            again = pickle.loads(pickle.dumps(told.value))
+            assert (again.number, again.failed, str(again)) == (2, told.value.failed, str(told.value))
+        with pytest.raises(FailedSitesError) as told:
+            sliced.query(keys, at=1)
+        assert told.value.number is None
+        sliced.sites.away = None
+        expected = healthy.duplicated(batch, at=1)
+        assert (sliced.duplicated(batch, at=1, number=2) == expected).all()
+        assert state(sliced) == state(healthy)
+        assert sliced.failures == 0
+
+
+@every_kind
+def test_what_was_guessed_is_marked(shape):
+    keys = np.arange(1000)
+    with SlicedFilter(**shape, filter=wide(), on_failure="duplicate", sites=Away) as sliced:
+        assert not sliced.unanswered.size
+        assert not sliced.duplicated(keys[::2], at=0).any()
+        assert not sliced.unanswered.any()
+        sliced.sites.away = 1
+        with pytest.warns(FailedSitesWarning):
+            seen = sliced.duplicated(keys, at=1)
+        marked = sliced.unanswered
+        assert (seen == (keys % 2 == 0))[~marked].all()
+        assert 0 < marked.sum() == sliced.failures < len(keys)
+        # Of those that have an answer none is forgotten; the others may be new once more, and a sink can keep them.
+        sliced.sites.away = None
+        assert sliced.query(keys[~marked], at=2).all()
+        sliced.query(keys, at=2)
+        threading.Thread(target=sliced.query, args=([],)).start()
+        assert sliced.unanswered.shape == (1000,)
+
+
+@every_kind
+def test_who_leaves_ends_only_what_he_started(shape):
+    sliced = SlicedFilter(**shape, filter=timers())
+    with sliced.handle() as other:
+        other.insert(["a"], at=0)
+    with pytest.raises(RuntimeError, match="this filter is closed"):
+        other.query(["a"], at=0)
+    assert sliced.query(["a"], at=0).all()
+    left = sliced.handle()
+    sliced.close()
+    for closed in (sliced, left):
+        for ask in (closed.query, closed.insert, closed.duplicated):
+            with pytest.raises(RuntimeError, match="is closed"):
+                ask(["a"], at=0)
+
+
 @every_kind
 def test_a_failed_site_is_told_once_and_counted(shape):
-    with SlicedFilter(**shape, filter=timers()) as sliced:
+    with SlicedFilter(**shape, filter=timers(), on_failure="duplicate") as sliced:
         sliced.insert(np.arange(300), at=0)
         sliced.sites.kill(1)
         with pytest.warns(FailedSitesWarning, match=r"site 1 does not answer \(killed\)") as told:
@@ -282,7 +358,7 @@ def test_what_a_site_lost_is_not_missed_when_it_is_back(shape, tmp_path):
     """What came after its last checkpoint is gone too, of which a producer learns when it writes meanwhile."""
     made = {**shape, "filter": wide(), "checkpoint": tmp_path, "interval": 3600, "name": "seen"}
     lost, fresh = np.arange(6000).reshape(2, 3000)
-    with SlicedFilter(**made) as sliced:
+    with SlicedFilter(**made, on_failure="duplicate") as sliced:
         sliced.insert(lost, at=100)
         sliced.sites.kill(1)
         with pytest.warns(FailedSitesWarning):

@@ -463,7 +463,7 @@ def test_a_sliced_root_that_has_lost_a_part_still_knows_what_is_new():
 @pytest.mark.parametrize("kind", KINDS)
 def test_top_down_without_some_nodes_loses_nothing(kind):
     for down in (0, 1, 2, 4, 7):
-        tree = BloomTree(kind, SHAPE, lately.BloomFilter(1000, 1e-6), top_down=2)
+        tree = BloomTree(kind, SHAPE, lately.BloomFilter(1000, 1e-6), top_down=2, on_failure="duplicate")
         for leaf in (4, 7):
             tree.at(leaf).duplicated(np.arange(leaf * 100, leaf * 100 + 50))
         tree._exchange.sites.kill(down)

@@ -6,7 +6,7 @@ interface of sites (`Sites`), so that it runs the same in one process and on the
 
 from lately._core import expected_messages, failure_rates, least_sites, slice_capacity, sliced_rate
 from lately.distributed._deduplicate import deduplicate
-from lately.distributed._producer.exchange import FailedSitesWarning
+from lately.distributed._producer.exchange import FailedSitesError, FailedSitesWarning
 from lately.distributed._sites.actors import RaySites
 from lately.distributed._sites.interface import Traffic
 from lately.distributed._sites.local import LocalSites
@@ -16,6 +16,7 @@ from lately.distributed._tree.tree import BloomTree, Leaf
 
 __all__ = [
     "BloomTree",
+    "FailedSitesError",
     "FailedSitesWarning",
     "Leaf",
     "LocalSites",

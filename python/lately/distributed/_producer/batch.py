@@ -1,11 +1,15 @@
 """A batch of keys on its way to the sites."""
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lately.distributed._sites.memo import Ticket
+
+Verdicts: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+"""Which keys of a batch were seen, and for which a site did not answer."""
 
 
 @dataclass(frozen=True)

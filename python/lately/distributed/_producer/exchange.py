@@ -1,9 +1,10 @@
-"""What a producer sends and receives: counted, with a warning for each site that fails."""
+"""What a producer sends and receives: counted, with a warning or an error for each site that fails."""
 
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
@@ -19,32 +20,78 @@ class FailedSitesWarning(RuntimeWarning):
     """A site does not answer; until it does, keys are decided without it."""
 
 
+class FailedSitesError(RuntimeError):
+    """Sites did not answer, and nothing was guessed in their place.
+
+    Attributes
+    ----------
+    failed : tuple of Failed
+        The sites, and why.
+    number : int or None
+        The batch may be with some of the sites: send the same keys with this ``number`` until it is answered. Keys of a
+        batch that is given up may count as seen later, though nobody was told that they are new. None if nothing was
+        written.
+    """
+
+    def __init__(self, failed: Sequence[Failed], number: int | None = None) -> None:
+        super().__init__(failed, number)
+        self.failed, self.number = tuple(failed), number
+
+    def __str__(self) -> str:
+        sites = ", ".join(f"site {failed.site} ({failed.reason})" for failed in self.failed)
+        again = "" if self.number is None else f": send the same keys again with number={self.number}"
+        return f"no answer from {sites}{again}"
+
+
 class Exchange:
     """A producer's way to its sites.
+
+    Parameters
+    ----------
+    sites : Sites
+    strict : bool
+        Whether a site that fails is an error.
 
     Attributes
     ----------
     sites : Sites
+    strict : bool
     traffic : Traffic
     """
 
-    def __init__(self, sites: Sites) -> None:
-        self.sites = sites
+    def __init__(self, sites: Sites, *, strict: bool) -> None:
+        self.sites, self.strict = sites, strict
         self.traffic = Traffic.none(len(sites))
-        # When each failed site failed, which tells one outage from the next.
-        self._since: dict[int, float] = {}
+        # Sites that did not answer when last asked, each with the moment at which its outage began.
+        self._out: dict[int, Failed] = {}
+        self._closed = False
         self._lock = threading.Lock()
 
+    @property
+    def failed(self) -> tuple[Failed, ...]:
+        """Sites that did not answer when they were last asked."""
+        return tuple(self._out.values())
+
     def call(self, messages: Sequence[Message]) -> list[Any]:
-        """Send messages (`Sites.call`); warn of each site that fails, once until it answers again."""
+        """Send messages (`Sites.call`); warn of each site that fails, once until it answers again.
+
+        Raises
+        ------
+        FailedSitesError
+            Instead of the warning, if it is strict.
+        RuntimeError
+            If it is closed.
+        """
+        self._check()
         answers = self.sites.call(messages)
         with self._lock:
             self.traffic.count(messages, answers)
             out = {answer.site: answer for answer in answers if isinstance(answer, Failed)}
-            new = [failed for site, failed in out.items() if self._since.get(site) != failed.since]
+            new = [failed for site, failed in out.items() if self._since(site) != failed.since]
             answered = {message.site for message in messages} - out.keys()
-            kept = {site: since for site, since in self._since.items() if site not in answered}
-            self._since = kept | {site: failed.since for site, failed in out.items()}
+            self._out = {site: failed for site, failed in self._out.items() if site not in answered} | out
+        if out and self.strict:
+            raise FailedSitesError(tuple(out.values()))
         for failed in new:
             warnings.warn(
                 f"site {failed.site} does not answer ({failed.reason}): its keys are decided without it",
@@ -52,6 +99,22 @@ class Exchange:
                 stacklevel=_level(),
             )
         return answers
+
+    def turn(self) -> AbstractContextManager[int]:
+        """Take the turn (`Sites.turn`)."""
+        self._check()
+        return self.sites.turn()
+
+    def close(self) -> None:
+        """Send nothing any more; the sites stay."""
+        self._closed = True
+
+    def _check(self) -> None:
+        if self._closed:
+            raise RuntimeError("this filter is closed")
+
+    def _since(self, site: int) -> float | None:
+        return self._out[site].since if site in self._out else None
 
 
 def _level() -> int:

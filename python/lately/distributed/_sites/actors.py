@@ -116,6 +116,7 @@ class RaySites:
         if not deadline > 0:
             raise ValueError(f"the deadline must be above 0 seconds, not {deadline}")
         ray = imported()
+        self.connected = False
         self._deadline = deadline
         self._outages: dict[int, tuple[Failed, Any]] = {}
         if name is not None and _named(ray, name) is not None:
@@ -162,6 +163,7 @@ class RaySites:
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state)
+        self.connected = True
         self._outages = {}
 
     def __len__(self) -> int:
@@ -184,6 +186,7 @@ class RaySites:
     @contextmanager
     def turn(self) -> Iterator[int]:
         """Take a turn; it lasts three deadlines at most."""
+        self._check()
         fence = self._take()
         try:
             yield fence
@@ -224,19 +227,23 @@ class RaySites:
             imported().kill(actor)
         self._actors = []
 
+    def _check(self) -> None:
+        if not self._actors:
+            raise RuntimeError("the sites are closed")
+
     def _ask(self, method: str, *, patience: float) -> list[Any]:
         return list(self._gather(method, dict.fromkeys(range(len(self)), ()), patience).values())
 
     def _gather(self, method: str, asked: Mapping[int, tuple[Any, ...]], patience: float) -> dict[int, Any]:
         """Ask sites; the answers are in the order of the questions. Sites that are restarting are asked again."""
-        if not self._actors:
-            raise RuntimeError("the sites are closed")
+        self._check()
         ray = imported()
         end = time.monotonic() + patience
         answers: dict[int, Any] = {site: self._outage(site) for site in asked}
         again = {site: "" for site, outage in answers.items() if outage is None}
         pending: dict[Any, int] = {}
         errors = []
+        dead: set[int] = set()
         while again or pending:
             pending |= {getattr(self._actors[site], method).remote(*asked[site]): site for site in again}
             again = {}
@@ -250,6 +257,9 @@ class RaySites:
                     # Ray's error only looks like the site's; this one is the site's.
                     errors.append(error.cause)
                 except ray.exceptions.RayError as error:
+                    if isinstance(error, ray.exceptions.ActorDiedError):
+                        _gone(f"site {site}", error, said_before=site in dead)
+                        dead.add(site)
                     again[site] = str(error).partition("\n")[0]
             if time.monotonic() >= end:
                 late = dict.fromkeys(pending.values(), "")
@@ -278,8 +288,8 @@ class RaySites:
                 return failed
             try:
                 ray.get(question)
-            except ray.exceptions.RayTaskError:
-                # The site is there, and reports an error.
+            except (ray.exceptions.RayTaskError, ray.exceptions.ActorDiedError):
+                # The site is there, and reports an error; or it is gone, as whoever asks it will be told.
                 break
             except ray.exceptions.RayError:
                 question = self._actors[site].status.remote()
@@ -295,10 +305,14 @@ class RaySites:
         ray = imported()
         patience = (LEASE + 1) * self._deadline
         end = time.monotonic() + patience
+        dead = False
         while True:
             try:
                 fence: int = ray.get(self._turns.take.remote(), timeout=patience)
             except ray.exceptions.RayError as error:
+                if isinstance(error, ray.exceptions.ActorDiedError):
+                    _gone("the actor of turns", error, said_before=dead)
+                    dead = True
                 if time.monotonic() >= end:
                     raise TimeoutError(f"no turn within {patience:g} s: {error}") from None
                 time.sleep(PAUSE)
@@ -306,6 +320,13 @@ class RaySites:
                 if fence:
                     return fence
                 end = time.monotonic() + patience
+
+
+def _gone(who: str, error: Exception, *, said_before: bool) -> None:
+    """Raise an error if an actor is dead for good. One that has just died might be said to be, so it is asked twice."""
+    if said_before:
+        reason = str(error).strip().rpartition("\n")[2]
+        raise RuntimeError(f"{who} is gone, and with it the filter: it was closed, or its driver has ended ({reason})")
 
 
 def _names(name: str | None, part: str = "") -> dict[str, Any]:

@@ -91,7 +91,15 @@ class Traffic:
 
 
 class Sites(Protocol):
-    """Sites, by number: in this process (`LocalSites`) or as actors (`RaySites`)."""
+    """Sites, by number: in this process (`LocalSites`) or as actors (`RaySites`).
+
+    Attributes
+    ----------
+    connected : bool
+        Whether they were started elsewhere. A filter that is closed then leaves them running.
+    """
+
+    connected: bool
 
     def __len__(self) -> int: ...
 
@@ -103,6 +111,11 @@ class Sites(Protocol):
         list
             The answer to each message, or `Failed`. A site gets the messages of one call in order. An error that a site
             raises is raised here, once all have answered.
+
+        Raises
+        ------
+        RuntimeError
+            At once, if the sites are closed, or one is gone that cannot come back.
         """
         ...
 
@@ -123,5 +136,5 @@ class Sites(Protocol):
         ...
 
     def close(self) -> None:
-        """Let the sites write their last checkpoints, and end them."""
+        """Let the sites write their last checkpoints, and end them for all who use them."""
         ...

@@ -22,6 +22,8 @@ class LocalSites:
     Nothing fails here by itself. A site that is killed stays so until `restart`.
     """
 
+    connected = False
+
     def __init__(self, makers: Sequence[Maker]) -> None:
         self._makers = list(makers)
         self._sites = [maker() for maker in self._makers]

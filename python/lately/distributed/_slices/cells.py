@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from lately._core import settle
 from lately.distributed._contents.cut import NEVER
-from lately.distributed._producer.batch import Batch
+from lately.distributed._producer.batch import Batch, Verdicts
 from lately.distributed._producer.clock import Clock
 from lately.distributed._producer.exchange import Exchange, until_done
 from lately.distributed._sites.interface import Failed, Message
@@ -51,6 +51,8 @@ class _Found:
 class Cells:
     """Test, then set (paper 4, section 2), a batch at a time.
 
+    `query`, `insert` and `duplicated` give the verdicts, and for which keys a site did not answer; both of shape (n,).
+
     The cells of all keys are read at once, the batch is judged in order as if key by key (`settle`), and then the cells
     of new keys are set. A producer does so in its turn, so that of two with the same new key one sees the other's.
 
@@ -84,41 +86,39 @@ class Cells:
         # the site shows unset may have been set: it has missed that generation, and may have lost what came just
         # before.
         self._missed = np.full(len(exchange.sites), NEVER)
-        self.failures = 0
 
-    def query(self, batch: Batch) -> NDArray[np.bool_]:
+    def query(self, batch: Batch) -> Verdicts:
         """Tell which keys were inserted within the window. Nothing is set, so no turn is needed."""
         places, generations = self._ranges.places(batch.hashes), self._generations(batch)
         found = self._read(batch, places, generations)
         as_of = np.maximum(generations, self._newest(batch, found))
         live = found.last >= (as_of - self._like.kept)[:, None]
         found.alive[self._doubted(found, self._missed_at(places), as_of)] = False
-        seen: NDArray[np.bool_] = (live | ~found.alive).all(axis=1) & (found.alive.sum(axis=1) >= self._least)
+        answered = found.alive.sum(axis=1)
+        seen: NDArray[np.bool_] = (live | ~found.alive).all(axis=1) & (answered >= self._least)
         if self._equal > 1:
             seen &= _alike(np.where(found.alive, found.last, NEVER)) >= self._equal
-        self.failures += int((~found.alive).any(axis=1).sum())
-        return seen
+        return seen, answered < found.alive.shape[1]
 
-    def insert(self, batch: Batch) -> None:
-        """Insert keys."""
+    def insert(self, batch: Batch) -> Verdicts:
+        """Insert keys; the verdicts have no meaning."""
         places, generations = self._ranges.places(batch.hashes), self._generations(batch)
         new = np.zeros(len(batch), dtype=np.bool_)
-        failed = self._write(batch, places, generations, new, refresh=True)
-        self.failures += int(failed.sum())
+        return new, self._write(batch, places, generations, new, refresh=True)
 
-    def duplicated(self, batch: Batch, *, refresh: bool) -> NDArray[np.bool_]:
+    def duplicated(self, batch: Batch, *, refresh: bool) -> Verdicts:
         """Tell for each key whether it was there, then insert it."""
         places, generations = self._ranges.places(batch.hashes), self._generations(batch)
 
-        def act(again: bool) -> NDArray[np.bool_]:
-            with self._exchange.sites.turn() as fence:
+        def act(again: bool) -> Verdicts:
+            with self._exchange.turn() as fence:
                 return self._settle(replace(batch, again=again), places, generations, refresh=refresh, fence=fence)
 
         return until_done(act, again=batch.again)
 
     def _settle(
         self, batch: Batch, places: Places, generations: NDArray[np.int64], *, refresh: bool, fence: int
-    ) -> NDArray[np.bool_]:
+    ) -> Verdicts:
         found = self._read(batch, places, generations, fence)
         newest = self._newest(batch, found)
         if batch.moments is None:
@@ -139,8 +139,7 @@ class Cells:
             known=found.known,
         )
         failed = self._write(batch, places, generations, seen, refresh=refresh, fence=fence)
-        self.failures += int((failed | unsure.any(axis=1)).sum())
-        return seen
+        return seen, failed | unsure.any(axis=1)
 
     def _read(self, batch: Batch, places: Places, generations: NDArray[np.int64], fence: int = 0) -> _Found:
         """Ask the sites for the cells: all at once, or one site of each key after the other."""

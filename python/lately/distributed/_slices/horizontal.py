@@ -3,9 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lately.distributed._producer.batch import Batch
+from lately.distributed._producer.batch import Batch, Verdicts
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._slices.routes import scatter, shares
@@ -13,6 +12,8 @@ from lately.distributed._slices.routes import scatter, shares
 
 class Horizontal:
     """The keys of each site are sent together, in the order of the batch; the site answers them as a filter does.
+
+    Each method gives the verdicts, and which keys had no answer; both of shape (n,).
 
     Parameters
     ----------
@@ -22,32 +23,31 @@ class Horizontal:
     """
 
     def __init__(self, exchange: Exchange, least: int) -> None:
-        self._exchange, self._unanswered = exchange, least == 0
-        self.failures = 0
+        self._exchange, self._guess = exchange, least == 0
 
-    def query(self, batch: Batch) -> NDArray[np.bool_]:
+    def query(self, batch: Batch) -> Verdicts:
         """Tell which keys were inserted within the window."""
         return self._ask("query", batch)
 
-    def insert(self, batch: Batch) -> None:
-        """Insert keys."""
-        self._ask("insert", batch)
+    def insert(self, batch: Batch) -> Verdicts:
+        """Insert keys; the verdicts have no meaning."""
+        return self._ask("insert", batch)
 
-    def duplicated(self, batch: Batch, *, refresh: bool) -> NDArray[np.bool_]:
+    def duplicated(self, batch: Batch, *, refresh: bool) -> Verdicts:
         """Tell for each key whether it was there, then insert it; each site does both at once."""
         return self._ask("duplicated", batch, refresh=refresh)
 
-    def _ask(self, method: str, batch: Batch, **options: Any) -> NDArray[np.bool_]:
+    def _ask(self, method: str, batch: Batch, **options: Any) -> Verdicts:
         groups = shares(scatter(batch.hashes, len(self._exchange.sites)))
         columns = (batch.hashes,) if batch.moments is None else (batch.hashes, batch.moments)
         messages = [
             Message(site, method, tuple(column[index] for column in columns), options, batch.ticket(index))
             for site, index in groups
         ]
-        seen = np.full(len(batch), self._unanswered)
+        seen, unanswered = np.full((2, len(batch)), [[self._guess], [False]])
         for (_, index), answer in zip(groups, self._exchange.call(messages), strict=True):
             if isinstance(answer, Failed):
-                self.failures += len(index)
+                unanswered[index] = True
             else:
                 seen[index] = answer
-        return seen
+        return seen, unanswered

@@ -48,6 +48,8 @@ class Way:
         x with the least sum of both rates: the `on_failure` to take.
     least_fpr, least_fnr : float
         Both, with that.
+    failures : int
+        How many sites fail in these figures. If none may, one that does is an error (`on_failure`).
     messages_new, messages_seen : float
         Sites asked and sent to for a key, if it were sent alone; keys of a batch share messages.
     bits : float
@@ -70,6 +72,7 @@ class Way:
     least: int
     least_fpr: float
     least_fnr: float
+    failures: int
     messages_new: float
     messages_seen: float
     bits: float
@@ -81,7 +84,9 @@ class Way:
 
     def build(self, **options: Any) -> SlicedFilter:
         """Start it, on sites of this process by default (`SlicedFilter`)."""
-        given: dict[str, Any] = {"dice": self.dice, "pipelined": self.pipelined, "on_failure": self.least}
+        given: dict[str, Any] = {"dice": self.dice, "pipelined": self.pipelined}
+        if self.failures:
+            given["on_failure"] = self.least
         return SlicedFilter(self.kind, self.slices, self.filter, **(given | options))
 
 
@@ -267,6 +272,7 @@ def _horizontal(slice: Choice, sites: int, failures: int) -> Way:
         least=least,
         least_fpr=rates[least][0],
         least_fnr=rates[least][1],
+        failures=failures,
         messages_new=1.0,
         messages_seen=1.0,
         bits=8 * (_ITSELF + _PLACE + _WHEN),
@@ -304,6 +310,7 @@ def _cells(kind: Arranged, sites: int, inner: int, timers: Choice, failures: int
         least=least,
         least_fpr=rates[least][0],
         least_fnr=rates[least][1],
+        failures=failures,
         messages_new=asked + told,
         messages_seen=2 * told,
         bits=8 * (read * (_ITSELF + _PLACE) + k * (_ITSELF + _PLACE + _WHEN + _VERDICT)),

@@ -7,22 +7,22 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import Filter, hash_keys
-from lately.distributed._producer.batch import Batch
+from lately.distributed._producer.batch import Batch, Verdicts
 from lately.distributed._producer.clock import Clock
-from lately.distributed._producer.exchange import Exchange
+from lately.distributed._producer.exchange import Exchange, FailedSitesError
 from lately.distributed._producer.numbering import Numbering
 from lately.distributed._seed import shared_seed
 from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
 from lately.distributed._sites.start import Where, start
 from lately.distributed._slices.slicing import Dice, Kind, OnFailure, Slicing
 
-_Written = TypeVar("_Written")
+_NOTHING: Verdicts = (np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_))
 
 
 class SlicedFilter:
@@ -44,11 +44,13 @@ class SlicedFilter:
         where each range of cells is there S' times, all ranges once ("v-h").
     dice : {"h-v", "v-h"}, optional
         Of a diced filter.
-    on_failure : {"duplicate", "distinct"} or int, default "duplicate"
-        What to answer for a key whose site does not answer: seen ("duplicate"), or new ("distinct"). In vertical and
-        diced filters a key with an empty cell on a site that answers is new in any case. Without such a cell it was
-        seen if at least this many of its cells are on sites that answer: with 0 ("duplicate") always, with k
-        ("distinct") only if all are (paper 4, section 3.2, as erratum OIE-2 reads it).
+    on_failure : {"raise", "duplicate", "distinct"} or int, default "raise"
+        What to answer for a key whose site does not answer. "raise": nothing; there is a `FailedSitesError` with the
+        number by which the batch is sent again. Otherwise it is guessed: seen ("duplicate"), or new ("distinct"), and
+        `unanswered` tells for which keys. In vertical and diced filters a key with an empty cell on a site that answers
+        is new in any case. Without such a cell it was seen if at least this many of its cells are on sites that answer:
+        with 0 ("duplicate") always, with k ("distinct") only if all are (paper 4, section 3.2, as erratum OIE-2 reads
+        it).
     pipelined : bool, default False
         Vertical and diced: ask the site of each key's first cell, then the next site of those keys that may still have
         been seen, and so on. That asks fewer sites about new keys, and waits up to k times. The verdicts are the same.
@@ -77,22 +79,28 @@ class SlicedFilter:
     TypeError, ValueError
         If a parameter is of another type or out of range, or the filter is not empty, or has a window of insertions,
         for which several sites share no count.
+    FailedSitesError
+        By calls, if a site does not answer, unless `on_failure` says what to guess.
+    RuntimeError
+        By calls, if the filter is closed, or a site is gone and cannot come back.
 
     Warns
     -----
     FailedSitesWarning
-        When a site stops answering; once until it answers again.
+        When a site stops answering, if `on_failure` says what to guess; once until it answers again.
 
     Notes
     -----
     - Verdicts are those of one filter: a vertical filter tells for each key what the whole filter would, a horizontal
       one what S filters would.
     - *A batch sent twice* with the same `number` is written once and gets the first answers again, whichever sites had
-      it. If a call raises an error after keys were sent, its notes tell the number.
+      it. If a call raises an error after keys were sent, its notes tell the number. Send such a batch again until it is
+      answered: keys of a batch that is given up may count as seen, though nobody was told that they are new.
     - *Two producers* with the same new key at once: exactly one is told that it is new.
-    - *A site that fails* misses what is written meanwhile, and what it has not saved; `failures` counts the keys.
-      When it answers again, a horizontal filter takes the keys it lacks for new. A vertical or diced one counts the
-      cells that it shows unset as not answered, until what this producer wrote meanwhile is out of the window.
+    - *A site that fails* misses what is written meanwhile, and what it has not saved. If `on_failure` says what to
+      guess, `failures` counts the keys. When the site answers again, a horizontal filter takes the keys it lacks for
+      new. A vertical or diced one counts the cells that it shows unset as not answered, until what this producer wrote
+      meanwhile is out of the window.
     - *Times* may step back by the filter's `lateness`, among all producers. A batch later than that is refused before
       anything is sent, if this producer has sent later times. If only others have, a vertical or diced filter still
       answers all of it or nothing. In a horizontal one, other sites may have taken their keys: give the keys that are
@@ -118,7 +126,7 @@ class SlicedFilter:
         filter: Filter,
         *,
         dice: Dice | None = None,
-        on_failure: OnFailure = "duplicate",
+        on_failure: OnFailure = "raise",
         pipelined: bool = False,
         sites: Where = "local",
         checkpoint: str | os.PathLike[str] | None = None,
@@ -131,16 +139,18 @@ class SlicedFilter:
         started = start(
             slicing.contents(), sites, checkpoint=checkpoint, interval=interval, deadline=deadline, name=name
         )
-        self._connect(slicing, started, producer)
+        self._connect(slicing, started, producer, made=not started.connected)
 
-    def _connect(self, slicing: Slicing, sites: Sites, producer: str | None) -> None:
-        self._slicing = slicing
+    def _connect(self, slicing: Slicing, sites: Sites, producer: str | None, *, made: bool) -> None:
+        self._slicing, self._made = slicing, made
         self._like = slicing.blank.make()
-        self._exchange = Exchange(sites)
+        self._exchange = Exchange(sites, strict=slicing.strict)
         self._slices = slicing.over(self._exchange, self._like)
         self._clock = Clock(self._like)
         self._numbering = Numbering(producer)
         self._writing = threading.Lock()
+        self._failures = 0
+        self._latest = threading.local()
 
     def insert(self, keys: Any, *, at: Any = None, number: int | None = None) -> None:
         """Insert keys, in order.
@@ -160,8 +170,8 @@ class SlicedFilter:
             As `duplicated`.
         """
         with self._writing:
-            if (batch := self._batch(keys, at, number)) is not None:
-                self._write(batch, self._slices.insert)
+            batch = self._batch(keys, at, number)
+            self._answer(_NOTHING if batch is None else self._write(batch, self._slices.insert))
 
     def query(self, keys: Any, *, at: Any = None) -> NDArray[np.bool_]:
         """Tell which keys were inserted within the window.
@@ -186,8 +196,8 @@ class SlicedFilter:
         moments = self._clock.moments(at, len(hashes))
         self._clock.check(moments, self._numbering.latest, in_order=False)
         if not len(hashes):
-            return np.zeros(0, dtype=np.bool_)
-        return self._slices.query(Batch(hashes, moments, self._numbering.latest))
+            return self._answer(_NOTHING)
+        return self._answer(self._slices.query(Batch(hashes, moments, self._numbering.latest)))
 
     def duplicated(
         self, keys: Any, *, at: Any = None, refresh: bool = True, number: int | None = None
@@ -232,9 +242,9 @@ class SlicedFilter:
         array([ True,  True,  True])
         """
         with self._writing:
-            if (batch := self._batch(keys, at, number)) is None:
-                return np.zeros(0, dtype=np.bool_)
-            return self._write(batch, partial(self._slices.duplicated, refresh=refresh))
+            batch = self._batch(keys, at, number)
+            write = partial(self._slices.duplicated, refresh=refresh)
+            return self._answer(_NOTHING if batch is None else self._write(batch, write))
 
     def _batch(self, keys: Any, at: Any, number: int | None) -> Batch | None:
         """Read a batch to write, or refuse it; None if it is empty."""
@@ -247,18 +257,27 @@ class SlicedFilter:
             return None
         return Batch(hashes, moments, latest, producer, number, again)
 
-    def _write(self, batch: Batch, write: Callable[[Batch], _Written]) -> _Written:
+    def _write(self, batch: Batch, write: Callable[[Batch], Verdicts]) -> Verdicts:
         self._numbering.begin(batch.number)
         try:
             written = write(batch)
+        except FailedSitesError as error:
+            error.number = batch.number
+            raise
         except Exception as error:
             error.add_note(f"Some sites may have this batch: send it again with number={batch.number}.")
             raise
         self._numbering.reach(time.time_ns() if batch.moments is None else int(batch.moments.max()))
         return written
 
-    def handle(self, producer: str | None = None) -> SlicedFilter:
-        """Give another producer over the same sites.
+    def _answer(self, verdicts: Verdicts) -> NDArray[np.bool_]:
+        """Note for which keys no site answered, and give the answers."""
+        seen, self._latest.unanswered = verdicts
+        self._failures += int(self._latest.unanswered.sum())
+        return seen
+
+    def handle(self, producer: str | None = None) -> "SlicedFilter":
+        """Give another producer over the same sites; closing it leaves them running.
 
         Parameters
         ----------
@@ -336,7 +355,24 @@ class SlicedFilter:
     @property
     def failures(self) -> int:
         """Keys asked or written so far for which a site did not answer."""
-        return self._slices.failures
+        return self._failures
+
+    @property
+    def unanswered(self) -> NDArray[np.bool_]:
+        """For which keys of this thread's latest call a site did not answer, shape (n,): what was guessed, or not set.
+
+        Examples
+        --------
+        >>> from lately.distributed import SlicedFilter
+        >>> f = SlicedFilter("horizontal", 2, lately.BloomFilter(1000, 0.001), on_failure="duplicate")
+        >>> f.sites.kill(0)
+        >>> f.duplicated(["a", "b", "c"])  # warns
+        array([False,  True, False])
+        >>> f.unanswered
+        array([False,  True, False])
+        """
+        given: NDArray[np.bool_] = getattr(self._latest, "unanswered", _NOTHING[1])
+        return given
 
     @property
     def fpr(self) -> float:
@@ -389,8 +425,14 @@ class SlicedFilter:
         return self._exchange.sites.status()
 
     def close(self) -> None:
-        """Let the sites write their last checkpoints, and end them, for all producers."""
-        self._exchange.sites.close()
+        """End the sites for all producers, after their last checkpoints, if this handle started them.
+
+        A handle that was connected, copied or pickled only leaves them. To end sites that it did not start, close
+        `sites` itself.
+        """
+        self._exchange.close()
+        if self._made:
+            self.sites.close()
 
     def __enter__(self) -> SlicedFilter:
         return self
@@ -407,5 +449,5 @@ class SlicedFilter:
 def _handle(slicing: Slicing, sites: Sites, producer: str | None) -> SlicedFilter:
     """Make a producer over existing sites."""
     made = object.__new__(SlicedFilter)
-    made._connect(slicing, sites, producer)
+    made._connect(slicing, sites, producer, made=False)
     return made

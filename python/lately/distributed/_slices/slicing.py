@@ -19,7 +19,7 @@ from lately.filters import BloomFilter, TimingBloomFilter
 # Written as unions, which stubtest accepts for an alias of several literals.
 Kind = Literal["horizontal"] | Literal["vertical"] | Literal["diced"]
 Dice = Literal["h-v"] | Literal["v-h"]
-OnFailure = Literal["duplicate", "distinct"] | int
+OnFailure = Literal["raise", "duplicate", "distinct"] | int
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class Slicing:
         One of them.
     least : int
         x: how many cells of a seen key must have an answer.
+    strict : bool
+        Whether a site that does not answer is an error; `least` then is 0, for cells that a site has lost.
     pipelined : bool
     """
 
@@ -47,6 +49,7 @@ class Slicing:
     dice: Dice | None
     blank: Blank
     least: int
+    strict: bool
     pipelined: bool
 
     @classmethod
@@ -69,10 +72,11 @@ class Slicing:
             raise ValueError(f"dice is for diced filters; this one is {kind}")
         blank = Blank.of(filter)
         counts = _counts(slices, kind)
+        strict = isinstance(on_failure, str) and on_failure == "raise"
         if kind == "horizontal":
             if pipelined:
                 raise ValueError("pipelined is for filters with the cells of a key on many sites; this is horizontal")
-            return cls(kind, 1, counts[0], None, blank, _least(on_failure, 1), False)
+            return cls(kind, 1, counts[0], None, blank, _least(on_failure, 1), strict, False)
         if not isinstance(filter, BloomFilter | TimingBloomFilter):
             raise ValueError(
                 f"a {kind} filter is cut from a BloomFilter or a TimingBloomFilter, not a {type(filter).__name__}"
@@ -80,7 +84,8 @@ class Slicing:
         parts, replicas = {None: (counts[0], 1), "h-v": counts[::-1], "v-h": counts}[dice]
         # Raises if it cannot be cut, or not into this many.
         Slice.bounds(filter, parts)
-        return cls(kind, parts, replicas, dice, blank, _least(on_failure, filter.parameters["k"]), pipelined)
+        least = _least(on_failure, filter.parameters["k"])
+        return cls(kind, parts, replicas, dice, blank, least, strict, pipelined)
 
     @property
     def sites(self) -> int:
@@ -147,12 +152,14 @@ def _counts(slices: int | Sequence[int], kind: Kind) -> tuple[int, ...]:
 
 
 def _least(on_failure: OnFailure, k: int) -> int:
-    if on_failure == "duplicate":
+    if on_failure in ("raise", "duplicate"):
         return 0
     if on_failure == "distinct":
         return k
     if isinstance(on_failure, str) or not hasattr(on_failure, "__index__") or isinstance(on_failure, bool):
-        raise ValueError(f"on_failure must be 'duplicate', 'distinct' or a number of cells, got {on_failure!r}")
+        raise ValueError(
+            f"on_failure must be 'raise', 'duplicate', 'distinct' or a number of cells, got {on_failure!r}"
+        )
     if not 0 <= on_failure <= k:
         raise ValueError(f"on_failure must lie in 0 .. {k}, the cells of a key on different sites, got {on_failure}")
     return int(on_failure)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately.distributed._contents.cut import NEVER
-from lately.distributed._producer.exchange import Exchange, until_done
+from lately.distributed._producer.exchange import Exchange, FailedSitesError, until_done
 from lately.distributed._sites.interface import Failed
 from lately.distributed._sites.memo import UNKNOWN
 from lately.distributed._tree.place import Keys, Place, send
@@ -30,16 +30,27 @@ class Rules:
         Level d, above which a match must be confirmed from below; 0 for none.
     unanswered : bool
         The verdict about a key whose decisive node has failed.
+    strict : bool
+        Whether there is an error in its place.
     """
 
     kind: Literal["sparse", "dense"]
     test_and_set: bool
     threshold: int
     unanswered: bool
+    strict: bool
 
 
 class Tally:
     """What producers count.
+
+    Parameters
+    ----------
+    levels : int
+    exchange : Exchange
+        Knows which sites have failed.
+    strict : bool
+        Whether a key that is decided without an answer is an error.
 
     Attributes
     ----------
@@ -49,7 +60,8 @@ class Tally:
         Keys decided without an answer.
     """
 
-    def __init__(self, levels: int) -> None:
+    def __init__(self, levels: int, exchange: Exchange, *, strict: bool) -> None:
+        self._exchange, self._strict = exchange, strict
         self.accesses = np.zeros(levels, dtype=np.int64)
         self.hits = np.zeros(levels, dtype=np.int64)
         self.failures = 0
@@ -62,9 +74,17 @@ class Tally:
             self.hits[level] += hits
 
     def fail(self, keys: int) -> None:
-        """Add keys that were decided without an answer."""
+        """Add keys that are decided, or not written, without an answer.
+
+        Raises
+        ------
+        FailedSitesError
+            If there are any, and that is an error.
+        """
         with self._lock:
             self.failures += keys
+        if keys and self._strict:
+            raise FailedSitesError(self._exchange.failed)
 
 
 class _Found:
@@ -216,7 +236,7 @@ class Climb:
         """Take the turn, if there is something above the deciding node to ask."""
         if decider is None or decider == len(self._path) - 1:
             return nullcontext(0)
-        return self._exchange.sites.turn()
+        return self._exchange.turn()
 
     def _recall(self, keys: Keys, found: _Found) -> None:
         """Take the verdicts given when this batch came before."""
@@ -297,16 +317,20 @@ class Climb:
         length[new] = len(self._path)
         as_of = Keys(keys.hashes, found.oldest.copy(), keys.ticket)
         as_of.generations[new] = keys.generations[new]
-        requests = []
+        requests, at_root = [], 0
         for step in reversed(range(len(self._path))):
             unset = length > step
             if step == decided:
                 unset[new] = False
             if len(rows := np.flatnonzero(unset)):
                 node = self._path[step]
+                at_root += len(rows) if node == self._topology.root else 0
                 self._count(node, accesses=len(rows))
                 requests.append(self._places[node].set(as_of[rows], found.verdicts[rows] == 1, fence))
-        send(self._exchange, requests)
+        answers = send(self._exchange, requests)
+        # A node below that fails misses keys, which the root has.
+        if at_root and isinstance(answers[0], Failed):
+            self._tally.fail(at_root)
 
     def _undecided(self, found: _Found, rows: NDArray[np.int64]) -> None:
         """Give keys the verdict that replaces a missing answer."""

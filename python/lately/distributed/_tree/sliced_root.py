@@ -70,6 +70,7 @@ class SlicedRoot:
         places = self._ranges.places(keys.hashes)
         k = places.cells.shape[1]
         newest = int(keys.generations.max(initial=NEVER))
+        groups = shares(places.sites.ravel())
         messages = [
             Message(
                 int(self._sites[part]),
@@ -79,9 +80,18 @@ class SlicedRoot:
                 _of_cells(keys.ticket, index, k),
                 fence,
             )
-            for part, index in shares(places.sites.ravel())
+            for part, index in groups
         ]
-        return Request(messages, lambda answers: verdicts)
+
+        def told(answers: list[Any]) -> NDArray[np.bool_]:
+            failed = np.zeros(len(keys), dtype=np.bool_)
+            for (_, index), answer in zip(groups, answers, strict=True):
+                if isinstance(answer, Failed):
+                    failed[index // k] = True
+            self._fail(int(failed.sum()))
+            return verdicts
+
+        return Request(messages, told)
 
     def recall(self, keys: Keys) -> Request:
         """Read with the ticket: a part remembers answers by cell, which are those of the cell's key."""
@@ -92,7 +102,7 @@ class SlicedRoot:
     def duplicated(self, exchange: Exchange, keys: Keys, fence: int = 0) -> NDArray[np.bool_] | Failed:
         """Read, judge and set, in a turn: the one of `fence`, or a new one."""
         if not fence:
-            with exchange.sites.turn() as own:
+            with exchange.turn() as own:
                 return self.duplicated(exchange, keys, own)
         places = self._ranges.places(keys.hashes)
         groups, messages = self._read(places, keys.ticket, fence)

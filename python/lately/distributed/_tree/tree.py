@@ -18,7 +18,7 @@ from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.node import Node
 from lately.distributed._contents.part import Part
 from lately.distributed._producer.clock import Clock
-from lately.distributed._producer.exchange import Exchange
+from lately.distributed._producer.exchange import Exchange, FailedSitesError
 from lately.distributed._producer.numbering import Numbering
 from lately.distributed._seed import shared_seed
 from lately.distributed._sites.interface import Failed, Sites, Traffic
@@ -82,9 +82,10 @@ class BloomTree:
         then waits for its producer's turn: one at a time in the whole tree. The default is none.
     root_slices : int, default 1
         Sites that share the root, each with a range of its cells.
-    on_failure : {"duplicate", "distinct"}, default "duplicate"
+    on_failure : {"raise", "duplicate", "distinct"}, default "raise"
         The verdict about a key that no node below has seen, if the root does not answer; for a sliced root, whether a
-        cell that does not answer counts as set. `failures` counts these keys.
+        cell that does not answer counts as set. `failures` counts these keys. "raise": there is none, but a
+        `FailedSitesError` with the number by which the batch is sent again. A node below that fails is passed over.
     sites : {"local", "ray"} or callable, default "local"
         Where the nodes run: in this process, as actors of Ray, or started by a function that is passed their makers.
     checkpoint : path or address, optional
@@ -145,7 +146,7 @@ class BloomTree:
         *,
         top_down: int | None = None,
         root_slices: int = 1,
-        on_failure: Literal["duplicate", "distinct"] = "duplicate",
+        on_failure: Literal["raise", "duplicate", "distinct"] = "raise",
         sites: Where = "local",
         checkpoint: str | os.PathLike[str] | None = None,
         interval: float = 30.0,
@@ -154,8 +155,8 @@ class BloomTree:
     ) -> None:
         if kind not in ("sparse", "dense"):
             raise ValueError(f"kind must be 'sparse' or 'dense', got {kind!r}")
-        if on_failure not in ("duplicate", "distinct"):
-            raise ValueError(f"on_failure must be 'duplicate' or 'distinct', got {on_failure!r}")
+        if on_failure not in ("raise", "duplicate", "distinct"):
+            raise ValueError(f"on_failure must be 'raise', 'duplicate' or 'distinct', got {on_failure!r}")
         topology = Topology.of(parents)
         if not isinstance(filter, BloomFilter | TimingBloomFilter):
             raise TypeError(f"filter must be a BloomFilter or a TimingBloomFilter, got {type(filter).__name__}")
@@ -169,18 +170,19 @@ class BloomTree:
         if top_down is not None and not 1 <= top_down < topology.depth:
             raise ValueError(f"top_down must be a level below the root, from 1 to {topology.depth - 1}, got {top_down}")
         at_once = kind == "dense" and filter.window is None and top_down is None
-        rules = Rules(kind, at_once, top_down or 0, on_failure == "duplicate")
+        rules = Rules(kind, at_once, top_down or 0, on_failure != "distinct", on_failure == "raise")
         self._layout = _Layout(topology, blank, rules, root_slices)
-        self._begin(
-            start(
-                self._layout.contents(), sites, checkpoint=checkpoint, interval=interval, deadline=deadline, name=name
-            )
+        started = start(
+            self._layout.contents(), sites, checkpoint=checkpoint, interval=interval, deadline=deadline, name=name
         )
+        self._begin(started, made=not started.connected)
 
-    def _begin(self, sites: Sites) -> None:
+    def _begin(self, sites: Sites, *, made: bool) -> None:
+        self._made = made
         self._filter = cast("BloomFilter | TimingBloomFilter", self._layout.blank.make())
-        self._exchange = Exchange(sites)
-        self._tally = Tally(self._layout.topology.depth)
+        # A node that fails is passed over; whether a missing answer is an error is for the tally to say.
+        self._exchange = Exchange(sites, strict=False)
+        self._tally = Tally(self._layout.topology.depth, self._exchange, strict=self._layout.rules.strict)
         self._places = self._layout.places(self._filter, self._tally)
 
     def at(self, leaf: Hashable, *, producer: str | None = None) -> Leaf:
@@ -251,8 +253,10 @@ class BloomTree:
         return self._exchange.sites.status()
 
     def close(self) -> None:
-        """Let the sites write their last checkpoints, and end them."""
-        self._exchange.sites.close()
+        """Let the sites write their last checkpoints, and end them, if this object started them; else leave them."""
+        self._exchange.close()
+        if self._made:
+            self._exchange.sites.close()
 
     def __enter__(self) -> Self:
         return self
@@ -314,6 +318,8 @@ class Leaf:
             If a key is of a type that has no canonical form, or the producer has a name and the batch no number.
         ValueError
             If `at` is missing a time, steps back too far or does not fit `keys`, or `number` lies before the last one.
+        FailedSitesError
+            If no node answers that could decide about a key, unless `on_failure` says what to guess.
         """
         with self._lock:
             producer, number, again = self._numbering.of(number)
@@ -324,6 +330,9 @@ class Leaf:
                 self._numbering.reach(newest)
             try:
                 return self._climb.duplicated(batch, again=again)
+            except FailedSitesError as error:
+                error.number = number
+                raise
             except Exception as error:
                 error.add_note(f"Some nodes may have this batch: send it again with number={number}.")
                 raise
@@ -365,7 +374,7 @@ class Leaf:
 def _elsewhere(layout: _Layout, sites: Sites) -> BloomTree:
     tree = BloomTree.__new__(BloomTree)
     tree._layout = layout
-    tree._begin(sites)
+    tree._begin(sites, made=False)
     return tree
 
 
