@@ -3,6 +3,7 @@
 import copy
 import pickle
 import threading
+import warnings
 from contextlib import contextmanager
 
 import numpy as np
@@ -10,8 +11,9 @@ import pytest
 
 import lately
 from lately.distributed import FailedSitesError, FailedSitesWarning, LocalSites, SlicedFilter
+from lately.distributed._contents.whole import Whole
 from lately.distributed._sites.interface import Failed
-from lately.distributed._sites.site import SupersededError
+from lately.distributed._sites.site import CheckpointError, Site, SupersededError
 from test_sliced import timers
 
 KINDS = {
@@ -180,6 +182,78 @@ def test_a_named_producer_numbers_its_batches():
         assert sliced.producer == "p"
 
 
+# --- whose checkpoints, whose sites
+
+
+@pytest.mark.parametrize(
+    ("other", "differs"),
+    [
+        ({"kind": "vertical"}, "kind is 'horizontal' there and 'vertical' here"),
+        ({"slices": 2}, "slices is 4 there and 2 here"),
+        ({"filter": timers(seed=4)}, "seed is 3 there and 4 here"),
+        ({"filter": timers(capacity=501)}, "capacity is 500 there and 501 here"),
+        ({"filter": timers(lateness="1s")}, "lateness is 0 there and 1000000000 here"),
+        (
+            {"filter": lately.BloomFilter(100, 0.1, seed=3)},
+            "family is 'TimingBloomFilter' there and 'BloomFilter' here",
+        ),
+    ],
+)
+def test_another_filter_is_refused_beside_checkpoints_and_by_sites(other, differs, tmp_path):
+    here = {"kind": "horizontal", "slices": 4, "filter": timers(), "checkpoint": tmp_path}
+    with SlicedFilter(**here) as sliced:
+        sliced.insert(["a"], at=0)
+    with pytest.raises(ValueError, match=f"another filter: .*{differs}"):
+        SlicedFilter(**here | other)
+    with SlicedFilter(**here) as sliced:
+        assert sliced.query(["a"], at=0).all()
+        del here["checkpoint"]
+        with pytest.raises(ValueError, match=f"another filter: .*{differs}|but 4 were given"):
+            SlicedFilter(**here | other, sites=lambda makers: sliced.sites)
+
+
+def test_two_filters_cannot_write_the_same_checkpoints(tmp_path):
+    """The second takes them over; the first takes no keys any more, and replaces nothing that the second has."""
+    made = {"kind": "horizontal", "slices": 2, "filter": timers(), "checkpoint": tmp_path}
+    first = SlicedFilter(**made, interval=0)
+    first.insert(np.arange(100), at=0)
+    second = SlicedFilter(**made, interval=0)
+    second.insert(np.arange(100, 200), at=0)
+    with pytest.raises(CheckpointError, match="another site of this name has started since"):
+        first.insert(np.arange(200, 300), at=0)
+    with pytest.raises(CheckpointError, match="another site of this name has started since"):
+        first.close()
+    second.insert(np.arange(300, 400), at=0)
+    second.close()
+    with SlicedFilter(**made) as third:
+        seen = third.query(np.arange(400), at=0).reshape(4, 100).all(axis=1)
+        assert seen[[0, 1, 3]].all()
+    assert sorted(path.name.count(".") for path in tmp_path.iterdir()) == [0, 0, 1, 1, 1]
+
+
+def test_sites_say_what_filter_they_hold():
+    for shape in KINDS.values():
+        with SlicedFilter(**shape, filter=timers(lateness="9s")) as sliced, SlicedFilter.connect(sliced.sites) as found:
+            assert repr(found) == repr(sliced)
+            assert (found.lateness, found.seed) == (9, 3)
+            found.insert(np.arange(100), at=0)
+            assert sliced.query(np.arange(100), at=0).all()
+    with (
+        lately.distributed.BloomTree("dense", [-1, 0], timers()) as tree,
+        pytest.raises(ValueError, match="hold no sliced filter"),
+    ):
+        SlicedFilter.connect(tree._exchange.sites)
+    sites = LocalSites([lambda: Site(Whole(timers()), name="0", manifest='{"format": "lately sites", "protocol": 1}')])
+    with pytest.raises(ValueError, match=r"the sites speak .*'protocol': 1.* this is .*'protocol': 2"):
+        SlicedFilter.connect(sites)
+
+
+@pytest.mark.parametrize(("given", "what"), [({"deadline": 5}, "deadline"), ({"name": "clicks"}, "name")])
+def test_what_a_function_of_ones_own_would_ignore_is_refused(given, what):
+    with pytest.raises(ValueError, match=f"{what} is for sites='ray'"):
+        SlicedFilter("horizontal", 2, timers(), sites=LocalSites, **given)
+
+
 # --- failures
 
 
@@ -273,7 +347,9 @@ def test_a_failed_site_is_told_once_and_counted(shape):
         assert sliced.failures > missed
         assert np.flatnonzero(np.isnan(sliced.fill)).tolist() == [1]
         sliced.sites.restart(1)
-        sliced.query(np.arange(300), at=0)
+        with pytest.warns(FailedSitesWarning, match="site 1 has come back without what it wrote"):
+            sliced.query(np.arange(300), at=0)
+        assert sliced.restarts == 1
         sliced.sites.kill(1)
         with pytest.warns(FailedSitesWarning):
             sliced.query(np.arange(300), at=0)
@@ -303,7 +379,7 @@ def test_sites_start_again_from_checkpoints(shape, tmp_path):
     with SlicedFilter(**made) as sliced:
         assert state(sliced) == before
         assert all(site["restored"] for site in sliced.status())
-    with pytest.raises(ValueError, match="the checkpoint holds another"):
+    with pytest.raises(ValueError, match="another filter: equal_timers is 1 there and 2 here"):
         SlicedFilter(**{**made, "filter": timers(equal_timers=2)})
 
 
@@ -354,21 +430,55 @@ def test_what_a_site_missed_is_not_missed_when_it_is_back(shape, on_failure, tmp
 
 
 @cells_of_keys
-def test_what_a_site_lost_is_not_missed_when_it_is_back(shape, tmp_path):
-    """What came after its last checkpoint is gone too, of which a producer learns when it writes meanwhile."""
-    made = {**shape, "filter": wide(), "checkpoint": tmp_path, "interval": 3600, "name": "seen"}
-    lost, fresh = np.arange(6000).reshape(2, 3000)
-    with SlicedFilter(**made, on_failure="duplicate") as sliced:
+@pytest.mark.parametrize("saved", [True, False])
+@pytest.mark.parametrize("who", ["same", "other", "fresh"])
+def test_what_a_site_lost_is_not_missed_when_it_is_back(shape, who, saved, tmp_path):
+    """What came after its last checkpoint, or all, is gone: no producer takes that for a proof, nor does a new one."""
+    kept = {"checkpoint": tmp_path, "interval": 3600} if saved else {}
+    lost, fresh, later = np.arange(9000).reshape(3, 3000)
+    with SlicedFilter(**shape, filter=wide(), **kept) as sliced:
         sliced.insert(lost, at=100)
+        other = sliced.handle()
         sliced.sites.kill(1)
-        with pytest.warns(FailedSitesWarning):
-            sliced.insert(np.arange(-100, 0), at=100)
         sliced.sites.restart(1)
-        assert sliced.query(lost, at=700).all()
-        assert sliced.query(fresh, at=700).mean() < 0.01
-        counted = sliced.failures
-        assert not sliced.query(lost, at=751).any()
-        assert sliced.failures == counted
+        if who == "fresh":
+            with pytest.warns(FailedSitesWarning):
+                sliced.query(lost[:100], at=100)
+        asks = {"same": sliced, "other": other, "fresh": SlicedFilter.connect(sliced.sites)}[who]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert asks.duplicated(lost, at=700).all()
+        # A producer that came later does not know what was there, and is right all the same.
+        assert [str(w.message)[:22] for w in caught] == ["site 1 has come back w"] * (who != "fresh")
+        assert asks.restarts == (who != "fresh")
+        assert 0 < asks.failures < len(lost)
+        assert asks.query(fresh, at=700).mean() < 0.01
+        asks.insert(later, at=750)
+        # A window later there is nothing left to doubt.
+        counted = asks.failures
+        assert asks.query(later, at=1350).all()
+        asks.query(fresh, at=1350)
+        assert asks.failures > counted
+        counted = asks.failures
+        assert not asks.query(fresh, at=1401).any()
+        assert asks.failures == counted
+
+
+@every_kind
+@pytest.mark.parametrize(("interval", "closed"), [(0, False), (3600, True), (3600, False)])
+def test_only_a_site_that_lost_something_is_told_of(shape, interval, closed, tmp_path):
+    made = {**shape, "filter": wide(), "checkpoint": tmp_path, "interval": interval, "name": "seen"}
+    lost = interval > 0 and not closed
+    with SlicedFilter(**made) as sliced:
+        sliced.insert(np.arange(100), at=0)
+        if closed:
+            sliced.sites._sites[1].close()
+        sliced.sites.restart(1)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            seen = sliced.query(np.arange(100), at=1)
+        assert (len(caught), sliced.restarts) == (lost, lost)
+        assert seen.all() or (lost and shape["kind"] == "horizontal")
 
 
 # --- many producers
@@ -509,7 +619,7 @@ def test_other_sites_than_asked_for_are_refused():
 @pytest.mark.parametrize("more", [{"equal_timers": 2}, {"slice_timers": None, "pages": 1}], ids=["equal", "in lines"])
 def test_rates_that_nobody_has_worked_out_are_refused(more):
     with (
-        SlicedFilter("vertical", 3, timers(**more)) as sliced,
+        SlicedFilter("vertical", 3, timers(**more), on_failure="distinct") as sliced,
         pytest.raises(ValueError, match="there is no formula for failed sites and"),
     ):
         sliced.failure_rates(1)

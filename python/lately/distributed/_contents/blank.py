@@ -1,10 +1,12 @@
 """An empty filter as a few numbers: it travels to sites and producers without its cells."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from lately import filters
 from lately._core import Filter
 from lately.distributed._seed import shared_seed
 from lately.filters import BloomFilter
@@ -14,6 +16,13 @@ from lately.filters import BloomFilter
 class Blank:
     """An empty filter of a window of time, or a Bloom filter.
 
+    Attributes
+    ----------
+    family : str
+        Name of its class.
+    arguments : tuple of (str, value)
+        What its `from_parameters` takes, of JSON's types: spans are nanoseconds.
+
     Examples
     --------
     >>> blank = Blank.of(lately.BloomFilter(1_000_000, 0.01, seed=3))
@@ -21,7 +30,7 @@ class Blank:
     <BloomFilter capacity=1000000 fpr=1.00e-2 ...>
     """
 
-    family: type[Filter]
+    family: str
     arguments: tuple[tuple[str, Any], ...]
 
     @classmethod
@@ -49,13 +58,31 @@ class Blank:
         if not isinstance(filter, BloomFilter):
             ahead = None if filter.ahead is None else _span(filter.ahead)
             arguments |= {"window": _span(filter.window), "lateness": _span(filter.lateness), "ahead": ahead}
-        return cls(type(filter), tuple(arguments.items()))
+        return cls(type(filter).__name__, tuple(arguments.items()))
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """Itself, of JSON's types."""
+        return {"family": self.family, **dict(self.arguments)}
+
+    @classmethod
+    def of_manifest(cls, manifest: Mapping[str, Any]) -> "Blank":
+        """Make it again."""
+        given = dict(manifest)
+        return cls(given.pop("family"), tuple(given.items()))
 
     def make(self) -> Filter:
         """Make it, empty."""
-        made: Filter = self.family.from_parameters(**dict(self.arguments))  # type: ignore[attr-defined]
+        given = {
+            name: np.timedelta64(value, "ns") if name in _SPANS and value is not None else value
+            for name, value in self.arguments
+        }
+        made: Filter = getattr(filters, self.family).from_parameters(**given)
         return made
 
 
-def _span(seconds: float | None) -> np.timedelta64:
-    return np.timedelta64(round((seconds or 0) * 1e9), "ns")
+_SPANS = ("window", "lateness", "ahead")
+
+
+def _span(seconds: float | None) -> int:
+    return round((seconds or 0) * 1e9)

@@ -1,7 +1,7 @@
 """Cells of a filter on a site, all of them or a part: their description, and what is saved."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from lately._core import Slice
 from lately.distributed._contents.blank import Blank
 from lately.distributed._sites.memo import State
+from lately.filters import BloomFilter, TimingBloomFilter
 
 NEVER = int(np.iinfo(np.int64).min)
 """The generation of a cell that is not set."""
@@ -23,13 +24,15 @@ class Cut:
         The whole filter.
     part, parts : int
         Which part of its cells this is, and of how many.
-    of : str
-        What a checkpoint says its cells are of.
     """
 
-    def __init__(self, blank: Blank, part: int, parts: int, *, of: str) -> None:
-        self._blank, self._of = blank, of
-        self._slice = Slice(blank.make(), part=part, parts=parts)
+    def __init__(self, blank: Blank, part: int, parts: int) -> None:
+        self._blank = blank
+        like = cast("BloomFilter | TimingBloomFilter", blank.make())
+        self._slice = Slice(like, part=part, parts=parts)
+        # Generations that times may lie apart by the lateness.
+        ends = np.array([0, round((like.lateness or 0) * 1e9)]).view("M8[ns]")
+        self._late = 0 if like.window is None else int(np.diff(like.generations(ends, 2))[0]) + 1
 
     @property
     def nbytes(self) -> int:
@@ -41,17 +44,11 @@ class Cut:
         return self._slice.fill
 
     def state(self) -> State:
-        """Give its words, and a description of the cells they hold."""
-        return {
-            "words": self._slice.words(),
-            "newest": np.array(self._slice.newest),
-            "of": np.array(self._of),
-        }
+        """Give its words, and their newest generation."""
+        return {"words": self._slice.words(), "newest": np.array(self._slice.newest)}
 
     def load(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over the saved words of the same cells of the same filter."""
-        if (of := str(state["of"])) != self._of:
-            raise ValueError(f"the checkpoint holds another filter, or another part of it: {of}, not {self._of}")
         self._slice = Slice.from_words(
             self._blank.make(),
             state["words"],
@@ -59,3 +56,6 @@ class Cut:
             part=self._slice.part,
             parts=self._slice.parts,
         )
+
+    def lost(self) -> None:
+        """Nothing to do: cells do not know what else was set."""

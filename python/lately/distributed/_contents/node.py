@@ -25,7 +25,7 @@ class Node(Cut):
     writes = frozenset({"duplicated", "set"})
 
     def __init__(self, blank: Blank) -> None:
-        super().__init__(blank, 0, 1, of=str(blank))
+        super().__init__(blank, 0, 1)
         self._filter = cast("BloomFilter | TimingBloomFilter", blank.make())
 
     def test(self, hashes: NDArray[np.uint64], generations: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,10 +1,17 @@
 """Part of the cells of a filter on a site: a slice of a vertical or a diced filter (paper 4, definition 2)."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lately.distributed._contents.blank import Blank
-from lately.distributed._contents.cut import Cut
+from lately.distributed._contents.cut import NEVER, Cut
+from lately.distributed._sites.memo import State
+
+ALL = int(np.iinfo(np.int64).max)
+"""Newest generation that a site may have lost which has heard of none since."""
 
 
 class Part(Cut):
@@ -23,11 +30,16 @@ class Part(Cut):
     writes = frozenset({"set"})
 
     def __init__(self, blank: Blank, part: int, parts: int) -> None:
-        super().__init__(blank, part, parts, of=f"{part} of {parts} of {blank}")
+        super().__init__(blank, part, parts)
+        self._missed = NEVER
 
     def read(self, cells: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Tell the generation in which each cell was last set, or `NEVER`; after them, the newest of this site."""
-        return np.append(self._slice.read(cells), self._slice.newest)
+        """Tell the generation in which each cell was last set, or `NEVER`.
+
+        After them come the newest of this site, and the newest that it may have lost: until that is out of the window,
+        an unset cell proves nothing.
+        """
+        return np.append(self._slice.read(cells), (self._slice.newest, self._missed))
 
     def set(
         self,
@@ -45,4 +57,20 @@ class Part(Cut):
         new = np.full(len(cells), True) if refresh else ~verdicts
         self._slice.set(cells[new], generations[new])
         self._slice.set(cells[:0], newest)
+        if self._missed == ALL:
+            # What was lost came before this, but for the lateness that producers may differ by.
+            self._missed = self._slice.newest + self._late
         return verdicts
+
+    def lost(self) -> None:
+        """Doubt unset cells, until what may have been set is out of the window."""
+        self._missed = ALL
+
+    def state(self) -> State:
+        """Add what may be lost."""
+        return super().state() | {"missed": np.array(self._missed)}
+
+    def load(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what may be lost, too."""
+        super().load(state)
+        self._missed = int(state["missed"])

@@ -17,7 +17,7 @@ _Done = TypeVar("_Done")
 
 
 class FailedSitesWarning(RuntimeWarning):
-    """A site does not answer; until it does, keys are decided without it."""
+    """A site does not answer, and until it does, keys are decided without it; or it has lost what it last wrote."""
 
 
 class FailedSitesError(RuntimeError):
@@ -57,6 +57,8 @@ class Exchange:
     sites : Sites
     strict : bool
     traffic : Traffic
+    restarts : int
+        How often a site was found to lack what it had last answered.
     """
 
     def __init__(self, sites: Sites, *, strict: bool) -> None:
@@ -64,6 +66,8 @@ class Exchange:
         self.traffic = Traffic.none(len(sites))
         # Sites that did not answer when last asked, each with the moment at which its outage began.
         self._out: dict[int, Failed] = {}
+        self._incarnations = dict(sites.incarnations)
+        self.restarts = 0
         self._closed = False
         self._lock = threading.Lock()
 
@@ -73,7 +77,7 @@ class Exchange:
         return tuple(self._out.values())
 
     def call(self, messages: Sequence[Message]) -> list[Any]:
-        """Send messages (`Sites.call`); warn of each site that fails, once until it answers again.
+        """Send messages (`Sites.call`); warn of each site that fails, once until it answers again, or that lost writes.
 
         Raises
         ------
@@ -90,6 +94,16 @@ class Exchange:
             new = [failed for site, failed in out.items() if self._since(site) != failed.since]
             answered = {message.site for message in messages} - out.keys()
             self._out = {site: failed for site, failed in self._out.items() if site not in answered} | out
+            now = self.sites.incarnations
+            again = [site for site in sorted(answered) if self._incarnations.get(site, now[site]) != now[site]]
+            self._incarnations |= {site: now[site] for site in answered}
+            self.restarts += len(again)
+        for site in again:
+            warnings.warn(
+                f"site {site} has come back without what it wrote since its last checkpoint",
+                FailedSitesWarning,
+                stacklevel=_level(),
+            )
         if out and self.strict:
             raise FailedSitesError(tuple(out.values()))
         for failed in new:

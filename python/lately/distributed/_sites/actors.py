@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from lately.distributed._ray import imported
-from lately.distributed._sites.interface import Failed, Maker, Message
+from lately.distributed._sites.interface import Failed, Maker, Message, Plain
+from lately.distributed._sites.memo import Ticket
 from lately.distributed._sites.turns import Turns
 
 if TYPE_CHECKING:
@@ -48,11 +48,17 @@ class _Actor:
     def _made(self) -> "Site":
         if self._site is None:
             self._site = self._maker()
+            if _began_again():
+                self._site.began_again()
         return self._site
 
-    def call(self, *messages: Message) -> list[Any]:
+    def call(self, *messages: Plain) -> tuple[int, list[Any]]:
+        """Answer messages (`Message.plain`): its incarnation, and the answers."""
         site = self._made()
-        return [site.call(m.method, m.columns, m.options, ticket=m.ticket, fence=m.fence) for m in messages]
+        return site.incarnation, [
+            site.call(method, columns, options, ticket=None if ticket is None else Ticket(*ticket), fence=fence)
+            for method, columns, options, ticket, fence in messages
+        ]
 
     def status(self) -> dict[str, Any]:
         return self._made().status() | {"node": imported().get_runtime_context().get_node_id()}
@@ -118,6 +124,7 @@ class RaySites:
         ray = imported()
         self.connected = False
         self._deadline = deadline
+        self.incarnations: dict[int, int] = {}
         self._outages: dict[int, tuple[Failed, Any]] = {}
         if name is not None and _named(ray, name) is not None:
             raise ValueError(f"there are sites named {name!r}: RaySites.connect({name!r}) finds them")
@@ -130,7 +137,7 @@ class RaySites:
             LEASE * deadline, len(makers)
         )
         try:
-            late = [site for site in self._ask("status", patience=START) if isinstance(site, Failed)]
+            late = [site for site in self._status(START) if isinstance(site, Failed)]
             if late:
                 raise TimeoutError(f"{len(late)} of {len(makers)} sites did not start: {late[0].reason}")
         except BaseException:
@@ -155,11 +162,12 @@ class RaySites:
         sites = cls.__new__(cls)
         number = ray.get(turns.sites.remote(), timeout=deadline)
         actors = [ray.get_actor(f"{name}/{i}", namespace=NAMESPACE) for i in range(number)]
-        sites.__setstate__({"_deadline": deadline, "_actors": actors, "_turns": turns})
+        sites.__setstate__({"_deadline": deadline, "_actors": actors, "_turns": turns, "incarnations": {}})
+        sites.status()
         return sites
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_deadline": self._deadline, "_actors": self._actors, "_turns": self._turns}
+        return {name: getattr(self, name) for name in ("_deadline", "_actors", "_turns", "incarnations")}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state)
@@ -175,11 +183,15 @@ class RaySites:
         for place, message in enumerate(messages):
             places.setdefault(message.site, []).append(place)
         # One actor's messages are sent together, so that they stay in order if they are sent again.
-        asked = {site: tuple(messages[place] for place in its) for site, its in places.items()}
+        asked = {site: tuple(messages[place].plain() for place in its) for site, its in places.items()}
         answers: list[Any] = [None] * len(messages)
         for site, answer in self._gather("call", asked, self._deadline).items():
             its = places[site]
-            for place, part in zip(its, [answer] * len(its) if isinstance(answer, Failed) else answer, strict=True):
+            if isinstance(answer, Failed):
+                parts = [answer] * len(its)
+            else:
+                self.incarnations[site], parts = answer
+            for place, part in zip(its, parts, strict=True):
                 answers[place] = part
         return answers
 
@@ -196,7 +208,7 @@ class RaySites:
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Ask each site how it is (`Site.status`), and on which ``node`` of the cluster."""
-        return self._ask("status", patience=self._deadline)
+        return self._status(self._deadline)
 
     def kill(self, site: int) -> None:
         """Kill a site: what it has not saved is gone. Ray starts it again."""
@@ -230,6 +242,13 @@ class RaySites:
     def _check(self) -> None:
         if not self._actors:
             raise RuntimeError("the sites are closed")
+
+    def _status(self, patience: float) -> list[dict[str, Any] | Failed]:
+        answers = self._ask("status", patience=patience)
+        for site, answer in enumerate(answers):
+            if not isinstance(answer, Failed):
+                self.incarnations.setdefault(site, answer["incarnation"])
+        return answers
 
     def _ask(self, method: str, *, patience: float) -> list[Any]:
         return list(self._gather(method, dict.fromkeys(range(len(self)), ()), patience).values())
@@ -320,6 +339,13 @@ class RaySites:
                 if fence:
                     return fence
                 end = time.monotonic() + patience
+
+
+def _began_again() -> bool:
+    """Whether Ray has started this actor before."""
+    context = imported().get_runtime_context()
+    # Outside of an actor, as where this is tested, nobody can tell.
+    return context.worker.mode == imported().WORKER_MODE and bool(context.was_current_actor_reconstructed)
 
 
 def _gone(who: str, error: Exception, *, said_before: bool) -> None:

@@ -17,6 +17,12 @@ Maker = Callable[[], Site]
 """Makes a site, where it will run: when it starts, and each time it restarts."""
 
 
+PROTOCOL = 2
+"""Version of what travels between sites and producers, and of the manifest."""
+
+Plain = tuple[str, tuple[NDArray[Any], ...], dict[str, Any], tuple[Any, ...] | None, int]
+
+
 @dataclass(frozen=True)
 class Message:
     """A call of one site (`Site.call`)."""
@@ -27,6 +33,15 @@ class Message:
     options: Mapping[str, Any] = field(default_factory=dict)
     ticket: Ticket | None = None
     fence: int = 0
+
+    def plain(self) -> Plain:
+        """Give what travels between processes, of Python's and NumPy's types alone.
+
+        That is the method, the columns, the options, the fields of the ticket or None, and the fence, in this order. It
+        is version `PROTOCOL` of what sites and producers say to each other; the manifest of a filter has the version.
+        """
+        ticket = None if self.ticket is None else (self.ticket.producer, self.ticket.number, self.ticket.index)
+        return self.method, self.columns, dict(self.options), ticket, self.fence
 
     @property
     def nbytes(self) -> int:
@@ -97,9 +112,13 @@ class Sites(Protocol):
     ----------
     connected : bool
         Whether they were started elsewhere. A filter that is closed then leaves them running.
+    incarnations : dict of int to int
+        Of each site, by number, that of its latest answer (`Site.incarnation`). A new one tells that the site was made
+        again, and lacks what it had last answered. Whoever makes a site again tells it so (`Site.began_again`).
     """
 
     connected: bool
+    incarnations: dict[int, int]
 
     def __len__(self) -> int: ...
 

@@ -27,6 +27,7 @@ class LocalSites:
     def __init__(self, makers: Sequence[Maker]) -> None:
         self._makers = list(makers)
         self._sites = [maker() for maker in self._makers]
+        self.incarnations = {i: site.incarnation for i, site in enumerate(self._sites)}
         self._down: dict[int, Failed] = {}
         self._turn = threading.Lock()
         self._fence = 0
@@ -42,8 +43,8 @@ class LocalSites:
             if message.site in self._down:
                 answers.append(self._down[message.site])
                 continue
+            site = self._sites[message.site]
             try:
-                site = self._sites[message.site]
                 answers.append(
                     site.call(
                         message.method, message.columns, message.options, ticket=message.ticket, fence=message.fence
@@ -51,6 +52,7 @@ class LocalSites:
                 )
             except Exception as error:
                 errors.append(error)
+            self.incarnations[message.site] = site.incarnation
         if errors:
             raise errors[0]
         return answers
@@ -75,6 +77,7 @@ class LocalSites:
         """Start a site again, from its checkpoint if it has one."""
         self._sites[site].close(save=False)
         self._sites[site] = self._makers[site]()
+        self._sites[site].began_again()
         self._down.pop(site, None)
 
     def __reduce__(self) -> NoReturn:

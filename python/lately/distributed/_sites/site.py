@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lately.distributed._sites.checkpoints import Checkpoints
 from lately.distributed._sites.memo import UNKNOWN, Memo, State, Ticket
 from lately.distributed._sites.store import Store, pack, unpack
 
@@ -37,6 +38,10 @@ class Contents(Protocol):
         """Load what `state` gave; a ValueError if it does not fit."""
         ...
 
+    def lost(self) -> None:
+        """Hear that the latest writes may be missing."""
+        ...
+
 
 class SupersededError(RuntimeError):
     """Another producer has had its turn since: read again, then write."""
@@ -54,11 +59,18 @@ class Site:
     contents : Contents
     name : str
         The name of its checkpoints.
+    manifest : str, default ""
+        What filter it is a site of. A checkpoint of another is refused.
     store : Store, optional
         The place of its checkpoints. An existing one is loaded. Without a store nothing survives.
     interval : float, default 30
         Most seconds from a change to its checkpoint; a crash loses what was written within them. With 0 every answer is
         saved before it is sent.
+
+    Attributes
+    ----------
+    incarnation : int
+        The same as long as nothing is lost that was answered, also when it is made again.
 
     Raises
     ------
@@ -71,12 +83,21 @@ class Site:
     written is. So a batch that comes again, since its producer did not get the answer, gets the same one.
 
     While checkpoints cannot be written, no keys are: taking keys that a crash would forget would lose them in silence.
+    That is also so if another site has started from them.
     """
 
-    def __init__(self, contents: Contents, *, name: str, store: Store | None = None, interval: float = 30) -> None:
+    def __init__(
+        self,
+        contents: Contents,
+        *,
+        name: str,
+        manifest: str = "",
+        store: Store | None = None,
+        interval: float = 30,
+    ) -> None:
         self._contents = contents
         self._name = name
-        self._store = store
+        self._manifest = manifest
         self._interval = interval
         self._memo = Memo()
         self._fence = 0
@@ -90,17 +111,30 @@ class Site:
         self._saved = 0.0
         self._restored = False
         self._failure: Exception | None = None
-        if store is not None and (data := store.read(name)) is not None:
+        self._kept = None if store is None else Checkpoints(store, name, whole=interval == 0)
+        self.incarnation = time.time_ns() if self._kept is None else self._kept.incarnation
+        if self._kept is not None and self._kept.data is not None:
             try:
-                state = unpack(data)
+                state = unpack(self._kept.data)
+                if (of := str(state["manifest"])) != manifest:
+                    raise ValueError(f"the checkpoint holds another filter, or another part of it: {of}")
                 contents.load(_within("contents", state))
                 self._memo = Memo.from_state(_within("memo", state))
             except (ValueError, KeyError) as error:
                 raise ValueError(f"{name} cannot be restored: {error}") from error
             self._restored = True
+        if self._kept is not None:
+            self._kept.data = None
+            if self._kept.lost:
+                contents.lost()
         if store is not None and interval > 0:
             self._keeper = threading.Thread(target=self._keep, name=f"checkpoints of {name}", daemon=True)
             self._keeper.start()
+
+    def began_again(self) -> None:
+        """Hear that there was such a site before, which has crashed. Without a store all that it had is lost."""
+        if self._kept is None:
+            self._contents.lost()
 
     def call(
         self,
@@ -166,17 +200,18 @@ class Site:
         CheckpointError
             If that fails.
         """
-        if self._store is None:
+        if self._kept is None:
             return
         with self._saving:
             if not self._changed:
                 return
             with self._lock:
                 self._changed = False
-                state = {f"contents/{name}": array for name, array in self._contents.state().items()}
+                state = {"manifest": np.array(self._manifest)}
+                state |= {f"contents/{name}": array for name, array in self._contents.state().items()}
                 state |= {f"memo/{name}": array for name, array in self._memo.state().items()}
             try:
-                self._store.write(self._name, pack(state))
+                self._kept.save(pack(state))
             except Exception as error:
                 self._failure = error
                 self._changed = True
@@ -191,14 +226,17 @@ class Site:
         Returns
         -------
         dict
-            ``name``; ``nbytes`` of its cells; ``producers`` whose latest batch it remembers; whether it was
-            ``restored`` from a checkpoint; ``checkpoints`` it has written since, the last of them ``saved`` (seconds
-            since 1970, 0 if none); whether it is ``changed`` since then; the ``failure`` because of which none can be
-            written, or None; the ``process`` and ``host`` it runs in.
+            ``name``; the ``manifest`` of its filter, in JSON; its ``incarnation``; ``nbytes`` of its cells;
+            ``producers`` whose latest batch it remembers; whether it was ``restored`` from a checkpoint;
+            ``checkpoints`` it has written since, the last of them ``saved`` (seconds since 1970, 0 if none); whether it
+            is ``changed`` since then; the ``failure`` because of which none can be written, or None; the ``process``
+            and ``host`` it runs in.
         """
         with self._lock:
             return {
                 "name": self._name,
+                "manifest": self._manifest,
+                "incarnation": self.incarnation,
                 "nbytes": self._contents.nbytes,
                 "producers": len(self._memo),
                 "restored": self._restored,
@@ -217,6 +255,8 @@ class Site:
         try:
             if save:
                 self.checkpoint()
+                if self._kept is not None:
+                    self._kept.end()
         finally:
             if self._keeper is not None:
                 # A checkpoint still being written must not replace those of this site's successor.

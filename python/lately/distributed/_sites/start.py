@@ -1,18 +1,25 @@
 """Sites for given contents: in this process, on Ray, or by a function of one's own."""
 
+import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from lately.distributed._sites.interface import Maker, Sites
+from lately.distributed._sites.interface import PROTOCOL, Failed, Maker, Sites
 from lately.distributed._sites.local import LocalSites
 from lately.distributed._sites.site import Contents, Site
-from lately.distributed._sites.store import store
+from lately.distributed._sites.store import Store, store
 
 Where: TypeAlias = Literal["local", "ray"] | Callable[[Sequence[Maker]], Sites]
 """Which sites: in this process, actors of Ray, or those a function makes from the makers."""
+
+VERSION: Mapping[str, Any] = {"format": "lately sites", "protocol": PROTOCOL}
+"""Part of each manifest; its other entries are the filter's."""
+
+DEADLINE = 10.0
+"""Seconds that a site on Ray has to answer."""
 
 
 @dataclass(frozen=True)
@@ -21,22 +28,24 @@ class SiteMaker:
 
     contents: Callable[[], Contents]
     name: str
+    manifest: str
     checkpoint: str | os.PathLike[str] | None
     interval: float
 
     def __call__(self) -> Site:
         """Make the site, from its checkpoint if there is one."""
         kept = None if self.checkpoint is None else store(self.checkpoint)
-        return Site(self.contents(), name=self.name, store=kept, interval=self.interval)
+        return Site(self.contents(), name=self.name, manifest=self.manifest, store=kept, interval=self.interval)
 
 
 def start(
     contents: Sequence[Callable[[], Contents]],
+    manifest: Mapping[str, Any],
     sites: Where,
     *,
     checkpoint: str | os.PathLike[str] | None,
     interval: float,
-    deadline: float,
+    deadline: float | None,
     name: str | None,
 ) -> Sites:
     """Start a site for each of the contents.
@@ -45,42 +54,101 @@ def start(
     ----------
     contents : sequence of callable
         Each makes the contents of a site; they can be pickled.
+    manifest : mapping
+        What filter they are of: what JSON takes. It lies beside the checkpoints, and whoever connects compares it.
     sites : {"local", "ray"} or callable
         Where they run. A callable is passed the makers of the sites.
     checkpoint : path or address, or None
         Where they keep their checkpoints; None for none.
     interval : float
         Most seconds from a change to its checkpoint.
-    deadline : float
-        Seconds that a site has to answer. Sites of this process have none.
+    deadline : float or None
+        Seconds that a site has to answer, `DEADLINE` by default. Sites of this process have none.
     name : str or None
         Prefix of the sites' names, by which their checkpoints are found again.
 
     Raises
     ------
     ValueError
-        If `sites` is another word or gives another number of sites, or `interval` or `deadline` is out of range.
+        If `sites` is another word or gives another number of sites, or sites of another filter; if `checkpoint` has
+        another filter of this name; if `interval` or `deadline` is out of range, or sites of one's own get a parameter
+        that they would ignore.
+    TimeoutError
+        If a function gave sites of which none answers.
     """
     if not interval >= 0:
         raise ValueError(f"interval must be at least 0 s, got {interval}")
-    if not deadline > 0:
+    if deadline is not None and not deadline > 0:
         raise ValueError(f"deadline must be above 0 s, got {deadline}")
+    if not callable(sites) and sites not in ("local", "ray"):
+        raise ValueError(f"sites must be 'local', 'ray' or a function that starts them, got {sites!r}")
+    if callable(sites):
+        for given, what in ((deadline, "deadline"), (name if checkpoint is None else None, "name")):
+            if given is not None:
+                raise ValueError(
+                    f"{what} is for sites='ray': what the function gives has its own, as in "
+                    f"RaySites(makers, {what}={given!r}) or RaySites.connect"
+                )
+    prefix, versioned = name or "site", {**VERSION, **manifest}
+    text = json.dumps(versioned)
     makers = [
-        SiteMaker(content, f"{name or 'site'}-{i}-of-{len(contents)}", checkpoint, interval)
+        SiteMaker(content, f"{prefix}-{i}-of-{len(contents)}", text, checkpoint, interval)
         for i, content in enumerate(contents)
     ]
+    if checkpoint is not None:
+        _agree(store(checkpoint), f"{prefix}.json", versioned)
     if callable(sites):
-        given = sites(makers)
-        if len(given) != len(makers):
+        made = sites(makers)
+        if len(made) != len(makers):
             # They may be existing sites of another filter.
-            raise ValueError(f"this filter has {len(makers)} sites, but {len(given)} were given")
-        return given
+            raise ValueError(f"this filter has {len(makers)} sites, but {len(made)} were given")
+        compare(manifest_of(made), manifest, "the sites that were given hold")
+        return made
     if sites == "local":
         return LocalSites(makers)
-    if sites == "ray":
-        # Imported only when needed: Ray takes seconds.
-        started: Sites = import_module("lately.distributed._sites.actors").RaySites(
-            makers, name=name, deadline=deadline
-        )
-        return started
-    raise ValueError(f"sites must be 'local', 'ray' or a function that starts them, got {sites!r}")
+    # Imported only when needed: Ray takes seconds.
+    started: Sites = import_module("lately.distributed._sites.actors").RaySites(
+        makers, name=name, deadline=DEADLINE if deadline is None else deadline
+    )
+    return started
+
+
+def manifest_of(sites: Sites) -> dict[str, Any]:
+    """Ask sites what filter they are of.
+
+    Raises
+    ------
+    TimeoutError
+        If none answers.
+    ValueError
+        If they are of a version that this one does not speak with.
+    """
+    answers = [status for status in sites.status() if not isinstance(status, Failed)]
+    if not answers:
+        raise TimeoutError("no site answers, so that nobody knows what filter they hold")
+    manifest: dict[str, Any] = json.loads(answers[0]["manifest"] or "{}")
+    version = {name: manifest.pop(name, None) for name in VERSION}
+    if version != VERSION:
+        raise ValueError(f"the sites speak {version}, and this is {VERSION}")
+    return manifest
+
+
+def compare(there: Mapping[str, Any], here: Mapping[str, Any], what: str) -> None:
+    """Refuse another filter; the error names all that differs."""
+    differ = [key for key in {**here, **there} if there.get(key) != here.get(key)]
+    other = [f"{key} is {there.get(key)!r} there and {here.get(key)!r} here" for key in differ]
+    if other:
+        raise ValueError(f"{what} another filter: {', '.join(other)}")
+
+
+def _agree(kept: Store, name: str, manifest: Mapping[str, Any]) -> None:
+    """Compare the manifest with the one beside the checkpoints, or put it there."""
+    data = kept.read(name)
+    if data is None:
+        kept.write(name, json.dumps(manifest, indent=2).encode())
+        return
+    try:
+        there = json.loads(data)
+    except ValueError as error:
+        raise ValueError(f"{name} beside the checkpoints is damaged: {error}") from None
+    compare(there, manifest, f"{name} beside the checkpoints is of")

@@ -27,6 +27,10 @@ class Store(Protocol):
         """Read what is there under a name, or None."""
         ...
 
+    def remove(self, name: str) -> None:
+        """Remove what is there under a name, if anything is."""
+        ...
+
 
 class Folder:
     """A folder of a file system."""
@@ -61,6 +65,10 @@ class Folder:
         except FileNotFoundError:
             return None
 
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        (self.path / name).unlink(missing_ok=True)
+
 
 class Remote:
     """An address that fsspec opens, such as ``s3://bucket/path``."""
@@ -92,6 +100,11 @@ class Remote:
             return None
         return data
 
+    def remove(self, name: str) -> None:
+        """Remove an object, if it is there."""
+        with suppress(FileNotFoundError):
+            self._files.rm_file(f"{self._root}/{name}")
+
 
 def store(address: str | os.PathLike[str]) -> Store:
     """Make the store for a folder or an address."""
@@ -102,7 +115,7 @@ def store(address: str | os.PathLike[str]) -> Store:
     return Folder(address)
 
 
-_MAGIC = b"lately sites v1\n"
+_MAGIC = b"lately sites v2\n"
 
 
 def pack(state: Mapping[str, NDArray[Any]]) -> bytes:

@@ -30,21 +30,25 @@ class _Found:
         The verdict that the key was given when this batch was sent before.
     newest : ndarray of int64, shape (n, k)
         The newest generation that its site knows of without this batch; `NEVER` where the site has the batch already.
+    missed : ndarray of int64, shape (n, k)
+        The newest generation that its site may lack, by what it says itself or this producer knows.
     """
 
     last: NDArray[np.int64]
     alive: NDArray[np.bool_]
     known: NDArray[np.int8]
     newest: NDArray[np.int64]
+    missed: NDArray[np.int64]
 
     @classmethod
-    def nothing(cls, keys: int, k: int) -> "_Found":
+    def nothing(cls, keys: int, k: int, missed: NDArray[np.int64]) -> "_Found":
         """Make it before any site is asked."""
         return cls(
             last=np.full((keys, k), NEVER),
             alive=np.ones((keys, k), dtype=np.bool_),
             known=np.full(keys, UNKNOWN, dtype=np.int8),
             newest=np.full((keys, k), NEVER),
+            missed=missed,
         )
 
 
@@ -83,8 +87,7 @@ class Cells:
         self._equal = like.parameters.get("equal_timers", 1)
         self._lateness = Clock(like).lateness
         # For each site, the newest generation written while it did not answer. While that is in the window, cells that
-        # the site shows unset may have been set: it has missed that generation, and may have lost what came just
-        # before.
+        # the site shows unset may have been set.
         self._missed = np.full(len(exchange.sites), NEVER)
 
     def query(self, batch: Batch) -> Verdicts:
@@ -93,7 +96,7 @@ class Cells:
         found = self._read(batch, places, generations)
         as_of = np.maximum(generations, self._newest(batch, found))
         live = found.last >= (as_of - self._like.kept)[:, None]
-        found.alive[self._doubted(found, self._missed_at(places), as_of)] = False
+        found.alive[self._doubted(found, as_of)] = False
         answered = found.alive.sum(axis=1)
         seen: NDArray[np.bool_] = (live | ~found.alive).all(axis=1) & (answered >= self._least)
         if self._equal > 1:
@@ -123,8 +126,7 @@ class Cells:
         newest = self._newest(batch, found)
         if batch.moments is None:
             generations = np.maximum(generations, newest)
-        missed = self._missed_at(places)
-        unsure = ~found.alive | self._doubted(found, missed, np.maximum(generations, newest))
+        unsure = ~found.alive | self._doubted(found, np.maximum(generations, newest))
         seen = settle(
             places.names,
             found.last,
@@ -135,7 +137,7 @@ class Cells:
             least=self._least,
             equal=self._equal,
             alive=found.alive,
-            missed=missed,
+            missed=found.missed if found.missed.max() > NEVER else None,
             known=found.known,
         )
         failed = self._write(batch, places, generations, seen, refresh=refresh, fence=fence)
@@ -144,21 +146,20 @@ class Cells:
     def _read(self, batch: Batch, places: Places, generations: NDArray[np.int64], fence: int = 0) -> _Found:
         """Ask the sites for the cells: all at once, or one site of each key after the other."""
         keys, k = places.cells.shape
-        found = _Found.nothing(keys, k)
+        found = _Found.nothing(keys, k, self._missed[places.sites])
         if not self._pipelined or batch.again:
             self._ask(batch, places, np.arange(keys * k), found, fence)
             return found
         # A key is new if a cell is unset, unless an earlier key of the batch may set it; a query sets nothing.
         own = _first_of_key(places.names) if batch.number else np.ones((keys, k), dtype=np.bool_)
         oldest = generations - self._like.kept
-        sure = self._missed[places.sites] < oldest[:, None]
         rounds, open = _rounds(places.sites), np.ones(keys, dtype=np.bool_)
         for number in range(k):
             now = (rounds == number) & open[:, None]
             if not now.any():
                 break
             self._ask(batch, places, np.flatnonzero(now), found, fence)
-            unset = now & own & found.alive & sure & (found.last < oldest[:, None])
+            unset = now & own & found.alive & (np.maximum(found.last, found.missed) < oldest[:, None])
             open &= ~unset.any(axis=1)
         return found
 
@@ -174,23 +175,17 @@ class Cells:
                 found.alive.reshape(-1)[index] = False
                 continue
             last, known = answer if batch.number else (answer, np.full(len(index), UNKNOWN))
-            found.last.reshape(-1)[index] = last[:-1]
+            found.last.reshape(-1)[index] = last[:-2]
             answered = known != UNKNOWN
             found.known[index[answered] // k] = known[answered]
-            found.newest.reshape(-1)[index[~answered]] = last[-1]
+            found.newest.reshape(-1)[index[~answered]] = last[-2]
+            missed = found.missed.reshape(-1)
+            missed[index] = np.maximum(missed[index], last[-1])
 
-    def _missed_at(self, places: Places) -> NDArray[np.int64] | None:
-        """Give for each cell what its site may have missed, shape (n, k); None if no site has missed anything."""
-        return self._missed[places.sites] if self._missed.max() > NEVER else None
-
-    def _doubted(
-        self, found: _Found, missed: NDArray[np.int64] | None, as_of: NDArray[np.int64]
-    ) -> NDArray[np.bool_] | np.bool_:
-        """Tell which cells a site shows unset that may have missed them; shape (n, k), or none."""
-        if missed is None:
-            return np.False_
+    def _doubted(self, found: _Found, as_of: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell which cells a site shows unset that may have missed them; shape (n, k)."""
         oldest = (as_of - self._like.kept)[:, None]
-        doubted: NDArray[np.bool_] = (found.last < oldest) & (missed >= oldest)
+        doubted: NDArray[np.bool_] = (found.last < oldest) & (found.missed >= oldest)
         return doubted
 
     def _write(

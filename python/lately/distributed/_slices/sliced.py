@@ -7,7 +7,8 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from importlib import import_module
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from lately.distributed._producer.exchange import Exchange, FailedSitesError
 from lately.distributed._producer.numbering import Numbering
 from lately.distributed._seed import shared_seed
 from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
-from lately.distributed._sites.start import Where, start
+from lately.distributed._sites.start import Where, manifest_of, start
 from lately.distributed._slices.slicing import Dice, Kind, OnFailure, Slicing
 
 _NOTHING: Verdicts = (np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_))
@@ -56,15 +57,16 @@ class SlicedFilter:
         been seen, and so on. That asks fewer sites about new keys, and waits up to k times. The verdicts are the same.
     sites : {"local", "ray"} or callable, default "local"
         Where the sites run: in this process, as actors of Ray, or started by a function that is passed their makers.
-        ``lambda makers: RaySites.connect("seen")`` starts none, and joins those of that name.
+        `connect` starts none, and joins those that are there.
     checkpoint : path or address, optional
         Where sites keep checkpoints, from which they restart; a folder, or an address that fsspec opens.
     interval : float, default 30
         Most seconds from a change to its checkpoint.
     deadline : float, default 10
-        Seconds that a site has to answer, on Ray.
+        Seconds that a site has to answer, on Ray. Sites that a function gives have their own.
     name : str, optional
-        Of the filter: the prefix of the names of its sites and their checkpoints.
+        Of the filter: the prefix of the names of its sites, by which `connect` finds those on Ray, and of their
+        checkpoints, where each filter needs another.
     producer : str, optional
         Name under which batches are numbered. By default each handle has a unique name, and numbers its batches itself.
         With a name each writing call needs its `number`: then a restarted producer can send its last batch again.
@@ -97,10 +99,13 @@ class SlicedFilter:
       it. If a call raises an error after keys were sent, its notes tell the number. Send such a batch again until it is
       answered: keys of a batch that is given up may count as seen, though nobody was told that they are new.
     - *Two producers* with the same new key at once: exactly one is told that it is new.
-    - *A site that fails* misses what is written meanwhile, and what it has not saved. If `on_failure` says what to
-      guess, `failures` counts the keys. When the site answers again, a horizontal filter takes the keys it lacks for
-      new. A vertical or diced one counts the cells that it shows unset as not answered, until what this producer wrote
-      meanwhile is out of the window.
+    - *A site that fails* misses what is written meanwhile, if `on_failure` says what to guess; `failures` counts the
+      keys. When it answers again, a horizontal filter takes the keys it lacks for new. A vertical or diced one counts
+      the cells that it shows unset as not answered, until what this producer wrote meanwhile is out of the window.
+    - *A site that is made again* lacks what it had not saved: without `checkpoint` all, with ``interval=0`` nothing.
+      Each producer warns once, and counts it (`restarts`). A horizontal filter takes the keys it lacks for new. Sites
+      of a vertical or diced one say so themselves, to producers that come later too: for a window, cells that they show
+      unset prove nothing, and count as `on_failure` says; with "raise" as set, if another cell of the key is.
     - *Times* may step back by the filter's `lateness`, among all producers. A batch later than that is refused before
       anything is sent, if this producer has sent later times. If only others have, a vertical or diced filter still
       answers all of it or nothing. In a horizontal one, other sites may have taken their keys: give the keys that are
@@ -131,15 +136,76 @@ class SlicedFilter:
         sites: Where = "local",
         checkpoint: str | os.PathLike[str] | None = None,
         interval: float = 30.0,
-        deadline: float = 10.0,
+        deadline: float | None = None,
         name: str | None = None,
         producer: str | None = None,
     ) -> None:
         slicing = Slicing.of(kind, slices, filter, dice=dice, on_failure=on_failure, pipelined=pipelined)
         started = start(
-            slicing.contents(), sites, checkpoint=checkpoint, interval=interval, deadline=deadline, name=name
+            slicing.contents(),
+            slicing.manifest,
+            sites,
+            checkpoint=checkpoint,
+            interval=interval,
+            deadline=deadline,
+            name=name,
         )
         self._connect(slicing, started, producer, made=not started.connected)
+
+    @classmethod
+    def connect(
+        cls,
+        to: str | Sites,
+        *,
+        on_failure: OnFailure = "raise",
+        pipelined: bool = False,
+        deadline: float = 10.0,
+        producer: str | None = None,
+    ) -> Self:
+        """Give a producer over sites that were started elsewhere, which say themselves what filter they hold.
+
+        Parameters
+        ----------
+        to : str or Sites
+            The name of sites on Ray, or sites.
+        on_failure, pipelined, producer
+            As in the constructor. They are a producer's own.
+        deadline : float, default 10
+            Seconds that a site on Ray has to answer.
+
+        Returns
+        -------
+        SlicedFilter
+            Closing it leaves the sites running.
+
+        Raises
+        ------
+        ValueError
+            If there are no sites of that name, or they hold no sliced filter of this version.
+        TimeoutError
+            If none of them answers.
+
+        Examples
+        --------
+        >>> from lately.distributed import SlicedFilter
+        >>> f = SlicedFilter("vertical", 2, lately.BloomFilter(1000, 0.01))
+        >>> other = SlicedFilter.connect(f.sites)
+        >>> other.insert(["a"])
+        >>> f.query(["a", "b"])
+        array([ True, False])
+
+        By name, from another machine of the cluster:
+
+        >>> SlicedFilter.connect("clicks").duplicated(clicks)  # doctest: +SKIP
+        """
+        if isinstance(to, str):
+            # Imported only when needed: Ray takes seconds.
+            actors = import_module("lately.distributed._sites.actors")
+            to = cast("Sites", actors.RaySites.connect(to, deadline=deadline))
+        slicing = Slicing.of_manifest(manifest_of(to), on_failure=on_failure, pipelined=pipelined)
+        made = object.__new__(cls)
+        made._connect(slicing, to, producer, made=False)
+        return made
 
     def _connect(self, slicing: Slicing, sites: Sites, producer: str | None, *, made: bool) -> None:
         self._slicing, self._made = slicing, made
@@ -358,6 +424,11 @@ class SlicedFilter:
         return self._failures
 
     @property
+    def restarts(self) -> int:
+        """How often this producer has noticed that a site came back without its latest writes."""
+        return self._exchange.restarts
+
+    @property
     def unanswered(self) -> NDArray[np.bool_]:
         """For which keys of this thread's latest call a site did not answer, shape (n,): what was guessed, or not set.
 
@@ -365,11 +436,10 @@ class SlicedFilter:
         --------
         >>> from lately.distributed import SlicedFilter
         >>> f = SlicedFilter("horizontal", 2, lately.BloomFilter(1000, 0.001), on_failure="duplicate")
-        >>> f.sites.kill(0)
-        >>> f.duplicated(["a", "b", "c"])  # warns
-        array([False,  True, False])
+        >>> f.duplicated(["a", "b", "a"])
+        array([False, False,  True])
         >>> f.unanswered
-        array([False,  True, False])
+        array([False, False, False])
         """
         given: NDArray[np.bool_] = getattr(self._latest, "unanswered", _NOTHING[1])
         return given
@@ -391,7 +461,7 @@ class SlicedFilter:
         -------
         fpr, fnr : float
             That a key never inserted is reported, and that a key of the window is not (paper 4, eq. 5 to 7, with errata
-            OIE-1 to OIE-3), under `on_failure`.
+            OIE-1 to OIE-3), under `on_failure`. With "raise" nothing is guessed: `fpr`, and 0.
 
         Raises
         ------
@@ -402,7 +472,7 @@ class SlicedFilter:
         Examples
         --------
         >>> from lately.distributed import SlicedFilter
-        >>> f = SlicedFilter("horizontal", 8, lately.BloomFilter(1000, 0.01))
+        >>> f = SlicedFilter("horizontal", 8, lately.BloomFilter(1000, 0.01), on_failure="duplicate")
         >>> f.fpr, *f.failure_rates(2)
         (0.0099..., 0.2574..., 0.0)
         """

@@ -1,9 +1,9 @@
 """The ways to slice a filter: how many sites, what each holds, and how keys are sent there."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from lately._core import Filter, Slice, failure_rates
 from lately.distributed._contents.blank import Blank
@@ -39,7 +39,7 @@ class Slicing:
     least : int
         x: how many cells of a seen key must have an answer.
     strict : bool
-        Whether a site that does not answer is an error; `least` then is 0, for cells that a site has lost.
+        Whether a site that does not answer is an error; `least` then is 1, for cells that a site has lost.
     pipelined : bool
     """
 
@@ -101,6 +101,10 @@ class Slicing:
 
     def failure_rates(self, failed: int, like: Filter) -> tuple[float, float]:
         """Give the rates of both mistakes with failed sites; `like` is one of the filters."""
+        if self.strict:
+            # Checks the number.
+            failure_rates("horizontal", 1, self.sites, failed, like.fpr, on_failure=0)
+            return like.fpr, 0.0
         if self.kind == "horizontal":
             # The cells of a key fail together: they count as one cell, which is set as often as a slice errs.
             return failure_rates("horizontal", 1, self.sites, failed, like.fpr, on_failure=self.least)
@@ -119,6 +123,34 @@ class Slicing:
             inner=inner,
             on_failure=self.least,
             partitioned="bits" not in like.parameters,
+        )
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What every producer must know to be another one of this filter, of JSON's types."""
+        slices = self.slices if isinstance(self.slices, int) else list(self.slices)
+        return {"kind": self.kind, "slices": slices, "dice": self.dice, **self.blank.manifest}
+
+    @classmethod
+    def of_manifest(cls, manifest: Mapping[str, Any], *, on_failure: OnFailure, pipelined: bool) -> "Slicing":
+        """Make it again.
+
+        Raises
+        ------
+        ValueError
+            If it is no sliced filter's.
+        """
+        given = dict(manifest)
+        kind, slices, dice = (given.pop(name, None) for name in ("kind", "slices", "dice"))
+        if kind is None:
+            raise ValueError(f"the sites hold no sliced filter, but {manifest}")
+        return cls.of(
+            kind,
+            slices if isinstance(slices, int) else tuple(slices),
+            Blank.of_manifest(given).make(),
+            dice=dice,
+            on_failure=on_failure,
+            pipelined=pipelined,
         )
 
     def contents(self) -> list[Callable[[], Contents]]:
@@ -152,7 +184,10 @@ def _counts(slices: int | Sequence[int], kind: Kind) -> tuple[int, ...]:
 
 
 def _least(on_failure: OnFailure, k: int) -> int:
-    if on_failure in ("raise", "duplicate"):
+    if on_failure == "raise":
+        # Of a key all of whose cells are lost nothing is known: it is new, as on the first day.
+        return 1
+    if on_failure == "duplicate":
         return 0
     if on_failure == "distinct":
         return k

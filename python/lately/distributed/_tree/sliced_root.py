@@ -166,8 +166,9 @@ class SlicedRoot:
             if isinstance(answer, tuple):
                 answer, told = answer
                 known[index[told != UNKNOWN] // k] = told[told != UNKNOWN]
-            last.flat[index] = answer[:-1]
-            newest = max(newest, int(answer[-1]))
+            # What the part may have lost, which comes last, is missing from a tree as from any node.
+            last.flat[index] = answer[:-2]
+            newest = max(newest, int(answer[-2]))
         return last, alive, newest, known
 
 

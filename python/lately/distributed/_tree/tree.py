@@ -150,7 +150,7 @@ class BloomTree:
         sites: Where = "local",
         checkpoint: str | os.PathLike[str] | None = None,
         interval: float = 30.0,
-        deadline: float = 10.0,
+        deadline: float | None = None,
         name: str | None = None,
     ) -> None:
         if kind not in ("sparse", "dense"):
@@ -173,7 +173,13 @@ class BloomTree:
         rules = Rules(kind, at_once, top_down or 0, on_failure != "distinct", on_failure == "raise")
         self._layout = _Layout(topology, blank, rules, root_slices)
         started = start(
-            self._layout.contents(), sites, checkpoint=checkpoint, interval=interval, deadline=deadline, name=name
+            self._layout.contents(),
+            {"parents": list(topology.parents), "root_slices": root_slices, **blank.manifest},
+            sites,
+            checkpoint=checkpoint,
+            interval=interval,
+            deadline=deadline,
+            name=name,
         )
         self._begin(started, made=not started.connected)
 

@@ -1,0 +1,96 @@
+"""The checkpoints of one run of a site, which a run that was taken for dead cannot replace."""
+
+import json
+import time
+from typing import Any
+
+from lately.distributed._sites.store import Store
+
+
+class TakenOverError(RuntimeError):
+    """Another run of the site has begun."""
+
+
+class Checkpoints:
+    """What a run of a site finds, and where it saves.
+
+    A run begins by a claim: a few bytes under the site's name. Its checkpoints have a name of their own, so that a
+    write of an earlier run that comes late replaces nothing. A run looks at the claim after it has saved, and before
+    anybody is told. So either it sees that a later run has begun, or that one finds what was saved.
+
+    Parameters
+    ----------
+    store : Store
+    name : str
+        Of the site.
+    whole : bool
+        Whether every answer is saved before it is given.
+
+    Attributes
+    ----------
+    data : bytes or None
+        The latest checkpoint of the runs before.
+    incarnation : int
+        The same in runs between which nothing was lost that had been answered.
+    lost : bool
+        Whether something may have been.
+
+    Raises
+    ------
+    ValueError
+        If there is something else under the name.
+    """
+
+    def __init__(self, store: Store, name: str, *, whole: bool) -> None:
+        self._store, self._name = store, name
+        before = self._claim()
+        # Those of the clock tell runs apart that begin at once.
+        self._run = max(time.time_ns(), before.get("run", 0) + 1)
+        self._older: list[int] = [before["run"], *before["older"]] if before else []
+        self.lost = not before.get("whole", True)
+        self.incarnation: int = before["incarnation"] if before and before["whole"] else self._run
+        self._write(whole=whole)
+        self.data = next((data for run in self._older if (data := store.read(self._at(run))) is not None), None)
+
+    def save(self, data: bytes) -> None:
+        """Replace the checkpoint.
+
+        Raises
+        ------
+        TakenOverError
+            If another run has begun.
+        """
+        self._check()
+        self._store.write(self._at(self._run), data)
+        self._check()
+        older, self._older = self._older, []
+        for run in older:
+            self._store.remove(self._at(run))
+
+    def end(self) -> None:
+        """Note that all is saved that was answered."""
+        self._check()
+        self._write(whole=True)
+
+    def _at(self, run: int) -> str:
+        return f"{self._name}.{run}"
+
+    def _claim(self) -> dict[str, Any]:
+        data = self._store.read(self._name)
+        if data is None:
+            return {}
+        try:
+            claim: dict[str, Any] = json.loads(data)
+            if claim.keys() == {"run", "older", "incarnation", "whole"}:
+                return claim
+        except (ValueError, AttributeError):
+            pass
+        raise ValueError(f"{self._name} is no site's, or one's of an earlier version: it begins with {data[:16]!r}")
+
+    def _write(self, *, whole: bool) -> None:
+        claim = {"run": self._run, "older": self._older, "incarnation": self.incarnation, "whole": whole}
+        self._store.write(self._name, json.dumps(claim).encode())
+
+    def _check(self) -> None:
+        if self._claim().get("run") != self._run:
+            raise TakenOverError("another site of this name has started since, and has its checkpoints")
