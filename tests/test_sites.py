@@ -22,7 +22,7 @@ from lately.distributed._sites import memo as _memo
 from lately.distributed._sites import store as _store
 from lately.distributed._sites.interface import Failed, Message, Traffic
 from lately.distributed._sites.local import LocalSites
-from lately.distributed._sites.memo import UNKNOWN, Memo, Ticket
+from lately.distributed._sites.memo import UNKNOWN, ForgottenError, Memo, Ticket, TooManyProducersError
 from lately.distributed._sites.site import CheckpointError, Site, SupersededError
 from lately.distributed._sites.store import Folder, pack, store, unpack
 from lately.distributed._sites.turns import Turns
@@ -118,8 +118,8 @@ def test_a_batch_is_written_once_and_answered_the_same_in_any_parts_and_order(me
     for producer, again, index, crash in messages:
         numbers[producer] += not again
         ticket = Ticket(producer, numbers[producer], index)
-        keys = np.char.add(f"{producer}{numbers[producer]} ", index.astype(str))
-        for key, answer in zip(keys, site.call("duplicated", (keys,), {}, ticket=ticket), strict=True):
+        keys = (1000 * (100 * ord(producer) + numbers[producer]) + index).astype(np.uint64)
+        for key, answer in zip(keys.tolist(), site.call("duplicated", (keys,), {}, ticket=ticket), strict=True):
             assert told.setdefault(key, answer) == answer
         if crash:
             site.close(save=False)
@@ -139,7 +139,7 @@ def test_memo_knows_what_it_was_told_of_the_latest_batch(messages):
             told[producer] = {}
         ticket = Ticket(producer, numbers[producer], index)
         answers = chance.random(len(index)) < 0.5
-        memo.keep(ticket, answers)
+        memo.keep(ticket, answers, index.astype(np.uint64))
         # The first answer stands.
         told[producer] = dict(zip(index.tolist(), answers.tolist(), strict=True)) | told.get(producer, {})
         if saved:
@@ -150,31 +150,94 @@ def test_memo_knows_what_it_was_told_of_the_latest_batch(messages):
             assert set(memo.known(Ticket(each, number + 1, np.arange(PLACES)))) == {UNKNOWN}
 
 
+def remember(memo, producer, number, keys, *, lasting=False):
+    keys = np.asarray(keys, dtype=np.uint64)
+    ticket = Ticket(producer, number, np.arange(len(keys)), lasting)
+    memo.admit(ticket)
+    memo.keep(ticket, np.ones(len(keys), dtype=bool), keys)
+    return memo
+
+
 def test_an_earlier_batch_is_refused():
-    memo = Memo()
-    memo.keep(Ticket("a", 5, np.arange(3)), np.ones(3, dtype=bool))
+    memo = remember(Memo(), "a", 5, range(3))
     with pytest.raises(ValueError, match="batch 4 of producer 'a' comes after its batch 5"):
         memo.known(Ticket("a", 4, np.arange(3)))
 
 
-def test_memo_keeps_the_producers_heard_of_last(monkeypatch):
-    def remembered(memo):
-        return [p for p in "abcdef" if memo.known(Ticket(p, 1, np.arange(1))) != UNKNOWN]
+def test_a_number_that_is_used_again_for_other_keys_is_found_out():
+    memo = remember(Memo(), "a", 5, HASHES[:100])
+    same = np.array(HASHES[:100])
+    # Part of the keys, and keys that follow after them, are the same batch.
+    assert memo.known(Ticket("a", 5, np.arange(50, 100)), same[50:]).all()
+    assert memo.known(Ticket("a", 5, np.arange(200)), HASHES[:200]).tolist() == [1] * 100 + [UNKNOWN] * 100
+    for i in range(100):
+        other = same.copy()
+        other[i] = HASHES[500]
+        with pytest.raises(ValueError, match="batch 5 of producer 'a' comes again with other keys"):
+            memo.known(Ticket("a", 5, np.arange(100)), other)
 
-    monkeypatch.setattr(_memo, "PRODUCERS", 4)
+
+def test_a_site_refuses_other_keys_before_any_effect():
+    site = Site(bloom(), name="site")
+    duplicated(site, HASHES[:50], ticket=Ticket("a", 1, np.arange(50)))
+    with pytest.raises(ValueError, match="comes again with other keys"):
+        duplicated(site, HASHES[20:100], ticket=Ticket("a", 1, np.arange(80)))
+    assert not site.call("query", (HASHES[50:],), {}).any()
+
+
+def test_answers_that_had_to_go_are_not_guessed(monkeypatch):
     monkeypatch.setattr(_memo, "KEYS", 10)
     memo = Memo()
-    for producer in "abcdea":
-        memo.keep(Ticket(producer, 1, np.arange(2)), np.ones(2, dtype=bool))
-    assert remembered(memo) == ["a", "c", "d", "e"]
-    memo.keep(Ticket("f", 1, np.arange(6)), np.ones(6, dtype=bool))
-    assert remembered(memo) == ["a", "e", "f"]
-    # A batch that is larger than all that is kept is kept by itself.
-    memo.keep(Ticket("c", 1, np.arange(50)), np.ones(50, dtype=bool))
-    assert remembered(memo) == ["c"]
-    memo.keep(Ticket("c", 2, np.arange(1)), np.ones(1, dtype=bool))
-    memo.keep(Ticket("a", 1, np.arange(9)), np.ones(9, dtype=bool))
-    assert len(memo) == 2
+    for producer in "abcde":
+        remember(memo, producer, 1, range(3))
+    memo = Memo.from_state(unpack(pack(memo.state())))
+    for producer in "ab":
+        with pytest.raises(ForgottenError, match=r"batch 1 of producer .* comes again, and .* is forgotten"):
+            memo.known(Ticket(producer, 1, np.arange(3)))
+        # Its next one is new, and an earlier one is refused as ever.
+        assert (memo.known(Ticket(producer, 2, np.arange(3))) == UNKNOWN).all()
+        with pytest.raises(ValueError, match="comes after its batch 1"):
+            memo.known(Ticket(producer, 0, np.arange(3)))
+    for producer in "cde":
+        assert memo.known(Ticket(producer, 1, np.arange(3))).all()
+    # Answers to producers with names go last; a batch larger than all that is kept is kept by itself.
+    remember(memo, "n", 1, range(3), lasting=True)
+    remember(memo, "f", 1, range(7))
+    assert memo.known(Ticket("n", 1, np.arange(3), True)).all()
+    assert memo.known(Ticket("f", 1, np.arange(7))).all()
+    remember(memo, "g", 1, range(50))
+    assert memo.known(Ticket("g", 1, np.arange(50))).all()
+    with pytest.raises(ForgottenError):
+        memo.known(Ticket("n", 1, np.arange(3), True))
+    remember(memo, "g", 2, range(1))
+    assert memo._keys == 1
+
+
+def test_departed_producers_make_room_and_others_are_never_forgotten(monkeypatch):
+    now = 1e9
+    monkeypatch.setattr(_memo, "PRODUCERS", 4)
+    monkeypatch.setattr(_memo.time, "time", lambda: now)
+    memo = Memo()
+    for producer in "abcd":
+        remember(memo, producer, 1, range(2), lasting=producer == "a")
+        now += 600
+    with pytest.raises(TooManyProducersError, match="remembers 4 producers"):
+        remember(memo, "e", 1, range(2))
+    remember(memo, "b", 2, range(2))
+    now = 1e9 + 1200 + _memo.HOUR + 1
+    remember(memo, "e", 1, range(2))
+    assert [len(memo), memo._keys] == [4, 8]
+    assert memo.known(Ticket("b", 2, np.arange(2))).all()
+    assert (memo.known(Ticket("c", 1, np.arange(2))) == UNKNOWN).all()
+    now += _memo.WEEK - 10_000
+    remember(memo, "f", 1, range(2))
+    assert memo.known(Ticket("a", 1, np.arange(2), True)).all()
+    now += 10_000
+    for producer in "ghij":
+        remember(memo, producer, 1, range(2))
+    with pytest.raises(TooManyProducersError):
+        remember(memo, "k", 1, range(2))
+    assert (memo.known(Ticket("a", 1, np.arange(2), True)) == UNKNOWN).all()
 
 
 @pytest.mark.parametrize(
@@ -196,7 +259,7 @@ def test_bad_tickets(number, index, message):
 def test_what_came_in_shared_memory_is_not_kept():
     index, memo = np.arange(4), Memo()
     answers = np.ones(4, dtype=bool)
-    memo.keep(Ticket("a", 1, index), answers)
+    memo.keep(Ticket("a", 1, index), answers, HASHES[:4])
     index[:], answers[:] = 0, False
     assert memo.known(Ticket("a", 1, np.arange(4))).tolist() == [1] * 4
 
@@ -424,11 +487,11 @@ def forged(change):
         lambda s: s.pop("memo/index"),
         lambda s: s.pop("contents/filter"),
         lambda s: s.update({"memo/index": s["memo/index"][::-1]}),
-        lambda s: s.update({"memo/answers": s["memo/answers"][:-1]}),
+        lambda s: s.update({"memo/marks": s["memo/marks"][:-1]}),
         lambda s: s.update({"memo/lengths": s["memo/lengths"] + 1}),
         lambda s: s.update({"memo/lengths": -s["memo/lengths"]}),
         lambda s: s.update({"memo/numbers": s["memo/numbers"][:0]}),
-        lambda s: s.update({"memo/producers": s["memo/producers"][1:]}),
+        lambda s: s.update({"memo/producers": np.frombuffer(b"[[], []]", np.uint8)}),
         lambda s: s.update({"contents/filter": s["contents/filter"][:-1]}),
     ],
 )

@@ -56,7 +56,7 @@ class Node(Cut):
         self._slice.set(self._row(hashes), generations)
         return verdicts
 
-    def recall(self) -> None:
+    def recall(self, hashes: NDArray[np.uint64]) -> None:
         """Do nothing: only fetches the answers that a site remembers of a batch."""
 
     def _row(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -1,11 +1,12 @@
 """A batch of keys on its way to the sites."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lately.distributed._producer.numbering import Name
 from lately.distributed._sites.memo import Ticket
 
 Verdicts: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]
@@ -23,23 +24,22 @@ class Batch:
         Nanoseconds since 1970; None is now.
     latest : int or None
         The latest moment the producer has seen before it.
-    producer : str
-    number : int
-        Of the batch, among the producer's; 0 if it only queries.
-    again : bool
-        Whether it may have been sent before.
+    name : Name
+    places : ndarray of int64, shape (n,), or None
+        Where in the batch the keys are, ascending; None is one after the other.
     """
 
     hashes: NDArray[np.uint64]
     moments: NDArray[np.int64] | None
     latest: int | None
-    producer: str = ""
-    number: int = 0
-    again: bool = False
+    name: Name = field(default_factory=Name)
+    places: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.hashes)
 
-    def ticket(self, index: NDArray[np.int64]) -> Ticket | None:
-        """Make the ticket of rows of this batch; None if it only queries."""
-        return Ticket(self.producer, self.number, index) if self.number else None
+    def ticket(self, rows: NDArray[np.int64], k: int = 1) -> Ticket | None:
+        """Make the ticket of rows, of which each key has k; None if the batch only queries."""
+        if not self.name.number:
+            return None
+        return self.name.ticket(rows if self.places is None else self.places[rows // k] * k + rows % k)

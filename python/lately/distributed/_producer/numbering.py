@@ -1,9 +1,39 @@
 """The numbers of a producer's batches, which identify a batch that is sent twice."""
 
 import uuid
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lately.distributed._producer.task import Attempt, running
+from lately.distributed._sites.memo import Ticket
+
+
+@dataclass(frozen=True)
+class Name:
+    """What a batch is known by.
+
+    Attributes
+    ----------
+    producer : str
+    number : int
+        Of the batch, among the producer's; 0 if it only queries.
+    again : bool
+        Whether it may have been sent before.
+    lasting : bool
+        Whether the producer has a name of its own.
+    """
+
+    producer: str = ""
+    number: int = 0
+    again: bool = False
+    lasting: bool = False
+
+    def ticket(self, index: NDArray[np.int64]) -> Ticket:
+        """Make the ticket of some places of the batch."""
+        return Ticket(self.producer, self.number, index, self.lasting)
 
 
 class Numbering:
@@ -39,15 +69,8 @@ class Numbering:
         attempt = None if self._named else running()
         return self._name if attempt is None else f"task {attempt.task}"
 
-    def of(self, number: Any) -> tuple[str, int, bool]:
+    def of(self, number: Any) -> Name:
         """Name a batch to write, or refuse its number; None is the next.
-
-        Returns
-        -------
-        producer : str
-        number : int
-        again : bool
-            Whether it may have been sent before.
 
         Raises
         ------
@@ -69,10 +92,10 @@ class Numbering:
             raise TypeError(f"producer {self._name!r} has a name, so each batch needs its number")
         again, number = number is not None, None if number is None else int(number)
         if attempt is None:
-            return self._name, self.number + 1 if number is None else number, again
+            return Name(self._name, self.number + 1 if number is None else number, again, self._named)
         # Each call is a producer of its own, so that the sites remember the earlier ones too.
         number = attempt.next_call(number)
-        return f"task {attempt.task} call {number}", number, again or attempt.number > 0
+        return Name(f"task {attempt.task} call {number}", number, again or attempt.number > 0, False)
 
     def latest_before(self, number: int) -> int | None:
         """Give the latest moment before a batch, the last one or a new one."""

@@ -40,7 +40,7 @@ class Message:
         That is the method, the columns, the options, the fields of the ticket or None, and the fence, in this order. It
         is version `PROTOCOL` of what sites and producers say to each other; the manifest of a filter has the version.
         """
-        ticket = None if self.ticket is None else (self.ticket.producer, self.ticket.number, self.ticket.index)
+        ticket = None if self.ticket is None else _fields(self.ticket)
         return self.method, self.columns, dict(self.options), ticket, self.fence
 
     @property
@@ -48,6 +48,10 @@ class Message:
         """Bytes of its arrays."""
         index = 0 if self.ticket is None else self.ticket.index.nbytes
         return index + sum(column.nbytes for column in self.columns)
+
+
+def _fields(ticket: Ticket) -> tuple[Any, ...]:
+    return ticket.producer, ticket.number, ticket.index, ticket.lasting
 
 
 @dataclass(frozen=True)

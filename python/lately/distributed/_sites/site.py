@@ -165,6 +165,9 @@ class Site:
         ------
         SupersededError
             If a later turn has begun.
+        ValueError, ForgottenError, TooManyProducersError
+            If the ticket's batch was another one, or what was answered to it is forgotten; or if there are so many
+            producers that one would be forgotten.
         CheckpointError
             If the method writes, and checkpoints cannot be written.
         RuntimeError
@@ -185,7 +188,7 @@ class Site:
             act = getattr(self._contents, method)
             if not writes:
                 answer = act(*columns, **options)
-                return answer if ticket is None else (answer, self._memo.known(ticket))
+                return answer if ticket is None else (answer, self._memo.known(ticket, *columns[:1]))
             answer = act(*columns, **options) if ticket is None else self._once(ticket, act, columns, options)
             self._changed = True
         if self._interval == 0:
@@ -275,7 +278,8 @@ class Site:
         columns: tuple[NDArray[Any], ...],
         options: Mapping[str, Any],
     ) -> NDArray[np.bool_]:
-        known = self._memo.known(ticket)
+        self._memo.admit(ticket)
+        known = self._memo.known(ticket, columns[0])
         new = known == UNKNOWN
         if new.all():
             answer = act(*columns, **options)
@@ -284,7 +288,7 @@ class Site:
             if not new.any():
                 return answer
             answer[new] = act(*(column[new] for column in columns), **options)
-        self._memo.keep(ticket, answer)
+        self._memo.keep(ticket, answer, columns[0])
         return answer
 
 

@@ -115,9 +115,10 @@ class Cells:
 
         def act(again: bool) -> Verdicts:
             with self._exchange.turn() as fence:
-                return self._settle(replace(batch, again=again), places, generations, refresh=refresh, fence=fence)
+                sent = replace(batch, name=replace(batch.name, again=again))
+                return self._settle(sent, places, generations, refresh=refresh, fence=fence)
 
-        return until_done(act, again=batch.again)
+        return until_done(act, again=batch.name.again)
 
     def _settle(
         self, batch: Batch, places: Places, generations: NDArray[np.int64], *, refresh: bool, fence: int
@@ -147,11 +148,11 @@ class Cells:
         """Ask the sites for the cells: all at once, or one site of each key after the other."""
         keys, k = places.cells.shape
         found = _Found.nothing(keys, k, self._missed[places.sites])
-        if not self._pipelined or batch.again:
+        if not self._pipelined or batch.name.again:
             self._ask(batch, places, np.arange(keys * k), found, fence)
             return found
         # A key is new if a cell is unset, unless an earlier key of the batch may set it; a query sets nothing.
-        own = _first_of_key(places.names) if batch.number else np.ones((keys, k), dtype=np.bool_)
+        own = _first_of_key(places.names) if batch.name.number else np.ones((keys, k), dtype=np.bool_)
         oldest = generations - self._like.kept
         rounds, open = _rounds(places.sites), np.ones(keys, dtype=np.bool_)
         for number in range(k):
@@ -168,13 +169,13 @@ class Cells:
         cells, k = places.cells.ravel(), places.cells.shape[1]
         groups = [(site, rows[index]) for site, index in shares(places.sites.ravel()[rows])]
         messages = [
-            Message(site, "read", (cells[index],), ticket=batch.ticket(index), fence=fence) for site, index in groups
+            Message(site, "read", (cells[index],), ticket=batch.ticket(index, k), fence=fence) for site, index in groups
         ]
         for (_, index), answer in zip(groups, self._exchange.call(messages), strict=True):
             if isinstance(answer, Failed):
                 found.alive.reshape(-1)[index] = False
                 continue
-            last, known = answer if batch.number else (answer, np.full(len(index), UNKNOWN))
+            last, known = answer if batch.name.number else (answer, np.full(len(index), UNKNOWN))
             found.last.reshape(-1)[index] = last[:-2]
             answered = known != UNKNOWN
             found.known[index[answered] // k] = known[answered]
@@ -212,7 +213,7 @@ class Cells:
                 "set",
                 (cells[index], generations[index // k], verdicts[index // k]),
                 {"refresh": refresh, "newest": newest},
-                batch.ticket(index),
+                batch.ticket(index, k),
                 fence,
             )
             for site, index in groups

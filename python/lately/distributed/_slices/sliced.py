@@ -96,8 +96,12 @@ class SlicedFilter:
     - Verdicts are those of one filter: a vertical filter tells for each key what the whole filter would, a horizontal
       one what S filters would.
     - *A batch sent twice* with the same `number` is written once and gets the first answers again, whichever sites had
-      it. If a call raises an error after keys were sent, its notes tell the number. Send such a batch again until it is
-      answered: keys of a batch that is given up may count as seen, though nobody was told that they are new.
+      it. It must have the same keys: others are refused, unless they follow after them. If a call raises an error after
+      keys were sent, its notes tell the number. Send such a batch again until it is answered: keys of a batch that is
+      given up may count as seen, though nobody was told that they are new.
+    - *Sites remember* the answers to the latest batch of each producer: of one with a name for a week after it was last
+      heard, of others for an hour, and to 8 million keys in all, or cells. A batch that comes again and is forgotten
+      for want of room is refused, not answered.
     - *Two producers* with the same new key at once: exactly one is told that it is new.
     - *A site that fails* misses what is written meanwhile, if `on_failure` says what to guess; `failures` counts the
       keys. When it answers again, a horizontal filter takes the keys it lacks for new. A vertical or diced one counts
@@ -218,7 +222,7 @@ class SlicedFilter:
         self._failures = 0
         self._latest = threading.local()
 
-    def insert(self, keys: Any, *, at: Any = None, number: int | None = None) -> None:
+    def insert(self, keys: Any, *, at: Any = None, number: int | None = None, places: Any = None) -> None:
         """Insert keys, in order.
 
         Parameters
@@ -229,6 +233,9 @@ class SlicedFilter:
             When they were seen, for a window of time; the default is now. See `lately.Filter.insert`.
         number : int, optional
             Of the batch, counted upwards from 1; repeat the last one to send that batch again. The default is the next.
+        places : array of int, shape (n,), optional
+            Where in the batch the keys are, ascending. The default is 0 to n - 1. For keys that may come again with
+            other gaps between them, as from a topic that is compacted.
 
         Raises
         ------
@@ -236,7 +243,7 @@ class SlicedFilter:
             As `duplicated`.
         """
         with self._writing:
-            batch = self._batch(keys, at, number)
+            batch = self._batch(keys, at, number, places)
             self._answer(_NOTHING if batch is None else self._write(batch, self._slices.insert))
 
     def query(self, keys: Any, *, at: Any = None) -> NDArray[np.bool_]:
@@ -266,7 +273,7 @@ class SlicedFilter:
         return self._answer(self._slices.query(Batch(hashes, moments, self._numbering.latest)))
 
     def duplicated(
-        self, keys: Any, *, at: Any = None, refresh: bool = True, number: int | None = None
+        self, keys: Any, *, at: Any = None, refresh: bool = True, number: int | None = None, places: Any = None
     ) -> NDArray[np.bool_]:
         """Tell for each key in order whether it was there, then insert it.
 
@@ -282,6 +289,9 @@ class SlicedFilter:
             4's definition 4 too. See `lately.Filter.duplicated`.
         number : int, optional
             Of the batch, counted upwards from 1; repeat the last one to send that batch again. The default is the next.
+        places : array of int, shape (n,), optional
+            Where in the batch the keys are, ascending. The default is 0 to n - 1. For keys that may come again with
+            other gaps between them, as from a topic that is compacted.
 
         Returns
         -------
@@ -294,7 +304,7 @@ class SlicedFilter:
             If a key is of a type that has no canonical form, or the producer has a name and the batch no number.
         ValueError
             If `at` is missing a time, steps back too far, or does not fit `keys`; or if `number` lies before the last
-            one.
+            one, or stands for other keys.
 
         Examples
         --------
@@ -308,30 +318,31 @@ class SlicedFilter:
         array([ True,  True,  True])
         """
         with self._writing:
-            batch = self._batch(keys, at, number)
+            batch = self._batch(keys, at, number, places)
             write = partial(self._slices.duplicated, refresh=refresh)
             return self._answer(_NOTHING if batch is None else self._write(batch, write))
 
-    def _batch(self, keys: Any, at: Any, number: int | None) -> Batch | None:
+    def _batch(self, keys: Any, at: Any, number: int | None, places: Any) -> Batch | None:
         """Read a batch to write, or refuse it; None if it is empty."""
         hashes = hash_keys(keys, seed=self.seed)
         moments = self._clock.moments(at, len(hashes))
-        producer, number, again = self._numbering.of(number)
-        latest = self._numbering.latest_before(number)
+        places = None if places is None else _places(places, len(hashes))
+        name = self._numbering.of(number)
+        latest = self._numbering.latest_before(name.number)
         self._clock.check(moments, latest, in_order=True)
         if not len(hashes):
             return None
-        return Batch(hashes, moments, latest, producer, number, again)
+        return Batch(hashes, moments, latest, name, places)
 
     def _write(self, batch: Batch, write: Callable[[Batch], Verdicts]) -> Verdicts:
-        self._numbering.begin(batch.number)
+        self._numbering.begin(batch.name.number)
         try:
             written = write(batch)
         except FailedSitesError as error:
-            error.number = batch.number
+            error.number = batch.name.number
             raise
         except Exception as error:
-            error.add_note(f"Some sites may have this batch: send it again with number={batch.number}.")
+            error.add_note(f"Some sites may have this batch: send it again with number={batch.name.number}.")
             raise
         self._numbering.reach(time.time_ns() if batch.moments is None else int(batch.moments.max()))
         return written
@@ -514,6 +525,15 @@ class SlicedFilter:
         slicing = self._slicing
         dice = "" if slicing.dice is None else f" {slicing.dice}"
         return f"<SlicedFilter {slicing.kind}{dice} slices={slicing.slices} of {self._like!r}>"
+
+
+def _places(places: Any, keys: int) -> NDArray[np.int64]:
+    array = np.asarray(places)
+    if array.shape != (keys,) or (keys and array.dtype.kind not in "iu"):
+        raise ValueError(f"places must be {keys} whole numbers, one for each key, got {places!r}")
+    if keys and not (array[0] >= 0 and array[-1] < 2**24 and np.all(array[1:] > array[:-1])):
+        raise ValueError(f"places must ascend and lie in 0 .. {2**24 - 1}, got {places!r}")
+    return array.astype(np.int64)
 
 
 def _handle(slicing: Slicing, sites: Sites, producer: str | None) -> SlicedFilter:

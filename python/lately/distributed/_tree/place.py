@@ -1,7 +1,7 @@
 """Where the contents of a node are: how to ask them, and how several sites answer as one."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,7 +33,7 @@ class Keys:
         return len(self.hashes)
 
     def __getitem__(self, rows: NDArray[np.int64]) -> "Keys":
-        ticket = Ticket(self.ticket.producer, self.ticket.number, self.ticket.index[rows])
+        ticket = replace(self.ticket, index=self.ticket.index[rows])
         return Keys(self.hashes[rows], self.generations[rows], ticket)
 
 
@@ -92,7 +92,7 @@ class OneSite:
 
     def recall(self, keys: Keys) -> Request:
         """One message."""
-        message = Message(self.site, "recall", (), ticket=keys.ticket)
+        message = Message(self.site, "recall", (keys.hashes,), ticket=keys.ticket)
         return Request([message], lambda answers: answers[0] if isinstance(answers[0], Failed) else answers[0][1])
 
     def duplicated(self, exchange: Exchange, keys: Keys, fence: int = 0) -> NDArray[np.bool_] | Failed:

@@ -1,6 +1,7 @@
 """A root cut vertically over several sites: the same bits, and so the same verdicts (paper 4, lemma 1)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -174,4 +175,4 @@ class SlicedRoot:
 
 def _of_cells(ticket: Ticket, index: NDArray[np.int64], k: int) -> Ticket:
     """Make the ticket of cells, by their places among those of a ticket's keys: cell j of key i is ``i * k + j``."""
-    return Ticket(ticket.producer, ticket.number, ticket.index[index // k] * k + index % k)
+    return replace(ticket, index=ticket.index[index // k] * k + index % k)

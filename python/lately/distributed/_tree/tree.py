@@ -19,10 +19,9 @@ from lately.distributed._contents.node import Node
 from lately.distributed._contents.part import Part
 from lately.distributed._producer.clock import Clock
 from lately.distributed._producer.exchange import Exchange, FailedSitesError
-from lately.distributed._producer.numbering import Numbering
+from lately.distributed._producer.numbering import Name, Numbering
 from lately.distributed._seed import shared_seed
 from lately.distributed._sites.interface import Failed, Sites, Traffic
-from lately.distributed._sites.memo import Ticket
 from lately.distributed._sites.site import Contents
 from lately.distributed._sites.start import Where, start
 from lately.distributed._tree.climb import Climb, Rules, Tally
@@ -30,6 +29,8 @@ from lately.distributed._tree.place import Keys, OneSite, Place
 from lately.distributed._tree.sliced_root import SlicedRoot
 from lately.distributed._tree.topology import Topology
 from lately.filters import BloomFilter, TimingBloomFilter
+
+_QUERY = Name()
 
 
 @dataclass(frozen=True)
@@ -328,19 +329,19 @@ class Leaf:
             If no node answers that could decide about a key, unless `on_failure` says what to guess.
         """
         with self._lock:
-            producer, number, again = self._numbering.of(number)
-            latest = self._numbering.latest_before(number)
-            batch, newest = self._batch(keys, at, latest, in_order=True, name=(producer, number))
-            self._numbering.begin(number)
+            name = self._numbering.of(number)
+            latest = self._numbering.latest_before(name.number)
+            batch, newest = self._batch(keys, at, latest, in_order=True, name=name)
+            self._numbering.begin(name.number)
             if newest is not None:
                 self._numbering.reach(newest)
             try:
-                return self._climb.duplicated(batch, again=again)
+                return self._climb.duplicated(batch, again=name.again)
             except FailedSitesError as error:
-                error.number = number
+                error.number = name.number
                 raise
             except Exception as error:
-                error.add_note(f"Some nodes may have this batch: send it again with number={number}.")
+                error.add_note(f"Some nodes may have this batch: send it again with number={name.number}.")
                 raise
 
     def query(self, keys: Any, *, at: Any = None) -> NDArray[np.bool_]:
@@ -359,7 +360,7 @@ class Leaf:
             return self._climb.query(self._batch(keys, at, self._numbering.latest, in_order=False)[0])
 
     def _batch(
-        self, keys: Any, at: Any, latest: int | None, *, in_order: bool, name: tuple[str, int] = ("", 0)
+        self, keys: Any, at: Any, latest: int | None, *, in_order: bool, name: Name = _QUERY
     ) -> tuple[Keys, int | None]:
         """Read a batch, or refuse it; and its latest moment, if it has any."""
         filter = self._tree._filter
@@ -368,7 +369,7 @@ class Leaf:
         self._clock.check(moments, latest, in_order=in_order)
         generations = filter.generations(None if moments is None else moments.view("M8[ns]"), len(hashes))
         newest = int(moments.max()) if moments is not None and len(moments) else None
-        return Keys(hashes, generations, Ticket(*name, np.arange(len(hashes)))), newest
+        return Keys(hashes, generations, name.ticket(np.arange(len(hashes)))), newest
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _leaf_elsewhere, (self._tree, self._leaf)
