@@ -17,7 +17,7 @@ import lately
 from lately.distributed import FailedSitesWarning, RaySites, SlicedFilter
 from lately.distributed._contents.whole import Whole
 from lately.distributed._sites import memo
-from lately.distributed._sites.actors import _Actor
+from lately.distributed._sites.actors import LEASE, RENEW, _Actor
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.memo import Ticket
 from lately.distributed._sites.site import Site, SupersededError
@@ -251,6 +251,23 @@ def test_turns_exclude_each_other_and_end(hasty):
         with pytest.raises(SupersededError):
             hasty.call([Message(0, "insert", (hashes,), fence=early)])
     assert max(fences) < early < late
+
+
+def test_who_dies_in_his_turn_holds_up_nobody_for_long(pair, ray_cluster):
+    @ray_cluster.remote(max_retries=0)
+    def dies(sites):
+        with sites.turn():
+            os._exit(1)
+
+    with pytest.raises(ray_cluster.exceptions.WorkerCrashedError):
+        ray_cluster.get(dies.remote(pair), timeout=300)
+    began = time.monotonic()
+    with pair.turn():
+        # Its deadline is 60 seconds; who lives holds it for as long as he needs.
+        assert time.monotonic() - began < 30
+        time.sleep(LEASE + RENEW)
+        fence = ray_cluster.get(pair._turns.take.remote(), timeout=60)
+        assert not fence
 
 
 def test_fences_ascend_when_the_actor_of_turns_dies(pair, ray_cluster):

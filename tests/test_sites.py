@@ -585,6 +585,26 @@ def test_turns_go_to_one_at_a_time_and_end_by_themselves():
     asyncio.run(asyncio.wait_for(story(), 20))
 
 
+def test_a_turn_lasts_while_its_producer_lives():
+    async def story():
+        turns = Turns(lease=0.2, sites=1)
+        first = await turns.take()
+        waiting = asyncio.create_task(turns.take())
+        for _ in range(6):
+            await asyncio.sleep(0.05)
+            await turns.renew(first)
+        # Three leases: it was asked for in vain.
+        assert await waiting == 0
+        second = await turns.take()
+        assert second > first
+        # A turn that is over is not renewed.
+        await turns.renew(first)
+        third = await turns.take()
+        assert third > second
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
 def test_turns_after_a_restart_are_later():
     async def fence():
         return await Turns(lease=1, sites=1).take()

@@ -59,11 +59,23 @@ def test_every_family_is_a_choice_or_refused():
     assert "13 sites are no product" in repr(plan_sliced(**{**REQUEST, "sites": 13}))
 
 
-def test_where_sites_fail_the_one_that_errs_least_is_taken():
-    assert PLAN.best.kind == "vertical"
-    assert PLAN.best.least_fpr + PLAN.best.least_fnr == min(way.least_fpr + way.least_fnr for way in PLAN.choices)
-    with PLAN.build(on_failure="distinct") as sliced:
-        assert sliced.failure_rates(2) == pytest.approx((pytest.approx(0, abs=0.01), PLAN.best.distinct))
+def test_a_vertical_one_is_only_taken_where_it_is_asked_for():
+    for failures in (0, 2):
+        assert plan_sliced(**{**REQUEST, "failures": failures}).best.kind == "horizontal"
+    for kind in ("vertical", "diced"):
+        plan = plan_sliced(**REQUEST, kind=kind)
+        ways = [way for way in plan.choices if way.kind == kind]
+        assert plan.best.kind == kind
+        assert plan.best.least_fpr + plan.best.least_fnr == min(way.least_fpr + way.least_fnr for way in ways)
+    with plan.build(on_failure="distinct") as sliced:
+        assert sliced.failure_rates(2) == pytest.approx((pytest.approx(0, abs=0.01), plan.best.distinct))
+
+
+def test_what_is_guessed_is_planned_only_where_sites_may_fail():
+    """Else one that does not answer is an error."""
+    for failures, strict in ((0, True), (2, False)):
+        with plan_sliced(**{**REQUEST, "failures": failures}).build() as sliced:
+            assert sliced._slicing.strict == strict
 
 
 def test_where_none_fails_the_best_of_one_machine_is_taken_horizontally():
@@ -104,6 +116,8 @@ def test_tables_say_the_same():
     ("request_", "error", "message"),
     [
         ({"window": 1000}, ValueError, "window counts 1000 insertions"),
+        ({"kind": "sideways"}, ValueError, "kind must be 'horizontal', 'vertical' or 'diced', got 'sideways'"),
+        ({"kind": "diced", "sites": 13}, ValueError, "kind cannot be 'diced': 13 sites are no product"),
         ({"sites": 0}, ValueError, "sites must be at least 1, got 0"),
         ({"failures": 12}, ValueError, r"failures must lie in 0 \.\. 11"),
         ({"failures": -1}, ValueError, r"failures must lie in 0 \.\. 11"),

@@ -1,5 +1,6 @@
 """Sites on Ray: each an actor, anywhere in the cluster, restarted when it dies."""
 
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -30,8 +31,14 @@ START = 300
 PRODUCERS = 10_000
 """Methods that may wait for their turn."""
 
-LEASE = 3
-"""Deadlines that a turn lasts: to read, to write, and one spare."""
+LEASE = 3.0
+"""Seconds after which the turn of a producer that has died goes to the next."""
+
+RENEW = 1.0
+"""Seconds after which a producer that lives says so."""
+
+LONGEST = 3
+"""Deadlines that a turn lasts at most: to read, to write, and one spare."""
 
 
 class _Actor:
@@ -133,9 +140,7 @@ class RaySites:
         self._actors = [
             actors.options(**options, **_names(name, f"/{i}")).remote(maker) for i, maker in enumerate(makers)
         ]
-        self._turns = turns.options(**OPTIONS, max_concurrency=PRODUCERS, **_names(name)).remote(
-            LEASE * deadline, len(makers)
-        )
+        self._turns = turns.options(**OPTIONS, max_concurrency=PRODUCERS, **_names(name)).remote(LEASE, len(makers))
         try:
             late = [site for site in self._status(START) if isinstance(site, Failed)]
             if late:
@@ -197,12 +202,20 @@ class RaySites:
 
     @contextmanager
     def turn(self) -> Iterator[int]:
-        """Take a turn; it lasts three deadlines at most."""
+        """Take a turn; it lasts three deadlines at most, and ends within seconds if its producer dies."""
         self._check()
-        fence = self._take()
+        fence, over = self._take(), threading.Event()
+        last = time.monotonic() + LONGEST * self._deadline
+
+        def renew() -> None:
+            while not over.wait(RENEW) and time.monotonic() < last:
+                self._turns.renew.remote(fence)
+
+        threading.Thread(target=renew, name="turn", daemon=True).start()
         try:
             yield fence
         finally:
+            over.set()
             # If this message is lost, the turn ends by itself.
             self._turns.give.remote(fence)
 
@@ -322,7 +335,7 @@ class RaySites:
 
     def _take(self) -> int:
         ray = imported()
-        patience = (LEASE + 1) * self._deadline
+        patience = (LONGEST + 1) * self._deadline
         end = time.monotonic() + patience
         dead = False
         while True:

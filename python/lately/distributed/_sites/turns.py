@@ -10,7 +10,7 @@ class Turns:
     Parameters
     ----------
     lease : float
-        Seconds after which a turn ends by itself: its producer may have died.
+        Seconds after which a turn that is not renewed ends by itself: its producer may have died.
     sites : int
         The number of sites, for those who find them by name.
 
@@ -45,6 +45,12 @@ class Turns:
             self._fence = max(self._fence + 1, time.time_ns())
             self._until = time.monotonic() + self._lease
             return self._fence
+
+    async def renew(self, fence: int) -> None:
+        """Let a turn last for another lease, if it has not ended."""
+        async with self._changed:
+            if fence == self._fence and time.monotonic() < self._until:
+                self._until = time.monotonic() + self._lease
 
     async def give(self, fence: int) -> None:
         """End a turn, if it has not ended."""

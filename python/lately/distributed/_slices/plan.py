@@ -122,19 +122,22 @@ class SlicedPlan(Table):
         "bits sent",
     ]
 
-    def __init__(self, choices: list[Way], refused: dict[str, str], *, fastest: str, failures: int) -> None:
+    def __init__(self, choices: list[Way], refused: dict[str, str], *, fastest: str, failures: int, kind: Kind) -> None:
         self.refused = refused
         self.choices = tuple(sorted(choices, key=lambda way: way.nbytes_site))
         horizontal = next(way for way in choices if way.name == f"horizontal {fastest}")
-        if failures == 0:
+        if kind == "horizontal":
             self.best = horizontal
             self.reason = "a key is one message, and of the families it is the one to take on one machine"
             return
-        self.best = min(choices, key=lambda way: (way.least_fpr + way.least_fnr, way.messages_new))
+        asked = [way for way in choices if way.kind == kind]
+        if not asked:
+            raise ValueError(f"kind cannot be {kind!r}: {refused[kind]}")
+        self.best = min(asked, key=lambda way: (way.least_fpr + way.least_fnr, way.messages_new))
         ours, theirs = (way.least_fpr + way.least_fnr for way in (self.best, horizontal))
         self.reason = (
-            f"with {failures} failed its rates of both mistakes add up to {ours:.2g}, "
-            f"and those of a horizontal one to {theirs:.2g}"
+            f"of the {kind} ones it errs least: with {failures} failed its rates of both mistakes add up to "
+            f"{ours:.2g}, and those of a horizontal one to {theirs:.2g}"
         )
 
     def build(self, **options: Any) -> SlicedFilter:
@@ -173,6 +176,7 @@ def plan(
     capacity: int,
     sites: int,
     failures: int = 0,
+    kind: Kind = "horizontal",
     slack: Any = None,
     lateness: Any = None,
 ) -> SlicedPlan:
@@ -190,6 +194,9 @@ def plan(
         How many sites the filter is to run on.
     failures : int, default 0
         How many of them may fail at a time.
+    kind : {"horizontal", "vertical", "diced"}, default "horizontal"
+        Which kind to take the best of. A vertical one errs less while sites fail, and for each key it sends several
+        times as much, in turn with all other producers; so it is only taken if it is asked for.
     slack : span of time, optional
         Longest that a key may still be reported after leaving the window. The default is half the window.
     lateness : span of time, optional
@@ -199,7 +206,8 @@ def plan(
     -------
     SlicedPlan
         A table of the rates of both mistakes, messages and bits sent, with the one to take and the reason: the
-        horizontal one if no site fails, else the one that errs least. `build` makes it.
+        horizontal filter of the family to take on one machine, or of another `kind` the one that errs least. `build`
+        makes it.
 
     Raises
     ------
@@ -213,6 +221,9 @@ def plan(
     Examples
     --------
     >>> sliced = lately.distributed.plan("10min", 0.001, capacity=1_000_000, sites=12, failures=1)
+    >>> sliced.best.kind, sliced.best.least
+    ('horizontal', 0)
+    >>> sliced = lately.distributed.plan("10min", 0.001, capacity=1_000_000, sites=12, failures=1, kind="vertical")
     >>> sliced.best.name, sliced.best.least
     ('vertical timing, pipelined', 0)
     """
@@ -220,6 +231,8 @@ def plan(
         raise ValueError(
             f"window counts {window} insertions, which several sites share no count of: take a span of time"
         )
+    if kind not in ("horizontal", "vertical", "diced"):
+        raise ValueError(f"kind must be 'horizontal', 'vertical' or 'diced', got {kind!r}")
     if sites < 1:
         raise ValueError(f"sites must be at least 1, got {sites}")
     if not 0 <= failures < sites:
@@ -250,7 +263,7 @@ def plan(
         ]
     else:
         refused["diced"] = f"{sites} sites are no product"
-    return SlicedPlan(choices, refused, fastest=of_site.best.name, failures=failures)
+    return SlicedPlan(choices, refused, fastest=of_site.best.name, failures=failures, kind=kind)
 
 
 def _horizontal(slice: Choice, sites: int, failures: int) -> Way:
