@@ -232,10 +232,10 @@ def test_turns_exclude_each_other_and_end(hasty):
 
     def produce():
         for _ in range(10):
-            with hasty.turn() as fence:
+            with hasty.turn() as turn:
                 inside.append(1)
                 assert len(inside) == 1
-                fences.append(fence)
+                fences.append(turn.fence)
                 inside.pop()
 
     threads = [threading.Thread(target=produce) for _ in range(3)]
@@ -247,10 +247,10 @@ def test_turns_exclude_each_other_and_end(hasty):
     with hasty.turn() as early:
         # Three deadlines later it is another's.
         with hasty.turn() as late:
-            hasty.call([Message(0, "insert", (hashes,), fence=late)])
+            hasty.call([Message(0, "insert", (hashes,), fence=late.fence)])
         with pytest.raises(SupersededError):
-            hasty.call([Message(0, "insert", (hashes,), fence=early)])
-    assert max(fences) < early < late
+            hasty.call([Message(0, "insert", (hashes,), fence=early.fence)])
+    assert max(fences) < early.fence < late.fence
 
 
 def test_who_dies_in_his_turn_holds_up_nobody_for_long(pair, ray_cluster):
@@ -266,15 +266,14 @@ def test_who_dies_in_his_turn_holds_up_nobody_for_long(pair, ray_cluster):
         # Its deadline is 60 seconds; who lives holds it for as long as he needs.
         assert time.monotonic() - began < 30
         time.sleep(LEASE + RENEW)
-        fence = ray_cluster.get(pair._turns.take.remote(), timeout=60)
-        assert not fence
+        assert ray_cluster.get(pair._turns.take.remote(), timeout=60) == (0, None)
 
 
 def test_fences_ascend_when_the_actor_of_turns_dies(pair, ray_cluster):
     with pair.turn() as before:
         ray_cluster.kill(pair._turns, no_restart=False)
     with pair.turn() as after:
-        assert after > before
+        assert after.fence > before.fence
 
 
 def test_a_sliced_filter_goes_on_without_a_site_that_hangs(pair):

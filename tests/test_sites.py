@@ -537,10 +537,10 @@ def test_turns_in_process_exclude_each_other():
 
     def produce():
         for _ in range(50):
-            with sites.turn() as fence:
+            with sites.turn() as turn:
                 inside.append(1)
                 assert len(inside) == 1
-                fences.append(fence)
+                fences.append(turn.fence)
                 inside.pop()
 
     threads = [threading.Thread(target=produce) for _ in range(4)]
@@ -555,13 +555,13 @@ def test_turns_in_process_exclude_each_other():
 def test_turns_go_to_one_at_a_time_and_end_by_themselves():
     async def taken(turns):
         # A turn comes, or nothing after a lease: then it is asked for again.
-        while not (fence := await turns.take()):
+        while not (fence := (await turns.take())[0]):
             pass
         return fence
 
     async def story():
         turns = Turns(lease=0.2, sites=3)
-        first = await turns.take()
+        first, _ = await turns.take()
         waiting = [asyncio.create_task(taken(turns)) for _ in range(2)]
         await asyncio.sleep(0.02)
         assert not any(task.done() for task in waiting)
@@ -585,21 +585,41 @@ def test_turns_go_to_one_at_a_time_and_end_by_themselves():
     asyncio.run(asyncio.wait_for(story(), 20))
 
 
+def test_what_is_held_is_left_to_the_next_until_it_is_done():
+    async def story():
+        turns = Turns(lease=0.05, sites=1)
+        fence, left = await turns.take()
+        assert left is None
+        assert await turns.hold(fence, "begun", 1)
+        # It ends by itself.
+        after, left = await turns.take()
+        assert left == ("begun", 1)
+        assert not await turns.hold(fence, "late")
+        await turns.give(fence)
+        await turns.give(after, done=False)
+        last, left = await turns.take()
+        assert left == ("begun", 1)
+        await turns.give(last)
+        assert (await turns.take())[1] is None
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
 def test_a_turn_lasts_while_its_producer_lives():
     async def story():
         turns = Turns(lease=0.2, sites=1)
-        first = await turns.take()
+        first, _ = await turns.take()
         waiting = asyncio.create_task(turns.take())
         for _ in range(6):
             await asyncio.sleep(0.05)
             await turns.renew(first)
         # Three leases: it was asked for in vain.
-        assert await waiting == 0
-        second = await turns.take()
+        assert await waiting == (0, None)
+        second, _ = await turns.take()
         assert second > first
         # A turn that is over is not renewed.
         await turns.renew(first)
-        third = await turns.take()
+        third, _ = await turns.take()
         assert third > second
 
     asyncio.run(asyncio.wait_for(story(), 20))
@@ -607,7 +627,7 @@ def test_a_turn_lasts_while_its_producer_lives():
 
 def test_turns_after_a_restart_are_later():
     async def fence():
-        return await Turns(lease=1, sites=1).take()
+        return (await Turns(lease=1, sites=1).take())[0]
 
     before = asyncio.run(fence())
     assert asyncio.run(fence()) > before

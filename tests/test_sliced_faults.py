@@ -5,6 +5,7 @@ import pickle
 import threading
 import warnings
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -506,30 +507,77 @@ def test_one_of_many_producers_is_told_that_a_key_is_new(shape):
 
 
 class Slow(LocalSites):
-    """Sites that take a turn away while its producer has read, and not yet written."""
+    """Sites that take a turn away, before its producer has said what it writes or when it is about to write."""
 
-    meanwhile = None
+    meanwhile, before = None, "set"
 
     @contextmanager
     def turn(self):
-        self._fence += 1
-        yield self._fence
+        with self._begun() as turn:
 
-    def call(self, messages):
-        if self.meanwhile and messages[0].method == "set":
+            def hold(record):
+                self.interrupt("hold")
+                turn.hold(record)
+
+            yield replace(turn, hold=hold)
+
+    def interrupt(self, where):
+        if self.meanwhile and where == self.before:
             meanwhile, self.meanwhile = self.meanwhile, None
             meanwhile()
+
+    def call(self, messages):
+        self.interrupt(messages[0].method)
         return super().call(messages)
 
 
 @cells_of_keys
-def test_who_lost_the_turn_reads_again(shape):
-    with SlicedFilter(**shape, filter=timers(), sites=Slow) as sliced:
+@pytest.mark.parametrize("before", ["hold", "set"])
+def test_who_lost_the_turn_had_said_what_he_writes_or_reads_again(shape, before):
+    with SlicedFilter(**shape, filter=wide(), sites=Slow) as sliced:
         other, answers = sliced.handle(), []
-        sliced.sites.meanwhile = lambda: answers.append(other.duplicated(np.arange(100), at=0))
-        seen = sliced.duplicated(np.arange(50, 150), at=0)
-        assert not answers[0].any()
-        assert (seen == (np.arange(50, 150) < 100)).all()
+        sliced.sites.before, sliced.sites.meanwhile = before, lambda: answers.append(other.duplicated(range(100), at=0))
+        seen = sliced.duplicated(range(50, 150), at=0)
+        # Of the keys of both, 50 to 99, the one that said so first is told that they are new.
+        assert (answers[0] == (before == "set") * (np.arange(100) >= 50)).all()
+        assert (seen == (before == "hold") * (np.arange(50, 150) < 100)).all()
+
+
+@cells_of_keys
+@pytest.mark.parametrize("refresh", [True, False])
+def test_a_producer_that_stops_half_way_and_another_are_not_both_told_that_a_key_is_new(shape, refresh):
+    """It died, or lost its turn, when half of the sites had its batch; the next one completes that, and goes on."""
+    keys = np.arange(1000)
+    with SlicedFilter(**shape, filter=wide(), sites=Halting) as sliced:
+        other = sliced.handle()
+        sliced.sites.halt = True
+        with pytest.raises(ConnectionError):
+            sliced.duplicated(keys, at=0, refresh=refresh)
+        theirs = other.duplicated(keys, at=0, refresh=refresh)
+        ours = sliced.duplicated(keys, at=0, refresh=refresh, number=1)
+        assert (ours ^ theirs).all()
+        # What was begun stands, and is done with.
+        assert not ours.any()
+        assert sliced.sites._left is None
+        assert sliced.handle().duplicated(keys, at=0).all()
+
+
+@cells_of_keys
+def test_who_loses_the_turn_between_two_writes_is_told_what_he_had_written(shape):
+    class Cut(Slow):
+        """Sites of which half get what is written before another producer has its turn."""
+
+        def call(self, messages):
+            if self.meanwhile and messages[0].method == "set":
+                LocalSites.call(self, messages[::2])
+            return super().call(messages)
+
+    keys = np.arange(1000)
+    with SlicedFilter(**shape, filter=wide(), sites=Cut) as sliced:
+        other, answers = sliced.handle(), []
+        sliced.sites.meanwhile = lambda: answers.append(other.duplicated(keys, at=0))
+        seen = sliced.duplicated(keys, at=0)
+        assert (seen ^ answers[0]).all()
 
 
 @cells_of_keys

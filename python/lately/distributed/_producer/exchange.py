@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
+from lately.distributed._sites.interface import Failed, Message, Sites, Traffic, Turn
 from lately.distributed._sites.site import SupersededError
 
 TURNS = 10
@@ -114,7 +114,7 @@ class Exchange:
             )
         return answers
 
-    def turn(self) -> AbstractContextManager[int]:
+    def turn(self) -> AbstractContextManager[Turn]:
         """Take the turn (`Sites.turn`)."""
         self._check()
         return self.sites.turn()

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from lately.distributed._sites.interface import Failed, Maker, Message, Plain
+from lately.distributed._sites.interface import Failed, Maker, Message, Plain, Record, Turn
 from lately.distributed._sites.memo import Ticket
+from lately.distributed._sites.site import SupersededError
 from lately.distributed._sites.turns import Turns
 
 if TYPE_CHECKING:
@@ -201,23 +202,28 @@ class RaySites:
         return answers
 
     @contextmanager
-    def turn(self) -> Iterator[int]:
+    def turn(self) -> Iterator[Turn]:
         """Take a turn; it lasts three deadlines at most, and ends within seconds if its producer dies."""
         self._check()
-        fence, over = self._take(), threading.Event()
+        (fence, left), over, done = self._take(), threading.Event(), False
         last = time.monotonic() + LONGEST * self._deadline
 
         def renew() -> None:
             while not over.wait(RENEW) and time.monotonic() < last:
                 self._turns.renew.remote(fence)
 
+        def hold(record: Record) -> None:
+            if not imported().get(self._turns.hold.remote(fence, *record), timeout=self._deadline):
+                raise SupersededError(f"turn {fence} is over: another has begun")
+
         threading.Thread(target=renew, name="turn", daemon=True).start()
         try:
-            yield fence
+            yield Turn(fence, left, hold)
+            done = True
         finally:
             over.set()
             # If this message is lost, the turn ends by itself.
-            self._turns.give.remote(fence)
+            self._turns.give.remote(fence, done)
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Ask each site how it is (`Site.status`), and on which ``node`` of the cluster."""
@@ -333,14 +339,14 @@ class RaySites:
         self._outages.pop(site, None)
         return None
 
-    def _take(self) -> int:
+    def _take(self) -> tuple[int, Record | None]:
         ray = imported()
         patience = (LONGEST + 1) * self._deadline
         end = time.monotonic() + patience
         dead = False
         while True:
             try:
-                fence: int = ray.get(self._turns.take.remote(), timeout=patience)
+                turn: tuple[int, Record | None] = ray.get(self._turns.take.remote(), timeout=patience)
             except ray.exceptions.RayError as error:
                 if isinstance(error, ray.exceptions.ActorDiedError):
                     _gone("the actor of turns", error, said_before=dead)
@@ -349,8 +355,8 @@ class RaySites:
                     raise TimeoutError(f"no turn within {patience:g} s: {error}") from None
                 time.sleep(PAUSE)
             else:
-                if fence:
-                    return fence
+                if turn[0]:
+                    return turn
                 end = time.monotonic() + patience
 
 

@@ -109,6 +109,30 @@ class Traffic:
                 self.received += sum(part.nbytes for part in parts if isinstance(part, np.ndarray))
 
 
+Record = tuple[Any, ...]
+"""A batch that is about to be written, of Python's and NumPy's types."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A producer's turn to write.
+
+    Attributes
+    ----------
+    fence : int
+        Its number. A site that has had a message of a later turn refuses those of this one.
+    left : tuple or None
+        The record of a turn that ended in the middle: whoever has the next one completes that batch first.
+    hold : callable
+        Called with a record before it is written; it is kept until this turn ends well, or the next one does. Raises a
+        `SupersededError` if another turn has begun.
+    """
+
+    fence: int
+    left: Record | None
+    hold: Callable[[Record], None]
+
+
 class Sites(Protocol):
     """Sites, by number: in this process (`LocalSites`) or as actors (`RaySites`).
 
@@ -142,11 +166,11 @@ class Sites(Protocol):
         """
         ...
 
-    def turn(self) -> AbstractContextManager[int]:
-        """Wait until no other producer has a turn, and take it: ``with sites.turn() as fence``.
+    def turn(self) -> AbstractContextManager[Turn]:
+        """Wait until no other producer has a turn, and take it: ``with sites.turn() as turn``.
 
         A turn that takes too long may be given to another producer. A site that has had a message of a later turn
-        refuses those with an earlier `fence` (`SupersededError`): then read again, and write, in a new turn.
+        refuses those with an earlier fence (`SupersededError`): then read again, and write, in a new turn.
         """
         ...
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from lately.distributed._sites.interface import Failed, Maker, Message
+from lately.distributed._sites.interface import Failed, Maker, Message, Record, Turn
+from lately.distributed._sites.site import SupersededError
 
 
 class LocalSites:
@@ -31,6 +32,7 @@ class LocalSites:
         self._down: dict[int, Failed] = {}
         self._turn = threading.Lock()
         self._fence = 0
+        self._left: Record | None = None
 
     def __len__(self) -> int:
         return len(self._makers)
@@ -58,11 +60,25 @@ class LocalSites:
         return answers
 
     @contextmanager
-    def turn(self) -> Iterator[int]:
+    def turn(self) -> Iterator[Turn]:
         """Take a turn, of any length."""
-        with self._turn:
-            self._fence += 1
-            yield self._fence
+        with self._turn, self._begun() as turn:
+            yield turn
+
+    @contextmanager
+    def _begun(self) -> Iterator[Turn]:
+        self._fence += 1
+        fence = self._fence
+
+        def hold(record: Record) -> None:
+            if fence != self._fence:
+                raise SupersededError(f"turn {fence} is over: {self._fence} has begun")
+            self._left = record
+
+        yield Turn(fence, self._left, hold)
+        # Not after an error: then what is held is left to the next.
+        if fence == self._fence:
+            self._left = None
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Ask each site how it is."""

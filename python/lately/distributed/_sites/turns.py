@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Any
 
 
 class Turns:
@@ -17,7 +18,7 @@ class Turns:
     Notes
     -----
     Fences ascend. Those handed out after a restart are later than all before, since they are nanoseconds of the clock.
-    A producer whose turn ended without its knowledge is refused by the sites.
+    A producer whose turn ended without its knowledge is refused by the sites. A record is lost with this actor.
     """
 
     def __init__(self, lease: float, sites: int) -> None:
@@ -26,25 +27,29 @@ class Turns:
         self._changed = asyncio.Condition()
         self._fence = 0
         self._until = 0.0
+        self._left: Any = None
 
     async def sites(self) -> int:
         """Give the number of sites."""
         return self._sites
 
-    async def take(self) -> int:
-        """Wait for a turn and begin it: its fence, or 0 after waiting a lease in vain, so that no call hangs."""
+    async def take(self) -> tuple[int, Any]:
+        """Wait for a turn and begin it: its fence, and the record of a turn that ended in the middle.
+
+        The fence is 0 after waiting a lease in vain, so that no call hangs.
+        """
         end = time.monotonic() + self._lease
         async with self._changed:
             while (now := time.monotonic()) < self._until:
                 if now >= end:
-                    return 0
+                    return 0, None
                 try:
                     await asyncio.wait_for(self._changed.wait(), min(self._until, end) - now)
                 except TimeoutError:
                     continue
             self._fence = max(self._fence + 1, time.time_ns())
             self._until = time.monotonic() + self._lease
-            return self._fence
+            return self._fence, self._left
 
     async def renew(self, fence: int) -> None:
         """Let a turn last for another lease, if it has not ended."""
@@ -52,9 +57,18 @@ class Turns:
             if fence == self._fence and time.monotonic() < self._until:
                 self._until = time.monotonic() + self._lease
 
-    async def give(self, fence: int) -> None:
-        """End a turn, if it has not ended."""
+    async def hold(self, fence: int, *record: Any) -> bool:
+        """Keep a record until the turn ends well, or the next one does; whether the turn had not ended."""
         async with self._changed:
             if fence == self._fence:
+                self._left = record
+            return fence == self._fence
+
+    async def give(self, fence: int, done: bool = True) -> None:
+        """End a turn, if it has not ended; what is held is left to the next if it is not `done`."""
+        async with self._changed:
+            if fence == self._fence:
+                if done:
+                    self._left = None
                 self._until = 0.0
                 self._changed.notify_all()

@@ -10,7 +10,8 @@ from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.batch import Batch, Verdicts
 from lately.distributed._producer.clock import Clock
 from lately.distributed._producer.exchange import Exchange, until_done
-from lately.distributed._sites.interface import Failed, Message
+from lately.distributed._producer.numbering import Name
+from lately.distributed._sites.interface import Failed, Message, Record, Turn
 from lately.distributed._sites.memo import UNKNOWN
 from lately.distributed._slices.routes import Places, Ranges, shares
 from lately.filters import BloomFilter, TimingBloomFilter
@@ -114,16 +115,18 @@ class Cells:
         places, generations = self._ranges.places(batch.hashes), self._generations(batch)
 
         def act(again: bool) -> Verdicts:
-            with self._exchange.turn() as fence:
+            with self._exchange.turn() as turn:
+                if turn.left is not None:
+                    self._complete(turn.left, turn.fence)
                 sent = replace(batch, name=replace(batch.name, again=again))
-                return self._settle(sent, places, generations, refresh=refresh, fence=fence)
+                return self._settle(sent, places, generations, refresh=refresh, turn=turn)
 
         return until_done(act, again=batch.name.again)
 
     def _settle(
-        self, batch: Batch, places: Places, generations: NDArray[np.int64], *, refresh: bool, fence: int
+        self, batch: Batch, places: Places, generations: NDArray[np.int64], *, refresh: bool, turn: Turn
     ) -> Verdicts:
-        found = self._read(batch, places, generations, fence)
+        found = self._read(batch, places, generations, turn.fence)
         newest = self._newest(batch, found)
         if batch.moments is None:
             generations = np.maximum(generations, newest)
@@ -141,8 +144,16 @@ class Cells:
             missed=found.missed if found.missed.max() > NEVER else None,
             known=found.known,
         )
-        failed = self._write(batch, places, generations, seen, refresh=refresh, fence=fence)
+        name = batch.name
+        turn.hold((name.producer, name.number, name.lasting, batch.places, batch.hashes, generations, seen, refresh))
+        failed = self._write(batch, places, generations, seen, refresh=refresh, fence=turn.fence)
         return seen, failed | unsure.any(axis=1)
+
+    def _complete(self, record: Record, fence: int) -> None:
+        """Write the batch of a turn that ended in the middle: with its own tickets, so that no site does it twice."""
+        producer, number, lasting, where, hashes, generations, verdicts, refresh = record
+        batch = Batch(hashes, None, None, Name(producer, number, again=True, lasting=lasting), where)
+        self._write(batch, self._ranges.places(hashes), generations, verdicts, refresh=refresh, fence=fence)
 
     def _read(self, batch: Batch, places: Places, generations: NDArray[np.int64], fence: int = 0) -> _Found:
         """Ask the sites for the cells: all at once, or one site of each key after the other."""

@@ -102,7 +102,9 @@ class SlicedFilter:
     - *Sites remember* the answers to the latest batch of each producer: of one with a name for a week after it was last
       heard, of others for an hour, and to 8 million keys in all, or cells. A batch that comes again and is forgotten
       for want of room is refused, not answered.
-    - *Two producers* with the same new key at once: exactly one is told that it is new.
+    - *Two producers* with the same new key at once: exactly one is told that it is new. In a vertical or diced filter
+      that also holds if one of them dies or is cut off half-way: it leaves a record of its batch, which the next one
+      completes. (On Ray the record is with the actor of turns; if that one dies too, both may be told.)
     - *A site that fails* misses what is written meanwhile, if `on_failure` says what to guess; `failures` counts the
       keys. When it answers again, a horizontal filter takes the keys it lacks for new. A vertical or diced one counts
       the cells that it shows unset as not answered, until what this producer wrote meanwhile is out of the window.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.exchange import Exchange, FailedSitesError, until_done
-from lately.distributed._sites.interface import Failed
+from lately.distributed._sites.interface import Failed, Turn
 from lately.distributed._sites.memo import UNKNOWN
 from lately.distributed._tree.place import Keys, Place, send
 from lately.distributed._tree.topology import Topology
@@ -216,7 +216,8 @@ class Climb:
             self._set(keys, found, np.flatnonzero(found.verdicts == 0), None)
         decider = self._ascend(keys, found)
         rows = found.open()
-        with self._turn(decider if len(rows) else None) as fence:
+        with self._turn(decider if len(rows) else None) as turn:
+            fence = 0 if turn is None else turn.fence
             if decider is not None:
                 self._look_around(keys, found, decider, fence)
             rows = found.open()
@@ -232,10 +233,10 @@ class Climb:
             self._set(keys, found, new, len(self._path) - 1 if decider is None else decider, fence)
         return found.answer
 
-    def _turn(self, decider: int | None) -> AbstractContextManager[int]:
+    def _turn(self, decider: int | None) -> AbstractContextManager[Turn | None]:
         """Take the turn, if there is something above the deciding node to ask."""
         if decider is None or decider == len(self._path) - 1:
-            return nullcontext(0)
+            return nullcontext()
         return self._exchange.turn()
 
     def _recall(self, keys: Keys, found: _Found) -> None:

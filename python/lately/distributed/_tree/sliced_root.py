@@ -104,7 +104,7 @@ class SlicedRoot:
         """Read, judge and set, in a turn: the one of `fence`, or a new one."""
         if not fence:
             with exchange.turn() as own:
-                return self.duplicated(exchange, keys, own)
+                return self.duplicated(exchange, keys, own.fence)
         places = self._ranges.places(keys.hashes)
         groups, messages = self._read(places, keys.ticket, fence)
         gather = Request(messages, lambda answers: self._gather(places, groups, answers))
