@@ -94,11 +94,15 @@ def test_keys_that_are_missing_or_equal(ray_cluster):
 
 
 def test_empty(ray_cluster):
-    """Blocks without rows, and a dataset without blocks."""
+    """Blocks without rows, a dataset without blocks, and datasets of nothing but such blocks."""
     table = pa.table({"key": ["a", "a"], "t": [1, 1]})
     dataset = ray.data.from_arrow([table.slice(2), table, table.slice(2)])
     assert rows(deduplicate(dataset, "key", "1s", at="t", num_partitions=1), ["key"]) == [("a",)]
     assert deduplicate(ray.data.from_items([]), "key", "1s", at="t", num_partitions=1).count() == 0
+    gone = dataset.map_batches(lambda batch: batch.slice(0, 0), batch_format="pyarrow")
+    for empty in (ray.data.from_arrow(table.slice(2)), gone):
+        assert deduplicate(empty, "key", "1s", at="t", num_partitions=2).take_all() == []
+        assert deduplicate(empty, "key", num_partitions=1).take_all() == []
 
 
 def test_no_such_column(ray_cluster):

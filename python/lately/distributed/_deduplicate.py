@@ -17,12 +17,8 @@ if TYPE_CHECKING:
 # pyarrow.Table: pyarrow has no types, and is imported only where needed.
 _Table: TypeAlias = Any
 
-_GROUP = "lately:group"
-"""The column that tells which rows go together; the result does not have it."""
-
-_GROUPS = 8
-"""Groups of keys per partition. Ray assigns groups to partitions by a hash of its own; with one per partition a third
-of them would be empty and the fullest of 200 would have 5. With 8 the fullest holds about twice the mean."""
+_HASH = "lately:hash"
+"""The column by which rows are shuffled, so that those of a key meet; the result does not have it."""
 
 
 def deduplicate(
@@ -85,9 +81,6 @@ def deduplicate(
     Ray restores a part of the dataset that is lost with its machine by running its tasks again. So nothing may depend
     on what has run before; actors that remember keys would take the second run for repeats.
 
-    Blocks may be empty, but not all of them: then Ray's own grouping fails (2.60), since it passes no empty block on to
-    where the groups are made.
-
     Examples
     --------
     >>> import ray
@@ -121,11 +114,12 @@ def deduplicate(
     if schema is not None:
         _check(columns, schema.names)
     lately.hash_keys([], seed=seed)  # refuses a bad seed before anything runs
-    rows = _Rows(tuple(keys), at, span, refresh, seed, _GROUPS * num_partitions)
-    grouped = dataset.map_batches(rows.group, batch_size=None, batch_format="pyarrow")
-    by_group = grouped.groupby(_GROUP, num_partitions=num_partitions)
-    result: ray.data.Dataset = by_group.map_groups(rows.first_seen, batch_format="pyarrow")
-    return result
+    rows = _Rows(tuple(keys), at, span, refresh, seed)
+    hashed = dataset.map_batches(rows.hashed, batch_size=None, batch_format="pyarrow")
+    # What a groupby of Ray's does too, which then sorts: that fails where no row is left.
+    met = hashed.repartition(num_partitions, keys=[_HASH])
+    left: ray.data.Dataset = met.map_batches(rows.first_seen, batch_size=None, batch_format="pyarrow")
+    return left
 
 
 @dataclass(frozen=True)
@@ -137,25 +131,27 @@ class _Rows:
     span: int | None
     refresh: bool
     seed: int
-    groups: int
 
-    def group(self, block: _Table) -> _Table:
+    def hashed(self, block: _Table) -> _Table:
         """Tell which rows go together; without a window a block's own repeats need not travel."""
         import pyarrow as pa
 
+        if not block.num_columns:
+            # Of an empty dataset Ray knows no columns.
+            return block
         _check(self.columns, block.column_names)
-        group = lately.hash_keys(block.select(self.keys), seed=self.seed) % np.uint64(self.groups)
-        block = block.append_column(_GROUP, pa.array(group.astype(np.int32)))
+        hashes = lately.hash_keys(block.select(self.keys), seed=self.seed)
+        block = block.append_column(_HASH, pa.array(hashes.view(np.int64)))
         return self._left(block) if self.span is None else block
 
     def first_seen(self, rows: _Table) -> _Table:
-        """Remove the repeats from all rows of some keys."""
-        return self._left(rows).drop_columns([_GROUP])
+        """Remove the repeats from all rows of some keys; a partition that got none has no columns either."""
+        return self._left(rows).drop_columns([_HASH]) if rows.num_columns else rows
 
     def _left(self, rows: _Table) -> _Table:
         import pyarrow as pa
 
-        hashes = lately.hash_keys(rows.select(self.keys), seed=self.seed)
+        hashes = rows[_HASH].to_numpy().view(np.uint64)
         mask = repeated(hashes, self._moments(rows), self.span, refresh=self.refresh)
         # Filtering by a mask goes chunk by chunk; `take` joins the chunks of text, which fails from 2 GiB on.
         return rows.filter(pa.array(~mask))
