@@ -12,7 +12,7 @@ import pytest
 import lately
 from lately.distributed import SlicedFilter
 
-PAGE = Path(__file__).parents[1] / "docs" / "over-many-machines.md"
+PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "kafka.md"
 COLUMNS = ("a", "al", "c", "gr", "cy", "u")
 
 
