@@ -325,12 +325,12 @@ def test_a_consumer_that_leaves_ends_nothing_and_who_is_left_with_nothing_is_tol
 def test_an_actor_whose_site_cannot_start_says_so_and_tries_again(tmp_path):
     (tmp_path / "one").write_bytes(b"not what it should be")
     actor = _Actor(Maker("one", tmp_path))
-    message = Message(0, "query", (lately.hash_keys(["a"]),))
+    message = Message(0, "query", (lately.hash_keys(["a"]),)).plain()
     for ask in (lambda: actor.call(message), actor.close):
         with pytest.raises(ValueError, match="one is no site's, or one's of an earlier version"):
             ask()
     (tmp_path / "one").unlink()
-    assert actor.call(message)[0].tolist() == [False]
+    assert actor.call(message)[1][0].tolist() == [False]
     actor.close()
 
 

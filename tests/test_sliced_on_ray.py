@@ -17,7 +17,7 @@ KINDS = {
 def test_on_ray_as_in_one_process(ray_cluster, name, tmp_path):
     rng = np.random.default_rng(8)
     batches = [(rng.integers(0, 500, 400), 100.0 * i + np.sort(rng.uniform(0, 100, 400))) for i in range(6)]
-    shape, kept = KINDS[name], {"checkpoint": tmp_path, "interval": 0}
+    shape, kept = KINDS[name], {"checkpoint": tmp_path, "interval": 0, "deadline": 60}
     with (
         SlicedFilter(**shape, filter=timers()) as local,
         SlicedFilter(**shape, filter=timers(), sites="ray", **kept) as sliced,
