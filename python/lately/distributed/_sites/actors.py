@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self
 
+from lately.distributed._ray import imported
 from lately.distributed._sites.interface import Failed, Maker, Message, Plain, Record, Turn
 from lately.distributed._sites.memo import Ticket
 from lately.distributed._sites.site import SupersededError
