@@ -355,7 +355,7 @@ class SlicedFilter:
         self._failures += int(self._latest.unanswered.sum())
         return seen
 
-    def handle(self, producer: str | None = None) -> "SlicedFilter":
+    def handle(self, producer: str | None = None) -> SlicedFilter:
         """Give another producer over the same sites; closing it leaves them running.
 
         Parameters
