@@ -96,7 +96,8 @@ def fresh(keys: int, seed: int) -> Keys:
 
 
 def sliced(kind: Kind, slices: int, bits: int, seed: int, *, k: int = HASHES, **options: Any) -> SlicedFilter:
-    """Make a sliced Bloom filter of this many bits in all."""
+    """Make a sliced Bloom filter of this many bits in all; keys whose sites have failed count as seen."""
+    options = {"on_failure": "duplicate", **options}
     each = bits if kind == "vertical" else bits // slices
     return SlicedFilter(kind, slices, lately.BloomFilter.from_parameters(1, k, bits=each, seed=seed), **options)
 
@@ -185,7 +186,7 @@ def diced_failing(stream: Stream, dice: Dice, outer: int, inner: int, failed: in
     # One of S groups, or of the S' sub-slices of each range.
     each = stream.sizes[0] // (outer if dice == "h-v" else inner)
     blank = lately.BloomFilter.from_parameters(1, HASHES, bits=each, seed=seed)
-    f = SlicedFilter("diced", (outer, inner), blank, dice=dice)
+    f = SlicedFilter("diced", (outer, inner), blank, dice=dice, on_failure="duplicate")
     f.insert(stream.firsts)
     for site in np.random.default_rng([2, seed]).permutation(len(f.sites))[:failed]:
         f.sites.kill(int(site))
