@@ -8,7 +8,7 @@ import pytest
 import lately
 from lately import _core
 
-ADAPTERS = ["datasets", "logging", "pandas", "polars", "scrapy"]
+ADAPTERS = ["datasets", "faststream", "logging", "pandas", "polars", "scrapy"]
 
 
 def documented():

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lately
+from lately.integrations._kept import opened
 from lately.integrations._library import missing
 
 try:
@@ -88,7 +89,11 @@ class DupeFilter(RFPDupeFilter):
         folder = job_dir(settings)
         seen = _planned(settings)
         if folder is not None:
-            seen = _opened(Path(folder), seen)
+            if Path(folder, "requests.seen").exists():
+                logger.warning(
+                    "%s has requests of Scrapy's own filter, which are not read: they are made again", folder
+                )
+            seen = opened(Path(folder, _FILE), seen, "take those, or another JOBDIR")
         return cls(seen, folder, crawler, settings.getbool("DUPEFILTER_DEBUG"))
 
     def request_seen(self, request: "Request") -> bool:
@@ -116,21 +121,3 @@ def _planned(settings: "BaseSettings") -> lately.Filter:
     if isinstance(window, str) and window.isdecimal():
         window = int(window)
     return lately.Filter(window, fpr, seed="random")
-
-
-def _opened(folder: Path, planned: lately.Filter) -> lately.Filter:
-    """Open the filter that an earlier run has left, or begin with the one that is planned."""
-    path = folder / _FILE
-    if not path.exists():
-        if (folder / "requests.seen").exists():
-            logger.warning("%s has requests of Scrapy's own filter, which are not read: they are made again", folder)
-        return planned
-    kept = lately.open(path)
-    for name in ("family", "window", "capacity", "fpr"):
-        was, now = getattr(kept, name), getattr(planned, name)
-        if was != now:
-            raise ValueError(
-                f"{path} was begun with other settings LATELY_…: its {name} is {was!r}, not {now!r}; "
-                "take those, or another JOBDIR"
-            )
-    return kept

@@ -1,0 +1,209 @@
+"""Each handler of FastStream, unmodified, deals with a key once: in memory, by FastStream's own test broker."""
+
+import asyncio
+import sys
+
+import pytest
+from faststream import AckPolicy
+from faststream.exceptions import AckMessage
+from faststream.kafka import KafkaBroker, KafkaRouter, TestKafkaBroker
+from faststream.kafka.message import KafkaAckableMessage
+
+import lately
+from lately.integrations.faststream import DropDelivered
+
+
+def by_id(message):
+    return message.headers["id"]
+
+
+def once(**options) -> DropDelivered:
+    return DropDelivered(lately.Filter("1d", 1e-9, capacity=10_000), key=by_id, **options)
+
+
+def run(broker, *sent, together=False) -> list:
+    """Send messages, each an id, or an id and a topic; give what became of each: its error, or None."""
+
+    async def main():
+        async with TestKafkaBroker(broker):
+            pairs = [pair if isinstance(pair, tuple) else (pair, "orders") for pair in sent]
+            sending = [broker.publish(f"order {id}", topic, headers={"id": id}) for id, topic in pairs]
+            if together:
+                return await asyncio.gather(*sending, return_exceptions=True)
+            return [(await asyncio.gather(one, return_exceptions=True))[0] for one in sending]
+
+    errors = asyncio.run(main())
+    return [error if isinstance(error, BaseException) else None for error in errors]
+
+
+@pytest.mark.parametrize("policy", [AckPolicy.ACK_FIRST, AckPolicy.ACK, AckPolicy.NACK_ON_ERROR, AckPolicy.MANUAL])
+def test_what_is_sent_again_is_dropped(policy, monkeypatch):
+    """It is acknowledged, and publishes nothing; other keys go through."""
+    acknowledged = []
+
+    async def ack(message):
+        acknowledged.append(message.headers["id"])
+
+    monkeypatch.setattr(KafkaAckableMessage, "ack", ack)
+    router = KafkaRouter(middlewares=[once()])
+    broker = KafkaBroker()
+    shipped, told = [], []
+
+    @router.subscriber("orders", ack_policy=policy, group_id="shop")
+    @router.publisher("shipped")
+    async def ship(order: str) -> str:
+        shipped.append(order)
+        return "shipped " + order
+
+    @broker.subscriber("shipped")
+    async def tell(order: str):
+        told.append(order)
+
+    broker.include_router(router)
+    # FastStream shows its own signal where no middleware of its own acknowledges.
+    assert {type(error) for error in run(broker, "1", "2", "1", "1", "3", "2")} <= {type(None), AckMessage}
+    assert shipped == ["order 1", "order 2", "order 3"]
+    assert told == ["shipped " + order for order in shipped]
+    if policy is AckPolicy.MANUAL:
+        assert acknowledged == ["1", "1", "2"]
+
+
+def shop(middleware, fails=()):
+    """A broker with one handler, which fails at these orders the first time."""
+    broker = KafkaBroker(middlewares=[middleware])
+    shipped, failing = [], set(fails)
+
+    @broker.subscriber("orders", ack_policy=AckPolicy.NACK_ON_ERROR, group_id="shop")
+    async def ship(order: str):
+        await asyncio.sleep(0)
+        if order in failing:
+            failing.remove(order)
+            raise ConnectionError("no stock")
+        shipped.append(order)
+
+    return broker, shipped
+
+
+def test_a_message_whose_handler_failed_comes_again():
+    """And is dealt with, then dropped."""
+    broker, shipped = shop(once(), fails=["order 1"])
+    errors = run(broker, "1", "1", "1", "2")
+    assert [type(error) for error in errors] == [ConnectionError, type(None), type(None), type(None)]
+    assert shipped == ["order 1", "order 2"]
+
+
+@pytest.mark.parametrize("fails", [[], ["order 1"]])
+def test_twice_at_a_time(fails):
+    """Of ten under way one is dealt with; if it fails, another is."""
+    broker, shipped = shop(once(), fails)
+    errors = run(broker, *["1"] * 10, together=True)
+    assert shipped == ["order 1"]
+    assert [type(error) for error in errors if error] == [ConnectionError] * len(fails)
+
+
+def test_each_handler_gets_each_key():
+    """An id goes from topic to topic, and two groups read one topic."""
+    broker = KafkaBroker(middlewares=[once()])
+    seen = []
+
+    @broker.subscriber("orders", group_id="a", title="ship")
+    async def ship(order: str):
+        seen.append("ship")
+
+    @broker.subscriber("orders", group_id="b", title="count")
+    async def count(order: str):
+        seen.append("count")
+
+    @broker.subscriber("shipped")
+    async def tell(order: str):
+        seen.append("tell")
+
+    run(broker, "1", ("1", "shipped"), "1", ("1", "shipped"))
+    assert sorted(seen) == ["count", "ship", "tell"]
+
+
+def test_two_handlers_of_one_name_are_refused():
+    """They would take each other's messages for their own."""
+    broker = KafkaBroker(middlewares=[once()])
+
+    @broker.subscriber("orders", group_id="a", title="ship")
+    async def ship(order: str):
+        pass
+
+    @broker.subscriber("orders", group_id="b", title="ship")
+    async def count(order: str):
+        pass
+
+    assert any(isinstance(error, ValueError) and "two handlers are named" in str(error) for error in run(broker, "1"))
+
+
+def test_a_program_that_starts_again(tmp_path):
+    """It knows what it has dealt with, also when it was killed: nothing is left to be done at its end."""
+    for expected in (["order 1", "order 2"], []):
+        broker, shipped = shop(once(path=tmp_path / "seen.lately"))
+        run(broker, "1", "2", "2")
+        assert shipped == expected
+    with pytest.raises(ValueError, match="begun with other settings: its window"):
+        DropDelivered(lately.Filter("2d", 1e-9, capacity=10_000), key=by_id, path=tmp_path / "seen.lately")
+
+
+def test_saved_before_it_is_acknowledged(tmp_path, monkeypatch):
+    """A message whose key could not be saved is not acknowledged."""
+    broker, _ = shop(once(path=tmp_path / "not a folder" / "seen.lately"))
+    acknowledged = []
+
+    async def ack(message):
+        acknowledged.append(message.headers["id"])
+
+    monkeypatch.setattr(KafkaAckableMessage, "ack", ack)
+    assert isinstance(run(broker, "1")[0], OSError)
+    assert not acknowledged
+    kept, _ = shop(once(path=tmp_path / "seen.lately"))
+    run(kept, "1")
+
+
+def test_saved_seldom(tmp_path):
+    """Every third message; `save` does the rest."""
+    path = tmp_path / "seen.lately"
+    dropping = once(path=path, every=3)
+    broker, _ = shop(dropping)
+    run(broker, "1", "2")
+    assert not path.exists()
+    run(broker, "3", "4")
+    assert lately.open(path).inserted == 3
+    dropping.save()
+    assert lately.open(path).inserted == 4
+
+
+def test_what_cannot_be_dropped_is_an_error():
+    """A batch, and a message without a key: nobody believes that these are dropped."""
+    broker = KafkaBroker(middlewares=[once()])
+
+    @broker.subscriber("orders", batch=True)
+    async def ship(orders: list[str]):
+        pass
+
+    assert isinstance(run(broker, "1")[0], TypeError)
+    broker, shipped = shop(DropDelivered(lately.Filter(100, 1e-9), key=lambda message: message.headers["event"]))
+    assert isinstance(run(broker, "1")[0], KeyError)
+    assert shipped == []
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "says"),
+    [
+        ({"filter": "1d", "key": by_id}, TypeError, "filter of lately"),
+        ({"filter": lately.Filter(5, 0.1), "key": "id"}, TypeError, "key must be callable"),
+        ({"filter": lately.Filter(5, 0.1), "key": by_id, "every": 0}, ValueError, "every"),
+    ],
+)
+def test_bad_parameters(given, error, says):
+    with pytest.raises(error, match=says):
+        DropDelivered(**given)
+
+
+def test_without_faststream(monkeypatch):
+    monkeypatch.setitem(sys.modules, "faststream", None)
+    monkeypatch.delitem(sys.modules, "lately.integrations.faststream")
+    with pytest.raises(ImportError, match=r"pip install 'lately\[faststream\]'"):
+        lately.integrations.__getattr__("faststream")
