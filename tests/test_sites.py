@@ -345,6 +345,27 @@ def test_a_checkpoint_is_not_replaced_by_an_earlier_one():
     assert again.call("query", (HASHES,), {}).all()
 
 
+def test_a_late_write_of_a_site_taken_for_dead_replaces_nothing():
+    """Its successor has started, and saved, while it hung in the middle of a write."""
+    kept = Slow()
+    dead = Site(bloom(), name="site", store=kept, interval=0)
+    duplicated(dead, HASHES[:100])
+    write = kept.write
+
+    def hangs(name, data):
+        kept.write = write
+        successor = Site(bloom(), name="site", store=kept, interval=0)
+        assert successor.call("query", (HASHES[:100],), {}).all()
+        assert not duplicated(successor, HASHES[200:300]).any()
+        write(name, data)
+
+    kept.write = hangs
+    with pytest.raises(CheckpointError, match="another site of this name has started since"):
+        duplicated(dead, HASHES[100:200])
+    last = Site(bloom(), name="site", store=kept, interval=0)
+    assert last.call("query", (HASHES[:300],), {}).tolist() == [True] * 100 + [False] * 100 + [True] * 100
+
+
 @pytest.mark.parametrize("interval", [0, 0.02])
 def test_a_site_that_cannot_be_saved_says_so_and_recovers(interval):
     kept = Slow()
