@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 from lately._core import Exact, Filter
 from lately._duplicated import duplicated
+from lately._families import whole
 from lately._frames import columns_by_name, is_lazy, is_stream, loaded, names_of, without
 from lately._plan import Choice
+from lately._unique import filtering
 
 
 def drop_duplicates(
@@ -35,7 +37,8 @@ def drop_duplicates(
     window, at, subset
         As in `duplicated`. Of a LazyFrame and of a reader `at` names a column.
     fpr, refresh, missing, seed, filter, threads
-        As in `duplicated`. The rows of a reader are found exactly only.
+        As in `duplicated`. Of a reader a filter takes constant memory, or memory that follows the rate of the keys for
+        a window of time.
 
     Returns
     -------
@@ -65,7 +68,7 @@ def drop_duplicates(
     asked |= {"filter": filter, "threads": threads}
     if is_lazy(frame):
         return _lazily(frame, window, subset, at, asked)
-    if is_stream(frame) and fpr is None and filter is None:
+    if is_stream(frame):
         return _batchwise(frame, window, subset, at, asked)
     rows = loaded(frame)
     return without(rows, duplicated(rows, window, subset=subset, at=at, **asked))
@@ -95,12 +98,15 @@ def _batchwise(reader: Any, window: Any, subset: Any, at: Any, asked: dict[str, 
         raise TypeError(f"at must name a column of the reader, got a {type(at).__name__}")
     names = names_of(reader.schema.names, subset, at)
     times = names_of(reader.schema.names, at)[0] if at is not None else None
-    exact = Exact(window, refresh=asked["refresh"], missing=asked["missing"], seed=asked["seed"])
+    if at is None and not hasattr(whole(window), "__index__"):
+        raise TypeError("a window of time needs at: the column that says when each row was")
+    fpr, filter, threads = asked.pop("fpr"), asked.pop("filter"), asked.pop("threads")
+    exactly = fpr is None and filter is None
+    marks = Exact(window, **asked).duplicated if exactly else filtering(window, filter, fpr, {}, **asked)
 
     def batches() -> Iterator[Any]:
         for batch in reader:
             moments = None if times is None else batch.column(times)
-            repeats = exact.duplicated(columns_by_name(batch, names), at=moments, threads=asked["threads"])
-            yield without(batch, repeats)
+            yield without(batch, marks(columns_by_name(batch, names), at=moments, threads=threads))
 
     return import_module("pyarrow").RecordBatchReader.from_batches(reader.schema, batches())

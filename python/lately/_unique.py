@@ -5,6 +5,9 @@ from operator import itemgetter
 from secrets import token_bytes
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lately._core import Exact, Filter, Hashes, hash_keys
 from lately._families import FAMILIES, fastest, whole
 from lately._frames import columns_of, is_lazy
@@ -93,8 +96,11 @@ def unique(
             raise ValueError("capacity is for filters: give fpr or filter too")
         seen = Exact(window, lateness=lateness, **asked).seen
     else:
-        times = {"capacity": capacity, "lateness": lateness}
-        seen = _filtering(window, filter, 0.001 if fpr is None else fpr, times, **asked)
+        marks = filtering(window, filter, fpr, {"capacity": capacity, "lateness": lateness}, **asked)
+
+        def seen(key: Any, at: Any) -> bool:
+            return bool(marks([key], at=at)[0])
+
     return _fresh(iter(events), _reader(key), None if at is None else _reader(at), seen)
 
 
@@ -123,20 +129,21 @@ def _reader(what: Any) -> Callable[[Any], Any]:
     return itemgetter(what)
 
 
-def _filtering(
-    window: Any, filter: Any, fpr: float, times: dict[str, Any], *, refresh: Any, missing: Any, seed: Any
-) -> Callable[..., bool]:
-    """Plan a filter, and say how it is asked about one key."""
+def filtering(
+    window: Any, filter: Any, fpr: float | None, times: dict[str, Any], *, refresh: Any, missing: Any, seed: Any
+) -> Callable[..., NDArray[np.bool_]]:
+    """Plan a filter for a stream, and say how it is asked about keys, their times, and by how many threads."""
     request = {name: given for name, given in times.items() if given is not None}
     window = whole(window)
     counts = hasattr(window, "__index__")
     make = fastest if counts or "capacity" in request else FAMILIES["time-limited"].make
     make = make if filter is None else family_of(filter).make
     seed = token_bytes(16) if seed == "random" else seed
-    made = make(window, fpr=fpr, seed=seed, **request)
+    made = make(window, fpr=0.001 if fpr is None else fpr, seed=seed, **request)
 
-    def seen(key: Any, at: Any) -> bool:
-        keys = [key] if missing == "same" else Hashes(hash_keys([key], seed=seed, missing=missing), seed=seed)
-        return bool(made.duplicated(keys, at=at, refresh=refresh)[0])
+    def duplicated(keys: Any, *, at: Any, threads: int = 1) -> NDArray[np.bool_]:
+        if missing != "same":
+            keys = Hashes(hash_keys(keys, seed=seed, missing=missing), seed=seed)
+        return made.duplicated(keys, at=at, refresh=refresh, threads=threads)
 
-    return seen
+    return duplicated
