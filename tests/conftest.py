@@ -2,12 +2,16 @@
 
 import gc
 import os
-import shutil
+import shlex
+import signal
 import subprocess
 import warnings
+from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from lately.cli import main
 from support.command import Ended
@@ -57,21 +61,32 @@ def ray_cluster():
 
 @pytest.fixture(scope="session", autouse=True)
 def running(request, tmp_path_factory):
-    """The checks of test_house.py that this run asks for, all under way: each name's process, and where it writes."""
-    folder = tmp_path_factory.mktemp("house")
-    running = {}
-    for item in request.session.items:
-        if getattr(item, "originalname", None) == "test_check_passes":
-            name = item.callspec.params["name"]
-            command = item.module.CHECKS[name]
-            if shutil.which(command[0]):
-                output = folder / name.replace(" ", "-")
-                with output.open("w") as file:
-                    check = subprocess.Popen(command, cwd=item.module.ROOT, stdout=file, stderr=subprocess.STDOUT)
-                running[name] = check, output
-    yield running
-    for check, _ in running.values():
-        check.terminate()
+    """Folder of the checks of test_house.py that this run asks for, all under way.
+
+    Each writes `NAME`, and `NAME.status` when it ends. The first worker to come here starts them for all.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    folder /= "house"
+    checks = [item for item in request.session.items if getattr(item, "originalname", None) == "test_check_passes"]
+    started = []
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        checks = []
+    for item in checks:
+        name = item.callspec.params["name"]
+        output = shlex.quote(str(folder / name.replace(" ", "-")))
+        command = shlex.join(map(str, item.module.CHECKS[name]))
+        script = f"{command} > {output} 2>&1; echo $? > {output}.new && mv {output}.new {output}.status"
+        started.append(subprocess.Popen(["sh", "-c", script], cwd=item.module.ROOT, start_new_session=True))
+    yield folder
+    # Another worker may still wait for them, unless the run was stopped.
+    stopped = request.session.shouldstop or request.session.shouldfail
+    for check in started:
+        if stopped:
+            os.killpg(check.pid, signal.SIGTERM)
         check.wait()
 
 
@@ -82,3 +97,22 @@ def pytest_collection_modifyitems(items):
         if "ray_cluster" in item.fixturenames:
             for theirs in ("DeprecationWarning", "ResourceWarning", "pytest.PytestUnraisableExceptionWarning"):
                 item.add_marker(pytest.mark.filterwarnings(f"ignore::{theirs}"))
+
+
+class Together(LoadScopeScheduling):
+    """Tests that share what takes long to make go to one process, where they begin at once; others to either."""
+
+    SHARED: ClassVar = {
+        "ray": {"test_deduplicate", "test_distributed_ray", "test_sliced_on_ray", "test_tree_on_ray"},
+        "streams": {"test_event_time", "test_real_streams"},
+        "theory": {"test_theory"},
+    }
+
+    def _split_scope(self, nodeid):
+        file = Path(nodeid.partition("::")[0]).stem
+        shared = "ray" if "on_ray" in nodeid else None
+        return next((name for name, files in self.SHARED.items() if file in files), shared or nodeid)
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return Together(config, log)

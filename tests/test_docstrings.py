@@ -20,7 +20,7 @@ def documented():
             continue
         yield name, thing
         if inspect.isclass(thing):
-            for member, attribute in vars(thing).items():
+            for member, attribute in sorted(vars(thing).items()):
                 if not member.startswith("_"):
                     yield f"{name}.{member}", attribute
     for name in ("read_span", "read_moment", "read_moments"):

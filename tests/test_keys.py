@@ -501,7 +501,7 @@ CANNOT = [
 ]
 
 
-@pytest.mark.parametrize(("key", "name"), CANNOT, ids=lambda value: str(value)[:20])
+@pytest.mark.parametrize(("key", "name"), CANNOT, ids=lambda value: type(value).__name__)
 def test_other_types_are_refused_by_name_and_place(key, name):
     array = np.empty(2, dtype=object)
     array[:] = [5, key]

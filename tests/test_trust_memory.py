@@ -399,7 +399,7 @@ def test_maps_are_refused_whatever_they_hold():
     rows = Told(b"+s", [None], 20, children=[ints()], name=b"entries")
     for within, error in [(ints(), ValueError), (rows, ValueError), (HONEST["rows"](), TypeError)]:
         told = Told(b"+m", [None, np.arange(21, dtype="i4")], 20, children=[within])
-        with pytest.raises(error, match="map|Map"):
+        with pytest.raises(error, match=r"map|Map"):
             lately.hash_keys(told)
 
 

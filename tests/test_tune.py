@@ -194,7 +194,7 @@ def test_a_family_that_cannot_is_refused_with_its_reason(monkeypatch):
         ({"families": []}, ValueError, "families must name one"),
         ({"seed": -1}, ValueError, "seed"),
     ],
-    ids=str,
+    ids=lambda given: given if isinstance(given, str) else "",
 )
 def test_bad_input(given, error, message):
     with pytest.raises(error, match=message):
