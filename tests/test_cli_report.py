@@ -23,7 +23,7 @@ def test_report(tmp_path, dedupe):
     assert lines[4:7] == [
         f"in slack   about 0 of them came after the window, up to {last}",
         "malformed  1, passed over",
-        f"window     200,000 records, and slack up to {last}",
+        f"window     200,000 records, with slack {last}",
     ]
     assert lines[7].startswith(
         f"filter     age-partitioned-line, {made.nbytes:,} bytes; rate of mistakes: planned for {made.fpr:.3g}, "

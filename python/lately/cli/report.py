@@ -106,7 +106,7 @@ def summary(counts: Counts, mistakes: Mistakes, slack: InSlack, filter: lately.F
     elif not filter.slack:
         window += ", without slack: no repeat after that is dropped but by chance"
     else:
-        window += f", and slack up to {last}"
+        window += f", with slack {last}"
         late = [f"in slack   {'about ' * slack.sampled}{slack.expected:,} of them came after the window, up to {last}"]
     return "\n".join(
         [

@@ -38,7 +38,7 @@ class AgedQuotientFilter(Filter):
         Needed for a window of time: the distinct keys expected within it when they come fastest. `fpr` holds for a
         tenth more of them. Beyond that they cost accuracy, even for part of the window, and never the window.
     grow : bool, default False
-        With `fpr`: whether memory doubles as often as more keys come than that, and comes back when they have left the
+        With `fpr`, for a window of time or with `distinct`: whether memory doubles as often as more keys come than that, and comes back when they have left the
         window. With twice the keys the rate is then twice `fpr`, with ten times as many ten times; without it nearly
         every key is reported from a fifth more on.
     lateness : span of time, optional
