@@ -38,9 +38,9 @@ class AgedQuotientFilter(Filter):
         Needed for a window of time: the distinct keys expected within it when they come fastest. `fpr` holds for a
         tenth more of them. Beyond that they cost accuracy, even for part of the window, and never the window.
     grow : bool, default False
-        With `fpr`, for a window of time or with `distinct`: whether memory doubles as often as more keys come than that, and comes back when they have left the
-        window. With twice the keys the rate is then twice `fpr`, with ten times as many ten times; without it nearly
-        every key is reported from a fifth more on.
+        With `fpr`, for a window of time or with `distinct`: whether memory doubles as often as more keys come than
+        that, and comes back when they have left the window. With twice the keys the rate is then twice `fpr`, with ten
+        times as many ten times; without it nearly every key is reported from a fifth more on.
     lateness : span of time, optional
         For a window of time: how far `at` may step back. The window is kept for late keys too. The default is 0.
     ahead : span of time or None, default "1 d"
