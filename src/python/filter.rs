@@ -12,7 +12,7 @@ use super::built::Built;
 use super::calls::{Held, Lock, caught, detached};
 use super::keys::{hash_key, read_keys};
 use super::moments::{OwnedMoments, now};
-use super::overfull::Watch;
+use super::overfull::{self, Watch};
 use super::times;
 use super::whole::Threads;
 use crate::Error;
@@ -127,6 +127,12 @@ impl Filter {
             self.watch.expect(&clock, moments.first());
         }
         Ok(Batch { keys, moments })
+    }
+
+    /// Warns, if the filter has just been found to be overfull.
+    fn warn_if_overfull(&self, py: Python<'_>) -> PyResult<()> {
+        let message = detached(py, || self.watch.look(&self.read()))?;
+        message.map_or(Ok(()), |message| overfull::warn(py, message))
     }
 
     /// Refuses the time of one key if it lies too far ahead of the system's clock, which is looked at no more often

@@ -14,8 +14,6 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
-use super::calls::detached;
-use super::filter::Filter;
 use crate::clock::{Clock, Window};
 use crate::engine::Aged;
 use crate::filter;
@@ -181,12 +179,8 @@ fn planned(filter: &filter::Filter) -> Option<u64> {
     }
 }
 
-impl Filter {
-    /// Warns, if the filter has just been found to be overfull.
-    pub(super) fn warn_if_overfull(&self, py: Python<'_>) -> PyResult<()> {
-        let message = detached(py, || self.watch.look(&self.read()))?;
-        let Some(message) = message else { return Ok(()) };
-        let message = CString::new(message).unwrap_or_default();
-        PyErr::warn(py, &py.get_type::<OverfullWarning>(), &message, 1)
-    }
+/// Warns in the name of Python's caller.
+pub fn warn(py: Python<'_>, message: String) -> PyResult<()> {
+    let message = CString::new(message).unwrap_or_default();
+    PyErr::warn(py, &py.get_type::<OverfullWarning>(), &message, 1)
 }
