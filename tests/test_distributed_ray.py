@@ -336,7 +336,7 @@ def test_an_actor_whose_site_cannot_start_says_so_and_tries_again(tmp_path):
 
 def test_without_ray_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ImportError, match=r"pip install lately\[distributed\]"):
+    with pytest.raises(ImportError, match=r"pip install 'lately\[distributed\]'"):
         RaySites([print])
 
 
