@@ -94,14 +94,17 @@ def unique(
     if fpr is None and filter is None:
         if capacity is not None:
             raise ValueError("capacity is for filters: give fpr or filter too")
-        seen = Exact(window, lateness=lateness, **asked).seen
+        seen: Callable[..., bool] = Exact(window, lateness=lateness, **asked).seen
     else:
-        marks = filtering(window, filter, fpr, {"capacity": capacity, "lateness": lateness}, **asked)
-
-        def seen(key: Any, at: Any) -> bool:
-            return bool(marks([key], at=at)[0])
-
+        seen = _singly(filtering(window, filter, fpr, {"capacity": capacity, "lateness": lateness}, **asked))
     return _fresh(iter(events), _reader(key), None if at is None else _reader(at), seen)
+
+
+def _singly(marks: Callable[..., NDArray[np.bool_]]) -> Callable[..., bool]:
+    def seen(key: Any, at: Any) -> bool:
+        return bool(marks([key], at=at)[0])
+
+    return seen
 
 
 def _fresh(
