@@ -140,7 +140,7 @@ def duplicated(
         # Nothing beyond the column itself needs to be remembered.
         made = make(min(window, max(len(keys), 1)), **request)
         return made.duplicated(keys, refresh=refresh, threads=threads)
-    moments = np.asarray(read_moments(at))
+    moments = np.asarray(read_moments(at, warn_of_dates=True))
     if moments.ndim == 0:
         moments = np.repeat(moments, len(keys))
     made = _planned_for(moments, make, read_span(window, "window"), **request)

@@ -236,6 +236,8 @@ impl OwnedMoments {
 /// ----------
 /// at : time, or n times in a list, ndarray, Series or Arrow array
 ///     Numbers are Unix seconds; datetimes without a time zone are UTC.
+/// warn_of_dates : bool, default False
+///     Whether numbers that all look like dates or years are warned of.
 ///
 /// Returns
 /// -------
@@ -255,13 +257,16 @@ impl OwnedMoments {
 /// >>> read_moments([0, 1.5])
 /// array([         0, 1500000000])
 #[pyfunction]
-pub fn read_moments<'py>(at: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+#[pyo3(signature = (at, *, warn_of_dates=false))]
+pub fn read_moments<'py>(at: &Bound<'py, PyAny>, warn_of_dates: bool) -> PyResult<Bound<'py, PyAny>> {
     let times = match one_or_array(at)? {
         Times::One(moment) => return Ok(moment.into_pyobject(at.py())?.into_any()),
         Times::Many(times) => times,
     };
     let moments = OwnedMoments::of_array(&times)?;
-    moments.warn_of_dates(at.py())?;
+    if warn_of_dates {
+        moments.warn_of_dates(at.py())?;
+    }
     let moments = match moments {
         OwnedMoments::InOrder(times) => {
             let mut moments = fallible::zeroed(times.len)?;
