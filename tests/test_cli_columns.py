@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -102,7 +103,7 @@ def test_csv(both_ways, quotes, encoding):
         head = rng.choice(["names", "none"])
         if head == "none":
             key = [{"k": "1", "l": "2", "m": "3"}[field] for field in key]
-        make = lambda malformed: csv_reader(malformed, quotes=quotes, head=head, key=key, encoding=encoding)  # noqa: E731, B023
+        make = partial(csv_reader, quotes=quotes, head=head, key=key, encoding=encoding)
         taken += both_ways(make, data)
     assert 30 < taken < 150
 

@@ -102,8 +102,8 @@ def test_errors(clicks):
             visit().duplicated(**given)
     with pytest.raises(Exception, match="at has 1 times for 5000 keys"):
         clicks.select(visit().duplicated(window="1min", at=pl.lit(5)))
-    with pytest.raises(pl.exceptions.ColumnNotFoundError, match="tme"):
-        clicks.select(visit().duplicated(window="1min", at="tme"))
+    with pytest.raises(pl.exceptions.ColumnNotFoundError, match="hour"):
+        clicks.select(visit().duplicated(window="1min", at="hour"))
 
 
 def test_without_polars(monkeypatch):

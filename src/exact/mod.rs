@@ -3,7 +3,7 @@
 //! A key is known by its 64-bit hash alone, so two different keys of one window are taken for one another with chance
 //! 2⁻⁶⁴: n keys and a window of W of them meet such a pair with chance n·W / 2⁶⁴ at most.
 //!
-//! The [table](table::Table) keeps for each key the stamp of when it last counted: its number among the keys, or its
+//! The table keeps for each key the stamp of when it last counted: its number among the keys, or its
 //! time. A key whose stamp lies too far back is dead, and its place is another's to take.
 
 mod table;
@@ -25,8 +25,8 @@ pub struct Exact {
 }
 
 impl Exact {
-    /// A window that nothing has been seen in yet. In a window of time, `lateness` says how far times may step back from
-    /// the latest one; keys stay for that much longer. `capacity` does not count.
+    /// A window that nothing has been seen in yet. In a window of time, `lateness` says how far times may step back
+    /// from the latest one; keys stay for that much longer. `capacity` does not count.
     pub fn new(window: Window) -> Result<Self, Error> {
         let alive = match window {
             Window::Count { .. } => Some(window.check()?.capacity()),
@@ -73,8 +73,8 @@ impl Exact {
         Ok(())
     }
 
-    /// `duplicated` for keys that there is room for. `now` makes the stamp of key `i` from the latest one; a key `counts`
-    /// or leaves that as it is.
+    /// `duplicated` for keys that there is room for. `now` makes the stamp of key `i` from the latest one; a key
+    /// `counts` or leaves that as it is.
     #[inline(always)]
     fn act(
         &mut self,

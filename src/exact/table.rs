@@ -5,9 +5,9 @@
 //! that is alive, a search goes on to the next line. So a key that has died need not be taken out. Its place is free,
 //! and the line is full no longer.
 //!
-//! Searches for a key that is there and for one that is not take the same instructions, so neither is mispredicted. (With
-//! linear probing, and all dead keys dropped whenever the table was full, a mask took 2.3 times as long; `hashbrown`, with
-//! its dead keys dropped like that, between 1.6 times and 3 times, because it waits for memory.)
+//! Searches for a key that is there and for one that is not take the same instructions, so neither is mispredicted.
+//! (With linear probing, and all dead keys dropped whenever the table was full, a mask took 2.3 times as long;
+//! `hashbrown`, with its dead keys dropped like that, between 1.6 times and 3 times, because it waits for memory.)
 
 use bytemuck::{Pod, Zeroable};
 
@@ -50,7 +50,8 @@ pub struct Key {
 /// Keys by their hashes, each with a stamp.
 pub struct Table {
     lines: Vec<Line>,
-    /// The keys that there may be besides the alive ones of the last count; none where their number is known beforehand.
+    /// The keys that there may be besides the alive ones of the last count; none where their number is known
+    /// beforehand.
     taken: Option<usize>,
 }
 
@@ -99,8 +100,8 @@ impl Table {
         Homes { address: Address::of(bytemuck::cast_slice(&self.lines)), lines: self.lines.len() }
     }
 
-    /// Whether a key was seen lately. Then stamps it, unless its stamp is later, or it was and is not `renewed`. There must
-    /// be [room](Self::room).
+    /// Whether a key was seen lately. Then stamps it, unless its stamp is later, or it was and is not `renewed`. There
+    /// must be [room](Self::room).
     #[inline(always)]
     pub fn see(&mut self, key: Key) -> bool {
         let home = home(key.hash, self.lines.len());

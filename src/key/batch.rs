@@ -80,7 +80,8 @@ impl Keys {
         }))
     }
 
-    /// Lists, from all their elements: `range(i)` are those of list `i`. A list that claims elements beyond them has none.
+    /// Lists, from all their elements: `range(i)` are those of list `i`. A list that claims elements beyond them has
+    /// none.
     pub fn lists(
         self,
         len: usize,

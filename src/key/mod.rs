@@ -36,8 +36,8 @@
 //! `2.0**53`. It also calls `np.timedelta64(5, "s")` equal to 5, and hence to five days. These are not followed.)
 //!
 //! A row of n elements with hashes e₁ … eₙ is the chain h₀ = H(n), hⱼ = H(hⱼ₋₁ ‖ eⱼ), where H is the function of kind
-//! 13: it can be made column by column, without making the rows. A list is the same chain by the function of kind 16, as
-//! in Python no list equals a tuple. The class of a member is named by its module and its qualified name, with a dot
+//! 13: it can be made column by column, without making the rows. A list is the same chain by the function of kind 16,
+//! as in Python no list equals a tuple. The class of a member is named by its module and its qualified name, with a dot
 //! between.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;

@@ -29,8 +29,9 @@ impl Filter {
     /// Parameters
     /// ----------
     /// file : path-like or binary file
-    ///     A path, or anything with a method ``write`` that takes bytes: an open file, `io.BytesIO`, `gzip.GzipFile`, the
-    ///     file of a socket. It gets the bytes as they come, from where it stands, and is not flushed; more may follow.
+    ///     A path, or anything with a method ``write`` that takes bytes: an open file, `io.BytesIO`, `gzip.GzipFile`,
+    ///     the file of a socket. It gets the bytes as they come, from where it stands, and is not flushed; more may
+    ///     follow.
     ///
     /// Raises
     /// ------

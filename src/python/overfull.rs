@@ -129,8 +129,8 @@ impl Watch {
             }
         };
         Some(format!(
-            "this filter is overfull: it is planned for {planned} {of} and has at least {keys}, so that false positives \
-             come at a rate of {}, not {}; it still misses no key. Take a larger {remedy}",
+            "this filter is overfull: it is planned for {planned} {of} and has at least {keys}, so that false \
+             positives come at a rate of {}, not {}; it still misses no key. Take a larger {remedy}",
             shown(rate),
             shown(fpr)
         ))

@@ -1,5 +1,5 @@
-//! The exact window beside a dictionary of when each key was last seen: homes that are crowded, at the end of the table,
-//! or full of keys that have died; windows that turn many times; times with ties, gaps and steps back.
+//! The exact window beside a dictionary of when each key was last seen: homes that are crowded, at the end of the
+//! table, or full of keys that have died; windows that turn many times; times with ties, gaps and steps back.
 
 use std::collections::HashMap;
 

@@ -32,7 +32,7 @@
 //!
 //! # How it grows
 //!
-//! Of a filter that may [grow] the pages double while more keys come than planned for; the two, four, .. pages that one
+//! Of a filter that may grow the pages double while more keys come than planned for; the two, four, .. pages that one
 //! has become turn together, as one, so that all the above holds with groups of pages in the place of pages.
 //!
 //! Deletion is not offered. Two keys may share an entry, and who takes it out for one forgets the other.

@@ -115,8 +115,8 @@ fn not_a_known_frame(keys: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(match name.ends_with("LazyFrame") {
         true => format!("keys is a {name}, which has no rows yet: collect() first"),
         false => format!(
-            "keys is a {name}, a frame that is not understood; give one of pandas, polars or pyarrow, or whatever has the \
-             Arrow PyCapsule interface (`compute()` of Dask gives pandas)"
+            "keys is a {name}, a frame that is not understood; give one of pandas, polars or pyarrow, or whatever has \
+             the Arrow PyCapsule interface (`compute()` of Dask gives pandas)"
         ),
     })
 }

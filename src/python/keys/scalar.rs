@@ -15,8 +15,8 @@ use crate::key::time::{Duration, Time};
 pub fn hash_key(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> {
     if key.is_instance_of::<PyList>() {
         return Err(PyTypeError::new_err(
-            "a list is taken for several keys: give them to `insert` or `query`, or write [key] there for a key that is a \
-             list",
+            "a list is taken for several keys: give them to `insert` or `query`, or write [key] there for a key that \
+             is a list",
         ));
     }
     hash_nested(key, Reader::new(hasher))

@@ -238,7 +238,8 @@ impl super::Shape for Shape {
     fn check(&self, window: Window) -> Result<(), Error> {
         if let (true, Window::Count { .. }, None) = (self.grow, window, self.distinct) {
             return Err(Error::value(
-                "grow is for windows of time, or goes with distinct: no window of insertions holds more keys than it says",
+                "grow is for windows of time, or goes with distinct: no window of insertions holds more keys than it \
+                 says",
             ));
         }
         check_distinct(window.check()?, self.distinct)

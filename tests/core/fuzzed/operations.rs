@@ -72,7 +72,7 @@ enum How {
     Delivered,
 }
 
-/// A moment, from the latest on and in 64ths of the span.
+/// A moment, from the latest on and in sixty-fourths of the span.
 #[derive(Debug, Clone, Arbitrary)]
 enum When {
     At(i8),
