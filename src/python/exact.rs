@@ -56,7 +56,7 @@ impl Exact {
 
     /// Refuses times that step back too far from the latest.
     fn check(&self, py: Python<'_>, moments: &OwnedMoments) -> PyResult<()> {
-        let latest = detached(py, || self.inner.write().latest())?;
+        let latest = detached(py, || self.inner.read().latest())?;
         let clock = Clock::new(self.window, 1).with_ahead(None).resumed(0, latest);
         Ok(detached(py, || moments.check(&clock, true))??)
     }

@@ -124,13 +124,16 @@ impl Filter {
         let clock = self.clock(py)?;
         detached(py, || moments.check(&clock, new))??;
         if new {
-            self.watch.expect(&clock, moments.first());
+            self.watch.begin_if_old(&clock, moments.first());
         }
         Ok(Batch { keys, moments })
     }
 
     /// Warns, if the filter has just been found to be overfull.
     fn warn_if_overfull(&self, py: Python<'_>) -> PyResult<()> {
+        if self.watch.is_over() {
+            return Ok(());
+        }
         let message = detached(py, || self.watch.look(&self.read()))?;
         message.map_or(Ok(()), |message| overfull::warn(py, message))
     }
@@ -281,8 +284,10 @@ impl Filter {
             Some(window) => self.read().engine().query_within(hashes, at, window, present),
         };
         let batch = self.batch(py, keys, at, false)?;
-        // A window that cannot be asked for is refused where there are no keys, too.
-        detached(py, || query(&[], batch.moments.of(0..0, &mut Vec::new())?, &mut []))??;
+        if window.is_some() {
+            // One that cannot be asked for is refused where there are no keys, too.
+            detached(py, || query(&[], batch.moments.of(0..0, &mut Vec::new())?, &mut []))??;
+        }
         Ok(batch.run(py, threads.0, query)?.into_pyarray(py))
     }
 

@@ -163,7 +163,8 @@ impl OwnedMoments {
     pub fn check(&self, clock: &Clock, new: bool) -> Result<(), Error> {
         let check = |moments| if new { clock.check_new(moments, now()) } else { clock.check(moments, false) };
         match self {
-            Self::Untimed => check(Moments::Untimed),
+            // Without a look at the system's clock.
+            Self::Untimed => clock.check(Moments::Untimed, new),
             Self::At(moment) => check(Moments::At(*moment)),
             Self::Now(moment) => check(Moments::Now(*moment)),
             Self::Each(moments) => check(Moments::Each(moments)),

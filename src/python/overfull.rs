@@ -78,7 +78,7 @@ impl Watch {
     }
 
     /// Counts the keys of a batch from its first moment on, if the keys before are older than a window.
-    pub fn expect(&self, clock: &Clock, first: Option<i64>) {
+    pub fn begin_if_old(&self, clock: &Clock, first: Option<i64>) {
         let (Some(first), Some(_)) = (first, self.planned) else { return };
         let (begun, next) = (self.generation.load(Relaxed), clock.at(first).generation());
         if begun == NONE || next.saturating_sub(begun) >= self.kept.into() {
@@ -86,7 +86,12 @@ impl Watch {
         }
     }
 
-    /// Whether a filter that has taken so many keys is to be looked at.
+    /// Whether there is nothing to look for: the filter cannot be overfull, or has said that it is.
+    pub fn is_over(&self) -> bool {
+        self.next.load(Relaxed) == NEVER
+    }
+
+    /// Whether to look at a filter that has taken this number of keys.
     #[inline]
     pub fn is_due(&self, inserted: u64) -> bool {
         inserted >= self.next.load(Relaxed)
