@@ -5,6 +5,7 @@ pub mod buffer;
 pub mod cells;
 pub mod counters;
 pub mod counting;
+mod cut;
 pub mod generalized;
 pub mod line;
 pub(crate) mod parts;

@@ -28,7 +28,7 @@
 use std::f64::consts::LN_2;
 
 use super::budget::check_rate;
-use super::ring::{MAX_SLICES, Paper, rings_within_slack};
+use super::ring::{MAX_SLICES, Paper, check_slices, rings_within_slack};
 use super::search::near_the_least;
 use super::{CacheLines, Parameters, runs};
 use crate::Error;
@@ -54,15 +54,7 @@ pub struct Shape {
 impl Shape {
     /// A shape in range: k and l at least 1, k + l at most [`MAX_SLICES`], the first slices of whole words.
     pub fn new(k: u32, l: u32, first_bits: u64) -> Result<Self, Error> {
-        if k == 0 {
-            return Err(Error::value("k must be at least 1, got 0"));
-        }
-        if l == 0 {
-            return Err(Error::value("l must be at least 1, got 0"));
-        }
-        if k.saturating_add(l) > MAX_SLICES {
-            return Err(Error::value(format!("k + l must be at most {MAX_SLICES}, got k={k}, l={l}")));
-        }
+        check_slices(k, l)?;
         if !(LEAST_BITS..=MOST_BITS).contains(&first_bits) || !first_bits.is_multiple_of(64) {
             return Err(Error::value(format!(
                 "slice_bits must be a multiple of 64 in {LEAST_BITS} .. 2**60, got {first_bits}"

@@ -1,9 +1,9 @@
 //! Which lines a key has: all in one page of 4 KiB, each in a range of its own there.
 
-use std::mem;
 use std::ops::{Range, RangeInclusive};
 
 use super::LINE;
+use crate::layout::cut::cut;
 use crate::memory::bits::{odd_constants, scale};
 use crate::memory::prefetch::Address;
 use crate::shape::line::{MAX_LINES, PAGE_LINES};
@@ -111,20 +111,8 @@ impl<const LINES: usize> Pages<LINES> {
 
     /// Cuts the pages into at most `parts`: each with its words, and the hashes of its keys. Returns none if there
     /// would be only one.
-    pub fn cut(
-        self,
-        mut words: &mut [u64],
-        parts: usize,
-    ) -> impl Iterator<Item = (Self, &mut [u64], RangeInclusive<u64>)> {
-        let parts = Some(self.count.min(parts as u64)).filter(|&parts| parts > 1).unwrap_or(0);
-        let first = move |part: u64| (u128::from(part) * u128::from(self.count) / u128::from(parts)) as u64;
-        // The least hash that `scale` maps to a page; for no such page, one more than the greatest hash.
-        let least = move |page: u64| (u128::from(page) << 64).div_ceil(u128::from(self.count));
-        (0..parts).map(move |part| {
-            let (first, end) = (first(part), first(part + 1));
-            let (own, rest) = mem::take(&mut words).split_at_mut(((end - first) * PAGE_LINES) as usize * LINE);
-            words = rest;
-            (Self { first, end, ..self }, own, least(first) as u64..=(least(end) - 1) as u64)
-        })
+    pub fn cut(self, words: &mut [u64], parts: usize) -> impl Iterator<Item = (Self, &mut [u64], RangeInclusive<u64>)> {
+        let cut = cut(self.count, PAGE_LINES as usize * LINE, words, parts);
+        cut.map(move |(pages, words, hashes)| (Self { first: pages.start, end: pages.end, ..self }, words, hashes))
     }
 }

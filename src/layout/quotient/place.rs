@@ -1,9 +1,9 @@
 //! Where a hash lies: read as a number of mixed radix it is a page, a line there, a bucket and a fingerprint.
 
-use std::mem;
 use std::ops::RangeInclusive;
 
 use super::format::Format;
+use crate::layout::cut::cut;
 use crate::memory::bits::scale;
 use crate::shape::quotient::Shape;
 
@@ -146,20 +146,8 @@ impl Pages {
 
     /// Cuts them, at level 0, into at most `parts`: those of each, their words, and the hashes of the keys there. Into
     /// none, where that is one.
-    pub fn cut(
-        self,
-        mut words: &mut [u64],
-        parts: usize,
-    ) -> impl Iterator<Item = (Self, &mut [u64], RangeInclusive<u64>)> {
-        let parts = Some(self.count.min(parts as u64)).filter(|&parts| parts > 1).unwrap_or(0);
-        let first = move |part: u64| (u128::from(part) * u128::from(self.count) / u128::from(parts)) as u64;
-        // The least hash that `scale` puts into a page: one more than the greatest, where there is no such page.
-        let least = move |page: u64| (u128::from(page) << 64).div_ceil(u128::from(self.count));
-        (0..parts).map(move |part| {
-            let (first, end) = (first(part), first(part + 1));
-            let (own, rest) = mem::take(&mut words).split_at_mut((end - first) as usize * self.stride() * 8);
-            words = rest;
-            (Self { first, end, ..self }, own, least(first) as u64..=(least(end) - 1) as u64)
-        })
+    pub fn cut(self, words: &mut [u64], parts: usize) -> impl Iterator<Item = (Self, &mut [u64], RangeInclusive<u64>)> {
+        let cut = cut(self.count, self.stride() * 8, words, parts);
+        cut.map(move |(pages, words, hashes)| (Self { first: pages.start, end: pages.end, ..self }, words, hashes))
     }
 }

@@ -77,15 +77,7 @@ impl Shape {
     /// A shape of paper 1 whose parameters are in range: k and l at least 1, at most [`MAX_SLICES`] slices of one part
     /// or of blocks, at most [`MAX_BYTES`] bytes.
     pub fn age_partitioned(k: u32, l: u32, segment: Segment) -> Result<Self, Error> {
-        if k == 0 {
-            return Err(Error::value("k must be at least 1, got 0"));
-        }
-        if l == 0 {
-            return Err(Error::value("l must be at least 1, got 0"));
-        }
-        if k.saturating_add(l) > MAX_SLICES {
-            return Err(Error::value(format!("k + l must be at most {MAX_SLICES}, got k={k}, l={l}")));
-        }
+        check_slices(k, l)?;
         match segment {
             Segment::Bits { bits: 0, .. } => return Err(Error::value("slice_bits must be at least 1, got 0")),
             Segment::Bits { parts: 2.., .. } => return Err(Error::value("a key sets one bit in a slice")),
@@ -190,6 +182,20 @@ impl Shape {
     fn keys_when_full(&self, keys_per_generation: u64) -> u64 {
         keys_per_generation.saturating_mul(u64::from(self.k))
     }
+}
+
+/// Refuses k slices written and l generations kept that are out of range.
+pub(super) fn check_slices(k: u32, l: u32) -> Result<(), Error> {
+    if k == 0 {
+        return Err(Error::value("k must be at least 1, got 0"));
+    }
+    if l == 0 {
+        return Err(Error::value("l must be at least 1, got 0"));
+    }
+    if k.saturating_add(l) > MAX_SLICES {
+        return Err(Error::value(format!("k + l must be at most {MAX_SLICES}, got k={k}, l={l}")));
+    }
+    Ok(())
 }
 
 impl super::Shape for Shape {
