@@ -304,7 +304,7 @@ def test_what_these_structures_tell_is_read(name):
     assert len(lately.hash_keys(HONEST[name]())) == 20
 
 
-# Less than these may be true: nobody says how much memory a pointer leads to.
+# Smaller numbers may be true: an Arrow array does not say how much memory its pointers lead to.
 NUMBERS = [-1, -(2**63), 2**63 - 1, 2**62, 2**58]
 LIES = {
     **{f"length={n}": ("array", "length", n) for n in NUMBERS},

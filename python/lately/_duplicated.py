@@ -15,6 +15,9 @@ from lately._frames import picked
 from lately._plan import Choice, family_of
 from lately.filters import Filter
 
+FPR = 0.001
+"""Rate of a filter that is asked for without one."""
+
 
 def duplicated(
     keys: Any,
@@ -130,8 +133,8 @@ def duplicated(
             seed = keys.seed
     elif missing != "same" or not hasattr(keys, "__len__"):
         seed = token_bytes(16) if seed == "random" else seed
-        keys = Hashes(hash_keys(keys, seed=seed, missing=missing), seed=seed)
-    request = {"fpr": 0.001 if fpr is None else fpr, "seed": seed}
+        keys = hashed(keys, seed, missing)
+    request = {"fpr": FPR if fpr is None else fpr, "seed": seed}
     if at is None:
         window = whole(window)
         if not hasattr(window, "__index__"):
@@ -145,6 +148,11 @@ def duplicated(
         moments = np.repeat(moments, len(keys))
     made = _planned_for(moments, make, read_span(window, "window"), **request)
     return made.duplicated(keys, at=at, refresh=refresh, threads=threads)
+
+
+def hashed(keys: Any, seed: int | bytes, missing: Literal["same", "distinct"]) -> Hashes:
+    """Hash keys for a filter of this seed, those that are missing as they are taken."""
+    return Hashes(hash_keys(keys, seed=seed, missing=missing), seed=seed)
 
 
 def _planned_for(moments: NDArray[np.int64], make: Callable[..., Filter], span: int, **request: Any) -> Filter:

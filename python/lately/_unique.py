@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Exact, Filter, Hashes, hash_keys
+from lately._core import Exact, Filter
+from lately._duplicated import FPR, hashed
 from lately._families import FAMILIES, fastest, whole
 from lately._frames import columns_of, is_lazy
 from lately._plan import Choice, family_of
@@ -142,11 +143,11 @@ def filtering(
     make = fastest if counts or "capacity" in request else FAMILIES["time-limited"].make
     make = make if filter is None else family_of(filter).make
     seed = token_bytes(16) if seed == "random" else seed
-    made = make(window, fpr=0.001 if fpr is None else fpr, seed=seed, **request)
+    made = make(window, fpr=FPR if fpr is None else fpr, seed=seed, **request)
 
     def duplicated(keys: Any, *, at: Any, threads: int = 1) -> NDArray[np.bool_]:
         if missing != "same":
-            keys = Hashes(hash_keys(keys, seed=seed, missing=missing), seed=seed)
+            keys = hashed(keys, seed, missing)
         return made.duplicated(keys, at=at, refresh=refresh, threads=threads)
 
     return duplicated

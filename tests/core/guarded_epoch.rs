@@ -379,7 +379,7 @@ fn the_synthetic_rows() {
                         assert!((ratio - 1.0).abs() < 0.03, "{structure}: {theory} beside {printed}");
                         assert!((expired / printed_expired - 1.0).abs() < 0.03, "{expired} beside {printed_expired}");
                     }
-                    // Its blocks are between these two: 64 and 128 bits, says the erratum.
+                    // The paper's blocks lie between these two (erratum: between 64 and 128 bits).
                     Segment::Blocks { block_bits: 64, .. } => assert!(ratio > 1.0, "{theory}"),
                     Segment::Blocks { .. } => assert!(ratio < 1.0, "{theory}"),
                 }

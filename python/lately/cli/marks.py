@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately.cli.columns import bools
-from lately.cli.records import Batch
+from lately.cli.records import BOM, Batch
 
 FIELD = "repeat"
-_BOM = b"\xef\xbb\xbf"
+_BOM = BOM.encode()
 
 Mark = Callable[[Batch, NDArray[np.bool_]], Batch]
 """Marks a batch, told which of its records are new."""

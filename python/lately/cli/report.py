@@ -12,15 +12,14 @@ import lately
 from lately._families import EVERY, generations, name_of
 from lately.cli.slack import InSlack
 
+_GOLDEN = (1 + 5**0.5) / 2
+
 
 def say(text: str) -> None:
     """Write to standard error, if somebody is there."""
     if sys.stderr is not None:  # print would turn to standard output, among the records
         with suppress(OSError):
             print(text, file=sys.stderr, flush=True)
-
-
-_GOLDEN = (1 + 5**0.5) / 2
 
 
 class Mistakes:

@@ -258,7 +258,7 @@ impl Pair {
         }
     }
 
-    /// The moments of so many keys.
+    /// The moments of a batch of `keys` keys.
     fn moments(&self, when: &When, keys: usize) -> Moment {
         let Window::Time { span, .. } = self.filter.window() else { return Moment::None };
         let latest = self.filter.engine().clock().latest().unwrap_or(1_700_000_000_000_000_000);
