@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lately.distributed import SlicedFilter
-from test_sliced import timers
+from support.sliced import timers
 
 KEYS = np.arange(3_000)
 

@@ -17,6 +17,7 @@ from lately.distributed import SlicedFilter
 from lately.distributed._contents.blank import Blank
 from lately.distributed._slices.routes import scatter
 from support.planned import planned
+from support.sliced import timers
 
 TIMED = {
     "epochs": lambda **more: planned(lately.GuardedEpochBloomFilter, "10min", 0.01, capacity=500, **more),
@@ -53,11 +54,6 @@ CELLS = {
     "timers, equal": lambda: timers(equal_timers=2),
     "timers in lines": lambda: timers(slice_timers=None, pages=2, lines=2),
 }
-
-
-def timers(**more):
-    given = {"k": 6, "bpt": 5, "blocks": 12, "slice_timers": 1000, "capacity": 500, "seed": 3}
-    return lately.TimingBloomFilter.from_parameters("10min", **given | more)
 
 
 def stream(keys, rng, *, seconds=1.0, distinct=700):

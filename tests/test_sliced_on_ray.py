@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lately.distributed import SlicedFilter
-from test_sliced import timers
+from support.sliced import timers
 
 KINDS = {
     "horizontal": {"kind": "horizontal", "slices": 2},

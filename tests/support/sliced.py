@@ -1,0 +1,44 @@
+"""Sliced filters of each kind, the small filters they are made of, and sites that fail them."""
+
+import pytest
+
+import lately
+from lately.distributed import LocalSites
+
+KINDS = {
+    "horizontal": {"kind": "horizontal", "slices": 6},
+    "vertical": {"kind": "vertical", "slices": 9},
+    "pipelined": {"kind": "vertical", "slices": 9, "pipelined": True},
+    "h-v": {"kind": "diced", "slices": (2, 3), "dice": "h-v"},
+    "v-h": {"kind": "diced", "slices": (3, 2), "dice": "v-h"},
+}
+CELLS = {name: shape for name, shape in KINDS.items() if name != "horizontal"}
+every_kind = pytest.mark.parametrize("shape", KINDS.values(), ids=KINDS)
+cells_of_keys = pytest.mark.parametrize("shape", CELLS.values(), ids=CELLS)
+
+
+def timers(**more):
+    given = {"k": 6, "bpt": 5, "blocks": 12, "slice_timers": 1000, "capacity": 500, "seed": 3}
+    return lately.TimingBloomFilter.from_parameters("10min", **given | more)
+
+
+def wide():
+    """Many timers: hardly any of a fresh key's cells are set, on all sites but one as on all."""
+    return lately.TimingBloomFilter.from_parameters("600s", k=6, bpt=5, blocks=12, slice_timers=60_000, capacity=1000)
+
+
+def state(sliced):
+    return [{name: array.tobytes() for name, array in site._contents.state().items()} for site in sliced.sites._sites]
+
+
+class Halting(LocalSites):
+    """Sites of which, once, only every other one gets what is written, before the producer dies."""
+
+    halt = False
+
+    def call(self, messages):
+        if self.halt and messages[0].method in ("set", "insert", "duplicated"):
+            self.halt = False
+            super().call(messages[::2])
+            raise ConnectionError("the producer dies")
+        return super().call(messages)

@@ -1,0 +1,216 @@
+"""A site fails, and comes back with or without what it knew: nothing is guessed in silence."""
+
+import pickle
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import lately
+from lately.distributed import FailedSitesError, FailedSitesWarning, LocalSites, SlicedFilter
+from lately.distributed._sites.interface import Failed
+from support.sliced import cells_of_keys, every_kind, state, timers, wide
+
+
+class Away(LocalSites):
+    """Sites of which one is out of reach, and may act on a message whose answer is lost."""
+
+    away, acts = None, False
+
+    def call(self, messages):
+        heard = [m for m in messages if self.acts or m.site != self.away]
+        answers = dict(zip(map(id, heard), super().call(heard), strict=True))
+        return [Failed(1, "out of reach", 1.0) if m.site == self.away else answers[id(m)] for m in messages]
+
+
+@every_kind
+@pytest.mark.parametrize("acts", [False, True])
+def test_nothing_is_guessed_and_the_batch_sent_again_is_exact(shape, acts):
+    keys = np.arange(1000)
+    with SlicedFilter(**shape, filter=wide(), sites=Away) as sliced, SlicedFilter(**shape, filter=wide()) as healthy:
+        for f in (sliced, healthy):
+            f.insert(keys[::3], at=0)
+        sliced.sites.away, sliced.sites.acts = 1, acts
+        batch = np.concatenate([keys, keys[:10]])
+        for number in (None, 2, 2):
+            with pytest.raises(
+                FailedSitesError, match=r"site 1 \(out of reach\): send the same keys .* number=2"
+            ) as told:
+                sliced.duplicated(batch, at=1, number=number)
+            assert told.value.number == 2
+            again = pickle.loads(pickle.dumps(told.value))
+            assert (again.number, again.failed, str(again)) == (2, told.value.failed, str(told.value))
+        with pytest.raises(FailedSitesError) as told:
+            sliced.query(keys, at=1)
+        assert told.value.number is None
+        sliced.sites.away = None
+        expected = healthy.duplicated(batch, at=1)
+        assert (sliced.duplicated(batch, at=1, number=2) == expected).all()
+        assert state(sliced) == state(healthy)
+        assert sliced.failures == 0
+
+
+@every_kind
+def test_what_was_guessed_is_marked(shape):
+    keys = np.arange(1000)
+    with SlicedFilter(**shape, filter=wide(), on_failure="duplicate", sites=Away) as sliced:
+        assert not sliced.unanswered.size
+        assert not sliced.duplicated(keys[::2], at=0).any()
+        assert not sliced.unanswered.any()
+        sliced.sites.away = 1
+        with pytest.warns(FailedSitesWarning):
+            seen = sliced.duplicated(keys, at=1)
+        marked = sliced.unanswered
+        assert (seen == (keys % 2 == 0))[~marked].all()
+        assert 0 < marked.sum() == sliced.failures < len(keys)
+        # Of those that have an answer none is forgotten; the others may be new once more, and a sink can keep them.
+        sliced.sites.away = None
+        assert sliced.query(keys[~marked], at=2).all()
+        sliced.query(keys, at=2)
+        threading.Thread(target=sliced.query, args=([],)).start()
+        assert sliced.unanswered.shape == (1000,)
+
+
+@every_kind
+def test_who_leaves_ends_only_what_he_started(shape):
+    sliced = SlicedFilter(**shape, filter=timers())
+    with sliced.handle() as other:
+        other.insert(["a"], at=0)
+    with pytest.raises(RuntimeError, match="this filter is closed"):
+        other.query(["a"], at=0)
+    assert sliced.query(["a"], at=0).all()
+    left = sliced.handle()
+    sliced.close()
+    for closed in (sliced, left):
+        for ask in (closed.query, closed.insert, closed.duplicated):
+            with pytest.raises(RuntimeError, match="is closed"):
+                ask(["a"], at=0)
+
+
+@every_kind
+def test_a_failed_site_is_told_once_and_counted(shape):
+    with SlicedFilter(**shape, filter=timers(), on_failure="duplicate") as sliced:
+        sliced.insert(np.arange(300), at=0)
+        sliced.sites.kill(1)
+        with pytest.warns(FailedSitesWarning, match=r"site 1 does not answer \(killed\)") as told:
+            assert sliced.query(np.arange(300), at=0).all()
+        assert told[0].filename == __file__
+        missed = sliced.failures
+        assert 0 < missed <= 300
+        assert not sliced.query(np.arange(1000, 1300), at=0).all()
+        sliced.insert([1], at=0)
+        assert sliced.failures > missed
+        assert np.flatnonzero(np.isnan(sliced.fill)).tolist() == [1]
+        sliced.sites.restart(1)
+        with pytest.warns(FailedSitesWarning, match="site 1 has come back without what it wrote"):
+            sliced.query(np.arange(300), at=0)
+        assert sliced.restarts == 1
+        sliced.sites.kill(1)
+        with pytest.warns(FailedSitesWarning):
+            sliced.query(np.arange(300), at=0)
+        assert sliced.traffic.failures >= 3
+
+
+@every_kind
+def test_distinct_lets_keys_through(shape):
+    with SlicedFilter(**shape, filter=timers(), on_failure="distinct") as sliced:
+        sliced.insert(np.arange(300), at=0)
+        sliced.sites.kill(1)
+        with pytest.warns(FailedSitesWarning):
+            seen = sliced.query(np.arange(300), at=0)
+        assert (~seen).sum() == sliced.failures
+        assert seen.any()
+
+
+@cells_of_keys
+@pytest.mark.parametrize("on_failure", ["duplicate", "distinct"])
+def test_what_a_site_missed_is_not_missed_when_it_is_back(shape, on_failure, tmp_path):
+    """For a window after the last write it missed, the site's unset cells prove nothing; then all is as before."""
+    made = {**shape, "filter": wide(), "checkpoint": tmp_path, "interval": 0, "name": "seen"}
+    before, meanwhile, after, fresh = np.arange(12_000).reshape(4, 3000)
+    with SlicedFilter(**made, on_failure=on_failure) as sliced:
+        sliced.insert(before, at=0)
+        sliced.sites.kill(1)
+        with pytest.warns(FailedSitesWarning):
+            sliced.insert(meanwhile, at=100)
+        sliced.sites.restart(1)
+        sliced.insert(after, at=200)
+        touched = (sliced._slices._ranges.places(lately.hash_keys(meanwhile)).sites == 1).any(axis=1)
+        # Of 60,000 timers 6,000 keys have set one in ten, from which 1,500 keys deviate by 4 in a hundred at 5 sigma.
+        most = 1 - np.exp(-0.1) + 0.04
+        for at in (200, 450, 700):
+            counted = sliced.failures
+            seen = sliced.query(meanwhile, at=at)
+            assert touched.sum() * (1 - most) < sliced.failures - counted <= touched.sum()
+            assert seen[~touched].all()
+            assert seen.all() if on_failure == "duplicate" else seen[touched].mean() < most
+            # Nothing is missing of these, wherever their cells are.
+            assert sliced.query(after, at=at).all()
+            # A fresh key has cells on other sites, where hardly any is set.
+            assert sliced.query(fresh, at=at).mean() < 0.01
+        if on_failure == "duplicate":
+            # Said to be seen they are inserted again, and their window begins anew.
+            assert sliced.duplicated(meanwhile, at=700).all()
+            assert sliced.query(meanwhile, at=1300).all()
+        else:
+            # Taken for new they are inserted, the first of them already for the second.
+            twice = np.repeat(meanwhile[touched], 2)
+            assert sliced.duplicated(twice, at=700)[1::2].all()
+            assert sliced.query(meanwhile[touched], at=1300).all()
+        # Another 12 and one blocks of 50 s on, the site has seen all that counts.
+        counted = sliced.failures
+        assert not sliced.query(fresh, at=1351).any()
+        assert sliced.failures == counted
+
+
+@cells_of_keys
+@pytest.mark.parametrize("saved", [True, False])
+@pytest.mark.parametrize("who", ["same", "other", "fresh"])
+def test_what_a_site_lost_is_not_missed_when_it_is_back(shape, who, saved, tmp_path):
+    """What came after its last checkpoint, or all, is gone: no producer takes that for a proof, nor does a new one."""
+    kept = {"checkpoint": tmp_path, "interval": 3600} if saved else {}
+    lost, fresh, later = np.arange(9000).reshape(3, 3000)
+    with SlicedFilter(**shape, filter=wide(), **kept) as sliced:
+        sliced.insert(lost, at=100)
+        other = sliced.handle()
+        sliced.sites.kill(1)
+        sliced.sites.restart(1)
+        if who == "fresh":
+            with pytest.warns(FailedSitesWarning):
+                sliced.query(lost[:100], at=100)
+        asks = {"same": sliced, "other": other, "fresh": SlicedFilter.connect(sliced.sites)}[who]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert asks.duplicated(lost, at=700).all()
+        # A producer that came later does not know what was there, and is right all the same.
+        assert [str(w.message)[:22] for w in caught] == ["site 1 has come back w"] * (who != "fresh")
+        assert asks.restarts == (who != "fresh")
+        assert 0 < asks.failures < len(lost)
+        assert asks.query(fresh, at=700).mean() < 0.01
+        asks.insert(later, at=750)
+        # A window later there is nothing left to doubt.
+        counted = asks.failures
+        assert asks.query(later, at=1350).all()
+        asks.query(fresh, at=1350)
+        assert asks.failures > counted
+        counted = asks.failures
+        assert not asks.query(fresh, at=1401).any()
+        assert asks.failures == counted
+
+
+@every_kind
+@pytest.mark.parametrize(("interval", "closed"), [(0, False), (3600, True), (3600, False)])
+def test_only_a_site_that_lost_something_is_told_of(shape, interval, closed, tmp_path):
+    made = {**shape, "filter": wide(), "checkpoint": tmp_path, "interval": interval, "name": "seen"}
+    lost = interval > 0 and not closed
+    with SlicedFilter(**made) as sliced:
+        sliced.insert(np.arange(100), at=0)
+        if closed:
+            sliced.sites._sites[1].close()
+        sliced.sites.restart(1)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            seen = sliced.query(np.arange(100), at=1)
+        assert (len(caught), sliced.restarts) == (lost, lost)
+        assert seen.all() or (lost and shape["kind"] == "horizontal")

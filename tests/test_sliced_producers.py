@@ -1,0 +1,134 @@
+"""Many producers share a sliced filter: of each key one is told that it is new, whoever stops half way."""
+
+import copy
+import pickle
+import threading
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import lately
+from lately.distributed import LocalSites, SlicedFilter
+from lately.distributed._sites.site import SupersededError
+from support.sliced import Halting, cells_of_keys, every_kind, timers, wide
+
+
+@every_kind
+def test_one_of_many_producers_is_told_that_a_key_is_new(shape):
+    keys, threads = np.arange(2000), 4
+    with SlicedFilter(**shape, filter=lately.BloomFilter(20_000, 1e-6)) as sliced:
+        verdicts = [None] * threads
+        begin = threading.Barrier(threads)
+
+        def produce(i):
+            handle = sliced.handle()
+            begin.wait()
+            seen = [handle.duplicated(batch, refresh=False) for batch in np.split(keys, 40)]
+            verdicts[i] = np.concatenate(seen)
+
+        running = [threading.Thread(target=produce, args=(i,)) for i in range(threads)]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+        assert ((~np.array(verdicts)).sum(axis=0) == 1).all()
+
+
+class Slow(LocalSites):
+    """Sites that take a turn away, before its producer has said what it writes or when it is about to write."""
+
+    meanwhile, before = None, "set"
+
+    @contextmanager
+    def turn(self):
+        with self._begun() as turn:
+
+            def hold(record):
+                self.interrupt("hold")
+                turn.hold(record)
+
+            yield replace(turn, hold=hold)
+
+    def interrupt(self, where):
+        if self.meanwhile and where == self.before:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            meanwhile()
+
+    def call(self, messages):
+        self.interrupt(messages[0].method)
+        return super().call(messages)
+
+
+@cells_of_keys
+@pytest.mark.parametrize("before", ["hold", "set"])
+def test_who_lost_the_turn_had_said_what_he_writes_or_reads_again(shape, before):
+    with SlicedFilter(**shape, filter=wide(), sites=Slow) as sliced:
+        other, answers = sliced.handle(), []
+        sliced.sites.before, sliced.sites.meanwhile = before, lambda: answers.append(other.duplicated(range(100), at=0))
+        seen = sliced.duplicated(range(50, 150), at=0)
+        # Of the keys of both, 50 to 99, the one that said so first is told that they are new.
+        assert (answers[0] == (before == "set") * (np.arange(100) >= 50)).all()
+        assert (seen == (before == "hold") * (np.arange(50, 150) < 100)).all()
+
+
+@cells_of_keys
+@pytest.mark.parametrize("refresh", [True, False])
+def test_a_producer_that_stops_half_way_and_another_are_not_both_told_that_a_key_is_new(shape, refresh):
+    """It died, or lost its turn, when half of the sites had its batch; the next one completes that, and goes on."""
+    keys = np.arange(1000)
+    with SlicedFilter(**shape, filter=wide(), sites=Halting) as sliced:
+        other = sliced.handle()
+        sliced.sites.halt = True
+        with pytest.raises(ConnectionError):
+            sliced.duplicated(keys, at=0, refresh=refresh)
+        theirs = other.duplicated(keys, at=0, refresh=refresh)
+        ours = sliced.duplicated(keys, at=0, refresh=refresh, number=1)
+        assert (ours ^ theirs).all()
+        # What was begun stands, and is done with.
+        assert not ours.any()
+        assert sliced.sites._left is None
+        assert sliced.handle().duplicated(keys, at=0).all()
+
+
+@cells_of_keys
+def test_who_loses_the_turn_between_two_writes_is_told_what_he_had_written(shape):
+    class Cut(Slow):
+        """Sites of which half get what is written before another producer has its turn."""
+
+        def call(self, messages):
+            if self.meanwhile and messages[0].method == "set":
+                LocalSites.call(self, messages[::2])
+            return super().call(messages)
+
+    keys = np.arange(1000)
+    with SlicedFilter(**shape, filter=wide(), sites=Cut) as sliced:
+        other, answers = sliced.handle(), []
+        sliced.sites.meanwhile = lambda: answers.append(other.duplicated(keys, at=0))
+        seen = sliced.duplicated(keys, at=0)
+        assert (seen ^ answers[0]).all()
+
+
+@cells_of_keys
+def test_who_always_loses_the_turn_is_told(shape):
+    with SlicedFilter(**shape, filter=timers(), sites=Slow) as sliced:
+        other = sliced.handle()
+
+        def again():
+            other.duplicated(np.arange(100), at=0)
+            sliced.sites.meanwhile = again
+
+        sliced.sites.meanwhile = again
+        with pytest.raises(SupersededError, match="is over"):
+            sliced.duplicated(np.arange(50, 150), at=0)
+
+
+def test_a_handle_of_sites_of_this_process_does_not_travel():
+    with SlicedFilter("vertical", 2, timers()) as sliced:
+        with pytest.raises(TypeError, match="sites of this process cannot be pickled"):
+            pickle.dumps(sliced)
+        other = copy.copy(sliced)
+        assert other.producer != sliced.producer
+        other.insert(["a"], at=0)
+        assert sliced.query(["a"], at=0).all()

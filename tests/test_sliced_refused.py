@@ -1,0 +1,106 @@
+"""What sliced filters refuse, by name; and empty batches."""
+
+import numpy as np
+import pytest
+
+import lately
+from lately.distributed import SlicedFilter
+from support.sliced import every_kind, state, timers
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("sideways", 3), ValueError, "kind must be 'horizontal', 'vertical' or 'diced', got 'sideways'"),
+        (("vertical", 0), ValueError, "slices must be at least 1"),
+        (("vertical", 70_000), ValueError, "at most 65536"),
+        (("vertical", (2, 3)), TypeError, "slices of a vertical filter must be one number"),
+        (("vertical", 2.0), TypeError, "must be one number, got 2.0"),
+        (("diced", 6), ValueError, "dice must be 'h-v' or 'v-h', got None"),
+    ],
+)
+def test_bad_kinds_and_shapes(arguments, error, message):
+    with pytest.raises(error, match=message):
+        SlicedFilter(*arguments, timers())
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"dice": "h-v"}, ValueError, "dice is for diced filters"),
+        ({"on_failure": 7}, ValueError, r"on_failure must lie in 0 \.\. 6"),
+        ({"on_failure": "forget"}, ValueError, "on_failure must be"),
+        ({"sites": "moon"}, ValueError, "sites must be 'local', 'ray'"),
+        ({"interval": -1}, ValueError, "interval must be at least 0"),
+        ({"deadline": 0}, ValueError, "deadline must be above 0"),
+        ({"filter": None}, TypeError, "filter must be a filter of lately, got NoneType"),
+        (
+            {"filter": lately.TimingBloomFilter(1000, 0.01)},
+            ValueError,
+            "window of 1000 insertions, which several sites",
+        ),
+        ({"filter": lately.TimeLimitedBloomFilter("1min", 0.01)}, ValueError, "not a TimeLimitedBloomFilter"),
+        ({"filter": lately.TimingBloomFilter("1min", 0.1, capacity=9, grow="density")}, ValueError, "grows"),
+        ({"filter": lately.BloomFilter.from_parameters(9, k=2, bits=64)}, ValueError, "parts must lie in 1"),
+    ],
+)
+def test_bad_options(options, error, message):
+    with pytest.raises(error, match=message):
+        SlicedFilter(**{"kind": "vertical", "slices": 3, "filter": timers(), **options})
+
+
+def test_a_filter_that_holds_keys_is_refused():
+    full = timers()
+    full.insert(["a"], at=0)
+    with pytest.raises(ValueError, match="filter must be empty, it holds 1 insertions"):
+        SlicedFilter("vertical", 3, full)
+
+
+def test_other_sites_than_asked_for_are_refused():
+    with SlicedFilter("vertical", 3, timers()) as sliced:
+        joined = SlicedFilter("vertical", 3, timers(), sites=lambda makers: sliced.sites)
+        joined.insert(["a"], at=0)
+        assert sliced.query(["a"], at=0).all()
+        with pytest.raises(ValueError, match="this filter has 4 sites, but 3 were given"):
+            SlicedFilter("vertical", 4, timers(), sites=lambda makers: sliced.sites)
+
+
+@pytest.mark.parametrize("more", [{"equal_timers": 2}, {"slice_timers": None, "pages": 1}], ids=["equal", "in lines"])
+def test_rates_that_nobody_has_worked_out_are_refused(more):
+    with (
+        SlicedFilter("vertical", 3, timers(**more), on_failure="distinct") as sliced,
+        pytest.raises(ValueError, match="there is no formula for failed sites and"),
+    ):
+        sliced.failure_rates(1)
+
+
+def test_pipelined_is_not_for_horizontal_ones():
+    with pytest.raises(ValueError, match="pipelined is for"):
+        SlicedFilter("horizontal", 3, timers(), pipelined=True)
+
+
+@every_kind
+def test_bad_keys_and_empty_batches(shape):
+    with SlicedFilter(**shape, filter=timers()) as sliced:
+        before = state(sliced)
+        with pytest.raises(TypeError, match="object"):
+            sliced.duplicated(["a", object()], at=0)
+        for call in (sliced.duplicated, sliced.query):
+            answer = call([], at=[])
+            assert (answer.dtype, answer.shape) == (np.bool_, (0,))
+        sliced.insert([], at=0)
+        assert (state(sliced), sliced.traffic.messages, sliced.number) == (before, 0, 0)
+
+
+def test_bloom_filters_take_no_times():
+    with (
+        SlicedFilter("vertical", 3, lately.BloomFilter(100, 0.1)) as sliced,
+        pytest.raises(ValueError, match="this filter has no window"),
+    ):
+        sliced.insert(["a"], at=0)
+
+
+def test_representation():
+    with SlicedFilter("diced", (2, 3), timers(), dice="h-v") as sliced:
+        assert repr(sliced).startswith("<SlicedFilter diced h-v slices=(2, 3) of <TimingBloomFilter window=600")
+        assert (sliced.window, sliced.kind, sliced.slices) == (600.0, "diced", (2, 3))

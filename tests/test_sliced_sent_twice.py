@@ -1,0 +1,59 @@
+"""A batch that is sent to sliced filters once more, after its producer died, counts once."""
+
+import numpy as np
+import pytest
+
+from lately.distributed import SlicedFilter
+from support.sliced import Halting, every_kind, state, timers
+
+
+@every_kind
+@pytest.mark.parametrize("refresh", [True, False])
+def test_a_batch_that_half_of_the_sites_have_is_answered_as_if_sent_once(shape, refresh):
+    rng = np.random.default_rng(6)
+    batches = [(rng.integers(0, 400, 150), np.sort(rng.uniform(0, 100, 150)) + 100 * i) for i in range(12)]
+    with (
+        SlicedFilter(**shape, filter=timers()) as undisturbed,
+        SlicedFilter(**shape, filter=timers(), sites=Halting, producer="p") as sliced,
+    ):
+        for number, (keys, times) in enumerate(batches, 1):
+            expected = undisturbed.duplicated(keys, at=times, refresh=refresh)
+            sliced.sites.halt = True
+            with pytest.raises(ConnectionError) as dies:
+                sliced.duplicated(keys, at=times, refresh=refresh, number=number)
+            assert f"number={number}" in dies.value.__notes__[0]
+            if number % 2:
+                # The producer is started again, and knows nothing but its name and the batch.
+                sliced = sliced.handle("p")
+            assert (sliced.duplicated(keys, at=times, refresh=refresh, number=number) == expected).all()
+            whole = state(sliced)
+            assert (sliced.duplicated(keys, at=times, refresh=refresh, number=number) == expected).all()
+            assert state(sliced) == whole
+            assert whole == state(undisturbed)
+
+
+@every_kind
+def test_without_numbers_of_ones_own_the_last_batch_can_be_sent_again(shape):
+    with SlicedFilter(**shape, filter=timers(), sites=Halting) as sliced:
+        sliced.sites.halt = True
+        with pytest.raises(ConnectionError):
+            sliced.duplicated(np.arange(100), at=0)
+        assert sliced.number == 1
+        assert not sliced.duplicated(np.arange(100), at=0, number=1).any()
+        assert sliced.duplicated(np.arange(100), at=0).all()
+        sliced.insert(np.arange(100, 120), at=0)
+        sliced.insert(np.arange(100, 120), at=0, number=3)
+        with pytest.raises(ValueError, match="number must be at least 3"):
+            sliced.duplicated(np.arange(100), at=0, number=2)
+
+
+def test_a_named_producer_numbers_its_batches():
+    with SlicedFilter("vertical", 2, timers(), producer="p") as sliced:
+        with pytest.raises(TypeError, match="producer 'p' has a name, so each batch needs its number"):
+            sliced.insert(["a"], at=0)
+        with pytest.raises(TypeError, match="whole number"):
+            sliced.insert(["a"], at=0, number="1")
+        with pytest.raises(ValueError, match="at least 1"):
+            sliced.insert(["a"], at=0, number=0)
+        sliced.insert(["a"], at=0, number=5)
+        assert sliced.producer == "p"

@@ -1,0 +1,83 @@
+"""Sliced filters at the worst moments: late keys, times that step back, and the ends of a generation."""
+
+import numpy as np
+import pytest
+
+from lately.distributed import SlicedFilter
+from support.sliced import cells_of_keys, every_kind, state, timers
+
+
+@every_kind
+def test_no_key_of_the_window_is_missed_at_the_worst_phase(shape):
+    """Keys come at the last and the first nanosecond of a generation, and again when the window is just over."""
+    like = timers()
+    window, generation = 600 * 10**9, 600 * 10**9 // 12
+    assert like.kept == 12
+    with SlicedFilter(**shape, filter=like) as sliced:
+        start = 10**18 // generation * generation
+        for i in range(200):
+            first = start + i * 30 * generation + i % 2 * (generation - 1)
+            last = first + window
+            assert not sliced.duplicated([i], at=np.datetime64(first, "ns"))[0]
+            # What comes meanwhile opens generations, and sweeps.
+            sliced.insert(-np.arange(1, 13), at=np.arange(first, last, window // 12).view("M8[ns]"))
+            assert sliced.query([i], at=np.datetime64(last, "ns"))[0]
+            assert sliced.duplicated([i], at=np.datetime64(last, "ns"))[0]
+            # Counted from the second sighting, and asked while nothing else comes.
+            assert sliced.query([i], at=np.datetime64(last + window, "ns"))[0]
+
+
+@cells_of_keys
+def test_late_cells_never_lower_younger_ones(shape):
+    """Erratum OIE-8: set to its own generation, a late key would lower a younger timer, and be missed later."""
+    with SlicedFilter(**shape, filter=timers(lateness="90s")) as sliced:
+        sliced.insert(["a"], at=690)
+        sliced.insert(["a"], at=600)
+        assert sliced.query(["a"], at=1290).all()
+        # A late key itself stays for the window from its own time on, and what is kept beyond.
+        sliced.insert(["late"], at=[610])
+        assert sliced.query(["late"], at=1210).all()
+        assert not sliced.query(["late"], at=610 + 600 + 90 + 60).any()
+
+
+@every_kind
+def test_times_that_step_back_too_far_are_refused_before_any_effect(shape):
+    with SlicedFilter(**shape, filter=timers(lateness="90s")) as sliced:
+        sliced.insert(np.arange(50), at=1000)
+        before, messages = state(sliced), sliced.traffic.messages
+        for call in (sliced.insert, sliced.duplicated):
+            with pytest.raises(
+                ValueError, match=r"at\[1\] lies 91 s before the latest time seen, but lateness is 90 s"
+            ):
+                call(["x", "y"], at=[1001, 910])
+            with pytest.raises(ValueError, match=r"at\[0\] lies 90.5 s before"):
+                call(["x"], at=909.5)
+        with pytest.raises(ValueError, match=r"at\[1\] lies 91 s before"):
+            sliced.query(["x", "y"], at=[2000, 909])
+        with pytest.raises(ValueError, match="3 times for 2 keys"):
+            sliced.query(["x", "y"], at=[1, 2, 3])
+        assert (state(sliced), sliced.traffic.messages) == (before, messages)
+        # It still takes what is in time.
+        assert sliced.duplicated([3, "x"], at=[910, 1000]).tolist() == [True, False]
+
+
+@cells_of_keys
+def test_keys_too_late_for_other_producers_are_refused_before_any_effect(shape):
+    with SlicedFilter(**shape, filter=timers(lateness="90s")) as sliced:
+        other = sliced.handle()
+        other.insert(np.arange(500), at=10_000)
+        before = state(sliced)
+        for call in (sliced.duplicated, sliced.query):
+            with pytest.raises(ValueError, match=r"at\[1\] lies more than 90 s, the lateness, before what other"):
+                call(["x", "y"], at=[9940, 9852])
+        assert state(sliced) == before
+
+
+@every_kind
+def test_without_at_it_is_now(shape):
+    with SlicedFilter(**shape, filter=timers()) as sliced:
+        sliced.insert(["a"])
+        assert sliced.duplicated(["a", "b", "b"]).tolist() == [True, False, True]
+        assert sliced.query(["a", "c"]).tolist() == [True, False]
+        with pytest.raises(ValueError, match="before the latest time seen"):
+            sliced.insert(["a"], at=0)
