@@ -581,7 +581,7 @@ def test_turns_go_to_one_at_a_time_and_end_by_themselves():
         return fence
 
     async def story():
-        turns = Turns(lease=0.2, sites=3)
+        turns = Turns(lease=0.2, sites=3, secret=b"")
         first, _ = await turns.take()
         waiting = [asyncio.create_task(taken(turns)) for _ in range(2)]
         await asyncio.sleep(0.02)
@@ -601,14 +601,14 @@ def test_turns_go_to_one_at_a_time_and_end_by_themselves():
         await asyncio.sleep(0.02)
         assert not late.done()
         assert await late > fences[1]
-        assert await turns.sites() == 3
+        assert await turns.sites() == (3, b"")
 
     asyncio.run(asyncio.wait_for(story(), 20))
 
 
 def test_what_is_held_is_left_to_the_next_until_it_is_done():
     async def story():
-        turns = Turns(lease=0.05, sites=1)
+        turns = Turns(lease=0.05, sites=1, secret=b"")
         fence, left = await turns.take()
         assert left is None
         assert await turns.hold(fence, "begun", 1)
@@ -628,7 +628,7 @@ def test_what_is_held_is_left_to_the_next_until_it_is_done():
 
 def test_a_turn_lasts_while_its_producer_lives():
     async def story():
-        turns = Turns(lease=0.2, sites=1)
+        turns = Turns(lease=0.2, sites=1, secret=b"")
         first, _ = await turns.take()
         waiting = asyncio.create_task(turns.take())
         for _ in range(6):
@@ -648,7 +648,7 @@ def test_a_turn_lasts_while_its_producer_lives():
 
 def test_turns_after_a_restart_are_later():
     async def fence():
-        return (await Turns(lease=1, sites=1).take())[0]
+        return (await Turns(lease=1, sites=1, secret=b"").take())[0]
 
     before = asyncio.run(fence())
     assert asyncio.run(fence()) > before

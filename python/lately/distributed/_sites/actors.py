@@ -1,16 +1,20 @@
 """Sites on Ray: each an actor, anywhere in the cluster, restarted when it dies."""
 
+import secrets
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from lately.distributed._ray import imported
 from lately.distributed._sites.interface import Failed, Maker, Message, Plain, Record, Turn
+from lately.distributed._sites.links import LostError, UnreachableError, links
+from lately.distributed._sites.listener import Address, Listener
 from lately.distributed._sites.memo import Ticket
 from lately.distributed._sites.site import SupersededError
 from lately.distributed._sites.turns import Turns
+from lately.distributed._sites.wire import framed, key_of, raised
 
 if TYPE_CHECKING:
     from lately.distributed._sites.site import Site
@@ -26,6 +30,9 @@ PAUSE = 0.1
 
 LOOK = 1.0
 """Seconds after which failed sites are checked while others have yet to answer."""
+
+REFUSED = 60.0
+"""Seconds for which a port that could not be reached is not tried again: messages go by Ray."""
 
 START = 300
 """Seconds for sites to start, to restart, and to save their last checkpoints: a cluster may have to grow."""
@@ -44,11 +51,20 @@ LONGEST = 3
 
 
 class _Actor:
-    """What runs at the site."""
+    """What runs at the site.
 
-    def __init__(self, maker: Maker) -> None:
-        self._maker = maker
+    Parameters
+    ----------
+    maker : callable
+        Makes the site.
+    key : bytes, optional
+        What its port asks for; without one it has none.
+    """
+
+    def __init__(self, maker: Maker, key: bytes | None = None) -> None:
+        self._maker, self._key = maker, key
         self._site: Site | None = None
+        self._listener: Listener | None = None
         # Ray gives up on an actor that fails here. This one reports the error at each call, and tries again: its
         # checkpoint may be out of reach for a while.
         with suppress(Exception):
@@ -59,18 +75,34 @@ class _Actor:
             self._site = self._maker()
             if _began_again():
                 self._site.began_again()
+            if self._key is not None:
+                with suppress(OSError):
+                    self._listener = Listener(imported().util.get_node_ip_address(), self._key, self._heard)
         return self._site
 
-    def call(self, *messages: Plain) -> tuple[int, list[Any]]:
-        """Answer messages (`Message.plain`): its incarnation, and the answers."""
+    @property
+    def _address(self) -> Address | None:
+        return None if self._listener is None else self._listener.address
+
+    def call(self, *messages: Plain) -> tuple[int, list[Any], Address | None]:
+        """Answer messages (`Message.plain`): its incarnation, the answers, and its port."""
+        return *self._answers(messages), self._address
+
+    def _heard(self, messages: list[Any]) -> dict[str, Any]:
+        """Answer messages that came by the port."""
+        incarnation, answers = self._answers(messages)
+        return {"incarnation": incarnation, "answers": answers}
+
+    def _answers(self, messages: Sequence[Plain]) -> tuple[int, list[Any]]:
         site = self._made()
         return site.incarnation, [
-            site.call(method, columns, options, ticket=None if ticket is None else Ticket(*ticket), fence=fence)
+            site.call(method, tuple(columns), options, ticket=None if ticket is None else Ticket(*ticket), fence=fence)
             for method, columns, options, ticket, fence in messages
         ]
 
     def status(self) -> dict[str, Any]:
-        return self._made().status() | {"node": imported().get_runtime_context().get_node_id()}
+        status = self._made().status()
+        return status | {"node": imported().get_runtime_context().get_node_id(), "port": self._address}
 
     def close(self) -> None:
         self._made().close()
@@ -89,6 +121,10 @@ class RaySites:
         the driver ends, until they are closed; others end with it.
     deadline : float, default 10
         Seconds that a site has to answer. A message to a site that dies meanwhile is sent again, with the same ticket.
+    transport : {"sockets", "ray"}, default "sockets"
+        How messages travel. Each site has a TCP port on its node, for those who know the secret of these sites, which
+        travels with their handles; where a port cannot be reached, and when a connection is lost, messages go by calls
+        of Ray. With "ray" there are no ports. Keys' hashes cross the network unencrypted either way.
     **options
         What Ray's ``actor.options`` takes: ``num_cpus``, ``memory``, ``resources``, ``runtime_env`` and so on.
 
@@ -124,25 +160,37 @@ class RaySites:
     """
 
     def __init__(
-        self, makers: Sequence[Maker], *, name: str | None = None, deadline: float = 10.0, **options: Any
+        self,
+        makers: Sequence[Maker],
+        *,
+        name: str | None = None,
+        deadline: float = 10.0,
+        transport: Literal["sockets", "ray"] = "sockets",
+        **options: Any,
     ) -> None:
         if not makers:
             raise ValueError("there are no sites without makers")
         if not deadline > 0:
             raise ValueError(f"the deadline must be above 0 seconds, not {deadline}")
+        if transport not in ("sockets", "ray"):
+            raise ValueError(f"transport must be 'sockets' or 'ray', got {transport!r}")
         ray = imported()
+        secret = secrets.token_bytes(32)
+        self._begin(deadline, secret)
         self.connected = False
-        self._deadline = deadline
-        self.incarnations: dict[int, int] = {}
-        self._outages: dict[int, tuple[Failed, Any]] = {}
         if name is not None and _named(ray, name) is not None:
             raise ValueError(f"there are sites named {name!r}: RaySites.connect({name!r}) finds them")
         options = {**OPTIONS, **options}
         actors, turns = ray.remote(_Actor), ray.remote(Turns)
         self._actors = [
-            actors.options(**options, **_names(name, f"/{i}")).remote(maker) for i, maker in enumerate(makers)
+            actors.options(**options, **_names(name, f"/{i}")).remote(
+                maker, key_of(secret, i) if transport == "sockets" else None
+            )
+            for i, maker in enumerate(makers)
         ]
-        self._turns = turns.options(**OPTIONS, max_concurrency=PRODUCERS, **_names(name)).remote(LEASE, len(makers))
+        self._turns = turns.options(**OPTIONS, max_concurrency=PRODUCERS, **_names(name)).remote(
+            LEASE, len(makers), secret
+        )
         try:
             late = [site for site in self._status(START) if isinstance(site, Failed)]
             if late:
@@ -167,19 +215,27 @@ class RaySites:
         if turns is None:
             raise ValueError(f"there are no sites named {name!r} in this cluster")
         sites = cls.__new__(cls)
-        number = ray.get(turns.sites.remote(), timeout=deadline)
-        actors = [ray.get_actor(f"{name}/{i}", namespace=NAMESPACE) for i in range(number)]
-        sites.__setstate__({"_deadline": deadline, "_actors": actors, "_turns": turns, "incarnations": {}})
+        number, secret = ray.get(turns.sites.remote(), timeout=deadline)
+        sites._begin(deadline, secret)
+        sites._turns = turns
+        sites._actors = [ray.get_actor(f"{name}/{i}", namespace=NAMESPACE) for i in range(number)]
         sites.status()
         return sites
 
+    def _begin(self, deadline: float, secret: bytes) -> None:
+        self.connected = True
+        self._deadline, self._secret = deadline, secret
+        self.incarnations: dict[int, int] = {}
+        self._ports: dict[int, Address | None] = {}
+        self._refused: dict[Address | None, float] = {}
+        self._outages: dict[int, tuple[Failed, Any]] = {}
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("_deadline", "_actors", "_turns", "incarnations")}
+        return {name: value for name, value in vars(self).items() if name not in ("connected", "_refused", "_outages")}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self._begin(state["_deadline"], state["_secret"])
         vars(self).update(state)
-        self.connected = True
-        self._outages = {}
 
     def __len__(self) -> int:
         return len(self._actors)
@@ -192,15 +248,56 @@ class RaySites:
         # One actor's messages are sent together, so that they stay in order if they are sent again.
         asked = {site: tuple(messages[place].plain() for place in its) for site, its in places.items()}
         answers: list[Any] = [None] * len(messages)
-        for site, answer in self._gather("call", asked, self._deadline).items():
+        for site, answer in self._call(asked).items():
             its = places[site]
-            if isinstance(answer, Failed):
-                parts = [answer] * len(its)
-            else:
-                self.incarnations[site], parts = answer
-            for place, part in zip(its, parts, strict=True):
+            for place, part in zip(its, [answer] * len(its) if isinstance(answer, Failed) else answer, strict=True):
                 answers[place] = part
         return answers
+
+    def _call(self, asked: Mapping[int, tuple[Plain, ...]]) -> dict[int, Any]:
+        """Ask sites, by their ports where that is possible, and else by Ray."""
+        self._check()
+        end = time.monotonic() + self._deadline
+        answers, errors = self._by_ports(asked, end)
+        left = {site: plain for site, plain in asked.items() if site not in answers}
+        try:
+            if left:
+                # A site that keeps all waiting must not take the time of those whose connection was lost meanwhile.
+                patience = max(end - time.monotonic(), min(LOOK, self._deadline))
+                for site, answer in self._gather("call", left, patience).items():
+                    if not isinstance(answer, Failed):
+                        self.incarnations[site], answer, self._ports[site] = answer
+                    answers[site] = answer
+        except Exception as error:
+            errors.append(error)
+        if errors:
+            raise errors[0]
+        return answers
+
+    def _by_ports(self, asked: Mapping[int, tuple[Plain, ...]], end: float) -> tuple[dict[int, Any], list[Exception]]:
+        """Ask those sites that can be; the errors that sites raised lie beside the answers."""
+        sent = {}
+        for site, plain in asked.items():
+            port = self._ports.get(site)
+            if port is not None and site not in self._outages and self._refused.get(port, 0.0) < time.monotonic():
+                sent[site] = port, key_of(self._secret, site), framed(plain)
+        answers: dict[int, Any] = {}
+        errors: list[Exception] = []
+        for site, answer in (links().ask(sent, end) if sent else {}).items():
+            if isinstance(answer, UnreachableError):
+                self._refused[sent[site][0]] = time.monotonic() + REFUSED
+            elif isinstance(answer, TimeoutError):
+                answers[site] = self._fail(site, f"no answer within {self._deadline:g} s.")
+            elif isinstance(answer, LostError):
+                # What it did is unknown; Ray knows whether it is there, and starts it again.
+                self._ports[site] = None
+            elif "error" in answer:
+                answers[site] = None
+                errors.append(raised(answer["error"]))
+            else:
+                self.incarnations[site] = answer["incarnation"]
+                answers[site] = [tuple(part) if isinstance(part, list) else part for part in answer["answers"]]
+        return answers, errors
 
     @contextmanager
     def turn(self) -> Iterator[Turn]:
@@ -268,6 +365,7 @@ class RaySites:
         for site, answer in enumerate(answers):
             if not isinstance(answer, Failed):
                 self.incarnations.setdefault(site, answer["incarnation"])
+                self._ports[site] = answer["port"]
         return answers
 
     def _ask(self, method: str, *, patience: float) -> list[Any]:

@@ -13,7 +13,8 @@ class Turns:
     lease : float
         Seconds after which a turn that is not renewed ends by itself: its producer may have died.
     sites : int
-        The number of sites, for those who find them by name.
+    secret : bytes
+        The number of sites, and what their ports ask for (`key_of`): for those who find them by name.
 
     Notes
     -----
@@ -21,16 +22,16 @@ class Turns:
     A producer whose turn ended without its knowledge is refused by the sites. A record is lost with this actor.
     """
 
-    def __init__(self, lease: float, sites: int) -> None:
+    def __init__(self, lease: float, sites: int, secret: bytes) -> None:
         self._lease = lease
-        self._sites = sites
+        self._sites = sites, secret
         self._changed = asyncio.Condition()
         self._fence = 0
         self._until = 0.0
         self._left: Any = None
 
-    async def sites(self) -> int:
-        """Give the number of sites."""
+    async def sites(self) -> tuple[int, bytes]:
+        """Give the number of sites, and their secret."""
         return self._sites
 
     async def take(self) -> tuple[int, Any]:

@@ -1,0 +1,165 @@
+"""Sites on Ray fail alike whether messages travel by their ports or by calls of Ray."""
+
+import os
+import signal
+import socket
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import lately
+from lately.distributed import FailedSitesError, FailedSitesWarning, RaySites, SlicedFilter
+from lately.distributed._sites import links as _links
+from lately.distributed._sites.interface import Failed, Message
+from lately.distributed._sites.listener import Listener
+from lately.distributed._sites.wire import key_of
+
+KEYS = np.arange(2000)
+
+
+@pytest.fixture(scope="module", params=["sockets", "ray"])
+def transport(request):
+    return request.param
+
+
+@pytest.fixture(scope="module", params=["horizontal", "vertical"])
+def sliced(request, ray_cluster, transport, tmp_path_factory):
+    """Two sites that save every answer."""
+    like = lately.BloomFilter(100_000, 1e-9)
+    folder = tmp_path_factory.mktemp("checkpoints")
+
+    def sites(makers):
+        return RaySites(makers, deadline=60, transport=transport)
+
+    with SlicedFilter(request.param, 2, like, sites=sites, checkpoint=folder, interval=0) as made:
+        yield made
+
+
+@pytest.fixture
+def fresh():
+    """Keys that no other test has."""
+    fresh.begun = getattr(fresh, "begun", 0) + 10**6
+    return fresh.begun + KEYS
+
+
+@pytest.fixture
+def by_ports(monkeypatch):
+    """How many sites each call asked by their ports, and what came back."""
+    calls, ask = [], _links.Links.ask
+
+    def counted(self, asked, end):
+        calls.append(ask(self, asked, end))
+        return calls[-1]
+
+    monkeypatch.setattr(_links.Links, "ask", counted)
+    return calls
+
+
+def test_messages_go_where_they_are_said_to(sliced, transport, by_ports, fresh):
+    assert not sliced.duplicated(fresh).any()
+    assert sliced.duplicated(fresh).all()
+    assert (len(by_ports) > 0) == (transport == "sockets")
+    assert all(set(answers) == {0, 1} for answers in by_ports)
+    assert all((site["port"] is not None) == (transport == "sockets") for site in sliced.status())
+
+
+def test_a_site_that_dies_costs_nothing_and_tells_nothing_twice(sliced, fresh):
+    batches = np.split(fresh, 10)
+    for i, batch in enumerate(batches, 1):
+        assert not sliced.duplicated(batch).any()
+        if i == 5:
+            os.kill(sliced.status()[1]["process"], signal.SIGKILL)
+        assert not sliced.duplicated(batch, number=sliced.number).any()
+    assert sliced.query(fresh).all()
+    assert (sliced.failures, sliced.restarts) == (0, 0)
+
+
+def test_a_site_that_dies_while_it_is_asked(sliced, fresh):
+    """Killed again and again by another thread; the keys are new once, and then seen."""
+    over = threading.Event()
+
+    def kill():
+        for site in (0, 1):
+            sliced.sites.kill(site)
+            over.wait(1)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        seen = [sliced.duplicated(batch) for batch in np.split(fresh, 40)]
+    finally:
+        over.set()
+        killer.join()
+    assert not np.concatenate(seen).any()
+    assert sliced.query(fresh).all()
+
+
+def test_a_site_that_hangs_is_an_error_once_and_none_when_it_is_back(sliced, fresh):
+    other = RaySites.__new__(RaySites)
+    other.__setstate__({**sliced.sites.__getstate__(), "_deadline": 1.0})
+    for policy, told in (("raise", None), ("duplicate", FailedSitesWarning)):
+        hasty = SlicedFilter.connect(other, on_failure=policy)
+        keys = fresh if told else fresh + 10_000
+        process = sliced.status()[1]["process"]
+        os.kill(process, signal.SIGSTOP)
+        try:
+            if told:
+                with pytest.warns(told, match=r"site 1 does not answer \(no answer within 1 s.\)"):
+                    hasty.duplicated(keys)
+                assert 0 < hasty.unanswered.sum() <= len(keys)
+            else:
+                with pytest.raises(FailedSitesError, match=r"site 1 \(no answer within 1 s.\)") as caught:
+                    hasty.duplicated(keys)
+                # It costs no deadline to be told so again.
+                began = time.monotonic()
+                for _ in range(20):
+                    with pytest.raises(FailedSitesError):
+                        hasty.duplicated(keys, number=caught.value.number)
+                assert time.monotonic() - began < 20
+        finally:
+            os.kill(process, signal.SIGCONT)
+        until = time.monotonic() + 60
+        while isinstance(other.call([Message(1, "fill", ())])[0], Failed):
+            assert time.monotonic() < until
+        if not told:
+            assert not hasty.duplicated(keys, number=caught.value.number).any()
+        assert hasty.duplicated(keys).sum() >= len(keys) * (told is None)
+
+
+def test_errors_are_those_of_the_site(sliced, fresh):
+    method, wrong = {
+        "horizontal": ("query", (fresh[:3].astype(np.uint64), fresh[:5])),
+        "vertical": ("read", (np.full(3, 2**60, np.uint64),)),
+    }[sliced.kind]
+    with pytest.raises(ValueError, match=r"times for 3 keys|cell \d+ is not of this slice") as caught:
+        sliced.sites.call([Message(0, method, wrong), Message(1, "fill", ())])
+    assert type(caught.value) is ValueError
+
+
+def broken(request):
+    raise SystemExit
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("how", ["closed", "another's", "lost"])
+def test_where_a_port_fails_ray_carries_the_message(sliced, transport, by_ports, fresh, how):
+    if transport == "ray":
+        # There are no ports.
+        return
+    handle = sliced.handle()
+    sites = handle._exchange.sites
+    port = sites._ports[0]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        nobody = server.getsockname()
+    key = key_of(sites._secret, how == "another's")
+    listener = Listener("127.0.0.1", key, broken if how == "lost" else print)
+    sites._ports[0] = nobody if how == "closed" else listener.address
+    assert not handle.duplicated(fresh).any()
+    assert handle.duplicated(fresh).all()
+    assert [type(call[0]).__name__ for call in by_ports[:1]] == ["LostError" if how == "lost" else "UnreachableError"]
+    # Ray has told the right one.
+    assert sites._ports[0] == tuple(port)
+    assert not isinstance(by_ports[-1][0], Exception)
+    listener.close()
