@@ -1,6 +1,7 @@
 """A producer's connections to listeners, shared by all handles of this process."""
 
 import asyncio
+import atexit
 import hmac
 import os
 import secrets
@@ -94,6 +95,11 @@ class Links:
             coming.cancel()
             raise
 
+    def close(self) -> None:
+        """Close what is open; for the end of the process."""
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(CONNECT)
+
     async def _ask(self, asked: Mapping[int, tuple[Address, bytes, list[Buffer]]], patience: float) -> dict[int, Any]:
         end = asyncio.get_running_loop().time() + patience
         answers: dict[int, Any] = {}
@@ -119,6 +125,12 @@ class Links:
             for link in links.values():
                 link.close()
         return answers
+
+    async def _close(self) -> None:
+        for free in self._free.values():
+            for link in free:
+                link.close()
+        self._free.clear()
 
     async def _linked(
         self, asked: Mapping[int, tuple[Address, bytes, list[Buffer]]], patience: float
@@ -161,6 +173,12 @@ def links() -> Links:
     with _lock:
         _links = _links or Links()
         return _links
+
+
+@atexit.register
+def _end() -> None:
+    if _links is not None:
+        _links.close()
 
 
 def _forget() -> None:
