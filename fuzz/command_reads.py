@@ -15,7 +15,10 @@ from pathlib import Path
 import zstandard
 from children import run
 
+import lately.cli.options  # what `main` imports when first called: once for all children
 from lately.cli import main
+
+assert lately.cli.options
 
 LINES = {
     ".txt": [b"a\n", b"b\n", b"\n", b"a\r\n", b"\xff\n", b"\xef\xbb\xbfa\n", b"x" * 70_000 + b"\n"],

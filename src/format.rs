@@ -207,7 +207,8 @@ pub fn from_parts(preamble: &[u8], cells: Lender) -> Result<Filter, Error> {
 }
 
 /// Writes a filter to a file, which is replaced when all is on disk: nobody ever sees half of one. Links are followed.
-/// A replaced file keeps its mode and, where that is allowed, its owner. Anything but a regular file is refused.
+/// A replaced file keeps its mode and, where that is allowed, its owner; a new one of a filter with a secret is its
+/// owner's alone. Anything but a regular file is refused.
 pub fn save(filter: &Filter, path: &Path) -> Result<(), SaveError> {
     save_in_pieces(filter, path, || Ok(()))
 }
@@ -218,7 +219,8 @@ pub fn save_in_pieces(
     path: &Path,
     mut look: impl FnMut() -> std::io::Result<()>,
 ) -> Result<(), SaveError> {
-    replace::file(path, |file| {
+    let secret = matches!(filter.seed(), Seed::Secret(_));
+    replace::file(path, secret, |file| {
         file.write_all(&preamble(filter))?;
         for piece in filter.engine().words().as_ref().chunks(PIECE) {
             look()?;

@@ -61,6 +61,19 @@ def test_in_given_bytes_the_least_rate_is_preferred():
     assert f.nbytes <= 200_000
 
 
+@pytest.mark.parametrize("prefer", ["speed", "memory"])
+@pytest.mark.parametrize("window", [{"window": 10**6}, {"window": "1h", "capacity": 10**5, "lateness": "10min"}])
+def test_too_few_bytes_are_refused_and_enough_are_named(window, prefer):
+    with pytest.raises(ValueError, match=r"nbytes must be at least \d+ for a rate .* of 0.5, got 1000") as caught:
+        lately.Filter(**window, nbytes=1000, prefer=prefer)
+    enough = int(str(caught.value).split()[5])
+    assert 0.3 < lately.Filter(**window, nbytes=enough, prefer=prefer).fpr <= 0.5
+    with pytest.raises(ValueError, match=f"at least {enough} for a rate"):
+        lately.Filter(**window, nbytes=enough * 9 // 10, prefer=prefer)
+    # Who names the family has chosen.
+    assert lately.AgePartitionedBloomFilter(10**6, nbytes=1000).fpr == pytest.approx(1)
+
+
 @pytest.mark.parametrize(
     ("given", "kind", "words"),
     [

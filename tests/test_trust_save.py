@@ -72,6 +72,22 @@ def test_the_mode_is_kept_from_the_first_byte_on(mode, tmp_path):
     assert lately.open(path).inserted == 2
 
 
+def test_a_new_file_with_a_secret_in_it_is_its_owners(tmp_path):
+    before = os.umask(0)
+    try:
+        secret = lately.Swamp(100, 0.01, seed="random")
+        secret.save(tmp_path / "secret.lately")
+        lately.Swamp(100, 0.01, seed=5).save(tmp_path / "public.lately")
+    finally:
+        os.umask(before)
+    modes = {name: stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("secret.lately", "public.lately")}
+    assert modes == {"secret.lately": 0o600, "public.lately": 0o666}
+    # Who has given others the right to read it has meant to.
+    (tmp_path / "secret.lately").chmod(0o640)
+    secret.save(tmp_path / "secret.lately")
+    assert stat.S_IMODE((tmp_path / "secret.lately").stat().st_mode) == 0o640
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_the_owner_is_kept(tmp_path):
     path = tmp_path / "f.lately"

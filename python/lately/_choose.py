@@ -5,6 +5,9 @@ from typing import Any
 from lately._families import FAMILIES, FASTEST, Family, unsuited, whole
 from lately._plan import DEARER, asked_of, figures_of, kind_of
 
+WORST = 0.5
+"""Greatest rate of false positives of a filter that nobody has chosen: a coin would say as much of new keys."""
+
 
 def choose(
     window: Any,
@@ -30,6 +33,22 @@ def choose(
     if stray := [name for name in (["distinct"] if timed else ["capacity", "lateness"]) if name in request]:
         kinds = ("of insertions", "is one of time") if timed else ("of time", "counts insertions")
         raise ValueError(f"{stray[0]} is for windows {kinds[0]}; this one {kinds[1]}")
+    family, asked, figures = _chosen(window, prefer, slack, request, timed=timed, unknown=unknown)
+    if nbytes is not None and figures["fpr"] > WORST:
+        del request["nbytes"]
+        *_, enough = _chosen(window, prefer, slack, {**request, "fpr": WORST}, timed=timed, unknown=unknown)
+        raise ValueError(
+            f"nbytes must be at least {enough['nbytes']} for a rate of false positives of {WORST}, got {nbytes}, where "
+            f"the rate is {figures['fpr']:.3f}; a family by its own name takes less"
+        )
+    times = {"ahead": ahead} if timed else {}
+    return family, family.given(window, seed=seed, **asked, **times)
+
+
+def _chosen(
+    window: Any, prefer: str, slack: Any, request: dict[str, Any], *, timed: bool, unknown: bool
+) -> tuple[Family, dict[str, Any], dict[str, Any]]:
+    """Choose the family, what to ask of it, and its figures."""
     able: list[tuple[Family, dict[str, Any], dict[str, Any]]] = []
     errors: list[str] = []
     fast = FASTEST if prefer == "speed" else ()
@@ -52,14 +71,12 @@ def choose(
             break
     if not able:
         raise ValueError("; ".join(dict.fromkeys(errors)) or f"no filter takes {', '.join(request)} together")
-    family, asked = _best(able, prefer, fixed_bytes=nbytes is not None)
-    times = {"ahead": ahead} if timed else {}
-    return family, family.given(window, seed=seed, **asked, **times)
+    return _best(able, prefer, fixed_bytes="nbytes" in request)
 
 
 def _best(
     able: list[tuple[Family, dict[str, Any], dict[str, Any]]], prefer: str, *, fixed_bytes: bool
-) -> tuple[Family, dict[str, Any]]:
+) -> tuple[Family, dict[str, Any], dict[str, Any]]:
     """Choose among the families that can."""
     least = min(figures["nbytes"] for _, _, figures in able)
 
@@ -70,5 +87,4 @@ def _best(
         moved = figures["cache_lines"]["miss"] + figures["cache_lines"]["insert"]
         return (figures["nbytes"] > DEARER * least, moved)
 
-    family, asked, _ = min(able, key=cost)
-    return family, asked
+    return min(able, key=cost)

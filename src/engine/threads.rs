@@ -21,8 +21,9 @@ use crate::key::Keys;
 use crate::layout::{Layout, Part};
 use crate::memory::fallible;
 
-/// Keys hashed and sorted at a time: their hashes take 64 KiB.
-const PIECE: usize = 8192;
+/// Keys hashed and sorted at a time: their hashes take 64 KiB. Few where every run of the code is slow, or millions of
+/// runs are to be had.
+pub const PIECE: usize = if cfg!(any(fuzzing, miri)) { 64 } else { 8192 };
 
 /// Does `work` on all items, which `threads` take in turn, each with a state that `begin` makes. An error ends it.
 pub fn share<I: Send, S, E: Send>(

@@ -13,8 +13,9 @@ use tempfile::{Builder, TempPath};
 /// Links to follow before they are taken for a circle, as in Linux.
 const MOST_LINKS: usize = 40;
 
-/// Replaces the file at `path`, or the one a link there leads to, by what `write` writes.
-pub fn file(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
+/// Replaces the file at `path`, or the one a link there leads to, by what `write` writes. A new file with a secret in
+/// it is its owner's alone.
+pub fn file(path: &Path, secret: bool, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
     let path = &followed(path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let old = match path.symlink_metadata() {
@@ -32,7 +33,11 @@ pub fn file(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<
             (file, Some(name))
         }
     };
-    keep(&file, old.as_ref())?;
+    match old.as_ref() {
+        Some(old) => keep(&file, old)?,
+        None if secret => close(&file)?,
+        None => {}
+    }
     write(&mut file)?;
     file.sync_all()?;
     match name {
@@ -70,10 +75,9 @@ fn named<T>(folder: &Path, mut make: impl FnMut(&Path) -> Result<T>) -> Result<(
 
 /// Gives a file the mode and the owner of the one it replaces.
 #[cfg(unix)]
-fn keep(file: &File, old: Option<&Metadata>) -> Result<()> {
+fn keep(file: &File, old: &Metadata) -> Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
 
-    let Some(old) = old else { return Ok(()) };
     let new = file.metadata()?;
     if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
         // Only root may give files away; where the owner may not be kept, the group may.
@@ -83,7 +87,21 @@ fn keep(file: &File, old: Option<&Metadata>) -> Result<()> {
 }
 
 #[cfg(not(unix))]
-fn keep(_: &File, _: Option<&Metadata>) -> Result<()> {
+fn keep(_: &File, _: &Metadata) -> Result<()> {
+    Ok(())
+}
+
+/// Lets nobody but its owner read a file.
+#[cfg(unix)]
+fn close(file: &File) -> Result<()> {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    file.set_permissions(Permissions::from_mode(0o600))
+}
+
+#[cfg(not(unix))]
+fn close(_: &File) -> Result<()> {
     Ok(())
 }
 

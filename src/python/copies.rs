@@ -45,7 +45,8 @@ impl Filter {
     /// What is saved is the filter as it is when the call begins, whatever other threads insert meanwhile.
     ///
     /// Links are followed. A file that is replaced keeps its mode and, where that is allowed, its owner, but no access
-    /// lists or hard links. On Linux the new file has no name until it is whole, so that a process that is killed
+    /// lists or hard links. A new file of a filter with a secret seed is its owner's alone (mode 0600), since the
+    /// secret is in it; who opens files or pickles by other means sees to that. On Linux the new file has no name until it is whole, so that a process that is killed
     /// leaves none behind, where the file system knows such files. Ctrl-C stops between pieces of 64 MiB, and the old
     /// file stays.
     ///

@@ -52,7 +52,7 @@ fn golden(name: &str) -> Vec<u8> {
 fn try_all(bytes: &[u8]) -> bool {
     match format::from_bytes(Box::new(bytes.to_vec())) {
         Ok(filter) => {
-            use_all(filter, bytes);
+            use_all(filter, bytes, None);
             true
         }
         Err(Error::Format(_)) => false,

@@ -122,9 +122,9 @@ if __name__ == "__main__":
     import tqdm
     import zstandard
 
-    import lately.cli
+    import lately.cli.options
 
-    assert all((pyarrow.parquet, tqdm, zstandard, lately.cli))
+    assert all((pyarrow.parquet, tqdm, zstandard, lately.cli.options))
     _code, _arguments = _serve(socket.socket(fileno=int(sys.argv[1])))
     sys.argv = ["-c", *_arguments]
     exec(_code, {"__name__": "__main__"})

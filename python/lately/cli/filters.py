@@ -98,13 +98,13 @@ def load(path: str, named: str = "") -> lately.Filter:
 
 
 def save(made: lately.Filter, path: Path, mode: int | None = None) -> None:
-    """Save a filter with the mode of the file that it is to replace; a new file with a secret in it is its owner's.
+    """Save a filter, with the mode of the file that it is to replace.
 
     Raises
     ------
     OSError
     """
-    create = not path.exists() and (mode is not None or made.seed is None)
+    create = not path.exists() and mode is not None
     if create:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:

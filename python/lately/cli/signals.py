@@ -15,8 +15,8 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def interrupted(*, to_the_end: bool) -> Iterator[None]:
     """Raise KeyboardInterrupt where a signal tells the process to end; those it ignores, as under nohup, it ignores on.
 
-    With `to_the_end` the process ends after this, and signals stay as they are then: a held one must not turn the exit
-    status of a run that has replaced its state.
+    With `to_the_end` the process ends after this, and they are held: none may turn the exit status of a run that has
+    replaced its state, or have the interpreter speak while it ends.
     """
     before = {}
     with suppress(ValueError):  # only the main thread may, and need
@@ -26,7 +26,9 @@ def interrupted(*, to_the_end: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        if not to_the_end:
+        if to_the_end:
+            hold()
+        else:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
@@ -48,7 +50,7 @@ class Stop:
 
 
 def hold() -> None:
-    """Ignore them from now on: files are about to be replaced, and the exit status has to say that they were."""
+    """Ignore them from now on: the exit status has to say what was done."""
     with suppress(ValueError):
         for number in _ENDING:
             signal.signal(number, signal.SIG_IGN)

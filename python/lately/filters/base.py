@@ -28,7 +28,8 @@ class Filter(_core.Filter):
     fpr : float
         Highest chance of reporting a key never inserted, at the worst phase, in (0, 1). Give this or `nbytes`.
     nbytes : int
-        Most bytes to use. The filter then has the lowest rate that its family can have in them.
+        Most bytes to use. The filter then has the lowest rate that its family can have in them. So few that the rate
+        would be above one half are refused, with how many are enough.
     slack : int or span of time, optional
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`. The
         default is at most half the window (or 64 insertions).

@@ -9,9 +9,23 @@ use super::mix;
 /// Bytes before the ages: magic and header.
 const BEFORE: usize = 88;
 
+/// Moments of insertion, among them the first and the last there are.
+const MOMENTS: [Moments<'static>; 4] =
+    [Moments::Untimed, Moments::At(5_000_000_000), Moments::At(i64::MAX), Moments::At(i64::MIN)];
+
 /// Reads a prior of as many bytes as there are, 8192 at least, of which those not given are zero; tells whether it was
 /// one.
 pub fn run(bytes: &[u8]) -> bool {
+    used(bytes, &MOMENTS, 64)
+}
+
+/// The same with a few keys at one moment, which a byte that says nothing else chooses: in microseconds.
+pub fn run_briefly(bytes: &[u8]) -> bool {
+    let moment = bytes.first().map_or(0, |&chosen| usize::from(chosen) % MOMENTS.len());
+    used(bytes, &MOMENTS[moment..=moment], 6)
+}
+
+fn used(bytes: &[u8], moments: &[Moments<'_>], keys: u64) -> bool {
     let mut all = b"LATPRI\x01\x00".to_vec();
     all.extend(bytes);
     all.resize(BEFORE + (all.len().saturating_sub(BEFORE) & !63).max(8192), 0);
@@ -22,15 +36,15 @@ pub fn run(bytes: &[u8]) -> bool {
     all.extend(xxh3_64(&all).to_le_bytes());
     let Ok(prior) = Learned::from_bytes(&all) else { return false };
     assert_eq!(prior.to_bytes().unwrap(), all);
-    use_all(prior);
+    use_all(prior, moments, keys);
     true
 }
 
 /// Whatever it was told, it goes on and its answers are in range.
-pub fn use_all(mut prior: Learned) {
-    let keys: Vec<u64> = (0..64).map(mix).collect();
+fn use_all(mut prior: Learned, moments: &[Moments<'_>], keys: u64) {
+    let keys: Vec<u64> = (0..keys).map(mix).collect();
     let mut answers = vec![0.0; keys.len()];
-    for at in [Moments::Untimed, Moments::At(5_000_000_000), Moments::At(i64::MAX), Moments::At(i64::MIN)] {
+    for &at in moments {
         prior.insert(&keys, at);
         prior.probability(&keys, &mut answers);
         assert!(answers.iter().all(|p| (0.0..=1.0).contains(p) && *p > 0.0), "{answers:?}");

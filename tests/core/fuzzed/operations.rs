@@ -8,7 +8,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use lately::Error;
 use lately::clock::{Moments, Window};
 use lately::engine::Refresh;
-use lately::engine::threads::Stretch;
+use lately::engine::threads::{PIECE, Stretch};
 use lately::filter::{FAMILIES, Filter, Request};
 use lately::key::Keys;
 use lately::shape::growing::Grow;
@@ -17,10 +17,10 @@ use lately::shape::{Budget, Parameters, Shape};
 use super::mix;
 use super::saved::{bytes_of, reread};
 
-/// Most bytes of a filter, so that most cases take less than a millisecond.
-const BYTES: u64 = 1 << 14;
-/// Keys of a batch that threads share: two pieces of 8192 and a little.
-const MANY: usize = 16_500;
+/// Most bytes of a filter: little, so that a case takes microseconds, for those who try millions of them.
+const BYTES: u64 = if cfg!(fuzzing) { 1 << 11 } else { 1 << 14 };
+/// Keys of a batch that threads share: two pieces and a little.
+const MANY: usize = 2 * PIECE + PIECE / 64;
 
 /// A filter, and what is done with two of its kind.
 #[derive(Debug, Arbitrary)]
@@ -91,10 +91,13 @@ pub fn run(bytes: &[u8]) -> bool {
     for Call { second, what } in &case.calls {
         let (one, other) = pairs.split_at_mut(1);
         let (one, other) = if *second { (&mut other[0], &one[0]) } else { (&mut one[0], &other[0]) };
-        // Once at most: it costs as much as ten thousand keys.
+        // Once at most: it costs as much as ten thousand keys, or as two threads that begin.
         if !matches!(what, What::ByThreads { .. }) || !std::mem::replace(&mut shared, true) {
             one.act(what, other);
         }
+    }
+    for Pair { filter, twin, .. } in &pairs {
+        assert!(bytes_of(filter) == bytes_of(twin), "{:?}", filter.shape());
     }
     true
 }
@@ -183,7 +186,9 @@ impl Pair {
             What::Copy => self.filter = self.filter.clone(),
             What::Unite => self.unite(other),
         }
-        assert!(bytes_of(&self.filter) == bytes_of(&self.twin), "{:?}", self.filter.shape());
+        let [ours, theirs] = [&self.filter, &self.twin].map(Filter::engine);
+        let same = ours.words().as_ref() == theirs.words().as_ref() && ours.clock() == theirs.clock();
+        assert!(same, "{:?}", self.filter.shape());
     }
 
     /// Inserts the keys, or asks for duplicates among them.
