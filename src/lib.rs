@@ -56,8 +56,8 @@
 //! is open. A [`shape`] knows what a filter promises before a bit is allocated. A [`filter`] is a shape and an engine;
 //! its table of families says which there are. [`inference`] turns what the cells say of a key into probabilities of
 //! its age, [`posteriors`] asks it of an engine, and a [`prior`] is what is known beforehand. [`mod@format`] is how a
-//! filter is saved, and a [`shard`] is the part of one that lies at a site. No filter, but the measure of them all, is
-//! the [`exact`] window.
+//! filter is saved, and a [`shard`] is the part of one that lies at a site. [`records`] finds keys in blocks of bytes.
+//! No filter, but the measure of them all, is the [`exact`] window.
 
 #![deny(unsafe_code)]
 
@@ -77,6 +77,7 @@ pub mod prior;
 #[cfg(feature = "python")]
 #[allow(unsafe_code, reason = "buffers of others")]
 mod python;
+pub mod records;
 pub mod shape;
 pub mod shard;
 

@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from os import PathLike
-from typing import Any, ClassVar, Final, Literal, Protocol, Self, SupportsIndex, TypeAlias, final
+from typing import Any, ClassVar, Final, Literal, Protocol, Self, SupportsIndex, TypeAlias, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -14,10 +14,13 @@ __all__ = [
     "Exact",
     "Filter",
     "FormatError",
+    "Hashed",
     "Hashes",
     "InternalError",
     "Learned",
+    "Lines",
     "OverfullWarning",
+    "RecordReader",
     "Slice",
     "__version__",
     "_debug_build",
@@ -210,6 +213,52 @@ class Hashes:
     def __len__(self) -> int: ...
     def __array__(self, dtype: DTypeLike | None = None, *, copy: bool | None = None) -> NDArray[Any]: ...
     def __getnewargs_ex__(self) -> tuple[tuple[NDArray[np.uint64]], dict[str, int]]: ...
+
+# Without NumPy, which the command does not import unless it has to.
+@final
+class Hashed:
+    def __new__(cls, filter: Filter, keys: Any) -> Self: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, part: slice, /) -> Hashed: ...
+    def new_to(self, filter: Filter, *, at: _Moments = None, refresh: _Refresh = True) -> bytes: ...
+    def sample(self, multiplier: int, addend: int, zeros: int) -> list[tuple[int, int]]: ...
+
+@final
+class Lines:
+    @overload
+    def __getitem__(self, i: SupportsIndex, /) -> bytes: ...
+    @overload
+    def __getitem__(self, i: slice, /) -> Lines: ...
+    def __len__(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    def line(self, i: int) -> int: ...
+    def chosen(self, which: bytes) -> bytes: ...
+
+@final
+class RecordReader:
+    @staticmethod
+    def lines(filter: Filter, encoding: str, longest: int) -> RecordReader: ...
+    @staticmethod
+    def csv(
+        filter: Filter,
+        encoding: str,
+        longest: int,
+        *,
+        delimiter: int,
+        quotes: bool,
+        comments: bool,
+        width: int,
+        key: Sequence[int],
+        time: int | None,
+    ) -> RecordReader: ...
+    @staticmethod
+    def json(
+        filter: Filter, encoding: str, longest: int, *, key: Sequence[str], time: str | None
+    ) -> RecordReader | None: ...
+    def read(
+        self, block: bytes, start: int, number: int, plain: bool
+    ) -> tuple[Lines, Hashed, NDArray[np.int64] | list[bytes], int]: ...
 
 @final
 class Exact:

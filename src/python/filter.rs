@@ -20,7 +20,7 @@ use crate::clock::{Clock, Moments, Window};
 use crate::engine::Refresh;
 use crate::engine::threads::Stretch;
 use crate::filter;
-use crate::key::KeyHasher;
+use crate::key::{KeyHasher, Keys};
 
 /// What every filter does; `lately.Filter` is its class for users.
 #[pyclass(subclass, frozen, module = "lately._core")]
@@ -119,7 +119,17 @@ impl Filter {
         at: Option<&Bound<'_, PyAny>>,
         new: bool,
     ) -> PyResult<Batch> {
-        let keys = read_keys(keys, self.hasher)?;
+        self.timed(py, read_keys(keys, self.hasher)?, at, new)
+    }
+
+    /// [`batch`](Self::batch) of keys that are read already.
+    pub(super) fn timed(
+        &self,
+        py: Python<'_>,
+        keys: Keys,
+        at: Option<&Bound<'_, PyAny>>,
+        new: bool,
+    ) -> PyResult<Batch> {
         let moments = OwnedMoments::read(at, self.window, keys.len())?;
         let clock = self.clock(py)?;
         detached(py, || moments.check(&clock, new))??;
@@ -127,6 +137,32 @@ impl Filter {
             self.watch.begin_if_old(&clock, moments.first());
         }
         Ok(Batch { keys, moments })
+    }
+
+    /// What `duplicated` answers.
+    pub(super) fn judge(
+        &self,
+        py: Python<'_>,
+        batch: &Batch,
+        refresh: Refresh,
+        threads: Threads,
+    ) -> PyResult<Vec<bool>> {
+        let seen: Result<Vec<bool>, Stopped<bool>> = if threads.0 > 1 {
+            let engine = |keys: &mut Stretch<'_>, at: Moments<'_>, seen: &mut [bool]| {
+                self.write().engine_mut().duplicated_shared(keys, at, refresh, seen)
+            };
+            batch.run_in_order(py, threads.0, engine)
+        } else {
+            let duplicated = |hashes: &[u64], at: Moments<'_>, seen: &mut [bool]| {
+                self.write().engine_mut().duplicated(hashes, at, refresh, seen)
+            };
+            batch.run(py, 1, duplicated)
+        };
+        let seen = seen.map_err(|stopped| stopped.with_answers(py))?;
+        match self.warn_if_overfull(py) {
+            Ok(()) => Ok(seen),
+            Err(error) => Err(Stopped::after(error, seen).with_answers(py)),
+        }
     }
 
     /// Warns, if the filter has just been found to be overfull.
@@ -342,22 +378,7 @@ impl Filter {
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let batch = self.batch(py, keys, at, true)?;
-        let seen: Result<Vec<bool>, Stopped<bool>> = if threads.0 > 1 {
-            let engine = |keys: &mut Stretch<'_>, at: Moments<'_>, seen: &mut [bool]| {
-                self.write().engine_mut().duplicated_shared(keys, at, refresh, seen)
-            };
-            batch.run_in_order(py, threads.0, engine)
-        } else {
-            let duplicated = |hashes: &[u64], at: Moments<'_>, seen: &mut [bool]| {
-                self.write().engine_mut().duplicated(hashes, at, refresh, seen)
-            };
-            batch.run(py, 1, duplicated)
-        };
-        let seen = seen.map_err(|stopped| stopped.with_answers(py))?;
-        match self.warn_if_overfull(py) {
-            Ok(()) => Ok(seen.into_pyarray(py)),
-            Err(error) => Err(Stopped::after(error, seen).with_answers(py)),
-        }
+        Ok(self.judge(py, &batch, refresh, threads)?.into_pyarray(py))
     }
 
     /// Insert one key.

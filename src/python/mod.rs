@@ -25,6 +25,7 @@ mod moments;
 mod objects;
 mod opening;
 mod overfull;
+mod records;
 mod refresh;
 mod seeds;
 mod sets;
@@ -67,6 +68,8 @@ mod _core {
     use super::opening::{from_bytes, from_parts, open};
     #[pymodule_export]
     use super::overfull::OverfullWarning;
+    #[pymodule_export]
+    use super::records::{Hashed, Lines, RecordReader};
     #[pymodule_export]
     use super::slice::{Slice, cells, generations, settle};
     #[pymodule_export]

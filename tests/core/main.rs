@@ -17,6 +17,7 @@ mod learned;
 mod line;
 mod paper1_tables;
 mod promise;
+mod records;
 mod shape;
 mod stable;
 mod swamp;

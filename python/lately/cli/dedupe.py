@@ -12,10 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 import lately
+from lately._core import Hashed
 from lately._progress import progress
 from lately.cli.delimited import CsvReader
 from lately.cli.errors import CliError
@@ -25,7 +23,7 @@ from lately.cli.lines import JsonReader, TextReader
 from lately.cli.marks import marker
 from lately.cli.outputs import compression, descriptor_of
 from lately.cli.parquet import ParquetReader
-from lately.cli.records import Asked, Batch, LineReader, Malformed
+from lately.cli.records import Asked, Batch, LineReader, Malformed, Marks
 from lately.cli.report import Counts, Mistakes, say, summary, warnings
 from lately.cli.routes import Route
 from lately.cli.signals import Stop, hold
@@ -76,8 +74,9 @@ def dedupe(options: Namespace) -> None:
             with progress(total, "B", False if options.quiet else None) as advance:
                 for name, follow in _in_turn(options.files, stop):
                     for batch in chain.from_iterable(
-                        _fitting(batch, seen, malformed) for batch in reader.batches(name, advance, follow)
+                        _fitting(batch, seen, malformed) for batch in reader.batches(name, advance, follow, filter=seen)
                     ):
+                        batch = _hashed(batch, seen)
                         new = _new(seen, batch, mistakes, refresh=options.refresh)
                         for route in routes:
                             route.write(batch, new)
@@ -161,12 +160,12 @@ def _fitting(batch: Batch, seen: lately.Filter, malformed: Malformed) -> Iterato
     if times is None or limit is None or not len(times) or times.max() <= limit:
         yield batch
         return
-    start, ahead = 0, np.flatnonzero(times > limit).tolist()
+    start, ahead = 0, (times > limit).nonzero()[0].tolist()
     for stop in (*ahead, len(times)):
         part = slice(start, stop)
         yield replace(
             batch,
-            numbers=batch.numbers[part],
+            numbers=batch.numbers and batch.numbers[part],
             keys=batch.keys[part],
             times=times[part],
             records=batch.records[part],
@@ -179,15 +178,24 @@ def _fitting(batch: Batch, seen: lately.Filter, malformed: Malformed) -> Iterato
         start = stop + 1
 
 
-def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes, *, refresh: Any) -> NDArray[np.bool_]:
+def _hashed(batch: Batch, seen: lately.Filter) -> Batch:
+    """Give a batch with its keys as the filter sees them, which two ask for: that filter, and the report."""
+    if isinstance(batch.keys, Hashed):
+        return batch
+    try:
+        return replace(batch, keys=Hashed(seen, batch.keys))
+    except (TypeError, ValueError) as error:
+        raise CliError(f"{batch.source}: {error}") from None
+
+
+def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes, *, refresh: Any) -> Marks:
     """Which records of a batch are new; the filter then knows them all."""
-    new = np.empty(len(batch.numbers), np.bool_)
-    every = mistakes.every
-    for start in range(0, len(new), every):
-        part = slice(start, min(start + every, len(new)))
+    parts = []
+    for start in range(0, len(batch.keys), every := mistakes.every):
+        part = slice(start, start + every)
         at = None if batch.times is None else batch.times[part].view("datetime64[ns]")
         try:
-            np.logical_not(seen.duplicated(batch.keys[part], at=at, refresh=refresh), out=new[part])
+            new = batch.keys[part].new_to(seen, at=at, refresh=refresh)
         except (TypeError, ValueError) as error:
             late = None if at is None else re.search(r"at\[(\d+)\]", str(error))
             if at is None or late is None:
@@ -197,8 +205,9 @@ def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes, *, refresh: Any)
                 f"{batch.place(start + i)}: the time {at[i]} steps back from the latest before it by more than the "
                 f"--lateness of {seen.lateness:g} s: sort the records by time, or allow for more"
             ) from None
-        mistakes.count(part.stop - part.start, int(new[part].sum()))
-    return new
+        mistakes.count(len(new), new.count(1))
+        parts.append(new)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _check_targets(options: Namespace, reader: LineReader | ParquetReader) -> list[Path]:

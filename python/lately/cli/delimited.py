@@ -2,15 +2,21 @@
 
 import csv
 from collections import deque
-from collections.abc import Callable, Iterator
-from io import BytesIO
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
 from typing import Any, Literal
 
-from lately.cli.columns import Columns, CsvColumns
+from lately import Filter
+from lately._core import RecordReader
+from lately.cli.at_once import AtOnce, reader
 from lately.cli.errors import CliError
 from lately.cli.records import BOM, Asked, Batch, Gathered, LineReader, key_of
+
+# The limit of the module `csv`, 128 KiB, refuses documents in a field; with none, one stray quote would take in the
+# rest of the file before it is noticed.
+LONGEST_FIELD = 1 << 20
 
 
 class CsvReader(LineReader):
@@ -25,11 +31,9 @@ class CsvReader(LineReader):
         self._dialect: dict[str, Any] = {"delimiter": delimiter, "quoting": quoting, "strict": True}
         self._first = ""
         self._header: list[str] = []
-        # The module's own limit of 128 KiB refuses documents in a field; with none, one stray quote would take in the
-        # rest of the file before it is noticed.
-        csv.field_size_limit(1 << 20)
+        csv.field_size_limit(LONGEST_FIELD)
 
-    def _batches(self, blocks: Iterator[bytes], name: str) -> Iterator[Batch]:
+    def _batches(self, blocks: Iterator[bytes], name: str, filter: Filter) -> Iterator[Batch]:
         lines = _Lines(blocks, self._asked)
         rows: Iterator[list[str]] = csv.reader(lines, **self._dialect)
         try:
@@ -47,23 +51,20 @@ class CsvReader(LineReader):
         else:
             raw = lines.take()
             head = raw if self._accept(header, name) else b""
-        begun = lines.number
         times = self._asked.time
-        key = itemgetter(*(map(header.index, self._asked.key) if self._asked.key else range(len(header))))
+        key = [header.index(field) for field in self._asked.key] or list(range(len(header)))
+        key_fields = itemgetter(*key)
         time = None if times is None else header.index(times.field)
         gathered = Gathered(name, head)
-        columns = CsvColumns(
-            self._asked,
-            delimiter=self.delimiter,
-            quotes=not self._unquoted,
-            header=header,
-            comments=self._head == "zeek",
-        )
+        at_once = AtOnce(self._reader(filter, len(header), key, time), self._asked, self._value)
+        again = True
         while True:
-            if lines.at_end or lines.number == begun:
+            if again or lines.at_end:
                 yield gathered.batch()
-                for first, found in lines.whole(columns.read):
-                    yield found.batch(name, first)
+                again = lines.begun  # by the first record, which told how many fields there are
+                for batch in lines.at_once(at_once, name):
+                    again = at_once.may_go_on(batch)
+                    yield batch
             number = lines.number
             try:
                 row = next(rows)
@@ -85,10 +86,29 @@ class CsvReader(LineReader):
                 if reason := undecodable or self._too_long(raw):
                     raise ValueError(reason)
                 moment = None if times is None or time is None else times.read(row[time])
-                gathered.add(number, key(list(map(key_of, row)) if escaped else row), moment, raw)
+                gathered.add(number, key_fields(list(map(key_of, row)) if escaped else row), moment, raw)
             except ValueError as error:
                 self._asked.malformed(f"{name}, line {number}", str(error))
         yield gathered.batch()
+
+    def _reader(self, filter: Filter, width: int, key: list[int], time: int | None) -> RecordReader | None:
+        """Make what reads whole blocks, if it knows the delimiter."""
+        if not self.delimiter.isascii():
+            return None
+        made = {"delimiter": ord(self.delimiter), "quotes": not self._unquoted, "comments": self._head == "zeek"}
+        return reader(
+            RecordReader.csv,
+            filter,
+            replace(self._asked, longest=min(self._asked.longest, LONGEST_FIELD)),
+            width=width,
+            key=key,
+            time=time,
+            **made,
+        )
+
+    @staticmethod
+    def _value(raw: bytes) -> str:
+        return raw.decode("ascii")
 
     def _unlike(self, row: list[str], header: list[str]) -> str:
         problem = f"{len(row)} fields where the header has {len(header)}"
@@ -131,7 +151,9 @@ class _Lines:
         self._strict = asked.strict
         self._longest = asked.longest
         self._taken: list[bytes] = []
-        self._next: deque[bytes] = deque()
+        self._next: deque[bytes] = deque()  # lines that were given back
+        self._block = b""
+        self._start = 0  # of the block's next line
         self._begun = False
         self.number = 1
         self.undecodable = ""
@@ -141,11 +163,7 @@ class _Lines:
         return self
 
     def __next__(self) -> str:
-        if not self._next:
-            if sum(map(len, self._taken)) > self._longest:
-                raise csv.Error(f"longer than --max-record {self._longest}")
-            self._next.extend(BytesIO(next(self._blocks)).readlines())
-        raw = self._next.popleft()
+        raw = self._next.popleft() if self._next else self._line()
         self._taken.append(raw)
         try:
             text = raw.decode(self._encoding)
@@ -159,23 +177,38 @@ class _Lines:
             return text.removeprefix(BOM)
         return text
 
+    def _line(self) -> bytes:
+        """Give the next line of the block, or of the next one."""
+        if self._start == len(self._block):
+            if sum(map(len, self._taken)) > self._longest:
+                raise csv.Error(f"longer than --max-record {self._longest}")
+            self._block, self._start = next(self._blocks), 0
+        start, end = self._start, self._block.find(b"\n", self._start) + 1
+        self._start = end or len(self._block)
+        return self._block[start : self._start]
+
     @property
     def at_end(self) -> bool:
         """Whether the next line is in another block, which may have to be waited for."""
-        return not self._next
+        return not self._next and self._start == len(self._block)
 
-    def whole(self, read: Callable[[bytes], Columns | None]) -> Iterator[tuple[int, Columns]]:
-        """Give the number of its first line, and the records, of each block from here on that can be read at once."""
-        if self._taken:  # the first record, which told how many fields there are
-            return
-        block = b"".join(self._next) or next(self._blocks, b"")
-        while found := read(block):
-            self._next.clear()
-            yield self.number, found
-            self.number += len(found.lines)
-            block = next(self._blocks, b"")
-        if not self._next:
-            self._next.extend(BytesIO(block).readlines())
+    @property
+    def begun(self) -> bool:
+        """Whether a record has begun."""
+        return bool(self._taken)
+
+    def at_once(self, at_once: AtOnce, name: str) -> Iterator[Batch]:
+        """Give the records from here on, of this block and the next ones, as far as they can be read at once."""
+        while not self._next and not self._taken:  # lines that were given back are taken one by one
+            if self._start == len(self._block):
+                self._block, self._start = next(self._blocks, b""), 0
+            batch = at_once.read(name, self._block, self._start, self.number)
+            if batch is None:
+                return
+            self.number, self._start = batch.records.line(len(batch.keys)), batch.records.end
+            yield batch
+            if self._start < len(self._block):
+                return
 
     def take(self) -> bytes:
         """Give the bytes of the record just read; the next one begins."""

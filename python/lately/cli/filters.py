@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import lately
 from lately._core import read_span
 from lately._families import EVERY, FAMILIES, fastest, name_of
@@ -163,5 +161,7 @@ def _seconds(span: str | None) -> float | None:
     return None if span is None else read_span(span, "span") / 1e9
 
 
-def _timedelta(seconds: float) -> np.timedelta64:
+def _timedelta(seconds: float) -> Any:
+    import numpy as np
+
     return np.timedelta64(round(seconds * 1e9), "ns")

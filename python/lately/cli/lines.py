@@ -7,19 +7,42 @@ from io import BytesIO
 from itertools import compress
 from typing import Any
 
-from lately.cli.columns import JsonColumns
+from lately import Filter
+from lately._core import RecordReader
+from lately.cli.at_once import AtOnce, fields_met, reader
 from lately.cli.records import BOM, Asked, Batch, Gathered, LineReader
 
 
 class TextReader(LineReader):
     """Lines; each is its own key."""
 
-    def _batches(self, blocks: Iterator[bytes], name: str) -> Iterator[Batch]:
+    def _batches(self, blocks: Iterator[bytes], name: str, filter: Filter) -> Iterator[Batch]:
+        at_once = self._at_once(filter)
         first = 1
         for block in blocks:
-            numbers, lines, texts = self._decoded(block, first, name)
-            yield Batch(name, numbers, texts, None, lines)
+            yield from self._of_block(block, first, name, at_once)
             first += block.count(b"\n")
+
+    def _of_block(self, block: bytes, first: int, name: str, at_once: AtOnce) -> Iterator[Batch]:
+        """Read a block: where the core leaves a line, that alone is read here, or with all behind it."""
+        start = 0
+        while start < len(block):
+            batch = at_once.read(name, block, start, first)
+            if batch is not None:
+                yield batch
+                first, start = batch.records.line(len(batch.keys)), batch.records.end
+            if start < len(block):
+                end = block.find(b"\n", start) + 1 if batch and at_once.may_go_on(batch) else 0
+                end = end or len(block)
+                yield self._one_by_one(block[start:end], first, name)
+                first, start = first + 1, end
+
+    def _at_once(self, filter: Filter) -> AtOnce:
+        return AtOnce(reader(RecordReader.lines, filter, self._asked), self._asked, bytes)
+
+    def _one_by_one(self, block: bytes, first: int, name: str) -> Batch:
+        numbers, lines, texts = self._decoded(block, first, name)
+        return Batch(name, texts, None, lines, numbers)
 
     def _decoded(self, block: bytes, first: int, name: str) -> tuple[Sequence[int], list[bytes], list[Any]]:
         """Lines of a block: number, bytes, and text or bytes without the end of the line, of each that will do."""
@@ -62,16 +85,16 @@ class JsonReader(TextReader):
         super().__init__(replace(asked, strict=True))  # JSON is UTF-8
         self._fields = asked.key
         self.absent = set(asked.key)
-        self._columns = JsonColumns(self._asked)
 
-    def _batches(self, blocks: Iterator[bytes], name: str) -> Iterator[Batch]:
-        first = 1
-        for block in blocks:
-            found = self._columns.read(block)
-            if found is not None:
-                self.absent.clear()
-            yield found.batch(name, first) if found else self._one_by_one(block, first, name)
-            first += block.count(b"\n")
+    def _at_once(self, filter: Filter) -> AtOnce:
+        time = None if self._asked.time is None else self._asked.time.field
+        made = reader(RecordReader.json, filter, self._asked, key=self._fields, time=time)
+        return AtOnce(made, self._asked, json.loads)
+
+    def _of_block(self, block: bytes, first: int, name: str, at_once: AtOnce) -> Iterator[Batch]:
+        for batch in super()._of_block(block, first, name, at_once):
+            self.absent -= fields_met(at_once, self._fields)
+            yield batch
 
     def _one_by_one(self, block: bytes, first: int, name: str) -> Batch:
         times = self._asked.time

@@ -3,16 +3,12 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
+from lately.cli.parquet import FIELD, bools
+from lately.cli.records import BOM, Batch, Marks, others
 
-from lately.cli.columns import bools
-from lately.cli.records import BOM, Batch
-
-FIELD = "repeat"
 _BOM = BOM.encode()
 
-Mark = Callable[[Batch, NDArray[np.bool_]], Batch]
+Mark = Callable[[Batch, Marks], Batch]
 """Marks a batch, told which of its records are new."""
 
 
@@ -21,26 +17,25 @@ def marker(format: str, delimiter: str) -> Mark:
     if format == "parquet":
         return _rows
     if format == "jsonl":
-        return lambda batch, new: replace(batch, records=list(map(_object, batch.records, (~new).tolist())))
+        return lambda batch, new: replace(batch, records=list(map(_object, batch.records, others(new))))
     separator = (delimiter or "\t").encode()
 
-    def lines(batch: Batch, new: NDArray[np.bool_]) -> Batch:
+    def lines(batch: Batch, new: Marks) -> Batch:
         head = batch.head
         if head:
             bom = _BOM if head.startswith(_BOM) else b""
             head = bom + FIELD.encode() + separator + head.removeprefix(bom)
-        values = np.where(new, 0, 1).tolist()
-        records = [b"%d%b%b" % (value, separator, line) for value, line in zip(values, batch.records, strict=True)]
+        records = [b"%d%b%b" % (value, separator, line) for value, line in zip(others(new), batch.records, strict=True)]
         return replace(batch, records=records, head=head)
 
     return lines
 
 
-def _object(line: bytes, repeat: bool) -> bytes:
+def _object(line: bytes, repeat: int) -> bytes:
     before, _, rest = line.partition(b"{")
     comma = b"" if rest.lstrip().startswith(b"}") else b", "
     return b'%b{"%b": %b%b%b' % (before, FIELD.encode(), b"true" if repeat else b"false", comma, rest)
 
 
-def _rows(batch: Batch, new: NDArray[np.bool_]) -> Batch:
-    return replace(batch, records=batch.records.add_column(0, FIELD, bools(~new)))
+def _rows(batch: Batch, new: Marks) -> Batch:
+    return replace(batch, records=batch.records.add_column(0, FIELD, bools(others(new))))

@@ -1,19 +1,19 @@
 """Parquet in and out, batch by batch, with pyarrow."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from lately.cli.columns import bools
+from lately import Filter
 from lately.cli.errors import CliError, optional
 from lately.cli.inputs import BLOCK, known
-from lately.cli.marks import FIELD
 from lately.cli.outputs import Output
-from lately.cli.records import Asked, Batch
+from lately.cli.records import Asked, Batch, Marks
 from lately.cli.signals import Stop
+
+FIELD = "repeat"
+"""The name of the field of marks."""
 
 # Most rows read at a time.
 _ROWS = 1 << 16
@@ -38,7 +38,9 @@ class ParquetReader:
         self.absent: set[str] = set()
         self.inputs: list[Any] = []
 
-    def batches(self, name: str, advance: Callable[[int], object], stop: Stop | None = None) -> Iterator[Batch]:
+    def batches(
+        self, name: str, advance: Callable[[int], object], stop: Stop | None = None, *, filter: Filter
+    ) -> Iterator[Batch]:
         """Read all rows of a file."""
         if stop:
             raise CliError("Parquet does not grow: it is not for --follow")
@@ -70,15 +72,16 @@ class ParquetReader:
                 raise CliError(f"{name}: there is {problem} {field!r}; it has: {', '.join(schema.names)}")
 
     def _batch(self, table: Any, name: str, first: int) -> Batch:
-        numbers: NDArray[np.int64] = np.arange(first, first + len(table))
+        numbers: Sequence[int] = range(first, first + len(table))
         times = None
         if self._time is not None:
             times, sound = self._times(self._column(table, self._time), name, first)
-            table, numbers, times = table.filter(bools(sound)), numbers[sound], times[sound]
+            table, times = table.filter(bools(sound.tobytes())), times[sound]
+            numbers = list(compress(numbers, sound.tolist()))
         fields = self._fields or table.schema.names
         columns = [self._column(table, field) for field in fields] if self._fields else table.columns
         keys = columns[0] if len(fields) == 1 else self._arrow.RecordBatch.from_arrays(columns, fields)
-        return Batch(name, numbers, keys, times, table, unit="row")
+        return Batch(name, keys, times, table, numbers, unit="row")
 
     def _column(self, table: Any, field: str) -> Any:
         """Values of a field; of one within a structure that is missing they are missing."""
@@ -98,8 +101,10 @@ class ParquetReader:
                 return [column, *path] if path else []
         return []
 
-    def _times(self, column: Any, name: str, first: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def _times(self, column: Any, name: str, first: int) -> tuple[Any, Any]:
         """Nanoseconds since the Unix epoch of each row, and which rows have a time; the others are malformed."""
+        import numpy as np
+
         arrow = self._arrow
         if arrow.types.is_date(column.type):
             column = column.cast(arrow.timestamp("s"))
@@ -130,6 +135,15 @@ def _rows(metadata: Any) -> int:
     return min(max(int(4 * BLOCK / max(fattest, 1)), 1), _ROWS)
 
 
+def bools(marks: Marks) -> Any:
+    """Make an Arrow array; ``pyarrow.array`` would import pandas, to see whether that is what it is given."""
+    import numpy as np
+
+    arrow = optional("pyarrow", "Parquet")
+    bits = np.packbits(np.frombuffer(marks, np.uint8), bitorder="little")
+    return arrow.Array.from_buffers(arrow.bool_(), len(marks), [None, arrow.py_buffer(bits)])
+
+
 class ParquetSink:
     """Rows to a stream, with the schema they were read with, and the field of marks before it if they are marked."""
 
@@ -142,7 +156,7 @@ class ParquetSink:
         self._waiting: list[Any] = []
         self._rows = self._bytes = 0
 
-    def write(self, batch: Batch, kept: NDArray[np.bool_]) -> None:
+    def write(self, batch: Batch, kept: Marks) -> None:
         """Write those rows of a batch that are kept."""
         rows = batch.records.filter(bools(kept))
         self._waiting.append(rows)

@@ -6,17 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import compress, pairwise
-from typing import Any, overload
+from itertools import compress
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from lately import Filter
+from lately._core import Lines
 from lately.cli.errors import CliError
 from lately.cli.inputs import Input, blocks
 from lately.cli.outputs import Output
 from lately.cli.signals import Stop
-from lately.cli.times import Times
+from lately.cli.times import Times, array_of
 
 BOM = "\ufeff"  # some editors and spreadsheets begin a file with it; it is no part of the first record
 
@@ -26,51 +25,31 @@ class Batch:
     """Records of one file, in order; `keys` is what a filter takes, `records` what goes out again."""
 
     source: str
-    numbers: Sequence[int] | NDArray[np.int64]
     keys: Any
-    times: NDArray[np.int64] | None
+    times: Any
+    """Nanoseconds since 1970, in an array; None where nobody asks."""
     records: Any
+    numbers: Sequence[int] | None = None
+    """Those of their lines; `Lines` know them."""
     head: bytes = b""
     """What goes out before the first record, once: the header of CSV."""
     unit: str = "line"
 
     def place(self, i: int) -> str:
         """Where record `i` stands."""
-        return f"{self.source}, {self.unit} {self.numbers[i]}"
+        number = self.records.line(i) if self.numbers is None else self.numbers[i]
+        return f"{self.source}, {self.unit} {number}"
 
 
-class Lines(Sequence[bytes]):
-    """Lines of a block, in order, without a copy of each."""
+Marks = bytes
+"""A byte for each record of a batch: 1 for those that are new or are chosen, 0 for the others."""
 
-    def __init__(self, block: bytes, ends: NDArray[np.int64]) -> None:
-        """Take a block, and where its first line begins and each ends."""
-        self._block = block
-        self._ends = ends
+_OTHERS = bytes.maketrans(b"\0\1", b"\1\0")
 
-    def __len__(self) -> int:
-        """Count them."""
-        return len(self._ends) - 1
 
-    @overload
-    def __getitem__(self, i: int) -> bytes: ...
-    @overload
-    def __getitem__(self, i: slice) -> "Lines": ...
-    def __getitem__(self, i: int | slice) -> "bytes | Lines":
-        """Give one of them, or some that follow one another."""
-        if isinstance(i, slice):
-            start, stop, _ = i.indices(len(self))
-            return Lines(self._block, self._ends[start : max(stop, start) + 1])
-        return self._block[self._ends[i] : self._ends[i + 1]]
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Give each of them."""
-        return (self._block[start:stop] for start, stop in pairwise(self._ends.tolist()))
-
-    def chosen(self, which: NDArray[np.bool_]) -> bytes:
-        """Give those chosen, one after the other."""
-        changes = np.flatnonzero(np.diff(which, prepend=False, append=False))
-        view, bounds = memoryview(self._block), self._ends[changes].tolist()
-        return b"".join([view[start:stop] for start, stop in zip(bounds[::2], bounds[1::2], strict=True)])
+def others(marks: Marks) -> Marks:
+    """Mark the others."""
+    return marks.translate(_OTHERS)
 
 
 class Malformed:
@@ -128,15 +107,19 @@ class LineReader(ABC):
         self.absent: set[str] = set()
         self.inputs: list[Any] = []
 
-    def batches(self, name: str, advance: Callable[[int], object], stop: Stop | None = None) -> Iterator[Batch]:
+    def batches(
+        self, name: str, advance: Callable[[int], object], stop: Stop | None = None, *, filter: Filter
+    ) -> Iterator[Batch]:
         """Read all records of a file, or of standard input for ``-``; `advance` is told of the bytes read.
+
+        Keys come as that filter sees them, or as it takes them.
 
         With `stop` the file is followed, as `Input` does.
         """
         shown = "standard input" if name == "-" else name
         try:
             with closing(Input(name, advance, digest=self._asked.digest, stop=stop)) as file:
-                yield from self._batches(blocks(file, self._asked.longest), shown)
+                yield from self._batches(blocks(file, self._asked.longest), shown, filter)
                 self.inputs.append(file.identity())
         except OSError as error:
             raise CliError(f"{shown}: {error.strerror or error}") from None
@@ -144,7 +127,7 @@ class LineReader(ABC):
             raise CliError(f"{shown}: damaged compressed data: {error}") from None
 
     @abstractmethod
-    def _batches(self, blocks: Iterator[bytes], name: str) -> Iterator[Batch]:
+    def _batches(self, blocks: Iterator[bytes], name: str, filter: Filter) -> Iterator[Batch]:
         """Read all records of a file that comes in blocks of lines; what is decided in one is given before the next."""
 
     def _too_long(self, line: bytes) -> str:
@@ -180,8 +163,8 @@ class Gathered:
 
     def batch(self) -> Batch:
         """Give what has been gathered; the next batch begins."""
-        times = np.array(self._times, np.int64) if self._times else None
-        batch = Batch(self._source, self._numbers, self._keys, times, self._records, self._head)
+        times = array_of(self._times) if self._times else None
+        batch = Batch(self._source, self._keys, times, self._records, self._numbers, self._head)
         self._head = b""
         self._start()
         return batch
@@ -194,10 +177,10 @@ class LineSink:
         self._output = output
         self._unended = False
 
-    def write(self, batch: Batch, kept: NDArray[np.bool_]) -> None:
+    def write(self, batch: Batch, kept: Marks) -> None:
         """Write those lines of a batch that are kept, and hand them on."""
         records = batch.records
-        chosen = records.chosen(kept) if isinstance(records, Lines) else b"".join(compress(records, kept.tolist()))
+        chosen = records.chosen(kept) if isinstance(records, Lines) else b"".join(compress(records, kept))
         lines = batch.head + chosen
         if lines:
             self._output.stream.write(b"\n" + lines if self._unended else lines)

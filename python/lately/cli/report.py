@@ -4,12 +4,11 @@ import math
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 import lately
 from lately._families import EVERY, generations, name_of
+from lately.cli.records import Marks
 from lately.cli.slack import InSlack
 
 _GOLDEN = (1 + 5**0.5) / 2
@@ -78,9 +77,9 @@ class Counts:
     latest: int | None = None
     """The latest time, in nanoseconds since the Unix epoch."""
 
-    def add(self, new: NDArray[np.bool_], times: NDArray[np.int64] | None) -> None:
+    def add(self, new: Marks, times: Any) -> None:
         """Take account of a batch."""
-        kept = int(new.sum())
+        kept = new.count(1)
         self.kept += kept
         self.dropped += len(new) - kept
         if times is not None and len(times):

@@ -3,14 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lately.cli.errors import CliError
 from lately.cli.marks import Mark
 from lately.cli.outputs import Output
 from lately.cli.parquet import ParquetReader, ParquetSink
-from lately.cli.records import Batch, LineReader, LineSink
+from lately.cli.records import Batch, LineReader, LineSink, Marks, others
 
 
 class Route:
@@ -44,12 +41,12 @@ class Route:
             else:
                 self._sink = LineSink(self.output)
 
-    def write(self, batch: Batch, new: NDArray[np.bool_]) -> None:
+    def write(self, batch: Batch, new: Marks) -> None:
         """Write those of a batch that go this way."""
-        goes = ~new if self._repeats else new
+        goes = others(new) if self._repeats else new
         if self._mark is not None:
-            batch, goes = self._mark(batch, new), np.ones_like(new)
-        self._taken += int(goes.sum())
+            batch, goes = self._mark(batch, new), b"\1" * len(new)
+        self._taken += goes.count(1)
         if self._sink is not None:
             with self._blamed():
                 self._sink.write(batch, goes)

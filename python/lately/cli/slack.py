@@ -5,11 +5,10 @@ import secrets
 from collections import OrderedDict
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 import lately
+from lately._core import Hashed
 from lately._families import EVERY, name_of
+from lately.cli.records import Marks
 
 # Most keys of the sample. A hundred repeats in the slack are then known to about a tenth, times the root of how many
 # keys one of the sample stands for.
@@ -20,8 +19,8 @@ class InSlack:
     """Estimate of the repeats dropped between the window and the end of its slack.
 
     The filter cannot tell them from those within the window. Some keys are followed exactly instead: all, until there
-    are too many, then those whose hash ends in a zero bit, then in two, and so on; each stands for one, two, four. The
-    estimate has no bias, and its memory is constant. Keys of an earlier run, in a state, are not known here.
+    are too many, then those whose number begins with a zero bit, then with two, and so on; each stands for one, two,
+    four. The estimate has no bias, and its memory is constant. Keys of an earlier run, in a state, are not known here.
 
     Attributes
     ----------
@@ -34,13 +33,15 @@ class InSlack:
         unit = 10**9 if isinstance(filter.window, float) else 1
         self._refresh = refresh
         # What comes after the window and drops records: nothing, or with other filters anything, at any time.
-        self._counts = EVERY[name_of(filter)].promise and 0 < filter.slack < np.inf
+        self._counts = EVERY[name_of(filter)].promise and 0 < filter.slack < math.inf
         self._window = round(filter.window * unit)
         self._end = round((filter.window + filter.slack) * unit) if self._counts else self._window
-        self._seed = secrets.token_bytes(16)  # so that nobody chooses what is in the sample
+        # So that nobody chooses what is in the sample, though everybody may know the filter's seed.
+        self._secret = secrets.randbits(64) | 1, secrets.randbits(64)
         # A window of records says beforehand how many keys one of the sample stands for.
         self._zeros = 0 if unit > 1 else max(0, math.ceil(math.log2(self._end / _KEYS)))
-        # Hash: when its window began, the oldest first. (Of a dict it takes long to find the first after deletions.)
+        # Number of a key: when its window began, the oldest first. (Of a dict it takes long to find the first after
+        # deletions.)
         self._last: OrderedDict[int, int] = OrderedDict()
         self._position = 0
         self.expected = 0
@@ -50,29 +51,28 @@ class InSlack:
         """Whether not all keys were followed."""
         return self._zeros > 0
 
-    def count(self, keys: Any, times: NDArray[np.int64] | None, new: NDArray[np.bool_]) -> None:
+    def count(self, keys: Hashed, times: Any, new: Marks) -> None:
         """Take account of records that the filter has judged, in order."""
         if not self._counts or not len(new):
             return
-        if times is None:  # of the keys asked for before each, or of those passed on
-            counted = np.cumsum(new) if self._refresh == "delivered" else np.arange(1, len(new) + 1)
-            moments = self._position + counted
-            self._position = int(moments[-1])
-        else:
-            moments = times
-        hashes = lately.hash_keys(keys, seed=self._seed)
-        chosen = np.flatnonzero((hashes & np.uint64((1 << self._zeros) - 1)) == 0)
-        last = self._last
-        for key, moment, passed in zip(
-            hashes[chosen].tolist(), moments[chosen].tolist(), new[chosen].tolist(), strict=True
-        ):
-            before = last.get(key)
-            if not passed and before is not None and self._window < moment - before <= self._end:
+        delivered, counted = self._refresh == "delivered", 0  # what the window counts: those passed on, or all
+        before, last = 0, self._last
+        for i, key in keys.sample(*self._secret, self._zeros):
+            passed = new[i]
+            if times is not None:
+                moment = int(times[i])
+            else:
+                counted, before = (counted + new.count(1, before, i + 1), i + 1) if delivered else (i + 1, 0)
+                moment = self._position + counted
+            began = last.get(key)
+            if not passed and began is not None and self._window < moment - began <= self._end:
                 self.expected += 1 << self._zeros
             if passed or self._refresh is True:
                 last[key] = moment
                 last.move_to_end(key)
-        self._forget(int(moments.max()))
+        if times is None:
+            self._position += new.count(1) if delivered else len(new)
+        self._forget(self._position if times is None else int(times.max()))
 
     def _forget(self, now: int) -> None:
         """Drop keys that nothing can be said of any more, and half of the others while they are too many."""
@@ -81,5 +81,5 @@ class InSlack:
             last.popitem(last=False)
         while len(last) > _KEYS:
             self._zeros += 1
-            for key in [key for key in last if key >> (self._zeros - 1) & 1]:
+            for key in [key for key in last if key >> (64 - self._zeros)]:
                 del last[key]

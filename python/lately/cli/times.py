@@ -1,10 +1,16 @@
 """The times of records."""
 
 from datetime import datetime
-
-import numpy as np
+from typing import Any
 
 from lately._core import read_moment
+
+
+def array_of(moments: list[int]) -> Any:
+    """Give nanoseconds since 1970 as an array, which NumPy is imported for: a run without times does without it."""
+    import numpy as np
+
+    return np.array(moments, np.int64)
 
 
 class Times:
@@ -31,7 +37,7 @@ class Times:
             if isinstance(value, str):
                 value = self._parsed(value)
             if self._unit != "s" and isinstance(value, float | int) and not isinstance(value, bool) and value == value:
-                value = np.int64(round(value)).view(f"datetime64[{self._unit}]")
+                value = array_of([round(value)]).view(f"datetime64[{self._unit}]")[0]
             return read_moment(value)
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"the time {self.field} {error}") from None

@@ -2,6 +2,7 @@
 
 pub mod learned;
 pub mod operations;
+pub mod records;
 pub mod saved;
 
 #[cfg(test)]

@@ -1,0 +1,61 @@
+//! Records in a block of bytes: where each ends, and the hash of its key, straight from the bytes.
+//!
+//! A reader takes records from a place of the block on, as far as it understands them, and says where it stopped. It
+//! understands what is frequent; what is rare or malformed is left to others, who also say what is wrong with it: the
+//! readers of the command, in Python, that take records one by one. Their answers are the specification: a record that
+//! is taken here has the key that they would give it.
+
+use std::ops::Range;
+
+use crate::key::KeyHasher;
+
+mod csv;
+mod json;
+mod lines;
+mod text;
+
+pub use csv::Csv;
+pub use json::{Json, MOST_FIELDS};
+pub use lines::Lines;
+pub use text::Encoding;
+
+/// What a reader finds.
+pub trait Reader {
+    /// Takes records from `start` on, and adds them to `found`. Gives the place where it stopped: the end of the block,
+    /// or where a record begins that is not taken.
+    fn read(&self, block: &[u8], start: usize, hasher: &KeyHasher, found: &mut Found) -> usize;
+}
+
+/// Records that follow one another.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Where each ends.
+    pub ends: Vec<usize>,
+    /// The hash of the key of each.
+    pub hashes: Vec<u64>,
+    /// Where the time of each stands, if one is asked for: a number or text, in JSON with its quotes.
+    pub times: Vec<Range<usize>>,
+    /// Which fields of the key some record had, by their bits.
+    pub met: u64,
+}
+
+/// Chains the hashes of the fields of a key; a key of one field is that field.
+#[derive(Clone, Copy)]
+struct Row {
+    start: Option<u64>,
+}
+
+impl Row {
+    fn new(hasher: &KeyHasher, width: usize) -> Self {
+        Self { start: (width != 1).then(|| hasher.row_start(width)) }
+    }
+
+    /// The hash of a key, or nothing if that of a field cannot be told.
+    #[inline(always)]
+    fn hash(self, hasher: &KeyHasher, mut fields: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+        match self.start {
+            None => fields.next()?,
+            Some(start) => fields.try_fold(start, |chain, field| Some(hasher.row_next(chain, field?))),
+        }
+    }
+}

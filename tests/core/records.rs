@@ -1,0 +1,102 @@
+//! Records of blocks: which are taken, and with which keys. `tests/test_cli_at_once.py` compares them with Python's.
+
+use lately::key::KeyHasher;
+use lately::records::{Csv, Encoding, Found, Json, Lines, MOST_FIELDS, Reader};
+
+fn hasher() -> KeyHasher {
+    KeyHasher::new(1)
+}
+
+/// The hashes of the keys taken from the beginning on, and what is left.
+fn read<'a>(reader: &impl Reader, block: &'a str) -> (Vec<u64>, &'a str) {
+    let mut found = Found::default();
+    let stop = reader.read(block.as_bytes(), 0, &hasher(), &mut found);
+    (found.hashes, &block[stop..])
+}
+
+fn row(fields: &[u64]) -> u64 {
+    fields.iter().fold(hasher().row_start(fields.len()), |chain, &field| hasher().row_next(chain, field))
+}
+
+fn text(text: &str) -> u64 {
+    hasher().text(text)
+}
+
+#[test]
+fn lines() {
+    let reader = Lines { encoding: Encoding::Utf8, longest: 4 };
+    assert_eq!(read(&reader, "a\nb\r\n\n\u{e4}"), (vec![text("a"), text("b"), text(""), text("\u{e4}")], ""));
+    assert_eq!(read(&reader, "a\nlonger\nb"), (vec![text("a")], "longer\nb"));
+}
+
+#[test]
+fn csv() {
+    let reader = Csv {
+        delimiter: b',',
+        quotes: true,
+        width: 3,
+        key: vec![2, 0],
+        time: None,
+        comments: false,
+        encoding: Encoding::Utf8,
+        longest: 100,
+    };
+    let block = "a,b,c\r\n\"a,\",\"\n\",\"c\"\"\"\na\"b,,\n";
+    let keys = vec![row(&[text("c"), text("a")]), row(&[text("c\""), text("a,")]), row(&[text(""), text("a\"b")])];
+    assert_eq!(read(&reader, block), (keys, ""));
+    for left in ["a,b\n", "a,b,c,d\n", "a,b,\"c", "a,b,\"c\"d\n", "a,b\rb,c\n", "\n", "\r\n", "\"a\"\r,b,c\n"] {
+        let block = format!("a,b,c\n{left}a,b,c\n");
+        assert_eq!(read(&reader, &block), (vec![row(&[text("c"), text("a")])], &block[6..]), "{left:?}");
+    }
+}
+
+#[test]
+fn json() {
+    let reader = Json::new(&["k".into()], None, Encoding::StrictUtf8, 1 << 20).unwrap();
+    for (value, hash) in [
+        ("\"a\"", text("a")),
+        (r#""\/\u00e4\ud83d\ude00\n""#, text("/\u{e4}\u{1f600}\n")),
+        ("5", hasher().integer(5)),
+        ("5.0", hasher().integer(5)),
+        ("-0.5e0", hasher().float(-0.5)),
+        ("true", hasher().integer(1)),
+        ("null", hasher().missing()),
+    ] {
+        let block = format!(" {{ \"j\" : [1, {{\"k\": [{{}}, []]}}] ,\"k\":\"x\",\t\"k\" :{value} }}\r\n");
+        assert_eq!(read(&reader, &block), (vec![hash], ""), "{block}");
+    }
+    let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
+    let digits = "1".repeat(5_000);
+    for left in
+        ["[]", "{}", r#""\ud800""#, "01", "1.", "-", "NaN", "tru", "\"\t\"", "9223372036854775808", &deep, &digits]
+    {
+        let block = format!("{{\"k\": {left}}}");
+        assert_eq!(read(&reader, &block), (vec![], &block[..]));
+    }
+    for left in
+        ["", " ", "{}", "[]", "{\"k\": 1", "{\"k\": 1,}", "{\"k\": 1}}", "{\"k\" 1}", "{\"\\u006b\": 1}", "{k: 1}"]
+    {
+        let block = format!("{left}\n");
+        assert_eq!(read(&reader, &block), (vec![], &block[..]));
+    }
+}
+
+#[test]
+fn fields_within_fields() {
+    let reader = |field: &str| Json::new(&[field.into(), "j".into()], None, Encoding::StrictUtf8, 1 << 20).unwrap();
+    for (line, value) in [
+        (r#"{"j": 0, "n": {"x": 1}}"#, hasher().integer(1)),
+        (r#"{"j": 0, "n.x": 2, "n": {"x": 1}}"#, hasher().integer(2)),
+        (r#"{"j": 0, "n": {"x": 1}, "n": {"y": 1}}"#, hasher().missing()),
+        (r#"{"j": 0, "n": {"x": 1}, "n": 3}"#, hasher().missing()),
+        (r#"{"j": 0, "n": {"x": 1, "x": 4}, "x": 5}"#, hasher().integer(4)),
+    ] {
+        assert_eq!(read(&reader("n.x"), line), (vec![row(&[value, hasher().integer(0)])], ""), "{line}");
+    }
+    let line = r#"{"j": 0, "n": {"x": {"y": 1, "n": {"x": 9}}}}"#;
+    assert_eq!(read(&reader("n.x.y"), line).0, [row(&[hasher().integer(1), hasher().integer(0)])]);
+    assert_eq!(read(&reader("n.x"), line), (vec![], line));
+    let many: Vec<_> = (0..MOST_FIELDS as u32).map(|i| i.to_string()).collect();
+    assert!(Json::new(&many, None, Encoding::StrictUtf8, 1).is_some());
+    assert!(Json::new(&many, Some("t"), Encoding::StrictUtf8, 1).is_none());
+}
