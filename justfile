@@ -55,9 +55,9 @@ docs command="build":
 bench:
     uv run --group bench benchmarks/how_fast.py
 
-# licences and sources of the crates: needs `cargo install cargo-deny --locked`
-deny:
-    cargo deny check licenses bans sources
+# licences and sources of the crates, or `just deny advisories`: needs `cargo install cargo-deny --locked`
+deny *what="licenses bans sources":
+    cargo deny check {{ what }}
 
 # the lock, after a change of dependencies
 lock:

@@ -43,7 +43,9 @@ impl<'a> Inference<'a> {
     ) -> Result<(), Error> {
         let mut spans = Vec::new();
         self.evidence(hashes, at, prior, |key, evidence, gap, p| {
-            answer(key, &self.of(evidence, self.hazard(p), gap, ages_end, &mut spans));
+            let hazard = self.hazard(p);
+            let peak = self.likelihood.most_likely(evidence, hazard, ages_end);
+            answer(key, &self.of(evidence, hazard, gap, ages_end, &mut spans).peaking_at(peak));
         })
     }
 

@@ -65,6 +65,19 @@ def test_lanes_are_true_as_often_as_they_say(family, bits):
     assert outcome.calibration_error < bound(outcome) < 0.01
 
 
+@pytest.mark.parametrize("bits", [5, 10, 20])
+@pytest.mark.parametrize("family", ["stable", "generalized"])
+@pytest.mark.parametrize("condition", [UNIFORM, POWER], ids=lambda condition: condition.stream)
+def test_what_forgets_at_random_is_true_as_often_as_it_says(condition, family, bits):
+    # A number for all keys says how many there are, and the share of zeros how many share a cell.
+    outcome = asked(condition, lambda: as_planned(condition, bits * condition.window, family))
+    assert bound(outcome) < 0.01
+    assert outcome.calibration_error < bound(outcome)
+    if condition is UNIFORM:
+        # Half of what the bound allows, and a fifth of what was the matter.
+        assert outcome.calibration_error < 0.004
+
+
 def test_the_printed_g_is_seen():
     outcome = asked(UNIFORM, lambda: timers(UNIFORM, 10 * UNIFORM.window, 4, corrected=False))
     assert outcome.calibration_error > bound(outcome)

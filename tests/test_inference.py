@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import lately
+from lately._families import EVERY
 from support.planned import planned
 
 WINDOW = 1000
@@ -219,7 +220,9 @@ def test_a_curve_of_distinct_keys_calibrates_a_generalized_filter():
         keys = rng.integers(0, 500, 3000)
         filled.insert(keys)
         said.append(filled.posterior(np.arange(500), curve, 200))
-        said_without.append(filled.posterior(np.arange(500), 1 / 500, 200))
+        said_without.append(filled.posterior(np.arange(500), np.full(500, 1 / 500), 200))
+        # One number for all keys says the same: 500 keys, equally frequent.
+        assert filled.posterior(np.arange(500), 1 / 500, 200) == pytest.approx(said[-1], abs=1e-5)
         happened.append(np.isin(np.arange(500), keys[-200:]))
     said, said_without, happened = (np.concatenate(x) for x in (said, said_without, happened))
     # With penalties of 1 each, the curve helps, and posteriors are calibrated.
@@ -279,3 +282,19 @@ def test_threads_answer_as_one(filled, threads):
         np.testing.assert_array_equal(call(threads=threads), alone)
     with pytest.raises(ValueError, match="threads must be at least 1"):
         filled.posterior(keys, 0.1, threads=0)
+
+
+@pytest.mark.parametrize("prior", [1e-3, lately.Uniform(800), np.full(30, 3e-3)])
+@pytest.mark.parametrize("name", ["stable", "generalized", "many bits"])
+def test_the_most_likely_age_is_as_probable_as_any(name, prior):
+    if name == "many bits":
+        f = lately.baselines.GeneralizedBloomFilter.from_parameters(300, 6000, k1=12, k0=12)
+    else:
+        f = EVERY[name].make(300, fpr=0.05)
+    f.insert(np.random.default_rng(1).integers(0, 800, 1200))
+    keys = np.arange(30)
+    ages = f.age(keys, prior, finite=True).astype(int)
+    # Asked for by single ages, the cells answer by single ages.
+    each = f.age_probability(keys, prior, np.arange(1201), finite=True)
+    assert len(set(ages.tolist())) > 1
+    assert (each[np.arange(30), ages] > 0.95 * each.max(axis=1)).all()

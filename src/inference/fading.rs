@@ -92,6 +92,18 @@ impl<F: Fading> Likelihood for Spans<F> {
         spans.iter_mut().for_each(|span| span.probability = (span.probability - most).exp());
         normalise(spans);
     }
+
+    /// Of the ages that stand for the spans, twelve to an octave: within some percent of the most there is.
+    fn most_likely(&self, evidence: Evidence, hazard: Hazard, end: f64) -> Option<f64> {
+        let (mut most_likely, mut most) = (None, f64::NEG_INFINITY);
+        for (place, age) in self.edges.windows(2).flat_map(places).enumerate() {
+            let log = self.fading.log_likelihood(evidence, place) + hazard.log_survival(age);
+            if log > most && age < end {
+                (most_likely, most) = (Some(age.round()), log);
+            }
+        }
+        most_likely
+    }
 }
 
 /// Normalises weights to probabilities.

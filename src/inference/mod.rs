@@ -44,6 +44,11 @@ pub trait Likelihood: Send + Sync {
     /// Writes the spans of ages that the evidence leaves possible into `spans`, which is empty: the youngest first,
     /// with probabilities that sum to 1. The last one has no end: it stands for keys that are gone without a trace.
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>);
+
+    /// The most probable age below `end`, of cells that tell one age within a span from another; none of others.
+    fn most_likely(&self, _evidence: Evidence, _hazard: Hazard, _end: f64) -> Option<f64> {
+        None
+    }
 }
 
 /// What is asked, and what is known beside the cells and the key's prior. Only cells that fade with every insertion use

@@ -29,13 +29,20 @@ pub struct Posterior<'a> {
     gap: f64,
     /// Where the stream began, as an age in the spans.
     end: f64,
+    /// The most probable age, where the cells tell one age within a span from another.
+    peak: Option<f64>,
 }
 
 impl<'a> Posterior<'a> {
     /// The posterior that [`last_inserted`](super::Likelihood::last_inserted) wrote for a key of this hazard, asked for
     /// `gap` seconds after the latest insertion. From the age `end` on lies only "never".
     pub fn new(spans: &'a [Span], hazard: Hazard, gap: f64, end: f64) -> Self {
-        Self { spans, hazard, gap, end }
+        Self { spans, hazard, gap, end, peak: None }
+    }
+
+    /// The same, of cells that tell the [most probable age](super::Likelihood::most_likely) themselves.
+    pub fn peaking_at(self, peak: Option<f64>) -> Self {
+        Self { peak, ..self }
     }
 
     /// Chance that the key was inserted less than `age` ago.
@@ -55,6 +62,9 @@ impl<'a> Posterior<'a> {
     pub fn most_likely(&self) -> f64 {
         if self.hazard.is_zero() {
             return f64::INFINITY;
+        }
+        if let Some(peak) = self.peak {
+            return peak + self.gap;
         }
         let (mut most_likely, mut greatest) = (f64::INFINITY, 0.0);
         for span in self.spans.iter().filter(|span| span.from < self.end) {

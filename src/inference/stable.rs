@@ -4,9 +4,13 @@
 //!
 //! A cell that was set i insertions ago met an event, a decrement or another key, in each of them with chance q. It
 //! holds less than v if the last Max - v + 1 events were decrements ([`shape::stable`](crate::shape::stable)). A key
-//! that is gone finds the distribution over all cells, which is counted. If cells hold less than v more or less often
-//! than they should after this many insertions of different keys, because keys repeat, the key's cells are taken to do
-//! so by the same factor.
+//! that is gone finds the distribution over all cells, which is counted.
+//!
+//! Where keys repeat, the same few are set in a cell again and again, in others none: q is not that of the mean cell.
+//! With D equally frequent keys in m cells, Poisson(D / m) others share a cell with the key, and each sets it with
+//! chance 1 / D. D / m is what makes the share of zeros, from the first insertion on, the one that is counted; many to a
+//! cell are as good as all different. What is left for other values, since keys are not equally frequent, is taken to be
+//! the same factor for the key's cells as for all.
 
 use super::fading::{Fading, Spans, edges};
 use super::{Evidence, Likelihood, Question};
@@ -14,6 +18,12 @@ use crate::shape::stable::Shape;
 
 /// The least likelihood of anything: an empty filter never expects a set cell.
 const LEAST: f64 = 1e-300;
+
+/// So many keys to a cell set all cells about equally often.
+const MANY: f64 = 30.0;
+
+/// Shares of the cells, and how many times as often as the mean of all they are set.
+type Kinds = Vec<(f64, f64)>;
 
 /// The logarithms of the likelihood of each minimum, at each age, relative to a key that is gone.
 struct Minima {
@@ -35,9 +45,11 @@ pub fn likelihood(shape: Shape, inserted: u64, counts: &[u64], question: &Questi
         (0..values).map(|value| (at_least(value) - at_least(value + 1)).max(LEAST).ln()).collect()
     };
     let below = shares_below(counts);
-    let (gone, expected) = (minima(&below), shape.below_from_empty(inserted as f64));
+    let from_empty = |kinds: &Kinds| mean(kinds, |often| shape.below_from_empty(inserted as f64, often));
+    let kinds = fitting(shape.slices.cells as f64, below[1], |kinds| from_empty(kinds)[1]);
+    let (gone, expected) = (minima(&below), from_empty(&kinds));
     let at_age = |age: f64| {
-        let mut since_set = shape.below(age);
+        let mut since_set = mean(&kinds, |often| shape.below(age, often));
         for (value, since_set) in since_set.iter_mut().enumerate().take(values).skip(1) {
             *since_set = (*since_set * below[value] / expected[value].max(f64::MIN_POSITIVE)).min(1.0);
         }
@@ -45,6 +57,47 @@ pub fn likelihood(shape: Shape, inserted: u64, counts: &[u64], question: &Questi
     };
     let fading = |ages: &[f64]| Minima { logs: ages.iter().flat_map(|&age| at_age(age)).collect(), values };
     Box::new(Spans::new(edges(inserted as f64, question.ages), fading))
+}
+
+/// The mean over cells of each kind.
+fn mean(kinds: &Kinds, of: impl Fn(f64) -> Vec<f64>) -> Vec<f64> {
+    let mut mean = Vec::new();
+    for &(share, often) in kinds {
+        let of = of(often);
+        mean.resize(of.len(), 0.0);
+        mean.iter_mut().zip(of).for_each(|(mean, of)| *mean += share * of);
+    }
+    mean
+}
+
+/// Cells that so many keys share on average, all of them equally frequent.
+fn shared_by(keys: f64) -> Kinds {
+    let most = (keys + 8.0 * keys.sqrt() + 8.0) as u32;
+    let mut chance = (-keys).exp();
+    let mut kinds: Kinds = Vec::new();
+    for others in 0..=most {
+        kinds.push((chance, f64::from(others) / keys));
+        chance *= keys / f64::from(others + 1);
+    }
+    kinds
+}
+
+/// The kinds of `cells` cells of which a share of `zeros` is zero, as `expected` has it: by bisection of the logarithm
+/// of the keys to a cell. All of one kind if that is about as many zeros as different keys leave.
+fn fitting(cells: f64, zeros: f64, expected: impl Fn(&Kinds) -> f64) -> Kinds {
+    let (mut few, mut many) = ((1.0 / cells).min(1.0), MANY);
+    if zeros <= expected(&shared_by(many)) {
+        return vec![(1.0, 1.0)];
+    }
+    for _ in 0..24 {
+        let keys = (few * many).sqrt();
+        if zeros < expected(&shared_by(keys)) {
+            few = keys;
+        } else {
+            many = keys;
+        }
+    }
+    shared_by(few)
 }
 
 /// The share of cells below each value, and below one more than the greatest. Half a cell is added on either side, so

@@ -14,7 +14,7 @@ use super::whole::Threads;
 use crate::Error;
 use crate::clock::{Moments, Window};
 use crate::engine::Engine;
-use crate::inference::{Memo, PerKey, Posterior, Question, decide};
+use crate::inference::{Distinct, Hazard, Memo, PerKey, Posterior, Question, decide};
 use crate::memory::fallible;
 use crate::posteriors::Inference;
 
@@ -84,25 +84,37 @@ fn read_curve(prior: &Bound<'_, PyAny>, insertions: &[f64]) -> PyResult<Vec<f64>
 }
 
 /// Computes what the cells tell about these ages, with the prior's distinct-count curve if it has one; its ValueError
-/// means that it has none.
+/// means that it has none. One number for all keys is the prior of a stream of equally frequent keys, and so many are
+/// there.
 fn build<'a>(
     py: Python<'_>,
     engine: &'a dyn Engine,
     prior: &Bound<'_, PyAny>,
+    numbers: PerKey<'_>,
     ages: &[f64],
 ) -> PyResult<Inference<'a>> {
     let (knows, prior, raised) = (prior.hasattr("distinct")?, prior.clone().unbind(), Mutex::new(None));
     let inference = detached(py, || {
-        let distinct = |insertions: &[f64]| {
+        let asked = |insertions: &[f64]| {
             let curve = Python::attach(|py| read_curve(prior.bind(py), insertions));
             curve.map_err(|error| *raised.lock().expect("no panic holds it") = Some(error)).ok()
         };
-        Inference::about(engine, &Question { ages, distinct: knows.then_some(&distinct) })
+        let equal = |insertions: &[f64]| equally_frequent(numbers, insertions);
+        let distinct: &Distinct<'_> = if knows { &asked } else { &equal };
+        Inference::about(engine, &Question { ages, distinct: Some(distinct) })
     })??;
     match raised.into_inner().expect("no panic held it") {
         Some(error) if !error.is_instance_of::<PyValueError>(py) => Err(error),
         _ => Ok(inference),
     }
+}
+
+/// The distinct keys among n insertions where each key has the same chance, 1 over how many there are.
+fn equally_frequent(prior: PerKey<'_>, insertions: &[f64]) -> Option<Vec<f64>> {
+    let PerKey::All(chance) = prior else { return None };
+    let hazard = Hazard::per_insertion(chance);
+    let distinct = |&n: &f64| if chance > 0.0 { (hazard.within(n) / chance).min(n) } else { n };
+    Some(insertions.iter().map(distinct).collect())
 }
 
 /// Where the ages of a stream end: at the first insertion, or never.
@@ -148,7 +160,7 @@ impl Filter {
         let state = detached(py, || self.with(|filter| filter.clone()))?;
         let prior = Numbers::of_keys(prior_given, keys, state.engine().clock().window())?;
         let numbers = prior.borrow()?;
-        let inference = build(py, state.engine(), prior_given, ages)?;
+        let inference = build(py, state.engine(), prior_given, numbers, ages)?;
         let batch = self.batch(py, keys, at, false)?;
         prior.check_len(batch.keys.len())?;
         let memo = || Memo::new(batch.keys.len());

@@ -79,8 +79,14 @@ impl Shape {
 
     /// (1 - p) d and p: the chances that an insertion's last word on a cell is a decrement, or Max.
     fn events(&self) -> (f64, f64) {
+        self.events_where(1.0)
+    }
+
+    /// The same of a cell that is set `often` times as often as the mean of all: p is that many times 1/m.
+    fn events_where(&self, often: f64) -> (f64, f64) {
         let cells = self.slices.cells as f64;
-        ((1.0 - 1.0 / cells) * self.decrements as f64 / cells, 1.0 / cells)
+        let set = (often / cells).min(1.0);
+        ((1.0 - set) * self.decrements as f64 / cells, set)
     }
 
     /// Expected share of zeros at the stable point, to which it falls: (1 / (1 + 1 / (P (1 - 1/m))))^Max (Theorem 2
@@ -105,20 +111,21 @@ impl Shape {
     }
 
     /// For each value from 0 to Max + 1, the chance that a cell holds less which was set to Max `age` insertions ago:
-    /// that the last events it met since, as many as lead there, were decrements.
-    pub fn below(&self, age: f64) -> Vec<f64> {
-        self.worn(age, |_| 0.0)
+    /// that the last events it met since, as many as lead there, were decrements. It is set `often` times as often as
+    /// the mean of all cells: 1 where all keys are different.
+    pub fn below(&self, age: f64, often: f64) -> Vec<f64> {
+        self.worn(age, often, |_| 0.0)
     }
 
     /// The same of a cell that was empty `age` insertions ago, which met that many events or fewer, all decrements.
-    pub fn below_from_empty(&self, age: f64) -> Vec<f64> {
-        self.worn(age, |fewer| fewer)
+    pub fn below_from_empty(&self, age: f64, often: f64) -> Vec<f64> {
+        self.worn(age, often, |fewer| fewer)
     }
 
     /// From the chance of decrements alone, if they are enough to lead below a value, and what `fewer` makes of it if
     /// they are not.
-    fn worn(&self, age: f64, fewer: impl Fn(f64) -> f64) -> Vec<f64> {
-        let (decremented, set) = self.events();
+    fn worn(&self, age: f64, often: f64, fewer: impl Fn(f64) -> f64) -> Vec<f64> {
+        let (decremented, set) = self.events_where(often);
         let share = decremented / (decremented + set);
         let (mut at_least, mut decrements, mut too_few) = (1.0, 1.0, 0.0);
         let mut below = vec![1.0];

@@ -21,7 +21,8 @@ class GeneralizedBloomFilter(Filter):
 
     An insertion sets k1 bits of the key to one and resets k0 to zero, which wins where both hit. A key is reported when
     all of them are as it left them: each later key may have changed one, by chance, and so the filter loses some keys
-    of the window and keeps some beyond. `false_negative_rates` tells how many by age.
+    of the window and keeps some beyond. `false_negative_rates` tells how many by age. Its posteriors need to know how
+    many keys are different: see Notes.
 
     Parameters
     ----------
@@ -55,10 +56,11 @@ class GeneralizedBloomFilter(Filter):
 
     With ``refresh=False`` a key that is asked for without end may never come through again: only insertions forget.
 
-    With a number for a prior, posteriors take all keys for different ones. Where keys repeat they are off by .14 to .18
-    at 10 to 20 bits per key. Pass a prior that has a method ``distinct``, such as `lately.Uniform` or `lately.Zipf`.
-    The age that `age` finds most likely is the youngest of a span, a fourth of an octave wide; another age in it may be
-    twice as probable.
+    The bits fade by the number of different keys, which posteriors have to know: from a prior with a method
+    ``distinct``, such as `lately.Uniform` or `lately.Zipf`, or from one number for all keys, which says that they are
+    equally frequent, and so how many there are. **An array of numbers does not say it**: all insertions are then taken
+    for different keys, and where they repeat posteriors are off by .02 to .12 at 10 to 20 bits per key. `Probabilities`
+    is both, chances and a curve.
 
     R. P. Laufer, P. B. Velloso, O. C. Duarte, A Generalized Bloom Filter to Secure Distributed Network Applications,
     2011; on streams: paper 5, section 5 (J. Dautrich, C. Ravishankar, Inferring Insertion Times and Optimizing Error

@@ -44,8 +44,7 @@ class StableBloomFilter(Filter):
     -----
     F. Deng, D. Rafiei, Approximately Detecting Duplicates for Streaming Data using Stable Bloom Filters, 2006.
 
-    Posteriors are .02 to .03 too high at 5 to 10 bits per key. The age that `age` finds most likely is the youngest of
-    a span, a fourth of an octave wide; another age in it may be twice as probable.
+    Posteriors take all keys for equally frequent, as many as leave the share of zero cells that there is.
 
     Examples
     --------

@@ -122,6 +122,10 @@ impl Likelihood for Exact {
             self.logarithms.last_inserted(evidence, hazard, spans);
         }
     }
+
+    fn most_likely(&self, evidence: Evidence, hazard: Hazard, end: f64) -> Option<f64> {
+        self.logarithms.most_likely(evidence, hazard, end)
+    }
 }
 
 /// What a key's matching bits tell after `inserted` insertions, when `ones` of all bits are one.

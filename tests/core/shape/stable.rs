@@ -39,9 +39,10 @@ fn errors_are_those_of_the_chain_of_a_cell() {
             let missed = 1.0 - (1.0 - of_key[0]).powi(k);
             assert!((shape.false_negative_rate(f64::from(age)) - missed).abs() < 1e-11, "{shape:?} {age}");
             if age < 300 {
-                for (values, below) in
-                    [(&of_key, shape.below(f64::from(age))), (&of_none, shape.below_from_empty(f64::from(age)))]
-                {
+                for (values, below) in [
+                    (&of_key, shape.below(f64::from(age), 1.0)),
+                    (&of_none, shape.below_from_empty(f64::from(age), 1.0)),
+                ] {
                     let mut sum = 0.0;
                     for (value, below) in below.into_iter().enumerate() {
                         assert!((below - sum).abs() < 1e-11, "{shape:?} {age} {value}: {below} for {sum}");
