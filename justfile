@@ -23,10 +23,10 @@ sanitize which *arguments:
     RUSTFLAGS="-Zsanitizer={{ which }}" cargo +nightly test {{ if which == "thread" { "-Zbuild-std" } else { "" } }} \
         --target x86_64-unknown-linux-gnu --target-dir target/{{ which }} {{ arguments }}
 
-# tests of memory and keys under Miri, a thousand times slower; needs nightly's miri
-miri *tests="key::batch memory::":
-    MIRIFLAGS="-Zmiri-permissive-provenance -Zmiri-disable-isolation" cargo +nightly miri test --lib -- {{ tests }} \
-        --skip more_than_there_is
+# tests of all that is or meets unsafe code under Miri, a thousand times slower; needs nightly's miri
+miri *tests="memory:: key::batch key::sip layout::line::tests::all layout::quotient::tests::a_line_is opened":
+    MIRIFLAGS="-Zmiri-permissive-provenance -Zmiri-disable-isolation" RUSTFLAGS="-Ctarget-feature=+avx2" \
+        cargo +nightly miri test --lib -- {{ tests }} --skip more_than_there_is --skip cannot_be_had
 
 # the core alone, without Python
 core *arguments:

@@ -35,7 +35,6 @@ PLANNED = [
     "timing-line",
     "aged-quotient",
     "swamp",
-    "counting",
     "stable",
     "generalized",
 ]

@@ -5,6 +5,8 @@ use crate::instructions::Portable;
 use crate::memory::bits::ones;
 
 const PAGES: u64 = 5;
+/// Keys of a test; few under Miri, which takes a second for what else takes a millisecond.
+const KEYS: u64 = if cfg!(miri) { 60 } else { 900 };
 
 fn hashes(count: u64) -> Vec<u64> {
     let hash = |i: u64| xxhash_rust::xxh3::xxh3_64(&(i % 300).to_le_bytes());
@@ -15,7 +17,8 @@ fn hashes(count: u64) -> Vec<u64> {
 fn runs(len: usize) -> impl Iterator<Item = (Range<usize>, i64, u64)> {
     let cuts = [0, 1, 2, 7, 8, 9, 40, 41, 130, 203, 300, 512, 513, 700, len];
     let ages = [(-9, 0), (-1, 3), (0, 0), (3, 1), (4, 9), (5, 0), (6, 400), (77, 0), (78, 2), (79, 12), (1 << 60, 0)];
-    cuts.windows(2)
+    cuts.map(|cut| cut.min(len))
+        .windows(2)
         .zip(ages.into_iter().cycle())
         .map(|(cut, (at, pending))| (cut[0]..cut[1], at, pending))
         .collect::<Vec<_>>()
@@ -28,7 +31,7 @@ fn everything<const LANES: usize, const LINES: usize>(
     instructions: Instructions,
 ) -> (Vec<u64>, Vec<bool>, Vec<Evidence>) {
     let layout = LanesInLines::<LANES, LINES> { instructions, ..LanesInLines::new(PAGES, k) };
-    let hashes = hashes(900);
+    let hashes = hashes(KEYS);
     let mut words = vec![0; (PAGES * PAGE_LINES) as usize * LINE];
     let (mut answers, mut evidence) = (Vec::new(), Vec::new());
     for (run, generation, pending) in runs(hashes.len()) {
@@ -55,10 +58,10 @@ fn everything<const LANES: usize, const LINES: usize>(
 }
 
 fn agree<const LANES: usize, const LINES: usize>() {
-    for k in [1, 2, 3, 4] {
+    for k in if cfg!(miri) { 2..3 } else { 1..5 } {
         let portable = everything::<LANES, LINES>(k, Instructions::Portable(Portable));
         let share = portable.1.iter().filter(|&&seen| seen).count() as f64 / portable.1.len() as f64;
-        assert!(0.1 < share && share < 0.9, "both answers are there: {share}");
+        assert!(cfg!(miri) || 0.1 < share && share < 0.9, "both answers are there: {share}");
         for instructions in Instructions::available() {
             assert!(everything::<LANES, LINES>(k, instructions) == portable, "{instructions:?} {LANES} {LINES} {k}");
         }
@@ -68,14 +71,17 @@ fn agree<const LANES: usize, const LINES: usize>() {
 #[test]
 fn all_instruction_sets_agree() {
     agree::<8, 1>();
+    agree::<16, 2>();
+    agree::<32, 3>();
+    if cfg!(miri) {
+        return;
+    }
     agree::<8, 2>();
     agree::<8, 3>();
     agree::<8, 4>();
     agree::<16, 1>();
-    agree::<16, 2>();
     agree::<16, 4>();
     agree::<32, 1>();
-    agree::<32, 3>();
     agree::<32, 4>();
 }
 
