@@ -1,7 +1,7 @@
 //! NumPy arrays of one type, copied: what is read detached from the interpreter must not change meanwhile.
 
 use numpy::prelude::*;
-use numpy::{Element, PyArrayDyn, PyUntypedArray};
+use numpy::{Element, IntoPyArray, PyArray1, PyArrayDyn, PyUntypedArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -12,6 +12,14 @@ use crate::memory::fallible;
 pub struct Values<T> {
     pub values: Vec<T>,
     pub shape: Vec<usize>,
+}
+
+/// Longest array that is copied into one of NumPy's own: to hand over its memory takes an object more.
+const SHORT: usize = 64;
+
+/// An array of one dimension.
+pub fn array_of<T: Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyArray1<T>> {
+    if values.len() <= SHORT { PyArray1::from_slice(py, &values) } else { values.into_pyarray(py) }
 }
 
 impl<T: Element + Copy> Values<T> {

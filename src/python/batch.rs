@@ -16,6 +16,8 @@ use crate::memory::fallible;
 
 /// Keys hashed at a time: their hashes take 32 KiB, two thirds of a first-level cache.
 const BLOCK: usize = 4096;
+/// Most keys of a batch that acts at once, as a single key does: a thread that waits for the interpreter waits no longer.
+const FEW: usize = 64;
 /// Keys that threads hash before one of them acts on them in order: their hashes take 2 MiB, and hashing them takes a
 /// hundred times as long as starting the threads.
 const STRETCH: usize = 1 << 18;
@@ -41,7 +43,8 @@ impl<T> Stopped<T> {
         Self { error, answers }
     }
 
-    fn before_all(error: PyErr) -> Self {
+    /// One of which no key has acted.
+    pub fn before_all(error: PyErr) -> Self {
         Self { error, answers: Vec::new() }
     }
 }
@@ -85,6 +88,24 @@ impl Batch {
             }
             Ok(hashes)
         })?
+    }
+
+    /// Whether it may act [at once](Self::at_once).
+    pub fn is_short(&self) -> bool {
+        self.keys.len() <= FEW
+    }
+
+    /// `act`'s answers to a short batch, one per key. `act` gets all hashes, their moments and the place for the answers.
+    pub fn at_once<T: Zeroable>(
+        &self,
+        act: impl FnOnce(&[u64], Moments<'_>, &mut [T]) -> Result<(), Error>,
+    ) -> Result<Vec<T>, Error> {
+        let (mut hashes, mut room) = ([0; FEW], Vec::new());
+        let hashes = &mut hashes[..self.keys.len()];
+        self.keys.fill(0, hashes);
+        let mut answers = fallible::zeroed(hashes.len())?;
+        act(hashes, self.moments.of(0..hashes.len(), &mut room)?, &mut answers)?;
+        Ok(answers)
     }
 
     /// `act`'s answers, one per key. `act` gets a block of hashes, their moments and the place for the answers: block

@@ -58,7 +58,7 @@ impl Exact {
     fn check(&self, py: Python<'_>, moments: &OwnedMoments) -> PyResult<()> {
         let latest = detached(py, || self.inner.read().latest())?;
         let clock = Clock::new(self.window, 1).with_ahead(None).resumed(0, latest);
-        Ok(detached(py, || moments.check(&clock, true))??)
+        moments.check(py, &clock, true)
     }
 }
 
@@ -81,7 +81,7 @@ impl Exact {
     /// Whether a key was seen lately; it is remembered then.
     #[pyo3(signature = (key, *, at=None))]
     fn seen(&self, py: Python<'_>, key: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
-        let hash = hash_key(key, self.hasher)?;
+        let hash = hash_key(key, &self.hasher)?;
         let moments = OwnedMoments::read(at, self.window, 1)?;
         if at.is_some() {
             self.check(py, &moments)?;

@@ -4,9 +4,11 @@ use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
-use numpy::{IntoPyArray, PyArray1};
+use bytemuck::Zeroable;
+use numpy::PyArray1;
 use pyo3::prelude::*;
 
+use super::arrays::array_of;
 use super::batch::{Batch, Stopped};
 use super::built::Built;
 use super::calls::{Held, Lock, caught, detached};
@@ -55,9 +57,9 @@ impl Filter {
         self.inner.write()
     }
 
-    /// Asks about one key: at once where the cells are few and nobody writes to them, since to detach and come back
-    /// takes longer, some 50 ns, and much more while other threads compute; else detached.
-    fn ask_one<T: Send>(
+    /// Asks about one key or a few: at once where the cells are few and nobody writes to them, since to detach and come
+    /// back takes longer, some 50 ns, and much more while other threads compute; else detached.
+    fn ask_now<T: Send>(
         &self,
         py: Python<'_>,
         ask: impl Fn(&filter::Filter) -> Result<T, Error> + Sync,
@@ -71,8 +73,8 @@ impl Filter {
         })
     }
 
-    /// Changes one key, as [`ask_one`](Self::ask_one) asks.
-    fn change_one<T: Send>(
+    /// Changes one key or a few, as [`ask_now`](Self::ask_now) asks.
+    fn change_now<T: Send>(
         &self,
         py: Python<'_>,
         change: impl Fn(&mut filter::Filter) -> Result<T, Error> + Sync,
@@ -86,9 +88,41 @@ impl Filter {
         })
     }
 
+    /// Asks about a batch.
+    fn ask_batch<T: Zeroable + Send>(
+        &self,
+        py: Python<'_>,
+        batch: &Batch,
+        threads: usize,
+        ask: impl Fn(&filter::Filter, &[u64], Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
+    ) -> PyResult<Vec<T>> {
+        match batch.is_short() {
+            true => self.ask_now(py, |filter| batch.at_once(|hashes, at, answers| ask(filter, hashes, at, answers))),
+            false => Ok(batch.run(py, threads, |hashes, at, answers| ask(&self.read(), hashes, at, answers))?),
+        }
+    }
+
+    /// Changes the keys of a batch, in order.
+    fn change_batch<T: Zeroable + Send>(
+        &self,
+        py: Python<'_>,
+        batch: &Batch,
+        change: impl Fn(&mut filter::Filter, &[u64], Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
+    ) -> Result<Vec<T>, Stopped<T>> {
+        match batch.is_short() {
+            true => {
+                let change = |filter: &mut filter::Filter| {
+                    batch.at_once(|hashes, at, answers| change(filter, hashes, at, answers))
+                };
+                self.change_now(py, change).map_err(Stopped::before_all)
+            }
+            false => batch.run(py, 1, |hashes, at, answers| change(&mut self.write(), hashes, at, answers)),
+        }
+    }
+
     /// Reads keys without moments, for a subclass.
     pub(super) fn keys(&self, keys: &Bound<'_, PyAny>) -> PyResult<Batch> {
-        Ok(Batch::untimed(read_keys(keys, self.hasher)?))
+        Ok(Batch::untimed(read_keys(keys, &self.hasher)?))
     }
 
     /// Reads n moments, which lie within its window or not.
@@ -108,7 +142,10 @@ impl Filter {
     }
 
     pub(super) fn clock(&self, py: Python<'_>) -> PyResult<Clock> {
-        detached(py, || *self.read().engine().clock())
+        match self.inner.try_read() {
+            Ok(filter) => Ok(*filter.engine().clock()),
+            Err(_) => detached(py, || *self.read().engine().clock()),
+        }
     }
 
     /// Reads keys and moments, which are refused here or not at all.
@@ -119,7 +156,7 @@ impl Filter {
         at: Option<&Bound<'_, PyAny>>,
         new: bool,
     ) -> PyResult<Batch> {
-        self.timed(py, read_keys(keys, self.hasher)?, at, new)
+        self.timed(py, read_keys(keys, &self.hasher)?, at, new)
     }
 
     /// [`batch`](Self::batch) of keys that are read already.
@@ -132,7 +169,7 @@ impl Filter {
     ) -> PyResult<Batch> {
         let moments = OwnedMoments::read(at, self.window, keys.len())?;
         let clock = self.clock(py)?;
-        detached(py, || moments.check(&clock, new))??;
+        moments.check(py, &clock, new)?;
         if new {
             self.watch.begin_if_old(&clock, moments.first());
         }
@@ -153,10 +190,9 @@ impl Filter {
             };
             batch.run_in_order(py, threads.0, engine)
         } else {
-            let duplicated = |hashes: &[u64], at: Moments<'_>, seen: &mut [bool]| {
-                self.write().engine_mut().duplicated(hashes, at, refresh, seen)
-            };
-            batch.run(py, 1, duplicated)
+            self.change_batch(py, batch, |filter, hashes, at, seen| {
+                filter.engine_mut().duplicated(hashes, at, refresh, seen)
+            })
         };
         let seen = seen.map_err(|stopped| stopped.with_answers(py))?;
         match self.warn_if_overfull(py) {
@@ -167,7 +203,7 @@ impl Filter {
 
     /// Warns, if the filter has just been found to be overfull.
     fn warn_if_overfull(&self, py: Python<'_>) -> PyResult<()> {
-        if self.watch.is_over() {
+        if self.watch.is_over() || !self.watch.is_due(self.clock(py)?.inserted()) {
             return Ok(());
         }
         let message = detached(py, || self.watch.look(&self.read()))?;
@@ -260,7 +296,7 @@ impl Filter {
             };
             batch.run_in_order(py, threads.0, engine)?;
         } else {
-            batch.run(py, 1, |hashes, at, _: &mut [()]| self.write().engine_mut().insert(hashes, at))?;
+            self.change_batch(py, &batch, |filter, hashes, at, _: &mut [()]| filter.engine_mut().insert(hashes, at))?;
         }
         self.warn_if_overfull(py)
     }
@@ -315,16 +351,12 @@ impl Filter {
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let window = window.map(|window| self.part(Some(window))).transpose()?;
-        let query = |hashes: &[u64], at: Moments<'_>, present: &mut [bool]| match window {
-            None => self.read().engine().query(hashes, at, present),
-            Some(window) => self.read().engine().query_within(hashes, at, window, present),
-        };
         let batch = self.batch(py, keys, at, false)?;
-        if window.is_some() {
-            // One that cannot be asked for is refused where there are no keys, too.
-            detached(py, || query(&[], batch.moments.of(0..0, &mut Vec::new())?, &mut []))??;
-        }
-        Ok(batch.run(py, threads.0, query)?.into_pyarray(py))
+        let present = self.ask_batch(py, &batch, threads.0, |filter, hashes, at, present| match window {
+            None => filter.engine().query(hashes, at, present),
+            Some(window) => filter.engine().query_within(hashes, at, window, present),
+        })?;
+        Ok(array_of(py, present))
     }
 
     /// Tell for each key in order whether it was there, then insert it.
@@ -378,7 +410,7 @@ impl Filter {
         threads: Threads,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let batch = self.batch(py, keys, at, true)?;
-        Ok(self.judge(py, &batch, refresh, threads)?.into_pyarray(py))
+        Ok(array_of(py, self.judge(py, &batch, refresh, threads)?))
     }
 
     /// Insert one key.
@@ -398,10 +430,10 @@ impl Filter {
     /// True
     #[pyo3(signature = (key, *, at=None))]
     fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let hash = hash_key(key, self.hasher)?;
+        let hash = hash_key(key, &self.hasher)?;
         let moments = OwnedMoments::read(at, self.window, 1)?;
         self.check_one(py, &moments)?;
-        let inserted = self.change_one(py, |filter| {
+        let inserted = self.change_now(py, |filter| {
             filter.engine_mut().insert(&[hash], moments.of(0..1, &mut Vec::new())?)?;
             Ok(filter.engine().clock().inserted())
         })?;
@@ -438,10 +470,10 @@ impl Filter {
         at: Option<&Bound<'_, PyAny>>,
         refresh: Refresh,
     ) -> PyResult<bool> {
-        let hash = hash_key(key, self.hasher)?;
+        let hash = hash_key(key, &self.hasher)?;
         let moments = OwnedMoments::read(at, self.window, 1)?;
         self.check_one(py, &moments)?;
-        let (seen, inserted) = self.change_one(py, |filter| {
+        let (seen, inserted) = self.change_now(py, |filter| {
             let mut seen = [false];
             filter.engine_mut().duplicated(&[hash], moments.of(0..1, &mut Vec::new())?, refresh, &mut seen)?;
             Ok((seen[0], filter.engine().clock().inserted()))
@@ -455,7 +487,7 @@ impl Filter {
     /// Whether one key was inserted within the window; for a window of time as of now, or of the latest time told where
     /// every key has come with its own. `query` takes a time.
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let hash = hash_key(key, self.hasher)?;
+        let hash = hash_key(key, &self.hasher)?;
         let at = match self.window {
             Window::Count { .. } => Moments::Untimed,
             Window::Time { .. } => Moments::Now(now()),
@@ -464,7 +496,7 @@ impl Filter {
             let mut present = [false];
             filter.engine().query(&[hash], at, &mut present).map(|()| present[0])
         };
-        self.ask_one(py, query)
+        self.ask_now(py, query)
     }
 }
 

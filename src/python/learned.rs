@@ -107,7 +107,7 @@ impl Learned {
         keys: &Bound<'_, PyAny>,
         ask: impl Fn(&learned::Learned, &[u64], &mut [f64]) -> Option<()> + Send + Sync,
     ) -> PyResult<Option<Bound<'py, PyArray1<f64>>>> {
-        let keys = read_keys(keys, self.hasher)?;
+        let keys = read_keys(keys, &self.hasher)?;
         let answers = detached(py, || {
             let (mut answers, mut room) = (fallible::zeroed(keys.len())?, fallible::zeroed(keys.len().min(PATIENCE))?);
             // At least once, even without keys.
@@ -161,7 +161,7 @@ impl Learned {
     /// 2
     #[pyo3(signature = (keys, *, at=None))]
     fn insert(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let keys = read_keys(keys, self.hasher)?;
+        let keys = read_keys(keys, &self.hasher)?;
         // The window is one of insertions, so without `at` there are no times.
         let moments = OwnedMoments::read(at, Window::Count { insertions: 1 }, keys.len())?;
         Batch { keys, moments }.run(py, 1, |hashes, at, _: &mut [()]| {

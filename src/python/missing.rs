@@ -43,6 +43,6 @@ impl Missing {
             let message = "missing='distinct' needs the keys themselves: Hashes do not tell which of them are missing";
             return Err(PyValueError::new_err(message));
         }
-        read_keys(keys, hasher)
+        read_keys(keys, &hasher)
     }
 }

@@ -14,7 +14,7 @@ use numpy::{PyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 
-use super::calls::caught;
+use super::calls::{caught, detached};
 use super::instants::{self, Times, of_seconds, one_or_array};
 use super::keys::numpy_array::Lane;
 use crate::Error;
@@ -160,7 +160,16 @@ impl OwnedMoments {
     }
 
     /// Whether a clock covers them, as [`Clock::check`] does; with `new`, as [`Clock::check_new`].
-    pub fn check(&self, clock: &Clock, new: bool) -> Result<(), Error> {
+    pub fn check(&self, py: Python<'_>, clock: &Clock, new: bool) -> PyResult<()> {
+        match self {
+            Self::Each(_) | Self::InOrder(_) => detached(py, || self.covered(clock, new))?,
+            _ => self.covered(clock, new),
+        }
+        .map_err(PyErr::from)
+    }
+
+    /// [`check`](Self::check), attached or not.
+    fn covered(&self, clock: &Clock, new: bool) -> Result<(), Error> {
         let check = |moments| if new { clock.check_new(moments, now()) } else { clock.check(moments, false) };
         match self {
             // Without a look at the system's clock.

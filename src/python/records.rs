@@ -254,7 +254,7 @@ pub struct Hashed {
 impl Hashed {
     #[new]
     fn of_keys(py: Python<'_>, filter: &Bound<'_, Filter>, keys: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Self { hashes: Batch::untimed(read_keys(keys, filter.get().hasher)?).hashes(py)? })
+        Ok(Self { hashes: Batch::untimed(read_keys(keys, &filter.get().hasher)?).hashes(py)? })
     }
 
     fn __len__(&self) -> usize {

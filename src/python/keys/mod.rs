@@ -29,7 +29,7 @@ pub use scalar::hash_key;
 /// Reads a batch of keys: array, list, tuple, column, frame or other iterable.
 ///
 /// Each element is a key; a row of a frame or of a 2-D array is one key, equal to the tuple of its elements.
-pub fn read_keys(keys: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<Keys> {
+pub fn read_keys(keys: &Bound<'_, PyAny>, hasher: &KeyHasher) -> PyResult<Keys> {
     caught(|| read(keys, Reader::new(hasher)))
 }
 
@@ -38,13 +38,14 @@ const DEEPEST: u8 = 32;
 
 /// How keys are read: with which hasher, and how deep they are nested.
 #[derive(Clone, Copy)]
-struct Reader {
-    hasher: KeyHasher,
+struct Reader<'a> {
+    /// Lent: to copy it takes half as long as to hash a key.
+    hasher: &'a KeyHasher,
     depth: u8,
 }
 
-impl Reader {
-    fn new(hasher: KeyHasher) -> Self {
+impl<'a> Reader<'a> {
+    fn new(hasher: &'a KeyHasher) -> Self {
         Self { hasher, depth: 0 }
     }
 
@@ -57,7 +58,7 @@ impl Reader {
     }
 }
 
-fn read(keys: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Keys> {
+fn read(keys: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
     if let Ok(array) = keys.cast::<PyUntypedArray>() {
         return numpy_array::read(array, reader);
     }
@@ -68,7 +69,7 @@ fn read(keys: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Keys> {
         return objects::read(tuple.iter(), reader);
     }
     if let Ok(hashes) = keys.cast::<Hashes>() {
-        return hashes.get().read(reader.hasher);
+        return hashes.get().read(*reader.hasher);
     }
     if let Some(read) = pandas::read(keys, reader)? {
         return Ok(read);
@@ -76,7 +77,7 @@ fn read(keys: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Keys> {
     if let Some(read) = polars::read(keys, reader)? {
         return Ok(read);
     }
-    if let Some(read) = capsule::read(keys, reader.hasher)? {
+    if let Some(read) = capsule::read(keys, *reader.hasher)? {
         return Ok(read);
     }
     if is_one_key(keys)? {

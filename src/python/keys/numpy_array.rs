@@ -21,9 +21,10 @@ use crate::key::time::Unit;
 type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
 /// Reads an array of one dimension, or of two, of which each row is a key.
-pub(super) fn read(array: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResult<Keys> {
+pub(super) fn read(array: &Bound<'_, PyUntypedArray>, reader: Reader<'_>) -> PyResult<Keys> {
     let py = array.py();
-    if !is_of(array, "numpy.ma", "MaskedArray")? {
+    // A plain array needs no look at the class of masked ones, which takes as long as to hash ten keys.
+    if array.is_exact_instance_of::<PyUntypedArray>() || !is_of(array, "numpy.ma", "MaskedArray")? {
         return read_plain(array, reader);
     }
     let module = py.import("numpy.ma")?;
@@ -33,12 +34,16 @@ pub(super) fn read(array: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResul
 }
 
 /// Splits rows and records into their columns, each with a mask of its own.
-fn read_masked(array: &Bound<'_, PyUntypedArray>, mask: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResult<Keys> {
+fn read_masked(
+    array: &Bound<'_, PyUntypedArray>,
+    mask: &Bound<'_, PyUntypedArray>,
+    reader: Reader<'_>,
+) -> PyResult<Keys> {
     if let Some(parts) = Parts::of(array)? {
         let reader = reader.within()?;
         return parts.read(reader, |part| read_masked(&parts.pick(array, part)?, &parts.pick(mask, part)?, reader));
     }
-    masked(read_plain(array, reader)?, mask, reader.hasher)
+    masked(read_plain(array, reader)?, mask, *reader.hasher)
 }
 
 /// `keys`, but missing where a mask of bools says so.
@@ -47,7 +52,7 @@ pub fn masked(keys: Keys, mask: &Bound<'_, PyUntypedArray>, hasher: KeyHasher) -
     Ok(keys.masked(mask.len, hasher.missing(), move |i| mask.get::<u8>(i) != 0)?)
 }
 
-fn read_plain(array: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResult<Keys> {
+fn read_plain(array: &Bound<'_, PyUntypedArray>, reader: Reader<'_>) -> PyResult<Keys> {
     match Parts::of(array)? {
         Some(parts) => {
             let reader = reader.within()?;
@@ -84,12 +89,12 @@ impl Parts {
         Ok(Some(Self { rows: array.shape()[0], kind }))
     }
 
-    fn read(&self, reader: Reader, read: impl Fn(usize) -> PyResult<Keys>) -> PyResult<Keys> {
+    fn read(&self, reader: Reader<'_>, read: impl Fn(usize) -> PyResult<Keys>) -> PyResult<Keys> {
         let width = match &self.kind {
             PartKind::Columns(columns) => *columns,
             PartKind::Fields(names) => names.len(),
         };
-        Ok(Keys::rows(self.rows, (0..width).map(read).collect::<PyResult<_>>()?, reader.hasher)?)
+        Ok(Keys::rows(self.rows, (0..width).map(read).collect::<PyResult<_>>()?, *reader.hasher)?)
     }
 
     /// One part of the data, or of the mask.
@@ -108,8 +113,8 @@ impl Parts {
 }
 
 /// Reads an array of one dimension whose elements are not records.
-fn read_lane(array: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResult<Keys> {
-    let (py, hasher) = (array.py(), reader.hasher);
+fn read_lane(array: &Bound<'_, PyUntypedArray>, reader: Reader<'_>) -> PyResult<Keys> {
+    let (py, hasher) = (array.py(), *reader.hasher);
     let lane = Lane::new(array)?;
     let dtype = lane.dtype(py);
     if dtype.is_native_byteorder() == Some(false) {
@@ -154,16 +159,16 @@ fn read_lane(array: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResult<Keys
 }
 
 /// Objects, `StringDType` (whose layout is private to NumPy) and extended floats, element by element.
-fn read_objects(array: &Bound<'_, PyUntypedArray>, reader: Reader) -> PyResult<Keys> {
+fn read_objects(array: &Bound<'_, PyUntypedArray>, reader: Reader<'_>) -> PyResult<Keys> {
     let list = array.call_method0(intern!(array.py(), "tolist"))?.cast_into::<PyList>()?;
     objects::read(list.iter(), reader.within()?)
 }
 
 /// Reads `datetime64`, as instants in UTC if `aware`, or `timedelta64`.
-pub(super) fn read_times(array: &Bound<'_, PyUntypedArray>, aware: bool, reader: Reader) -> PyResult<Keys> {
+pub(super) fn read_times(array: &Bound<'_, PyUntypedArray>, aware: bool, reader: Reader<'_>) -> PyResult<Keys> {
     let lane = Lane::new(array)?;
     match lane.dtype(array.py()).kind() {
-        b'M' | b'm' => times_of(lane, array.py(), aware, reader.hasher),
+        b'M' | b'm' => times_of(lane, array.py(), aware, *reader.hasher),
         _ => Err(PyTypeError::new_err(format!("an array of times is wanted, not of {}", array.dtype()))),
     }
 }

@@ -9,7 +9,7 @@ use crate::memory::fallible;
 const SIGNALS_EVERY: usize = 1 << 16;
 
 /// Hashes the objects at once.
-pub fn read<'py>(objects: impl ExactSizeIterator<Item = Bound<'py, PyAny>>, reader: Reader) -> PyResult<Keys> {
+pub fn read<'py>(objects: impl ExactSizeIterator<Item = Bound<'py, PyAny>>, reader: Reader<'_>) -> PyResult<Keys> {
     let mut hashes = fallible::with_room(objects.len())?;
     for (index, object) in objects.enumerate() {
         if index % SIGNALS_EVERY == SIGNALS_EVERY - 1 {

@@ -8,7 +8,7 @@ use super::numpy_array::{self, Lane};
 use super::{Keys, Reader, at, is_of};
 
 /// Reads pandas' types; `None` for anything else.
-pub fn read(keys: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Option<Keys>> {
+pub fn read(keys: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Option<Keys>> {
     let py = keys.py();
     Ok(match () {
         _ if is_of(keys, "pandas", "DataFrame")? => Some(read_frame(keys, reader)?),
@@ -22,7 +22,7 @@ pub fn read(keys: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Option<Keys>> {
 }
 
 /// A frame: its rows are the keys.
-fn read_frame(frame: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Keys> {
+fn read_frame(frame: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
     let py = frame.py();
     let (len, _): (usize, usize) = frame.getattr(intern!(py, "shape"))?.extract()?;
     let columns = frame.call_method0(intern!(py, "items"))?.try_iter()?.map(|item| {
@@ -30,20 +30,20 @@ fn read_frame(frame: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Keys> {
         read_array(&column.getattr(intern!(py, "array"))?, reader)
             .map_err(|error| at(py, format!("column '{name}'"), error))
     });
-    Ok(Keys::rows(len, columns.collect::<PyResult<_>>()?, reader.hasher)?)
+    Ok(Keys::rows(len, columns.collect::<PyResult<_>>()?, *reader.hasher)?)
 }
 
 /// An index of several levels: its keys are tuples, each level a dictionary.
-fn read_levels(index: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Keys> {
+fn read_levels(index: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
     let py = index.py();
     let levels = index.getattr(intern!(py, "levels"))?.try_iter()?;
     let codes = index.getattr(intern!(py, "codes"))?.try_iter()?;
     let columns = levels.zip(codes).map(|(level, codes)| read_dictionary(&level?, &codes?, reader));
-    Ok(Keys::rows(index.len()?, columns.collect::<PyResult<_>>()?, reader.hasher)?)
+    Ok(Keys::rows(index.len()?, columns.collect::<PyResult<_>>()?, *reader.hasher)?)
 }
 
 /// One column, as pandas stores it.
-fn read_array(array: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Keys> {
+fn read_array(array: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
     let py = array.py();
     let dtype = array.getattr(intern!(py, "dtype"))?;
     if let Some(categories) = array.getattr_opt(intern!(py, "categories"))? {
@@ -60,7 +60,7 @@ fn read_array(array: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Keys> {
     if let Some(numpy_dtype) = dtype.getattr_opt(intern!(py, "numpy_dtype"))? {
         let values = array.call_method1(intern!(py, "to_numpy"), (numpy_dtype, false, 0))?.cast_into()?;
         let mask = array.call_method0(intern!(py, "isna"))?.cast_into()?;
-        return numpy_array::masked(numpy_array::read(&values, reader)?, &mask, reader.hasher);
+        return numpy_array::masked(numpy_array::read(&values, reader)?, &mask, *reader.hasher);
     }
     numpy_array::read(&to_numpy(array)?, reader)
 }
@@ -70,7 +70,7 @@ fn to_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArra
 }
 
 /// `codes` count from 0 into `values`; a negative one is missing.
-fn read_dictionary(values: &Bound<'_, PyAny>, codes: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Keys> {
+fn read_dictionary(values: &Bound<'_, PyAny>, codes: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
     let py = codes.py();
     let codes = Lane::of::<i64>(&codes.call_method1(intern!(py, "astype"), (intern!(py, "int64"),))?.cast_into()?)?;
     let (keys, missing) = (super::read(values, reader.within()?)?, reader.hasher.missing());

@@ -12,7 +12,7 @@ use super::{Keys, Reader, at, capsule, is_of, objects};
 const NOT_IN_ARROW: [&str; 4] = ["Int128", "UInt128", "Object", "Null"];
 
 /// Reads polars' types; `None` for anything else.
-pub fn read(keys: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Option<Keys>> {
+pub fn read(keys: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Option<Keys>> {
     Ok(match () {
         _ if is_of(keys, "polars", "DataFrame")? => Some(read_frame(keys, reader)?),
         _ if is_of(keys, "polars", "Series")? => read_series(keys, reader)?,
@@ -20,7 +20,7 @@ pub fn read(keys: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Option<Keys>> {
     })
 }
 
-fn read_frame(frame: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Keys> {
+fn read_frame(frame: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
     let py = frame.py();
     let len: usize = frame.getattr(intern!(py, "height"))?.extract()?;
     let mut columns = Vec::new();
@@ -30,15 +30,15 @@ fn read_frame(frame: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Keys> {
         let column = read_series(&series, reader).map_err(|error| at(py, format!("column '{name}'"), error))?;
         columns.extend(column);
     }
-    Ok(Keys::rows(len, columns, reader.hasher)?)
+    Ok(Keys::rows(len, columns, *reader.hasher)?)
 }
 
-fn read_series(series: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Option<Keys>> {
+fn read_series(series: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Option<Keys>> {
     let py = series.py();
     let dtype = series.getattr(intern!(py, "dtype"))?.to_string();
     if NOT_IN_ARROW.contains(&dtype.as_str()) {
         let list = series.call_method0(intern!(py, "to_list"))?.cast_into::<PyList>()?;
         return objects::read(list.iter(), reader).map(Some);
     }
-    capsule::read(series, reader.hasher)
+    capsule::read(series, *reader.hasher)
 }

@@ -11,7 +11,7 @@ use super::{Reader, is_of};
 use crate::key::time::Time;
 
 /// The hash of an object of one of these classes; `None` for anything else.
-pub(super) fn hash(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Option<u64>> {
+pub(super) fn hash(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Option<u64>> {
     Ok(match () {
         _ if key.is_instance_of::<PyList>() => Some(hash_list(key.cast()?, reader)?),
         _ if is_of(key, "decimal", "Decimal")? => Some(hash_decimal(key, reader)?),
@@ -25,7 +25,7 @@ pub(super) fn hash(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Option<u6
     })
 }
 
-fn hash_list(list: &Bound<'_, PyList>, reader: Reader) -> PyResult<u64> {
+fn hash_list(list: &Bound<'_, PyList>, reader: Reader<'_>) -> PyResult<u64> {
     let (reader, hasher) = (reader.within()?, reader.hasher);
     // Reading an element may call code that changes the list, so its length is taken from a copy.
     let elements = list.get_slice(0, list.len());
@@ -37,7 +37,7 @@ fn hash_list(list: &Bound<'_, PyList>, reader: Reader) -> PyResult<u64> {
 /// The powers of ten that a decimal may have: those of IEEE's largest, and no number of a gigabyte.
 const FURTHEST: i64 = 6144;
 
-fn hash_decimal(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
+fn hash_decimal(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
     let (py, hasher) = (key.py(), reader.hasher);
     if key.call_method0(intern!(py, "is_nan"))?.extract()? {
         return Ok(hasher.missing());
@@ -53,7 +53,7 @@ fn hash_decimal(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
     hash_ratio(key, reader)
 }
 
-fn hash_time(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
+fn hash_time(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
     let py = key.py();
     if !key.getattr(intern!(py, "tzinfo"))?.is_none() {
         return Err(PyTypeError::new_err("a datetime.time with a time zone cannot be a key"));
@@ -65,7 +65,7 @@ fn hash_time(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
 }
 
 /// A member whose class is no number and no text: it equals nothing but itself.
-fn hash_member(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
+fn hash_member(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
     let py = key.py();
     let class = key.get_type().fully_qualified_name()?;
     let Ok(name) = key.getattr(intern!(py, "name"))?.extract::<String>() else {
@@ -75,7 +75,7 @@ fn hash_member(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
 }
 
 /// A scalar of pyarrow, as the one element of an array.
-fn hash_scalar(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
+fn hash_scalar(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
     let py = key.py();
     let array = py.import(intern!(py, "pyarrow"))?.call_method1(intern!(py, "repeat"), (key, 1))?;
     first(super::read(&array, reader.within()?)?)

@@ -12,7 +12,7 @@ use crate::key::KeyHasher;
 use crate::key::time::{Duration, Time};
 
 /// Hashes one key: a Python or NumPy scalar, or a tuple of keys. A list is taken for a batch that was given by mistake.
-pub fn hash_key(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> {
+pub fn hash_key(key: &Bound<'_, PyAny>, hasher: &KeyHasher) -> PyResult<u64> {
     if key.is_instance_of::<PyList>() {
         return Err(PyTypeError::new_err(
             "a list is taken for several keys: give them to `insert` or `query`, or write [key] there for a key that \
@@ -23,7 +23,7 @@ pub fn hash_key(key: &Bound<'_, PyAny>, hasher: KeyHasher) -> PyResult<u64> {
 }
 
 /// The same for a key that may be part of another.
-pub(super) fn hash_nested(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
+pub(super) fn hash_nested(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
     let hasher = reader.hasher;
     // Most frequent types first. Subclasses (`IntEnum`, `np.float64`, `np.str_`, a named tuple) are their value.
     if let Ok(text) = key.cast::<PyString>() {
@@ -50,7 +50,7 @@ pub(super) fn hash_nested(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u6
     hash_rarer(key, reader)
 }
 
-fn hash_rarer(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
+fn hash_rarer(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
     let (py, hasher) = (key.py(), reader.hasher);
     if is_numpy_scalar(key)? {
         return hash_numpy(key, reader);
@@ -85,7 +85,7 @@ fn hash_rarer(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
     )))
 }
 
-fn hash_text(text: &Bound<'_, PyString>, hasher: KeyHasher) -> PyResult<u64> {
+fn hash_text(text: &Bound<'_, PyString>, hasher: &KeyHasher) -> PyResult<u64> {
     if let Ok(utf8) = text.to_str() {
         return Ok(hasher.text(utf8));
     }
@@ -94,7 +94,7 @@ fn hash_text(text: &Bound<'_, PyString>, hasher: KeyHasher) -> PyResult<u64> {
     Ok(hasher.text(encoded.cast_into::<PyBytes>()?.as_bytes()))
 }
 
-fn hash_integer(integer: &Bound<'_, PyInt>, hasher: KeyHasher) -> PyResult<u64> {
+fn hash_integer(integer: &Bound<'_, PyInt>, hasher: &KeyHasher) -> PyResult<u64> {
     match integer.extract::<i64>() {
         Ok(value) => Ok(hasher.integer(value)),
         Err(_) => Ok(hasher.big_integer(&twos_complement(integer)?)),
@@ -113,7 +113,7 @@ fn twos_complement(integer: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
 }
 
 /// A NumPy scalar that is no subclass of a Python type.
-fn hash_numpy(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
+fn hash_numpy(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
     let (py, hasher) = (key.py(), reader.hasher);
     let item = key.call_method0(intern!(py, "item"))?;
     if let Ok(integer) = item.cast::<PyInt>() {
@@ -133,7 +133,7 @@ fn hash_numpy(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
 }
 
 /// Extended precision, which `item` does not convert; complex extended precision is refused.
-fn hash_long_double(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
+fn hash_long_double(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
     match key.hasattr(intern!(key.py(), "as_integer_ratio"))? {
         true => hash_ratio(key, reader),
         false => hash_one_element(key, reader),
@@ -141,7 +141,7 @@ fn hash_long_double(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
 }
 
 /// A number that is finite or NaN, and need not be a double: as the double, if it equals one.
-pub(super) fn hash_ratio(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
+pub(super) fn hash_ratio(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
     let (py, hasher) = (key.py(), reader.hasher);
     let float: f64 = key.call_method0(intern!(py, "__float__"))?.extract()?;
     if float.is_nan() || key.eq(float)? {
@@ -157,7 +157,7 @@ pub(super) fn hash_ratio(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64
 }
 
 /// Hashes a NumPy scalar, or an array without dimensions, as the one element of an array.
-fn hash_one_element(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<u64> {
+fn hash_one_element(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
     first(numpy_array::read(&one_element(key)?, reader)?)
 }
 
@@ -177,7 +177,7 @@ pub(super) fn first(keys: Keys) -> PyResult<u64> {
 }
 
 /// Dates, datetimes and timedeltas; `None` for anything else.
-fn hash_datetime(key: &Bound<'_, PyAny>, reader: Reader) -> PyResult<Option<u64>> {
+fn hash_datetime(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Option<u64>> {
     let (py, hasher) = (key.py(), reader.hasher);
     let calendar = Calendar::get(py)?;
     let (datetime, timedelta) = (calendar.datetime.bind(py), calendar.timedelta.bind(py));
