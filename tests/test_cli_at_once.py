@@ -307,3 +307,14 @@ def test_a_run_does_not_import_pandas(tmp_path, extension):
     options = ["--key", "k", "--time", "t", "--window", "9s", "-o", tmp_path / f"o.{extension}"]
     ended = subprocess.run([sys.executable, "-c", code, "dedupe", path, *options], capture_output=True, text=True)
     assert (ended.returncode, "kept       1\n" in ended.stderr) == (0, True)
+
+
+@pytest.mark.parametrize("extension", ["txt", "csv", "jsonl"])
+def test_a_run_without_times_imports_no_numpy(tmp_path, extension):
+    path = tmp_path / f"a.{extension}"
+    path.write_bytes({"txt": b"1\n1\n", "csv": b'k,l\n"1",2\n1,3\n', "jsonl": b'{"k": "1"}\n{"k": "1"}\n'}[extension])
+    code = "import sys; from lately.cli import main; main(sys.argv[1:]); sys.exit('numpy' in sys.modules)"
+    key = [] if extension == "txt" else ["--key", "k"]
+    options = [*key, "--window", "200000", "-o", tmp_path / f"o.{extension}"]
+    ended = subprocess.run([sys.executable, "-c", code, "dedupe", path, *options], capture_output=True, text=True)
+    assert (ended.returncode, "kept       1\n" in ended.stderr) == (0, True)

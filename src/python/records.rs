@@ -2,6 +2,8 @@
 //!
 //! None of it needs NumPy, whose import takes longer than the work on many a file.
 
+use std::thread::available_parallelism;
+
 use memchr::memchr_iter;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -16,7 +18,7 @@ use super::keys::read_keys;
 use super::whole::Threads;
 use crate::engine::Refresh;
 use crate::key::{KeyHasher, Keys};
-use crate::records::{Csv, Encoding, Found, Json, Lines as LineReader, Reader};
+use crate::records::{Csv, Encoding, Found, Json, Lines as LineReader, Reader, read_shared};
 
 /// Finds the records of a block and the hashes of their keys, as a filter sees them; `lately.cli` reads what it leaves.
 ///
@@ -25,6 +27,7 @@ use crate::records::{Csv, Encoding, Found, Json, Lines as LineReader, Reader};
 pub struct RecordReader {
     reader: Box<dyn Reader + Send + Sync>,
     hasher: KeyHasher,
+    threads: usize,
     /// Whether times may stand in quotes.
     quoted: bool,
 }
@@ -93,8 +96,7 @@ impl RecordReader {
             return Err(PyIndexError::new_err("a start beyond the block"));
         }
         let (found, moments) = detached(py, || {
-            let mut found = Found::default();
-            self.reader.read(bytes, start, &self.hasher, &mut found);
+            let (found, _) = read_shared(&*self.reader, bytes, start, &self.hasher, self.threads);
             let moments = plain.then(|| self.moments(bytes, &found)).flatten();
             (found, moments)
         })?;
@@ -116,7 +118,7 @@ pub enum Times<'py> {
 
 impl RecordReader {
     fn new(filter: &Bound<'_, Filter>, reader: impl Reader + Send + Sync + 'static) -> Self {
-        Self { reader: Box::new(reader), hasher: filter.get().hasher, quoted: false }
+        Self { reader: Box::new(reader), hasher: filter.get().hasher, threads: threads(), quoted: false }
     }
 
     /// Nanoseconds since 1970 of times that are all plain numbers of seconds; of no times, nothing.
@@ -132,6 +134,11 @@ impl RecordReader {
         };
         (!found.times.is_empty()).then(|| found.times.iter().map(|range| moment(&block[range.clone()])).collect())?
     }
+}
+
+/// One a core, as long as more of them find something to do.
+fn threads() -> usize {
+    available_parallelism().map_or(1, |cores| cores.get().min(4))
 }
 
 fn encoding_of(name: &str) -> PyResult<Encoding> {

@@ -45,6 +45,10 @@ impl Reader for Csv {
             false => self.take(block, start, memchr2_iter(self.delimiter, b'\n', rest), hasher, found),
         }
     }
+
+    fn is_of_lines(&self, bytes: &[u8]) -> bool {
+        !self.quotes || memchr(b'"', bytes).is_none()
+    }
 }
 
 impl Csv {

@@ -102,6 +102,10 @@ impl Reader for Json {
         }
         block.len()
     }
+
+    fn is_of_lines(&self, _: &[u8]) -> bool {
+        true
+    }
 }
 
 impl Json {

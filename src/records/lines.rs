@@ -30,6 +30,10 @@ impl Reader for Lines {
         }
         block.len()
     }
+
+    fn is_of_lines(&self, _: &[u8]) -> bool {
+        true
+    }
 }
 
 /// Where each line begins and ends; the last may lack its newline.

@@ -5,8 +5,12 @@
 //! readers of the command, in Python, that take records one by one. Their answers are the specification: a record that
 //! is taken here has the key that they would give it.
 
+use std::convert::Infallible;
 use std::ops::Range;
 
+use memchr::memchr;
+
+use crate::engine::threads::share;
 use crate::key::KeyHasher;
 
 mod csv;
@@ -24,10 +28,54 @@ pub trait Reader {
     /// Takes records from `start` on, and adds them to `found`. Gives the place where it stopped: the end of the block,
     /// or where a record begins that is not taken.
     fn read(&self, block: &[u8], start: usize, hasher: &KeyHasher, found: &mut Found) -> usize;
+
+    /// Whether no record of these bytes, which begin with one, spans lines.
+    fn is_of_lines(&self, bytes: &[u8]) -> bool;
 }
 
+/// The same by several threads, where each may begin at a line. Fewer bytes than [`WORTH`] are not shared.
+pub fn read_shared(
+    reader: &(dyn Reader + Send + Sync),
+    block: &[u8],
+    start: usize,
+    hasher: &KeyHasher,
+    threads: usize,
+) -> (Found, usize) {
+    let rest = &block[start..];
+    let threads = if reader.is_of_lines(rest) { threads.min(rest.len() / WORTH).max(1) } else { 1 };
+    let mut begin = start;
+    let mut parts: Vec<_> = (1..=threads)
+        .map(|part| {
+            let near = begin.max(start + rest.len() / threads * part);
+            let end = match memchr(b'\n', &block[near..]) {
+                Some(newline) if part < threads => near + newline + 1,
+                _ => block.len(),
+            };
+            (std::mem::replace(&mut begin, end)..end, Found::default(), 0)
+        })
+        .collect();
+    let read = |(part, found, stop): &mut (Range<usize>, Found, usize)| {
+        *stop = reader.read(&block[..part.end], part.start, hasher, found);
+        Ok::<_, Infallible>(())
+    };
+    let Ok(()) = share(threads, parts.iter_mut(), || (), |(), part| read(part));
+    let mut all = Found::default();
+    let mut at = start;
+    for (part, found, stop) in parts {
+        all.append(found);
+        at = stop;
+        if stop < part.end {
+            break;
+        }
+    }
+    (all, at)
+}
+
+/// Bytes that take a thread several times as long as it takes to start it, some 30 µs.
+const WORTH: usize = 1 << 16;
+
 /// Records that follow one another.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Where each ends.
     pub ends: Vec<usize>,
@@ -37,6 +85,15 @@ pub struct Found {
     pub times: Vec<Range<usize>>,
     /// Which fields of the key some record had, by their bits.
     pub met: u64,
+}
+
+impl Found {
+    fn append(&mut self, mut next: Self) {
+        self.ends.append(&mut next.ends);
+        self.hashes.append(&mut next.hashes);
+        self.times.append(&mut next.times);
+        self.met |= next.met;
+    }
 }
 
 /// Chains the hashes of the fields of a key; a key of one field is that field.

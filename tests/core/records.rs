@@ -1,7 +1,7 @@
 //! Records of blocks: which are taken, and with which keys. `tests/test_cli_at_once.py` compares them with Python's.
 
 use lately::key::KeyHasher;
-use lately::records::{Csv, Encoding, Found, Json, Lines, MOST_FIELDS, Reader};
+use lately::records::{Csv, Encoding, Found, Json, Lines, MOST_FIELDS, Reader, read_shared};
 
 fn hasher() -> KeyHasher {
     KeyHasher::new(1)
@@ -78,6 +78,51 @@ fn json() {
     {
         let block = format!("{left}\n");
         assert_eq!(read(&reader, &block), (vec![], &block[..]));
+    }
+}
+
+/// The first thread that leaves a record ends it, and quotes keep them together.
+#[test]
+fn threads_find_what_one_finds() {
+    let encoding = Encoding::StrictUtf8;
+    let csv = |quotes| Csv {
+        delimiter: b',',
+        quotes,
+        width: 2,
+        key: vec![1],
+        time: Some(0),
+        comments: false,
+        encoding,
+        longest: 100,
+    };
+    let readers: [Box<dyn Reader + Send + Sync>; 4] = [
+        Box::new(csv(true)),
+        Box::new(csv(false)),
+        Box::new(Lines { encoding, longest: 100 }),
+        Box::new(Json::new(&["k".into(), "j".into()], Some("t"), encoding, 100).unwrap()),
+    ];
+    for (kind, reader) in readers.iter().enumerate() {
+        let line = |i: usize| match kind {
+            3 if i == 9_000 => format!("{{\"t\": {i}, \"j\": null}}\n"),
+            3 => format!("{{\"t\": {i}, \"k\": \"{}\"}}\n", i * i),
+            _ => format!("{i},{}\n", i * i),
+        };
+        let lines: Vec<_> = (0..20_000).map(line).collect();
+        let long = "x".repeat(200) + "\n";
+        for bad in [None, Some((0, "\"a\n\",\"b\n\"\n")), Some((7_000, &long)), Some((19_999, &long))] {
+            let mut block = lines.clone();
+            if let Some((place, record)) = bad {
+                block[place] = record.to_owned();
+            }
+            let block = block.concat().into_bytes();
+            for start in [0, lines[0].len()] {
+                let mut one = Found::default();
+                let stop = reader.read(&block, start, &hasher(), &mut one);
+                for threads in 1..6 {
+                    assert_eq!(read_shared(&**reader, &block, start, &hasher(), threads), (one.clone(), stop));
+                }
+            }
+        }
     }
 }
 

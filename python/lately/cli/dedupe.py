@@ -63,7 +63,10 @@ def dedupe(options: Namespace) -> None:
         if state and not stop and None not in expected and state.holds(expected, targets):
             _say_held(state, options)
             return
-        counts, mistakes, slack = Counts(), Mistakes(seen), InSlack(seen, refresh=options.refresh)
+        counts = Counts()
+        # What nobody reads is not estimated.
+        mistakes = None if options.quiet else Mistakes(seen)
+        slack = None if options.quiet else InSlack(seen, refresh=options.refresh)
         with ExitStack() as stack:
             mark = marker(options.format, getattr(reader, "delimiter", "")) if options.mark else None
             main = Route(options.output, reader, repeats=options.only_repeats, mark=mark, count=options.count)
@@ -81,16 +84,17 @@ def dedupe(options: Namespace) -> None:
                         for route in routes:
                             route.write(batch, new)
                         counts.add(new, batch.times)
-                        slack.count(batch.keys, batch.times, new)
+                        if slack:
+                            slack.count(batch.keys, batch.times, new)
             for route in routes:
                 route.finish()
             if state and not stop and state.holds(reader.inputs, targets):
                 _say_held(state, options)
                 return
             _replace(routes, state, seen, options, reader.inputs)
-    mistakes.settle()
     counts.malformed = malformed.count
-    if not options.quiet:
+    if mistakes and slack:
+        mistakes.settle()
         say("\n".join([summary(counts, mistakes, slack, seen), *warnings(counts, mistakes)]))
         if malformed.count:
             say(f"warning: the first malformed record is {malformed.first}")
@@ -188,10 +192,11 @@ def _hashed(batch: Batch, seen: lately.Filter) -> Batch:
         raise CliError(f"{batch.source}: {error}") from None
 
 
-def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes, *, refresh: Any) -> Marks:
+def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes | None, *, refresh: Any) -> Marks:
     """Which records of a batch are new; the filter then knows them all."""
     parts = []
-    for start in range(0, len(batch.keys), every := mistakes.every):
+    every = mistakes.every if mistakes else max(len(batch.keys), 1)
+    for start in range(0, len(batch.keys), every):
         part = slice(start, start + every)
         at = None if batch.times is None else batch.times[part].view("datetime64[ns]")
         try:
@@ -205,7 +210,8 @@ def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes, *, refresh: Any)
                 f"{batch.place(start + i)}: the time {at[i]} steps back from the latest before it by more than the "
                 f"--lateness of {seen.lateness:g} s: sort the records by time, or allow for more"
             ) from None
-        mistakes.count(len(new), new.count(1))
+        if mistakes:
+            mistakes.count(len(new), new.count(1))
         parts.append(new)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 

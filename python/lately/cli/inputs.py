@@ -166,7 +166,7 @@ def blocks(file: Input, longest: int) -> Iterator[bytes]:
     while data := _gathered(file):
         cut = data.rfind(b"\n") + 1
         if cut:
-            yield b"".join([*begun, data[:cut]])
+            yield b"".join([*begun, memoryview(data)[:cut]])
             begun, size, data = [], 0, data[cut:]
         if size <= longest:
             begun.append(data)

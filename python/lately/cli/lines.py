@@ -17,25 +17,23 @@ class TextReader(LineReader):
     """Lines; each is its own key."""
 
     def _batches(self, blocks: Iterator[bytes], name: str, filter: Filter) -> Iterator[Batch]:
-        at_once = self._at_once(filter)
-        first = 1
-        for block in blocks:
-            yield from self._of_block(block, first, name, at_once)
-            first += block.count(b"\n")
+        return self._read(blocks, name, self._at_once(filter))
 
-    def _of_block(self, block: bytes, first: int, name: str, at_once: AtOnce) -> Iterator[Batch]:
-        """Read a block: where the core leaves a line, that alone is read here, or with all behind it."""
-        start = 0
-        while start < len(block):
-            batch = at_once.read(name, block, start, first)
-            if batch is not None:
-                yield batch
-                first, start = batch.records.line(len(batch.keys)), batch.records.end
-            if start < len(block):
-                end = block.find(b"\n", start) + 1 if batch and at_once.may_go_on(batch) else 0
-                end = end or len(block)
-                yield self._one_by_one(block[start:end], first, name)
-                first, start = first + 1, end
+    def _read(self, blocks: Iterator[bytes], name: str, at_once: AtOnce) -> Iterator[Batch]:
+        """Read blocks: where the core leaves a line, that alone is read here, or with all of its block behind it."""
+        number = 1
+        for block in blocks:
+            start = 0
+            while start < len(block):
+                batch = at_once.read(name, block, start, number)
+                if batch is not None:
+                    yield batch
+                    number, start = batch.records.line(len(batch.keys)), batch.records.end
+                if start < len(block):
+                    end = block.find(b"\n", start) + 1 if batch and at_once.may_go_on(batch) else 0
+                    rest = block[start : end or len(block)]
+                    yield self._one_by_one(rest, number, name)
+                    number, start = number + rest.count(b"\n"), start + len(rest)
 
     def _at_once(self, filter: Filter) -> AtOnce:
         return AtOnce(reader(RecordReader.lines, filter, self._asked), self._asked, bytes)
@@ -91,8 +89,8 @@ class JsonReader(TextReader):
         made = reader(RecordReader.json, filter, self._asked, key=self._fields, time=time)
         return AtOnce(made, self._asked, json.loads)
 
-    def _of_block(self, block: bytes, first: int, name: str, at_once: AtOnce) -> Iterator[Batch]:
-        for batch in super()._of_block(block, first, name, at_once):
+    def _read(self, blocks: Iterator[bytes], name: str, at_once: AtOnce) -> Iterator[Batch]:
+        for batch in super()._read(blocks, name, at_once):
             self.absent -= fields_met(at_once, self._fields)
             yield batch
 

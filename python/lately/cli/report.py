@@ -38,7 +38,7 @@ class Mistakes:
     def __init__(self, filter: lately.Filter) -> None:
         self._filter = filter
         self._step = _GOLDEN * filter.capacity / (generations(filter) * filter.nbytes)
-        self._rate = filter.false_positive_rate()
+        self._rate = filter.false_positive_rate() if filter.inserted else 0.0
         self._seen = 0
         self._kept = 0
         self.highest = self._rate

@@ -59,11 +59,12 @@ impl<'a> Reader<'a> {
 }
 
 fn read(keys: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
-    if let Ok(array) = keys.cast::<PyUntypedArray>() {
-        return numpy_array::read(array, reader);
-    }
+    // Before arrays: to know one takes NumPy.
     if let Ok(list) = keys.cast::<PyList>() {
         return objects::read(list.iter(), reader);
+    }
+    if let Ok(array) = keys.cast::<PyUntypedArray>() {
+        return numpy_array::read(array, reader);
     }
     if let Ok(tuple) = keys.cast::<PyTuple>() {
         return objects::read(tuple.iter(), reader);
