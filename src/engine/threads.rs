@@ -155,8 +155,14 @@ pub(crate) fn insert<L: Layout>(
     keys: &mut Stretch<'_>,
     at: Moments<'_>,
 ) -> Result<Clock, Error> {
-    let clocks = side_by_side(parts, clock, keys, at, || Ok(()), |(), cells, keys, at, _| cells.insert(keys, at))?;
-    Ok(clocks[0].0)
+    let mut clocks = vec![clock; parts.len()];
+    let mut turns = parts.into_iter().zip(&mut clocks).map(|(part, clock)| {
+        let mut cells = AgedMut { layout: part.layout, words: part.words, clock };
+        Turn { hashes: part.hashes, act: Box::new(move |keys, at, _| cells.insert(keys, at)) }
+    });
+    side_by_side(&mut turns, keys, at)?;
+    drop(turns);
+    Ok(clocks[0])
 }
 
 /// For each key of a stretch in order: writes to `seen` whether it was in the parts of a filter, then inserts it as
@@ -170,44 +176,52 @@ pub(crate) fn duplicated<L: Layout>(
     refresh: Refresh,
     seen: &mut [bool],
 ) -> Result<Clock, Error> {
-    let begin = || Ok((fallible::zeroed(seen.len())?, fallible::zeroed(PIECE)?));
-    let done = side_by_side(parts, clock, keys, at, begin, |(seen, own), cells, keys, at, piece| {
-        let own: &mut [bool] = &mut own[..keys.hashes.len()];
-        own.fill(false);
-        cells.duplicated(keys, at, refresh, own);
-        let seen: &mut [bool] = &mut seen[piece];
-        for (&place, &own) in keys.places.unwrap_or_default().iter().zip(&*own) {
-            seen[usize::from(place)] = own;
-        }
-    })?;
+    let room = |_| Ok((clock, fallible::zeroed(seen.len())?, fallible::zeroed(PIECE)?));
+    let mut done = parts.iter().map(room).collect::<Result<Vec<(Clock, Vec<bool>, Vec<bool>)>, Error>>()?;
+    let mut turns = parts.into_iter().zip(&mut done).map(|(part, (clock, seen, own))| {
+        let mut cells = AgedMut { layout: part.layout, words: part.words, clock };
+        let act = move |keys: Hashes<'_>, at: Moments<'_>, piece: Range<usize>| {
+            let own = &mut own[..keys.hashes.len()];
+            own.fill(false);
+            cells.duplicated(keys, at, refresh, own);
+            let seen = &mut seen[piece];
+            for (&place, &own) in keys.places.unwrap_or_default().iter().zip(&*own) {
+                seen[usize::from(place)] = own;
+            }
+        };
+        Turn { hashes: part.hashes, act: Box::new(act) }
+    });
+    side_by_side(&mut turns, keys, at)?;
+    drop(turns);
     seen.fill(false);
-    for (_, (of_part, _)) in &done {
+    for (_, of_part, _) in &done {
         seen.iter_mut().zip(of_part).for_each(|(seen, &of_part)| *seen |= of_part);
     }
     Ok(done[0].0)
 }
 
-/// Calls `act` on the keys of each part in order, piece by piece, with the state that `begin` made for the part, its
-/// cells, the keys, the moments of the piece, and its range in the stretch. Returns the clocks and the states of all
-/// parts; an error comes before all.
-fn side_by_side<L: Layout, S: Send>(
-    parts: Vec<Part<'_, L>>,
-    clock: Clock,
+/// What is done with the keys of a part: with each piece of them, its moments, and its range in the stretch. Behind a
+/// pointer, so that what threads do is compiled once and not for every layout.
+struct Turn<'a> {
+    hashes: RangeInclusive<u64>,
+    act: Box<dyn FnMut(Hashes<'_>, Moments<'_>, Range<usize>) + Send + 'a>,
+}
+
+/// Has each part act on its keys in order, piece by piece. An error comes before all.
+fn side_by_side<'a>(
+    parts: &mut dyn Iterator<Item = Turn<'a>>,
     keys: &mut Stretch<'_>,
     moments: Moments<'_>,
-    begin: impl Fn() -> Result<S, Error>,
-    act: impl Fn(&mut S, &mut AgedMut<'_, L>, Hashes<'_>, Moments<'_>, Range<usize>) + Sync,
-) -> Result<Vec<(Clock, S)>, Error> {
+) -> Result<(), Error> {
+    let parts: Vec<_> = parts.collect();
     let threads = parts.len();
     keys.sort(&parts.iter().map(|part| part.hashes.clone()).collect::<Vec<_>>())?;
-    let mut done = parts.iter().map(|_| Ok((clock, begin()?))).collect::<Result<Vec<_>, Error>>()?;
-    let work = |(): &mut (), (number, (part, (clock, own))): (usize, (Part<'_, L>, &mut (Clock, S)))| {
-        let mut cells = AgedMut { layout: part.layout, words: part.words, clock };
+    let work = |(): &mut (), (number, mut part): (usize, Turn<'_>)| {
         for (keys, piece) in keys.of_part(number) {
-            act(own, &mut cells, keys, moments.slice(piece.clone()), piece);
+            (part.act)(keys, moments.slice(piece.clone()), piece);
         }
         Ok::<(), Infallible>(())
     };
-    let Ok(()) = share(threads, parts.into_iter().zip(&mut done).enumerate(), || (), work);
-    Ok(done)
+    let Ok(()) = share(threads, parts.into_iter().enumerate(), || (), work);
+    Ok(())
 }
