@@ -3,7 +3,7 @@
 from typing import Any
 
 from lately._families import FAMILIES, FASTEST, Family, unsuited, whole
-from lately._plan import DEARER, asked_of, figures_of, kind_of
+from lately._plan import asked_of, fewest_lines, figures_of, kind_of
 
 WORST = 0.5
 """Greatest rate of false positives of a filter that nobody has chosen: a coin would say as much of new keys."""
@@ -78,13 +78,11 @@ def _best(
     able: list[tuple[Family, dict[str, Any], dict[str, Any]]], prefer: str, *, fixed_bytes: bool
 ) -> tuple[Family, dict[str, Any], dict[str, Any]]:
     """Choose among the families that can."""
-    least = min(figures["nbytes"] for _, _, figures in able)
+    if prefer == "memory":
+        return min(able, key=lambda one: one[2]["fpr" if fixed_bytes else "nbytes"])
 
-    def cost(one: tuple[Family, dict[str, Any], dict[str, Any]]) -> tuple[float, ...]:
-        _, _, figures = one
-        if prefer == "memory":
-            return (figures["fpr"] if fixed_bytes else figures["nbytes"],)
-        moved = figures["cache_lines"]["miss"] + figures["cache_lines"]["insert"]
-        return (figures["nbytes"] > DEARER * least, moved)
+    def cost(one: tuple[Family, dict[str, Any], dict[str, Any]]) -> tuple[int, float]:
+        lines = one[2]["cache_lines"]
+        return one[2]["nbytes"], lines["miss"] + lines["insert"]
 
-    return min(able, key=cost)
+    return fewest_lines(able, cost)

@@ -1,8 +1,8 @@
 """The filters that meet a request, side by side, and the one to take."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from lately._families import EVERY, FAMILIES, Family, unsuited, whole
 from lately._table import Table, assigned
@@ -10,6 +10,8 @@ from lately.filters import Filter
 
 DEARER = 1.5
 """A filter up to this many times as large as the smallest may be taken because it is faster."""
+
+_One = TypeVar("_One")
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,7 @@ class Plan(Table):
             self.best = first
             self.reason = "it has the least rate of false positives in these bytes; lately.tune weighs what they cost"
             return
-        near = [choice for choice in real if choice.nbytes <= DEARER * first.nbytes]
-        self.best = min(near, key=_lines)
+        self.best = fewest_lines(real, lambda choice: (choice.nbytes, _lines(choice)))
         if self.best is first:
             self.reason = "it is the smallest, and none that is up to half as large again moves fewer cache lines"
         else:
@@ -142,6 +143,17 @@ class Plan(Table):
             ]
             for choice in self.choices
         ]
+
+
+def fewest_lines(some: Sequence[_One], cost: Callable[[_One], tuple[int, float]]) -> _One:
+    """Take the one that moves the fewest lines among those that are at most `DEARER` times as large as the smallest.
+
+    `cost` gives bytes, and lines moved for a new key; of equals the first is taken.
+    """
+    costs = [cost(one) for one in some]
+    least = min(nbytes for nbytes, _ in costs)
+    _, place = min((lines, i) for i, (nbytes, lines) in enumerate(costs) if nbytes <= DEARER * least)
+    return some[place]
 
 
 def _lines(choice: Choice) -> float:
