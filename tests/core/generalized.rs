@@ -1,7 +1,7 @@
 //! The generalized filter: no promise, but its fill, its rate of false positives and its false negatives by age are
 //! those that its shape states; and its evidence is what a plain count gives.
 
-use crate::support::{check_window, insert, key, present};
+use crate::support::{check_window, insert, key, mean, present};
 use lately::clock::Window;
 use lately::engine::Aged;
 use lately::filter::{Family, Filter};
@@ -24,14 +24,6 @@ fn filled(shape: Shape, stream: u64, keys: u64) -> Filter {
     let mut filter = Filter::new(shape, WINDOW, 0).unwrap();
     insert(&mut filter, &(0..keys).map(|i| key(stream, i)).collect::<Vec<_>>());
     filter
-}
-
-/// Mean of one share per filter, with five standard errors of that mean as the filters themselves show it.
-fn mean(shares: &[f64]) -> (f64, f64) {
-    let n = shares.len() as f64;
-    let mean = shares.iter().sum::<f64>() / n;
-    let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    (mean, 5.0 * (variance / n).sqrt() + 1e-9)
 }
 
 #[test]

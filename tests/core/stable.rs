@@ -1,6 +1,6 @@
 //! The stable filter: no promise, but both of its errors are those that its shape states.
 
-use crate::support::{check_window, insert, key, present};
+use crate::support::{check_window, insert, key, mean, present};
 use lately::clock::Window;
 use lately::filter::Filter;
 use lately::shape::Budget;
@@ -18,14 +18,6 @@ fn filled(shape: Shape, seed: u64, keys: u64) -> Filter {
     let mut filter = Filter::new(shape, Window::Count { insertions: 100 }, seed).unwrap();
     insert(&mut filter, &(0..keys).map(|i| key(seed, i)).collect::<Vec<_>>());
     filter
-}
-
-/// Mean of one share per filter, with five standard errors of that mean as the filters themselves show it.
-fn mean(shares: &[f64]) -> (f64, f64) {
-    let n = shares.len() as f64;
-    let mean = shares.iter().sum::<f64>() / n;
-    let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    (mean, 5.0 * (variance / n).sqrt() + 1e-9)
 }
 
 #[test]

@@ -21,6 +21,27 @@ epochs_plan = lately.GuardedEpochBloomFilter.from_parameters
 timers = lately.TimingBloomFilter.from_parameters
 
 
+def some_late(f: lately.Filter) -> lately.Filter:
+    """Every other key comes 29 seconds late."""
+    i = np.arange(700)
+    f.insert(i, at=np.datetime64(1_700_000_000_123_456_789, "ns") + (4 * i - 29 * (i % 2)) * np.timedelta64(1, "s"))
+    return f
+
+
+def in_turns(f: lately.Filter) -> lately.Filter:
+    """701 keys in turns, then text."""
+    f.duplicated(np.arange(3000) % 701)
+    f.insert([f"key {i}" for i in range(77)])
+    return f
+
+
+def then_text(f: lately.Filter) -> lately.Filter:
+    """Keys that are all new, then text with repeats."""
+    f.insert(np.arange(1234))
+    f.duplicated([f"key {i % 50}" for i in range(177)])
+    return f
+
+
 def plain() -> lately.Filter:
     f = plan(300, k=4, l=6, slice_bits=1000, seed=7)
     f.insert(np.arange(1234))
@@ -41,10 +62,7 @@ def words() -> lately.Filter:
 
 
 def timed() -> lately.Filter:
-    f = plan("10min", k=3, l=5, slice_bits=700, capacity=200, lateness="30s", seed=1)
-    i = np.arange(700)
-    f.insert(i, at=np.datetime64(1_700_000_000_123_456_789, "ns") + (4 * i - 29 * (i % 2)) * np.timedelta64(1, "s"))
-    return f
+    return some_late(plan("10min", k=3, l=5, slice_bits=700, capacity=200, lateness="30s", seed=1))
 
 
 def fresh() -> lately.Filter:
@@ -65,45 +83,27 @@ def epochs_in_blocks() -> lately.Filter:
 
 
 def epochs_timed() -> lately.Filter:
-    f = epochs_plan("10min", r=5, blocks=60, block_bits=64, parts=4, capacity=200, lateness="30s", seed=1)
-    i = np.arange(700)
-    f.insert(i, at=np.datetime64(1_700_000_000_123_456_789, "ns") + (4 * i - 29 * (i % 2)) * np.timedelta64(1, "s"))
-    return f
+    return some_late(epochs_plan("10min", r=5, blocks=60, block_bits=64, parts=4, capacity=200, lateness="30s", seed=1))
 
 
 def side_by_side() -> lately.Filter:
-    f = plan(300, k=2, l=6, pages=1, lines=1, seed=6)
-    f.duplicated(np.arange(3000) % 701)
-    f.insert([f"key {i}" for i in range(77)])
-    return f
+    return in_turns(plan(300, k=2, l=6, pages=1, lines=1, seed=6))
 
 
 def epochs_side_by_side() -> lately.Filter:
-    f = epochs_plan("10min", r=15, pages=1, lines=3, capacity=200, lateness="30s", seed=2**64 - 1)
-    i = np.arange(700)
-    f.insert(i, at=np.datetime64(1_700_000_000_123_456_789, "ns") + (4 * i - 29 * (i % 2)) * np.timedelta64(1, "s"))
-    return f
+    return some_late(epochs_plan("10min", r=15, pages=1, lines=3, capacity=200, lateness="30s", seed=2**64 - 1))
 
 
 def transposed() -> lately.Filter:
-    f = epochs_plan(300, r=7, k=6, positions=501, seed=8)
-    f.duplicated(np.arange(3000) % 701)
-    f.insert([f"key {i}" for i in range(77)])
-    return f
+    return in_turns(epochs_plan(300, r=7, k=6, positions=501, seed=8))
 
 
 def transposed_timed() -> lately.Filter:
-    f = epochs_plan("10min", r=15, k=9, positions=1234, capacity=200, lateness="30s", seed=2**64 - 1)
-    i = np.arange(700)
-    f.insert(i, at=np.datetime64(1_700_000_000_123_456_789, "ns") + (4 * i - 29 * (i % 2)) * np.timedelta64(1, "s"))
-    return f
+    return some_late(epochs_plan("10min", r=15, k=9, positions=1234, capacity=200, lateness="30s", seed=2**64 - 1))
 
 
 def blocks_of_keys() -> lately.Filter:
-    f = timers(300, k=5, bpt=3, blocks=6, slice_timers=700, seed=11)
-    f.insert(np.arange(1234))
-    f.duplicated([f"key {i % 50}" for i in range(177)])
-    return f
+    return then_text(timers(300, k=5, bpt=3, blocks=6, slice_timers=700, seed=11))
 
 
 def single_keys() -> lately.Filter:
@@ -113,31 +113,23 @@ def single_keys() -> lately.Filter:
 
 
 def timed_blocks() -> lately.Filter:
-    f = timers("10min", k=6, bpt=5, blocks=20, slice_timers=500, capacity=200, lateness="30s", seed=2**64 - 1)
-    i = np.arange(700)
-    f.insert(i, at=np.datetime64(1_700_000_000_123_456_789, "ns") + (4 * i - 29 * (i % 2)) * np.timedelta64(1, "s"))
-    return f
+    return some_late(
+        timers("10min", k=6, bpt=5, blocks=20, slice_timers=500, capacity=200, lateness="30s", seed=2**64 - 1)
+    )
 
 
 def timers_in_lines() -> lately.Filter:
-    f = timers(300, k=7, bpt=3, blocks=6, pages=1, seed=15)
-    f.insert(np.arange(1234))
-    f.duplicated([f"key {i % 50}" for i in range(177)])
-    return f
+    return then_text(timers(300, k=7, bpt=3, blocks=6, pages=1, seed=15))
 
 
 def timed_in_lines() -> lately.Filter:
-    f = timers("10min", k=11, bpt=5, blocks=20, pages=1, lines=2, capacity=200, lateness="30s", seed=2**64 - 1)
-    i = np.arange(700)
-    f.insert(i, at=np.datetime64(1_700_000_000_123_456_789, "ns") + (4 * i - 29 * (i % 2)) * np.timedelta64(1, "s"))
-    return f
+    return some_late(
+        timers("10min", k=11, bpt=5, blocks=20, pages=1, lines=2, capacity=200, lateness="30s", seed=2**64 - 1)
+    )
 
 
 def aged() -> lately.Filter:
-    f = lately.AgedQuotientFilter.from_parameters(300, 9, 3, pages=1, lines=15, seed=16)
-    f.duplicated(np.arange(3000) % 701)
-    f.insert([f"key {i}" for i in range(77)])
-    return f
+    return in_turns(lately.AgedQuotientFilter.from_parameters(300, 9, 3, pages=1, lines=15, seed=16))
 
 
 def aged_full() -> lately.Filter:
@@ -149,19 +141,15 @@ def aged_full() -> lately.Filter:
 
 def aged_timed() -> lately.Filter:
     size = {"fingerprint_bits": 13, "tag_bits": 4, "pages": 1, "lines": 12}
-    f = lately.AgedQuotientFilter.from_parameters("10min", **size, capacity=200, lateness="30s", seed=2**64 - 1)
-    i = np.arange(700)
-    f.insert(i, at=np.datetime64(1_700_000_000_123_456_789, "ns") + (4 * i - 29 * (i % 2)) * np.timedelta64(1, "s"))
-    return f
+    return some_late(
+        lately.AgedQuotientFilter.from_parameters("10min", **size, capacity=200, lateness="30s", seed=2**64 - 1)
+    )
 
 
 def aged_grown() -> lately.Filter:
     """Four times as many keys as planned for: as many pages."""
     size = {"fingerprint_bits": 9, "tag_bits": 3, "pages": 1, "lines": 5, "grow": True}
-    f = lately.AgedQuotientFilter.from_parameters("10min", **size, capacity=40, lateness="30s", seed=18)
-    i = np.arange(700)
-    f.insert(i, at=np.datetime64(1_700_000_000_123_456_789, "ns") + (4 * i - 29 * (i % 2)) * np.timedelta64(1, "s"))
-    return f
+    return some_late(lately.AgedQuotientFilter.from_parameters("10min", **size, capacity=40, lateness="30s", seed=18))
 
 
 def grow(**limit: int) -> lately.Filter:
@@ -192,10 +180,7 @@ def limited() -> lately.Filter:
 
 
 def fingerprints() -> lately.Filter:
-    f = lately.baselines.FingerprintBuffer.from_parameters(500, fingerprint_bits=21, seed=3)
-    f.duplicated(np.arange(3000) % 701)
-    f.insert([f"key {i}" for i in range(77)])
-    return f
+    return in_turns(lately.baselines.FingerprintBuffer.from_parameters(500, fingerprint_bits=21, seed=3))
 
 
 def swamp() -> lately.Filter:

@@ -57,3 +57,11 @@ pub fn check_window(filter: &mut Filter, window: u64, generation: u64, insertion
     }
     Ok(())
 }
+
+/// Mean of one share per filter, with five standard errors of that mean as the filters themselves show it.
+pub fn mean(shares: &[f64]) -> (f64, f64) {
+    let n = shares.len() as f64;
+    let mean = shares.iter().sum::<f64>() / n;
+    let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean, 5.0 * (variance / n).sqrt() + 1e-9)
+}
