@@ -1,6 +1,6 @@
 """The time-limited filter for its users: an unknown rate, its constructors, and their errors.
 
-What it has in common with other filters is tested with them, in test_filter.py and test_saving.py.
+What it has in common with other filters is tested with them: it is one of those in support/plans.py.
 """
 
 import math

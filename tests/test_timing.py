@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lately
-from test_filter import bound
+from support.plans import bound
 
 timers = lately.TimingBloomFilter.from_parameters
 COUNT, TIME = {"window": 1000, "fpr": 0.01}, {"window": "1min", "fpr": 0.01, "capacity": 100}

@@ -1,0 +1,113 @@
+"""Filters in every layout, by numbers small enough to try many; and streams that go through their windows."""
+
+import itertools
+import math
+from functools import partial
+
+import numpy as np
+
+import lately
+
+plan = lately.AgePartitionedBloomFilter.from_parameters
+plan_epochs = lately.GuardedEpochBloomFilter.from_parameters
+FAMILIES = [lately.AgePartitionedBloomFilter, lately.GuardedEpochBloomFilter]
+SLICED, TRANSPOSED = {"layout": "sliced"}, {"layout": "transposed"}
+EVERY_LAYOUT = [
+    *itertools.product(FAMILIES, [{}, {"block_bits": 64}, {"block_bits": 512}, {"layout": "line"}]),
+    (lately.GuardedEpochBloomFilter, TRANSPOSED),
+]
+LAYOUTS = {
+    "plain": {"slice_bits": 1500},
+    "blocks of 512": {"blocks": 5, "block_bits": 512, "parts": 4},
+    "blocks of 64": {"blocks": 25, "block_bits": 64, "parts": 2},
+}
+EPOCHS = {
+    "epochs": {"k": 7, "segment_bits": 1500},
+    "epochs in blocks of 512": {"blocks": 5, "block_bits": 512, "parts": 4},
+    "epochs in blocks of 64": {"blocks": 25, "block_bits": 64, "parts": 2},
+}
+
+
+def epochs(window, _, r, layout, **others):
+    """A guarded-epoch filter of r epochs."""
+    return plan_epochs(window, r, **layout, **others)
+
+
+def lines(window, k, l, **others):  # noqa: E741
+    """A filter in lines of 8, 16 or 32 lanes, of as many pages as l, and one to four lines per key."""
+    k = min(k, 4)
+    lanes = 8 << l % 3
+    return plan(window, k, lanes - k, pages=l, lines=1 + (k + l) % 4, **others)
+
+
+def epochs_in_lines(window, k, l, **others):  # noqa: E741
+    return plan_epochs(window, [7, 15, 31][k % 3], pages=l, lines=1 + l % 4, **others)
+
+
+def transposed(window, k, l, **others):  # noqa: E741
+    return plan_epochs(window, [7, 15, 31, 63][k % 4], k=7, positions=1500 + l, **others)
+
+
+def timers(window, k, l, **others):  # noqa: E741
+    """A timing filter of l blocks, with timers as narrow as these allow."""
+    bpt = (l + 1).bit_length()
+    return lately.TimingBloomFilter.from_parameters(window, k, bpt, blocks=l, slice_timers=1500, **others)
+
+
+def timers_in_lines(window, k, l, **others):  # noqa: E741
+    """The same in one line or two of a few pages."""
+    lines, bpt = 1 + l % 2, (l + 1).bit_length()
+    k = max(lines, min(k, 8 * lines))
+    return lately.TimingBloomFilter.from_parameters(window, k, bpt, blocks=l, pages=1 + l % 3, lines=lines, **others)
+
+
+def aged(window, k, l, **others):  # noqa: E741
+    """Fingerprints with tags of three bits or more, in a small page or two whole ones."""
+    size = {"pages": 2} if l % 2 else {"pages": 1, "lines": 9 + l}
+    return lately.AgedQuotientFilter.from_parameters(window, 5 + k, 3 + l % 4, **size, **others)
+
+
+# From a window, with k and l (or r, or blocks) from a pair of small numbers.
+PLANS = {name: partial(plan, **layout) for name, layout in LAYOUTS.items()}
+PLANS |= {name: partial(epochs, layout=layout) for name, layout in EPOCHS.items()}
+PLANS |= {"lines": lines, "epochs in lines": epochs_in_lines, "transposed": transposed}
+PLANS |= {"timers": timers, "timers in lines": timers_in_lines, "aged": aged}
+COUNTED = {name: lambda make=make: make(300, 4, 6) for name, make in PLANS.items()}
+COUNTED["timers of one insertion"] = lambda: timers(300, 4, 299)
+COUNTED["timers of one insertion in lines"] = lambda: timers_in_lines(300, 10, 299)
+COUNTED["fingerprints"] = lambda: lately.baselines.FingerprintBuffer.from_parameters(300, fingerprint_bits=13)
+COUNTED["counting"] = lambda: lately.baselines.CountingBloomFilter.from_parameters(300, k=3, slice_cells=700)
+COUNTED["stable"] = lambda: lately.baselines.StableBloomFilter.from_parameters(
+    300, k=2, slice_cells=1500, bits=2, decrements=20
+)
+COUNTED["bloom"] = lambda: lately.BloomFilter.from_parameters(5000, k=4, bits=30_000)
+COUNTED["bloom in slices"] = lambda: lately.BloomFilter.from_parameters(5000, k=4, slice_bits=7500)
+COUNTED["generalized"] = lambda: lately.baselines.GeneralizedBloomFilter.from_parameters(300, bits=2000, k1=2, k0=3)
+COUNTED["swamp"] = lambda: lately.Swamp.from_parameters(300, slots=320, remainder_bits=4)
+TIMED = {name: lambda make=make: make("60s", 3, 5, capacity=300, lateness="7s") for name, make in PLANS.items()}
+limited_plan = partial(lately.TimeLimitedBloomFilter.from_parameters, slice_bits=512)
+TIMED["timers growing by keys"] = lambda: timers("60s", 3, 5, capacity=300, lateness="7s", part_keys=100)
+TIMED["timers growing by density"] = lambda: timers("60s", 3, 5, capacity=300, lateness="7s", part_timers=600)
+TIMED["time-limited"] = lambda: limited_plan("60s", 3, 5, lateness="7s")
+
+
+def stream(n):
+    """Keys with repeats near and far, within batches and across them."""
+    rng = np.random.default_rng(n)
+    keys = rng.integers(0, 2 * n, n)
+    repeats = rng.random(n) < 0.5
+    back = np.minimum(rng.geometric(0.01, n), np.arange(n))
+    keys[repeats] = keys[np.arange(n) - back][repeats]
+    return keys
+
+
+def times(n):
+    """Steps within a generation, over several, and beyond all that a filter remembers; some keys late."""
+    rng = np.random.default_rng(n)
+    steps = rng.choice([0, 0.05, 0.2, 13, 30, 55, 500, 1e5], n, p=[0.3, 0.5, 0.19, 0.004, 0.003, 0.002, 0.0007, 0.0003])
+    return 1_700_000_000 + np.cumsum(steps) - rng.choice([0, 1, 7], n, p=[0.8, 0.1, 0.1])
+
+
+def bound(n, rate):
+    """Most successes of n trials: exceeded with a chance below 1e-6 where n * rate is 1 or more."""
+    return n * rate + 6 * math.sqrt(n * rate) + 6

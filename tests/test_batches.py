@@ -1,0 +1,100 @@
+"""A batch is its keys one by one, whatever its size; with a bad key it is nothing, and so is an empty one."""
+
+import numpy as np
+import pytest
+
+from support.plans import COUNTED, TIMED, stream, times
+
+N = 9001
+SIZES = [1, 2, 3, 15, 16, 17, 4095, 4096, 4097, N]
+
+
+@pytest.mark.parametrize("refresh", [True, False, "delivered"])
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_batch_is_its_keys_one_by_one(name, refresh):
+    keys = stream(N)
+    one_by_one = COUNTED[name]()
+    seen = []
+    for key in keys.tolist():
+        seen.append(key in one_by_one)
+        if refresh is True or not seen[-1]:
+            one_by_one.add(key)
+        elif not refresh:
+            one_by_one.duplicated([key], refresh=False)  # the window goes on without an insertion
+    assert 0.2 < np.mean(seen) < 0.8
+    for size in SIZES:
+        f, inserting = COUNTED[name](), COUNTED[name]()
+        got = []
+        for start in range(0, N, size):
+            got.append(f.duplicated(keys[start : start + size], refresh=refresh))
+            inserting.insert(keys[start : start + size])
+        assert np.concatenate(got).tolist() == seen, size
+        assert f.to_bytes() == one_by_one.to_bytes(), size
+        assert inserting.inserted == N
+        if refresh is True:
+            assert inserting.to_bytes() == f.to_bytes(), size
+
+
+@pytest.mark.parametrize("refresh", [True, False])
+@pytest.mark.parametrize("name", TIMED)
+def test_a_batch_is_its_keys_one_by_one_in_time(name, refresh):
+    keys, at = stream(N), times(N)
+    one_by_one = TIMED[name]()
+    seen = []
+    for key, moment in zip(keys.tolist(), at.tolist(), strict=True):
+        present = bool(one_by_one.query([key], at=moment)[0])
+        seen.append(present)
+        if refresh or not present:
+            one_by_one.insert([key], at=[moment])
+        else:
+            one_by_one.duplicated([key], at=moment, refresh=False)  # time goes on without an insertion
+    assert 0.2 < np.mean(seen) < 0.8
+    for size in SIZES:
+        f, inserting = TIMED[name](), TIMED[name]()
+        got = []
+        for start in range(0, N, size):
+            part = slice(start, start + size)
+            got.append(f.duplicated(keys[part], at=at[part], refresh=refresh))
+            inserting.insert(keys[part], at=at[part])
+        assert np.concatenate(got).tolist() == seen, size
+        assert f.to_bytes() == one_by_one.to_bytes(), size
+        if refresh:
+            assert inserting.to_bytes() == f.to_bytes(), size
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_a_batch_of_queries_is_its_keys_one_by_one_at_any_times(name):
+    f = TIMED[name]()
+    at = np.arange(400) / 5
+    f.insert(np.arange(400), at=at)
+    keys = np.tile(np.arange(500), 20)
+    asked = 73 + np.random.default_rng(1).choice([0, 3, 20, 70, 150, 1e6, 9e9], len(keys))
+    before = f.to_bytes()
+    one_by_one = [bool(f.query([key], at=moment)[0]) for key, moment in zip(keys.tolist(), asked.tolist(), strict=True)]
+    for size in SIZES:
+        parts = [f.query(keys[i : i + size], at=asked[i : i + size]) for i in range(0, len(keys), size)]
+        assert np.concatenate(parts).tolist() == one_by_one
+    assert f.to_bytes() == before
+    assert 0.1 < np.mean(one_by_one) < 0.9
+
+
+def test_a_bad_key_deep_in_a_batch_changes_nothing():
+    f = COUNTED["plain"]()
+    before = f.to_bytes()
+    for call in (f.insert, f.duplicated, f.query):
+        with pytest.raises(TypeError, match="complex"):
+            call([*range(5000), 1j])
+    with pytest.raises(TypeError, match="complex"):
+        f.add(1j)
+    with pytest.raises(TypeError, match="complex"):
+        1j in f  # noqa: B015
+    assert f.to_bytes() == before
+
+
+def test_empty_batches_are_nothing():
+    for f, at in ((COUNTED["plain"](), {}), (TIMED["plain"](), {"at": []})):
+        before = f.to_bytes()
+        f.insert([], **at)
+        assert f.query([], **at).shape == f.duplicated([], **at).shape == (0,)
+        assert f.query([], **at).dtype == bool
+        assert f.to_bytes() == before

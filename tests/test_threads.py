@@ -1,0 +1,229 @@
+"""Threads and signals in the middle of a batch: no key is lost, and the filter is that of one thread."""
+
+import subprocess
+import sys
+import textwrap
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lately
+from lately._families import EVERY
+from support.plans import lines
+
+
+def together(*jobs):
+    errors = []
+
+    def guard(job):
+        try:
+            job()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guard, args=(job,)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_threads_lose_no_key(timed):
+    each, batch = 40_000, 1000
+    if timed:
+        f = lately.AgePartitionedBloomFilter("1h", 0.01, capacity=4 * each)
+    else:
+        f = lately.AgePartitionedBloomFilter(4 * each, 0.01)
+
+    def insert(start):
+        for i in range(start, start + each, batch):
+            f.insert(np.arange(i, i + batch))
+            assert f.query(np.arange(start, i + batch)).all()
+            f.fill, f.false_positive_rate(), f.copy(), repr(f)
+
+    def add(start):
+        for i in range(start, start + each // 4):
+            f.add(i)
+            assert i in f
+        f.duplicated(np.arange(start + each // 4, start + each))
+
+    together(*(lambda job=job, n=n: job(n * each) for n, job in enumerate((insert, add, insert, add))))
+    assert f.inserted == 4 * each
+    assert f.query(np.arange(4 * each)).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, 4096, 4097, 10 * 4096 + 1, (1 << 20) + 5000])
+def test_threads_share_a_batch_and_answer_as_one(n):
+    f = lately.AgePartitionedBloomFilter(100_000, 0.01)
+    keys = np.random.default_rng(0).integers(0, 250_000, n)
+    f.insert(np.arange(150_000))
+    alone = f.query(keys)
+    assert (n < 4096) or 0.3 < alone.mean() < 0.7, "an answer in the wrong place would be wrong"
+    for threads in (1, 2, 3, 2**40):
+        np.testing.assert_array_equal(f.query(keys, threads=threads), alone)
+    with pytest.raises(TypeError, match="complex"):
+        f.query([*range(n), 1j], threads=2)
+
+
+def test_threads_share_moments_too():
+    f = lately.AgePartitionedBloomFilter("1h", 0.01, capacity=1000)
+    f.insert(range(1000), at=np.arange(1000))
+    ask = np.random.default_rng(1).integers(0, 20_000, 50_001)
+    alone = f.query(ask % 1000, at=ask + 1000)
+    assert 0.1 < alone.mean() < 0.9
+    np.testing.assert_array_equal(f.query(ask % 1000, at=ask + 1000, threads=2), alone)
+
+
+EVERY_CLOCK = [
+    pytest.param(partial(EVERY[name].make, window, **request), id=f"{name}, {window}")
+    for name, family in EVERY.items()
+    for window, request, takes in (
+        (500, {}, ("any", "insertions")),
+        ("1h", {"capacity": 500, "lateness": "30s"}, ("any", "time")),
+        ("1h", {"lateness": "30s"}, ("unknown rate",)),
+    )
+    if family.windows in takes
+]
+
+
+def as_alone(make, calls, threads):
+    """Send the same calls to two filters, one of which shares them among threads, and compare answers and bytes."""
+    alone, shared = make(), make()
+    for name, keys, options in calls:
+        answers = getattr(alone, name)(keys, **options)
+        np.testing.assert_array_equal(getattr(shared, name)(keys, **options, threads=threads), answers)
+        assert shared.to_bytes() == alone.to_bytes()
+    return alone
+
+
+def calls(random, timed, sizes):
+    """Batches whose keys repeat, within and across; in time some come late, after a gap, or all at once."""
+    now = 0
+    for n in sizes:
+        for name, options in (("insert", {}), ("duplicated", {}), ("duplicated", {"refresh": False})):
+            at = {}
+            if timed:
+                gaps = random.random(n) * 5
+                gaps[random.integers(0, n, 3)] += random.choice([0, 100, 5000, 1e6])
+                moments = now + np.cumsum(gaps)
+                now = moments[-1]
+                at = {"at": now if random.random() < 0.2 else moments - random.integers(0, 30, n) * (moments > 30)}
+            yield name, random.integers(0, random.choice([200, 1000, n + 1]), n), options | at
+
+
+@pytest.mark.parametrize("make", EVERY_CLOCK)
+def test_threads_leave_the_filter_that_one_leaves(make):
+    timed = make(fpr=0.01).lateness is not None
+    filled = as_alone(partial(make, fpr=0.01), calls(np.random.default_rng(3), timed, [1, 5000, 17_000]), threads=3)
+    assert filled.fill.max() > 0
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 2**32),
+    sizes=st.lists(st.integers(1, 60_000), min_size=1, max_size=3),
+    window=st.sampled_from([1, 30, 1000, 20_000]),
+    shape=st.tuples(st.integers(1, 4), st.integers(2, 90)),
+    threads=st.integers(2, 6),
+    timed=st.booleans(),
+)
+def test_threads_that_share_pages_leave_the_filter_that_one_leaves(seed, sizes, window, shape, threads, timed):
+    # Steps of one insertion and of thousands, of milliseconds and of hours.
+    spans = {"window": f"{window * 10}s", "capacity": window, "lateness": "30s"} if timed else {"window": window}
+    make = partial(lines, k=shape[0], l=shape[1], **spans)
+    as_alone(make, calls(np.random.default_rng(seed), timed, sizes), threads)
+
+
+def test_threads_go_on_from_stretch_to_stretch():
+    random = np.random.default_rng(4)
+    sizes = [(1 << 18) + 5, (1 << 19) + 20_000]
+    make = partial(lately.AgePartitionedBloomFilter, 100_000, 0.01, layout="line")
+    as_alone(make, calls(random, False, sizes), threads=2)
+    with pytest.raises(TypeError, match="complex"):
+        make().insert([*range(20_000), 1j], threads=2)
+
+
+def test_an_error_comes_before_threads_insert():
+    f = lately.AgePartitionedBloomFilter("1h", 0.01, layout="line", capacity=1000)
+    at = np.arange(1 << 19)
+    at[-1] = 0
+    for call in (f.insert, f.duplicated):
+        with pytest.raises(ValueError, match="before the latest time seen"):
+            call(at, at=at, threads=2)
+    assert f.inserted == 0
+    assert f.fill.max() == 0
+
+
+@pytest.mark.parametrize(
+    ("threads", "kind"),
+    [(0, ValueError), (-1, ValueError), (2**64, ValueError), (2**200, ValueError), (1.5, TypeError), ("2", TypeError)],
+)
+def test_threads_that_cannot_be_are_refused(threads, kind):
+    f = lately.AgePartitionedBloomFilter(1000, 0.01)
+    for call in (f.query, f.insert, f.duplicated):
+        with pytest.raises(kind, match="threads"):
+            call([1], threads=threads)
+    assert f.inserted == 0
+
+
+def run(code):
+    code = "import functools, lately, numpy as np, os, signal, sys, threading, time\n" + textwrap.dedent(code)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+
+
+def test_a_signal_handler_may_use_the_filter_in_the_middle_of_its_batch():
+    done = run(
+        """
+        f = lately.AgePartitionedBloomFilter(100_000, 0.01, block_bits=512)
+        called = 0
+        def handle(*_):
+            global called
+            called += 1
+            f.add("handled")
+            assert "handled" in f
+            f.duplicated([1, 2]), f.to_bytes(), f.copy(), repr(f)
+        signal.signal(signal.SIGALRM, handle)
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+        many = np.broadcast_to(np.int64(7), 1 << 23)
+        shared = functools.partial
+        for call in (f.insert, f.query, shared(f.query, threads=2), f.duplicated, shared(f.duplicated, threads=2)):
+            before = called
+            call(many)
+            assert called - before >= 3, "once may be after the call"
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        assert f.inserted == 3 * len(many) + 3 * called
+        """
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
+def test_ctrl_c_stops_a_long_batch_and_leaves_a_filter():
+    done = run(
+        """
+        f = lately.AgePartitionedBloomFilter(100_000, 0.01, block_bits=512)
+        sent = []
+        def interrupt():
+            while f.inserted == 0:
+                time.sleep(0.01)
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=interrupt).start()
+        try:
+            f.insert(np.broadcast_to(np.int64(7), 1 << 40))
+        except KeyboardInterrupt:
+            took = time.monotonic() - sent[0]
+        assert 0 < f.inserted < 1 << 40 and f.inserted % 4096 == 0
+        assert 7 in f and "new" not in f
+        f.add("new")
+        assert "new" in f and lately.from_bytes(f.to_bytes()).to_bytes() == f.to_bytes()
+        print(took)
+        """
+    )
+    assert done.stderr == ""
+    assert float(done.stdout) < 2, "20 ms on an idle machine"
