@@ -39,16 +39,15 @@ def test_ctrl_c_while_the_command_is_imported_is_quiet():
     whole = struck("none")
     assert whole.returncode == 0, whole.stderr
     modules = int(whole.stdout.splitlines()[-1])
-    # NumPy among them, whose own core turns exceptions during its import into others.
-    assert modules > 50
-    for at in ["lately.cli.errors", "numpy", "numpy._core.multiarray", *range(1, modules, modules // 8)]:
+    assert modules > 20
+    for at in ["lately.cli.errors", *range(1, modules, modules // 8)]:
         done = struck(at)
         assert (done.returncode, done.stdout, done.stderr) == (130, "", "lately: interrupted\n"), at
 
 
 def test_who_ignores_ctrl_c_is_not_interrupted():
     ignored = COMMAND.replace("signal.default_int_handler", "signal.SIG_IGN")
-    command = [sys.executable, "-c", ignored, "numpy", "plan", "--window", "100", "--fpr", "0.1"]
+    command = [sys.executable, "-c", ignored, "lately.cli.options", "plan", "--window", "100", "--fpr", "0.1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -233,14 +233,16 @@ mod tests {
 
     #[test]
     fn integers_are_hashed_as_one_by_one() {
+        // Some vectors full, and one begun.
+        let many = if cfg!(miri) { 9 } else { 30 };
         for hasher in [hasher(), KeyHasher::new(Seed::Secret([7, 8]))] {
             let value = |i: usize| (i as u64).wrapping_mul(0x7777_7777_7777_7777);
-            let signed: Vec<u64> = (0..30).map(|i| hasher.integer(value(i) as i64)).collect();
-            check(|| Keys::each(30, value).of_integers(hasher), &signed);
+            let signed: Vec<u64> = (0..many).map(|i| hasher.integer(value(i) as i64)).collect();
+            check(|| Keys::each(many, value).of_integers(hasher), &signed);
             for largest in [1 << 63, u64::MAX] {
                 let value = move |i: usize| value(i) % largest;
-                let unsigned: Vec<u64> = (0..30).map(|i| hasher.unsigned(value(i))).collect();
-                check(|| Keys::each(30, value).of_unsigned(hasher), &unsigned);
+                let unsigned: Vec<u64> = (0..many).map(|i| hasher.unsigned(value(i))).collect();
+                check(|| Keys::each(many, value).of_unsigned(hasher), &unsigned);
             }
         }
     }

@@ -114,7 +114,7 @@ mod tests {
         for first in [0, 1, u64::MAX - 20, 1 << 63, 0x9e37_79b9_7f4a_7c15] {
             let words: [u64; 21] = std::array::from_fn(|i| first.wrapping_add(i as u64).wrapping_mul(first | 1));
             let expected = words.map(|word| key.hash(&word.to_le_bytes()));
-            for end in 0..=words.len() {
+            for end in (0..=words.len()).step_by(if cfg!(miri) { 7 } else { 1 }) {
                 let mut hashes = words;
                 key.hash_words(&mut hashes[..end]);
                 assert_eq!(hashes[..end], expected[..end]);
