@@ -42,7 +42,7 @@ def test_a_stream_in_small_pieces_is_told_what_a_long_batch_is_told(family):
 
 
 def test_of_threads_that_bring_the_same_few_keys_one_is_told_that_they_are_new():
-    f = lately.AgePartitionedBloomFilter(100_000, 1e-9)
+    f = lately.AgePartitionedBloomFilter(1_000_000, 1e-9)
     busy = lately.AgePartitionedBloomFilter(100_000, 1e-9)
     start, new = threading.Barrier(9), []
 

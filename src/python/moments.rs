@@ -223,20 +223,29 @@ impl OwnedMoments {
     }
 
     /// The moments of the keys in `range`, as the engine takes them; converted ones are written to `room`.
+    ///
+    /// In line, since a single key would wait for a `Result` that is packed in pieces.
+    #[inline(always)]
     pub fn of<'a>(&'a self, range: Range<usize>, room: &'a mut Vec<i64>) -> Result<Moments<'a>, Error> {
-        Ok(match self {
-            Self::Untimed => Moments::Untimed,
-            Self::At(moment) => Moments::At(*moment),
-            Self::Now(moment) => Moments::Now(*moment),
-            Self::Each(moments) => Moments::Each(&moments[range]),
-            Self::InOrder(times) => {
-                assert!(range.end <= times.len, "moments beyond the end of a batch");
-                fallible::resize(room, range.len())?;
-                (times.fill)(range.start, room);
-                // The order is checked again: another thread may have written to the array meanwhile.
-                Moments::of(room)
-            }
-        })
+        match self {
+            Self::Untimed => Ok(Moments::Untimed),
+            Self::At(moment) => Ok(Moments::At(*moment)),
+            Self::Now(moment) => Ok(Moments::Now(*moment)),
+            Self::Each(moments) => Ok(Moments::Each(&moments[range])),
+            Self::InOrder(times) => times.of(range, room),
+        }
+    }
+}
+
+impl InOrder {
+    /// Those of a range, converted.
+    #[inline(never)]
+    fn of<'a>(&self, range: Range<usize>, room: &'a mut Vec<i64>) -> Result<Moments<'a>, Error> {
+        assert!(range.end <= self.len, "moments beyond the end of a batch");
+        fallible::resize(room, range.len())?;
+        (self.fill)(range.start, room);
+        // The order is checked again: another thread may have written to the array meanwhile.
+        Ok(Moments::of(room))
     }
 }
 
