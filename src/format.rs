@@ -100,6 +100,31 @@
 //!
 //! Kind 9 was a SWAMP whose table kept three bits a slot; it is not read any more.
 //!
+//! # Shared by processes
+//!
+//! A file that several processes map and [write to](crate::shared) cannot keep up its sums, and its clock changes with
+//! every batch. It is of version 2, which differs in this:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 8..10 | 2 |
+//! | 40..48 | zero: the cells have no sum. Their number and the parameters are checked, not what they say |
+//! | behind the parameters | 24 words: the clock as it is now. The clock among the parameters is that of the day the file was made, so that the sum of these holds |
+//! | .. | cells, as ever |
+//!
+//! The first of the 24 words is a number that grows by one with each change. If it is even, words 8 to 13 are the clock,
+//! else words 16 to 21; the others are zero, or of no account.
+//!
+//! | word of the clock | what |
+//! |---|---|
+//! | 0 | keys so far |
+//! | 1, 2 | 1 and the latest moment seen, or zeros |
+//! | 3 | 1 where a key has come without a time of its own, else 0 |
+//! | 4 | the open generation, which is the one after the last key's while it opens |
+//! | 5 | how many generations, up to this, the cells have yet to open: not 0 only where a process was killed |
+//!
+//! What is saved elsewhere of such a filter is of version 1.
+//!
 //! Reading trusts nothing. Lengths are compared with what is there before anything is allocated, checksums before
 //! anything is believed, and parameters are checked as if a user had passed them. Any pattern of bits is a legal
 //! filter, but for lines of entries, which have to end as many runs as they have. The checksums guard against damage,
@@ -115,9 +140,10 @@ use memmap2::Mmap;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::Error;
-use crate::clock::{Clock, DAY, Window};
+use crate::clock::{Clock, DAY, MOST_INSERTED, Window};
 use crate::filter::{Family, Filter};
 use crate::key::Seed;
+use crate::memory::mapped::{LIVE, Mapped, RECORD};
 use crate::memory::{Lender, Words};
 
 #[cfg(target_endian = "big")]
@@ -125,13 +151,13 @@ compile_error!("cells are saved as they lie in memory, which has to be little en
 
 const MAGIC: [u8; 8] = *b"\x89LAT\r\n\x1a\n";
 const VERSION: u16 = 1;
+/// The version of files that processes share.
+const SHARED: u16 = 2;
 const HEADER: usize = 64;
 /// No filter has more parameters than this; a longer block is of another version.
 const MOST_PARAMETERS: u64 = 64 * 16;
 /// Bytes written between two checks for signals: a third of a second.
 const PIECE: usize = 64 << 20;
-/// More insertions than any stream has, and few enough that the clock's arithmetic does not overflow.
-const MOST_INSERTED: u64 = 1 << 62;
 
 /// Why [`save`] or [`open`] failed.
 #[derive(Debug)]
@@ -156,6 +182,19 @@ impl From<Error> for SaveError {
 
 /// Header and parameters of a filter: all of its saved form but the cells.
 pub fn preamble(filter: &Filter) -> Vec<u8> {
+    preamble_of(filter, VERSION, xxh3_64(filter.engine().words().as_ref()))
+}
+
+/// All of the file that processes share but the cells.
+pub(crate) fn shared_preamble(filter: &Filter) -> Vec<u8> {
+    let mut bytes = preamble_of(filter, SHARED, 0);
+    let mut live = [0; LIVE];
+    live[8..13].copy_from_slice(&filter.engine().clock().told());
+    bytes.extend(live.into_iter().flat_map(u64::to_le_bytes));
+    bytes
+}
+
+fn preamble_of(filter: &Filter, version: u16, cells_sum: u64) -> Vec<u8> {
     let clock = filter.engine().clock();
     let window = match clock.window() {
         Window::Count { insertions } => [0, insertions, 0, 0],
@@ -178,11 +217,11 @@ pub fn preamble(filter: &Filter) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER + parameters.len());
     bytes.extend(MAGIC);
     let seed = filter.seed();
-    for number in [VERSION, filter.family().kind, seed.scheme(), 0] {
+    for number in [version, filter.family().kind, seed.scheme(), 0] {
         bytes.extend(number.to_le_bytes());
     }
     let [first, second] = seed.words();
-    for number in [first, parameters.len() as u64, cells.len() as u64, xxh3_64(cells), second] {
+    for number in [first, parameters.len() as u64, cells.len() as u64, cells_sum, second] {
         bytes.extend(number.to_le_bytes());
     }
     bytes.extend(sum(&bytes, &parameters).to_le_bytes());
@@ -195,7 +234,7 @@ pub fn from_bytes(bytes: Lender) -> Result<Filter, Error> {
     let all: &[u8] = (*bytes).as_ref();
     let preamble = Preamble::read(&mut &*all, Some(all.len() as u64)).map_err(in_memory)?;
     let (start, len) = (preamble.len, preamble.cells);
-    preamble.filter(Words::lent(bytes, start, len / 8)?)
+    preamble.filter(Words::lent(bytes, start, len / 8)?, None)
 }
 
 /// The filter of this preamble and these cells, which stay where they are until it is written to.
@@ -203,7 +242,7 @@ pub fn from_parts(preamble: &[u8], cells: Lender) -> Result<Filter, Error> {
     let len = (*cells).as_ref().len();
     let bytes = preamble.len() as u64 + len as u64;
     let preamble = Preamble::read(&mut &preamble[..], Some(bytes)).map_err(in_memory)?;
-    preamble.filter(Words::lent(cells, 0, len / 8)?)
+    preamble.filter(Words::lent(cells, 0, len / 8)?, None)
 }
 
 /// Writes a filter to a file, which is replaced when all is on disk: nobody ever sees half of one. Links are followed.
@@ -217,11 +256,25 @@ pub fn save(filter: &Filter, path: &Path) -> Result<(), SaveError> {
 pub fn save_in_pieces(
     filter: &Filter,
     path: &Path,
+    look: impl FnMut() -> std::io::Result<()>,
+) -> Result<(), SaveError> {
+    save_as(preamble(filter), filter, path, look)
+}
+
+/// Writes a filter to a file that processes [share](crate::shared).
+pub(crate) fn save_shared(filter: &Filter, path: &Path) -> Result<(), SaveError> {
+    save_as(shared_preamble(filter), filter, path, || Ok(()))
+}
+
+fn save_as(
+    preamble: Vec<u8>,
+    filter: &Filter,
+    path: &Path,
     mut look: impl FnMut() -> std::io::Result<()>,
 ) -> Result<(), SaveError> {
     let secret = matches!(filter.seed(), Seed::Secret(_));
     replace::file(path, secret, |file| {
-        file.write_all(&preamble(filter))?;
+        file.write_all(&preamble)?;
         for piece in filter.engine().words().as_ref().chunks(PIECE) {
             look()?;
             file.write_all(piece)?;
@@ -249,7 +302,27 @@ pub fn open(path: &Path, mmap: bool) -> Result<Filter, SaveError> {
         return Ok(from_bytes(Box::new(map))?);
     }
     let size = file.metadata()?.len();
-    Preamble::read(&mut file, Some(size))?.filter_from(&mut file)
+    let preamble = Preamble::read(&mut file, Some(size))?;
+    if !preamble.shared {
+        return preamble.filter_from(&mut file, None);
+    }
+    // While nobody writes to it; closing the file ends the lock.
+    file.lock_shared()?;
+    let mut live = [0; LIVE];
+    fill(&mut file, bytemuck::cast_slice_mut(&mut live))?;
+    let record = if live[0] % 2 == 0 { &live[8..] } else { &live[16..] };
+    preamble.filter_from(&mut file, record.first_chunk().copied())
+}
+
+/// The filter in a file that processes share, which is mapped, and its words with it; none in one that `save` wrote.
+pub(crate) fn open_shared(file: &File) -> Result<Option<Filter>, SaveError> {
+    let preamble = Preamble::read(&mut &*file, Some(file.metadata()?.len()))?;
+    if !preamble.shared {
+        return Ok(None);
+    }
+    let mapped = Mapped::new(file, preamble.len)?;
+    let told = mapped.live().read();
+    Ok(Some(preamble.filter(Words::in_file(mapped), Some(told))?))
 }
 
 /// Writes a filter to anything that takes bytes. Others may follow it: [`read`] finds its end.
@@ -260,7 +333,7 @@ pub fn write(filter: &Filter, target: &mut impl Write) -> std::io::Result<()> {
 
 /// Reads a filter from anything that gives bytes, and not a byte beyond it.
 pub fn read(source: &mut impl Read) -> Result<Filter, SaveError> {
-    Preamble::read(source, None)?.filter_from(source)
+    Preamble::read(source, None)?.filter_from(source, None)
 }
 
 /// Fills a part of the saved form.
@@ -282,6 +355,8 @@ fn in_memory(error: SaveError) -> Error {
 /// Header and parameters, checked against each other and against the bytes there are.
 struct Preamble {
     kind: u16,
+    /// Whether processes share the file: 24 words of the clock come before the cells.
+    shared: bool,
     seed: Seed,
     parameters: Vec<u64>,
     /// Bytes up to the cells.
@@ -301,15 +376,17 @@ impl Preamble {
         }
         let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| header[at + i]));
-        if half(8) != VERSION {
-            let message = format!("saved in format {}, but this version reads format {VERSION}", half(8));
+        let shared = half(8) == SHARED;
+        if half(8) != VERSION && !shared {
+            let message = format!("saved in format {}, but this version reads {VERSION} and {SHARED}", half(8));
             return Err(Error::format(message).into());
         }
         let (length, cells) = (word(24), word(32));
         if length > MOST_PARAMETERS || length % 64 != 0 || cells % 8 != 0 {
             return Err(Error::format("the header is damaged").into());
         }
-        let promised = (HEADER as u64 + length).checked_add(cells);
+        let before = HEADER as u64 + length + if shared { 8 * LIVE as u64 } else { 0 };
+        let promised = before.checked_add(cells);
         match (promised, bytes) {
             (Some(promised), Some(bytes)) if promised != bytes => {
                 return Err(
@@ -330,6 +407,7 @@ impl Preamble {
         let fields = parameters.chunks_exact(8).map(|bytes| u64::from_le_bytes(std::array::from_fn(|i| bytes[i])));
         Ok(Self {
             kind: half(10),
+            shared,
             seed,
             parameters: fields.collect(),
             len: HEADER + length as usize,
@@ -338,16 +416,21 @@ impl Preamble {
         })
     }
 
-    /// The filter whose cells come next.
-    fn filter_from(self, source: &mut impl Read) -> Result<Filter, SaveError> {
+    /// The filter whose cells come next; in a file that processes share with the clock that was read before them.
+    fn filter_from(self, source: &mut impl Read, told: Option<[u64; RECORD]>) -> Result<Filter, SaveError> {
         let mut words = Words::zeroed(self.cells / 8)?;
         fill(source, bytemuck::cast_slice_mut(words.to_mut()?))?;
-        Ok(self.filter(words)?)
+        Ok(self.filter(words, told)?)
     }
 
-    /// The filter with these cells.
-    fn filter(self, words: Words) -> Result<Filter, Error> {
-        if xxh3_64(words.as_ref()) != self.cells_sum {
+    /// The filter with these cells; in a file that processes share with the clock there.
+    fn filter(self, words: Words, told: Option<[u64; RECORD]>) -> Result<Filter, Error> {
+        if self.shared != told.is_some() {
+            return Err(Error::format(
+                "processes share this file, so that it is opened by its path, and not by `mmap`",
+            ));
+        }
+        if !self.shared && xxh3_64(words.as_ref()) != self.cells_sum {
             return Err(Error::format("the cells are damaged"));
         }
         let damaged = || Error::format("the parameters are damaged");
@@ -375,7 +458,11 @@ impl Preamble {
             let seen = clock.resumed(inserted, (timed == 1).then_some(latest as i64));
             seen.with_ahead(ahead).with_system(behind(1) != 0)
         };
-        Filter::from_saved(family, own, window, resume, self.seed, words)
+        let mut filter = Filter::from_saved(family, own, window, resume, self.seed, words)?;
+        if let Some(told) = told {
+            filter.engine_mut().take_up(told)?;
+        }
+        Ok(filter)
     }
 }
 

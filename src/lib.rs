@@ -80,5 +80,6 @@ mod python;
 pub mod records;
 pub mod shape;
 pub mod shard;
+pub mod shared;
 
 pub use error::Error;

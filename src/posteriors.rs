@@ -26,7 +26,7 @@ impl<'a> Inference<'a> {
     pub fn about(engine: &'a dyn Engine, question: &Question<'_>) -> Result<Self, Error> {
         let likelihood =
             engine.likelihood(question).ok_or_else(|| Error::value("this filter cannot tell probabilities yet"))?;
-        Ok(Self { engine, clock: *engine.clock(), likelihood })
+        Ok(Self { engine, clock: engine.clock(), likelihood })
     }
 
     /// Calls `answer` with the number and the posterior of every key in order.

@@ -24,6 +24,9 @@ pub const ENDLESS: u32 = 0;
 /// filter forget its window, and refuse every time that is right.
 pub const DAY: u64 = 86_400_000_000_000;
 
+/// More insertions than any stream has, and few enough that the clock's arithmetic does not overflow.
+pub(crate) const MOST_INSERTED: u64 = 1 << 62;
+
 /// Length of a generation that never ends.
 const NEVER: u64 = 1 << 63;
 
@@ -97,6 +100,35 @@ impl Clock {
     pub(crate) fn at(self, moment: i64) -> Self {
         let latest = self.latest.map_or(moment, |latest| latest.max(moment));
         Self { latest: Some(latest), generation: self.generation_at(latest), ..self }
+    }
+
+    /// What of it changes, for the file of a filter that several processes share: keys so far, 1 and the latest moment
+    /// or zeros, 1 if it goes by the system's clock, and the open generation. The last cannot be told from the first
+    /// while a generation opens.
+    pub(crate) fn told(&self) -> [u64; 5] {
+        let latest = self.latest.unwrap_or(0) as u64;
+        [self.inserted, self.latest.is_some().into(), latest, self.by_system.into(), self.generation as u64]
+    }
+
+    /// The same clock where another process has [told](Self::told) it to be.
+    pub(crate) fn retold(self, [inserted, timed, latest, by_system, generation]: [u64; 5]) -> Self {
+        let latest = (timed == 1).then_some(latest as i64);
+        Self { inserted, latest, by_system: by_system != 0, generation: generation as i64, ..self }
+    }
+
+    /// Whether it agrees with itself, as far as [`retold`](Self::retold) could break it, and counts no more keys than any
+    /// stream has.
+    pub(crate) fn is_sound(&self) -> bool {
+        let agrees = match (self.window, self.latest) {
+            (Window::Count { .. }, latest) => {
+                let (opened, inserted) = (i128::from(self.generation), i128::from(self.inserted));
+                let length = i128::from(self.length);
+                latest.is_none() && opened >= 0 && (opened * length..=(opened + 1) * length).contains(&inserted)
+            }
+            (Window::Time { .. }, None) => self.generation == 0,
+            (Window::Time { .. }, Some(latest)) => self.generation == self.generation_at(latest),
+        };
+        agrees && self.inserted <= MOST_INSERTED
     }
 
     /// What this clock measures.

@@ -315,8 +315,8 @@ impl Engine for Growing {
         Err(Error::value("timing filters that grow cannot be united: their parts were opened at different times"))
     }
 
-    fn clock(&self) -> &Clock {
-        &self.clock
+    fn clock(&self) -> Clock {
+        self.clock
     }
 
     fn set_ahead(&mut self, ahead: Option<u64>) {

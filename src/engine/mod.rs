@@ -22,7 +22,8 @@ use crate::clock::{Clock, Moments, Window};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::Layout;
 use crate::memory::Words;
-use run::{AgedMut, Hashes, age};
+use crate::memory::mapped::RECORD;
+use run::{AgedMut, Hashes, age, tell};
 use threads::Stretch;
 
 /// Cells that age by generations: a layout, its words, and the clock that opens the generations.
@@ -109,8 +110,26 @@ pub trait Engine: Any + Send + Sync {
         Ok(())
     }
 
+    /// Whether other processes may use its cells, while one of them writes to them: see [`shared`](crate::shared).
+    fn shareable(&self) -> bool {
+        false
+    }
+
+    /// Takes up the clock of a file that other processes write to, and finishes what one of them that was killed has
+    /// begun. All that writes does so first.
+    fn catch_up(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Goes on where a process has [told](Clock::told) the clock to be, with cells that have yet to age by the last
+    /// `unaged` generations.
+    fn take_up(&mut self, told: [u64; RECORD]) -> Result<(), Error> {
+        let _ = told;
+        Err(Error::format("filters of this family cannot be shared by processes"))
+    }
+
     /// The filter's clock.
-    fn clock(&self) -> &Clock;
+    fn clock(&self) -> Clock;
 
     /// Sets how far [ahead](Clock::ahead) of the system's clock a key may lie.
     fn set_ahead(&mut self, ahead: Option<u64>);
@@ -166,7 +185,7 @@ impl<L: Layout> Aged<L> {
             let room = usize::try_from(every - before % every).unwrap_or(usize::MAX);
             let end = keys.min(start.saturating_add(room));
             let words = self.words.to_mut()?;
-            act(AgedMut { layout: self.layout, words, clock: &mut self.clock }, start..end);
+            act(AgedMut { layout: self.layout, words, clock: &mut self.clock, live: None }, start..end);
             let after = self.clock.inserted();
             if after > before && after.is_multiple_of(every) {
                 let phase = self.layout.phase(self.clock.generation(), 0);
@@ -177,6 +196,12 @@ impl<L: Layout> Aged<L> {
             start = end;
         }
         Ok(())
+    }
+
+    /// Into how many parts to cut the cells for these keys. One, where other processes write to them: of a process that
+    /// is killed, all cells are then as far as its clock.
+    fn threads(&self, keys: &Stretch<'_>) -> usize {
+        if self.words.live().is_some() { 1 } else { keys.parts() }
     }
 
     /// Answers keys run by run. `next` gives the phase in which key `i` is asked for, or none where no key is left to
@@ -196,6 +221,7 @@ impl<L: Layout> Aged<L> {
 
 impl<L: Layout> Engine for Aged<L> {
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
+        self.catch_up()?;
         self.clock.check(at, true)?;
         if self.layout.looks_every().is_some() {
             return self.in_pieces(hashes.len(), &mut |mut cells, keys| {
@@ -204,29 +230,32 @@ impl<L: Layout> Engine for Aged<L> {
         }
         // The layout is copied last: within a `Result` it is packed in pieces that wait for each other, and the
         // insertion of a single key took a fifth longer.
-        let words = self.words.to_mut()?;
-        AgedMut { layout: self.layout, words, clock: &mut self.clock }.insert(Hashes::all(hashes), at);
+        let (words, live) = self.words.to_mut_live()?;
+        AgedMut { layout: self.layout, words, clock: &mut self.clock, live }.insert(Hashes::all(hashes), at);
+        tell(live, &self.clock, 0);
         Ok(())
     }
 
     fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
-        self.clock.check(at, false)?;
-        let (at, generation) = (self.clock.asked(at), self.clock.generation());
+        let clock = self.clock();
+        clock.check(at, false)?;
+        let (at, generation) = (clock.asked(at), clock.generation());
         self.query_runs(hashes, present, |i| {
-            let (pending, run) = self.clock.pending(at, i, hashes.len());
+            let (pending, run) = clock.pending(at, i, hashes.len());
             (Some(self.layout.phase(generation, pending)), run)
         });
         Ok(())
     }
 
     fn query_within(&self, hashes: &[u64], at: Moments<'_>, window: u64, present: &mut [bool]) -> Result<(), Error> {
-        let generation = self.clock.generation();
+        let clock = self.clock();
+        let generation = clock.generation();
         self.layout.phase_within(generation, 0).ok_or_else(no_ages)?;
-        self.clock.check(at, false)?;
-        let window = self.clock.window().part(window)?;
-        let at = self.clock.asked(at);
+        clock.check(at, false)?;
+        let window = clock.window().part(window)?;
+        let at = clock.asked(at);
         self.query_runs(hashes, present, |i| {
-            let (back, run) = self.clock.within(window, at, i, hashes.len());
+            let (back, run) = clock.within(window, at, i, hashes.len());
             (back.and_then(|back| self.layout.phase_within(generation, back)), run)
         });
         Ok(())
@@ -239,6 +268,7 @@ impl<L: Layout> Engine for Aged<L> {
         refresh: Refresh,
         seen: &mut [bool],
     ) -> Result<(), Error> {
+        self.catch_up()?;
         self.clock.check(at, true)?;
         if self.layout.looks_every().is_some() {
             return self.in_pieces(hashes.len(), &mut |mut cells, keys| {
@@ -246,15 +276,18 @@ impl<L: Layout> Engine for Aged<L> {
                 cells.duplicated(own, at.slice(keys.clone()), refresh, &mut seen[keys]);
             });
         }
-        let words = self.words.to_mut()?;
-        let mut cells = AgedMut { layout: self.layout, words, clock: &mut self.clock };
+        let (words, live) = self.words.to_mut_live()?;
+        let mut cells = AgedMut { layout: self.layout, words, clock: &mut self.clock, live };
         cells.duplicated(Hashes::all(hashes), at, refresh, seen);
+        tell(live, &self.clock, 0);
         Ok(())
     }
 
     fn insert_shared(&mut self, keys: &mut Stretch<'_>, at: Moments<'_>) -> Result<(), Error> {
+        self.catch_up()?;
         self.clock.check(at, true)?;
-        let parts = self.layout.cut(self.words.to_mut()?, keys.parts());
+        let threads = self.threads(keys);
+        let parts = self.layout.cut(self.words.to_mut()?, threads);
         if parts.is_empty() {
             return self.insert(keys.hashes()?, at);
         }
@@ -269,10 +302,11 @@ impl<L: Layout> Engine for Aged<L> {
         refresh: Refresh,
         seen: &mut [bool],
     ) -> Result<(), Error> {
+        self.catch_up()?;
         self.clock.check(at, true)?;
         // Where only what is delivered counts, the generation of a key depends on the answers to all before it.
-        let waits = refresh.waits(&self.clock);
-        let parts = self.layout.cut(self.words.to_mut()?, if waits { 1 } else { keys.parts() });
+        let threads = if refresh.waits(&self.clock) { 1 } else { self.threads(keys) };
+        let parts = self.layout.cut(self.words.to_mut()?, threads);
         if parts.is_empty() {
             return self.duplicated(keys.hashes()?, at, refresh, seen);
         }
@@ -281,7 +315,12 @@ impl<L: Layout> Engine for Aged<L> {
     }
 
     fn unite(&mut self, other: &dyn Engine) -> Result<(), Error> {
-        let (clock, ours_begun, theirs_begun) = self.clock.united(other.clock())?;
+        if self.words.live().is_some() {
+            return Err(Error::value(
+                "a filter that processes share takes in no other: save it, open it, and unite that",
+            ));
+        }
+        let (clock, ours_begun, theirs_begun) = self.clock.united(&other.clock())?;
         let theirs = (other as &dyn Any).downcast_ref::<Self>().map_or(self.layout, |theirs| theirs.layout);
         let (mut ours, mut theirs) = ((self.layout, self.words.clone()), (theirs, other.words().clone()));
         for ((layout, words), begun) in [(&mut ours, ours_begun), (&mut theirs, theirs_begun)] {
@@ -305,8 +344,42 @@ impl<L: Layout> Engine for Aged<L> {
         self.layout.check(self.words.as_slice())
     }
 
-    fn clock(&self) -> &Clock {
-        &self.clock
+    fn shareable(&self) -> bool {
+        L::SETS_BITS
+    }
+
+    #[inline]
+    fn catch_up(&mut self) -> Result<(), Error> {
+        let Some(live) = self.words.live() else { return Ok(()) };
+        self.take_up(live.read())
+    }
+
+    fn take_up(
+        &mut self,
+        [inserted, timed, latest, by_system, generation, unaged]: [u64; RECORD],
+    ) -> Result<(), Error> {
+        let clock = self.clock.retold([inserted, timed, latest, by_system, generation]);
+        if !clock.is_sound() {
+            return Err(Error::format("the clock is damaged"));
+        }
+        let (words, live) = self.words.to_mut_live()?;
+        if unaged > 0 {
+            age(self.layout, words, clock.generation(), unaged);
+            tell(live, &clock, 0);
+        }
+        self.clock = clock;
+        Ok(())
+    }
+
+    #[inline]
+    fn clock(&self) -> Clock {
+        match self.words.live() {
+            None => self.clock,
+            Some(live) => {
+                let [told @ .., _] = live.read();
+                self.clock.retold(told)
+            }
+        }
     }
 
     fn set_ahead(&mut self, ahead: Option<u64>) {
@@ -318,24 +391,24 @@ impl<L: Layout> Engine for Aged<L> {
     }
 
     fn fill(&self) -> Vec<f64> {
-        self.layout.fill(self.words.as_slice(), self.layout.phase(self.clock.generation(), 0))
+        self.layout.fill(self.words.as_slice(), self.layout.phase(self.clock().generation(), 0))
     }
 
     fn match_rates(&self) -> Vec<f64> {
-        self.layout.match_rates(self.words.as_slice(), self.layout.phase(self.clock.generation(), 0))
+        self.layout.match_rates(self.words.as_slice(), self.layout.phase(self.clock().generation(), 0))
     }
 
     fn false_positive_rate(&self) -> f64 {
-        self.layout.false_positive_rate(self.words.as_slice(), self.layout.phase(self.clock.generation(), 0))
+        self.layout.false_positive_rate(self.words.as_slice(), self.layout.phase(self.clock().generation(), 0))
     }
 
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
-        let phase = self.layout.phase(self.clock.generation(), 0);
+        let phase = self.layout.phase(self.clock().generation(), 0);
         self.layout.evidence_run(self.words.as_slice(), phase, hashes, evidence);
     }
 
     fn likelihood(&self, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        self.layout.likelihood(self.words.as_slice(), &self.clock, question)
+        self.layout.likelihood(self.words.as_slice(), &self.clock(), question)
     }
 
     fn clone_box(&self) -> Box<dyn Engine> {

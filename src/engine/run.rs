@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::Refresh;
 use crate::clock::{Clock, Moments};
 use crate::layout::Layout;
+use crate::memory::mapped::Live;
 use crate::memory::prefetch::{Address, in_flight};
 
 /// The cells that a batch acts on, all of a filter or a part, and the clock that ages them.
@@ -13,6 +14,8 @@ pub(crate) struct AgedMut<'a, L> {
     pub layout: L,
     pub words: &'a mut [u64],
     pub clock: &'a mut Clock,
+    /// The clock beside the cells, if other processes write to them too.
+    pub live: Option<Live<'a>>,
 }
 
 /// The keys of a batch whose cells are at hand, in order.
@@ -173,7 +176,18 @@ impl<L: Layout> AgedMut<'_, L> {
     }
 
     fn age(&mut self, begun: u64) {
+        tell(self.live, self.clock, begun);
         age(self.layout, self.words, self.clock.generation(), begun);
+        tell(self.live, self.clock, 0);
+    }
+}
+
+/// Tells other processes the clock, where the cells have yet to age by the last `unaged` generations.
+#[inline(always)]
+pub(super) fn tell(live: Option<Live<'_>>, clock: &Clock, unaged: u64) {
+    if let Some(live) = live {
+        let [inserted, timed, latest, by_system, generation] = clock.told();
+        live.write([inserted, timed, latest, by_system, generation, unaged]);
     }
 }
 

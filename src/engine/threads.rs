@@ -157,7 +157,7 @@ pub(crate) fn insert<L: Layout>(
 ) -> Result<Clock, Error> {
     let mut clocks = vec![clock; parts.len()];
     let mut turns = parts.into_iter().zip(&mut clocks).map(|(part, clock)| {
-        let mut cells = AgedMut { layout: part.layout, words: part.words, clock };
+        let mut cells = AgedMut { layout: part.layout, words: part.words, clock, live: None };
         Turn { hashes: part.hashes, act: Box::new(move |keys, at, _| cells.insert(keys, at)) }
     });
     side_by_side(&mut turns, keys, at)?;
@@ -179,7 +179,7 @@ pub(crate) fn duplicated<L: Layout>(
     let room = |_| Ok((clock, fallible::zeroed(seen.len())?, fallible::zeroed(PIECE)?));
     let mut done = parts.iter().map(room).collect::<Result<Vec<(Clock, Vec<bool>, Vec<bool>)>, Error>>()?;
     let mut turns = parts.into_iter().zip(&mut done).map(|(part, (clock, seen, own))| {
-        let mut cells = AgedMut { layout: part.layout, words: part.words, clock };
+        let mut cells = AgedMut { layout: part.layout, words: part.words, clock, live: None };
         let act = move |keys: Hashes<'_>, at: Moments<'_>, piece: Range<usize>| {
             let own = &mut own[..keys.hashes.len()];
             own.fill(false);

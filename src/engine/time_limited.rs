@@ -100,8 +100,8 @@ impl Engine for Slices {
         Err(Error::value("time-limited filters cannot be united: their slices have grown apart"))
     }
 
-    fn clock(&self) -> &Clock {
-        &self.clock
+    fn clock(&self) -> Clock {
+        self.clock
     }
 
     fn set_ahead(&mut self, ahead: Option<u64>) {

@@ -79,6 +79,17 @@ impl Filter {
         Ok(empty.with_ahead(self.engine.clock().ahead()))
     }
 
+    /// A copy. Of a filter that processes [share](crate::shared) one in memory of its own, while nobody writes to it.
+    pub fn snapshot(&mut self) -> Result<Self, Error> {
+        if self.engine.words().live().is_none() {
+            return Ok(self.clone());
+        }
+        self.engine.catch_up()?;
+        let (clock, words) = (self.engine.clock(), self.engine.words().own()?);
+        let engine = self.family().engine(&*self.shape, clock, self.seed, words)?;
+        Ok(Self { shape: self.shape.clone(), seed: self.seed, engine })
+    }
+
     /// What it promises and costs.
     pub fn shape(&self) -> &dyn Shape {
         &*self.shape

@@ -26,6 +26,8 @@ impl Bits {
 impl Layout for Bits {
     type Phase = ();
 
+    const SETS_BITS: bool = true;
+
     /// No key ever leaves.
     fn generations(&self) -> u64 {
         u64::MAX

@@ -44,6 +44,10 @@ pub trait Layout: Copy + Send + Sync + 'static {
     /// What the generation means for the cells, worked out once per run of keys.
     type Phase: Copy;
 
+    /// Whether an insertion only sets bits, and a generation only clears some, whatever they are: then several
+    /// processes may [share](crate::shared) the cells.
+    const SETS_BITS: bool = false;
+
     /// Generations after which a key has left no trace.
     fn generations(&self) -> u64;
 

@@ -63,6 +63,8 @@ pub struct Phase {
 impl<C: Cells> Layout for Ring<C> {
     type Phase = Phase;
 
+    const SETS_BITS: bool = true;
+
     fn generations(&self) -> u64 {
         self.slices.into()
     }

@@ -93,6 +93,8 @@ impl<const EPOCHS: usize> Planes<EPOCHS> {
 impl<const EPOCHS: usize> Layout for Planes<EPOCHS> {
     type Phase = Phase;
 
+    const SETS_BITS: bool = true;
+
     fn generations(&self) -> u64 {
         EPOCHS as u64
     }

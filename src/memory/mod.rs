@@ -3,6 +3,7 @@
 pub mod bits;
 pub mod fallible;
 pub mod lanes;
+pub mod mapped;
 pub mod packed;
 pub mod prefetch;
 mod words;

@@ -1,13 +1,15 @@
 //! The memory of a filter: 64-bit words that are owned, shared or lent, and copied only when written to.
 //!
 //! One type serves a fresh filter, a copy of it, a memory-mapped file and the buffer of an unpickled filter.
-//! Cloning shares; the first write to shared or lent words copies them.
+//! Cloning shares; the first write to shared or lent words copies them. Words in a file that several processes write
+//! to are the exception: they are written where they lie, and a clone is a copy.
 
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 use memmap2::MmapMut;
 
+use super::mapped::{Live, Mapped};
 use crate::Error;
 
 /// From this size on memory comes from the kernel: zero pages that are touched only when used, huge ones if it has
@@ -25,14 +27,27 @@ struct Line([u64; 8]);
 enum Region {
     Small(Vec<Line>),
     Mapped(MmapMut),
-    Lent { bytes: Lender, offset: usize },
+    Lent {
+        bytes: Lender,
+        offset: usize,
+    },
+    /// Written to by other processes too.
+    File(Mapped),
 }
 
 /// A fixed number of 64-bit words, copied on write.
-#[derive(Clone)]
 pub struct Words {
     region: Arc<Region>,
     len: usize,
+}
+
+impl Clone for Words {
+    fn clone(&self) -> Self {
+        match *self.region {
+            Region::File(_) => self.own().expect("there is memory for a copy"),
+            _ => Self { region: self.region.clone(), len: self.len },
+        }
+    }
 }
 
 impl Words {
@@ -74,6 +89,28 @@ impl Words {
         Ok(words)
     }
 
+    /// The cells of a file that several processes write to.
+    pub fn in_file(file: Mapped) -> Self {
+        Self { len: file.words().len(), region: Arc::new(Region::File(file)) }
+    }
+
+    /// The clock beside the cells, in a file that several processes write to.
+    #[inline]
+    pub fn live(&self) -> Option<Live<'_>> {
+        match &*self.region {
+            Region::File(file) => Some(file.live()),
+            _ => None,
+        }
+    }
+
+    /// A clone; of words in a file a copy, if there is memory for it.
+    pub fn own(&self) -> Result<Self, Error> {
+        match *self.region {
+            Region::File(_) => Self::copied(self.as_ref()),
+            _ => Ok(self.clone()),
+        }
+    }
+
     /// The words, to read.
     pub fn as_slice(&self) -> &[u64] {
         let words: &[u64] = match &*self.region {
@@ -83,6 +120,7 @@ impl Words {
                 let bytes: &[u8] = (**bytes).as_ref();
                 bytemuck::cast_slice(&bytes[*offset..*offset + self.len * 8])
             }
+            Region::File(file) => file.words(),
         };
         &words[..self.len]
     }
@@ -93,7 +131,7 @@ impl Words {
         let all: &mut [u64] = match Arc::get_mut(&mut self.region)? {
             Region::Small(lines) => bytemuck::cast_slice_mut(lines),
             Region::Mapped(map) => bytemuck::cast_slice_mut(map),
-            Region::Lent { .. } => return None,
+            Region::Lent { .. } | Region::File(_) => return None,
         };
         let fits = (all.len() - all.len() / 8..=all.len()).contains(&len);
         self.len = if fits { len } else { self.len };
@@ -102,6 +140,12 @@ impl Words {
 
     /// The words, to write; copied first if they are shared.
     pub fn to_mut(&mut self) -> Result<&mut [u64], Error> {
+        self.to_mut_live().map(|(words, _)| words)
+    }
+
+    /// The same, and the clock beside them, in a file that several processes write to.
+    #[inline]
+    pub fn to_mut_live(&mut self) -> Result<(&mut [u64], Option<Live<'_>>), Error> {
         // Nobody can share them meanwhile: only this one can be cloned. (`get_mut` takes twice 5 ns to ask.)
         let shared = Arc::strong_count(&self.region) > 1;
         if shared || matches!(*self.region, Region::Lent { .. }) {
@@ -112,9 +156,13 @@ impl Words {
         let words: &mut [u64] = match Arc::get_mut(&mut self.region) {
             Some(Region::Small(lines)) => bytemuck::cast_slice_mut(lines),
             Some(Region::Mapped(map)) => bytemuck::cast_slice_mut(map),
+            Some(Region::File(file)) => {
+                let (words, live) = file.words_mut();
+                return Ok((words, Some(live)));
+            }
             _ => unreachable!("the words were made our own above, and are never held weakly"),
         };
-        Ok(&mut words[..self.len])
+        Ok((&mut words[..self.len], None))
     }
 }
 

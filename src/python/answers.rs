@@ -37,7 +37,7 @@ pub fn count<'py>(filter: &Bound<'py, Filter>, keys: &Bound<'_, PyAny>) -> PyRes
                 let Aged::<Buffered> { layout, words, .. } = only(filter.engine_as())?;
                 counted.for_each(|(count, &hash)| *count = layout.count(words.as_slice(), hash));
             }
-            Ok(())
+            PyResult::Ok(())
         })
     };
     Ok(base.batch(py, keys, None, false)?.run(py, 1, count)?.into_pyarray(py))

@@ -24,6 +24,11 @@ const STRETCH: usize = 1 << 18;
 /// Keys between two checks for signals, so that Ctrl-C works: some 20 ms.
 pub const PATIENCE: usize = 1 << 20;
 
+/// How work on a batch may fail: in the core, or in Python.
+pub trait Failure: From<Error> + Into<PyErr> + Send {}
+
+impl<E: From<Error> + Into<PyErr> + Send> Failure for E {}
+
 /// Keys that have been read, and as many moments.
 pub struct Batch {
     pub keys: Keys,
@@ -112,11 +117,11 @@ impl Batch {
     /// after block, or on several threads that take the blocks in turn. An error or a signal ends the batch.
     ///
     /// `act` locks the filter. The lock is not held while signals are checked, since their handlers may use the filter.
-    pub fn run<T: Zeroable + Send>(
+    pub fn run<T: Zeroable + Send, E: Failure>(
         &self,
         py: Python<'_>,
         threads: usize,
-        act: impl Fn(&[u64], Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
+        act: impl Fn(&[u64], Moments<'_>, &mut [T]) -> Result<(), E> + Sync,
     ) -> Result<Vec<T>, Stopped<T>> {
         let begin = || ();
         self.run_with(py, threads, 1, begin, |(), hashes, _, at, answers| act(hashes, at, answers))
@@ -124,11 +129,11 @@ impl Batch {
 
     /// [`run`](Self::run) for work that has to happen in order, as if by one thread: `act` gets a stretch of the keys
     /// at a time, their moments and the place for the answers.
-    pub fn run_in_order<T: Zeroable + Send>(
+    pub fn run_in_order<T: Zeroable + Send, E: Failure>(
         &self,
         py: Python<'_>,
         threads: usize,
-        act: impl Fn(&mut Stretch<'_>, Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
+        act: impl Fn(&mut Stretch<'_>, Moments<'_>, &mut [T]) -> Result<(), E> + Sync,
     ) -> Result<Vec<T>, Stopped<T>> {
         let run = || {
             let mut answers = fallible::zeroed(self.keys.len()).map_err(|error| Stopped::before_all(error.into()))?;
@@ -136,8 +141,10 @@ impl Batch {
             for start in (0..self.keys.len()).step_by(STRETCH) {
                 let keys = start..self.keys.len().min(start + STRETCH);
                 let hashed = stretch.at(keys.clone());
-                let done = look_at_signals(start)
-                    .and_then(|()| Ok(act(hashed, self.moments.of(keys.clone(), &mut room)?, &mut answers[keys])?));
+                let done = look_at_signals(start).and_then(|()| {
+                    let at = self.moments.of(keys.clone(), &mut room)?;
+                    act(hashed, at, &mut answers[keys]).map_err(E::into)
+                });
                 if let Err(error) = done {
                     answers.truncate(start);
                     return Err(Stopped { error, answers });
@@ -150,13 +157,13 @@ impl Batch {
 
     /// [`run`](Self::run) with `width` answers a key, and a state per thread that `begin` makes. `act` also gets the
     /// block's range of keys in the batch.
-    pub fn run_with<T: Zeroable + Send, S>(
+    pub fn run_with<T: Zeroable + Send, S, E: Failure>(
         &self,
         py: Python<'_>,
         threads: usize,
         width: usize,
         begin: impl Fn() -> S + Sync,
-        act: impl Fn(&mut S, &[u64], Range<usize>, Moments<'_>, &mut [T]) -> Result<(), Error> + Sync,
+        act: impl Fn(&mut S, &[u64], Range<usize>, Moments<'_>, &mut [T]) -> Result<(), E> + Sync,
     ) -> Result<Vec<T>, Stopped<T>> {
         let run = || {
             let len = self.keys.len();
@@ -180,15 +187,15 @@ impl Batch {
 
     /// [`run_with`](Self::run_with) for the keys from `start` on, as many as there are answers. An error comes with the
     /// first key of its block.
-    fn blocks<T: Send, S>(
+    fn blocks<T: Send, S, E: Failure>(
         &self,
         start: usize,
         width: usize,
         answers: &mut [T],
         threads: usize,
         begin: &(impl Fn() -> S + Sync),
-        act: &(impl Fn(&mut S, &[u64], Range<usize>, Moments<'_>, &mut [T]) -> Result<(), Error> + Sync),
-    ) -> Result<(), (usize, Error)> {
+        act: &(impl Fn(&mut S, &[u64], Range<usize>, Moments<'_>, &mut [T]) -> Result<(), E> + Sync),
+    ) -> Result<(), (usize, E)> {
         let blocks = (start..).step_by(BLOCK).zip(answers.chunks_mut(BLOCK * width));
         let begin = || (begin(), [0; BLOCK], Vec::new());
         share(threads, blocks, begin, |(own, hashes, room), (start, answers)| {
@@ -196,7 +203,7 @@ impl Batch {
             self.keys.fill(start, hashes);
             let keys = start..start + hashes.len();
             let at = self.moments.of(keys.clone(), room);
-            at.and_then(|at| act(own, hashes, keys, at, answers)).map_err(|error| (start, error))
+            at.map_err(E::from).and_then(|at| act(own, hashes, keys, at, answers)).map_err(|error| (start, error))
         })
     }
 }

@@ -5,19 +5,25 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use super::shared::Shared;
 use crate::filter::Filter;
 
 /// A filter that no object holds yet: what `Filter.__new__` takes.
 #[pyclass(frozen, module = "lately._core")]
-pub struct Built(Mutex<Option<Filter>>);
+pub struct Built(Mutex<Option<(Filter, Option<Shared>)>>);
 
 impl Built {
     pub fn new(filter: Filter) -> Self {
-        Self(Mutex::new(Some(filter)))
+        Self(Mutex::new(Some((filter, None))))
     }
 
-    /// The filter, for the one object that will hold it.
-    pub fn take(&self) -> PyResult<Filter> {
+    /// A filter in a file that processes share.
+    pub fn shared(filter: Filter, shared: Shared) -> Self {
+        Self(Mutex::new(Some((filter, Some(shared)))))
+    }
+
+    /// The filter, for the one object that will hold it, and its file.
+    pub fn take(&self) -> PyResult<(Filter, Option<Shared>)> {
         let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         taken.ok_or_else(|| PyTypeError::new_err("an object holds this filter already"))
     }

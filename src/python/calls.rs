@@ -61,7 +61,7 @@ pub struct Held<G> {
 }
 
 impl<T> Lock<T> {
-    pub fn new(inner: T) -> Self {
+    pub const fn new(inner: T) -> Self {
         Self(RwLock::new(inner))
     }
 

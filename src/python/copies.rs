@@ -15,10 +15,10 @@ use crate::format;
 use crate::memory::Words;
 
 impl Filter {
-    /// Its preamble and, shared, its cells, both of one moment.
-    fn snapshot(&self) -> (Vec<u8>, Words) {
-        let filter = self.read();
-        (format::preamble(&filter), filter.engine().words().clone())
+    /// Its preamble and its cells, both of one moment.
+    fn parts(&self) -> PyResult<(Vec<u8>, Words)> {
+        let filter = self.snapshot()?;
+        Ok((format::preamble(&filter), filter.engine().words().clone()))
     }
 }
 
@@ -56,7 +56,7 @@ impl Filter {
     fn save(&self, py: Python<'_>, file: &Bound<'_, PyAny>) -> PyResult<()> {
         let place = Place::of(file, "write")?;
         detached(py, || {
-            let filter = self.read().clone();
+            let filter = self.snapshot()?;
             match place {
                 Place::Path(path) => {
                     let look = || Python::attach(|py| Ok(py.check_signals()?));
@@ -73,7 +73,7 @@ impl Filter {
     /// -------
     /// bytes
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let (preamble, words) = detached(py, || self.snapshot())?;
+        let (preamble, words) = detached(py, || self.parts())??;
         let cells: &[u8] = words.as_ref();
         PyBytes::new_with(py, preamble.len() + cells.len(), |bytes| {
             bytes[..preamble.len()].copy_from_slice(&preamble);
@@ -82,14 +82,14 @@ impl Filter {
         })
     }
 
-    /// A copy, which shares memory until either is written to.
+    /// A copy, which shares memory until either is written to; of a filter that processes share, one of its own.
     ///
     /// Returns
     /// -------
     /// Filter
     fn copy(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let filter = slf.get();
-        let copy = object(&slf.get_type(), detached(slf.py(), || filter.read().clone())?)?;
+        let copy = object(&slf.get_type(), detached(slf.py(), || filter.snapshot())??)?;
         if let Some(attributes) = slf.getattr_opt(intern!(slf.py(), "__dict__"))? {
             copy.bind(slf.py()).getattr("__dict__")?.call_method1("update", (attributes,))?;
         }
@@ -104,16 +104,23 @@ impl Filter {
         Self::copy(slf)
     }
 
-    /// What pickle calls and with what: from protocol 5 on with the cells as a buffer, which can travel out of band. An
+    /// What pickle calls and with what. Of a filter that processes share its path travels; of others all, from protocol 5 on with the cells as a buffer, which can travel out of band. An
     /// object of a user's own class takes it and its attributes along.
     fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: u8) -> PyResult<Bound<'py, PyTuple>> {
         let (py, filter) = (slf.py(), slf.get());
         let core = py.import("lately._core")?;
         let plain = slf.get_type().is(&class(py, detached(py, || filter.read().family())?)?);
+        if let Some(shared) = &filter.shared {
+            let open = core.getattr("_open_shared")?;
+            return match plain {
+                true => (open, (shared.path(),)).into_pyobject(py),
+                false => (open, (shared.path(), slf.get_type()), slf.call_method0("__getstate__")?).into_pyobject(py),
+            };
+        }
         if plain && protocol < 5 {
             return (core.getattr("from_bytes")?, (filter.to_bytes(py)?,)).into_pyobject(py);
         }
-        let (preamble, words) = detached(py, || filter.snapshot())?;
+        let (preamble, words) = detached(py, || filter.parts())??;
         let preamble = PyBytes::new(py, &preamble);
         let cells = match protocol {
             ..5 => PyBytes::new(py, words.as_ref()).into_any(),

@@ -1,8 +1,8 @@
 //! The base class of all filters, which does the work; a family's class in Python constructs it.
 
+use std::sync::RwLockReadGuard;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
 use bytemuck::Zeroable;
 use numpy::PyArray1;
@@ -15,6 +15,7 @@ use super::calls::{Held, Lock, caught, detached};
 use super::keys::{hash_key, read_keys};
 use super::moments::{OwnedMoments, now};
 use super::overfull::{self, Watch};
+use super::shared::{Shared, Writing};
 use super::times;
 use super::whole::Threads;
 use crate::Error;
@@ -28,6 +29,8 @@ use crate::key::{KeyHasher, Keys};
 #[pyclass(subclass, frozen, module = "lately._core")]
 pub struct Filter {
     inner: Lock<filter::Filter>,
+    /// Its file, where processes share it.
+    pub(super) shared: Option<Shared>,
     /// Hasher and window never change, so nobody needs the lock for them.
     pub(super) hasher: KeyHasher,
     pub(super) window: Window,
@@ -41,10 +44,10 @@ pub struct Filter {
 const SMALL: usize = 8 << 20;
 
 impl Filter {
-    pub fn new(filter: filter::Filter) -> Self {
+    fn new((filter, shared): (filter::Filter, Option<Shared>)) -> Self {
         let (hasher, window) = (KeyHasher::new(filter.seed()), filter.window());
         let watch = Watch::new(&filter);
-        Self { inner: Lock::new(filter), hasher, window, not_ahead: AtomicI64::new(i64::MIN), watch }
+        Self { inner: Lock::new(filter), shared, hasher, window, not_ahead: AtomicI64::new(i64::MIN), watch }
     }
 
     /// To read; see [`Lock::read`].
@@ -53,8 +56,16 @@ impl Filter {
     }
 
     /// To write; see [`read`](Self::read).
-    pub(super) fn write(&self) -> Held<RwLockWriteGuard<'_, filter::Filter>> {
-        self.inner.write()
+    pub(super) fn write(&self) -> PyResult<Writing<'_>> {
+        Writing::new(&self.inner, self.shared.as_ref())
+    }
+
+    /// A copy of this moment, called as [`read`](Self::read).
+    pub(super) fn snapshot(&self) -> PyResult<filter::Filter> {
+        match self.shared {
+            None => Ok(self.read().clone()),
+            Some(_) => Ok(self.write()?.snapshot()?),
+        }
     }
 
     /// Asks about one key or a few: at once where the cells are few and nobody writes to them, since to detach and come
@@ -80,10 +91,11 @@ impl Filter {
         change: impl Fn(&mut filter::Filter) -> Result<T, Error> + Sync,
     ) -> PyResult<T> {
         caught(|| match self.inner.try_write() {
-            Ok(mut filter) if is_small(&filter) => Ok(change(&mut filter)?),
+            // No other process is waited for here.
+            Ok(mut filter) if is_small(&filter) && self.shared.is_none() => Ok(change(&mut filter)?),
             tried => {
                 drop(tried);
-                Ok(py.detach(|| change(&mut self.write()))?)
+                py.detach(|| Ok(change(&mut *self.write()?)?))
             }
         })
     }
@@ -116,7 +128,9 @@ impl Filter {
                 };
                 self.change_now(py, change).map_err(Stopped::before_all)
             }
-            false => batch.run(py, 1, |hashes, at, answers| change(&mut self.write(), hashes, at, answers)),
+            false => {
+                batch.run(py, 1, |hashes, at, answers| PyResult::Ok(change(&mut *self.write()?, hashes, at, answers)?))
+            }
         }
     }
 
@@ -143,8 +157,8 @@ impl Filter {
 
     pub(super) fn clock(&self, py: Python<'_>) -> PyResult<Clock> {
         match self.inner.try_read() {
-            Ok(filter) => Ok(*filter.engine().clock()),
-            Err(_) => detached(py, || *self.read().engine().clock()),
+            Ok(filter) => Ok(filter.engine().clock()),
+            Err(_) => detached(py, || self.read().engine().clock()),
         }
     }
 
@@ -186,7 +200,7 @@ impl Filter {
     ) -> PyResult<Vec<bool>> {
         let seen: Result<Vec<bool>, Stopped<bool>> = if threads.0 > 1 {
             let engine = |keys: &mut Stretch<'_>, at: Moments<'_>, seen: &mut [bool]| {
-                self.write().engine_mut().duplicated_shared(keys, at, refresh, seen)
+                PyResult::Ok(self.write()?.engine_mut().duplicated_shared(keys, at, refresh, seen)?)
             };
             batch.run_in_order(py, threads.0, engine)
         } else {
@@ -292,7 +306,7 @@ impl Filter {
         let batch = self.batch(py, keys, at, true)?;
         if threads.0 > 1 {
             let engine = |keys: &mut Stretch<'_>, at: Moments<'_>, _: &mut [()]| {
-                self.write().engine_mut().insert_shared(keys, at)
+                PyResult::Ok(self.write()?.engine_mut().insert_shared(keys, at)?)
             };
             batch.run_in_order(py, threads.0, engine)?;
         } else {

@@ -157,7 +157,7 @@ impl Filter {
         act: impl Fn(&Inference<'_>, &mut Memo, &[u64], Moments<'_>, PerKey<'_>, &mut [T]) -> Result<(), Error> + Sync,
     ) -> PyResult<Vec<T>> {
         let py = keys.py();
-        let state = detached(py, || self.with(|filter| filter.clone()))?;
+        let state = detached(py, || self.snapshot())??;
         let prior = Numbers::of_keys(prior_given, keys, state.engine().clock().window())?;
         let numbers = prior.borrow()?;
         let inference = build(py, state.engine(), prior_given, numbers, ages)?;

@@ -166,7 +166,7 @@ impl Learned {
         let moments = OwnedMoments::read(at, Window::Count { insertions: 1 }, keys.len())?;
         Batch { keys, moments }.run(py, 1, |hashes, at, _: &mut [()]| {
             self.inner.write().insert(hashes, at);
-            Ok(())
+            PyResult::Ok(())
         })?;
         Ok(())
     }

@@ -29,6 +29,7 @@ mod records;
 mod refresh;
 mod seeds;
 mod sets;
+mod shared;
 mod slice;
 mod slicing;
 mod spans;
@@ -71,6 +72,8 @@ mod _core {
     #[pymodule_export]
     use super::records::{Hashed, Lines, RecordReader};
     #[pymodule_export]
+    use super::shared::unpickled;
+    #[pymodule_export]
     use super::slice::{Slice, cells, generations, settle};
     #[pymodule_export]
     use super::slicing::{expected_messages, failure_rates, least_sites, slice_capacity, sliced_rate};
@@ -83,6 +86,7 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("_debug_build", cfg!(debug_assertions))?;
         super::calls::register_at_fork(module)?;
+        super::shared::register_at_fork(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

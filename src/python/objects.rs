@@ -16,6 +16,11 @@ pub fn wrap(py: Python<'_>, filter: filter::Filter) -> PyResult<Py<PyAny>> {
 
 /// The Python object of a filter, of a given class.
 pub fn object(class: &Bound<'_, PyType>, filter: filter::Filter) -> PyResult<Py<PyAny>> {
+    holding(class, Built::new(filter))
+}
+
+/// The Python object of what was built, of a given class.
+pub fn holding(class: &Bound<'_, PyType>, built: Built) -> PyResult<Py<PyAny>> {
     let base = class.py().get_type::<Filter>();
-    Ok(base.call_method1(intern!(class.py(), "__new__"), (class, Built::new(filter)))?.unbind())
+    Ok(base.call_method1(intern!(class.py(), "__new__"), (class, built))?.unbind())
 }

@@ -6,9 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use super::calls::detached;
-use super::errors::file_error;
 use super::files::Place;
 use super::objects::{object, wrap};
+use super::shared::{open_shared, uninterrupted};
 use crate::format;
 use crate::memory::{Lender, fallible};
 
@@ -23,6 +23,10 @@ use crate::memory::{Lender, fallible};
 ///     Leave the cells in the file until the filter is first written to: many processes that only query then share one
 ///     copy of them. The file must not be changed in place meanwhile; `Filter.save` replaces it, which is safe. Only
 ///     with a path.
+/// shared : bool, default False
+///     One filter for several processes, each of which opens it so: what one inserts, all see. Only with a path, which
+///     is then written to, and for filters whose insertions only set bits: `AgePartitionedBloomFilter`,
+///     `GuardedEpochBloomFilter` and `BloomFilter`. See :doc:`/how-to/processes`.
 ///
 /// Returns
 /// -------
@@ -38,7 +42,7 @@ use crate::memory::{Lender, fallible};
 /// EOFError
 ///     If a binary file is at its end.
 /// TypeError, ValueError
-///     If it is neither a path nor a binary file, or no path with `mmap`.
+///     If it is neither a path nor a binary file, or no path with `mmap` or `shared`, or if processes cannot share it.
 ///
 /// Examples
 /// --------
@@ -50,11 +54,16 @@ use crate::memory::{Lender, fallible};
 /// >>> "a" in lately.open(path)
 /// True
 #[pyfunction]
-#[pyo3(signature = (file, *, mmap=false))]
-pub fn open(py: Python<'_>, file: &Bound<'_, PyAny>, mmap: bool) -> PyResult<Py<PyAny>> {
+#[pyo3(signature = (file, *, mmap=false, shared=false))]
+pub fn open(py: Python<'_>, file: &Bound<'_, PyAny>, mmap: bool, shared: bool) -> PyResult<Py<PyAny>> {
+    if mmap && shared {
+        return Err(PyValueError::new_err("mmap=True is for files that nobody writes to, and shared=True for others"));
+    }
     let filter = match Place::of(file, "read")? {
-        Place::Path(path) => detached(py, || format::open(&path, mmap))?.map_err(|error| file_error(error, &path))?,
+        Place::Path(path) if shared => return open_shared(py, &path, None),
+        Place::Path(path) => uninterrupted(py, &path, || format::open(&path, mmap))?,
         Place::File(_) if mmap => return Err(PyValueError::new_err("mmap=True needs the path of a file")),
+        Place::File(_) if shared => return Err(PyValueError::new_err("shared=True needs the path of a file")),
         Place::File(mut file) => detached(py, || format::read(&mut file).map_err(|error| file.error(error)))??,
     };
     wrap(py, filter)

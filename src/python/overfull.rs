@@ -67,7 +67,7 @@ impl Watch {
             planned: planned(filter),
             kept: filter.shape().kept(),
         };
-        watch.begin_anew(filter.engine().clock());
+        watch.begin_anew(&filter.engine().clock());
         watch
     }
 
@@ -108,7 +108,7 @@ impl Watch {
             Some(Aged::<Quotient> { layout, words, clock }) => {
                 layout.distinct(words.as_slice(), clock, clock.window().length()) as u64
             }
-            None => self.keys(clock),
+            None => self.keys(&clock),
         };
         let expected = match clock.window() {
             // Its generations cover the late keys too.

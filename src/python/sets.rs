@@ -1,5 +1,6 @@
 //! A filter as a set: united, compared and emptied.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::calls::detached;
@@ -10,9 +11,9 @@ use crate::filter;
 impl Filter {
     /// It and another, as they are now. One lock at a time: two threads may unite the same two filters, each in its own
     /// order.
-    fn both(&self, other: &Self) -> (filter::Filter, filter::Filter) {
-        let theirs = other.read().clone();
-        (self.read().clone(), theirs)
+    fn both(&self, other: &Self) -> PyResult<(filter::Filter, filter::Filter)> {
+        let theirs = other.snapshot()?;
+        Ok((self.snapshot()?, theirs))
     }
 }
 
@@ -48,8 +49,9 @@ impl Filter {
     fn union(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let (ours, theirs) = (slf.get(), other.get());
         let united = detached(slf.py(), || {
-            let (mut ours, theirs) = ours.both(theirs);
-            ours.unite(&theirs).map(|()| ours)
+            let (mut ours, theirs) = ours.both(theirs)?;
+            ours.unite(&theirs)?;
+            PyResult::Ok(ours)
         })??;
         object(&slf.get_type(), united)
     }
@@ -63,26 +65,29 @@ impl Filter {
     fn __ior__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
         let other = other.get();
         detached(py, || {
-            let theirs = other.read().clone();
-            let mut ours = self.write();
-            ours.unite(&theirs).map(|()| self.watch.begin_anew(ours.engine().clock()))
-        })??;
-        Ok(())
+            let theirs = other.snapshot()?;
+            let mut ours = self.write()?;
+            ours.unite(&theirs)?;
+            self.watch.begin_anew(&ours.engine().clock());
+            Ok(())
+        })?
     }
 
     /// Whether both are of one family, with the same window, parameters, seed, times and cells: as if saved alike.
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<bool> {
         let other = other.get();
         detached(py, || {
-            let (ours, theirs) = self.both(other);
-            ours == theirs
-        })
+            let (ours, theirs) = self.both(other)?;
+            Ok(ours == theirs)
+        })?
     }
 
     /// Forget all keys and times. Window, parameters and seed stay.
     ///
     /// Raises
     /// ------
+    /// ValueError
+    ///     If processes share it.
     /// MemoryError
     ///     If there is not enough memory for empty cells beside those there are; nothing is forgotten then.
     ///
@@ -95,10 +100,15 @@ impl Filter {
     /// (0, None, False)
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || {
-            let mut filter = self.write();
+            if self.shared.is_some() {
+                return Err(PyValueError::new_err(
+                    "a filter that processes share is not cleared: the others use it too",
+                ));
+            }
+            let mut filter = self.write()?;
             *filter = filter.cleared()?;
             self.forget_times();
-            self.watch.begin_anew(filter.engine().clock());
+            self.watch.begin_anew(&filter.engine().clock());
             Ok(())
         })?
     }

@@ -85,7 +85,7 @@ pub fn cells<'py>(filter: &Bound<'py, Filter>, keys: &Bound<'_, PyAny>) -> PyRes
     let batch = filter.get().keys(keys)?;
     let write = |(): &mut (), hashes: &[u64], _, _: Moments<'_>, cells: &mut [u64]| {
         row.cells(hashes, cells);
-        Ok(())
+        PyResult::Ok(())
     };
     batch.run_with(py, 1, row.k(), || (), write)?.into_pyarray(py).reshape([batch.keys.len(), row.k()])
 }

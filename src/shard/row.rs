@@ -33,7 +33,7 @@ pub(super) enum Cells {
 impl Row {
     /// The cells of this filter, if its family can be sliced.
     pub fn of(filter: &Filter) -> Result<Self, Error> {
-        let clock = *filter.engine().clock();
+        let clock = filter.engine().clock();
         if let Some(bits) = filter.engine_as::<Aged<Bits>>() {
             let parts = bits.layout.0;
             return Ok(Self { cells: Cells::Bits(parts), clock, k: parts.k() });

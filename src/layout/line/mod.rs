@@ -287,6 +287,8 @@ impl<const LANES: usize, const LINES: usize> InLines<LINES> for LanesInLines<LAN
 impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINES> {
     type Phase = LanePhase;
 
+    const SETS_BITS: bool = true;
+
     /// Steps until every page has rotated all of its lanes.
     fn generations(&self) -> u64 {
         LANES as u64 * self.pages.count

@@ -279,7 +279,7 @@ fn levels_change_nothing_but_where_entries_lie() {
         let mut filter = growing(format, WINDOW, (WINDOW as f64 / load) as u64, Instructions::best());
         let hashes: Vec<u64> = (0..2 * WINDOW).map(mix).collect();
         let level = filter.layout.pages.level;
-        AgedMut { layout: filter.layout, words: filter.words.to_mut().unwrap(), clock: &mut filter.clock }
+        AgedMut { layout: filter.layout, words: filter.words.to_mut().unwrap(), clock: &mut filter.clock, live: None }
             .insert(Hashes::all(&hashes), Moments::Untimed);
         assert_eq!((level, filter.layout.pages.level), (0, 0));
         let asked: Vec<u64> = (0..100_000).map(|i| mix(1 << 40 | i)).chain(hashes).collect();

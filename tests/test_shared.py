@@ -1,0 +1,430 @@
+"""One filter for several processes: `lately.open(path, shared=True)`."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lately
+from apart import run
+from support import pages
+
+GOLDEN = Path(__file__).parent / "golden" / "shared.lately"
+LAYOUTS = {
+    "line": lambda window, **more: lately.AgePartitionedBloomFilter(window, 0.001, **more),
+    "sliced": lambda window, **more: lately.AgePartitionedBloomFilter(window, 0.001, layout="sliced", **more),
+    "transposed": lambda window, **more: lately.GuardedEpochBloomFilter(window, 0.001, **more),
+    "epochs in lines": lambda window, **more: lately.GuardedEpochBloomFilter(window, 0.001, layout="line", **more),
+}
+
+
+@pytest.fixture(params=LAYOUTS)
+def path(request, tmp_path):
+    path = tmp_path / "seen.lately"
+    LAYOUTS[request.param](10_000).save(path)
+    return path
+
+
+def test_what_one_inserts_all_see(path):
+    ours, theirs = (lately.open(path, shared=True) for _ in range(2))
+    assert [ours.seen("a"), theirs.seen("a"), ours.seen("a")] == [False, True, True]
+    ours.add("b")
+    ours.insert(range(30_000))
+    ours.update(range(30_000, 40_000), threads=2)
+    assert "b" not in theirs
+    assert theirs.inserted == ours.inserted == 40_004
+    assert theirs.query(range(30_000, 40_000)).all()
+    new = ~theirs.duplicated(range(39_999, 40_010))
+    assert new.tolist() == [False] + [True] * 10
+    assert ours.query(range(40_000, 40_010), threads=2).all()
+    assert (ours.fill == theirs.fill).all()
+    assert ours.false_positive_rate() == theirs.false_positive_rate() > 0
+
+
+def test_it_is_as_one_process_would_have_it(path):
+    alone, ours, theirs = lately.open(path), lately.open(path, shared=True), lately.open(path, shared=True)
+    rng = np.random.default_rng(1)
+    for i in range(200):
+        keys = rng.integers(0, 30_000, rng.integers(1, 700))
+        answers = (ours, theirs)[i % 2].duplicated(keys)
+        assert (answers == alone.duplicated(keys)).all()
+        asked = rng.integers(0, 30_000, 500)
+        assert ((theirs, ours)[i % 2].query(asked) == alone.query(asked)).all()
+    assert ours.copy() == alone
+
+
+def test_windows_of_time_go_by_the_clock_of_all(tmp_path):
+    path = tmp_path / "seen.lately"
+    lately.Filter("10min", 0.001, capacity=10_000).save(path)
+    ours, theirs = (lately.open(path, shared=True) for _ in range(2))
+    assert [f.seen("a", at=at) for f, at in ((ours, 0), (theirs, 599), (ours, 2000))] == [False, True, False]
+    assert ours.latest == theirs.latest == np.datetime64(2000, "s")
+    with pytest.raises(ValueError, match="before the latest time seen"):
+        theirs.add("b", at=1990)
+    assert theirs.inserted == 3
+
+
+def test_a_copy_and_what_is_saved_elsewhere_are_filters_of_their_own(path, tmp_path):
+    shared = lately.open(path, shared=True)
+    shared.insert(range(25_000))
+    copy = shared.copy()
+    shared.save(tmp_path / "copy.lately")
+    saved, opened = lately.open(tmp_path / "copy.lately", mmap=True), lately.open(path)
+    bytes_ = shared.to_bytes()
+    shared.add("a")
+    for one in (copy, saved, opened, lately.from_bytes(bytes_), copy | saved):
+        assert one.inserted == 25_000
+        assert "a" not in one
+        assert one == copy
+        assert one.query(range(15_000, 25_000)).all()
+    opened.add("b")
+    assert "b" not in shared
+    # What went in before the file was shared is there too.
+    lately.open(tmp_path / "copy.lately", shared=True).add("c")
+    again = lately.open(tmp_path / "copy.lately")
+    assert again.inserted == 25_001
+    assert again.query(range(15_001, 25_000)).all()
+
+
+class Own(lately.AgePartitionedBloomFilter):
+    """A user's class."""
+
+
+def test_pickle_takes_the_path_along(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    shared = lately.open(path.name, shared=True)
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        data = pickle.dumps(shared, protocol)
+        assert len(data) < 500
+        same = pickle.loads(data)
+        same.add(protocol)
+        assert protocol in shared
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        pickle.loads(data)
+
+
+def test_what_would_part_it_from_the_others_is_refused(path):
+    f = lately.open(path, shared=True)
+    f.add("a")
+    other = f.copy()
+    with pytest.raises(ValueError, match="not cleared"):
+        f.clear()
+    with pytest.raises(ValueError, match="takes in no other"):
+        f |= other
+    with pytest.raises(lately.FormatError, match="processes share this file"):
+        lately.open(path, mmap=True)
+    with path.open("rb") as file, pytest.raises(lately.FormatError, match="processes share this file"):
+        lately.open(file)
+    with pytest.raises(ValueError, match="needs the path"), path.open("rb") as file:
+        lately.open(file, shared=True)
+    with pytest.raises(ValueError, match="for files that nobody writes to"):
+        lately.open(path, mmap=True, shared=True)
+    assert f.inserted == 1
+    other.save(path)
+    for call in (lambda: f.add("b"), lambda: f.insert(["b"]), f.copy):
+        with pytest.raises(OSError, match="replaced or removed"):
+            call()
+    assert lately.open(path, shared=True).inserted == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: lately.AgedQuotientFilter(1000, 0.01),
+        lambda: lately.TimingBloomFilter(1000, 0.01),
+        lambda: lately.TimeLimitedBloomFilter("1min", 0.01, capacity=100),
+        lambda: lately.Swamp(1000, 0.01),
+        lambda: lately.baselines.CountingBloomFilter(1000, 0.01),
+    ],
+)
+def test_families_that_move_what_is_there_are_refused(make, tmp_path):
+    make().save(tmp_path / "f.lately")
+    before = (tmp_path / "f.lately").read_bytes()
+    with pytest.raises(ValueError, match="processes can share filters whose insertions only set bits"):
+        lately.open(tmp_path / "f.lately", shared=True)
+    assert (tmp_path / "f.lately").read_bytes() == before
+
+
+def test_a_bloom_filter_is_shared_too(tmp_path):
+    for partitioned in (False, True):
+        lately.BloomFilter(10_000, 0.001, partitioned=partitioned).save(tmp_path / "f.lately")
+        ours, theirs = (lately.open(tmp_path / "f.lately", shared=True) for _ in range(2))
+        ours.insert(range(5000))
+        assert theirs.query(range(5000)).all()
+        assert theirs.inserted == 5000
+
+
+def test_a_file_of_this_version_opens_in_every_later_one(tmp_path):
+    # Made by: f = AgePartitionedBloomFilter(200, 0.01, seed=5), saved, opened as shared; f.insert(range(1000)).
+    path = tmp_path / "f.lately"
+    path.write_bytes(GOLDEN.read_bytes())
+    for f in (lately.open(path), lately.open(path, shared=True)):
+        assert f.inserted == 1000
+        assert f.query(range(800, 1000)).all()
+        assert f.query(range(100_000, 101_000)).mean() < 0.05
+
+
+def test_damage_is_refused_or_is_a_filter(tmp_path):
+    path = tmp_path / "f.lately"
+    whole = GOLDEN.read_bytes()
+    begin = 64 + int.from_bytes(whole[24:32], "little")
+    for place in range(begin + 24 * 8):
+        for value in (0, 1, 0x7F, 0x80, 0xFF):
+            if whole[place] == value:
+                continue
+            path.write_bytes(whole[:place] + bytes([value]) + whole[place + 1 :])
+            for shared in (False, True):
+                try:
+                    f = lately.open(path, shared=shared)
+                    f.query(range(10))
+                    f.insert(range(500))
+                except ValueError:
+                    assert path.read_bytes()[:place] == whole[:place]
+                else:
+                    assert place >= begin, "header and parameters have a sum"
+                    assert f.query(range(300, 500)).all()
+    for cut in (0, 63, begin, begin + 100, len(whole) - 8):
+        path.write_bytes(whole[:cut])
+        for shared in (False, True):
+            with pytest.raises(lately.FormatError):
+                lately.open(path, shared=shared)
+
+
+def test_many_that_make_it_shared_at_once_share_one(tmp_path):
+    LAYOUTS["line"](10_000).save(tmp_path / "f.lately")
+    code = "import sys, lately; sys.stdin.read(1); lately.open(sys.argv[1], shared=True).add(sys.argv[2])"
+    command = [sys.executable, "-c", code, tmp_path / "f.lately"]
+    all_ = [subprocess.Popen([*command, str(i)], stdin=subprocess.PIPE) for i in range(8)]
+    for one in all_:
+        one.stdin.close()
+    assert [one.wait(60) for one in all_] == [0] * 8
+    f = lately.open(tmp_path / "f.lately")
+    assert f.inserted == 8
+    assert f.query([str(i) for i in range(8)]).all()
+    assert [file.name for file in tmp_path.iterdir()] == ["f.lately"]
+
+
+WORKERS = """
+    import multiprocessing as mp
+
+    def work(f, number, one_by_one):
+        rng = np.random.default_rng(9)
+        stream = rng.integers(0, 40_000, 80_000)[number::4]
+        if one_by_one:
+            stream = stream[:8000]
+            new = [key for key in stream.tolist() if not f.seen(key)]
+        else:
+            new = [key for part in np.array_split(stream, 9) for key in part[~f.duplicated(part)].tolist()]
+        return new, set(stream.tolist())
+
+    if __name__ == "__main__":
+        path, method, one_by_one = sys.argv[1:]
+        f = lately.open(path, shared=True)
+        with mp.get_context(method).Pool(4) as pool:
+            answers = pool.starmap(work, [(f, number, one_by_one == "True") for number in range(4)], chunksize=1)
+        told = [key for new, _ in answers for key in new]
+        print(len(told), len(set(told)), len(set.union(*(keys for _, keys in answers))), f.inserted)
+"""
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_of_four_processes_one_is_told_that_a_key_is_new(method, one_by_one, tmp_path):
+    # No key leaves the window. By chance, 40,000 new keys at 1e-9 are reported in 4e-5 of all runs.
+    lately.Filter(200_000, 1e-9).save(tmp_path / "f.lately")
+    script = tmp_path / "work.py"
+    script.write_text("import lately, numpy as np, sys\n" + "\n".join(line[4:] for line in WORKERS.splitlines()))
+    command = [sys.executable, script, tmp_path / "f.lately", method, str(one_by_one)]
+    told, different, keys, inserted = map(int, subprocess.check_output(command, timeout=120).split())
+    assert told == different == keys
+    assert inserted == (32_000 if one_by_one else 80_000)
+
+
+KILLED = """
+    import struct
+    path, kills, timed = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "True"
+    reader = lately.open(path, shared=True)
+    rng = np.random.default_rng(7)
+
+    def write(number, begin, told):
+        # Opened anew, or as the parent has it.
+        f = lately.open(path, shared=True) if number % 2 else reader
+        i = 0
+        while True:
+            n = (1, 37, 900, 5000)[i // 400 % 4]
+            keys, at = np.arange(number << 32 | i, (number << 32 | i) + n), (np.arange(n) + begin + i) * 1e-3
+            if n == 1:
+                f.seen(int(keys[0]), at=at[0] if timed else None)
+            elif number % 3:
+                f.insert(keys, at=at if timed else None)
+            else:
+                f.duplicated(keys, at=at if timed else None)
+            i += n
+            os.write(told, struct.pack("q", i))
+
+    all_keys, all_times, missed, asked = [np.empty(0, int)], [np.empty(0, int)], 0, 0
+    for number in range(kills):
+        before, latest = reader.inserted, reader.latest
+        begin = 0 if latest is None else int(latest.astype("datetime64[us]").astype(int) // 1000) + 1
+        hear, tell = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                write(number, begin, tell)
+            finally:
+                os._exit(1)
+        os.close(tell)
+        returned = os.read(hear, 8)
+        time.sleep(rng.random() * 0.01)
+        os.kill(child, signal.SIGKILL)
+        assert os.waitpid(child, 0)[1] == signal.SIGKILL
+        while more := os.read(hear, 8 * 512):
+            returned = more[-8:]
+        os.close(hear)
+        counted = reader.inserted - before
+        assert counted >= struct.unpack("q", returned)[0], "what has returned is counted"
+        all_keys.append((number << 32) + np.arange(counted))
+        all_times.append(begin + np.arange(counted))
+        if timed:
+            keys, times = np.concatenate(all_keys[-40:]), np.concatenate(all_times[-40:])
+            live = keys[times >= reader.latest.astype("datetime64[us]").astype(int) / 1000 - 10_000]
+        else:
+            live = np.concatenate(all_keys)[-10_000:]
+            all_keys = [live]
+        after = lately.open(path, shared=True)
+        asked += len(live)
+        for one in (reader, lately.open(path), after):
+            missed += int((~one.query(live)).sum())
+        if not timed:
+            after.add(-1)
+            all_keys.append(np.array([-1]))
+            missed += int((~reader.query(live[1:])).sum())
+    wrong = reader.query(np.arange(100_000) + (1 << 60)).mean()
+    print(kills, missed, asked, wrong)
+"""
+
+
+def killed(path, layout, timed, kills, seconds):
+    window = {"window": "10s", "capacity": 10_000} if timed else {"window": 10_000}
+    LAYOUTS[layout](**window).save(path)
+    (line,) = run(KILLED, path, kills, timed, seconds=seconds)
+    done, missed, asked, wrong = line.split()
+    assert (int(done), int(missed)) == (kills, 0)
+    assert int(asked) > 1000 * kills
+    # A killed batch leaves bits of keys that nobody counts, 5000 at most in a window of 10,000.
+    assert float(wrong) < 0.02
+    return int(asked)
+
+
+@pytest.mark.parametrize("timed", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_writers_are_killed_and_no_key_is_missed(layout, timed, tmp_path):
+    killed(tmp_path / "f.lately", layout, timed, 8, seconds=120)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("timed", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_campaign_of_killed_writers(layout, timed, tmp_path, capsys):
+    asked = killed(tmp_path / "f.lately", layout, timed, 300, seconds=1200)
+    with capsys.disabled():
+        print(f"\n{layout}, timed: {timed}: 300 kills, {asked:,} keys asked for, 0 missed")
+
+
+def test_a_child_that_idles_holds_no_lock_of_a_parent_that_was_killed(tmp_path):
+    LAYOUTS["sliced"](100_000).save(tmp_path / "f.lately")
+    run(
+        """
+        import fcntl
+        path = sys.argv[1]
+        f = lately.open(path, shared=True)
+        keys, children = np.arange(200_000), []
+        for _ in range(5):
+            hear, tell = os.pipe()
+            parent = os.fork()
+            if parent == 0:
+                idle = os.fork()
+                if idle == 0:
+                    time.sleep(100)
+                    os._exit(0)
+                os.write(tell, idle.to_bytes(8, "little"))
+                while True:
+                    f.insert(keys)
+            children.append(int.from_bytes(os.read(hear, 8), "little"))
+            with open(path, "rb") as file:
+                # Until it holds the lock.
+                while True:
+                    os.kill(parent, signal.SIGSTOP)
+                    os.waitpid(parent, os.WUNTRACED)
+                    try:
+                        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                    except BlockingIOError:
+                        break
+                    fcntl.flock(file, fcntl.LOCK_UN)
+                    os.kill(parent, signal.SIGCONT)
+                    time.sleep(0.001)
+
+            # Who waits for it can be interrupted.
+            def wake(*_):
+                raise TimeoutError
+
+            signal.signal(signal.SIGALRM, wake)
+            for call in (lambda: f.add("a"), lambda: f.insert(["a"]), lambda: lately.open(path), f.copy):
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                try:
+                    call()
+                except TimeoutError:
+                    continue
+                raise AssertionError("the lock was not waited for")
+            assert not f.query(["a"]).all(), "who asks does not wait"
+            os.kill(parent, signal.SIGKILL)
+            os.waitpid(parent, 0)
+            f.add("b")
+            assert "b" in f
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+        """,
+        tmp_path / "f.lately",
+    )
+
+
+def test_the_programs_of_the_page_run(tmp_path):
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "processes.md").read_text()
+    programs = [block.code for block in pages.blocks(page) if block.kind == "py"]
+    for code in programs:
+        (tmp_path / code.splitlines()[0].removeprefix("# ")).write_text(code)
+    assert len(programs) == 3
+
+    def python(*arguments):
+        return subprocess.check_output([sys.executable, *arguments], cwd=tmp_path, timeout=60, text=True).strip()
+
+    assert python("crawl.py") == "1273"
+    # As gunicorn does: the master starts, then each worker takes requests.
+    for _ in range(2):
+        python("-c", "import runpy; runpy.run_path('gunicorn.conf.py')['on_starting'](None)")
+    ask = "import app; print(*app.app({'HTTP_X_EVENT_ID': 'evt_1'}, lambda status, headers: None))"
+    assert [python("-c", ask) for _ in range(3)] == ["b'done'", "b'again'", "b'again'"]
+
+
+def test_threads_and_processes_at_once(tmp_path):
+    lately.Filter(1_000_000, 1e-9).save(tmp_path / "f.lately")
+    code = """
+        f = lately.open(sys.argv[1], shared=True)
+        child = os.fork()
+        keys = np.arange(40_000)
+        told = []
+        def work():
+            told.extend(key for part in np.array_split(keys, 20) for key in part[~f.duplicated(part)])
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        assert len(told) == len(set(told))
+        if child:
+            assert os.waitpid(child, 0)[1] == 0
+            print(f.inserted)
+    """
+    assert run(code, tmp_path / "f.lately") == ["240000"]
