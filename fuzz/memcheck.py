@@ -1,6 +1,6 @@
 """Single keys, files, unions and errors, for valgrind: without NumPy, whose start alone would fill the report.
 
-    just memcheck
+just memcheck
 """
 
 import tempfile

@@ -24,9 +24,9 @@ class Meanwhile:
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Meanwhile())
-status = lately.cli.main()
+if status := lately.cli.main():
+    sys.exit(status)
 print(Meanwhile.count)
-sys.exit(status)
 """
 
 

@@ -42,7 +42,9 @@ class Forked:
         self.pid = int(self._status.readline())
 
     def send_signal(self, number: int) -> None:
-        os.kill(self.pid, number)
+        # Like a `Popen`, which sends nothing to what has ended.
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
 
     def wait(self) -> int:
         if self.returncode is None:
