@@ -55,7 +55,7 @@ def test_a_choice_is_what_it_says(request_, choice):
 
 def test_the_simulation_sees_a_filter_that_is_worse_than_stated():
     choice = lately.plan(20_000, 0.01).best
-    seen = simulate(replace(choice, _make=lambda: lately.AgePartitionedBloomFilter(20_000, 0.02, layout="line")))
+    seen = simulate(replace(choice, _given={"window": 20_000, "fpr": 0.02}))
     assert seen.reported > most(choice, seen, seen.fresh)
     assert seen.returned > most(choice, seen, seen.gone)
     assert seen.nbytes < choice.nbytes

@@ -1,11 +1,16 @@
 """The planner's ways to slice a filter do what it states."""
 
+import json
+
 import numpy as np
 import pytest
 
 import lately
 from lately._families import FAMILIES
+from lately.distributed import SlicedFilter
 from lately.distributed import plan as plan_sliced
+from lately.distributed._slices.routes import Ranges
+from lately.distributed._slices.slicing import Slicing
 
 REQUEST = {"window": "10min", "fpr": 0.01, "capacity": 20_000, "sites": 12, "failures": 2}
 PLAN = plan_sliced(**REQUEST)
@@ -91,8 +96,10 @@ def test_a_plan_for_more_keys_than_memory_holds_is_made():
     plan = plan_sliced("1h", 0.01, capacity=10**12, sites=1000)
     assert plan.best.nbytes > 10**12
     assert plan.best.nbytes_site == plan.best.nbytes // 1000
+    vertical = next(way for way in plan.choices if way.name == "vertical timing")
+    # Whoever asks for all of its cells at once is told.
     with pytest.raises(MemoryError):
-        next(way for way in plan.choices if way.name == "vertical timing").build()
+        _ = vertical.filter
 
 
 def test_a_way_makes_its_filter_once():
@@ -131,3 +138,32 @@ def test_bad_requests(request_, error, message):
     given = {name: value for name, value in {**REQUEST, **request_}.items() if value is not None}
     with pytest.raises(error, match=message):
         plan_sliced(**given)
+
+
+def test_a_filter_larger_than_a_machine_is_planned_cut_and_routed_without_its_cells():
+    """Hundreds of gigabytes: a site makes its own share of them, and a producer none."""
+    sliced = lately.distributed.plan("10min", 0.001, capacity=10**11, sites=10_000, kind="vertical")
+    way = sliced.best
+    assert way.nbytes > 2 * 10**11
+    slicing = Slicing.of("vertical", way.slices, way.choice, dice=None, on_failure="raise", pipelined=False)
+    makers = slicing.contents()
+    first, last = makers[0](), makers[-1]()
+    assert last.nbytes <= first.nbytes <= way.nbytes_site < 10**8
+    places = Ranges(slicing.blank.outline(), slicing.parts, 1, each=False).places(lately.hash_keys(np.arange(10_000)))
+    mine = places.cells[places.sites == 9999]
+    assert len(mine) > 0
+    now = slicing.blank.outline().generations(None, len(mine))
+    last.set(mine, now, np.zeros(len(mine), bool), refresh=False, newest=int(now.max()))
+    assert (last.read(mine)[:-2] == now).all()
+    again = Slicing.of_manifest(json.loads(json.dumps(slicing.manifest)), on_failure="raise", pipelined=False)
+    assert again == slicing
+
+
+@pytest.mark.parametrize("kind", ["horizontal", "vertical"])
+def test_a_planned_filter_is_the_one_that_is_made(kind):
+    way = lately.distributed.plan("10min", 0.01, capacity=1000, sites=3, lateness="1s", kind=kind).best
+    keys, times = np.random.default_rng(1).integers(0, 900, 3000), np.linspace(0, 2000, 3000)
+    with SlicedFilter(kind, 3, way.choice) as planned, SlicedFilter(kind, 3, way.filter) as made:
+        assert repr(planned) == repr(made)
+        assert (planned.fpr, planned.slack, planned.lateness) == (made.fpr, made.slack, made.lateness)
+        assert (planned.duplicated(keys, at=times) == made.duplicated(keys, at=times)).all()

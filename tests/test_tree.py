@@ -72,7 +72,7 @@ def nowhere_younger_than_above(tree):
     topology = tree._layout.topology
     nodes = [contents(tree, node)._slice for node in range(len(topology))]
     cells = np.stack([node.read(np.arange(node.stop, dtype=np.uint64)) for node in nodes])
-    cells[cells < max(node.newest for node in nodes) - tree._filter.kept] = NEVER
+    cells[cells < max(node.newest for node in nodes) - tree._like.kept] = NEVER
     return all((cells[i] <= cells[topology.parents[i]]).all() for i in range(1, len(topology)))
 
 

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import lately
+from lately.distributed._sites.frames import LENGTHS, framed, opened
 from lately.distributed._sites.interface import Message
 from lately.distributed._sites.links import LostError, UnreachableError, links
 from lately.distributed._sites.listener import Listener
 from lately.distributed._sites.memo import Ticket
 from lately.distributed._sites.site import SupersededError
-from lately.distributed._sites.wire import GREETING, LENGTHS, NONCE, framed, key_of, opened, proof, raised, refusal
+from lately.distributed._sites.wire import GREETING, NONCE, key_of, proof, raised, refusal
 
 KEY = key_of(b"secret", 0)
 

@@ -1,9 +1,10 @@
 """The filters that meet a request, side by side, and the one to take."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
+from lately._core import Outline
 from lately._families import EVERY, FAMILIES, Family, unsuited, whole
 from lately._table import Table, assigned
 from lately.filters import Filter
@@ -51,11 +52,16 @@ class Choice:
     hit: float
     miss: float
     guarantees: str
-    _make: Callable[[], Filter] = field(repr=False, compare=False)
+    _family: Family = field(repr=False, compare=False)
+    _given: dict[str, Any] = field(repr=False, compare=False)
 
     def build(self) -> Filter:
         """Make the filter, empty."""
-        return self._make()
+        return self._family.make(**self._given)
+
+    def outline(self) -> Outline:
+        """Give what it is, without its cells."""
+        return Outline(self._family.family, **self._family.given(**self._given))
 
 
 class Plan(Table):
@@ -264,7 +270,8 @@ def choice(name: str, window: Any, slack: Any = None, **request: Any) -> Choice:
         **figures.pop("cache_lines"),
         **figures,
         guarantees=f"{kept}; {family.note}" if family.note else kept,
-        _make=lambda: family.make(window, **asked),
+        _family=family,
+        _given={"window": window, **asked},
     )
 
 

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::calls::detached;
-use super::figures::{cache_lines, in_units, parameters, slack};
+use super::figures::{Told, cache_lines, in_units, parameters, slack};
 use super::filter::Filter;
 use super::seeds::shown;
 use crate::clock::Window;
@@ -143,24 +143,14 @@ impl Filter {
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let (py, filter) = (slf.py(), slf.get());
-        let name = slf.get_type().name()?;
-        let window = match (filter.window(py)?, filter.window) {
-            (None, _) => format!("capacity={}", filter.capacity()),
-            (Some(window), Window::Count { .. }) => format!("window={window}"),
-            (Some(window), Window::Time { .. }) => format!("window={window} s"),
+        let (window, parameters) = (filter.window(py)?, detached(py, || filter.read().parameters())?);
+        let told = Told {
+            window: filter.window,
+            endless: window.is_none(),
+            fpr: filter.fpr(py)?,
+            parameters,
+            nbytes: filter.nbytes(py)? as u64,
         };
-        let parameters = detached(py, || filter.read().parameters())?;
-        let parameters: Vec<String> = parameters
-            .into_iter()
-            .filter(|(_, value)| *value != 0)
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        Ok(format!(
-            "<{name} {window} fpr={:.2e} {} nbytes={} inserted={}>",
-            filter.fpr(py)?,
-            parameters.join(" "),
-            filter.nbytes(py)?,
-            filter.inserted(py)?
-        ))
+        Ok(format!("<{} {} inserted={}>", slf.get_type().name()?, told.shown(py)?, filter.inserted(py)?))
     }
 }

@@ -80,15 +80,15 @@ pub fn plan<'py>(py: Python<'py>, family: &str, given: Option<&Bound<'py, PyDict
 }
 
 /// The arguments of a call, by name.
-struct Given<'py>(Bound<'py, PyDict>);
+pub(super) struct Given<'py>(Bound<'py, PyDict>);
 
 impl<'py> Given<'py> {
-    fn of(py: Python<'py>, given: Option<&Bound<'py, PyDict>>) -> Self {
+    pub(super) fn of(py: Python<'py>, given: Option<&Bound<'py, PyDict>>) -> Self {
         Self(given.cloned().unwrap_or_else(|| PyDict::new(py)))
     }
 
     /// The shape and the window asked for. The search for a shape takes its time, detached from the interpreter.
-    fn shape(&self, family: &str) -> PyResult<(Arc<dyn Shape>, Window)> {
+    pub(super) fn shape(&self, family: &str) -> PyResult<(Arc<dyn Shape>, Window)> {
         let (py, window) = (self.0.py(), self.window(family)?);
         let growing = format!("{family}-growing");
         let grows = Family::named(&growing).is_some() && self.needed("grow")?;
@@ -106,7 +106,7 @@ impl<'py> Given<'py> {
     }
 
     /// An argument that must be there; an error names it, as one of a signature's would.
-    fn needed<T: FromPyObjectOwned<'py>>(&self, name: &str) -> PyResult<T> {
+    pub(super) fn needed<T: FromPyObjectOwned<'py>>(&self, name: &str) -> PyResult<T> {
         self.object(name)?.extract().map_err(Into::into).map_err(|error: PyErr| {
             let note = format!("while processing '{name}'");
             error.value(self.0.py()).call_method1("add_note", (note,)).map_or_else(|error| error, |_| error)
@@ -165,7 +165,7 @@ impl<'py> Given<'py> {
 
     /// How far times may lie ahead of the system's clock, of a family that has windows of time; nothing is too far if
     /// it is None.
-    fn ahead(&self) -> PyResult<Option<Option<u64>>> {
+    pub(super) fn ahead(&self) -> PyResult<Option<Option<u64>>> {
         let Some(ahead) = self.0.get_item("ahead")? else { return Ok(None) };
         if ahead.is_none() {
             return Ok(Some(None));

@@ -31,3 +31,25 @@ pub fn in_units(py: Python<'_>, window: Window, length: u64) -> PyResult<Bound<'
 pub fn cache_lines(py: Python<'_>, lines: CacheLines) -> PyResult<Bound<'_, PyDict>> {
     [("insert", lines.insert), ("hit", lines.hit), ("miss", lines.miss)].into_py_dict(py)
 }
+
+/// What the representation of a filter tells, made or not.
+pub struct Told {
+    pub window: Window,
+    pub endless: bool,
+    pub fpr: f64,
+    pub parameters: Vec<(&'static str, u64)>,
+    pub nbytes: u64,
+}
+
+impl Told {
+    pub fn shown(&self, py: Python<'_>) -> PyResult<String> {
+        let window = match self.window {
+            _ if self.endless => format!("capacity={}", self.window.capacity()),
+            Window::Count { insertions } => format!("window={insertions}"),
+            Window::Time { span, .. } => format!("window={} s", in_units(py, self.window, span)?),
+        };
+        let parameters = self.parameters.iter().filter(|(_, value)| *value != 0);
+        let parameters: Vec<String> = parameters.map(|(name, value)| format!("{name}={value}")).collect();
+        Ok(format!("{window} fpr={:.2e} {} nbytes={}", self.fpr, parameters.join(" "), self.nbytes))
+    }
+}

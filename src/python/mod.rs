@@ -24,6 +24,7 @@ mod missing;
 mod moments;
 mod objects;
 mod opening;
+mod outline;
 mod overfull;
 mod records;
 mod refresh;
@@ -67,6 +68,8 @@ mod _core {
     use super::moments::read_moments;
     #[pymodule_export]
     use super::opening::{from_bytes, from_parts, open};
+    #[pymodule_export]
+    use super::outline::Outline;
     #[pymodule_export]
     use super::overfull::OverfullWarning;
     #[pymodule_export]

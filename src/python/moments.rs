@@ -211,6 +211,20 @@ impl OwnedMoments {
         }
     }
 
+    /// All of `n` moments, if there are any.
+    pub fn all(self, n: usize) -> Result<Option<Vec<i64>>, Error> {
+        Ok(match self {
+            Self::Untimed => None,
+            Self::At(moment) | Self::Now(moment) => Some(fallible::collected((0..n).map(|_| moment))?),
+            Self::Each(moments) => Some(moments),
+            Self::InOrder(times) => {
+                let mut moments = fallible::zeroed(times.len)?;
+                (times.fill)(0, &mut moments);
+                Some(moments)
+            }
+        })
+    }
+
     /// How far they step back from the latest so far.
     pub fn steps_back(&self) -> u64 {
         let Self::Each(moments) = self else { return 0 };
@@ -286,16 +300,7 @@ pub fn read_moments<'py>(at: &Bound<'py, PyAny>, warn_of_dates: bool) -> PyResul
     if warn_of_dates {
         moments.warn_of_dates(at.py())?;
     }
-    let moments = match moments {
-        OwnedMoments::InOrder(times) => {
-            let mut moments = fallible::zeroed(times.len)?;
-            (times.fill)(0, &mut moments);
-            moments
-        }
-        OwnedMoments::Each(moments) => moments,
-        _ => unreachable!("an array has a moment for each key"),
-    };
-    Ok(PyArray1::from_vec(at.py(), moments).into_any())
+    Ok(PyArray1::from_vec(at.py(), moments.all(times.len())?.unwrap_or_default()).into_any())
 }
 
 /// Whether the elements of an array are of this type.

@@ -4,12 +4,13 @@ use std::sync::RwLockReadGuard;
 
 use numpy::prelude::*;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayDyn};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::arrays::{Values, flags};
 use super::calls::{Held, Lock, detached};
 use super::filter::Filter;
+use super::outline::Outline;
 use super::whole::Whole;
 use crate::clock::Moments;
 use crate::memory::fallible;
@@ -22,7 +23,7 @@ use crate::shard::{self, Answers, Row, Rule};
 ///
 /// Parameters
 /// ----------
-/// like : BloomFilter or TimingBloomFilter
+/// like : BloomFilter or TimingBloomFilter, or Outline of one
 ///     The filter whose cells these are a part of. Only its parameters are used; the slice is empty.
 /// part : int, default 0
 ///     Which part, in [0, parts).
@@ -78,6 +79,16 @@ fn row(filter: &Bound<'_, Filter>) -> PyResult<Row> {
     Ok(detached(filter.py(), || base.with(Row::of))??)
 }
 
+/// The cells of a filter, or of one that is only outlined.
+fn row_like(like: &Bound<'_, PyAny>) -> PyResult<Row> {
+    match like.cast::<Outline>() {
+        Ok(outline) => outline.get().row(),
+        Err(_) => row(like.cast().map_err(|_| {
+            PyTypeError::new_err(format!("like must be a filter, or the outline of one, not {}", like.get_type()))
+        })?),
+    }
+}
+
 /// `BloomFilter.cells` and `TimingBloomFilter.cells`.
 #[pyfunction]
 pub fn cells<'py>(filter: &Bound<'py, Filter>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray2<u64>>> {
@@ -108,8 +119,8 @@ impl Slice {
     #[new]
     #[pyo3(signature = (like, *, part=Whole::new(0), parts=Whole::new(1)),
         text_signature = "(like, *, part=0, parts=1)")]
-    fn new(py: Python<'_>, like: &Bound<'_, Filter>, part: Whole, parts: Whole) -> PyResult<Self> {
-        let (row, part, parts) = (row(like)?, part.within("part")?, parts.within("parts")?);
+    fn new(py: Python<'_>, like: &Bound<'_, PyAny>, part: Whole, parts: Whole) -> PyResult<Self> {
+        let (row, part, parts) = (row_like(like)?, part.within("part")?, parts.within("parts")?);
         Ok(Self::new_from(detached(py, || shard::Shard::new(row, part, parts))??))
     }
 
@@ -146,13 +157,13 @@ impl Slice {
         text_signature = "(like, words, *, newest, part=0, parts=1)")]
     fn from_words(
         py: Python<'_>,
-        like: &Bound<'_, Filter>,
+        like: &Bound<'_, PyAny>,
         words: &Bound<'_, PyAny>,
         newest: i64,
         part: Whole,
         parts: Whole,
     ) -> PyResult<Self> {
-        let (row, part, parts) = (row(like)?, part.within("part")?, parts.within("parts")?);
+        let (row, part, parts) = (row_like(like)?, part.within("part")?, parts.within("parts")?);
         let Values { values: words, shape } = Values::read("words", words)?;
         if shape.len() != 1 {
             return Err(PyValueError::new_err(format!("words must have one dimension, got {}", shape.len())));
@@ -184,8 +195,8 @@ impl Slice {
     /// array([   0,  384,  704, 1000], dtype=uint64)
     #[staticmethod]
     #[pyo3(signature = (like, parts), text_signature = "(like, parts)")]
-    fn bounds<'py>(py: Python<'py>, like: &Bound<'_, Filter>, parts: Whole) -> PyResult<Bound<'py, PyArray1<u64>>> {
-        Ok(row(like)?.bounds(parts.within("parts")?)?.into_pyarray(py))
+    fn bounds<'py>(py: Python<'py>, like: &Bound<'_, PyAny>, parts: Whole) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        Ok(row_like(like)?.bounds(parts.within("parts")?)?.into_pyarray(py))
     }
 
     /// Tell when cells were set.

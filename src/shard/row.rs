@@ -1,16 +1,16 @@
 //! The cells of a whole filter as one row: which cells are a key's, and where the row is cut.
 
+use std::any::Any;
 use std::ops::Range;
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
-use crate::engine::Aged;
-use crate::engine::growing::Growing;
 use crate::filter::Filter;
 use crate::layout::bloom::Bits;
 use crate::layout::cells::{Cells as _, Parts};
 use crate::layout::timers::{Places, Timers, TimersInLines, TimersInSlices};
 use crate::memory::fallible;
+use crate::shape::{Shape, bloom, growing, timing};
 
 /// Generations that a cell counts if nothing is forgotten: more than any stream has.
 const FOREVER: i64 = 1 << 62;
@@ -33,20 +33,27 @@ pub(super) enum Cells {
 impl Row {
     /// The cells of this filter, if its family can be sliced.
     pub fn of(filter: &Filter) -> Result<Self, Error> {
-        let clock = filter.engine().clock();
-        if let Some(bits) = filter.engine_as::<Aged<Bits>>() {
-            let parts = bits.layout.0;
+        Self::of_shape(filter.shape(), filter.engine().clock())
+    }
+
+    /// The cells of a filter of this shape, of which none need exist, if its family can be sliced.
+    pub fn of_shape(shape: &dyn Shape, clock: Clock) -> Result<Self, Error> {
+        let shape: &dyn Any = shape;
+        if let Some(&shape) = shape.downcast_ref::<bloom::Shape>() {
+            let parts = Bits::new(shape).0;
             return Ok(Self { cells: Cells::Bits(parts), clock, k: parts.k() });
         }
-        if filter.engine_as::<Growing>().is_some() {
+        if shape.is::<growing::Growing>() {
             return Err(Error::value("a timing Bloom filter that grows cannot be sliced: its cells come and go"));
         }
-        let (places, k) = if let Some(timers) = filter.engine_as::<Aged<TimersInSlices>>() {
-            (Places::Slices(timers.layout), timers.layout.k())
-        } else if let Some(timers) = filter.engine_as::<Aged<TimersInLines<1>>>() {
-            (Places::OneLine(timers.layout), timers.layout.k())
-        } else if let Some(timers) = filter.engine_as::<Aged<TimersInLines<2>>>() {
-            (Places::TwoLines(timers.layout), timers.layout.k())
+        let (places, k) = if let Some(&shape) = shape.downcast_ref::<timing::Shape>() {
+            (Places::Slices(TimersInSlices::new(shape)), shape.k)
+        } else if let Some(&shape) = shape.downcast_ref::<timing::line::Shape>() {
+            let places = match shape.lines {
+                1 => Places::OneLine(TimersInLines::new(shape)),
+                _ => Places::TwoLines(TimersInLines::new(shape)),
+            };
+            (places, shape.k)
         } else {
             return Err(Error::value("only Bloom filters and timing Bloom filters can be sliced"));
         };

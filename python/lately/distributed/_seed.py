@@ -1,9 +1,9 @@
 """The seed that sites and producers share."""
 
-from lately._core import Filter
+from lately._core import Filter, Outline
 
 
-def shared_seed(made: Filter) -> int:
+def shared_seed(made: Filter | Outline) -> int:
     """Give the seed of a filter that goes over many sites.
 
     Raises

@@ -59,11 +59,6 @@ impl TimersInSlices {
         timers.chunk_by(|a, b| a == b).any(|alike| alike.len() >= self.equal as usize)
     }
 
-    /// Timers of a key.
-    pub(crate) fn k(&self) -> u32 {
-        self.k
-    }
-
     /// Writes the numbers of the timers of a key, counted over all slices.
     #[inline(always)]
     pub(crate) fn cells(&self, hash: u64, cells: &mut [u64]) {

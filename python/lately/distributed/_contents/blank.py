@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from lately import filters
-from lately._core import Filter
+from lately._core import Filter, Outline
+from lately._plan import Choice
 from lately.distributed._seed import shared_seed
-from lately.filters import BloomFilter
 
 
 @dataclass(frozen=True)
@@ -34,31 +34,33 @@ class Blank:
     arguments: tuple[tuple[str, Any], ...]
 
     @classmethod
-    def of(cls, filter: Filter) -> "Blank":
-        """Record the parameters of an empty filter.
+    def of(cls, filter: Filter | Choice) -> "Blank":
+        """Record the parameters of an empty filter, or of one that is only planned.
 
         Raises
         ------
         TypeError
-            If it is no filter.
+            If it is neither.
         ValueError
             If it is not empty, its window counts insertions, or its seed is a secret.
         """
-        if not isinstance(filter, Filter):
+        if not isinstance(filter, Filter | Choice):
             raise TypeError(f"filter must be a filter of lately, got {type(filter).__name__}")
-        if filter.window is not None and filter.lateness is None:
+        like = filter.outline() if isinstance(filter, Choice) else filter
+        if like.window is not None and like.lateness is None:
             raise ValueError(
-                f"filter has a window of {filter.window} insertions, which several sites share no count of: "
+                f"filter has a window of {like.window} insertions, which several sites share no count of: "
                 "take a window of time"
             )
-        if filter.inserted:
+        if isinstance(filter, Filter) and filter.inserted:
             raise ValueError(f"filter must be empty, it holds {filter.inserted} insertions")
+        family = like.kind if isinstance(like, Outline) else type(like).__name__
         # For an array of bits `slice_bits` would give its length a second time.
-        arguments: dict[str, Any] = dict(filter.parameters) | {"seed": shared_seed(filter), "capacity": filter.capacity}
-        if not isinstance(filter, BloomFilter):
-            ahead = None if filter.ahead is None else _span(filter.ahead)
-            arguments |= {"window": _span(filter.window), "lateness": _span(filter.lateness), "ahead": ahead}
-        return cls(type(filter).__name__, tuple(arguments.items()))
+        arguments: dict[str, Any] = dict(like.parameters) | {"seed": shared_seed(like), "capacity": like.capacity}
+        if family != "BloomFilter":
+            ahead = None if like.ahead is None else _span(like.ahead)
+            arguments |= {"window": _span(like.window), "lateness": _span(like.lateness), "ahead": ahead}
+        return cls(family, tuple(arguments.items()))
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -73,12 +75,22 @@ class Blank:
 
     def make(self) -> Filter:
         """Make it, empty."""
+        made: Filter = self._of(getattr(filters, self.family))
+        return made
+
+    def outline(self) -> Outline:
+        """Give what it is, without its cells."""
+        kind = getattr(filters, self.family)
+        # The same class, but for what makes its cells.
+        made: Outline = self._of(type(self.family, (kind,), {"__slots__": (), "_of": staticmethod(Outline)}))
+        return made
+
+    def _of(self, kind: Any) -> Any:
         given = {
             name: np.timedelta64(value, "ns") if name in _SPANS and value is not None else value
             for name, value in self.arguments
         }
-        made: Filter = getattr(filters, self.family).from_parameters(**given)
-        return made
+        return kind.from_parameters(**given)
 
 
 _SPANS = ("window", "lateness", "ahead")

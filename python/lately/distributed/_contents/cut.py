@@ -1,7 +1,7 @@
 """Cells of a filter on a site, all of them or a part: their description, and what is saved."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from lately._core import Slice
 from lately.distributed._contents.blank import Blank
 from lately.distributed._sites.memo import State
-from lately.filters import BloomFilter, TimingBloomFilter
 
 NEVER = int(np.iinfo(np.int64).min)
 """The generation of a cell that is not set."""
@@ -27,11 +26,10 @@ class Cut:
     """
 
     def __init__(self, blank: Blank, part: int, parts: int) -> None:
-        self._blank = blank
-        like = cast("BloomFilter | TimingBloomFilter", blank.make())
+        self._like = like = blank.outline()
         self._slice = Slice(like, part=part, parts=parts)
         # Generations that times may lie apart by the lateness.
-        ends = np.array([0, round((like.lateness or 0) * 1e9)]).view("M8[ns]")
+        ends = np.array([0, round((like.lateness or 0) * 1e9)])
         self._late = 0 if like.window is None else int(np.diff(like.generations(ends, 2))[0]) + 1
 
     @property
@@ -50,12 +48,16 @@ class Cut:
     def load(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over the saved words of the same cells of the same filter."""
         self._slice = Slice.from_words(
-            self._blank.make(),
+            self._like,
             state["words"],
             newest=int(state["newest"]),
             part=self._slice.part,
             parts=self._slice.parts,
         )
+
+    def again(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
+        """Give the columns themselves: generations are told."""
+        return columns
 
     def lost(self) -> None:
         """Nothing to do: cells do not know what else was set."""

@@ -1,16 +1,11 @@
 """A node of a Bloom tree: a whole filter, by its cells (paper 4, definition 5)."""
 
-from typing import cast
-
 import numpy as np
 from numpy.typing import NDArray
 
-import lately
 from lately._core import settle
 from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.cut import NEVER, Cut
-from lately.distributed._seed import shared_seed
-from lately.filters import BloomFilter, TimingBloomFilter
 
 
 class Node(Cut):
@@ -26,7 +21,6 @@ class Node(Cut):
 
     def __init__(self, blank: Blank) -> None:
         super().__init__(blank, 0, 1)
-        self._filter = cast("BloomFilter | TimingBloomFilter", blank.make())
 
     def test(self, hashes: NDArray[np.uint64], generations: NDArray[np.int64]) -> NDArray[np.int64]:
         """Tell for each key, as of its generation, when the oldest of its cells was set.
@@ -40,12 +34,12 @@ class Node(Cut):
         last = self._slice.read(self._row(hashes))
         now = np.maximum(np.maximum.accumulate(generations), self._slice.newest)
         oldest: NDArray[np.int64] = last.min(axis=1)
-        return np.where(oldest >= now - self._filter.kept, oldest, NEVER)
+        return np.where(oldest >= now - self._like.kept, oldest, NEVER)
 
     def duplicated(self, hashes: NDArray[np.uint64], generations: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Test, then set what is new: in order, and as one act."""
         cells = self._row(hashes)
-        seen = settle(cells, self._slice.read(cells), generations, newest=self._slice.newest, kept=self._filter.kept)
+        seen = settle(cells, self._slice.read(cells), generations, newest=self._slice.newest, kept=self._like.kept)
         self._slice.set(cells[~seen], generations[~seen])
         return seen
 
@@ -60,4 +54,4 @@ class Node(Cut):
         """Do nothing: only fetches the answers that a site remembers of a batch."""
 
     def _row(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        return self._filter.cells(lately.Hashes(hashes, seed=shared_seed(self._filter)))
+        return self._like.cells(hashes)

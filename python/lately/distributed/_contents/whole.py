@@ -1,5 +1,6 @@
 """A whole filter on a site: a slice of a horizontal filter (paper 4, definition 1)."""
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ class Whole:
 
     def __init__(self, filter: Filter) -> None:
         self._filter = filter
+        self._by_clock = False
 
     @classmethod
     def of(cls, blank: Blank) -> "Whole":
@@ -55,6 +57,15 @@ class Whole:
     def load(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over a saved filter."""
         self._filter = lately.from_bytes(state["filter"].tobytes())
+
+    def again(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...] | None:
+        """Add the time of a batch without times; None for the first, by which the filter learns to go by the clock."""
+        if len(columns) > 1 or self._filter.window is None:
+            return columns
+        if not self._by_clock:
+            self._by_clock = True
+            return None
+        return *columns, np.full(len(columns[0]), time.time_ns())
 
     def lost(self) -> None:
         """Nothing to do: a filter does not know what else was inserted."""

@@ -8,13 +8,14 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from lately.distributed._ray import imported
+from lately.distributed._sites.frames import framed
 from lately.distributed._sites.interface import Failed, Maker, Message, Plain, Record, Turn
 from lately.distributed._sites.links import LostError, UnreachableError, links
 from lately.distributed._sites.listener import Address, Listener
 from lately.distributed._sites.memo import Ticket
 from lately.distributed._sites.site import SupersededError
 from lately.distributed._sites.turns import Turns
-from lately.distributed._sites.wire import framed, key_of, raised
+from lately.distributed._sites.wire import key_of, raised
 
 if TYPE_CHECKING:
     from lately.distributed._sites.site import Site

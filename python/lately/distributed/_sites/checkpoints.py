@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from lately.distributed._sites.store import Store
@@ -30,6 +31,8 @@ class Checkpoints:
     ----------
     data : bytes or None
         The latest checkpoint of the runs before.
+    log : int
+        Number of the log that follows the latest checkpoint of this run; 0 before the first.
     incarnation : int
         The same in runs between which nothing was lost that had been answered.
     lost : bool
@@ -50,10 +53,26 @@ class Checkpoints:
         self.lost = not before.get("whole", True)
         self.incarnation: int = before["incarnation"] if before and before["whole"] else self._run
         self._write(whole=whole)
-        self.data = next((data for run in self._older if (data := store.read(self._at(run))) is not None), None)
+        self.data, self._found = None, 0
+        for run in self._older:
+            if (data := store.read(self._at(run))) is not None:
+                self.data, self._found = data, run
+                break
+        self.log = 0
+        # What the next checkpoint makes superfluous.
+        self._stale = [self._at(run) for run in self._older]
 
-    def save(self, data: bytes) -> None:
-        """Replace the checkpoint.
+    def logs(self, first: int) -> Iterator[bytes]:
+        """Read the logs that follow the checkpoint of the runs before; its own is the `first`."""
+        # One before it was not removed, if that run ended at the wrong moment.
+        self._stale.append(self._log(self._found, first - 1))
+        while (data := self._store.read(self._log(self._found, first))) is not None:
+            self._stale.append(self._log(self._found, first))
+            yield data
+            first += 1
+
+    def save(self, data: bytes, log: int) -> None:
+        """Replace the checkpoint, and what was logged before it; log number `log` follows it.
 
         Raises
         ------
@@ -63,9 +82,23 @@ class Checkpoints:
         self._check()
         self._store.write(self._at(self._run), data)
         self._check()
-        older, self._older = self._older, []
-        for run in older:
-            self._store.remove(self._at(run))
+        stale, self._stale, self._older = self._stale, [self._log(self._run, log)], []
+        self.log = log
+        for name in stale:
+            self._store.remove(name)
+
+    def append(self, data: bytes) -> bool:
+        """Add to the log, or tell that there is none here.
+
+        Raises
+        ------
+        TakenOverError
+            If another run has begun.
+        """
+        self._check()
+        done = self._store.append(self._log(self._run, self.log), data)
+        self._check()
+        return done
 
     def end(self) -> None:
         """Note that all is saved that was answered."""
@@ -74,6 +107,9 @@ class Checkpoints:
 
     def _at(self, run: int) -> str:
         return f"{self._name}.{run}"
+
+    def _log(self, run: int, number: int) -> str:
+        return f"{self._name}.{run}.{number}"
 
     def _claim(self) -> dict[str, Any]:
         data = self._store.read(self._name)

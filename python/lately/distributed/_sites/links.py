@@ -13,8 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from lately.distributed._sites.frames import LENGTHS, Buffer, opened
 from lately.distributed._sites.listener import Address
-from lately.distributed._sites.wire import GREETING, LENGTHS, NONCE, Buffer, opened, proof
+from lately.distributed._sites.wire import GREETING, NONCE, proof
 
 CONNECT = 1.0
 """Seconds that a connection may take; then the port may be closed to this machine."""

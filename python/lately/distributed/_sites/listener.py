@@ -9,7 +9,8 @@ from contextlib import suppress
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any
 
-from lately.distributed._sites.wire import GREETING, LENGTHS, NONCE, framed, opened, proof, refusal
+from lately.distributed._sites.frames import LENGTHS, framed, opened
+from lately.distributed._sites.wire import GREETING, NONCE, proof, refusal
 
 Address = tuple[str, int]
 

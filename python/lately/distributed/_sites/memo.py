@@ -176,8 +176,13 @@ class Memo:
                 "take no other without forgetting one in silence: let fewer handles, or tasks, send larger batches"
             )
 
-    def keep(self, ticket: Ticket, answers: NDArray[np.bool_], keys: NDArray[np.uint64]) -> None:
-        """Remember answers, and forget those to the producer's earlier batches. Answers already there stay."""
+    def keep(
+        self, ticket: Ticket, answers: NDArray[np.bool_], keys: NDArray[np.uint64], heard: float | None = None
+    ) -> None:
+        """Remember answers, and forget those to the producer's earlier batches. Answers already there stay.
+
+        `heard` is when; the default is now.
+        """
         before = self._latest[ticket.lasting].pop(ticket.producer, None)
         marks = (_checks(keys) << 1 | answers).astype(np.uint16)
         # A copy: a message's arrays may lie in memory that is shared, or changed by its sender.
@@ -191,7 +196,11 @@ class Memo:
                 places = places[order]
                 first = np.append(True, places[1:] != places[:-1])
                 index, marks = places[first], np.concatenate([before.marks, marks])[order][first]
-        self._add(ticket.producer, _Answers(ticket.number, index, marks, time.time()), lasting=ticket.lasting)
+        self._add(
+            ticket.producer,
+            _Answers(ticket.number, index, marks, time.time() if heard is None else heard),
+            lasting=ticket.lasting,
+        )
 
     def _add(self, producer: str, answers: _Answers, *, lasting: bool) -> None:
         self._latest[lasting][producer] = answers

@@ -4,14 +4,16 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lately.distributed._sites.checkpoints import Checkpoints
+from lately.distributed._sites.log import group, record, records
 from lately.distributed._sites.memo import UNKNOWN, Memo, State, Ticket
 from lately.distributed._sites.store import Store, pack, unpack
 
@@ -41,6 +43,14 @@ class Contents(Protocol):
     def lost(self) -> None:
         """Hear that the latest writes may be missing."""
         ...
+
+    def again(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...] | None:
+        """Give the columns by which a call can be made again later with the same effect, or None if none can."""
+        ...
+
+
+LOG = 2**22
+"""Bytes that a log may have at least before it is replaced by a checkpoint; it may be as large as that."""
 
 
 class SupersededError(RuntimeError):
@@ -111,6 +121,10 @@ class Site:
         self._saved = 0.0
         self._restored = False
         self._failure: Exception | None = None
+        # What is written but not yet safe: counted, and as records, unless only a checkpoint can tell it.
+        self._written = self._safe = 0
+        self._records: list[bytes] | None = None
+        self._log_bytes = self._log_most = 0
         self._kept = None if store is None else Checkpoints(store, name, whole=interval == 0)
         self.incarnation = time.time_ns() if self._kept is None else self._kept.incarnation
         if self._kept is not None and self._kept.data is not None:
@@ -120,6 +134,9 @@ class Site:
                     raise ValueError(f"the checkpoint holds another filter, or another part of it: {of}")
                 contents.load(_within("contents", state))
                 self._memo = Memo.from_state(_within("memo", state))
+                for log in self._kept.logs(int(state["log"])):
+                    for told in records(log):
+                        self._repeat(*told)
             except (ValueError, KeyError) as error:
                 raise ValueError(f"{name} cannot be restored: {error}") from error
             self._restored = True
@@ -185,15 +202,36 @@ class Site:
                 if fence < self._fence:
                     raise SupersededError(f"turn {fence} is over: {self._fence} has begun")
                 self._fence = fence
-            act = getattr(self._contents, method)
             if not writes:
-                answer = act(*columns, **options)
+                answer = getattr(self._contents, method)(*columns, **options)
                 return answer if ticket is None else (answer, self._memo.known(ticket, *columns[:1]))
-            answer = act(*columns, **options) if ticket is None else self._once(ticket, act, columns, options)
-            self._changed = True
+            answer = self._once(ticket, method, columns, options)
+            mine = self._written
         if self._interval == 0:
-            self.checkpoint()
+            self._commit(mine)
         return answer
+
+    def _commit(self, mine: int) -> None:
+        """Make safe what was written until number `mine`, and with it what others have written meanwhile."""
+        if self._kept is None:
+            return
+        with self._saving:
+            if mine <= self._safe:
+                return
+            with self._lock:
+                told, self._records, number = self._records, [], self._written
+            data = b"" if told is None else group(told)
+            try:
+                logged = told is not None and self._log_bytes < self._log_most and self._kept.append(data)
+            except Exception as error:
+                # What the log ends with is unknown: a checkpoint comes next.
+                self._records = None
+                self._failed(error)
+            if not logged:
+                self._save()
+                return
+            self._log_bytes += len(data)
+            self._safe = number
 
     def checkpoint(self) -> None:
         """Save cells and answers, if they have changed and there is a store.
@@ -206,22 +244,32 @@ class Site:
         if self._kept is None:
             return
         with self._saving:
-            if not self._changed:
-                return
-            with self._lock:
-                self._changed = False
-                state = {"manifest": np.array(self._manifest)}
-                state |= {f"contents/{name}": array for name, array in self._contents.state().items()}
-                state |= {f"memo/{name}": array for name, array in self._memo.state().items()}
-            try:
-                self._kept.save(pack(state))
-            except Exception as error:
-                self._failure = error
-                self._changed = True
-                raise CheckpointError(f"{self._name} cannot be saved: {error}") from error
-            self._failure = None
-            self._checkpoints += 1
-            self._saved = time.time()
+            if self._changed:
+                self._save()
+
+    def _save(self) -> None:
+        assert self._kept is not None
+        log = self._kept.log + 1
+        with self._lock:
+            self._changed, self._records, number = False, [], self._written
+            state = {"manifest": np.array(self._manifest), "log": np.array(log)}
+            state |= {f"contents/{name}": array for name, array in self._contents.state().items()}
+            state |= {f"memo/{name}": array for name, array in self._memo.state().items()}
+        try:
+            data = pack(state)
+            self._kept.save(data, log)
+        except Exception as error:
+            self._changed, self._records = True, None
+            self._failed(error)
+        self._failure = None
+        self._checkpoints += 1
+        self._saved = time.time()
+        self._safe = number
+        self._log_bytes, self._log_most = 0, max(LOG, len(data))
+
+    def _failed(self, error: Exception) -> NoReturn:
+        self._failure = error
+        raise CheckpointError(f"{self._name} cannot be saved: {error}") from error
 
     def status(self) -> dict[str, Any]:
         """Report the state of the site.
@@ -245,7 +293,7 @@ class Site:
                 "restored": self._restored,
                 "checkpoints": self._checkpoints,
                 "saved": self._saved,
-                "changed": self._changed,
+                "changed": self._written > self._safe,
                 "failure": None if self._failure is None else str(self._failure),
                 "process": os.getpid(),
                 "host": socket.gethostname(),
@@ -273,23 +321,55 @@ class Site:
 
     def _once(
         self,
-        ticket: Ticket,
-        act: Callable[..., NDArray[np.bool_]],
+        ticket: Ticket | None,
+        method: str,
         columns: tuple[NDArray[Any], ...],
         options: Mapping[str, Any],
     ) -> NDArray[np.bool_]:
-        self._memo.admit(ticket)
-        known = self._memo.known(ticket, columns[0])
-        new = known == UNKNOWN
-        if new.all():
-            answer = act(*columns, **options)
-        else:
-            answer = known.astype(np.bool_)
+        """Write what is new under a ticket; the other answers are those given before."""
+        if ticket is not None:
+            self._memo.admit(ticket)
+            known = self._memo.known(ticket, columns[0])
+            new = known == UNKNOWN
             if not new.any():
+                return known.astype(np.bool_)
+            if not new.all():
+                answer = known.astype(np.bool_)
+                columns = tuple(column[new] for column in columns)
+                answer[new] = self._once(replace(ticket, index=ticket.index[new]), method, columns, options)
                 return answer
-            answer[new] = act(*(column[new] for column in columns), **options)
-        self._memo.keep(ticket, answer, columns[0])
-        return answer
+        # Times are told before they are used.
+        told = columns if self._interval > 0 or self._kept is None else self._contents.again(columns)
+        if told is not None:
+            columns = told
+        written: NDArray[np.bool_] = getattr(self._contents, method)(*columns, **options)
+        heard = time.time()
+        if ticket is not None:
+            self._memo.keep(ticket, written, columns[0], heard)
+        self._changed = True
+        self._written += 1
+        if told is None:
+            self._records = None
+        elif self._records is not None and self._interval == 0:
+            whose = None if ticket is None else (ticket.producer, ticket.number, ticket.index, ticket.lasting)
+            self._records.append(record(method, columns, options, whose, heard, written))
+        return written
+
+    def _repeat(
+        self,
+        method: str,
+        columns: list[NDArray[Any]],
+        options: Mapping[str, Any],
+        ticket: list[Any] | None,
+        heard: float,
+        answers: NDArray[np.bool_],
+    ) -> None:
+        """Write a record again."""
+        getattr(self._contents, method)(*columns, **options)
+        if ticket is not None:
+            self._memo.keep(Ticket(*ticket), answers, columns[0], heard)
+        # The next checkpoint has it.
+        self._changed = True
 
 
 def _within(part: str, state: State) -> State:

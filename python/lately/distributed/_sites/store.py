@@ -27,6 +27,10 @@ class Store(Protocol):
         """Read what is there under a name, or None."""
         ...
 
+    def append(self, name: str, data: bytes) -> bool:
+        """Add to what is there under a name, or tell that this cannot be done here; what is cut off stays cut off."""
+        ...
+
     def remove(self, name: str) -> None:
         """Remove what is there under a name, if anything is."""
         ...
@@ -51,6 +55,21 @@ class Folder:
         except BaseException:
             passing.unlink(missing_ok=True)
             raise
+        self._sync()
+
+    def append(self, name: str, data: bytes) -> bool:
+        """Append, and sync."""
+        path = self.path / name
+        new = not path.exists()
+        with path.open("ab") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if new:
+            self._sync()
+        return True
+
+    def _sync(self) -> None:
         if os.name == "posix":
             folder = os.open(self.path, os.O_RDONLY)
             try:
@@ -100,6 +119,10 @@ class Remote:
             return None
         return data
 
+    def append(self, name: str, data: bytes) -> bool:
+        """Do nothing: object stores put whole objects."""
+        return False
+
     def remove(self, name: str) -> None:
         """Remove an object, if it is there."""
         with suppress(FileNotFoundError):
@@ -115,7 +138,7 @@ def store(address: str | os.PathLike[str]) -> Store:
     return Folder(address)
 
 
-_MAGIC = b"lately sites v2\n"
+_MAGIC = b"lately sites v3\n"
 
 
 def pack(state: Mapping[str, NDArray[Any]]) -> bytes:

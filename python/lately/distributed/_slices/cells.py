@@ -5,16 +5,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import settle
+from lately._core import Outline, settle
 from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.batch import Batch, Verdicts
-from lately.distributed._producer.clock import Clock
 from lately.distributed._producer.exchange import Exchange, until_done
 from lately.distributed._producer.numbering import Name
 from lately.distributed._sites.interface import Failed, Message, Record, Turn
 from lately.distributed._sites.memo import UNKNOWN
 from lately.distributed._slices.routes import Places, Ranges, shares
-from lately.filters import BloomFilter, TimingBloomFilter
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class Cells:
     Parameters
     ----------
     exchange : Exchange
-    like : BloomFilter or TimingBloomFilter
+    like : Outline
         The filter that is cut, for its parameters.
     ranges : Ranges
     least : int
@@ -77,7 +75,7 @@ class Cells:
     def __init__(
         self,
         exchange: Exchange,
-        like: BloomFilter | TimingBloomFilter,
+        like: Outline,
         ranges: Ranges,
         *,
         least: int,
@@ -86,7 +84,7 @@ class Cells:
         self._exchange, self._like, self._ranges = exchange, like, ranges
         self._least, self._pipelined = least, pipelined
         self._equal = like.parameters.get("equal_timers", 1)
-        self._lateness = Clock(like).lateness
+        self._lateness = round((like.lateness or 0) * 1e9)
         # For each site, the newest generation written while it did not answer. While that is in the window, cells that
         # the site shows unset may have been set.
         self._missed = np.full(len(exchange.sites), NEVER)
@@ -237,8 +235,7 @@ class Cells:
         return failed
 
     def _generations(self, batch: Batch) -> NDArray[np.int64]:
-        at = None if batch.moments is None else batch.moments.view("M8[ns]")
-        return self._like.generations(at, len(batch))
+        return self._like.generations(batch.moments, len(batch))
 
     def _newest(self, batch: Batch, found: _Found) -> int:
         """Give the newest generation before this batch, which other producers may have sent to the sites.
@@ -250,10 +247,10 @@ class Cells:
         """
         newest = NEVER
         if batch.latest is not None:
-            newest = int(self._like.generations(np.datetime64(batch.latest, "ns"), 1)[0])
+            newest = int(self._like.generations(np.array([batch.latest]), 1)[0])
         if batch.moments is not None:
             latest = np.minimum(batch.moments, np.iinfo(np.int64).max - self._lateness) + self._lateness
-            late = self._like.generations(latest.view("M8[ns]"), len(batch)) < found.newest.max(axis=1)
+            late = self._like.generations(latest, len(batch)) < found.newest.max(axis=1)
             late &= found.known == UNKNOWN
             if late.any():
                 raise ValueError(

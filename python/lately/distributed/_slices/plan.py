@@ -3,22 +3,15 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, cast
 
-from lately._core import (
-    Filter,
-    expected_messages,
-    failure_rates,
-    slice_capacity,
-)
+from lately._core import Filter, expected_messages, slice_capacity
 from lately._families import FAMILIES
 from lately._plan import Choice, choice
 from lately._plan import plan as plan_one
 from lately._table import Table, assigned
 from lately.distributed._slices.sliced import SlicedFilter
-from lately.distributed._slices.slicing import Dice, Kind
-
-Arranged: TypeAlias = Literal["vertical"] | Dice
+from lately.distributed._slices.slicing import Arranged, Dice, Kind, rates
 
 # Bytes sent for a key, or a cell: itself, its place in the batch, its moment or generation, its verdict.
 _ITSELF, _PLACE, _WHEN, _VERDICT = 8, 4, 8, 1
@@ -87,7 +80,7 @@ class Way:
         given: dict[str, Any] = {"dice": self.dice, "pipelined": self.pipelined}
         if self.failures:
             given["on_failure"] = self.least
-        return SlicedFilter(self.kind, self.slices, self.filter, **(given | options))
+        return SlicedFilter(self.kind, self.slices, self.choice, **(given | options))
 
 
 class SlicedPlan(Table):
@@ -247,86 +240,67 @@ def plan(
         if family.baseline or not family.promise:
             refused[of_slice.name] = "is there to be compared with, on one machine"
         else:
-            choices.append(_horizontal(of_slice, sites, failures))
+            choices.append(_way("horizontal", (sites, 1), of_slice, failures))
 
     def timers(slices: int) -> Choice:
         """The filter for the keys of one slice."""
         keys = capacity if slices == 1 else slice_capacity(capacity, slices)
         return choice("timing", window, fpr=fpr, capacity=keys, **request)
 
-    choices += [_cells("vertical", sites, 1, timers(1), failures, pipelined=piped) for piped in (False, True)]
+    choices += [_way("vertical", (sites, 1), timers(1), failures, pipelined=piped) for piped in (False, True)]
     if (inner := _divisor(sites)) > 1:
         outer = sites // inner
         choices += [
-            _cells("h-v", outer, inner, timers(outer), failures, pipelined=False),
-            _cells("v-h", outer, inner, timers(inner), failures, pipelined=False),
+            _way("h-v", (outer, inner), timers(outer), failures),
+            _way("v-h", (outer, inner), timers(inner), failures),
         ]
     else:
         refused["diced"] = f"{sites} sites are no product"
     return SlicedPlan(choices, refused, fastest=of_site.best.name, failures=failures, kind=kind)
 
 
-def _horizontal(slice: Choice, sites: int, failures: int) -> Way:
-    # All cells of a key fail together: they count as one cell, which is set as often as a slice errs.
-    rates = [failure_rates("horizontal", 1, sites, failures, slice.fpr, on_failure=x) for x in (0, 1)]
-    least = min((0, 1), key=lambda x: sum(rates[x]))
+def _way(arranged: Arranged, slices: tuple[int, int], choice: Choice, failures: int, *, pipelined: bool = False) -> Way:
+    outer, inner = slices
+    alone, key = arranged == "horizontal", _ITSELF + _PLACE
+    k = 1 if alone else choice.parameters["k"]
+    mistakes = [rates(arranged, k, slices, failures, choice.fpr, x) for x in range(k + 1)]
+    least = min(range(k + 1), key=lambda x: sum(mistakes[x]))
+    if alone:
+        # To test and to set is one message.
+        new = seen = 1.0
+        sent = float(key + _WHEN)
+    else:
+        shape: dict[str, Any] = {"inner": inner, "partitioned": True}
+        # To set, all sites of the key are told; to test, with pipelining, those up to the first empty cell.
+        told = expected_messages(arranged, k, outer, **shape)
+        asked = expected_messages(arranged, k, outer, pipelined=pipelined, density=choice.fpr ** (1 / k), **shape)
+        new, seen = asked + told, 2 * told
+        # Sites are asked for all of their cells of a key: on average k / told each, and one asked first has a little
+        # more.
+        sent = asked / told * k * key + k * (key + _WHEN + _VERDICT)
+    filters = {"horizontal": outer, "vertical": 1, "h-v": outer, "v-h": inner}[arranged]
+    parts = outer * inner // filters
+    diced = arranged in ("h-v", "v-h")
+    family = choice.name if alone else "timing"
     return Way(
-        name=f"horizontal {slice.name}",
-        kind="horizontal",
-        slices=sites,
-        dice=None,
-        pipelined=False,
-        choice=slice,
-        nbytes_site=slice.nbytes,
-        nbytes=slice.nbytes * sites,
-        fpr=slice.fpr,
-        duplicate=rates[0][0],
-        distinct=rates[1][1],
-        least=least,
-        least_fpr=rates[least][0],
-        least_fnr=rates[least][1],
-        failures=failures,
-        messages_new=1.0,
-        messages_seen=1.0,
-        bits=8 * (_ITSELF + _PLACE + _WHEN),
-    )
-
-
-def _cells(kind: Arranged, sites: int, inner: int, timers: Choice, failures: int, *, pipelined: bool) -> Way:
-    k = timers.parameters["k"]
-    # The k timers of a key lie in k slices, so the rate is a power of their fill, exactly.
-    density = timers.fpr ** (1 / k)
-    rates = [
-        failure_rates(kind, k, sites, failures, density, on_failure=x, inner=inner, partitioned=True)
-        for x in range(k + 1)
-    ]
-    least = min(range(k + 1), key=lambda x: sum(rates[x]))
-    # To set, all sites of the key are told; to test, with pipelining, those up to the first empty cell.
-    told = expected_messages(kind, k, sites, inner=inner, partitioned=True)
-    asked = expected_messages(kind, k, sites, pipelined=pipelined, density=density, inner=inner, partitioned=True)
-    # Sites are asked for all of their cells of a key: on average k / told each, and one asked first has a little more.
-    read = asked / told * k
-    filters = {"vertical": 1, "h-v": sites, "v-h": inner}[kind]
-    parts = sites * inner // filters
-    return Way(
-        name=f"{kind} timing{', pipelined' if pipelined else ''}",
-        kind="vertical" if kind == "vertical" else "diced",
-        slices=sites if kind == "vertical" else (sites, inner),
-        dice=None if kind == "vertical" else kind,
+        name=f"{arranged} {family}{', pipelined' if pipelined else ''}",
+        kind=cast("Kind", "diced" if diced else arranged),
+        slices=slices if diced else outer,
+        dice=cast("Dice", arranged) if diced else None,
         pipelined=pipelined,
-        choice=timers,
-        nbytes_site=8 * -(-timers.nbytes // 8 // parts),
-        nbytes=timers.nbytes * filters,
-        fpr=timers.fpr,
-        duplicate=rates[0][0],
-        distinct=rates[k][1],
+        choice=choice,
+        nbytes_site=8 * -(-choice.nbytes // 8 // parts),
+        nbytes=choice.nbytes * filters,
+        fpr=choice.fpr,
+        duplicate=mistakes[0][0],
+        distinct=mistakes[k][1],
         least=least,
-        least_fpr=rates[least][0],
-        least_fnr=rates[least][1],
+        least_fpr=mistakes[least][0],
+        least_fnr=mistakes[least][1],
         failures=failures,
-        messages_new=asked + told,
-        messages_seen=2 * told,
-        bits=8 * (read * (_ITSELF + _PLACE) + k * (_ITSELF + _PLACE + _WHEN + _VERDICT)),
+        messages_new=new,
+        messages_seen=seen,
+        bits=8 * sent,
     )
 
 

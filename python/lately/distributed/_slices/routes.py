@@ -8,10 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-import lately
-from lately._core import Slice
-from lately.distributed._seed import shared_seed
-from lately.filters import BloomFilter, TimingBloomFilter
+from lately._core import Outline, Slice
 
 MOST_SITES = 1 << 16
 """Sites are numbered in 16 bits, which NumPy sorts by radix."""
@@ -77,7 +74,7 @@ class Ranges:
 
     Parameters
     ----------
-    like : BloomFilter or TimingBloomFilter
+    like : Outline
         The filter that is cut.
     parts : int
         Ranges of its cells.
@@ -87,14 +84,14 @@ class Ranges:
         Whether a key goes to one in each range, chosen independently (v-h), or to the same in all (h-v).
     """
 
-    def __init__(self, like: BloomFilter | TimingBloomFilter, parts: int, replicas: int, *, each: bool) -> None:
+    def __init__(self, like: Outline, parts: int, replicas: int, *, each: bool) -> None:
         self._like, self._parts, self._replicas, self._each = like, parts, replicas, each
         bounds = Slice.bounds(like, parts)
         self._inner, self._cells = bounds[1:-1], bounds[-1]
 
     def places(self, hashes: NDArray[np.uint64]) -> Places:
         """Look up the cells of keys; range p of filter r is on site ``r * parts + p``."""
-        cells = self._like.cells(lately.Hashes(hashes, seed=shared_seed(self._like)))
+        cells = self._like.cells(hashes)
         part = np.searchsorted(self._inner, cells.ravel(), side="right").reshape(cells.shape)
         if self._replicas == 1:
             return Places(part.astype(np.uint16), cells, cells)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
-from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any, Self, cast
@@ -13,11 +11,11 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Filter, hash_keys
-from lately.distributed._producer.batch import Batch, Verdicts
-from lately.distributed._producer.clock import Clock
-from lately.distributed._producer.exchange import Exchange, FailedSitesError
-from lately.distributed._producer.numbering import Numbering
+from lately._core import Filter
+from lately._plan import Choice
+from lately.distributed._producer.batch import Verdicts
+from lately.distributed._producer.exchange import Exchange
+from lately.distributed._producer.producer import Producer
 from lately.distributed._seed import shared_seed
 from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
 from lately.distributed._sites.start import Where, manifest_of, start
@@ -38,11 +36,12 @@ class SlicedFilter:
     slices : int, or (int, int) for a diced filter
         S, how many sites. Diced "h-v": S groups of keys, each a vertical filter of S' slices. Diced "v-h": S ranges of
         cells, each a horizontal one of S' slices. Both have S S' sites.
-    filter : Filter
-        Empty; with a window of time, or a `BloomFilter`. Horizontal: each slice is one like it, so it is to be planned
-        for the keys of a slice: a little more than 1 / S of all, since some get more than others. Vertical: the whole,
-        which is cut: a `BloomFilter`, or a `TimingBloomFilter` of fixed size. Diced: one of the S groups ("h-v"), or,
-        where each range of cells is there S' times, all ranges once ("v-h").
+    filter : Filter, or a row of `lately.plan`
+        Empty, or only planned, so that it may be larger than this machine; with a window of time, or a `BloomFilter`.
+        Horizontal: each slice is one like it, so it is to be planned for the keys of a slice: a little more than 1 / S
+        of all, since some get more than others. Vertical: the whole, which is cut: a `BloomFilter`, or a
+        `TimingBloomFilter` of fixed size. Diced: one of the S groups ("h-v"), or, where each range of cells is there S'
+        times, all ranges once ("v-h").
     dice : {"h-v", "v-h"}, optional
         Of a diced filter.
     on_failure : {"raise", "duplicate", "distinct"} or int, default "raise"
@@ -134,7 +133,7 @@ class SlicedFilter:
         self,
         kind: Kind,
         slices: int | tuple[int, int],
-        filter: Filter,
+        filter: Filter | Choice,
         *,
         dice: Dice | None = None,
         on_failure: OnFailure = "raise",
@@ -215,12 +214,10 @@ class SlicedFilter:
 
     def _connect(self, slicing: Slicing, sites: Sites, producer: str | None, *, made: bool) -> None:
         self._slicing, self._made = slicing, made
-        self._like = slicing.blank.make()
+        self._like = slicing.blank.outline()
         self._exchange = Exchange(sites, strict=slicing.strict)
         self._slices = slicing.over(self._exchange, self._like)
-        self._clock = Clock(self._like)
-        self._numbering = Numbering(producer)
-        self._writing = threading.Lock()
+        self._producer = Producer(self._like, producer)
         self._failures = 0
         self._latest = threading.local()
 
@@ -244,9 +241,7 @@ class SlicedFilter:
         TypeError, ValueError
             As `duplicated`.
         """
-        with self._writing:
-            batch = self._batch(keys, at, number, places)
-            self._answer(_NOTHING if batch is None else self._write(batch, self._slices.insert))
+        self._answer(self._producer.write(keys, at, number, places, self._slices.insert, _NOTHING))
 
     def query(self, keys: Any, *, at: Any = None) -> NDArray[np.bool_]:
         """Tell which keys were inserted within the window.
@@ -267,12 +262,8 @@ class SlicedFilter:
         TypeError, ValueError
             As `duplicated`.
         """
-        hashes = hash_keys(keys, seed=self.seed)
-        moments = self._clock.moments(at, len(hashes))
-        self._clock.check(moments, self._numbering.latest, in_order=False)
-        if not len(hashes):
-            return self._answer(_NOTHING)
-        return self._answer(self._slices.query(Batch(hashes, moments, self._numbering.latest)))
+        batch = self._producer.query(keys, at)
+        return self._answer(self._slices.query(batch) if len(batch) else _NOTHING)
 
     def duplicated(
         self, keys: Any, *, at: Any = None, refresh: bool = True, number: int | None = None, places: Any = None
@@ -319,35 +310,8 @@ class SlicedFilter:
         >>> f.duplicated(["a", "b", "a"])
         array([ True,  True,  True])
         """
-        with self._writing:
-            batch = self._batch(keys, at, number, places)
-            write = partial(self._slices.duplicated, refresh=refresh)
-            return self._answer(_NOTHING if batch is None else self._write(batch, write))
-
-    def _batch(self, keys: Any, at: Any, number: int | None, places: Any) -> Batch | None:
-        """Read a batch to write, or refuse it; None if it is empty."""
-        hashes = hash_keys(keys, seed=self.seed)
-        moments = self._clock.moments(at, len(hashes))
-        places = None if places is None else _places(places, len(hashes))
-        name = self._numbering.of(number)
-        latest = self._numbering.latest_before(name.number)
-        self._clock.check(moments, latest, in_order=True)
-        if not len(hashes):
-            return None
-        return Batch(hashes, moments, latest, name, places)
-
-    def _write(self, batch: Batch, write: Callable[[Batch], Verdicts]) -> Verdicts:
-        self._numbering.begin(batch.name.number)
-        try:
-            written = write(batch)
-        except FailedSitesError as error:
-            error.number = batch.name.number
-            raise
-        except Exception as error:
-            error.add_note(f"Some sites may have this batch: send it again with number={batch.name.number}.")
-            raise
-        self._numbering.reach(time.time_ns() if batch.moments is None else int(batch.moments.max()))
-        return written
+        write = partial(self._slices.duplicated, refresh=refresh)
+        return self._answer(self._producer.write(keys, at, number, places, write, _NOTHING))
 
     def _answer(self, verdicts: Verdicts) -> NDArray[np.bool_]:
         """Note for which keys no site answered, and give the answers."""
@@ -419,12 +383,12 @@ class SlicedFilter:
     @property
     def producer(self) -> str:
         """Name of this producer."""
-        return self._numbering.producer
+        return self._producer.numbering.producer
 
     @property
     def number(self) -> int:
         """Number of the batch written last; 0 before the first."""
-        return self._numbering.number
+        return self._producer.numbering.number
 
     @property
     def traffic(self) -> Traffic:
@@ -527,15 +491,6 @@ class SlicedFilter:
         slicing = self._slicing
         dice = "" if slicing.dice is None else f" {slicing.dice}"
         return f"<SlicedFilter {slicing.kind}{dice} slices={slicing.slices} of {self._like!r}>"
-
-
-def _places(places: Any, keys: int) -> NDArray[np.int64]:
-    array = np.asarray(places)
-    if array.shape != (keys,) or (keys and array.dtype.kind not in "iu"):
-        raise ValueError(f"places must be {keys} whole numbers, one for each key, got {places!r}")
-    if keys and not (array[0] >= 0 and array[-1] < 2**24 and np.all(array[1:] > array[:-1])):
-        raise ValueError(f"places must ascend and lie in 0 .. {2**24 - 1}, got {places!r}")
-    return array.astype(np.int64)
 
 
 def _handle(slicing: Slicing, sites: Sites, producer: str | None) -> SlicedFilter:

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from lately._core import Filter, Slice, failure_rates
+from lately._core import Filter, Outline, Slice, failure_rates
+from lately._plan import Choice
 from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.part import Part
 from lately.distributed._contents.whole import Whole
@@ -14,11 +15,11 @@ from lately.distributed._sites.site import Contents
 from lately.distributed._slices.cells import Cells
 from lately.distributed._slices.horizontal import Horizontal
 from lately.distributed._slices.routes import MOST_SITES, Ranges
-from lately.filters import BloomFilter, TimingBloomFilter
 
 # Written as unions, which stubtest accepts for an alias of several literals.
 Kind = Literal["horizontal"] | Literal["vertical"] | Literal["diced"]
 Dice = Literal["h-v"] | Literal["v-h"]
+Arranged = Literal["horizontal"] | Literal["vertical"] | Dice
 OnFailure = Literal["raise", "duplicate", "distinct"] | int
 
 
@@ -57,7 +58,7 @@ class Slicing:
         cls,
         kind: Kind,
         slices: int | Sequence[int],
-        filter: Filter,
+        filter: Filter | Choice | Blank,
         *,
         dice: Dice | None,
         on_failure: OnFailure,
@@ -70,21 +71,20 @@ class Slicing:
             raise ValueError(f"dice must be 'h-v' or 'v-h', got {dice!r}")
         if kind != "diced" and dice is not None:
             raise ValueError(f"dice is for diced filters; this one is {kind}")
-        blank = Blank.of(filter)
+        blank = filter if isinstance(filter, Blank) else Blank.of(filter)
         counts = _counts(slices, kind)
         strict = isinstance(on_failure, str) and on_failure == "raise"
         if kind == "horizontal":
             if pipelined:
                 raise ValueError("pipelined is for filters with the cells of a key on many sites; this is horizontal")
             return cls(kind, 1, counts[0], None, blank, _least(on_failure, 1), strict, False)
-        if not isinstance(filter, BloomFilter | TimingBloomFilter):
-            raise ValueError(
-                f"a {kind} filter is cut from a BloomFilter or a TimingBloomFilter, not a {type(filter).__name__}"
-            )
+        if blank.family not in ("BloomFilter", "TimingBloomFilter"):
+            raise ValueError(f"a {kind} filter is cut from a BloomFilter or a TimingBloomFilter, not a {blank.family}")
         parts, replicas = {None: (counts[0], 1), "h-v": counts[::-1], "v-h": counts}[dice]
         # Raises if it cannot be cut, or not into this many.
-        Slice.bounds(filter, parts)
-        least = _least(on_failure, filter.parameters["k"])
+        like = blank.outline()
+        Slice.bounds(like, parts)
+        least = _least(on_failure, like.parameters["k"])
         return cls(kind, parts, replicas, dice, blank, least, strict, pipelined)
 
     @property
@@ -99,31 +99,22 @@ class Slicing:
             return self.sites
         return (self.replicas, self.parts) if self.dice == "h-v" else (self.parts, self.replicas)
 
-    def failure_rates(self, failed: int, like: Filter) -> tuple[float, float]:
+    def failure_rates(self, failed: int, like: Outline) -> tuple[float, float]:
         """Give the rates of both mistakes with failed sites; `like` is one of the filters."""
         if self.strict:
             # Checks the number.
             failure_rates("horizontal", 1, self.sites, failed, like.fpr, on_failure=0)
             return like.fpr, 0.0
         if self.kind == "horizontal":
-            # The cells of a key fail together: they count as one cell, which is set as often as a slice errs.
-            return failure_rates("horizontal", 1, self.sites, failed, like.fpr, on_failure=self.least)
+            return rates("horizontal", 1, (self.sites, 1), failed, like.fpr, self.least)
         if like.parameters.get("equal_timers", 1) > 1:
             raise ValueError("there is no formula for failed sites and equal_timers together")
         if "lines" in like.parameters:
             raise ValueError("there is no formula for failed sites and timers in lines, which fail together")
+        slices = self.slices if isinstance(self.slices, tuple) else (self.slices, 1)
+        partitioned = "bits" not in like.parameters
         k = like.parameters["k"]
-        outer, inner = self.slices if isinstance(self.slices, tuple) else (self.slices, 1)
-        return failure_rates(
-            self.dice or "vertical",
-            k,
-            outer,
-            failed,
-            like.fpr ** (1 / k),
-            inner=inner,
-            on_failure=self.least,
-            partitioned="bits" not in like.parameters,
-        )
+        return rates(self.dice or "vertical", k, slices, failed, like.fpr, self.least, partitioned=partitioned)
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -147,7 +138,7 @@ class Slicing:
         return cls.of(
             kind,
             slices if isinstance(slices, int) else tuple(slices),
-            Blank.of_manifest(given).make(),
+            Blank.of_manifest(given),
             dice=dice,
             on_failure=on_failure,
             pipelined=pipelined,
@@ -159,13 +150,32 @@ class Slicing:
             return [partial(Whole.of, self.blank)] * self.sites
         return [partial(Part, self.blank, site % self.parts, self.parts) for site in range(self.sites)]
 
-    def over(self, exchange: Exchange, like: Filter) -> Horizontal | Cells:
-        """Give the routing for a producer that has made the empty filter `like`."""
+    def over(self, exchange: Exchange, like: Outline) -> Horizontal | Cells:
+        """Give the routing for a producer; `like` is one of the filters."""
         if self.kind == "horizontal":
             return Horizontal(exchange, self.least)
-        cut = cast("BloomFilter | TimingBloomFilter", like)
-        ranges = Ranges(cut, self.parts, self.replicas, each=self.dice == "v-h")
-        return Cells(exchange, cut, ranges, least=self.least, pipelined=self.pipelined)
+        ranges = Ranges(like, self.parts, self.replicas, each=self.dice == "v-h")
+        return Cells(exchange, like, ranges, least=self.least, pipelined=self.pipelined)
+
+
+def rates(
+    arranged: Arranged,
+    k: int,
+    slices: tuple[int, int],
+    failed: int,
+    fpr: float,
+    least: int,
+    *,
+    partitioned: bool = True,
+) -> tuple[float, float]:
+    """Give the rates of both mistakes with failed sites, of a filter that errs at `fpr` without.
+
+    The k cells of a key lie in k slices, so that rate is a power of their fill. In a horizontal filter they fail
+    together, and count as one, which is set as often as a slice errs.
+    """
+    outer, inner = slices
+    density = fpr ** (1 / k)
+    return failure_rates(arranged, k, outer, failed, density, inner=inner, on_failure=least, partitioned=partitioned)
 
 
 def _counts(slices: int | Sequence[int], kind: Kind) -> tuple[int, ...]:

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import settle
+from lately._core import Outline, settle
 from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.memo import UNKNOWN, Ticket
 from lately.distributed._slices.routes import Places, Ranges, shares
 from lately.distributed._tree.place import Keys, Request, send
-from lately.filters import BloomFilter, TimingBloomFilter
 
 
 class SlicedRoot:
@@ -22,7 +21,7 @@ class SlicedRoot:
 
     Parameters
     ----------
-    filter : BloomFilter or TimingBloomFilter
+    like : Outline
         The one that is cut, for its parameters.
     sites : ndarray of int64, shape (parts,)
         Where its parts are.
@@ -34,16 +33,16 @@ class SlicedRoot:
 
     def __init__(
         self,
-        filter: BloomFilter | TimingBloomFilter,
+        like: Outline,
         sites: NDArray[np.int64],
         *,
         unanswered: bool,
         fail: Callable[[int], None],
     ) -> None:
-        self._filter, self._sites = filter, sites
-        self._ranges = Ranges(filter, len(sites), 1, each=False)
+        self._like, self._sites = like, sites
+        self._ranges = Ranges(like, len(sites), 1, each=False)
         self._unanswered, self._fail = unanswered, fail
-        self._endless = filter.window is None
+        self._endless = like.window is None
 
     def test(self, keys: Keys, fence: int = 0) -> Request:
         """One message to each part that holds cells of the keys."""
@@ -116,7 +115,7 @@ class SlicedRoot:
             last,
             keys.generations,
             newest=newest,
-            kept=self._filter.kept,
+            kept=self._like.kept,
             least=0 if self._unanswered else places.cells.shape[1],
             alive=alive,
             known=known,
@@ -128,7 +127,7 @@ class SlicedRoot:
 
     def _horizon(self, keys: Keys, newest: int) -> NDArray[np.int64]:
         """Give for each key the generation from which on a cell counts."""
-        return np.maximum(np.maximum.accumulate(keys.generations), newest) - self._filter.kept
+        return np.maximum(np.maximum.accumulate(keys.generations), newest) - self._like.kept
 
     def _doubtful(self, keys: Keys, last: NDArray[np.int64], alive: NDArray[np.bool_], newest: int) -> int:
         """Count keys that the cells that have answered leave undecided."""

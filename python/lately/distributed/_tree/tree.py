@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-import lately
-from lately._core import Slice
+from lately._core import Outline, Slice
 from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.node import Node
 from lately.distributed._contents.part import Part
-from lately.distributed._producer.clock import Clock
-from lately.distributed._producer.exchange import Exchange, FailedSitesError
-from lately.distributed._producer.numbering import Name, Numbering
-from lately.distributed._seed import shared_seed
+from lately.distributed._producer.batch import Batch
+from lately.distributed._producer.exchange import Exchange
+from lately.distributed._producer.producer import Producer
 from lately.distributed._sites.interface import Failed, Sites, Traffic
 from lately.distributed._sites.site import Contents
 from lately.distributed._sites.start import Where, start
@@ -29,8 +26,6 @@ from lately.distributed._tree.place import Keys, OneSite, Place
 from lately.distributed._tree.sliced_root import SlicedRoot
 from lately.distributed._tree.topology import Topology
 from lately.filters import BloomFilter, TimingBloomFilter
-
-_QUERY = Name()
 
 
 @dataclass(frozen=True)
@@ -51,13 +46,13 @@ class _Layout:
             contents += parts[1:]
         return contents
 
-    def places(self, filter: BloomFilter | TimingBloomFilter, tally: Tally) -> list[Place]:
+    def places(self, like: Outline, tally: Tally) -> list[Place]:
         """Say where the nodes are."""
         nodes = len(self.topology)
         places: list[Place] = [OneSite(node) for node in range(nodes)]
         if self.root_slices > 1:
             sites = np.append(self.topology.root, np.arange(nodes, nodes + self.root_slices - 1))
-            places[self.topology.root] = SlicedRoot(filter, sites, unanswered=self.rules.unanswered, fail=tally.fail)
+            places[self.topology.root] = SlicedRoot(like, sites, unanswered=self.rules.unanswered, fail=tally.fail)
         return places
 
 
@@ -186,11 +181,11 @@ class BloomTree:
 
     def _begin(self, sites: Sites, *, made: bool) -> None:
         self._made = made
-        self._filter = cast("BloomFilter | TimingBloomFilter", self._layout.blank.make())
+        self._like = self._layout.blank.outline()
         # A node that fails is passed over; whether a missing answer is an error is for the tally to say.
         self._exchange = Exchange(sites, strict=False)
         self._tally = Tally(self._layout.topology.depth, self._exchange, strict=self._layout.rules.strict)
-        self._places = self._layout.places(self._filter, self._tally)
+        self._places = self._layout.places(self._like, self._tally)
 
     def at(self, leaf: Hashable, *, producer: str | None = None) -> Leaf:
         """Give the handle of a producer at a leaf.
@@ -243,17 +238,17 @@ class BloomTree:
     @property
     def nbytes(self) -> int:
         """int: bytes of the cells of all nodes."""
-        return self._filter.nbytes * len(self._layout.topology)
+        return self._like.nbytes * len(self._layout.topology)
 
     @property
     def fpr(self) -> float:
         """float: the greatest chance that a new key is reported: that of the root (paper 4, propositions 3 and 4)."""
-        return float(self._filter.fpr)
+        return float(self._like.fpr)
 
     @property
     def window(self) -> float | None:
         """Float or None: seconds."""
-        return self._filter.window
+        return self._like.window
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Ask each site for its state."""
@@ -278,7 +273,7 @@ class BloomTree:
         topology, rules = self._layout.topology, self._layout.rules
         return (
             f"<BloomTree {rules.kind} nodes={len(topology)} levels={topology.depth} leaves={len(topology.leaves)} "
-            f"filter={self._filter!r}>"
+            f"filter={self._like!r}>"
         )
 
 
@@ -292,15 +287,13 @@ class Leaf:
     def __init__(self, tree: BloomTree, leaf: int, producer: str | None) -> None:
         layout = tree._layout
         self._tree, self._leaf = tree, leaf
-        self._numbering = Numbering(producer)
+        self._producer = Producer(tree._like, producer)
         self._climb = Climb(layout.topology, tree._places, layout.rules, leaf, tree._exchange, tree._tally)
-        self._clock = Clock(tree._filter)
-        self._lock = threading.Lock()
 
     @property
     def number(self) -> int:
         """int: number of the last batch; 0 before the first."""
-        return self._numbering.number
+        return self._producer.numbering.number
 
     def duplicated(self, keys: Any, *, at: Any = None, number: int | None = None) -> NDArray[np.bool_]:
         """Tell for each key in order whether it was let through lately, anywhere in the tree; set it if not.
@@ -328,21 +321,11 @@ class Leaf:
         FailedSitesError
             If no node answers that could decide about a key, unless `on_failure` says what to guess.
         """
-        with self._lock:
-            name = self._numbering.of(number)
-            latest = self._numbering.latest_before(name.number)
-            batch, newest = self._batch(keys, at, latest, in_order=True, name=name)
-            self._numbering.begin(name.number)
-            if newest is not None:
-                self._numbering.reach(newest)
-            try:
-                return self._climb.duplicated(batch, again=name.again)
-            except FailedSitesError as error:
-                error.number = name.number
-                raise
-            except Exception as error:
-                error.add_note(f"Some nodes may have this batch: send it again with number={name.number}.")
-                raise
+
+        def act(batch: Batch) -> NDArray[np.bool_]:
+            return self._climb.duplicated(self._keys(batch), again=batch.name.again)
+
+        return self._producer.write(keys, at, number, None, act, np.zeros(0, dtype=np.bool_))
 
     def query(self, keys: Any, *, at: Any = None) -> NDArray[np.bool_]:
         """Tell which keys were let through lately, anywhere in the tree; nothing is set.
@@ -356,20 +339,11 @@ class Leaf:
         -------
         ndarray of bool, shape (n,)
         """
-        with self._lock:
-            return self._climb.query(self._batch(keys, at, self._numbering.latest, in_order=False)[0])
+        return self._climb.query(self._keys(self._producer.query(keys, at)))
 
-    def _batch(
-        self, keys: Any, at: Any, latest: int | None, *, in_order: bool, name: Name = _QUERY
-    ) -> tuple[Keys, int | None]:
-        """Read a batch, or refuse it; and its latest moment, if it has any."""
-        filter = self._tree._filter
-        hashes = lately.hash_keys(keys, seed=shared_seed(filter))
-        moments = self._clock.moments(at, len(hashes))
-        self._clock.check(moments, latest, in_order=in_order)
-        generations = filter.generations(None if moments is None else moments.view("M8[ns]"), len(hashes))
-        newest = int(moments.max()) if moments is not None and len(moments) else None
-        return Keys(hashes, generations, name.ticket(np.arange(len(hashes)))), newest
+    def _keys(self, batch: Batch) -> Keys:
+        generations = self._tree._like.generations(batch.moments, len(batch))
+        return Keys(batch.hashes, generations, batch.name.ticket(np.arange(len(batch))))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _leaf_elsewhere, (self._tree, self._leaf)

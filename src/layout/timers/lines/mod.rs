@@ -56,11 +56,6 @@ impl<const LINES: usize> TimersInLines<LINES> {
         })
     }
 
-    /// Timers of a key.
-    pub(crate) fn k(&self) -> u32 {
-        self.k.iter().sum()
-    }
-
     /// A run of keys that act on these timers.
     #[inline(always)]
     fn run<'a>(&'a self, phase: TimerPhase, hashes: &'a [u64], run: Range<usize>) -> Run<'a, Self, LINES> {
