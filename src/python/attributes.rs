@@ -149,7 +149,7 @@ impl Filter {
             endless: window.is_none(),
             fpr: filter.fpr(py)?,
             parameters,
-            nbytes: filter.nbytes(py)? as u64,
+            nbytes: filter.nbytes(py)?,
         };
         Ok(format!("<{} {} inserted={}>", slf.get_type().name()?, told.shown(py)?, filter.inserted(py)?))
     }

@@ -71,7 +71,7 @@ impl Outline {
         shape.check(window)?;
         let clock = Clock::new(window, shape.kept());
         let clock = ahead.map_or(clock, |ahead| clock.with_ahead(ahead));
-        Ok(Self { shape, clock, seed: seed.into() })
+        Ok(Self { shape, clock, seed })
     }
 
     /// str: the class of such filters, by its path within the package.

@@ -42,11 +42,8 @@ class Listener:
     """
 
     def __init__(self, host: str, key: bytes, answer: Callable[[Any], Any]) -> None:
-        class Handler(_Handler):
-            pass
-
-        Handler.key, Handler.answer = key, staticmethod(answer)
-        self._server = _Server((host, 0), Handler)
+        self._server = _Server((host, 0), _Handler)
+        self._server.key, self._server.answer = key, answer
         self.address: Address = (host, self._server.server_address[1])
         threading.Thread(target=self._server.serve_forever, name=f"port {self.address[1]}", daemon=True).start()
 
@@ -57,6 +54,8 @@ class Listener:
 
 
 class _Server(ThreadingTCPServer):
+    key: bytes
+    answer: Callable[[Any], Any]
     daemon_threads = True
     block_on_close = False
     # Producers may all come at once, after a restart.
@@ -69,17 +68,16 @@ class _Server(ThreadingTCPServer):
 class _Handler(StreamRequestHandler):
     disable_nagle_algorithm = True
     timeout = PATIENCE
-    key: bytes
-    answer: Callable[[Any], Any]
+    server: _Server
 
     def handle(self) -> None:
         """Answer requests until the connection is lost."""
         ours = secrets.token_bytes(NONCE)
         self.wfile.write(GREETING + ours)
         theirs, shown = self.rfile.read(NONCE), self.rfile.read(NONCE)
-        if not hmac.compare_digest(shown, proof(self.key, b"producer", ours, theirs)):
+        if not hmac.compare_digest(shown, proof(self.server.key, b"producer", ours, theirs)):
             return
-        self.wfile.write(proof(self.key, b"site", theirs, ours))
+        self.wfile.write(proof(self.server.key, b"site", theirs, ours))
         # A producer may be silent for days; one whose machine is gone is found out.
         self.connection.settimeout(None)
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -92,7 +90,7 @@ class _Handler(StreamRequestHandler):
         if len(request[1]) < arrays or len(request[0]) < head:
             raise ConnectionError("the producer is gone")
         try:
-            frame = framed(self.answer(opened(*request)))
+            frame = framed(self.server.answer(opened(*request)))
         except Exception as error:
             frame = framed(refusal(error))
         self.wfile.write(b"".join(frame))
