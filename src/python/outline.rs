@@ -184,7 +184,7 @@ impl Outline {
     ) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
         let (Some(at), n) = (at, n.within("n")?) else { return Ok(None) };
         let moments = OwnedMoments::read(Some(at), self.clock.window(), n)?;
-        moments.check(&self.clock.resumed(0, latest), new)?;
+        moments.check(py, &self.clock.resumed(0, latest), new)?;
         Ok(moments.all(n)?.map(|moments| moments.into_pyarray(py)))
     }
 
