@@ -1,5 +1,6 @@
 """What crosses the wire: frames, proofs of who one is, lost connections and deadlines."""
 
+import gc
 import os
 import pickle
 import socket
@@ -227,6 +228,7 @@ def test_a_forked_process_has_connections_of_its_own(listen):
     ours = ask(address, "parent")[1]
     read, write = os.pipe()
     if not (child := os.fork()):
+        gc.collect()
         os.write(write, str(ask(address, "child")[1]).encode())
         os._exit(0)
     os.waitpid(child, 0)

@@ -5,6 +5,7 @@ import atexit
 import hmac
 import os
 import secrets
+import selectors
 import threading
 import time
 from collections import defaultdict
@@ -72,7 +73,8 @@ class Links:
 
     def __init__(self) -> None:
         self._free: dict[tuple[Address, bytes], list[_Link]] = defaultdict(list)
-        self._loop = asyncio.new_event_loop()
+        self._selector = selectors.DefaultSelector()
+        self._loop = asyncio.SelectorEventLoop(self._selector)
         threading.Thread(target=self._loop.run_forever, name="connections to sites", daemon=True).start()
 
     def ask(self, asked: Mapping[int, tuple[Address, bytes, list[Buffer]]], end: float) -> dict[int, Any]:
@@ -127,6 +129,10 @@ class Links:
                 link.close()
         return answers
 
+    def leave(self) -> None:
+        """Leave all to the parent of this process: what the loop waits for is shared until this end of it is closed."""
+        self._selector.close()
+
     async def _close(self) -> None:
         for free in self._free.values():
             for link in free:
@@ -166,6 +172,7 @@ class Links:
 
 _lock = threading.Lock()
 _links: Links | None = None
+_parents: list[Links] = []
 
 
 def links() -> Links:
@@ -185,6 +192,10 @@ def _end() -> None:
 def _forget() -> None:
     """Leave the connections to the parent: two processes must not speak over one."""
     global _links, _lock
+    if _links is not None:
+        _links.leave()
+        # To be collected would be to close them.
+        _parents.append(_links)
     _links, _lock = None, threading.Lock()
 
 
