@@ -1,6 +1,6 @@
 """The filters that meet a request, side by side, and the one to take."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
