@@ -155,8 +155,9 @@ def test_text(both_ways):
         for _ in range(40):
             cells = [*CELLS, b"\xef\xbb\xbf", b"\x1b$B", b"\x1b(B", b"x" * 2_000]
             lines = [b"".join(rng.choices(cells, k=rng.randrange(3))) for _ in range(rng.randrange(9))]
+            options = {"key": [], "encoding": encoding}
             data = rng.choice([b"\n", b"\r\n"]).join(lines)
-            taken += both_ways(lambda malformed: TextReader(asked(malformed, key=[], encoding=encoding)), data)  # noqa: B023
+            taken += both_ways(lambda malformed: TextReader(asked(malformed, **options)), data)  # noqa: B023
     assert taken > 200
 
 

@@ -273,7 +273,8 @@ impl Hashed {
     }
 
     /// A byte for each: 1 where it is new to the filter, which knows all of them afterwards, and 0 where it is not.
-    #[pyo3(signature = (filter, *, at=None, refresh=Refresh::Always))]
+    #[pyo3(signature = (filter, *, at=None, refresh=Refresh::Always),
+        text_signature = "($self, filter, *, at=None, refresh=True)")]
     fn new_to<'py>(
         &self,
         py: Python<'py>,

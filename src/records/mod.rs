@@ -33,7 +33,7 @@ pub trait Reader {
     fn is_of_lines(&self, bytes: &[u8]) -> bool;
 }
 
-/// The same by several threads, where each may begin at a line. Fewer bytes than [`WORTH`] are not shared.
+/// The same by several threads, where each may begin at a line. A few bytes are not shared.
 pub fn read_shared(
     reader: &(dyn Reader + Send + Sync),
     block: &[u8],

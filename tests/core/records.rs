@@ -68,7 +68,7 @@ fn json() {
     let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
     let digits = "1".repeat(5_000);
     for left in
-        ["[]", "{}", r#""\ud800""#, "01", "1.", "-", "NaN", "tru", "\"\t\"", "9223372036854775808", &deep, &digits]
+        ["[]", "{}", r#""\ud800""#, "01", "1.", "-", "NaN", "nul", "\"\t\"", "9223372036854775808", &deep, &digits]
     {
         let block = format!("{{\"k\": {left}}}");
         assert_eq!(read(&reader, &block), (vec![], &block[..]));
