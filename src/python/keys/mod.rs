@@ -2,6 +2,9 @@
 //!
 //! Numbers and strings in the buffers of NumPy and Arrow are hashed in place, when a filter asks for them. Python
 //! objects are hashed at once, while the interpreter is held. Every error is raised here, before a filter has changed.
+//!
+//! `numpy_array`, `objects`, `rarer` and `scalar` call one another because keys do contain one another: an array of
+//! objects has tuples as elements, and a tuple may hold an array. `DEEPEST` ends that.
 
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
