@@ -96,6 +96,8 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.name == "test_house.py")
     for item in items:
         if "ray_cluster" in item.fixturenames:
+            # Elsewhere it would start a second cluster.
+            assert Together.scope(item.nodeid) == "ray", f"{item.nodeid} is not among those that share the cluster"
             for theirs in ("DeprecationWarning", "ResourceWarning", "pytest.PytestUnraisableExceptionWarning"):
                 item.add_marker(pytest.mark.filterwarnings(f"ignore::{theirs}"))
 
@@ -104,15 +106,25 @@ class Together(LoadScopeScheduling):
     """Tests that share what takes long to make go to one process, where they begin at once; others to either."""
 
     SHARED: ClassVar = {
-        "ray": {"test_deduplicate", "test_distributed_ray", "test_sliced_on_ray", "test_tree_on_ray"},
+        "ray": {
+            "test_deduplicate",
+            "test_distributed_ray",
+            "test_retried_tasks",
+            "test_sliced_on_ray",
+            "test_tree_on_ray",
+        },
         "streams": {"test_event_time", "test_real_streams"},
         "theory": {"test_theory"},
     }
 
-    def _split_scope(self, nodeid):
+    @classmethod
+    def scope(cls, nodeid):
         file = Path(nodeid.partition("::")[0]).stem
         shared = "ray" if "on_ray" in nodeid else None
-        return next((name for name, files in self.SHARED.items() if file in files), shared or nodeid)
+        return next((name for name, files in cls.SHARED.items() if file in files), shared or nodeid)
+
+    def _split_scope(self, nodeid):
+        return self.scope(nodeid)
 
 
 def pytest_xdist_make_scheduler(config, log):
