@@ -49,7 +49,7 @@ class Maker:
 
     def __call__(self):
         if self.forgetful:
-            memo.Memo.keep = lambda self, ticket, answers, keys: None
+            memo.Memo.keep = lambda self, ticket, answers, keys, heard: None
         contents = Whole(lately.BloomFilter(100_000, fpr=1e-12))
         return Site(contents, name=self.name, store=CrashesOnce(self.folder), interval=self.interval)
 
