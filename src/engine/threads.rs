@@ -204,8 +204,10 @@ pub(crate) fn duplicated<L: Layout>(
 /// pointer, so that what threads do is compiled once and not for every layout.
 struct Turn<'a> {
     hashes: RangeInclusive<u64>,
-    act: Box<dyn FnMut(Hashes<'_>, Moments<'_>, Range<usize>) + Send + 'a>,
+    act: Act<'a>,
 }
+
+type Act<'a> = Box<dyn FnMut(Hashes<'_>, Moments<'_>, Range<usize>) + Send + 'a>;
 
 /// Has each part act on its keys in order, piece by piece. An error comes before all.
 fn side_by_side<'a>(
