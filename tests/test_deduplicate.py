@@ -12,7 +12,7 @@ import pytest
 
 import lately
 from lately.distributed import deduplicate
-from lately.distributed._deduplicate import repeated
+from lately.distributed._deduplicate import _Rows, repeated
 from support import real_streams
 from support.exact import ExactWindow
 
@@ -62,47 +62,62 @@ def first_sightings(keys, times, window) -> list[bool]:
     return mask
 
 
-@pytest.mark.parametrize(("refresh", "cut"), [(True, 7), (False, 3)])
-def test_clicks_equal_the_exact_window(ray_cluster, clicks, refresh, cut):
-    """The drops are exactly the repeats: none within the window survives, none else is dropped."""
-    left = deduplicate(blocks(clicks, cut), VISITOR, "10min", at="t", refresh=refresh, num_partitions=2)
-    assert rows(left, [*VISITOR, "t"]) == expected(clicks, 600, refresh)
-    assert set(left.schema().names) == {*VISITOR, "t"}
+# Each piece of a shuffle is a process, which takes seconds to start: so there are few jobs, of few pieces.
 
 
-def test_clicks_whole(ray_cluster, clicks):
-    """Of each key the earliest row is left."""
-    left = deduplicate(blocks(clicks, 6), VISITOR, at="t", num_partitions=2)
-    assert rows(left, [*VISITOR, "t"]) == expected(clicks, 2**40, True)
+@pytest.mark.parametrize(
+    ("window", "refresh", "cut", "pieces"), [("10min", True, 7, 2), ("10min", False, 3, 1), (None, True, 6, 1)]
+)
+def test_clicks_equal_the_exact_window(ray_cluster, clicks, window, refresh, cut, pieces):
+    """The drops are exactly the repeats: none within the window survives, none else is dropped.
 
-
-def test_columns_that_are_not_there_yet(ray_cluster, clicks):
-    """The columns of an earlier step are known when it runs."""
-    doubled = blocks(clicks.slice(0, 1000), 3).map_batches(
+    Without a window the earliest row of each key is left. Ray knows the page, which an earlier step adds, when it runs.
+    """
+    dataset = blocks(clicks, cut).map_batches(
         lambda batch: batch.append_column("page", batch["u"]), batch_format="pyarrow"
     )
-    left = deduplicate(doubled, "page", num_partitions=1)
-    assert rows(left, ["page"]) == sorted({(page,) for page in clicks["u"].slice(0, 1000).to_pylist()}, key=repr)
+    key = [*real_streams.VISITOR, "page"]
+    left = deduplicate(dataset, key, window, at="t", refresh=refresh, num_partitions=pieces).materialize()
+    assert rows(left, [*key, "t"]) == expected(clicks, 600 if window else 2**40, refresh)
+    assert set(left.schema().names) == {*VISITOR, "page", "t"}
 
 
 def test_keys_that_are_missing_or_equal(ray_cluster):
-    """None is one key, and so are 5 and 5.0, also where each stands in a block of its own."""
+    """None is one key, and so are 5 and 5.0, also where each stands in a block of its own, some without rows."""
     one = pa.table({"key": [None, 5, None, 6], "t": [5, 5, 3, 4]})
     other = pa.table({"key": [5.0, 6.5, 5.0], "t": [7, 1, 2000]})
-    left = deduplicate(ray.data.from_arrow([one, other]), "key", "10min", at="t", num_partitions=2)
+    dataset = ray.data.from_arrow([one.slice(4), one, other, other.slice(3)])
+    left = deduplicate(dataset, "key", "10min", at="t", num_partitions=2)
     assert rows(left, ["key", "t"]) == [(5.0, 2000), (5.0, 5), (6.0, 4), (6.5, 1), (None, 3)]
 
 
-def test_empty(ray_cluster):
-    """Blocks without rows, a dataset without blocks, and datasets of nothing but such blocks."""
-    table = pa.table({"key": ["a", "a"], "t": [1, 1]})
-    dataset = ray.data.from_arrow([table.slice(2), table, table.slice(2)])
-    assert rows(deduplicate(dataset, "key", "1s", at="t", num_partitions=1), ["key"]) == [("a",)]
-    assert deduplicate(ray.data.from_items([]), "key", "1s", at="t", num_partitions=1).count() == 0
-    gone = dataset.map_batches(lambda batch: batch.slice(0, 0), batch_format="pyarrow")
-    for empty in (ray.data.from_arrow(table.slice(2)), gone):
-        assert deduplicate(empty, "key", "1s", at="t", num_partitions=2).take_all() == []
-        assert deduplicate(empty, "key", num_partitions=1).take_all() == []
+NOTHING = pa.table({"key": ["a", "a"], "t": [1, 1]}).slice(2)
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (lambda: ray.data.from_items([]), {"window": "1s", "at": "t"}),
+        (lambda: ray.data.from_arrow(NOTHING), {}),
+        (
+            lambda: ray.data.from_items([{"key": "a", "t": 1}]).map_batches(
+                lambda batch: batch.slice(0, 0), batch_format="pyarrow"
+            ),
+            {"window": "1s", "at": "t"},
+        ),
+    ],
+    ids=["no blocks", "blocks without rows", "all rows dropped before"],
+)
+def test_empty(ray_cluster, make, options):
+    assert deduplicate(make(), "key", **options, num_partitions=1).take_all() == []
+
+
+@pytest.mark.parametrize(("at", "span"), [(None, None), ("t", None), ("t", SECOND)])
+def test_blocks_that_are_empty(at, span):
+    """Of a dataset without blocks there is one without columns, with a window and without."""
+    work = _Rows(("key",), at, span, True, 0)
+    assert work.first_seen(work.hashed(NOTHING)) == NOTHING
+    assert work.first_seen(work.hashed(pa.table({}))) == pa.table({})
 
 
 def test_no_such_column(ray_cluster):
@@ -115,10 +130,10 @@ def test_no_such_column(ray_cluster):
         left.take_all()
 
 
-def test_bad_times_say_so(ray_cluster):
-    dataset = ray.data.from_arrow(pa.table({"key": [1, 1], "t": [1.0, None]}))
-    with pytest.raises(Exception, match=r"column 't': at\[\d\] is missing"):
-        deduplicate(dataset, "key", "1s", at="t", num_partitions=1).take_all()
+def test_bad_times_say_so():
+    work = _Rows(("key",), "t", SECOND, True, 0)
+    with pytest.raises(ValueError, match=r"column 't': at\[1\] is missing"):
+        work.first_seen(work.hashed(pa.table({"key": [1, 1], "t": [1.0, None]})))
 
 
 @pytest.mark.parametrize(

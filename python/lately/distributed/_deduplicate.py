@@ -85,7 +85,7 @@ def deduplicate(
     --------
     >>> import ray
     >>> clicks = ray.data.from_items([{"ip": ip, "t": t} for ip, t in [("b", 700), ("a", 0), ("a", 2000), ("b", 500)]])
-    >>> left = lately.distributed.deduplicate(clicks, "ip", "10min", at="t", num_partitions=2)
+    >>> left = lately.distributed.deduplicate(clicks, "ip", "10min", at="t", num_partitions=1)
     >>> sorted((row["ip"], row["t"]) for row in left.take_all())
     [('a', 0), ('a', 2000), ('b', 500)]
     """
