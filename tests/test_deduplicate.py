@@ -97,7 +97,6 @@ NOTHING = pa.table({"key": ["a", "a"], "t": [1, 1]}).slice(2)
 @pytest.mark.parametrize(
     ("make", "options"),
     [
-        (lambda: ray.data.from_items([]), {"window": "1s", "at": "t"}),
         (lambda: ray.data.from_arrow(NOTHING), {}),
         (
             lambda: ray.data.from_items([{"key": "a", "t": 1}]).map_batches(
@@ -106,10 +105,14 @@ NOTHING = pa.table({"key": ["a", "a"], "t": [1, 1]}).slice(2)
             {"window": "1s", "at": "t"},
         ),
     ],
-    ids=["no blocks", "blocks without rows", "all rows dropped before"],
+    ids=["blocks without rows", "all rows dropped before"],
 )
 def test_empty(ray_cluster, make, options):
     assert deduplicate(make(), "key", **options, num_partitions=1).take_all() == []
+
+
+def test_no_blocks(ray_cluster):
+    assert deduplicate(ray.data.from_items([]), "key", "1s", at="t", num_partitions=1).count() == 0
 
 
 @pytest.mark.parametrize(("at", "span"), [(None, None), ("t", None), ("t", SECOND)])
