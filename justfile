@@ -11,12 +11,13 @@ test *arguments:
 campaign:
     uv run pytest -m campaign
 
-# any bytes or calls, without end: operations, saved or learned; see fuzz/README.md
+# any bytes or calls, without end: operations, saved, learned or records; see fuzz/README.md
 fuzz target *arguments:
     mkdir -p fuzz/corpus/{{ target }}
-    cargo +nightly fuzz run {{ target }} fuzz/corpus/{{ target }} \
-        {{ if target == "saved" { "tests/golden" } else { "" } }} -- \
-        -max_len={{ if target == "operations" { "600" } else { "9000" } }} -malloc_limit_mb=0 -timeout=120 {{ arguments }}
+    {{ if target == "saved" { "uv run python fuzz/seeds.py fuzz/corpus/saved" } else { "" } }}
+    cargo +nightly fuzz run -s ${SANITIZER:-address} {{ target }} fuzz/corpus/{{ target }} -- \
+        -max_len={{ if target == "operations" { "160" } else if target == "saved" { "4400" } else { "8300" } }} \
+        -malloc_limit_mb=0 -timeout=120 {{ arguments }}
 
 # the core's tests under a sanitizer, address or thread; needs nightly and, for thread, its rust-src
 sanitize which *arguments:
