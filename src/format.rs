@@ -112,8 +112,8 @@
 //! | behind the parameters | 24 words: the clock as it is now. The clock among the parameters is that of the day the file was made, so that the sum of these holds |
 //! | .. | cells, as ever |
 //!
-//! The first of the 24 words is a number that grows by one with each change. If it is even, words 8 to 13 are the clock,
-//! else words 16 to 21; the others are zero, or of no account.
+//! The first of the 24 words is a number that grows by one with each change. If it is even, words 8 to 13 are the
+//! clock, else words 16 to 21; the others are zero, or of no account.
 //!
 //! | word of the clock | what |
 //! |---|---|

@@ -71,8 +71,8 @@ impl Drop for Locked<'_> {
     }
 }
 
-/// Opens a filter for several processes, each of which calls this. A file that [`format::save`] wrote is replaced by one
-/// that can be shared; of several who do so at once, one does it.
+/// Opens a filter for several processes, each of which calls this. A file that [`format::save`] wrote is replaced by
+/// one that can be shared; of several who do so at once, one does it.
 ///
 /// ```
 /// use lately::clock::{Moments, Window};

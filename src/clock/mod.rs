@@ -116,8 +116,8 @@ impl Clock {
         Self { inserted, latest, by_system: by_system != 0, generation: generation as i64, ..self }
     }
 
-    /// Whether it agrees with itself, as far as [`retold`](Self::retold) could break it, and counts no more keys than any
-    /// stream has.
+    /// Whether it agrees with itself, as far as [`retold`](Self::retold) could break it, and counts no more keys than
+    /// any stream has.
     pub(crate) fn is_sound(&self) -> bool {
         let agrees = match (self.window, self.latest) {
             (Window::Count { .. }, latest) => {

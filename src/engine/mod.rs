@@ -121,7 +121,7 @@ pub trait Engine: Any + Send + Sync {
         Ok(())
     }
 
-    /// Goes on where a process has [told](Clock::told) the clock to be, with cells that have yet to age by the last
+    /// Goes on where a process has told the clock to be, with cells that have yet to age by the last
     /// `unaged` generations.
     fn take_up(&mut self, told: [u64; RECORD]) -> Result<(), Error> {
         let _ = told;

@@ -8,9 +8,9 @@
 //!
 //! Where keys repeat, the same few are set in a cell again and again, in others none: q is not that of the mean cell.
 //! With D equally frequent keys in m cells, Poisson(D / m) others share a cell with the key, and each sets it with
-//! chance 1 / D. D / m is what makes the share of zeros, from the first insertion on, the one that is counted; many to a
-//! cell are as good as all different. What is left for other values, since keys are not equally frequent, is taken to be
-//! the same factor for the key's cells as for all.
+//! chance 1 / D. D / m is what makes the share of zeros, from the first insertion on, the one that is counted; many to
+//! a cell are as good as all different. What is left for other values, since keys are not equally frequent, is taken to
+//! be the same factor for the key's cells as for all.
 
 use super::fading::{Fading, Spans, edges};
 use super::{Evidence, Likelihood, Question};

@@ -16,7 +16,7 @@ use crate::memory::fallible;
 
 /// Keys hashed at a time: their hashes take 32 KiB, two thirds of a first-level cache.
 const BLOCK: usize = 4096;
-/// Most keys of a batch that acts at once, as a single key does: a thread that waits for the interpreter waits no longer.
+/// Most keys of a batch that acts at once, as a single key does: no thread waits for the interpreter much longer.
 const FEW: usize = 64;
 /// Keys that threads hash before one of them acts on them in order: their hashes take 2 MiB, and hashing them takes a
 /// hundred times as long as starting the threads.
@@ -100,7 +100,7 @@ impl Batch {
         self.keys.len() <= FEW
     }
 
-    /// `act`'s answers to a short batch, one per key. `act` gets all hashes, their moments and the place for the answers.
+    /// `act`'s answers to a short batch, one per key. `act` gets all hashes, their moments and a place for the answers.
     pub fn at_once<T: Zeroable>(
         &self,
         act: impl FnOnce(&[u64], Moments<'_>, &mut [T]) -> Result<(), Error>,

@@ -46,9 +46,9 @@ impl Filter {
     ///
     /// Links are followed. A file that is replaced keeps its mode and, where that is allowed, its owner, but no access
     /// lists or hard links. A new file of a filter with a secret seed is its owner's alone (mode 0600), since the
-    /// secret is in it; who opens files or pickles by other means sees to that. On Linux the new file has no name until it is whole, so that a process that is killed
-    /// leaves none behind, where the file system knows such files. Ctrl-C stops between pieces of 64 MiB, and the old
-    /// file stays.
+    /// secret is in it; who opens files or pickles by other means sees to that. On Linux the new file has no name until
+    /// it is whole, so that a process that is killed leaves none behind, where the file system knows such files. Ctrl-C
+    /// stops between pieces of 64 MiB, and the old file stays.
     ///
     /// See Also
     /// --------
@@ -104,8 +104,9 @@ impl Filter {
         Self::copy(slf)
     }
 
-    /// What pickle calls and with what. Of a filter that processes share its path travels; of others all, from protocol 5 on with the cells as a buffer, which can travel out of band. An
-    /// object of a user's own class takes it and its attributes along.
+    /// What pickle calls and with what. Of a filter that processes share its path travels; of others all, from protocol
+    /// 5 on with the cells as a buffer, which can travel out of band. An object of a user's own class takes it and its
+    /// attributes along.
     fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: u8) -> PyResult<Bound<'py, PyTuple>> {
         let (py, filter) = (slf.py(), slf.get());
         let core = py.import("lately._core")?;

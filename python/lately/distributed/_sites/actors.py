@@ -255,7 +255,7 @@ class RaySites:
                 answers[place] = part
         return answers
 
-    def _call(self, asked: Mapping[int, tuple[Plain, ...]]) -> dict[int, Any]:
+    def _call(self, asked: "Mapping[int, tuple[Plain, ...]]") -> dict[int, Any]:
         """Ask sites, by their ports where that is possible, and else by Ray."""
         self._check()
         end = time.monotonic() + self._deadline
@@ -275,7 +275,7 @@ class RaySites:
             raise errors[0]
         return answers
 
-    def _by_ports(self, asked: Mapping[int, tuple[Plain, ...]], end: float) -> tuple[dict[int, Any], list[Exception]]:
+    def _by_ports(self, asked: "Mapping[int, tuple[Plain, ...]]", end: float) -> tuple[dict[int, Any], list[Exception]]:
         """Ask those sites that can be; the errors that sites raised lie beside the answers."""
         sent = {}
         for site, plain in asked.items():
