@@ -1,10 +1,12 @@
 """What tests share."""
 
+import atexit
 import gc
 import os
 import shlex
 import signal
 import subprocess
+import threading
 import warnings
 from pathlib import Path
 from typing import ClassVar
@@ -57,7 +59,13 @@ def ray_cluster():
                     raise
             gc.collect()
     yield ray
-    ray.shutdown()
+    # Tests that have forked since may have cut this process off from the cluster: gRPC's epoll is the child's too. Then
+    # Ray would wait for ever; its processes end with this one.
+    ending = threading.Thread(target=ray.shutdown, daemon=True)
+    ending.start()
+    ending.join(30)
+    if ending.is_alive():
+        atexit.unregister(ray.shutdown)
 
 
 @pytest.fixture(scope="session", autouse=True)

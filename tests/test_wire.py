@@ -6,6 +6,7 @@ import pickle
 import socket
 import threading
 import time
+import warnings
 from contextlib import suppress
 
 import numpy as np
@@ -118,6 +119,32 @@ def test_answers_come_by_a_port_and_connections_are_kept(listen):
     big = np.arange(10**6)
     assert (ask(address, [big])[0] == big).all()
     assert ask(address, "at the end") == "at the end"
+
+
+def answer_once(server):
+    """Be a site that is gone after its first answer."""
+    there, _ = server.accept()
+    with there, there.makefile("rb") as file:
+        there.sendall(GREETING + bytes(NONCE))
+        theirs, _ = file.read(NONCE), file.read(NONCE)
+        there.sendall(proof(KEY, b"site", theirs, bytes(NONCE)))
+        head, arrays = LENGTHS.unpack(file.read(LENGTHS.size))
+        there.sendall(b"".join(framed(opened(file.read(head), file.read(arrays)))))
+
+
+def test_connections_to_sites_that_are_gone_are_closed(listen):
+    """Else Python warns of each, whenever it collects them."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            with socket.create_server(("127.0.0.1", 0)) as server:
+                gone = threading.Thread(target=answer_once, args=(server,))
+                gone.start()
+                assert ask(server.getsockname(), "once") == "once"
+                gone.join()
+            assert ask(listen(lambda request: request), "another") == "another"
+            gc.collect()
+    assert not [warning for warning in seen if warning.category is ResourceWarning]
 
 
 def test_all_sites_have_the_batch_before_any_is_waited_for(listen):

@@ -162,7 +162,8 @@ class Links:
     async def _made(self, address: Address, key: bytes, patience: float) -> _Link | UnreachableError:
         # Sites that are gone leave none behind.
         for other in [other for other, free in self._free.items() if all(link.lost for link in free)]:
-            del self._free[other]
+            for link in self._free.pop(other):
+                link.close()
         try:
             async with asyncio.timeout(min(CONNECT, patience)):
                 return await _Link.made(address, key)
