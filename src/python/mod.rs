@@ -67,15 +67,13 @@ mod _core {
     #[pymodule_export]
     use super::moments::read_moments;
     #[pymodule_export]
-    use super::opening::{from_bytes, from_parts, open};
+    use super::opening::{from_bytes, from_parts, open, open_shared};
     #[pymodule_export]
     use super::outline::Outline;
     #[pymodule_export]
     use super::overfull::OverfullWarning;
     #[pymodule_export]
     use super::records::{Hashed, Lines, RecordReader};
-    #[pymodule_export]
-    use super::shared::unpickled;
     #[pymodule_export]
     use super::slice::{Slice, cells, generations, settle};
     #[pymodule_export]

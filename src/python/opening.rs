@@ -1,14 +1,18 @@
 //! Opening what was saved or pickled. Cells are lent by Python, and copied only where necessary.
 
+use std::path::PathBuf;
+
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use super::built::Built;
 use super::calls::detached;
+use super::classes;
 use super::files::Place;
-use super::objects::{object, wrap};
-use super::shared::{open_shared, uninterrupted};
+use super::objects::{holding, object, wrap};
+use super::shared::{self, uninterrupted};
 use crate::format;
 use crate::memory::{Lender, fallible};
 
@@ -60,7 +64,7 @@ pub fn open(py: Python<'_>, file: &Bound<'_, PyAny>, mmap: bool, shared: bool) -
         return Err(PyValueError::new_err("mmap=True is for files that nobody writes to, and shared=True for others"));
     }
     let filter = match Place::of(file, "read")? {
-        Place::Path(path) if shared => return open_shared(py, &path, None),
+        Place::Path(path) if shared => return open_shared(py, path, None),
         Place::Path(path) => uninterrupted(py, &path, || format::open(&path, mmap))?,
         Place::File(_) if mmap => return Err(PyValueError::new_err("mmap=True needs the path of a file")),
         Place::File(_) if shared => return Err(PyValueError::new_err("shared=True needs the path of a file")),
@@ -113,6 +117,19 @@ pub fn from_parts(
         None => wrap(py, filter),
         Some(class) => object(class, filter),
     }
+}
+
+/// The filter at a path, shared by all processes that open it so, of its own class or a user's subclass: also what
+/// pickle calls.
+#[pyfunction(name = "_open_shared")]
+#[pyo3(signature = (path, class=None))]
+pub fn open_shared(py: Python<'_>, path: PathBuf, class: Option<&Bound<'_, PyType>>) -> PyResult<Py<PyAny>> {
+    let (filter, file) = shared::open(py, &path)?;
+    let class = match class {
+        None => classes::class(py, filter.family())?,
+        Some(class) => class.clone(),
+    };
+    holding(&class, Built::shared(filter, file))
 }
 
 /// A Python buffer, lent as memory while it is held.

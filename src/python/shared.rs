@@ -2,20 +2,17 @@
 
 use std::io::ErrorKind;
 use std::ops::{Deref, DerefMut};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, RwLockWriteGuard, Weak};
 
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyType};
+use pyo3::types::IntoPyDict;
 
-use super::built::Built;
 use super::calls::{Held, Lock, detached};
-use super::classes::class;
 use super::errors::file_error;
-use super::objects::holding;
 use crate::filter;
 use crate::format::SaveError;
-use crate::shared::{Locked, SharedFile, open};
+use crate::shared::{self, Locked, SharedFile};
 
 /// The file of a shared filter.
 pub type Shared = Arc<SharedFile>;
@@ -62,17 +59,16 @@ impl DerefMut for Writing<'_> {
     }
 }
 
-/// The object of the filter at a path, of its own class or a user's subclass, shared by all processes that open it so.
-pub fn open_shared(py: Python<'_>, path: &Path, given: Option<&Bound<'_, PyType>>) -> PyResult<Py<PyAny>> {
-    let (filter, file) = uninterrupted(py, path, || open(path))?;
-    let shared = Arc::new(file);
+/// The filter at a path, shared by all processes that open it so, and its file.
+pub fn open(py: Python<'_>, path: &Path) -> PyResult<(filter::Filter, Shared)> {
+    let (filter, file) = uninterrupted(py, path, || shared::open(path))?;
+    let file = Arc::new(file);
     detached(py, || {
         let mut all = OPEN.write();
         all.retain(|file| file.strong_count() > 0);
-        all.push(Arc::downgrade(&shared));
+        all.push(Arc::downgrade(&file));
     })?;
-    let class = given.map_or_else(|| class(py, filter.family()), |class| Ok(class.clone()))?;
-    holding(&class, Built::shared(filter, shared))
+    Ok((filter, file))
 }
 
 /// Opens a file, where that may have to wait for another process: until it succeeds, or a signal ends it.
@@ -102,11 +98,4 @@ pub fn register_at_fork(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn close_inherited(py: Python<'_>) -> PyResult<()> {
     detached(py, || OPEN.read().iter().filter_map(Weak::upgrade).for_each(|file| file.close_inherited()))
-}
-
-/// What pickle calls: the filter at a path, of its own class or a user's subclass.
-#[pyfunction(name = "_open_shared")]
-#[pyo3(signature = (path, class=None))]
-pub fn unpickled(py: Python<'_>, path: PathBuf, class: Option<&Bound<'_, PyType>>) -> PyResult<Py<PyAny>> {
-    open_shared(py, &path, class)
 }
