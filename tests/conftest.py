@@ -59,8 +59,7 @@ def ray_cluster():
                     raise
             gc.collect()
     yield ray
-    # Tests that have forked since may have cut this process off from the cluster: gRPC's epoll is the child's too. Then
-    # Ray would wait for ever; its processes end with this one.
+    # Ray was once seen to wait for ever here, for a cluster that was there. Its processes end with this one.
     ending = threading.Thread(target=ray.shutdown, daemon=True)
     ending.start()
     ending.join(30)

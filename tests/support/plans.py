@@ -111,3 +111,13 @@ def times(n):
 def bound(n, rate):
     """Most successes of n trials: exceeded with a chance below 1e-6 where n * rate is 1 or more."""
     return n * rate + 6 * math.sqrt(n * rate) + 6
+
+
+def assert_rate_is_measured(f):
+    """The rate that a filter of 5000 keys tells is that of keys never inserted: as it fills, full, and long after."""
+    for n in (100, 6000, 40_000):
+        f.insert(np.arange(f.inserted, n))
+        rate, trials = f.false_positive_rate(), 200_000
+        measured = int(f.query(np.arange(10**6, 10**6 + trials)).sum())
+        assert abs(measured - rate * trials) <= 5 * math.sqrt(rate * trials) + 5
+        assert rate <= 1.2 * f.fpr
