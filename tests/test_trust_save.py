@@ -97,7 +97,7 @@ def test_the_owner_is_kept(tmp_path):
     assert (path.stat().st_uid, path.stat().st_gid) == (1234, 4321)
 
 
-def test_kills_leave_no_names_behind(tmp_path):
+def test_kills_leave_at_most_one_name_which_the_next_save_takes_away(tmp_path):
     path = tmp_path / "f.lately"
     saved().save(path)
     code = """if True:
@@ -114,7 +114,10 @@ def test_kills_leave_no_names_behind(tmp_path):
             time.sleep(0.003 * i)
             child.send_signal(signal.SIGKILL)
         assert lately.open(path).inserted == 1
-        assert names(tmp_path) == ["f.lately"]
+        # A kill between the new file's own name and its rename leaves that name, always the same one.
+        assert len(set(names(tmp_path)) - {"f.lately"}) <= 1
+    lately.open(path).save(path)
+    assert names(tmp_path) == ["f.lately"]
 
 
 # Children of one process, so that they begin at once. Those struck at a step are killed by the system when they are
