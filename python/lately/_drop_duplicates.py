@@ -102,7 +102,7 @@ def _batchwise(reader: Any, window: Any, subset: Any, at: Any, asked: dict[str, 
         raise TypeError("a window of time needs at: the column that says when each row was")
     fpr, filter, threads = asked.pop("fpr"), asked.pop("filter"), asked.pop("threads")
     exactly = fpr is None and filter is None
-    marks = Exact(window, **asked).duplicated if exactly else filtering(window, filter, fpr, {}, **asked)
+    marks = Exact(window, **asked).duplicated if exactly else filtering(window, filter, fpr, {}, **asked)[1]
 
     def batches() -> Iterator[Any]:
         for batch in reader:

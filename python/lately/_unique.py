@@ -1,6 +1,7 @@
 """The events of a stream that were not seen lately, one after the other."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from operator import itemgetter
 from secrets import token_bytes
 from typing import Any, Literal, TypeVar
@@ -95,17 +96,22 @@ def unique(
     if fpr is None and filter is None:
         if capacity is not None:
             raise ValueError("capacity is for filters: give fpr or filter too")
-        seen: Callable[..., bool] = Exact(window, lateness=lateness, **asked).seen
+        exact = Exact(window, lateness=lateness, **asked)
+        seen = _singly(exact.seen, exact.duplicated)
     else:
-        seen = _singly(filtering(window, filter, fpr, {"capacity": capacity, "lateness": lateness}, **asked))
+        made, marks = filtering(window, filter, fpr, {"capacity": capacity, "lateness": lateness}, **asked)
+        seen = _singly(partial(made.seen, refresh=refresh) if missing == "same" else None, marks)
     return _fresh(iter(events), _reader(key), None if at is None else _reader(at), seen)
 
 
-def _singly(marks: Callable[..., NDArray[np.bool_]]) -> Callable[..., bool]:
-    def seen(key: Any, at: Any) -> bool:
-        return bool(marks([key], at=at)[0])
+def _singly(seen: Callable[..., bool] | None, marks: Callable[..., NDArray[np.bool_]]) -> Callable[..., bool]:
+    def singly(key: Any, at: Any) -> bool:
+        # One list is one key here, such as a row of `csv.reader`; alone it would be taken for several.
+        if seen is None or isinstance(key, list):
+            return bool(marks([key], at=at)[0])
+        return seen(key, at=at)
 
-    return seen
+    return singly
 
 
 def _fresh(
@@ -135,7 +141,7 @@ def _reader(what: Any) -> Callable[[Any], Any]:
 
 def filtering(
     window: Any, filter: Any, fpr: float | None, times: dict[str, Any], *, refresh: Any, missing: Any, seed: Any
-) -> Callable[..., NDArray[np.bool_]]:
+) -> tuple[Filter, Callable[..., NDArray[np.bool_]]]:
     """Plan a filter for a stream, and say how it is asked about keys, their times, and by how many threads."""
     request = {name: given for name, given in times.items() if given is not None}
     window = whole(window)
@@ -150,4 +156,4 @@ def filtering(
             keys = hashed(keys, seed, missing)
         return made.duplicated(keys, at=at, refresh=refresh, threads=threads)
 
-    return duplicated
+    return made, duplicated

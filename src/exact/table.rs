@@ -1,4 +1,4 @@
-//! A table of keys with stamps, in cache lines of three keys each, in memory of the keys that are alive.
+//! A table of keys with stamps, a few keys to a cache line, in memory of the keys that are alive.
 //!
 //! A key lies in its home, the line that its hash times the number of lines, over 2⁶⁴, is the number of; or, where that
 //! was full, in the next line that was not. A line remembers the greatest stamp of the keys it has *passed on*: while
@@ -9,109 +9,129 @@
 //! (Tried instead, and slower: linear probing, and `hashbrown`, which waits for memory; both with all dead keys dropped
 //! whenever the table was full.)
 
-use bytemuck::{Pod, Zeroable};
+use std::marker::PhantomData;
 
+use super::line::{Line, Stamp};
 use crate::Error;
-use crate::memory::fallible;
+use crate::memory::Words;
 use crate::memory::prefetch::Address;
 
-/// Keys of a line.
-const WIDTH: usize = 3;
 /// Words of a line.
-const WORDS: usize = size_of::<Line>() / 8;
+const WORDS: usize = 8;
 /// Lines of a table of nobody knows how many keys, when it begins.
 const FEWEST: usize = 256;
 /// Keys whose table fits the caches even so.
 const FEW: u64 = 1 << 17;
 
-/// Three keys, in 64 bytes.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(64))]
-struct Line {
-    hashes: [u64; WIDTH],
-    /// The greatest stamp of a key that lies further on because this line was full.
-    passed: u64,
-    /// When the keys were last seen; 0 where there is none.
-    stamps: [u64; WIDTH],
-    _unused: u64,
-}
-
 /// A key that is asked for. No stamp is 0.
 #[derive(Clone, Copy)]
-pub struct Key {
+pub struct Key<S> {
     pub hash: u64,
-    pub stamp: u64,
+    pub stamp: S,
     /// The least stamp that was lately.
-    pub lately: u64,
+    pub lately: S,
     /// The least stamp that may be lately for this or any later key: those before it are dead.
-    pub alive: u64,
+    pub alive: S,
     /// Whether a key that was seen lately is stamped anew.
     pub renewed: bool,
 }
 
 /// Keys by their hashes, each with a stamp.
-pub struct Table {
-    lines: Vec<Line>,
+pub struct Table<L> {
+    words: Words,
     /// The keys that there may be besides the alive ones of the last count; none where their number is known
     /// beforehand.
     taken: Option<usize>,
+    line: PhantomData<L>,
 }
 
-impl Table {
-    /// A table for at most `alive` keys alive at a time, or for nobody knows how many. Half of its places stay free, so
-    /// that one key in five finds its home full; or two thirds where they are few, for one in twelve. Pages of memory
-    /// that no key comes to are not used.
-    pub fn new(alive: Option<u64>) -> Result<Self, Error> {
-        let lines = match alive {
-            Some(alive @ ..=FEW) => alive as usize + 2,
-            Some(alive) => usize::try_from(alive / 3 * 2).unwrap_or(usize::MAX).saturating_add(2),
-            None => FEWEST,
-        };
-        Ok(Self { lines: fallible::zeroed(lines)?, taken: alive.is_none().then_some(0) })
+impl<L: Line> Table<L> {
+    /// A table for at most `alive` keys alive at a time. Half of its places stay free, so that of five keys to a line
+    /// one in ten finds its home full; or two thirds where they are few, for one in fifty. Pages of memory that no key
+    /// comes to are not used.
+    pub fn of(alive: u64) -> Result<Self, Error> {
+        let places = if alive <= FEW { 3 * alive } else { alive.saturating_mul(2) };
+        Self::of_lines((places / L::KEYS as u64).saturating_add(2), None)
+    }
+
+    /// A table for nobody knows how many.
+    pub fn growing() -> Result<Self, Error> {
+        Self::of_lines(FEWEST as u64, Some(0))
+    }
+
+    fn of_lines(lines: u64, taken: Option<usize>) -> Result<Self, Error> {
+        let words = usize::try_from(lines).unwrap_or(usize::MAX).saturating_mul(WORDS);
+        Ok(Self { words: Words::zeroed(words)?, taken, line: PhantomData })
     }
 
     /// Makes room for new keys, at least one, and returns for how many. Keys with a stamp before `alive` are dead.
-    pub fn room(&mut self, alive: u64) -> Result<usize, Error> {
+    pub fn room(&mut self, alive: L::Stamp) -> Result<usize, Error> {
         let Some(taken) = self.taken else { return Ok(usize::MAX) };
-        // At two thirds of the places, one key in three finds its home full.
-        let limit = |table: &Self| table.lines.len() * 2;
-        if taken >= limit(self) {
-            let count = self.lines.iter().flat_map(|line| line.stamps).filter(|&stamp| stamp >= alive).count();
+        // At two thirds of the places, of three to a line, one key in three finds its home full.
+        let limit = |lines: usize| lines * L::KEYS * 2 / 3;
+        let lines = self.words.as_slice().len() / WORDS;
+        if taken >= limit(lines) {
+            let stamps = self.open()?.lines.iter().flat_map(|line| line.stamps());
+            let count = stamps.filter(|&&stamp| stamp >= alive).count();
             self.taken = Some(count);
             // Else it would be counted again soon: now a line and a half is looked at for each key that comes.
-            if count >= self.lines.len() / 3 * 4 {
+            if count >= limit(lines) / 3 * 2 {
                 self.grow(alive)?;
             }
         }
-        Ok(limit(self) - self.taken.unwrap_or(0))
+        Ok(limit(self.words.as_slice().len() / WORDS) - self.taken.unwrap_or(0))
     }
 
     /// Takes the keys that are alive to a table of twice as many lines.
-    fn grow(&mut self, alive: u64) -> Result<(), Error> {
-        let more = fallible::zeroed(self.lines.len().saturating_mul(2))?;
-        let less = std::mem::replace(&mut self.lines, more);
-        self.taken = Some(0);
-        for line in less {
-            for (hash, stamp) in line.hashes.into_iter().zip(line.stamps).filter(|&(_, stamp)| stamp >= alive) {
-                self.see(Key { hash, stamp, lately: 1, alive, renewed: true });
+    fn grow(&mut self, alive: L::Stamp) -> Result<(), Error> {
+        let mut more = Self::of_lines((self.words.as_slice().len() / WORDS * 2) as u64, Some(0))?;
+        let mut open = more.open()?;
+        for line in self.open()?.lines {
+            for (&hash, &stamp) in line.hashes().iter().zip(line.stamps()).filter(|&(_, &stamp)| stamp >= alive) {
+                open.see(Key { hash, stamp, lately: L::Stamp::of(1), alive, renewed: true });
             }
         }
+        *self = more;
         Ok(())
     }
 
+    /// All stamps `by` earlier.
+    pub fn rebase(&mut self, by: u64) -> Result<(), Error> {
+        self.open()?.lines.iter_mut().for_each(|line| line.rebase(by));
+        Ok(())
+    }
+
+    /// Its lines, to look for keys in.
+    pub fn open(&mut self) -> Result<Open<'_, L>, Error> {
+        Ok(Open { lines: bytemuck::cast_slice_mut(self.words.to_mut()?), taken: self.taken.as_mut() })
+    }
+
+    /// Bytes of its lines.
+    pub fn nbytes(&self) -> usize {
+        size_of_val(self.words.as_slice())
+    }
+}
+
+/// The lines of a table.
+pub struct Open<'a, L> {
+    lines: &'a mut [L],
+    taken: Option<&'a mut usize>,
+}
+
+impl<L: Line> Open<'_, L> {
     /// What is needed to [fetch](Homes::fetch) keys before they are looked for.
     pub fn homes(&self) -> Homes {
-        Homes { address: Address::of(bytemuck::cast_slice(&self.lines)), lines: self.lines.len() }
+        Homes { address: Address::of(bytemuck::cast_slice(self.lines)), lines: self.lines.len() }
     }
 
     /// Whether a key was seen lately. Then stamps it, unless its stamp is later, or it was and is not `renewed`. There
-    /// must be [room](Self::room).
+    /// must be [room](Table::room).
     #[inline(always)]
-    pub fn see(&mut self, key: Key) -> bool {
+    pub fn see(&mut self, key: Key<L::Stamp>) -> bool {
         let home = home(key.hash, self.lines.len());
         let line = &self.lines[home];
         let (own, free) = (line.places_of(key.hash), line.places_before(key.alive));
-        if own | free == 0 || own == 0 && line.passed >= key.alive {
+        if own | free == 0 || own == 0 && line.passed() >= key.alive {
             return self.see_further(key);
         }
         let place = if own == 0 { free } else { own };
@@ -121,7 +141,7 @@ impl Table {
     /// The same for a key that does not lie in its home, and for which there may be no place there.
     #[cold]
     #[inline(never)]
-    fn see_further(&mut self, key: Key) -> bool {
+    fn see_further(&mut self, key: Key<L::Stamp>) -> bool {
         let first = home(key.hash, self.lines.len());
         let (mut at, mut found, mut room) = (first, None, None);
         while found.is_none() {
@@ -130,16 +150,16 @@ impl Table {
             found = (own != 0).then_some((at, own));
             room = room.or((free != 0).then_some((at, free)));
             at = self.next(at);
-            if room.is_some() && line.passed < key.alive || at == first {
+            if room.is_some() && line.passed() < key.alive || at == first {
                 break;
             }
         }
-        let (line, place) = found.or(room).expect("there is room");
-        let seen = self.stamp(key, line, place, found.is_some());
-        let stamp = self.lines[line].stamps[place.trailing_zeros() as usize];
+        let (line, places) = found.or(room).expect("there is room");
+        let seen = self.stamp(key, line, places, found.is_some());
+        let stamp = self.lines[line].stamps()[places.trailing_zeros() as usize];
         at = first;
         while at != line {
-            self.lines[at].passed = self.lines[at].passed.max(stamp);
+            self.lines[at].pass(stamp);
             at = self.next(at);
         }
         seen
@@ -147,15 +167,14 @@ impl Table {
 
     /// Stamps a key in the first of these places of a line, its own or a free one; says whether it was seen lately.
     #[inline(always)]
-    fn stamp(&mut self, key: Key, line: usize, places: u8, own: bool) -> bool {
+    fn stamp(&mut self, key: Key<L::Stamp>, line: usize, places: u8, own: bool) -> bool {
         let line = &mut self.lines[line];
-        let place = (places.trailing_zeros() as usize).min(WIDTH - 1);
-        let before = if own { line.stamps[place] } else { 0 };
+        let place = (places.trailing_zeros() as usize).min(L::KEYS - 1);
+        let before = if own { line.stamps()[place] } else { L::Stamp::of(0) };
         let seen = before >= key.lately;
-        line.hashes[place] = key.hash;
-        line.stamps[place] = if seen && !key.renewed { before } else { before.max(key.stamp) };
+        line.write(place, key.hash, if seen && !key.renewed { before } else { before.max(key.stamp) });
         if let Some(taken) = &mut self.taken {
-            *taken += usize::from(before < key.alive);
+            **taken += usize::from(before < key.alive);
         }
         seen
     }
@@ -163,33 +182,6 @@ impl Table {
     fn next(&self, line: usize) -> usize {
         if line + 1 == self.lines.len() { 0 } else { line + 1 }
     }
-
-    /// Bytes of its lines.
-    pub fn nbytes(&self) -> usize {
-        size_of_val(&*self.lines)
-    }
-}
-
-impl Line {
-    /// The places of this hash: a bit each. Places that were never taken have the hash 0; to the one key of that hash
-    /// they are as good as its own, since it goes no further than to them.
-    #[inline(always)]
-    fn places_of(&self, hash: u64) -> u8 {
-        let [first, second, third] = self.hashes;
-        bits(first == hash, second == hash, third == hash)
-    }
-
-    /// The places whose stamps lie before `alive`.
-    #[inline(always)]
-    fn places_before(&self, alive: u64) -> u8 {
-        let [first, second, third] = self.stamps;
-        bits(first < alive, second < alive, third < alive)
-    }
-}
-
-#[inline(always)]
-fn bits(first: bool, second: bool, third: bool) -> u8 {
-    u8::from(first) | u8::from(second) << 1 | u8::from(third) << 2
 }
 
 /// Where the homes of keys lie.

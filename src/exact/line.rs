@@ -1,0 +1,138 @@
+//! A cache line of keys, each with a stamp.
+
+use bytemuck::{Pod, Zeroable};
+
+/// When a key was last seen, counted from 1; 0 where there is no key.
+pub trait Stamp: Copy + Ord {
+    /// The greatest.
+    const LAST: u64;
+
+    /// The stamp of this number, at most the last.
+    fn of(number: u64) -> Self;
+
+    /// Its number.
+    fn number(self) -> u64;
+}
+
+impl Stamp for u32 {
+    const LAST: u64 = u32::MAX as u64;
+
+    #[inline(always)]
+    fn of(number: u64) -> Self {
+        number as u32
+    }
+
+    #[inline(always)]
+    fn number(self) -> u64 {
+        self.into()
+    }
+}
+
+impl Stamp for u64 {
+    const LAST: u64 = u64::MAX;
+
+    #[inline(always)]
+    fn of(number: u64) -> Self {
+        number
+    }
+
+    #[inline(always)]
+    fn number(self) -> u64 {
+        self
+    }
+}
+
+/// Keys by their hashes, in 64 bytes.
+pub trait Line: Pod {
+    type Stamp: Stamp;
+    const KEYS: usize;
+
+    fn hashes(&self) -> &[u64];
+    fn stamps(&self) -> &[Self::Stamp];
+    /// The greatest stamp of a key that lies further on because this line was full.
+    fn passed(&self) -> Self::Stamp;
+
+    fn write(&mut self, place: usize, hash: u64, stamp: Self::Stamp);
+    fn pass(&mut self, stamp: Self::Stamp);
+    /// All stamps `by` earlier, or none.
+    fn rebase(&mut self, by: u64);
+
+    /// The places of this hash: a bit each. Places that were never taken have the hash 0; to the one key of that hash
+    /// they are as good as its own, since it goes no further than to them.
+    #[inline(always)]
+    fn places_of(&self, hash: u64) -> u8 {
+        bits(self.hashes(), |&own| own == hash)
+    }
+
+    /// The places whose stamps lie before `alive`.
+    #[inline(always)]
+    fn places_before(&self, alive: Self::Stamp) -> u8 {
+        bits(self.stamps(), |&stamp| stamp < alive)
+    }
+}
+
+#[inline(always)]
+fn bits<T>(places: &[T], is: impl Fn(&T) -> bool) -> u8 {
+    places.iter().enumerate().fold(0, |bits, (place, it)| bits | u8::from(is(it)) << place)
+}
+
+/// The line of `$keys` keys with stamps of one type.
+macro_rules! line {
+    ($(#[$text:meta])* $Line:ident, $keys:literal, $Stamp:ty $(, $unused:ident)?) => {
+        $(#[$text])*
+        #[derive(Clone, Copy, Pod, Zeroable)]
+        #[repr(C, align(64))]
+        pub struct $Line {
+            hashes: [u64; $keys],
+            stamps: [$Stamp; $keys],
+            passed: $Stamp,
+            $($unused: u64,)?
+        }
+
+        impl Line for $Line {
+            type Stamp = $Stamp;
+            const KEYS: usize = $keys;
+
+            #[inline(always)]
+            fn hashes(&self) -> &[u64] {
+                &self.hashes
+            }
+
+            #[inline(always)]
+            fn stamps(&self) -> &[$Stamp] {
+                &self.stamps
+            }
+
+            #[inline(always)]
+            fn passed(&self) -> $Stamp {
+                self.passed
+            }
+
+            #[inline(always)]
+            fn write(&mut self, place: usize, hash: u64, stamp: $Stamp) {
+                self.hashes[place] = hash;
+                self.stamps[place] = stamp;
+            }
+
+            #[inline(always)]
+            fn pass(&mut self, stamp: $Stamp) {
+                self.passed = self.passed.max(stamp);
+            }
+
+            fn rebase(&mut self, by: u64) {
+                for stamp in self.stamps.iter_mut().chain([&mut self.passed]) {
+                    *stamp = <$Stamp>::of(stamp.number().saturating_sub(by));
+                }
+            }
+        }
+    };
+}
+
+line!(
+    /// Five keys, stamped with numbers of keys.
+    Counted, 5, u32
+);
+line!(
+    /// Three keys, stamped with times.
+    Timed, 3, u64, _unused
+);
