@@ -309,7 +309,9 @@ impl Layout for Quotient {
     fn fill(&self, words: &[u64], phase: Phase) -> Vec<f64> {
         let slots = words.len() as f64 / 8.0 * f64::from(self.pages.lines * self.pages.format.shape.slots)
             / f64::from(self.pages.lines + 1);
-        self.entries(words.as_chunks().0, phase).into_iter().map(|entries| entries as f64 / slots).collect()
+        // Where all slots are in use, the spare holds more.
+        let share = |entries| (entries as f64 / slots).min(1.0);
+        self.entries(words.as_chunks().0, phase).into_iter().map(share).collect()
     }
 
     fn match_rates(&self, words: &[u64], phase: Phase) -> Vec<f64> {

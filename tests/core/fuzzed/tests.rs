@@ -37,6 +37,15 @@ fn saved_filters_of_any_bytes_are_refused_or_used() {
 }
 
 #[test]
+fn what_was_found_in_saved_filters_is_found_no_more() {
+    let folder = format!("{}/tests/core/fuzzed/found", env!("CARGO_MANIFEST_DIR"));
+    for file in std::fs::read_dir(folder).unwrap() {
+        let bytes = std::fs::read(file.unwrap().path()).unwrap();
+        assert!(saved::run(&bytes) && saved::run_briefly(&bytes), "it is a filter");
+    }
+}
+
+#[test]
 fn priors_of_any_bytes_are_refused_or_used() {
     let mut done = 0;
     for number in 0..200u64 {
