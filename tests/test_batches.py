@@ -98,3 +98,11 @@ def test_empty_batches_are_nothing():
         assert f.query([], **at).shape == f.duplicated([], **at).shape == (0,)
         assert f.query([], **at).dtype == bool
         assert f.to_bytes() == before
+    # A consumer that polls and gets nothing: no key is late, or ahead.
+    f = lately.TimingBloomFilter("10min", 0.01, capacity=100)
+    f.insert(["a"], at=1_700_000_000)
+    before = f.to_bytes()
+    for at in (0, 1_699_999_000, 1_700_009_000, 4_000_000_000):
+        f.insert([], at=at)
+        assert f.query([], at=at).shape == f.duplicated([], at=at).shape == (0,)
+        assert f.to_bytes() == before

@@ -60,6 +60,8 @@ impl OwnedMoments {
             });
         };
         caught(|| match one_or_array(at)? {
+            // No key has come at that time, so it is neither late nor ahead: a consumer polls, and there is nothing.
+            Times::One(_) if keys == 0 => Ok(Self::Each(Vec::new())),
             Times::One(moment) => Ok(Self::At(moment)),
             Times::Many(times) => Self::of_keys(&times, keys),
         })
