@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import lately
 from support.plans import COUNTED, TIMED, stream, times
 
 N = 9001
