@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 10 generalized, 11 SWAMP, 16 age-partitioned in lines, 17 guarded-epoch in lines, 18 guarded-epoch transposed, 19 timing in lines, 20 aged quotient, 21 the same where it grows |
+//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 10 generalized, 11 SWAMP, 16 age-partitioned in lines, 17 guarded-epoch in lines, 18 guarded-epoch transposed, 19 timing in lines, 20 aged quotient, 21 the same where it grows, 22 and 23 these where they count |
 //! | 12..14 | scheme its keys are hashed by ([`key`](crate::key)): 1 or 2 |
 //! | 14..16 | zero |
 //! | 16..24 | seed; of scheme 2 the first half of the secret |
@@ -88,13 +88,15 @@
 //! The aged quotient filter goes on with the bits of a fingerprint and of a tag, pages, lines of entries in a page, and
 //! distinct keys or zero. Its cells are pages, each of a spare line and the lines of entries, of 64 bytes each. A spare
 //! line is 16 numbers of 32 bits: 15 prints of 24 bits above a tag of 8, or zero; then 1 above the tag of the last key
-//! that was turned away, or zero. With V = F + T bits of a value, S = floor(468 / (V + 1)) slots, C = min(506 - S (V +
-//! 1), 58) buckets of which BF = floor(5 C / 16) are foreign, and lanes of 8 bits where V < 16 and else of 16, the bits
-//! of a line of entries are, low ones first: 5 for its reach, 1 that is set if its spare line has to be asked, C for
+//! that was turned away, or zero. With V = F + T bits of a value, S = floor(468 / (V + 1)) slots, B = min(506 - S (V +
+//! 1), 58) buckets of which BF = floor(5 B / 16) are foreign, and lanes of 8 bits where V < 16 and else of 16, the bits
+//! of a line of entries are, low ones first: 5 for its reach, 1 that is set if its spare line has to be asked, B for
 //! the occupied buckets, S for the ends of runs, S for each bit of the values above those of a lane, and from the top
 //! down the lanes of all slots. A fingerprint is in the lower bits of a value, the tag above it. Which hash is where,
 //! [the layout](crate::layout::quotient) says. Where it grows, its cells are those of 2^g times as many pages, of
-//! fingerprints of g bits less.
+//! fingerprints of g bits less. Where it counts, C, the bits of a count, follows the other parameters. There are C more
+//! planes behind the others, so that V + C stands for V in S and B, and the low C bits of a print in a spare line are a
+//! count too.
 //!
 //! The generalized filter goes on with bits, k1 and k0; its cells are bits, low ones first.
 //!

@@ -124,6 +124,59 @@ def test_threads_make_the_same_filter_of_a_burst():
     assert one.to_bytes() == four.to_bytes()
 
 
+def test_a_card_five_times_within_ten_minutes():
+    """A velocity check: how often each card was used within ten minutes, and within one, beside the exact numbers."""
+    rng = np.random.default_rng(3)
+    swipes = 60_000
+    # Some cards are used by a machine, the others now and then.
+    cards = np.where(rng.random(swipes) < 0.1, rng.integers(0, 50, swipes), rng.integers(50, 20_000, swipes))
+    at = np.sort(rng.random(swipes)) * 3600
+    f = lately.AgedQuotientFilter("10min", 1e-4, capacity=10_000, counts=4)
+    known = f.copy()
+    longer = 0.0
+    for start in range(0, swipes, 997):
+        now, last = slice(start, start + 997), at[min(start + 996, swipes - 1)]
+        f.insert(cards[now], at=at[now])
+        for minutes in (10, 1):
+            live = cards[: start + 997][at[: start + 997] > last - 60 * minutes]
+            card, true = np.unique(live, return_counts=True)
+            told = f.count(card, at=last, window=f"{minutes}min")
+            assert (told >= np.minimum(true, 16)).all()
+            # More is told of a few: where lines are full, occurrences of several epochs are taken together.
+            early = cards[: start + 997][at[: start + 997] > last - 60 * minutes - 600 / 7 - 1]
+            longer += (told > np.bincount(early, minlength=20_000)[card]).mean()
+    assert longer / (2 * len(range(0, swipes, 997))) < 0.05
+    assert not f.count(np.arange(1 << 40, (1 << 40) + 10_000), at=at[-1]).mean() > 0.001
+    assert not f.count(cards[:1000], at=at[-1] + 700).any()
+    known.duplicated(["card"] * 7, at=np.arange(7.0))
+    known.duplicated(["card"] * 7, at=np.arange(7.0, 14.0), refresh=False)
+    for g in (known, lately.from_bytes(known.to_bytes()), known.copy()):
+        assert g.count(["card"], at=14).tolist() == [7]
+        assert g.parameters["count_bits"] == 4
+    assert known.union(known).count(["card"], at=14).tolist() == [14]
+    with pytest.raises(ValueError, match="this filter does not count: make it with counts=4"):
+        lately.AgedQuotientFilter(1000, 0.01).count(["a"])
+    with pytest.raises(ValueError, match=r"bits of a count must lie in 1\.\.=8, got 9"):
+        lately.AgedQuotientFilter(1000, 0.01, counts=9)
+
+
+def test_counts_cost_as_many_bits_as_they_have_and_none_where_there_are_none():
+    plain, counting = (lately.AgedQuotientFilter(1_000_000, 0.001, counts=counts) for counts in (None, 4))
+    assert plain.nbytes == lately.AgedQuotientFilter(1_000_000, 0.001).nbytes
+    assert 4 < counting.bits_per_key - plain.bits_per_key < 6
+    assert (plain.family, counting.family) == ("aged-quotient", "aged-quotient-counting")
+
+
+def test_counts_go_on_in_a_burst():
+    f = lately.AgedQuotientFilter("1min", 0.001, capacity=500, grow=True, counts=3)
+    before = f.nbytes
+    for second in range(120):
+        f.insert(["card", *range(second * 200, second * 200 + 200)], at=second + np.arange(201) / 201)
+        assert f.count(["card"], at=second + 1).tolist()[0] >= min(second + 1, 8)
+    assert f.nbytes > 8 * before
+    assert f.count(["card"], at=120, window="5s").tolist()[0] >= 5
+
+
 def test_a_query_in_the_future_sees_what_will_be_left():
     f = lately.AgedQuotientFilter("70s", 1e-5, capacity=1000)
     f.insert(["a"], at=0)

@@ -204,18 +204,46 @@ impl<L: Layout> Aged<L> {
         if self.words.live().is_some() { 1 } else { keys.parts() }
     }
 
-    /// Answers keys run by run. `next` gives the phase in which key `i` is asked for, or none where no key is left to
-    /// be there, and how many keys from `i` on share it.
-    fn query_runs(&self, hashes: &[u64], present: &mut [bool], next: impl Fn(usize) -> (Option<L::Phase>, usize)) {
-        let mut i = 0;
-        while i < hashes.len() {
-            let (phase, run) = next(i);
-            match phase {
-                Some(phase) => self.layout.query_run(self.words.as_slice(), phase, hashes, i..i + run, present),
-                None => present[i..i + run].fill(false),
-            }
+    /// Has keys answered run by run: with the phase in which they are asked for, in a window that is at most the
+    /// filter's own, or in this; or with none, where no key is left to be there.
+    pub(crate) fn answer(
+        &self,
+        keys: usize,
+        at: Moments<'_>,
+        window: Option<u64>,
+        mut answer: impl FnMut(Option<L::Phase>, Range<usize>),
+    ) -> Result<(), Error> {
+        let clock = self.clock();
+        let generation = clock.generation();
+        if window.is_some() {
+            self.layout.phase_within(generation, 0).ok_or_else(no_ages)?;
+        }
+        clock.check(at, false)?;
+        let window = window.map(|window| clock.window().part(window)).transpose()?;
+        let (at, mut i) = (clock.asked(at), 0);
+        while i < keys {
+            let (phase, run) = match window {
+                None => {
+                    let (pending, run) = clock.pending(at, i, keys);
+                    (Some(self.layout.phase(generation, pending)), run)
+                }
+                Some(window) => {
+                    let (back, run) = clock.within(window, at, i, keys);
+                    (back.and_then(|back| self.layout.phase_within(generation, back)), run)
+                }
+            };
+            answer(phase, i..i + run);
             i += run;
         }
+        Ok(())
+    }
+
+    /// Answers whether keys are there.
+    fn present(&self, hashes: &[u64], at: Moments<'_>, window: Option<u64>, present: &mut [bool]) -> Result<(), Error> {
+        self.answer(hashes.len(), at, window, |phase, run| match phase {
+            Some(phase) => self.layout.query_run(self.words.as_slice(), phase, hashes, run, present),
+            None => present[run].fill(false),
+        })
     }
 }
 
@@ -237,28 +265,11 @@ impl<L: Layout> Engine for Aged<L> {
     }
 
     fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
-        let clock = self.clock();
-        clock.check(at, false)?;
-        let (at, generation) = (clock.asked(at), clock.generation());
-        self.query_runs(hashes, present, |i| {
-            let (pending, run) = clock.pending(at, i, hashes.len());
-            (Some(self.layout.phase(generation, pending)), run)
-        });
-        Ok(())
+        self.present(hashes, at, None, present)
     }
 
     fn query_within(&self, hashes: &[u64], at: Moments<'_>, window: u64, present: &mut [bool]) -> Result<(), Error> {
-        let clock = self.clock();
-        let generation = clock.generation();
-        self.layout.phase_within(generation, 0).ok_or_else(no_ages)?;
-        clock.check(at, false)?;
-        let window = clock.window().part(window)?;
-        let at = clock.asked(at);
-        self.query_runs(hashes, present, |i| {
-            let (back, run) = clock.within(window, at, i, hashes.len());
-            (back.and_then(|back| self.layout.phase_within(generation, back)), run)
-        });
-        Ok(())
+        self.present(hashes, at, Some(window), present)
     }
 
     fn duplicated(

@@ -1,11 +1,13 @@
 //! Engines whose types depend on the numbers of a shape.
 
+use crate::Error;
 use crate::clock::Clock;
 use crate::engine::{Aged, Engine};
 use crate::key::Seed;
 use crate::layout::cells::{Blocks, Cells, OneBit, Parts};
 use crate::layout::counters::CounterSlices;
 use crate::layout::line::LanesInLines;
+use crate::layout::quotient::Quotient;
 use crate::layout::ring::Ring;
 use crate::layout::stable::Decaying;
 use crate::layout::timers;
@@ -14,7 +16,7 @@ use crate::memory::Words;
 use crate::shape::line::MAX_LINES;
 use crate::shape::ring::{self, Paper, Segment};
 use crate::shape::transposed::Transposed;
-use crate::shape::{line, stable, timing};
+use crate::shape::{line, quotient, stable, timing};
 
 pub(super) fn ring(shape: &ring::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
     match shape.segment {
@@ -48,6 +50,12 @@ pub(super) fn planes(&Transposed { r, k, positions }: &Transposed, clock: Clock,
         63 => Aged::boxed(Planes::<64>::new(k, positions), words, clock),
         r => unreachable!("a transposed shape has no r = {r}"),
     }
+}
+
+pub(super) fn quotient(shape: quotient::Shape, clock: Clock, words: Words) -> Result<Box<dyn Engine>, Error> {
+    let (layout, words) =
+        if shape.grow { Quotient::growing(shape, clock.window(), words)? } else { (Quotient::new(shape), words) };
+    Ok(Aged::boxed(layout, words, clock))
 }
 
 pub(super) fn decaying(shape: &stable::Shape, clock: Clock, seed: Seed, words: Words) -> Box<dyn Engine> {

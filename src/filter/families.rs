@@ -13,7 +13,6 @@ use crate::layout::bloom::Bits;
 use crate::layout::buffer::Buffer;
 use crate::layout::counting::Counters;
 use crate::layout::generalized::FadingBits;
-use crate::layout::quotient::Quotient;
 use crate::layout::swamp::Buffered;
 use crate::layout::{time_limited, timers};
 use crate::memory::Words;
@@ -39,11 +38,13 @@ pub struct Request {
     pub partitioned: bool,
     /// Distinct keys of a window of insertions, of a filter in which repeats take no space; all are, if not said.
     pub distinct: Option<u64>,
+    /// Bits of a count, of a filter that is to count how often keys come.
+    pub counts: Option<u32>,
 }
 
 impl From<Budget> for Request {
     fn from(budget: Budget) -> Self {
-        Self { budget, slack: None, block_bits: None, grow: None, partitioned: false, distinct: None }
+        Self { budget, slack: None, block_bits: None, grow: None, partitioned: false, distinct: None, counts: None }
     }
 }
 
@@ -59,6 +60,9 @@ pub enum Windows {
     /// None: nothing is forgotten, and the capacity is the window.
     Endless,
 }
+
+/// Bits of a count where it is not said.
+const COUNT_BITS: u32 = 4;
 
 type Planned = Result<Arc<dyn Shape>, Error>;
 type Made = Result<Box<dyn Engine>, Error>;
@@ -109,7 +113,7 @@ impl Family {
 }
 
 /// All families, by the names that the planner and the command use.
-pub static FAMILIES: [Family; 16] = [
+pub static FAMILIES: [Family; 18] = [
     Family {
         kind: 1,
         name: "age-partitioned",
@@ -315,8 +319,8 @@ pub static FAMILIES: [Family; 16] = [
         sizes: &[],
         optional: &["distinct"],
         read: |parameters| shared(quotient::Shape::read(parameters)),
-        plan: |window, asked| shared(quotient::choose(window, asked.budget, asked.slack, asked.distinct)),
-        engine: |shape, clock, _, words| Ok(Aged::boxed(Quotient::new(*of(shape)), words, clock)),
+        plan: |window, asked| shared(aged_quotient(window, asked, None)),
+        engine: |shape, clock, _, words| engines::quotient(*of(shape), clock, words),
     },
     Family {
         kind: 21,
@@ -327,19 +331,43 @@ pub static FAMILIES: [Family; 16] = [
         sizes: &[],
         optional: &["distinct"],
         read: |parameters| shared(quotient::Shape::read(parameters).map(quotient::Shape::growing)),
-        plan: |window, asked| {
-            let shape = quotient::choose(window, asked.budget, asked.slack, asked.distinct);
-            shared(shape.map(quotient::Shape::growing))
-        },
-        engine: |shape, clock, _, words| {
-            let (layout, words) = Quotient::growing(*of(shape), clock.window(), words)?;
-            Ok(Aged::boxed(layout, words, clock))
-        },
+        plan: |window, asked| shared(aged_quotient(window, asked, None).map(quotient::Shape::growing)),
+        engine: |shape, clock, _, words| engines::quotient(*of(shape), clock, words),
+    },
+    Family {
+        kind: 22,
+        name: "aged-quotient-counting",
+        class: "AgedQuotientFilter",
+        windows: Windows::Either,
+        parameters: &["fingerprint_bits", "tag_bits", "pages", "lines", "distinct", "count_bits"],
+        sizes: &[],
+        optional: &["distinct"],
+        read: |parameters| shared(quotient::Shape::read(parameters)),
+        plan: |window, asked| shared(aged_quotient(window, asked, Some(COUNT_BITS))),
+        engine: |shape, clock, _, words| engines::quotient(*of(shape), clock, words),
+    },
+    Family {
+        kind: 23,
+        name: "aged-quotient-growing-counting",
+        class: "AgedQuotientFilter",
+        windows: Windows::Either,
+        parameters: &["fingerprint_bits", "tag_bits", "pages", "lines", "distinct", "count_bits"],
+        sizes: &[],
+        optional: &["distinct"],
+        read: |parameters| shared(quotient::Shape::read(parameters).map(quotient::Shape::growing)),
+        plan: |window, asked| shared(aged_quotient(window, asked, Some(COUNT_BITS)).map(quotient::Shape::growing)),
+        engine: |shape, clock, _, words| engines::quotient(*of(shape), clock, words),
     },
 ];
 
 fn shared(shape: Result<impl Shape, Error>) -> Planned {
     Ok(Arc::new(shape?))
+}
+
+/// The shape of an aged quotient filter, of one that counts by so many bits if nothing else is asked for.
+fn aged_quotient(window: Window, asked: &Request, counts: Option<u32>) -> Result<quotient::Shape, Error> {
+    let counts = counts.map(|bits| asked.counts.unwrap_or(bits));
+    quotient::choose(window, asked.budget, asked.slack, asked.distinct, counts)
 }
 
 /// A row's shape, as its concrete type.

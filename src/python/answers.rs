@@ -24,12 +24,22 @@ fn only<T>(found: Option<T>) -> Result<T, Error> {
     found.ok_or_else(|| Error::value("filters of this family have no such answer"))
 }
 
-/// `Swamp.count` and `CountingBloomFilter.count`.
+/// `Swamp.count` and `CountingBloomFilter.count`, and `AgedQuotientFilter.count`, which takes moments and a window.
 #[pyfunction]
-pub fn count<'py>(filter: &Bound<'py, Filter>, keys: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+#[pyo3(signature = (filter, keys, at=None, window=None))]
+pub fn count<'py>(
+    filter: &Bound<'py, Filter>,
+    keys: &Bound<'_, PyAny>,
+    at: Option<&Bound<'_, PyAny>>,
+    window: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Bound<'py, PyArray1<u64>>> {
     let (py, base) = (filter.py(), filter.get());
-    let count = |hashes: &[u64], _: Moments<'_>, counts: &mut [u64]| {
+    let window = window.map(|window| base.part(Some(window))).transpose()?;
+    let count = |hashes: &[u64], at: Moments<'_>, counts: &mut [u64]| {
         base.with(|filter| {
+            if let Some(aged) = filter.engine_as::<Aged<Quotient>>() {
+                return Ok(aged.count(hashes, at, window, counts)?);
+            }
             let counted = counts.iter_mut().zip(hashes);
             if let Some(Aged::<Counters> { layout, words, .. }) = filter.engine_as() {
                 counted.for_each(|(count, &hash)| *count = layout.count(words.as_slice(), hash));
@@ -40,7 +50,7 @@ pub fn count<'py>(filter: &Bound<'py, Filter>, keys: &Bound<'_, PyAny>) -> PyRes
             PyResult::Ok(())
         })
     };
-    Ok(base.batch(py, keys, None, false)?.run(py, 1, count)?.into_pyarray(py))
+    Ok(base.batch(py, keys, at, false)?.run(py, 1, count)?.into_pyarray(py))
 }
 
 /// `Swamp.distinct`, and `AgedQuotientFilter.distinct`, which takes a window.

@@ -93,6 +93,9 @@ impl<'py> Given<'py> {
         let growing = format!("{family}-growing");
         let grows = Family::named(&growing).is_some() && self.needed("grow")?;
         let family = if grows { &growing } else { family };
+        let counting = format!("{family}-counting");
+        let counts = self.has("counts")? || self.has("count_bits")?;
+        let family = if counts { &counting } else { family };
         let shape = if self.0.contains("fpr")? {
             let request = self.request(window, family)?;
             let row = row(family, self.layout(&request)?.as_deref())?;
@@ -192,8 +195,8 @@ impl<'py> Given<'py> {
             (Some(_), Some(_)) => return Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
         };
         let grow = match family {
-            "aged-quotient" => None,
-            "aged-quotient-growing" => goes_with_rate(budget).map(|()| None)?,
+            "aged-quotient" | "aged-quotient-counting" => None,
+            "aged-quotient-growing" | "aged-quotient-growing-counting" => goes_with_rate(budget).map(|()| None)?,
             _ => self.optional::<String>("grow")?.map(|grow| growth(&grow, budget)).transpose()?,
         };
         Ok(Request {
@@ -203,6 +206,7 @@ impl<'py> Given<'py> {
             grow,
             partitioned: self.0.contains("partitioned")? && self.needed("partitioned")?,
             distinct: self.optional_number("distinct")?,
+            counts: self.optional_number("counts")?,
         })
     }
 

@@ -10,7 +10,7 @@ use lately::format::{self, SaveError};
 use lately::layout::swamp::Buffered;
 use lately::shape::swamp::Shape;
 
-const GOLDEN: [&str; 31] = [
+const GOLDEN: [&str; 32] = [
     "plain",
     "blocks",
     "words",
@@ -42,6 +42,7 @@ const GOLDEN: [&str; 31] = [
     "aged_full",
     "aged_timed",
     "aged_grown",
+    "aged_counted",
 ];
 
 fn golden(name: &str) -> Vec<u8> {
@@ -170,7 +171,7 @@ fn every_change_of_a_byte_under_right_sums_is_refused_or_legal() {
             "limited" => 8 * (3 + 4 * word(&bytes, cells) as usize),
             "grown" | "grown_dense" => 8 * (2 + word(&bytes, cells) as usize),
             // Lines of entries have to end as many runs as they have.
-            "aged" | "aged_full" | "aged_timed" | "aged_grown" => word(&bytes, 32) as usize,
+            "aged" | "aged_full" | "aged_timed" | "aged_grown" | "aged_counted" => word(&bytes, 32) as usize,
             _ => 0,
         };
         let mut legal = 0;

@@ -152,6 +152,15 @@ def aged_grown() -> lately.Filter:
     return some_late(lately.AgedQuotientFilter.from_parameters("10min", **size, capacity=40, lateness="30s", seed=18))
 
 
+def aged_counted() -> lately.Filter:
+    """Keys that come up to twenty times, in more epochs than there is room for."""
+    size = {"fingerprint_bits": 11, "tag_bits": 3, "pages": 1, "lines": 20, "count_bits": 4}
+    f = lately.AgedQuotientFilter.from_parameters(400, **size, seed=19)
+    f.insert(np.arange(300))
+    f.insert(np.arange(1200) % 61)
+    return f
+
+
 def grow(**limit: int) -> lately.Filter:
     """A trickle; a burst that opens parts, during which the first are dropped; a trickle; some keys late."""
     f = timers("10min", k=3, bpt=4, blocks=9, slice_timers=200, capacity=50, lateness="30s", seed=6, **limit)
@@ -235,7 +244,7 @@ DECAYING = (stable, generalized)
 ENDLESS = (bloom, bloom_in_slices)
 IN_LINES = (side_by_side, epochs_side_by_side, timers_in_lines, timed_in_lines)
 TRANSPOSED = (transposed, transposed_timed)
-AGED = (aged, aged_full, aged_timed, aged_grown)
+AGED = (aged, aged_full, aged_timed, aged_grown, aged_counted)
 MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED + EXACT + DECAYING + ENDLESS + IN_LINES + TRANSPOSED + AGED
 FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in MADE}
 

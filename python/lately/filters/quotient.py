@@ -7,9 +7,12 @@ from lately.filters.base import Filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
+    from typing import Any, Self
 
-    from lately._core import _Seed, _Span
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lately._core import _Moments, _Seed, _Span
 
 
 class AgedQuotientFilter(Filter):
@@ -41,6 +44,9 @@ class AgedQuotientFilter(Filter):
         With `fpr`, for a window of time or with `distinct`: whether memory doubles as often as more keys come than
         that, and comes back when they have left the window. With twice the keys the rate is then twice `fpr`, with ten
         times as many ten times; without it nearly every key is reported from a fifth more on.
+    counts : int, optional
+        Bits of a count for each key and epoch, 1 to 8, so that `count` tells how often keys came. Counts of an epoch
+        end at ``2**counts``. By default there are none, and they cost nothing.
     lateness : span of time, optional
         For a window of time: how far `at` may step back. The window is kept for late keys too. The default is 0.
     ahead : span of time or None, default "1 d"
@@ -90,6 +96,7 @@ class AgedQuotientFilter(Filter):
         distinct: int | None = None,
         capacity: int | None = None,
         grow: bool = False,
+        counts: int | None = None,
         lateness: _Span | None = None,
         ahead: _Span | None = "1 d",
         seed: _Seed = 0,
@@ -102,6 +109,7 @@ class AgedQuotientFilter(Filter):
             "ahead": ahead,
             "seed": seed,
             "distinct": distinct,
+            "counts": counts,
         }
         return cls._of("aged-quotient", fpr=fpr, nbytes=nbytes, slack=slack, **given)
 
@@ -117,6 +125,7 @@ class AgedQuotientFilter(Filter):
         distinct: int | None = None,
         capacity: int | None = None,
         grow: bool = False,
+        count_bits: int | None = None,
         lateness: _Span | None = None,
         ahead: _Span | None = "1 d",
         seed: _Seed = 0,
@@ -133,6 +142,8 @@ class AgedQuotientFilter(Filter):
             Pages, which turn one after the other.
         lines : int, default 63
             Lines of entries in a page, beside a spare one: 63, or from 3 on where there is one page.
+        count_bits : int, optional
+            Bits of a count, 1 to 8, of a filter that counts.
         distinct, capacity, grow, lateness, seed
             As in the constructor.
 
@@ -159,9 +170,49 @@ class AgedQuotientFilter(Filter):
             "ahead": ahead,
             "seed": seed,
             "distinct": distinct,
+            "count_bits": count_bits,
         }
         sizes = {"fingerprint_bits": fingerprint_bits, "tag_bits": tag_bits, "pages": pages, "lines": lines}
         return cls._of("aged-quotient", **sizes, **given)
+
+    def count(self, keys: Any, *, at: _Moments = None, window: int | _Span | None = None) -> NDArray[np.uint64]:
+        """Tell how often keys were inserted within the window, of a filter made with `counts`.
+
+        Parameters
+        ----------
+        keys : array-like, Series, column or frame
+            A batch of n keys; a row of a frame or of a 2-D array is one key. See `lately.hash_keys`.
+        at : time or n times, optional
+            For a window of time: when to count, as in `query`.
+        window : int or span of time, optional
+            A shorter window to count in, in the unit of the filter's own, which is the default.
+
+        Returns
+        -------
+        ndarray of uint64, shape (n,)
+            Never less than the true number in the window, up to ``2**counts``, the most that is told for sure. More,
+            with probability at most `fpr`, by another key in the same place; by occurrences that left the window less
+            than an epoch ago (a seventh of the filter's window, unless a smaller slack was asked for); and where a line
+            is full, by older ones, which are then kept as long as a younger one of the same key. Keys that are asked
+            for and not inserted (``refresh=False``) do not count.
+
+        Raises
+        ------
+        TypeError
+            If a key is of a type that has no canonical form; the message names it.
+        ValueError
+            If the filter was made without `counts`, or `window` or `at` does not fit.
+
+        Examples
+        --------
+        >>> f = lately.AgedQuotientFilter("10min", 0.001, capacity=50_000, counts=4)
+        >>> f.insert(["card 1", "card 2", "card 1", "card 1"], at=[0, 60, 120, 599])
+        >>> f.count(["card 1", "card 2", "card 3"], at=600)
+        array([3, 1, 0], dtype=uint64)
+        >>> f.count(["card 1"], at=600, window="1min")
+        array([1], dtype=uint64)
+        """
+        return _core.count(self, keys, at, window)
 
     def distinct(self, window: int | _Span | None = None) -> float:
         """Estimate how many different keys were inserted within the window.

@@ -8,6 +8,7 @@ use crate::clock::{Clock, Window};
 use crate::inference::Evidence;
 use crate::inference::line::STRETCHES;
 use crate::inference::quotient::{Epochs, Stretch};
+use crate::instructions::Portable;
 use crate::layout::Layout;
 
 /// Pages of a stretch whose entries are counted, where there are more: 10,000 entries, an eighth of them of each epoch.
@@ -41,14 +42,29 @@ impl Pages {
         self.at_level(0).places() as f64 * self.count as f64
     }
 
-    /// Adds the entries of a page, those in the spare among them, to a count for each epoch, the open one first.
-    fn count(&self, page: &[Line], now: u32, counts: &mut [u64]) {
+    /// Adds the keys of a page, those in the spare among them, to a count for each epoch, the open one first. A key
+    /// that has several entries is one of the youngest's epoch.
+    fn count(&self, page: &[Line], number: u32, now: u32, counts: &mut [u64]) {
         let format = self.format;
         let mut add = |tag: u32| counts[format.age(now, tag) as usize] += 1;
-        for line in &page[1..] {
-            (0..format.used(line)).for_each(|slot| add(format.tag(format.value(line, slot))));
+        for (at, line) in (0..).zip(&page[1..]) {
+            for slot in 0..format.used(line) {
+                let tag = format.tag(format.value(line, slot));
+                if format.count_bits == 0 || self.is_youngest(page, number, at, slot, now) {
+                    add(tag);
+                }
+            }
         }
-        spare::tags(&page[0]).0.for_each(add);
+        spare::tags(&page[0]).for_each(add);
+    }
+
+    /// Whether no entry of the same key is younger.
+    fn is_youngest(&self, page: &[Line], number: u32, at: u32, slot: u32, now: u32) -> bool {
+        let age = |line: usize, slot| self.format.age(now, self.tag_of(page, line, slot));
+        let own = (at as usize + 1, slot);
+        let (place, _) = self.entry(Portable, number, at, &page[own.0], slot);
+        let before = |(line, slot)| (age(line, slot), line, slot) < (age(own.0, own.1), own.0, own.1);
+        !self.entries_of(Portable, page, &place).any(before)
     }
 }
 
@@ -57,7 +73,7 @@ impl Quotient {
     pub fn entries(&self, lines: &[Line], phase: Phase) -> Vec<u64> {
         let mut counts = vec![0; 1 << self.pages.format.tag_bits];
         for (number, page) in self.pages.all(lines) {
-            self.pages.count(page, phase.tag(&self.pages, number), &mut counts);
+            self.pages.count(page, number, phase.tag(&self.pages, number), &mut counts);
         }
         counts
     }
@@ -65,17 +81,24 @@ impl Quotient {
     /// Chance that a fresh key is reported: its place has an entry, or its line says yes to all.
     pub fn rate(&self, lines: &[Line]) -> f64 {
         let (format, places) = (self.pages.format, self.pages.places() as f64);
-        let of_page = |page: &[Line]| {
-            let (prints, turned_away) = spare::tags(&page[0]);
-            let prints = prints.count() as f64 / f64::from(1 << 24);
-            let of_entries = page[1..].iter().map(|line| f64::from(format.used(line))).sum::<f64>() / places;
+        let keys = |page: &[Line], number: u32| -> u32 {
+            let of_line = |(at, line): (u32, &Line)| match format.used(line) {
+                used if format.count_bits == 0 => used,
+                // Entries of one key have one place.
+                used => (0..used).filter(|&slot| self.pages.is_youngest(page, number, at, slot, 0)).count() as u32,
+            };
+            (0..).zip(&page[1..]).map(of_line).sum()
+        };
+        let of_page = |(number, page): (u32, &[Line])| {
+            let prints = spare::tags(&page[0]).count() as f64 / f64::from(1 << format.spare_print_bits());
+            let of_entries = f64::from(keys(page, number)) / places;
             let asked = page[1..].iter().filter(|line| format.flagged(line)).count() as f64;
-            let spared = if turned_away.is_some() { 1.0 } else { prints };
+            let spared = if spare::since(&page[0]).is_some() { 1.0 } else { prints };
             let rate = of_entries + (1.0 - of_entries) * spared * asked / f64::from(self.pages.lines);
             rate.min(1.0)
         };
         let pages = self.pages.count * self.pages.of_group();
-        self.pages.all(lines).map(|(_, page)| of_page(page)).sum::<f64>() / pages as f64
+        self.pages.all(lines).map(of_page).sum::<f64>() / pages as f64
     }
 
     /// Estimates how many different keys were inserted within a window, the filter's or a part of it in the same unit:
@@ -88,7 +111,7 @@ impl Quotient {
         };
         let of_page = |(number, page): (u32, &[Line])| {
             let mut entries = vec![0; 1 << pages.format.tag_bits];
-            pages.count(page, phase.tag(&pages, number), &mut entries);
+            pages.count(page, number, phase.tag(&pages, number), &mut entries);
             let mut next = 0.0;
             let within = entries.iter().zip(0..).map(|(&entries, turns)| {
                 let began = clock.began(turns * pages.count + phase.behind(&pages, number));
@@ -116,7 +139,7 @@ impl Quotient {
                 // All pages of a group are alike.
                 let page = page << self.pages.level;
                 let now = phase.tag(&self.pages, page);
-                self.pages.count(self.pages.page(lines, page), now, &mut entries);
+                self.pages.count(self.pages.page(lines, page), page, now, &mut entries);
             }
             let places = self.pages.places() as f64 * sampled as f64;
             let began = |turns: u64| clock.began(turns * count + first + pages / 2);

@@ -7,14 +7,16 @@
 //! | 6 | occupied: which buckets have a run, those at home first, then the foreign ones |
 //! | 6 + B + BF | ends: which slots end a run |
 //! | .. | planes: a bit of every slot each, the high bits of the values, from the lowest on |
+//! | .. | planes of the counts, in a filter that counts |
 //! | 512 - S LANE | lanes: a byte or two of every slot, the low bits of the values |
 //!
-//! A value is a fingerprint, and above it a tag. Slots in use come first; entries of a bucket lie side by side, and the
-//! runs in the order of their buckets. Beyond the slots in use ends and planes are zero.
+//! A value is a fingerprint, above it a tag, and above both a count, of which the lanes have nothing. Slots in use come
+//! first; entries of a bucket lie side by side, and the runs in the order of their buckets. Beyond the slots in use ends
+//! and planes are zero.
 
 use std::sync::OnceLock;
 
-use crate::shape::quotient::{FINGERPRINT_BITS, Line as Shape, TAG_BITS, line_of};
+use crate::shape::quotient::{COUNT_BITS, FINGERPRINT_BITS, Line as Shape, TAG_BITS, line_of};
 
 /// A line of 512 bits.
 pub type Line = [u64; 8];
@@ -65,9 +67,10 @@ impl Field {
 /// Where the fields of a line lie, and tables of their bits.
 pub struct Format {
     pub shape: Shape,
-    /// Bits of a fingerprint, and of a tag.
+    /// Bits of a fingerprint, of a tag, and of a count, if there are any.
     pub fingerprint_bits: u32,
     pub tag_bits: u32,
+    pub count_bits: u32,
     /// Bytes of a lane: 1 or 2.
     pub lane: u32,
     /// The first byte of the lanes.
@@ -80,26 +83,32 @@ pub struct Format {
     pub planes: Vec<Field>,
     /// How many of the planes are of the fingerprint.
     pub print_planes: usize,
-    /// By slot: the bits from it on, in the ends and in every plane.
+    /// The planes of the counts.
+    pub count_planes: Vec<Field>,
+    /// By slot: the bits from it on, in the ends and in every plane, those of the counts among them.
     from: Box<[Row]>,
     /// By slot: its bit in the ends and in every plane.
     at: Box<[Row]>,
-    /// By bits, the lowest for the ends, the others for the planes: all bits of these fields.
+    /// By bits, the lowest for the ends, the others for the planes but those of the counts: all bits of these fields.
     fields: Box<[Row]>,
 }
 
 impl Format {
-    /// The lines with fingerprints and tags of these sizes; made once.
-    pub fn of(fingerprint_bits: u32, tag_bits: u32) -> &'static Self {
+    /// The lines with fingerprints, tags and counts of these sizes; made once.
+    pub fn of(fingerprint_bits: u32, tag_bits: u32, count_bits: u32) -> &'static Self {
         const PRINTS: usize = (*FINGERPRINT_BITS.end() - *FINGERPRINT_BITS.start() + 1) as usize;
         const TAGS: usize = (*TAG_BITS.end() - *TAG_BITS.start() + 1) as usize;
-        static FORMATS: [[OnceLock<Format>; TAGS]; PRINTS] = [const { [const { OnceLock::new() }; TAGS] }; PRINTS];
+        const COUNTS: usize = *COUNT_BITS.end() as usize + 1;
+        type Once = OnceLock<Box<Format>>;
+        static FORMATS: [[[Once; COUNTS]; TAGS]; PRINTS] =
+            [const { [const { [const { OnceLock::new() }; COUNTS] }; TAGS] }; PRINTS];
         let of_print = &FORMATS[(fingerprint_bits - FINGERPRINT_BITS.start()) as usize];
-        of_print[(tag_bits - TAG_BITS.start()) as usize].get_or_init(|| Self::new(fingerprint_bits, tag_bits))
+        let of_tag = &of_print[(tag_bits - TAG_BITS.start()) as usize];
+        of_tag[count_bits as usize].get_or_init(|| Box::new(Self::new(fingerprint_bits, tag_bits, count_bits)))
     }
 
-    fn new(fingerprint_bits: u32, tag_bits: u32) -> Self {
-        let shape = line_of(fingerprint_bits, tag_bits);
+    fn new(fingerprint_bits: u32, tag_bits: u32, count_bits: u32) -> Self {
+        let shape = line_of(fingerprint_bits, tag_bits, count_bits);
         let bits = fingerprint_bits + tag_bits;
         let lane = if bits < 16 { 1 } else { 2 };
         let ends = OCCUPIED + shape.buckets + shape.foreign;
@@ -108,7 +117,9 @@ impl Format {
         let lane_print_bits = fingerprint_bits.min(8 * lane);
         let row = |holds: &dyn Fn(u32, u32) -> bool| {
             let mut row = Row([0; 8]);
-            for (field, slot) in (0..=planes).flat_map(|field| (0..shape.slots).map(move |slot| (field, slot))) {
+            for (field, slot) in
+                (0..=planes + count_bits).flat_map(|field| (0..shape.slots).map(move |slot| (field, slot)))
+            {
                 let bit = offset(field) + slot;
                 row.0[(bit / 64) as usize] |= u64::from(holds(field, slot)) << (bit % 64);
             }
@@ -119,6 +130,7 @@ impl Format {
             shape,
             fingerprint_bits,
             tag_bits,
+            count_bits,
             lane,
             lanes: 64 - shape.slots * lane,
             lane_print: (1 << lane_print_bits) - 1,
@@ -126,6 +138,7 @@ impl Format {
             ends: Field::new(ends, shape.slots),
             planes: (1..=planes).map(|plane| Field::new(offset(plane), shape.slots)).collect(),
             print_planes: (fingerprint_bits - lane_print_bits) as usize,
+            count_planes: (1..=count_bits).map(|plane| Field::new(offset(planes + plane), shape.slots)).collect(),
             from: slots.clone().map(|slot| row(&|_, s| s >= slot)).collect(),
             at: slots.map(|slot| row(&|_, s| s == slot)).collect(),
             fields: (0..2 << planes).map(|bits: u32| row(&|field, _| bits >> field & 1 == 1)).collect(),
@@ -171,6 +184,12 @@ impl Format {
     /// The tag of a value.
     #[inline(always)]
     pub fn tag(&self, value: u32) -> u32 {
+        value >> self.fingerprint_bits & ((1 << self.tag_bits) - 1)
+    }
+
+    /// The tag of a value, and its count above.
+    #[inline(always)]
+    pub fn mark(&self, value: u32) -> u32 {
         value >> self.fingerprint_bits
     }
 

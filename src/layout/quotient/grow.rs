@@ -84,8 +84,8 @@ impl Quotient {
         }
     }
 
-    /// The share of the slots in use, by a sample of the pages, or of pairs of those that were one: in the mean, and of
-    /// the fullest.
+    /// The share of the slots that keys need, by a sample of the pages, or of pairs of those that were one: in the
+    /// mean, and of the fullest.
     fn load(&self, lines: &[Line]) -> (f64, f64) {
         let (pages, format) = (self.pages, self.pages.format);
         let width = pages.of_group().min(2);
@@ -94,7 +94,8 @@ impl Quotient {
         let used = |i: u64| -> u64 {
             let start = pages.start((i * all / sampled * width) as u32);
             let lines = lines[start..start + width as usize * pages.stride()].chunks_exact(pages.stride());
-            lines.flat_map(|page| &page[1..]).map(|line| u64::from(format.used(line))).sum()
+            let keys = |line| if format.count_bits == 0 { format.used(line) } else { format.keys(line) };
+            lines.flat_map(|page| &page[1..]).map(|line| u64::from(keys(line))).sum()
         };
         let loads = (0..sampled).map(|i| used(i) as f64 / slots as f64);
         (loads.clone().sum::<f64>() / sampled as f64, loads.fold(0.0, f64::max))
@@ -137,16 +138,17 @@ impl<M: Slots> Work<M> for Move<'_> {
             let first = u64::from(number) % from.of_group();
             let page_at = |of_group: u64| to.start(group << to.level | of_group as u32);
             for heir in heirs(first) {
-                spare::unite(&mut new[page_at(heir)], &page[0], |tag| format.age(now, tag));
+                // A print may have gone to both pages: it is one key's, and the larger count is the whole.
+                spare::unite(format, &mut new[page_at(heir)], &page[0], now, u32::max);
             }
             for (at, line) in (0..).zip(&page[1..]) {
                 for heir in heirs(first * lines + u64::from(at)) {
                     new[page_at(heir / lines) + (heir % lines) as usize + 1][0] |= line[0] & SPARE_FLAG;
                 }
                 for slot in 0..format.used(line) {
-                    let (place, tag) = from.entry(machine, number, at, line, slot);
+                    let (place, mark) = from.entry(machine, number, at, line, slot);
                     let place = to.place_at(group, from.index(&place));
-                    to.put(machine, to.page_mut(new, place.page), &place, tag, now);
+                    to.put_counted(machine, to.page_mut(new, place.page), &place, mark, now);
                 }
             }
         }

@@ -55,7 +55,25 @@ impl Format {
         let place = (self.lanes + slot * self.lane) as usize & 63;
         let high = if self.lane == 2 { u32::from(bytes[(place + 1) & 63]) << 8 } else { 0 };
         let planes = self.planes.iter().rev().fold(0, |bits, plane| bits << 1 | (plane.get(line) >> slot & 1) as u32);
-        u32::from(bytes[place]) | high | planes << (8 * self.lane)
+        let value = u32::from(bytes[place]) | high | planes << (8 * self.lane);
+        if self.count_bits == 0 {
+            return value;
+        }
+        value | self.count(line, slot) << (self.fingerprint_bits + self.tag_bits)
+    }
+
+    /// The count in a slot.
+    #[inline(always)]
+    pub fn count(&self, line: &Line, slot: u32) -> u32 {
+        self.count_planes.iter().rev().fold(0, |bits, plane| bits << 1 | (plane.get(line) >> slot & 1) as u32)
+    }
+
+    /// Sets the count in a slot.
+    #[inline(always)]
+    pub fn set_count(&self, line: &mut Line, slot: u32, count: u32) {
+        for (plane, i) in self.count_planes.iter().zip(0..) {
+            plane.set(line, plane.get(line) & !(1 << slot) | u64::from(count >> i & 1) << slot);
+        }
     }
 
     /// Whose slot it is.
@@ -79,13 +97,26 @@ impl Format {
         63 - (at_home | 1).leading_zeros()
     }
 
-    /// Puts an entry into a line that has room.
+    /// Puts a new entry, whose count is 0, into a line that has room; says into which slot.
     #[inline(always)]
-    pub fn put<M: Slots>(&self, machine: M, line: &mut Line, bucket: u32, value: u32) {
+    pub fn put<M: Slots>(&self, machine: M, line: &mut Line, bucket: u32, value: u32) -> u32 {
         let occupied = self.occupied(line);
-        let slot = machine.nth(self.starts(line), (occupied & ((1 << bucket) - 1)).count_ones());
-        machine.open_slot(self, line, slot.trailing_zeros(), value, occupied >> bucket & 1 == 0);
+        let slot = machine.nth(self.starts(line), (occupied & ((1 << bucket) - 1)).count_ones()).trailing_zeros();
+        machine.open_slot(self, line, slot, value, occupied >> bucket & 1 == 0);
         line[0] |= 1 << (OCCUPIED + bucket);
+        slot
+    }
+
+    /// The same of an entry with any count.
+    #[inline(always)]
+    pub fn put_counted<M: Slots>(&self, machine: M, line: &mut Line, bucket: u32, value: u32) {
+        if self.count_bits == 0 {
+            self.put(machine, line, bucket, value);
+        } else {
+            let counted = self.fingerprint_bits + self.tag_bits;
+            let slot = self.put(machine, line, bucket, value & ((1 << counted) - 1));
+            self.set_count(line, slot, value >> counted);
+        }
     }
 
     /// Takes the entry of a slot, which is of this bucket, out of a line.
@@ -139,7 +170,7 @@ impl Format {
         let left = alive.count_ones();
         let last = u64::from(left > 0) << left >> 1;
         self.ends.set(line, machine.gather(starts, alive) >> 1 | last);
-        for plane in &self.planes {
+        for plane in self.planes.iter().chain(&self.count_planes) {
             plane.set(line, machine.gather(plane.get(line), alive));
         }
         machine.keep_lanes(self, line, alive);
@@ -169,7 +200,7 @@ impl Format {
         let beyond = !u64::MAX.checked_shr(self.ends.get(line).leading_zeros()).unwrap_or(0);
         self.reach(line) <= self.shape.foreign
             && self.occupied(line).count_ones() == self.ends.get(line).count_ones()
-            && self.planes.iter().all(|plane| plane.get(line) & beyond == 0)
+            && self.planes.iter().chain(&self.count_planes).all(|plane| plane.get(line) & beyond == 0)
     }
 
     /// Whether the spare has to be asked.

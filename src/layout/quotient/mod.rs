@@ -37,6 +37,7 @@
 //!
 //! Deletion is not offered. Two keys may share an entry, and who takes it out for one forgets the other.
 
+mod count;
 mod evidence;
 mod format;
 mod grow;
@@ -66,6 +67,7 @@ use crate::layout::{Layout, Part};
 use crate::memory::Words;
 use crate::memory::prefetch::Address;
 use crate::shape::quotient::Shape;
+use count::Tick;
 use format::Line;
 use grow::Limits;
 use page::Turn;
@@ -213,8 +215,12 @@ impl Layout for Quotient {
     }
 
     fn insert_run(&self, words: &mut [u64], phase: Phase, hashes: &[u64], run: Range<usize>) {
-        let act = Insert { pages: &self.pages, lines: words.as_chunks_mut().0, phase };
-        self.instructions.run(Each { pages: &self.pages, hashes, run, act });
+        let (pages, lines) = (&self.pages, words.as_chunks_mut().0);
+        if self.counts() {
+            self.instructions.run(Each { pages, hashes, run, act: Tick { pages, lines, phase, seen: &mut [] } });
+        } else {
+            self.instructions.run(Each { pages, hashes, run, act: Insert { pages, lines, phase } });
+        }
     }
 
     fn query_run(&self, words: &[u64], phase: Phase, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
@@ -231,9 +237,14 @@ impl Layout for Quotient {
         refresh: bool,
         seen: &mut [bool],
     ) -> u64 {
-        let lines = words.as_chunks_mut().0;
-        let act = Duplicated { pages: &self.pages, lines, phase, refresh, seen, inserted: 0 };
-        self.instructions.run(Each { pages: &self.pages, hashes, run, act }).inserted
+        let (pages, lines) = (&self.pages, words.as_chunks_mut().0);
+        if self.counts() && refresh {
+            let inserted = run.len() as u64;
+            self.instructions.run(Each { pages, hashes, run, act: Tick { pages, lines, phase, seen } });
+            return inserted;
+        }
+        let act = Duplicated { pages, lines, phase, refresh, seen, inserted: 0 };
+        self.instructions.run(Each { pages, hashes, run, act }).inserted
     }
 
     /// Turns one page, if its words are at hand.

@@ -38,7 +38,11 @@ impl Pages {
                 return Found::Entry(second, slot);
             }
         }
-        Found::Spare(if format.flagged(home) { spare::ask(&page[0], self.spare_print(place)) } else { Spared::No })
+        Found::Spare(if format.flagged(home) {
+            spare::ask(self.format, &page[0], self.spare_print(place))
+        } else {
+            Spared::No
+        })
     }
 
     /// Whether a key is there.
@@ -61,7 +65,7 @@ impl Pages {
             let second = self.second(place.line, movable, place.print) as usize + 1;
             format.find(machine, &page[second], format.shape.buckets + movable, place.print) != 0
         });
-        sent || format.flagged(home) && spare::ask(&page[0], self.spare_print(place)) != Spared::No
+        sent || format.flagged(home) && spare::ask(self.format, &page[0], self.spare_print(place)) != Spared::No
     }
 
     /// How many epochs ago, as far as the page can tell, a key was last inserted: the youngest of what is possible;
@@ -70,10 +74,11 @@ impl Pages {
     pub fn age<M: Slots>(&self, machine: M, page: &[Line], place: &Place, now: u32) -> Option<(u32, bool)> {
         let of = |tag| self.format.age(now, tag);
         match self.look_up(machine, page, place) {
-            Found::Entry(line, slot) => {
-                let tag = self.format.tag(self.format.value(&page[line], slot.trailing_zeros()));
-                Some((of(tag), true))
+            Found::Entry(..) if self.format.count_bits > 0 => {
+                let ages = self.entries_of(machine, page, place).map(|(line, slot)| of(self.tag_of(page, line, slot)));
+                ages.min().map(|age| (age, true))
             }
+            Found::Entry(line, slot) => Some((of(self.tag_of(page, line, slot.trailing_zeros())), true)),
             Found::Spare(Spared::No) => None,
             Found::Spare(Spared::Print(tag)) => Some((of(tag), true)),
             Found::Spare(Spared::Perhaps(tag)) => Some((of(tag), false)),
@@ -88,8 +93,15 @@ impl Pages {
         if !self.format.flagged(&page[place.line as usize + 1]) {
             return found;
         }
-        let spared = spare::tags_of(&page[0], self.spare_print(place)).map(|tag| self.format.age(now, tag));
+        let spared =
+            spare::tags_of(self.format, &page[0], self.spare_print(place)).map(|tag| self.format.age(now, tag));
         spared.chain(found).min()
+    }
+
+    /// The tag of a slot.
+    #[inline(always)]
+    pub fn tag_of(&self, page: &[Line], line: usize, slot: u32) -> u32 {
+        self.format.tag(self.format.value(&page[line], slot))
     }
 
     /// Inserts a key, with this tag; says whether it was there.
@@ -101,7 +113,9 @@ impl Pages {
                 format.set_tag(&mut page[line], slot, tag);
                 return true;
             }
-            Found::Spare(Spared::Print(_)) => return spare::renew(&mut page[0], self.spare_print(place), tag),
+            Found::Spare(Spared::Print(_)) => {
+                return spare::renew(self.format, &mut page[0], self.spare_print(place), tag);
+            }
             Found::Spare(there) => there != Spared::No,
         };
         self.put(machine, page, place, tag, tag);
@@ -113,9 +127,19 @@ impl Pages {
     pub fn put<M: Slots>(&self, machine: M, page: &mut [Line], place: &Place, tag: u32, now: u32) {
         let (format, home) = (self.format, place.line as usize + 1);
         if format.full(&page[home]) {
-            return machine.run(MakeRoom { pages: self, page, place, tag, now });
+            return machine.run(MakeRoom { pages: self, page, place, mark: tag, now });
         }
         format.put(machine, &mut page[home], place.bucket, place.print | tag << format.fingerprint_bits);
+    }
+
+    /// The same with a tag and a count above it.
+    #[inline(always)]
+    pub fn put_counted<M: Slots>(&self, machine: M, page: &mut [Line], place: &Place, mark: u32, now: u32) {
+        let (format, home) = (self.format, place.line as usize + 1);
+        if format.full(&page[home]) {
+            return machine.run(MakeRoom { pages: self, page, place, mark, now });
+        }
+        format.put_counted(machine, &mut page[home], place.bucket, place.print | mark << format.fingerprint_bits);
     }
 
     /// Forgets what has the tag of the epoch that begins, and puts the page in order while it is at hand: lines that
@@ -143,7 +167,7 @@ impl Pages {
                 let (movable, value) = (bucket - format.movable(), format.value(&lines[at], slot));
                 let second = self.second(line, movable, format.print(value)) as usize;
                 if format.used(&lines[second]) + reserve < shape.slots {
-                    format.put(machine, &mut lines[second], shape.buckets + movable, value);
+                    format.put_counted(machine, &mut lines[second], shape.buckets + movable, value);
                     format.remove(machine, &mut lines[at], slot, bucket);
                 }
             }
@@ -157,7 +181,7 @@ impl Pages {
                 let movable = bucket - shape.buckets;
                 let home = self.home(line, movable, format.print(value)) as usize;
                 if format.used(&lines[home]) + room < shape.slots {
-                    format.put(machine, &mut lines[home], format.movable() + movable, value);
+                    format.put_counted(machine, &mut lines[home], format.movable() + movable, value);
                     format.remove(machine, &mut lines[at], slot, bucket);
                 } else {
                     reach[home & 63] = u32::max(reach[home & 63], shape.foreign - movable);

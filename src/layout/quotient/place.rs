@@ -43,7 +43,7 @@ pub struct Pages {
 impl Pages {
     pub fn new(shape: Shape) -> Self {
         Self {
-            format: Format::of(shape.fingerprint_bits, shape.tag_bits),
+            format: Format::of(shape.fingerprint_bits, shape.tag_bits, shape.count_bits),
             lines: shape.lines,
             count: shape.pages,
             first: 0,

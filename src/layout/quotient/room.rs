@@ -6,7 +6,8 @@
 //!
 //! Where the second line is full too, others have to move on first: the entries from the top of the line to their
 //! second lines, or foreign entries to their homes, and if need be one entry of the line that they want to move to.
-//! What finds no room then goes to the spare.
+//! What finds no room then goes to the spare. In a filter that counts, entries of one key are [merged](super::count)
+//! before any other moves.
 
 use super::format::{Line, SPARE_FLAG};
 use super::place::{Pages, Place};
@@ -19,7 +20,8 @@ pub struct MakeRoom<'a> {
     pub pages: &'a Pages,
     pub page: &'a mut [Line],
     pub place: &'a Place,
-    pub tag: u32,
+    /// Its tag, and a count above.
+    pub mark: u32,
     /// The tag of the open epoch.
     pub now: u32,
 }
@@ -29,32 +31,40 @@ impl<M: Slots> Work<M> for MakeRoom<'_> {
 
     #[inline(always)]
     fn run(self, machine: M) {
-        let Self { pages, page, place, tag, now } = self;
+        let Self { pages, page, place, mark, now } = self;
         let (format, line) = (pages.format, place.line);
-        let (value, home) = (place.print | tag << format.fingerprint_bits, line as usize + 1);
+        let (value, home) = (place.print | mark << format.fingerprint_bits, line as usize + 1);
+        if format.count_bits > 0 && pages.merge_one(machine, page, home, now) {
+            return format.put_counted(machine, &mut page[home], place.bucket, value);
+        }
         // Where keys of this epoch have been turned away, there is no room, and none will come until the page turns.
-        if spare::turns_away(&page[0], tag) {
-            return pages.put_aside(page, place, tag, now);
+        if spare::turns_away(&page[0], format.tag(value)) {
+            return pages.put_aside(page, place, mark, now);
         }
         let movable = place.bucket.checked_sub(format.movable());
         let second = movable.map(|movable| (movable, pages.second(line, movable, place.print)));
-        let roomy = |page: &[Line]| second.filter(|&(_, to)| !format.full(&page[to as usize + 1]));
+        let roomy = |page: &mut [Line]| {
+            second.filter(|&(_, to)| {
+                let to = to as usize + 1;
+                !format.full(&page[to]) || format.count_bits > 0 && pages.merge_one(machine, page, to, now)
+            })
+        };
         let highest = place.bucket >= format.highest(&page[home]);
         let mut sent = if highest { roomy(page) } else { None };
         if sent.is_none() {
             if pages.move_one(machine, page, line) {
-                return format.put(machine, &mut page[home], place.bucket, value);
+                return format.put_counted(machine, &mut page[home], place.bucket, value);
             }
             sent = roomy(page).or_else(|| second.filter(|&(_, to)| pages.move_one(machine, page, to)));
         }
         if let Some((movable, to)) = sent {
-            format.put(machine, &mut page[to as usize + 1], format.shape.buckets + movable, value);
+            format.put_counted(machine, &mut page[to as usize + 1], format.shape.buckets + movable, value);
             return format.extend_reach(&mut page[home], movable);
         }
         if pages.move_two(machine, page, line) {
-            return format.put(machine, &mut page[home], place.bucket, value);
+            return format.put_counted(machine, &mut page[home], place.bucket, value);
         }
-        pages.put_aside(page, place, tag, now);
+        pages.put_aside(page, place, mark, now);
     }
 }
 
@@ -89,10 +99,10 @@ impl Pages {
         let at = at as usize + 1;
         let to = &mut page[entry.to as usize + 1];
         if entry.bucket >= buckets {
-            format.put(machine, to, entry.bucket - buckets + format.movable(), entry.value);
+            format.put_counted(machine, to, entry.bucket - buckets + format.movable(), entry.value);
         } else {
             let movable = entry.bucket - format.movable();
-            format.put(machine, to, buckets + movable, entry.value);
+            format.put_counted(machine, to, buckets + movable, entry.value);
             format.extend_reach(&mut page[at], movable);
         }
         format.remove(machine, &mut page[at], entry.slot, entry.bucket);
@@ -130,8 +140,8 @@ impl Pages {
 
     /// Takes a key into the spare.
     #[inline(always)]
-    fn put_aside(&self, page: &mut [Line], place: &Place, tag: u32, now: u32) {
-        spare::put(&mut page[0], self.spare_print(place), tag, |tag| self.format.age(now, tag));
+    fn put_aside(&self, page: &mut [Line], place: &Place, mark: u32, now: u32) {
+        spare::put(self.format, &mut page[0], self.spare_print(place), mark, now);
         page[place.line as usize + 1][0] |= SPARE_FLAG;
     }
 }

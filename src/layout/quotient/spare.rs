@@ -2,11 +2,32 @@
 //! either.
 //!
 //! It has 16 halves of words. Fifteen are prints of 24 bits above a tag of 8, zero where there is none; the last is
-//! zero, or 1 above the tag of the last key that there was no room for.
+//! zero, or 1 above the tag of the last key that there was no room for. Where keys are counted, the low bits of a print
+//! are a count instead.
 
-use super::format::Line;
+use super::format::{Format, Line};
 use super::place::{Pages, Place};
 use crate::shape::quotient::SPARE;
+
+/// Bits of a print and its count.
+const PRINT_BITS: u32 = 24;
+
+impl Format {
+    /// Bits of a print in a spare line.
+    pub fn spare_print_bits(&self) -> u32 {
+        PRINT_BITS - self.count_bits
+    }
+
+    /// The print of an entry of a spare line, and its count.
+    fn spared(&self, entry: u32) -> (u32, u32) {
+        (entry >> 8 >> self.count_bits, entry >> 8 & ((1 << self.count_bits) - 1))
+    }
+
+    /// An entry of a spare line.
+    fn to_spare(&self, print: u32, count: u32, tag: u32) -> u32 {
+        (print << self.count_bits | count) << 8 | tag
+    }
+}
 
 impl Pages {
     /// The print of a key in the spare line: of all that its group knows of it, so that it is the same at any level.
@@ -16,7 +37,8 @@ impl Pages {
         let Place { line, bucket, print, .. } =
             if self.level == 0 { *place } else { one.place_at(0, self.index(place)) };
         let known = u64::from(print) << 12 | u64::from(bucket) << 6 | u64::from(line);
-        ((known.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32).max(1)
+        let mixed = known.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((mixed >> (64 - PRINT_BITS) >> self.format.count_bits) as u32).max(1)
     }
 }
 
@@ -40,50 +62,62 @@ fn halves_mut(spare: &mut Line) -> &mut [u32; 16] {
 }
 
 /// What it says of the key of a print. One of its own, by which it is there for longer, comes before all.
-pub fn ask(spare: &Line, print: u32) -> Spared {
-    let (prints, since) = halves(spare).split_at(SPARE as usize);
-    match prints.iter().find(|&&entry| entry >> 8 == print) {
-        Some(entry) => Spared::Print(entry & 255),
-        None if since[0] > 255 => Spared::Perhaps(since[0] & 255),
-        None => Spared::No,
+pub fn ask(format: &Format, spare: &Line, print: u32) -> Spared {
+    match (print_of(format, spare, print), since(spare)) {
+        (Some((tag, _)), _) => Spared::Print(tag),
+        (None, Some(tag)) => Spared::Perhaps(tag),
+        (None, None) => Spared::No,
     }
 }
 
+/// The tag and the count of a print, if it is there.
+pub fn print_of(format: &Format, spare: &Line, print: u32) -> Option<(u32, u32)> {
+    let entry = halves(spare)[..SPARE as usize].iter().find(|&&entry| format.spared(entry).0 == print)?;
+    Some((entry & 255, format.spared(*entry).1))
+}
+
+/// The tag that it has last turned keys away with.
+pub fn since(spare: &Line) -> Option<u32> {
+    let since = halves(spare)[SPARE as usize];
+    (since > 255).then_some(since & 255)
+}
+
 /// The tags with which a key may be there.
-pub fn tags_of(spare: &Line, print: u32) -> impl Iterator<Item = u32> {
-    let (prints, since) = halves(spare).split_at(SPARE as usize);
-    let prints = prints.iter().filter(move |&&entry| entry >> 8 == print);
-    prints.chain(since.iter().filter(|&&since| since > 255)).map(|entry| entry & 255)
+pub fn tags_of(format: &Format, spare: &Line, print: u32) -> impl Iterator<Item = u32> {
+    print_of(format, spare, print).map(|(tag, _)| tag).into_iter().chain(since(spare))
 }
 
-/// Gives a print a tag, if there is one; whether there is.
-pub fn renew(spare: &mut Line, print: u32, tag: u32) -> bool {
-    let entry = halves_mut(spare)[..SPARE as usize].iter_mut().find(|entry| **entry >> 8 == print);
-    entry.map(|entry| *entry = *entry & !255 | tag).is_some()
-}
-
-/// Takes in the key of a print in one way or the other, where `age` tells how old a tag is.
-pub fn put(spare: &mut Line, print: u32, tag: u32, age: impl Fn(u32) -> u32) {
-    put_entry(spare, print << 8 | tag, &age);
-}
-
-/// Takes in a print and its tag, of two tags the younger.
-fn put_entry(spare: &mut Line, entry: u32, age: &impl Fn(u32) -> u32) {
+/// Gives a print a tag and counts the key once more, if it is there; whether it is.
+pub fn renew(format: &Format, spare: &mut Line, print: u32, tag: u32) -> bool {
     let prints = &mut halves_mut(spare)[..SPARE as usize];
-    if let Some(own) = prints.iter_mut().find(|own| **own >> 8 == entry >> 8) {
-        *own = if age(entry & 255) < age(*own & 255) { entry } else { *own };
-    } else if let Some(free) = prints.iter_mut().find(|own| **own >> 8 == 0) {
+    let entry = prints.iter_mut().find(|entry| format.spared(**entry).0 == print);
+    entry.map(|entry| *entry = format.to_spare(print, format.both(format.spared(*entry).1, 0), tag)).is_some()
+}
+
+/// Takes in the key of a print in one way or the other, with a tag and a count above it.
+pub fn put(format: &Format, spare: &mut Line, print: u32, mark: u32, now: u32) {
+    let (count, tag) = (mark >> format.tag_bits, mark & ((1 << format.tag_bits) - 1));
+    put_entry(format, spare, format.to_spare(print, count, tag), now, |a, b| format.both(a, b));
+}
+
+/// Takes in a print with count and tag, of two tags the younger.
+fn put_entry(format: &Format, spare: &mut Line, entry: u32, now: u32, counts: impl Fn(u32, u32) -> u32) {
+    let (prints, (print, count)) = (&mut halves_mut(spare)[..SPARE as usize], format.spared(entry));
+    if let Some(own) = prints.iter_mut().find(|own| format.spared(**own).0 == print) {
+        let (tag, old) = (entry & 255, *own & 255);
+        let tag = if format.age(now, tag) < format.age(now, old) { tag } else { old };
+        *own = format.to_spare(print, counts(format.spared(*own).1, count), tag);
+    } else if let Some(free) = prints.iter_mut().find(|own| format.spared(**own).0 == 0) {
         *free = entry;
     } else {
-        turn_away(spare, entry & 255, age);
+        turn_away(format, spare, entry & 255, now);
     }
 }
 
 /// Turns away a key: the younger of two tags counts.
-fn turn_away(spare: &mut Line, tag: u32, age: &impl Fn(u32) -> u32) {
-    let since = &mut halves_mut(spare)[SPARE as usize];
-    if *since <= 255 || age(tag) < age(*since & 255) {
-        *since = 1 << 8 | tag;
+fn turn_away(format: &Format, spare: &mut Line, tag: u32, now: u32) {
+    if since(spare).is_none_or(|old| format.age(now, tag) < format.age(now, old)) {
+        halves_mut(spare)[SPARE as usize] = 1 << 8 | tag;
     }
 }
 
@@ -103,18 +137,18 @@ pub fn expire(spare: &mut Line, tag: u32) -> bool {
     left == 0
 }
 
-/// The tags of its prints, and the tag that it has turned keys away with.
-pub fn tags(spare: &Line) -> (impl Iterator<Item = u32>, Option<u32>) {
-    let (prints, since) = halves(spare).split_at(SPARE as usize);
-    let there = |entry: &u32| (*entry > 255).then_some(entry & 255);
-    (prints.iter().filter_map(there), there(&since[0]))
+/// The tags of its prints.
+pub fn tags(spare: &Line) -> impl Iterator<Item = u32> {
+    halves(spare)[..SPARE as usize].iter().filter_map(|entry| (*entry > 255).then_some(entry & 255))
 }
 
-/// Takes in all that another has.
-pub fn unite(spare: &mut Line, other: &Line, age: impl Fn(u32) -> u32) {
-    let (prints, since) = halves(other).split_at(SPARE as usize);
-    prints.iter().filter(|&&entry| entry >> 8 != 0).for_each(|&entry| put_entry(spare, entry, &age));
-    if since[0] > 255 {
-        turn_away(spare, since[0] & 255, &age);
+/// Takes in all that another has. The count of a print that both have follows from theirs.
+pub fn unite(format: &Format, spare: &mut Line, other: &Line, now: u32, counts: impl Fn(u32, u32) -> u32) {
+    let prints = &halves(other)[..SPARE as usize];
+    for &entry in prints.iter().filter(|&&entry| format.spared(entry).0 != 0) {
+        put_entry(format, spare, entry, now, &counts);
+    }
+    if let Some(tag) = since(other) {
+        turn_away(format, spare, tag, now);
     }
 }

@@ -25,21 +25,25 @@ impl<M: Slots> Work<M> for Unite<'_> {
         let Self { pages, number, page, other, now } = self;
         let format = pages.format;
         // The prints first, and with them what lines say whose keys were turned away: entries may have to join them.
-        spare::unite(&mut page[0], &other[0], |tag| format.age(now, tag));
+        spare::unite(format, &mut page[0], &other[0], now, |a, b| format.both(a, b));
         for (line, theirs) in page.iter_mut().zip(other).skip(1) {
             line[0] |= theirs[0] & SPARE_FLAG;
         }
         for (line, theirs) in (0..).zip(&other[1..]) {
             for slot in 0..format.used(theirs) {
-                let (place, tag) = pages.entry(machine, number, line, theirs, slot);
-                pages.take_in(machine, page, &place, tag, now);
+                let (place, mark) = pages.entry(machine, number, line, theirs, slot);
+                if format.count_bits > 0 {
+                    pages.take_in_counted(machine, page, &place, mark, now);
+                } else {
+                    pages.take_in(machine, page, &place, mark, now);
+                }
             }
         }
     }
 }
 
 impl Pages {
-    /// What is in a slot of a line: where its key is at home, and its tag.
+    /// What is in a slot of a line: where its key is at home, its tag, and a count above.
     #[inline(always)]
     pub fn entry<M: Slots>(&self, machine: M, page: u32, at: u32, line: &Line, slot: u32) -> (Place, u32) {
         let format = self.format;
@@ -49,7 +53,7 @@ impl Pages {
             None => (at, bucket),
             Some(movable) => (self.home(at, movable, print), movable + format.movable()),
         };
-        (Place { page, line, bucket, print }, format.tag(value))
+        (Place { page, line, bucket, print }, format.mark(value))
     }
 
     /// Takes in an entry; of two tags it keeps the younger.
@@ -64,7 +68,7 @@ impl Pages {
                 }
             }
             Found::Spare(Spared::Print(own)) => {
-                spare::renew(&mut page[0], self.spare_print(place), if younger(own) { tag } else { own });
+                spare::renew(format, &mut page[0], self.spare_print(place), if younger(own) { tag } else { own });
             }
             Found::Spare(_) => self.put(machine, page, place, tag, now),
         }

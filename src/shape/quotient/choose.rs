@@ -2,7 +2,9 @@
 
 use std::iter::successors;
 
-use super::{FINGERPRINT_BITS, LINE_BYTES, MAX_LINES, MIN_LINES, MOST_BITS, Shape, TAG_BITS, check_distinct};
+use super::{
+    FINGERPRINT_BITS, LINE_BYTES, MAX_LINES, MIN_LINES, MOST_BITS, Shape, TAG_BITS, check_count_bits, check_distinct,
+};
 use crate::Error;
 use crate::clock::Window;
 use crate::shape::budget::{Budget, allowed_slack, refuse_below, too_few_bytes, too_much_memory, within_slack};
@@ -16,7 +18,7 @@ const PAGE: u64 = MAX_LINES as u64 + 1;
 const MOST: u64 = 1 << 33;
 
 /// The shape for a window and a budget. A window of insertions may be planned for fewer `distinct` keys than
-/// insertions: a repeat takes no space.
+/// insertions: a repeat takes no space. A filter that counts has counts of `count_bits`, others of 0.
 ///
 /// Considered are fingerprints and tags of all numbers of bits whose slack is at most `slack`, by default [half the
 /// window](allowed_slack); with tags of three bits it is 1/7 of it, and every bit more halves that. Long tags cost
@@ -27,7 +29,13 @@ const MOST: u64 = 1 << 33;
 ///   shortest tags, then the least rate.
 ///
 /// For a window of a million keys that gives 15.1 bits per key at 1 %, 19.6 at 0.1 %, 24.4 at 1e-4 and 29.5 at 1e-5.
-pub fn choose(window: Window, budget: Budget, slack: Option<u64>, distinct: Option<u64>) -> Result<Shape, Error> {
+pub fn choose(
+    window: Window,
+    budget: Budget,
+    slack: Option<u64>,
+    distinct: Option<u64>,
+    count_bits: Option<u32>,
+) -> Result<Shape, Error> {
     let window = window.check()?;
     budget.check()?;
     if let Budget::Bytes(bytes) = budget
@@ -36,7 +44,9 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>, distinct: Opti
         return Err(too_few_bytes(LEAST * LINE_BYTES, "", bytes));
     }
     check_distinct(window, distinct)?;
-    let shapes = within_slack(window, slack, shapes(distinct), |shape| shape.slack(window))?;
+    count_bits.map_or(Ok(()), check_count_bits)?;
+    let shapes = shapes(distinct, count_bits.unwrap_or(0));
+    let shapes = within_slack(window, slack, shapes, |shape| shape.slack(window))?;
     let slack = allowed_slack(window, slack);
     let candidates: Vec<Lines> = shapes.into_iter().map(|shape| Lines { shape, window, slack }).collect();
     match budget {
@@ -54,10 +64,17 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>, distinct: Opti
 }
 
 /// All shapes in the smallest size, by bits of a tag.
-fn shapes(distinct: Option<u64>) -> impl Iterator<Item = Shape> {
+fn shapes(distinct: Option<u64>, count_bits: u32) -> impl Iterator<Item = Shape> {
     let all = TAG_BITS.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t))).filter(|(f, t)| f + t <= MOST_BITS);
-    let shape =
-        move |(f, t)| Shape { fingerprint_bits: f, tag_bits: t, pages: 1, lines: MIN_LINES, distinct, grow: false };
+    let shape = move |(f, t)| Shape {
+        fingerprint_bits: f,
+        tag_bits: t,
+        pages: 1,
+        lines: MIN_LINES,
+        distinct,
+        grow: false,
+        count_bits,
+    };
     all.map(shape)
 }
 

@@ -41,6 +41,8 @@ pub const FINGERPRINT_BITS: RangeInclusive<u32> = 5..=20;
 pub const TAG_BITS: RangeInclusive<u32> = 3..=8;
 /// Most bits of both.
 pub const MOST_BITS: u32 = 24;
+/// Bits of a count.
+pub const COUNT_BITS: RangeInclusive<u32> = 1..=8;
 /// Largest share of its slots that a page is planned to use just before a turn, in the mean. Fuller pages move more
 /// entries, and insertions take several times as long.
 pub const MOST_LOAD: f64 = 0.95;
@@ -71,16 +73,18 @@ pub struct Shape {
     pub distinct: Option<u64>,
     /// Whether its pages double while more keys come than planned for.
     pub grow: bool,
+    /// C: bits of a count, of a filter that counts, or 0.
+    pub count_bits: u32,
 }
 
-/// The line with fingerprints and tags of these sizes.
+/// The line with fingerprints, tags and counts of these sizes.
 ///
-/// An entry takes F + T + 1 bits. Slots are as many as leave 38 bits for buckets, or a few more: with fewer buckets an
-/// entry is cheaper and shares its bucket with more, and from 35 to 64 of them the two balance to 1 %. A quarter of
+/// An entry takes F + T + C + 1 bits. Slots are as many as leave 38 bits for buckets, or a few more: with fewer buckets
+/// an entry is cheaper and shares its bucket with more, and from 35 to 64 of them the two balance to 1 %. A quarter of
 /// these bits are of foreign buckets, so that a line may send away the entries of its highest third. (With fewer there
 /// are lines full of entries that must stay.)
-pub const fn line_of(fingerprint_bits: u32, tag_bits: u32) -> Line {
-    let entry = fingerprint_bits + tag_bits + 1;
+pub const fn line_of(fingerprint_bits: u32, tag_bits: u32, count_bits: u32) -> Line {
+    let entry = fingerprint_bits + tag_bits + count_bits + 1;
     let slots = 468 / entry;
     let buckets = 506 - slots * entry;
     let buckets = if buckets > 58 { 58 } else { buckets };
@@ -108,7 +112,7 @@ impl Shape {
             let most = u32::min(*FINGERPRINT_BITS.end(), MOST_BITS - t);
             return out_of_range("fingerprint_bits", (*FINGERPRINT_BITS.start()).into(), most.into(), f.into());
         }
-        let shape = Self { fingerprint_bits, tag_bits, pages, lines, distinct, grow: false };
+        let shape = Self { fingerprint_bits, tag_bits, pages, lines, distinct, grow: false, count_bits: 0 };
         let most_pages = shape.most_pages();
         if !(1..=most_pages).contains(&pages) {
             return out_of_range("pages", 1, most_pages, pages);
@@ -122,13 +126,24 @@ impl Shape {
 
     /// The shape of these parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        Self::new(
+        let shape = Self::new(
             parameters.narrow("fingerprint_bits")?,
             parameters.narrow("tag_bits")?,
             parameters.wide("pages")?,
             parameters.narrow("lines")?,
             parameters.get("distinct"),
-        )
+        )?;
+        if parameters.get("count_bits").is_none() {
+            Ok(shape)
+        } else {
+            shape.counting(parameters.narrow("count_bits")?)
+        }
+    }
+
+    /// The same of a filter that counts how often keys come.
+    pub fn counting(self, count_bits: u32) -> Result<Self, Error> {
+        check_count_bits(count_bits)?;
+        Ok(Self { count_bits, ..self })
     }
 
     /// The same of a filter that grows.
@@ -138,7 +153,7 @@ impl Shape {
 
     /// What its lines are made of.
     pub fn line(&self) -> Line {
-        line_of(self.fingerprint_bits, self.tag_bits)
+        line_of(self.fingerprint_bits, self.tag_bits, self.count_bits)
     }
 
     /// r: full epochs kept.
@@ -222,17 +237,26 @@ impl Shape {
 
 impl super::Shape for Shape {
     fn family(&self) -> &'static str {
-        if self.grow { "aged-quotient-growing" } else { "aged-quotient" }
+        match (self.grow, self.count_bits > 0) {
+            (false, false) => "aged-quotient",
+            (true, false) => "aged-quotient-growing",
+            (false, true) => "aged-quotient-counting",
+            (true, true) => "aged-quotient-growing-counting",
+        }
     }
 
     fn parameters(&self) -> Vec<(&'static str, u64)> {
-        vec![
+        let mut parameters = vec![
             ("fingerprint_bits", self.fingerprint_bits.into()),
             ("tag_bits", self.tag_bits.into()),
             ("pages", self.pages),
             ("lines", self.lines.into()),
             ("distinct", self.distinct.unwrap_or(0)),
-        ]
+        ];
+        if self.count_bits > 0 {
+            parameters.push(("count_bits", self.count_bits.into()));
+        }
+        parameters
     }
 
     fn check(&self, window: Window) -> Result<(), Error> {
@@ -276,6 +300,14 @@ impl super::Shape for Shape {
         let (read, lines) = (1.0 + 1.0 / 12.0, (self.nbytes() / LINE_BYTES) as f64);
         CacheLines { insert: read + lines / self.keys_per_epoch(window), hit: read, miss: read }
     }
+}
+
+/// Refuses counts of other sizes than there are.
+fn check_count_bits(count_bits: u32) -> Result<(), Error> {
+    let (least, most) = (COUNT_BITS.start(), COUNT_BITS.end());
+    let sound = COUNT_BITS.contains(&count_bits);
+    let error = || Error::value(format!("the bits of a count must lie in {least}..={most}, got {count_bits}"));
+    if sound { Ok(()) } else { Err(error()) }
 }
 
 /// Refuses a number of distinct keys that a window cannot have.

@@ -15,10 +15,10 @@ fn formats() -> impl Iterator<Item = (u32, u32)> {
 
 #[test]
 fn a_line_has_512_bits() {
-    for (f, t) in formats() {
-        let Line { slots, buckets, foreign } = line_of(f, t);
-        let all = 6 + buckets + foreign + slots * (f + t + 1);
-        assert!((500..=512).contains(&all), "{f} {t}: {all}");
+    for ((f, t), c) in formats().flat_map(|format| (0..=*COUNT_BITS.end()).map(move |c| (format, c))) {
+        let Line { slots, buckets, foreign } = line_of(f, t, c);
+        let all = 6 + buckets + foreign + slots * (f + t + c + 1);
+        assert!((500..=512).contains(&all), "{f} {t} {c}: {all}");
         assert!(buckets + foreign <= 58 && foreign < 32 && slots <= 57 && f + t >= 8);
         assert!(4 * foreign > buckets + foreign, "a quarter at least may leave: {foreign} of {buckets}");
     }
@@ -85,7 +85,7 @@ fn parameters_out_of_range_are_named() {
 /// Fewer distinct keys of a window of insertions are as a shorter one, but for its steps and the headroom of a guess.
 #[test]
 fn memory_follows_distinct_keys() {
-    let choose = |window, distinct| choose(window, Budget::Rate(0.01), None, distinct).unwrap();
+    let choose = |window, distinct| choose(window, Budget::Rate(0.01), None, distinct, None).unwrap();
     let (all, fifth) = (choose(count(1_000_000), None), choose(count(5_000_000), Some(1_000_000)));
     let ratio = fifth.nbytes() as f64 / all.nbytes() as f64;
     assert!((0.98 * HEADROOM..1.02 * HEADROOM).contains(&ratio), "{ratio}");
@@ -111,7 +111,7 @@ fn a_rate_gives_what_trying_everything_gives() {
         let least = smallest(window, slack, fpr).map(|shape| shape.nbytes()).min().unwrap();
         let near = smallest(window, slack, fpr).filter(|shape| shape.nbytes() <= least + least / 64);
         let best = near.min_by_key(|shape| (shape.tag_bits, shape.nbytes())).unwrap();
-        let chosen = choose(window, Budget::Rate(fpr), Some(slack), None).unwrap();
+        let chosen = choose(window, Budget::Rate(fpr), Some(slack), None, None).unwrap();
         assert_eq!((chosen.tag_bits, chosen.nbytes()), (best.tag_bits, best.nbytes()), "{insertions} {chosen:?}");
         assert!(chosen.fpr(window) <= fpr && chosen.slack(window) <= slack);
     }
@@ -123,11 +123,11 @@ fn bytes_are_used_and_slack_is_kept() {
     let windows = [1, 2, 7, 127, 1000, 100_003].map(count).into_iter();
     for window in windows.chain([(1_000_003, 0), (1_000_000_007, 0), (100_000, 500_000)].map(|(s, l)| time(s, l))) {
         for bytes in [256, 4095, 4096, 8191, 100_000] {
-            let shape = choose(window, Budget::Bytes(bytes), None, None).unwrap();
+            let shape = choose(window, Budget::Bytes(bytes), None, None, None).unwrap();
             assert!(shape.slack(window) <= allowed_slack(window, None), "{window:?} {shape:?}");
             assert!(shape.nbytes() <= bytes);
         }
-        let shape = choose(window, Budget::Rate(0.01), None, None).unwrap();
+        let shape = choose(window, Budget::Rate(0.01), None, None, None).unwrap();
         assert!(shape.slack(window) <= allowed_slack(window, None) && shape.fpr(window) <= 0.01);
     }
 }
@@ -136,7 +136,7 @@ fn bytes_are_used_and_slack_is_kept() {
 fn the_documented_choices() {
     for (fpr, bits) in [(0.01, 15.1), (0.001, 19.6), (1e-4, 24.4), (1e-5, 29.5)] {
         let window = count(1_000_000);
-        let shape = choose(window, Budget::Rate(fpr), None, None).unwrap();
+        let shape = choose(window, Budget::Rate(fpr), None, None, None).unwrap();
         let per_key = 8.0 * shape.nbytes() as f64 / 1e6;
         assert!((per_key - bits).abs() < 0.05, "{shape:?}: {per_key}");
         assert!(shape.slack(window) < 146_000, "a seventh, and rounding to whole steps");
@@ -145,7 +145,7 @@ fn the_documented_choices() {
 
 #[track_caller]
 fn refused(window: Window, budget: Budget, slack: Option<u64>, distinct: Option<u64>, words: &str) {
-    let error = choose(window, budget, slack, distinct).unwrap_err().to_string();
+    let error = choose(window, budget, slack, distinct, None).unwrap_err().to_string();
     assert!(error.contains(words), "{error}");
 }
 

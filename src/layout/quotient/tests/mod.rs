@@ -1,0 +1,61 @@
+//! Lines against a plain list, all instruction sets bit for bit, and the promise at its worst phases.
+
+mod bits;
+mod counts;
+mod growing;
+mod lines;
+mod promise;
+mod rates;
+mod shorter;
+mod union;
+
+use super::*;
+use crate::clock::Window;
+use crate::engine::Aged;
+use crate::memory::Words;
+use crate::shape::quotient::{FINGERPRINT_BITS, MOST_BITS, TAG_BITS};
+
+/// splitmix64 of a number: a bijection.
+fn mix(i: u64) -> u64 {
+    let mut z = (i.wrapping_add(1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Random numbers.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 += 1;
+        ((u128::from(mix(self.0)) * u128::from(n)) >> 64) as u64
+    }
+}
+
+fn formats() -> impl Iterator<Item = (u32, u32)> {
+    let all = TAG_BITS.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t)));
+    all.filter(|(f, t)| f + t <= MOST_BITS)
+}
+
+/// An engine with these instructions.
+fn engine(shape: Shape, window: Window, instructions: Instructions) -> Aged<Quotient> {
+    let words = Words::zeroed((shape.nbytes() / 8) as usize).unwrap();
+    let layout = Quotient { instructions, ..Quotient::new(shape) };
+    Aged { layout, words, clock: Clock::new(window, shape.kept()) }
+}
+
+/// The shape whose pages use this share of their slots just before they turn.
+fn loaded(format: (u32, u32), window: u64, load: f64) -> Shape {
+    loaded_counting(format, 0, window, load)
+}
+
+/// The same with counts of so many bits, or none.
+fn loaded_counting((f, t): (u32, u32), c: u32, window: u64, load: f64) -> Shape {
+    let of = |pages, lines| Shape { count_bits: c, ..Shape::new(f, t, pages, lines, None).unwrap() };
+    let least = |shape: &Shape| shape.load(shape.keys_per_epoch(Window::Count { insertions: window })) <= load;
+    let small = (3..63).map(|lines| of(1, lines)).find(least);
+    small.or_else(|| (1..).map(|pages| of(pages, 63)).find(least)).unwrap()
+}
+
+const FORMATS: [(u32, u32); 7] = [(7, 3), (6, 4), (10, 4), (13, 4), (16, 4), (5, 3), (16, 8)];

@@ -1,0 +1,135 @@
+//! No key of the window is missed, and none is counted too seldom, at the worst phases of the worst streams.
+
+use std::collections::HashMap;
+
+use super::counts::exact;
+use super::*;
+use crate::clock::Moments;
+use crate::engine::{Engine, Refresh};
+
+/// Names of streams, and the hash of their insertion i, for a window.
+type Stream = fn(u64, u64) -> u64;
+const STREAMS: [(&str, Stream); 8] = [
+    ("distinct", |i, _| mix(i)),
+    ("all in one page", |i, _| mix(i) >> 6),
+    ("all in one line", |i, _| mix(i) >> 13),
+    ("half repeats", |i, w| {
+        let x = mix(i ^ 1 << 50);
+        if x & 1 == 0 { mix(i) } else { mix(i.saturating_sub(1 + (x >> 8) % (w + w / 2))) }
+    }),
+    ("few keys", |i, _| mix(mix(i) % 97)),
+    ("one key", |_, _| mix(5)),
+    ("bursts of hot keys", |i, _| {
+        let x = mix(i ^ 1 << 51);
+        if x % 10 < 3 { mix(i / 500 * 10 + x % 7) } else { mix(i) }
+    }),
+    ("as old as the window", |i, w| mix(i % w)),
+];
+
+/// Asks for every key of the window, and of two shorter windows, after each `every` insertions of a stream, which come
+/// in batches by `insert` and by `duplicated` in turn; and how often, of a filter that counts. Says how many were asked
+/// for.
+pub fn check_promise(
+    filter: &mut Aged<Quotient>,
+    window: u64,
+    insertions: u64,
+    every: u64,
+    stream: impl Fn(u64) -> u64,
+) -> Result<u64, String> {
+    let mut last = HashMap::new();
+    let stream: Vec<u64> = (0..insertions).map(stream).collect();
+    let (mut at, mut asked, mut by_insert) = (0, 0, false);
+    while at < stream.len() {
+        let end = (at + every as usize).min(stream.len());
+        let part = &stream[at..end];
+        if by_insert {
+            filter.insert(part, Moments::Untimed).unwrap();
+            last.extend(part.iter().copied().zip(at..));
+        } else {
+            let mut seen = vec![false; part.len()];
+            filter.duplicated(part, Moments::Untimed, Refresh::Always, &mut seen).unwrap();
+            for ((i, &hash), seen) in (at..).zip(part).zip(seen) {
+                let before = last.insert(hash, i);
+                if !seen && before.is_some_and(|before| i - before <= window as usize) {
+                    return Err(format!("insertion {i} was not seen before"));
+                }
+            }
+        }
+        by_insert = !by_insert;
+        at = end;
+        let most = window.min(filter.clock.window().length());
+        for asked_for in [window, 1 + mix(at as u64) % most, 1 + mix(at as u64) % most.div_ceil(7)] {
+            let live = &stream[at.saturating_sub(asked_for as usize)..at];
+            let mut present = vec![false; live.len()];
+            if asked_for == window {
+                filter.query(live, Moments::Untimed, &mut present).unwrap();
+            } else {
+                filter.query_within(live, Moments::Untimed, asked_for, &mut present).unwrap();
+            }
+            asked += live.len() as u64;
+            let missing = present.iter().filter(|&&present| !present).count();
+            if missing > 0 {
+                return Err(format!("{missing} of the last {asked_for} keys are missing after insertion {at}"));
+            }
+            if filter.layout.counts() {
+                let (times, mut counts) = (exact(live), vec![0; live.len()]);
+                let within = (asked_for != window).then_some(asked_for);
+                filter.count(live, Moments::Untimed, within, &mut counts).unwrap();
+                let most = 1 << filter.layout.pages.format.count_bits;
+                let fewer = live.iter().zip(counts).filter(|(key, count)| *count < times[key].min(most)).count();
+                if fewer > 0 {
+                    return Err(format!("{fewer} of the last {asked_for} keys came oftener, after insertion {at}"));
+                }
+            }
+        }
+    }
+    let pages = filter.layout.pages;
+    let lines = pages.all(filter.words.as_slice().as_chunks().0).flat_map(|(_, page)| &page[1..]);
+    assert!(lines.into_iter().all(|line| pages.format.sound(line)));
+    Ok(asked)
+}
+
+/// Windows, loads, insertions, and how often all is asked for.
+const CASES: [(u64, f64, u64, u64); 6] = [
+    (2_003, 0.92, 12_000, 97),
+    (499, 0.92, 3_000, 1),
+    (6_007, 1.0, 20_000, 997),
+    (6_007, 2.0, 20_000, 997),
+    (6_007, 10.0, 20_000, 997),
+    (10, 0.9, 1_000, 1),
+];
+
+/// Some instruction sets with some formats, and in a campaign all with all, six times as long: 10^9 keys asked for.
+#[test]
+fn no_key_of_the_window_is_ever_missing() {
+    let campaign = std::env::var_os("LATELY_CAMPAIGN").is_some();
+    let mut asked = 0;
+    for (i, format) in FORMATS.into_iter().enumerate() {
+        for (j, instructions) in Instructions::available().enumerate() {
+            for (k, (window, load, insertions, every)) in CASES.into_iter().enumerate() {
+                let insertions = if campaign { 6 * insertions } else { insertions };
+                let counts = [0, 1 + (i + k) as u32 % 8].into_iter().zip([0, 3]);
+                let counts = counts.filter(|&(_, turn)| campaign || (i + 2 * j + k) % 6 == turn);
+                for ((c, _), (name, stream)) in counts.flat_map(|c| STREAMS.map(|stream| (c, stream))) {
+                    let shape = loaded_counting(format, c, window, load);
+                    let mut filter = engine(shape, Window::Count { insertions: window }, instructions);
+                    let checked = check_promise(&mut filter, window, insertions, every, |i| stream(i, window));
+                    asked += checked.unwrap_or_else(|error| panic!("{name}: {shape:?}: {error}"));
+                }
+            }
+        }
+    }
+    println!("{asked} keys of the window asked for, none missing");
+    assert!(!campaign || asked > 1_000_000_000);
+}
+
+#[test]
+fn the_check_of_the_promise_fails_when_one_step_too_many_is_promised() {
+    for window in [1_499, 20_011] {
+        let shape = loaded((16, 4), window, 0.9);
+        let short = window.div_ceil(u64::from(shape.kept()) + 2);
+        let promised = Window::Count { insertions: short * u64::from(shape.kept()) + 1 };
+        let mut filter = engine(shape, promised, Instructions::best());
+        check_promise(&mut filter, window, 4 * window, 97, mix).unwrap_err();
+    }
+}

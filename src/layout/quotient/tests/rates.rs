@@ -1,0 +1,34 @@
+//! The rate, as the formula and the entries have it.
+
+use super::*;
+use crate::clock::Moments;
+use crate::engine::Engine;
+
+/// Fresh keys are reported as often as the entries say, and that is what the formula says.
+#[test]
+fn fresh_keys_are_reported_as_often_as_the_formula_says() {
+    const WINDOW: u64 = 150_000;
+    const TRIALS: u64 = 1 << 20;
+    for (format, load) in [((5, 3), 0.93), ((7, 3), 0.93), ((6, 4), 0.92), ((9, 4), 0.91), ((8, 8), 0.85)] {
+        let shape = loaded(format, WINDOW, load);
+        let window = Window::Count { insertions: WINDOW };
+        let mut filter = engine(shape, window, Instructions::best());
+        filter.insert(&(0..2 * WINDOW).map(mix).collect::<Vec<_>>(), Moments::Untimed).unwrap();
+        let (mut reported, mut now) = (0, 0.0);
+        for phase in 0..4 {
+            let more: Vec<u64> = (0..WINDOW / 4).map(|i| mix(1 << 40 | phase << 30 | i)).collect();
+            filter.insert(&more, Moments::Untimed).unwrap();
+            let fresh: Vec<u64> = (0..TRIALS / 4).map(|i| mix(1 << 50 | phase << 30 | i)).collect();
+            let mut present = vec![false; fresh.len()];
+            filter.query(&fresh, Moments::Untimed, &mut present).unwrap();
+            reported += present.iter().filter(|&&present| present).count();
+            now += filter.false_positive_rate() / 4.0;
+        }
+        let (measured, theory) =
+            (reported as f64 / TRIALS as f64, shape.false_positive_rate(shape.keys_per_epoch(window)));
+        println!("{shape:?}: measured {measured:.3e}, by the entries {now:.3e}, in theory {theory:.3e}");
+        assert!((measured - now).abs() <= 5.0 * (now / TRIALS as f64).sqrt(), "{measured} is not {now}");
+        // Distinct keys that share an entry take one: the rate itself, of which those of the window are half.
+        assert!(now <= theory && now >= theory * (0.97 - theory), "{now} is not {theory}");
+    }
+}

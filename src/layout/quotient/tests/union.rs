@@ -1,0 +1,65 @@
+//! Two filters as one.
+
+use super::*;
+use crate::clock::Moments;
+use crate::engine::Engine;
+use crate::instructions::Portable;
+
+/// One filter has had keys for long, the other has no room for them when they come again: together they are young.
+#[test]
+fn keys_that_were_turned_away_lately_are_young_in_the_union() {
+    const WINDOW: u64 = 20_000;
+    let shape = loaded((7, 3), WINDOW, 3.0);
+    let filter = |hashes: Vec<u64>| {
+        let mut filter = engine(shape, Window::Count { insertions: WINDOW }, Instructions::best());
+        filter.insert(&hashes, Moments::Untimed).unwrap();
+        filter
+    };
+    let keys = (0..500).map(|i| mix(1 << 40 | i));
+    let quiet = filter(keys.clone().chain((0..WINDOW).map(|_| mix(7))).collect());
+    let crowded = filter((0..WINDOW).map(mix).chain(keys.clone()).collect());
+    for (mut one, other) in [(quiet.clone(), &crowded), (crowded.clone(), &quiet)] {
+        one.unite(other).unwrap();
+        let mut present = [false; 500];
+        one.query_within(&keys.clone().collect::<Vec<_>>(), Moments::Untimed, 500, &mut present).unwrap();
+        assert!(present.iter().all(|&present| present));
+    }
+}
+
+/// Of two filters together every key of either is there, with the younger age.
+#[test]
+fn united_filters_have_the_keys_of_both() {
+    for (load, format) in [(0.4, (7, 3)), (0.6, (13, 4)), (1.5, (9, 5))] {
+        const WINDOW: u64 = 20_000;
+        let shape = loaded(format, WINDOW, load);
+        let filter = |stream: u64| {
+            let mut filter = engine(shape, Window::Count { insertions: WINDOW }, Instructions::best());
+            let hashes: Vec<u64> = (0..3 * WINDOW).map(|i| mix((i / 3 * (1 + stream % 2)) | (stream / 2))).collect();
+            filter.insert(&hashes, Moments::Untimed).unwrap();
+            (filter, hashes[2 * WINDOW as usize..].to_vec())
+        };
+        let ((mut one, of_one), (other, of_other)) = (filter(1), filter(2));
+        let phase = one.layout.phase(one.clock.generation(), 0);
+        let age = |filter: &Aged<Quotient>, hash: u64| {
+            let (pages, place) = (filter.layout.pages, filter.layout.pages.place(hash));
+            let page = pages.page(filter.words.as_slice().as_chunks().0, place.page);
+            pages.age(Portable, page, &place, phase.tag(&pages, place.page)).map_or(u32::MAX, |(age, _)| age)
+        };
+        let before = one.clone();
+        one.unite(&other).unwrap();
+        assert!(one.check().is_ok());
+        for (hashes, filter) in [(&of_one, &before), (&of_other, &other)] {
+            let mut present = vec![false; hashes.len()];
+            one.query(hashes, Moments::Untimed, &mut present).unwrap();
+            assert!(present.iter().all(|&present| present), "{load}");
+            for window in [1, WINDOW / 30, WINDOW / 3, WINDOW] {
+                let live = &hashes[(WINDOW - window) as usize..];
+                one.query_within(live, Moments::Untimed, window, &mut present[..live.len()]).unwrap();
+                assert!(present.iter().all(|&present| present), "{load} {window}");
+            }
+            for &hash in hashes {
+                assert!(age(&one, hash) <= age(filter, hash));
+            }
+        }
+    }
+}
