@@ -30,7 +30,7 @@ fn cards(i: u64) -> u64 {
 #[test]
 fn a_key_is_counted_for_the_window_and_its_slack() {
     const WINDOW: u64 = 20_000;
-    for (format, c, load, share) in [((16, 3), 4, 0.5, 0.01), ((14, 4), 8, 0.7, 0.03), ((10, 3), 4, 0.9, 0.1)] {
+    for (format, c, load, share) in [((16, 3), 4, 0.5, 0.01), ((14, 4), 8, 0.7, 0.06), ((10, 3), 4, 0.9, 0.1)] {
         let shape = loaded_counting(format, c, WINDOW, load);
         let window = Window::Count { insertions: WINDOW };
         let slack = shape.slack(window);
