@@ -233,8 +233,13 @@ fn preamble_of(filter: &Filter, version: u16, cells_sum: u64) -> Vec<u8> {
 
 /// The filter saved in `bytes`. Its cells stay where they are until it is written to.
 pub fn from_bytes(bytes: Lender) -> Result<Filter, Error> {
+    lent(bytes, true)
+}
+
+fn lent(bytes: Lender, verify: bool) -> Result<Filter, Error> {
     let all: &[u8] = (*bytes).as_ref();
-    let preamble = Preamble::read(&mut &*all, Some(all.len() as u64)).map_err(in_memory)?;
+    let mut preamble = Preamble::read(&mut &*all, Some(all.len() as u64)).map_err(in_memory)?;
+    preamble.cells_sum = preamble.cells_sum.filter(|_| verify);
     let (start, len) = (preamble.len, preamble.cells);
     preamble.filter(Words::lent(bytes, start, len / 8)?, None)
 }
@@ -290,19 +295,27 @@ fn save_as(
     Ok(())
 }
 
-/// Reads a filter from a file; with `mmap` its cells stay in the file until the filter is written to.
+/// The filter in a file that is mapped: its cells stay there until it is written to. To `verify` them all are read;
+/// else damage goes unnoticed, but for those of lines of entries, which must end their runs.
 #[allow(unsafe_code, reason = "a file is mapped")]
-pub fn open(path: &Path, mmap: bool) -> Result<Filter, SaveError> {
+pub fn map(path: &Path, verify: bool) -> Result<Filter, SaveError> {
+    let file = regular(path)?;
+    // SAFETY: a file must not be changed in place while it is mapped. `save` never does: it replaces the file, and the
+    // mapping keeps the old one. The docs of `open` say so.
+    let map = unsafe { Mmap::map(&file)? };
+    Ok(lent(Box::new(map), verify)?)
+}
+
+fn regular(path: &Path) -> Result<File, SaveError> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(Error::format("not a regular file").into());
     }
-    let mut file = File::open(path)?;
-    if mmap {
-        // SAFETY: a file must not be changed in place while it is mapped. `save` never does: it replaces the file, and
-        // the mapping keeps the old one. The docs of `open` say so.
-        let map = unsafe { Mmap::map(&file)? };
-        return Ok(from_bytes(Box::new(map))?);
-    }
+    Ok(File::open(path)?)
+}
+
+/// Reads a filter from a file.
+pub fn open(path: &Path) -> Result<Filter, SaveError> {
+    let mut file = regular(path)?;
     let size = file.metadata()?.len();
     let preamble = Preamble::read(&mut file, Some(size))?;
     if !preamble.shared {
@@ -365,7 +378,8 @@ struct Preamble {
     len: usize,
     /// Bytes of cells.
     cells: usize,
-    cells_sum: u64,
+    /// Their sum, if they are to have one.
+    cells_sum: Option<u64>,
 }
 
 impl Preamble {
@@ -414,7 +428,7 @@ impl Preamble {
             parameters: fields.collect(),
             len: HEADER + length as usize,
             cells: cells as usize,
-            cells_sum: word(40),
+            cells_sum: (!shared).then_some(word(40)),
         })
     }
 
@@ -432,7 +446,7 @@ impl Preamble {
                 "processes share this file, so that it is opened by its path, and not by `mmap`",
             ));
         }
-        if !self.shared && xxh3_64(words.as_ref()) != self.cells_sum {
+        if self.cells_sum.is_some_and(|sum| sum != xxh3_64(words.as_ref())) {
             return Err(Error::format("the cells are damaged"));
         }
         let damaged = || Error::format("the parameters are damaged");

@@ -126,7 +126,7 @@ pub fn open(path: &Path) -> Result<(Filter, SharedFile), SaveError> {
 
 /// Replaces a saved filter by one that can be shared.
 fn replace(path: &Path) -> Result<(), SaveError> {
-    let filter = format::open(path, false)?;
+    let filter = format::open(path)?;
     if !filter.engine().shareable() {
         return Err(Error::value(format!(
             "processes can share filters whose insertions only set bits, such as AgePartitionedBloomFilter, \
@@ -298,7 +298,7 @@ mod tests {
                     };
                     let missed = |filter: &Filter| live.len() - held(filter, &live);
                     assert_eq!(missed(&reader), 0, "{family} {window:?} {round}: who looks without a lock");
-                    assert_eq!(missed(&format::open(&path, false).unwrap()), 0, "{family} {window:?} {round}: opened");
+                    assert_eq!(missed(&format::open(&path).unwrap()), 0, "{family} {window:?} {round}: opened");
                     if done.is_err() {
                         (ours, file) = open(&path).unwrap();
                     }

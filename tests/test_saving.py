@@ -164,6 +164,32 @@ def test_a_mapped_filter_is_written_to_in_memory_only(tmp_path):
     assert [first.to_bytes(), second.to_bytes()] == [g.to_bytes() for g in expected]
 
 
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_mapped_file_that_is_not_verified_answers_as_it_stands(name, tmp_path):
+    path = tmp_path / "f.lately"
+    f = FILTERS[name]()
+    f.save(path)
+    assert answers(lately.open(path, mmap=True, verify=False)) == answers(f)
+    with pytest.raises(ValueError, match="verify=False is for mmap=True"):
+        lately.open(path, verify=False)
+    # The header is compared in any case.
+    saved = path.read_bytes()
+    path.write_bytes(saved[:70] + bytes([saved[70] ^ 1]) + saved[71:])
+    with pytest.raises(lately.FormatError, match="damaged"):
+        lately.open(path, mmap=True, verify=False)
+
+
+def test_damage_is_found_by_opening_a_file_once_more(tmp_path):
+    path = tmp_path / "f.lately"
+    f = FILTERS["blocks"]()
+    f.save(path)
+    saved = path.read_bytes()
+    path.write_bytes(saved[:-1] + bytes([saved[-1] ^ 1]))
+    assert lately.open(path, mmap=True, verify=False).inserted == f.inserted
+    with pytest.raises(lately.FormatError, match="the cells are damaged"):
+        lately.open(path, mmap=True)
+
+
 def test_replacing_the_file_of_a_mapped_filter_is_safe(tmp_path):
     path = tmp_path / "f.lately"
     f = FILTERS["blocks"]()

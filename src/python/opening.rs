@@ -27,6 +27,11 @@ use crate::memory::{Lender, fallible};
 ///     Leave the cells in the file until the filter is first written to: many processes that only query then share one
 ///     copy of them. The file must not be changed in place meanwhile; `Filter.save` replaces it, which is safe. Only
 ///     with a path.
+/// verify : bool, default True
+///     Compare the cells with their checksum, for which all of them are read: a tenth of a second for a gigabyte. A file
+///     that is mapped without it answers at once, whatever its size, and reads what it is asked for. Then damage goes
+///     unnoticed, and a key may be missed for it: open the file once more, with `verify`, before you trust it, in a
+///     thread for example. Only with `mmap`. An `AgedQuotientFilter` is read in any case.
 /// shared : bool, default False
 ///     One filter for several processes, each of which opens it so: what one inserts, all see. Only with a path, which
 ///     is then written to, and for filters whose insertions only set bits: `AgePartitionedBloomFilter`,
@@ -46,7 +51,8 @@ use crate::memory::{Lender, fallible};
 /// EOFError
 ///     If a binary file is at its end.
 /// TypeError, ValueError
-///     If it is neither a path nor a binary file, or no path with `mmap` or `shared`, or if processes cannot share it.
+///     If it is neither a path nor a binary file, or no path with `mmap` or `shared`, or if processes cannot share it,
+///     or if it is to be read without `verify`.
 ///
 /// Examples
 /// --------
@@ -58,14 +64,18 @@ use crate::memory::{Lender, fallible};
 /// >>> "a" in lately.open(path)
 /// True
 #[pyfunction]
-#[pyo3(signature = (file, *, mmap=false, shared=false))]
-pub fn open(py: Python<'_>, file: &Bound<'_, PyAny>, mmap: bool, shared: bool) -> PyResult<Py<PyAny>> {
+#[pyo3(signature = (file, *, mmap=false, verify=true, shared=false))]
+pub fn open(py: Python<'_>, file: &Bound<'_, PyAny>, mmap: bool, verify: bool, shared: bool) -> PyResult<Py<PyAny>> {
     if mmap && shared {
         return Err(PyValueError::new_err("mmap=True is for files that nobody writes to, and shared=True for others"));
     }
+    if !verify && !mmap {
+        return Err(PyValueError::new_err("verify=False is for mmap=True: else all cells are read anyway"));
+    }
     let filter = match Place::of(file, "read")? {
         Place::Path(path) if shared => return open_shared(py, path, None),
-        Place::Path(path) => uninterrupted(py, &path, || format::open(&path, mmap))?,
+        Place::Path(path) if mmap => uninterrupted(py, &path, || format::map(&path, verify))?,
+        Place::Path(path) => uninterrupted(py, &path, || format::open(&path))?,
         Place::File(_) if mmap => return Err(PyValueError::new_err("mmap=True needs the path of a file")),
         Place::File(_) if shared => return Err(PyValueError::new_err("shared=True needs the path of a file")),
         Place::File(mut file) => detached(py, || format::read(&mut file).map_err(|error| file.error(error)))??,

@@ -498,8 +498,8 @@ fn files_and_parts_are_judged_as_bytes_are() {
         }
         let expected = format::from_bytes(Box::new(bytes.clone())).map(|filter| bytes_of(&filter));
         std::fs::write(&path, &bytes).unwrap();
-        for mmap in [false, true] {
-            match (format::open(&path, mmap), &expected) {
+        for opened in [format::open(&path), format::map(&path, true)] {
+            match (opened, &expected) {
                 (Ok(filter), Ok(expected)) => assert_eq!(bytes_of(&filter), *expected),
                 (Err(SaveError::Filter(error)), Err(expected)) => assert_eq!(error, *expected),
                 (other, _) => panic!("{:?} is not {expected:?}", other.map(|filter| bytes_of(&filter))),
