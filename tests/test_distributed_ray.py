@@ -260,7 +260,7 @@ def test_who_dies_in_his_turn_holds_up_nobody_for_long(pair, ray_cluster):
         # Its deadline is 60 seconds; who lives holds it for as long as he needs.
         assert time.monotonic() - began < 30
         time.sleep(LEASE + RENEW)
-        assert ray_cluster.get(pair._turns.take.remote(), timeout=60) == (0, None)
+        assert ray_cluster.get(pair._turns.take.remote(), timeout=60) == (0, None, None)
 
 
 def test_fences_ascend_when_the_actor_of_turns_dies(pair, ray_cluster):

@@ -24,7 +24,7 @@ class Mortal(LocalSites):
     dies = ""
 
     def call(self, messages):
-        if not self.dies or messages[0].method not in ("set", "insert", "duplicated"):
+        if not self.dies or messages[0].method not in ("set", "touch", "insert", "duplicated"):
             return super().call(messages)
         dies, self.dies = self.dies, ""
         heard = [message for message in messages if self.rng.random() < 0.5]

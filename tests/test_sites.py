@@ -589,7 +589,7 @@ def test_turns_go_to_one_at_a_time_and_end_by_themselves():
 
     async def story():
         turns = Turns(lease=0.2, sites=3, secret=b"")
-        first, _ = await turns.take()
+        first, *_ = await turns.take()
         waiting = [asyncio.create_task(taken(turns)) for _ in range(2)]
         await asyncio.sleep(0.02)
         assert not any(task.done() for task in waiting)
@@ -616,19 +616,20 @@ def test_turns_go_to_one_at_a_time_and_end_by_themselves():
 def test_what_is_held_is_left_to_the_next_until_it_is_done():
     async def story():
         turns = Turns(lease=0.05, sites=1, secret=b"")
-        fence, left = await turns.take()
-        assert left is None
-        assert await turns.hold(fence, "begun", 1)
-        # It ends by itself.
-        after, left = await turns.take()
-        assert left == ("begun", 1)
-        assert not await turns.hold(fence, "late")
-        await turns.give(fence)
-        await turns.give(after, done=False)
-        last, left = await turns.take()
-        assert left == ("begun", 1)
-        await turns.give(last)
-        assert (await turns.take())[1] is None
+        fence, left, newest = await turns.take()
+        assert (left, newest) == (None, None)
+        assert await turns.hold(fence, 7, "begun", 1)
+        # It ends by itself. What the next one came with is not kept beside it.
+        after, left, newest = await turns.take("next")
+        assert (left, newest) == (("begun", 1), 7)
+        assert not await turns.hold(fence, 9, "late")
+        await turns.give(fence, 9)
+        await turns.give(after, 9, done=False)
+        last, left, newest = await turns.take()
+        assert (left, newest) == (("begun", 1), 7)
+        await turns.give(last, 8)
+        assert (await turns.take("begun", 2))[1:] == (None, 8)
+        assert (await turns.take())[1:] == (("begun", 2), 8)
 
     asyncio.run(asyncio.wait_for(story(), 20))
 
@@ -636,18 +637,18 @@ def test_what_is_held_is_left_to_the_next_until_it_is_done():
 def test_a_turn_lasts_while_its_producer_lives():
     async def story():
         turns = Turns(lease=0.2, sites=1, secret=b"")
-        first, _ = await turns.take()
+        first, *_ = await turns.take()
         waiting = asyncio.create_task(turns.take())
         for _ in range(6):
             await asyncio.sleep(0.05)
             await turns.renew(first)
         # Three leases: it was asked for in vain.
-        assert await waiting == (0, None)
-        second, _ = await turns.take()
+        assert await waiting == (0, None, None)
+        second, *_ = await turns.take()
         assert second > first
         # A turn that is over is not renewed.
         await turns.renew(first)
-        third, _ = await turns.take()
+        third, *_ = await turns.take()
         assert third > second
 
     asyncio.run(asyncio.wait_for(story(), 20))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lately
-from lately._core import Slice, settle
+from lately._core import Ranges, Slice, settle
 
 NEVER = -(2**63)
 timers, bits = lately.TimingBloomFilter.from_parameters, lately.BloomFilter.from_parameters
@@ -115,6 +115,76 @@ def test_verdicts_are_those_of_the_filter(name, refresh):
         seen_in_all += seen.sum()
         done += len(now)
     assert 500 < seen_in_all < 5900
+
+
+WIDE = {"classical": ROWS["classical"], "partitioned": ROWS["partitioned"], **{name: ROWS[name] for name in TIMED}}
+# More generations than a byte tells apart.
+WIDE["time, many generations"] = (lambda: minutes(k=4, bpt=10, blocks=700, slice_timers=400), None)
+WIDE["time, equal timers"] = (lambda: minutes(k=5, bpt=5, blocks=12, slice_timers=200, equal_timers=3), None)
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_what_is_read_and_set_at_once_gives_the_verdicts_of_the_filter(name):
+    """A small filter, so that keys share cells within a batch, and keys of their own have some twice."""
+    (make, _), rng = WIDE[name], np.random.default_rng(7)
+    f = make()
+    slices, deals, at, done, newest = sliced(f, 5), Ranges(f, 5), moments(rng, 6000), 0, NEVER
+    types, seen_in_all = set(), 0
+    while done < 6000:
+        now = at[done : done + int(rng.integers(1, 400))]
+        keys = rng.integers(0, 250, len(now)) + done // 900 * 100
+        timed = {} if name in ("classical", "partitioned") else {"at": now}
+        expected, generations = f.duplicated(keys, **timed), f.generations(now, len(now))
+        deal, last = deals.deal(lately.hash_keys(keys, seed=f.seed)), int(generations.max())
+        behind = (last - generations).astype("u4" if last - generations.min() > 255 else "u1")
+        answers = []
+        for (site, cells), late in zip(deal.shares(), deal.spread(behind), strict=True):
+            ages, base = slices[site].touch(cells, last, late if behind.any() else None)
+            types.add(ages.dtype.name)
+            answers.append((ages, base, NEVER))
+        equal = f.parameters.get("equal_timers", 1)
+        seen, unsure = deal.judge(answers, generations, newest=newest, kept=f.kept, equal=equal)
+        assert seen.tolist() == expected.tolist()
+        assert not unsure.any()
+        newest, seen_in_all, done = max(newest, last), seen_in_all + seen.sum(), done + len(now)
+    assert types in ([{"uint32"}] if "many" in name else [{"uint8"}, {"uint8", "uint32"}])
+    assert 500 < seen_in_all < 5900
+
+
+def test_a_cell_that_a_key_has_twice_is_asked_for_once():
+    """Else the key would see what it has set itself."""
+    f = bits(10, k=6, bits=8)
+    deal = Ranges(f, 1).deal(lately.hash_keys(np.arange(50)))
+    ((_, cells),) = deal.shares()
+    assert len(cells) == sum(len(set(row)) for row in deal.cells.tolist()) < 300
+    (s,), now = sliced(f, 1), np.zeros(50, np.int64)
+    # What the site may have missed is not answered, however often a key has it.
+    answer = [(*s.touch(cells, 0), 0)]
+    seen, unsure = deal.judge(answer, now, newest=0, kept=f.kept, least=1)
+    assert not seen[0]
+    assert unsure[0]
+
+
+def test_what_does_not_fit_is_refused_before_any_effect():
+    f = minutes(k=4, bpt=4, blocks=10, slice_timers=400)
+    (s,), deal = sliced(f, 1), Ranges(f, 1).deal(lately.hash_keys(["a", "b"]))
+    cells, now = np.array([3, s.stop], np.uint32), np.zeros(2, np.int64)
+    for call, error, message in [
+        (lambda: s.touch(cells, 5), ValueError, f"cell {s.stop} is not of this slice"),
+        (lambda: s.touch(cells[:1], NEVER), ValueError, "stands for a cell"),
+        (lambda: s.touch(cells[:1], 5, np.zeros(2, np.uint8)), ValueError, "behind must have the shape"),
+        (lambda: s.touch(cells[:1], 5, np.zeros(1)), TypeError, "behind must be an ndarray of uint32"),
+        (lambda: s.touch(cells.astype(float), 5), TypeError, "cells must be an ndarray of uint64"),
+        (lambda: deal.spread(np.zeros(3, np.uint8)), ValueError, "column must have the shape"),
+        (lambda: deal.judge([], now, newest=0, kept=1), ValueError, "0 answers of 1 sites"),
+        (lambda: deal.judge([(np.zeros(3, np.uint8), 0, 0)], now, newest=0, kept=1), ValueError, "3 cells of 8"),
+        (lambda: deal.judge([(np.zeros(8), 0, 0)], now, newest=0, kept=1), TypeError, "ages must be"),
+        (lambda: deal.judge([None], now, newest=0, kept=1, least=5), ValueError, "least must be at most k"),
+        (lambda: Ranges(f, 2, 40_000), ValueError, "from 1 to 65536 sites"),
+    ]:
+        with pytest.raises(error, match=message):
+            call()
+    assert (s.newest, s.fill) == (NEVER, 0)
 
 
 def test_equal_timers_are_those_of_the_filter():

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 import lately
-from lately._core import Slice
+from lately._core import Slice, scatter
 from lately.distributed import SlicedFilter
 from lately.distributed._contents.blank import Blank
-from lately.distributed._slices.routes import scatter
 from support.planned import planned
 from support.sliced import timers
 
@@ -188,6 +187,17 @@ def check_cells(whole, slices, at):
     assert live[0].any()
 
 
+@pytest.mark.parametrize(("at", "cell"), [(None, 4), (0, 4), (np.linspace(0, 500, 4000), 5)])
+def test_a_batch_is_one_message_a_site_and_five_bytes_a_cell(at, cell):
+    with SlicedFilter("vertical", 7, timers(slice_timers=60_000)) as sliced:
+        assert not sliced.duplicated(np.arange(4000), at=at).all()
+        # The sites are first asked how late it is, and with each answer comes what it is as of.
+        assert (sliced.traffic.messages, sliced.traffic.sent) == (7 + 7, 4000 * 6 * cell)
+        assert sliced.traffic.received == 4000 * 6 + 7 * 4 * 8
+        sliced.duplicated(np.arange(4000), at=None if at is None else 500)
+        assert sliced.traffic.messages == 3 * 7
+
+
 def test_vertical_words_are_those_of_the_unsliced_filter_bit_for_bit():
     """Where every site hears of every generation, expired timers too are swept alike."""
     whole = timers()
@@ -236,7 +246,7 @@ class Replicas:
         self.newest = -(2**62)
 
     def duplicated(self, key, time, *, refresh):
-        places = self.routes.places(lately.hash_keys([key], seed=3))
+        places = self.routes.deal(lately.hash_keys([key], seed=3))
         generation = int(self.like.generations(time, 1)[0])
         self.newest = max(self.newest, generation)
         cells = [(self.sites[s], int(c)) for s, c in zip(places.sites[0], places.cells[0], strict=True)]
@@ -253,7 +263,7 @@ class Replicas:
 def test_the_replicas_of_ranges_are_chosen_independently():
     like = lately.BloomFilter.from_parameters(1000, k=2, slice_bits=6400, seed=1)
     with SlicedFilter("diced", (2, 4), like, dice="v-h") as sliced:
-        places = sliced._slices._ranges.places(lately.hash_keys(np.arange(40_000), seed=1))
+        places = sliced._slices._ranges.deal(lately.hash_keys(np.arange(40_000), seed=1))
     assert (places.sites % 2 == [0, 1]).all()
     table = np.bincount(places.sites[:, 0] // 2 * 4 + places.sites[:, 1] // 2, minlength=16)
     assert np.abs(table - 2500).max() < 5 * np.sqrt(2500)

@@ -4,7 +4,6 @@ import copy
 import pickle
 import threading
 from contextlib import contextmanager
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -42,14 +41,16 @@ class Slow(LocalSites):
     meanwhile, before = None, "set"
 
     @contextmanager
-    def turn(self):
-        with self._begun() as turn:
+    def turn(self, record=None):
+        with self._begun(record) as turn:
+            keep = turn.keep
 
-            def hold(record):
+            def interrupted(*held):
                 self.interrupt("hold")
-                turn.hold(record)
+                keep(*held)
 
-            yield replace(turn, hold=hold)
+            turn.keep = interrupted
+            yield turn
 
     def interrupt(self, where):
         if self.meanwhile and where == self.before:
@@ -62,14 +63,15 @@ class Slow(LocalSites):
 
 
 @cells_of_keys
-@pytest.mark.parametrize("before", ["hold", "set"])
-def test_who_lost_the_turn_had_said_what_he_writes_or_reads_again(shape, before):
+@pytest.mark.parametrize(("before", "refresh"), [("hold", False), ("set", False), ("touch", True)])
+def test_who_lost_the_turn_had_said_what_he_writes_or_reads_again(shape, before, refresh):
     with SlicedFilter(**shape, filter=wide(), sites=Slow) as sliced:
         other, answers = sliced.handle(), []
-        sliced.sites.before, sliced.sites.meanwhile = before, lambda: answers.append(other.duplicated(range(100), at=0))
-        seen = sliced.duplicated(range(50, 150), at=0)
+        sliced.sites.before = before
+        sliced.sites.meanwhile = lambda: answers.append(other.duplicated(range(100), at=0, refresh=refresh))
+        seen = sliced.duplicated(range(50, 150), at=0, refresh=refresh)
         # Of the keys of both, 50 to 99, the one that said so first is told that they are new.
-        assert (answers[0] == (before == "set") * (np.arange(100) >= 50)).all()
+        assert (answers[0] == (before != "hold") * (np.arange(100) >= 50)).all()
         assert (seen == (before == "hold") * (np.arange(50, 150) < 100)).all()
 
 
@@ -93,27 +95,29 @@ def test_a_producer_that_stops_half_way_and_another_are_not_both_told_that_a_key
 
 
 @cells_of_keys
-def test_who_loses_the_turn_between_two_writes_is_told_what_he_had_written(shape):
+@pytest.mark.parametrize(("refresh", "write"), [(True, "touch"), (False, "set")])
+def test_who_loses_the_turn_between_two_writes_is_told_what_he_had_written(shape, refresh, write):
     class Cut(Slow):
         """Sites of which half get what is written before another producer has its turn."""
 
         def call(self, messages):
-            if self.meanwhile and messages[0].method == "set":
+            if self.meanwhile and messages[0].method == write:
                 LocalSites.call(self, messages[::2])
             return super().call(messages)
 
     keys = np.arange(1000)
     with SlicedFilter(**shape, filter=wide(), sites=Cut) as sliced:
         other, answers = sliced.handle(), []
-        sliced.sites.meanwhile = lambda: answers.append(other.duplicated(keys, at=0))
-        seen = sliced.duplicated(keys, at=0)
+        sliced.sites.before = write
+        sliced.sites.meanwhile = lambda: answers.append(other.duplicated(keys, at=0, refresh=refresh))
+        seen = sliced.duplicated(keys, at=0, refresh=refresh)
         assert (seen ^ answers[0]).all()
 
 
 @cells_of_keys
 def test_who_always_loses_the_turn_is_told(shape):
     with SlicedFilter(**shape, filter=timers(), sites=Slow) as sliced:
-        other = sliced.handle()
+        other, sliced.sites.before = sliced.handle(), "touch"
 
         def again():
             other.duplicated(np.arange(100), at=0)

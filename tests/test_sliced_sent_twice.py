@@ -1,10 +1,12 @@
 """A batch that is sent to sliced filters once more, after its producer died, counts once."""
 
+import time
+
 import numpy as np
 import pytest
 
 from lately.distributed import SlicedFilter
-from support.sliced import Halting, every_kind, state, timers
+from support.sliced import Halting, cells_of_keys, every_kind, state, timers
 
 
 @every_kind
@@ -45,6 +47,53 @@ def test_without_numbers_of_ones_own_the_last_batch_can_be_sent_again(shape):
         sliced.insert(np.arange(100, 120), at=0, number=3)
         with pytest.raises(ValueError, match="number must be at least 3"):
             sliced.duplicated(np.arange(100), at=0, number=2)
+
+
+@cells_of_keys
+def test_the_first_answers_stand_whatever_others_have_brought_since(shape):
+    """They are as of the time when the batch came first, and nothing of it is too late any more."""
+    with SlicedFilter(**shape, filter=timers(lateness="90s")) as sliced:
+        other = sliced.handle()
+        sliced.insert(np.arange(100), at=0)
+        answers = sliced.duplicated(np.arange(200), at=600)
+        assert answers.tolist() == [True] * 100 + [False] * 100
+        other.insert(np.arange(1000, 1500), at=5000)
+        before = state(sliced)
+        assert (sliced.duplicated(np.arange(200), at=600, number=2) == answers).all()
+        assert state(sliced) == before
+
+
+@cells_of_keys
+def test_without_times_the_first_answers_stand_too(shape, monkeypatch):
+    with SlicedFilter(**shape, filter=timers()) as sliced:
+        like, now = sliced._like, [time.time_ns()]
+        slices = sliced._slices
+        monkeypatch.setattr(
+            slices, "_generations", lambda batch: like.generations(np.full(len(batch), now[0]), len(batch))
+        )
+        sliced.insert(np.arange(100))
+        now[0] += 600 * 10**9
+        answers = sliced.duplicated(np.arange(200))
+        now[0] += 600 * 10**9
+        assert (sliced.duplicated(np.arange(200), number=2) == answers).all()
+        assert answers.tolist() == [True] * 100 + [False] * 100
+        # The clock of this producer is behind those of others: its keys are set as late as theirs.
+        now[0] -= 3600 * 10**9
+        assert sliced.duplicated(np.arange(100)).all()
+
+
+@cells_of_keys
+def test_a_batch_that_comes_again_in_another_way_is_refused(shape):
+    with SlicedFilter(**shape, filter=timers()) as sliced:
+        for first, then in (({}, {"refresh": False}), ({"refresh": False}, {}), ({}, {"places": np.arange(9)})):
+            sliced.duplicated(np.arange(9), at=0, **first)
+            with pytest.raises(ValueError, match="comes again in another way: with other `refresh` or `places`"):
+                sliced.duplicated(np.arange(9), at=0, number=sliced.number, **then)
+        sliced.duplicated(np.arange(9), at=0)
+        with pytest.raises(ValueError, match="comes again with other keys"):
+            sliced.duplicated(np.arange(20, 29), at=0, number=sliced.number)
+        # Nobody else has to wait for what is refused.
+        assert sliced.handle().duplicated(np.arange(9), at=0).all()
 
 
 def test_a_named_producer_numbers_its_batches():

@@ -11,6 +11,7 @@ from lately.filters import Filter as _Made
 
 __all__ = [
     "Built",
+    "Deal",
     "Exact",
     "Filter",
     "FormatError",
@@ -21,6 +22,7 @@ __all__ = [
     "Lines",
     "Outline",
     "OverfullWarning",
+    "Ranges",
     "RecordReader",
     "Slice",
     "__version__",
@@ -49,6 +51,7 @@ __all__ = [
     "read_moment",
     "read_moments",
     "read_span",
+    "scatter",
     "settle",
     "slice_bits",
     "slice_capacity",
@@ -327,6 +330,12 @@ class Slice:
     def bounds(like: Filter | Outline, parts: int) -> NDArray[np.uint64]: ...
     def read(self, cells: NDArray[np.uint64]) -> NDArray[np.int64]: ...
     def set(self, cells: NDArray[np.uint64], generations: int | NDArray[np.int64]) -> None: ...
+    def touch(
+        self,
+        cells: NDArray[np.unsignedinteger[Any]],
+        newest: int,
+        behind: NDArray[np.unsignedinteger[Any]] | None = None,
+    ) -> tuple[NDArray[np.unsignedinteger[Any]], int]: ...
     def words(self) -> NDArray[np.uint64]: ...
     @property
     def start(self) -> int: ...
@@ -345,6 +354,34 @@ class Slice:
     @property
     def newest(self) -> int: ...
 
+@final
+class Ranges:
+    def __new__(cls, like: Filter | Outline, parts: int, replicas: int = 1, *, each: bool = False) -> Self: ...
+    def deal(self, hashes: NDArray[np.uint64]) -> Deal: ...
+
+@final
+class Deal:
+    @property
+    def sites(self) -> NDArray[np.uint16]: ...
+    @property
+    def cells(self) -> NDArray[np.uint64]: ...
+    @property
+    def names(self) -> NDArray[np.uint64]: ...
+    def shares(self) -> list[tuple[int, NDArray[np.unsignedinteger[Any]]]]: ...
+    def spread(self, column: NDArray[np.unsignedinteger[Any]]) -> list[NDArray[np.unsignedinteger[Any]]]: ...
+    def judge(
+        self,
+        answers: Sequence[tuple[NDArray[np.unsignedinteger[Any]], int, int] | None],
+        generations: NDArray[np.int64],
+        *,
+        newest: int,
+        kept: int,
+        refresh: bool = True,
+        least: int = 0,
+        equal: int = 1,
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]: ...
+
+def scatter(hashes: NDArray[np.uint64], parts: int) -> NDArray[np.uint16]: ...
 def settle(
     cells: NDArray[np.uint64],
     last: NDArray[np.int64],

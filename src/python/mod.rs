@@ -10,6 +10,7 @@ mod calls;
 mod cells;
 mod classes;
 mod copies;
+mod deal;
 mod errors;
 mod exact;
 mod figures;
@@ -50,6 +51,8 @@ mod _core {
     use super::built::Built;
     #[pymodule_export]
     use super::calls::InternalError;
+    #[pymodule_export]
+    use super::deal::{Deal, Ranges, scatter};
     #[pymodule_export]
     use super::errors::FormatError;
     #[pymodule_export]

@@ -14,7 +14,7 @@ use super::outline::Outline;
 use super::whole::Whole;
 use crate::clock::Moments;
 use crate::memory::fallible;
-use crate::shard::{self, Answers, Row, Rule};
+use crate::shard::{self, Answers, NEVER, Row, Rule, Touched};
 
 /// Part of the cells of a filter, by their numbers: what one site of a distributed filter holds.
 ///
@@ -73,6 +73,45 @@ impl Slice {
     }
 }
 
+impl Slice {
+    fn touch_cells<'py, C: Copy + Into<u64> + Sync>(
+        &self,
+        py: Python<'py>,
+        cells: &[C],
+        newest: i64,
+        behind: Option<Vec<u32>>,
+    ) -> PyResult<(Bound<'py, PyAny>, i64)> {
+        let n = cells.len();
+        if let Some(behind) = &behind
+            && behind.len() != n
+        {
+            return Err(PyValueError::new_err(format!("behind must have the shape ({n},), got ({},)", behind.len())));
+        }
+        let (wide, base) = detached(py, || {
+            let mut last = fallible::zeroed(n)?;
+            let mut shard = self.inner.write();
+            let touched = behind.as_deref().map_or(Touched::All(newest), Touched::Each);
+            shard.touch(cells, touched, newest, |i, was| last[i] = was)?;
+            let base = shard.newest();
+            // Before the earliest of these, the window, and what it has heard of since.
+            let most = behind.iter().flatten().max().map_or(0, |&most| u64::from(most));
+            let oldest = base.abs_diff(newest).saturating_add(most).saturating_add(self.like.kept() as u64);
+            let age = |&last: &i64| (last != NEVER).then(|| base.abs_diff(last)).filter(|&age| age <= oldest);
+            let ages = |limit: u64| last.iter().map(move |last| age(last).unwrap_or(limit).min(limit));
+            // What never expires has the age 0.
+            let narrow = matches!(self.like.kept(), kept if kept >= 1 << 62) || oldest < u8::MAX.into();
+            Ok::<_, crate::Error>(match narrow {
+                true => (Err(fallible::collected(ages(u8::MAX.into()).map(|age| age as u8))?), base),
+                false => (Ok(fallible::collected(ages(u32::MAX.into()).map(|age| age as u32))?), base),
+            })
+        })??;
+        Ok(match wide {
+            Ok(wide) => (wide.into_pyarray(py).into_any(), base),
+            Err(narrow) => (narrow.into_pyarray(py).into_any(), base),
+        })
+    }
+}
+
 /// The cells of a filter as one row.
 fn row(filter: &Bound<'_, Filter>) -> PyResult<Row> {
     let base = filter.get();
@@ -80,7 +119,7 @@ fn row(filter: &Bound<'_, Filter>) -> PyResult<Row> {
 }
 
 /// The cells of a filter, or of one that is only outlined.
-fn row_like(like: &Bound<'_, PyAny>) -> PyResult<Row> {
+pub fn row_like(like: &Bound<'_, PyAny>) -> PyResult<Row> {
     match like.cast::<Outline>() {
         Ok(outline) => outline.get().row(),
         Err(_) => row(like.cast().map_err(|_| {
@@ -259,6 +298,50 @@ impl Slice {
         };
         detached(py, || self.inner.write().set(&cells, width, &generations))??;
         Ok(())
+    }
+
+    /// Tell when cells were last set, and set each before the next is looked at.
+    ///
+    /// Parameters
+    /// ----------
+    /// cells : ndarray of uint32 or uint64, shape (n,)
+    ///     Their numbers, counted from the first of this slice.
+    /// newest : int
+    ///     The newest generation of them, in which they are set. Those up to it open.
+    /// behind : ndarray of uint8 or uint32, shape (n,), optional
+    ///     How many generations earlier each is set. Others that come late are as in `set`.
+    ///
+    /// Returns
+    /// -------
+    /// ages : ndarray of uint8 or uint32, shape (n,)
+    ///     How many generations before `base` each was last set. The greatest number of the type if it was never set,
+    ///     or so long ago that it counts for none of these cells. A byte is enough as long as the window and the
+    ///     batch together have fewer than 255 generations.
+    /// base : int
+    ///     The newest generation that the slice has heard of.
+    ///
+    /// Raises
+    /// ------
+    /// TypeError, ValueError
+    ///     As `set`; nothing was set then.
+    #[pyo3(signature = (cells, newest, behind=None), text_signature = "($self, cells, newest, behind=None)")]
+    fn touch<'py>(
+        &self,
+        py: Python<'py>,
+        cells: &Bound<'_, PyAny>,
+        newest: i64,
+        behind: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyAny>, i64)> {
+        let behind = behind
+            .map(|behind| match Values::<u8>::read("behind", behind) {
+                Ok(Values { values, .. }) => Ok(values.into_iter().map(u32::from).collect()),
+                Err(_) => Ok::<_, PyErr>(Values::<u32>::read("behind", behind)?.values),
+            })
+            .transpose()?;
+        match Values::<u32>::read("cells", cells) {
+            Ok(Values { values, .. }) => self.touch_cells(py, &values, newest, behind),
+            Err(_) => self.touch_cells(py, &Values::<u64>::read("cells", cells)?.values, newest, behind),
+        }
     }
 
     /// A copy of the words that hold the cells, for `from_words`.

@@ -7,11 +7,13 @@
 //! A late cell keeps its own generation (paper 4, section 4: the timer is set to w - (t_i - t_u)), but never lowers a
 //! younger one (erratum OIE-8).
 
+mod deal;
 mod row;
 mod settle;
 
 use std::ops::Range;
 
+pub use deal::{Ages, Answer, Deal, Ranges, scatter};
 pub use row::Row;
 pub use settle::{Answers, Rule, settle};
 
@@ -24,6 +26,18 @@ use row::Cells;
 
 /// The generation of a cell that was never set, or so long ago that no trace of it is left.
 pub const NEVER: i64 = i64::MIN;
+
+/// Cells whose words are prefetched.
+const AHEAD: usize = 16;
+
+/// The generations of rows that are touched.
+#[derive(Clone, Copy)]
+pub enum Touched<'a> {
+    /// That of all.
+    All(i64),
+    /// How many before the newest each is.
+    Each(&'a [u32]),
+}
 
 /// Part of the cells of a filter.
 #[derive(Clone)]
@@ -160,6 +174,67 @@ impl Shard {
             }
         }
         Ok(())
+    }
+
+    /// Reads each cell, and sets it before the next is read, in the generation of its row; then the shard hears of
+    /// generation `newest`. Cells are counted from the first of this shard. `tell` gets the place of each and when it
+    /// was last set, or [`NEVER`].
+    pub fn touch<C: Copy + Into<u64>>(
+        &mut self,
+        cells: &[C],
+        generations: Touched<'_>,
+        newest: i64,
+        mut tell: impl FnMut(usize, i64),
+    ) -> Result<(), Error> {
+        let count = self.cells.end - self.cells.start;
+        if let Some(&cell) = cells.iter().find(|&&cell| cell.into() >= count) {
+            return Err(Error::value(format!("cell {} is not of this slice, which has {count}", cell.into())));
+        }
+        let of = |i: usize| match generations {
+            Touched::All(generation) => generation,
+            Touched::Each(behind) => newest.saturating_sub_unsigned(behind[i].into()),
+        };
+        self.check_generation(newest)?;
+        (0..cells.len()).try_for_each(|i| self.check_generation(of(i)))?;
+        let kept = self.row.kept() as u64;
+        let address = Address::of(self.words.as_slice());
+        let row = self.row;
+        let fetch = |i: usize| match (cells.get(i), row.cells) {
+            (Some(&cell), Cells::Bits(_)) => address.fetch((cell.into() / 64) as usize),
+            (Some(&cell), Cells::Timers { timers, .. }) => timers.fetch(address, cell.into()),
+            _ => {}
+        };
+        (0..AHEAD).for_each(fetch);
+        let phase_at = |newest| match row.cells {
+            Cells::Timers { timers, .. } if newest != NEVER => Some(timers.phase(newest, 0)),
+            _ => None,
+        };
+        let mut phase = phase_at(self.newest);
+        for (i, &cell) in cells.iter().enumerate() {
+            fetch(i + AHEAD);
+            let (cell, generation): (u64, i64) = (cell.into(), of(i));
+            if generation > self.newest {
+                self.open(generation)?;
+                phase = phase_at(self.newest);
+            }
+            let (words, newest) = (self.words.to_mut()?, self.newest);
+            match (row.cells, phase) {
+                (Cells::Timers { timers, .. }, Some(phase)) => {
+                    let age = newest.abs_diff(generation);
+                    let there = timers.age_of(words, cell, phase);
+                    tell(i, there.map_or(NEVER, |age| newest.saturating_sub_unsigned(age)));
+                    if age <= kept {
+                        timers.raise(words, cell, phase, age);
+                    }
+                }
+                _ => {
+                    let (word, bit) = (&mut words[(cell / 64) as usize], 1 << (cell % 64));
+                    tell(i, if *word & bit == 0 { NEVER } else { 0 });
+                    *word |= bit;
+                }
+            }
+        }
+        self.open(newest)
     }
 
     /// Opens the generations up to this one, and sweeps as the whole filter does.

@@ -55,7 +55,7 @@ pub fn settle(answers: Answers<'_>, rule: Rule, seen: &mut [bool]) -> Result<(),
     let Answers { k, cells, last, generations, alive, missed, known } = answers;
     let mut room = Words::zeroed(Sightings::room(cells.len()))?;
     let mut set = Sightings { slots: room.to_mut()?.as_chunks_mut().0 };
-    let (mut newest, mut there) = (rule.newest, Vec::new());
+    let (mut newest, mut key) = (rule.newest, Answered::new(k.min(cells.len())));
     for (i, seen) in seen.iter_mut().enumerate() {
         let (row, ahead) = (i * k..(i + 1) * k, (i + AHEAD) * k);
         for &cell in cells.get(ahead..ahead + k).unwrap_or_default() {
@@ -64,16 +64,13 @@ pub fn settle(answers: Answers<'_>, rule: Rule, seen: &mut [bool]) -> Result<(),
         newest = newest.max(generations[i]);
         *seen = match known.map_or(-1, |known| known[i]) {
             -1 => {
-                there.clear();
-                let live = |&last: &i64| last != NEVER && newest.saturating_sub(last) <= rule.kept;
-                let answered = row.clone().filter(|&j| alive.is_none_or(|alive| alive[j] != 0)).filter_map(|j| {
-                    let last = last[j].max(set.get(cells[j]));
-                    (live(&last) || !missed.is_some_and(|missed| live(&missed[j]))).then_some(last)
-                });
-                there.extend(answered);
-                there.iter().all(live)
-                    && there.len() >= rule.least
-                    && (rule.equal <= 1 || alike(&mut there, rule.equal))
+                for j in row.clone() {
+                    match alive.is_none_or(|alive| alive[j] != 0) {
+                        true => key.put(j - i * k, last[j].max(set.get(cells[j])), missed.map_or(NEVER, |m| m[j])),
+                        false => key.fail(j - i * k),
+                    }
+                }
+                key.seen(newest, rule).0
             }
             known => known == 1,
         };
@@ -84,10 +81,66 @@ pub fn settle(answers: Answers<'_>, rule: Rule, seen: &mut [bool]) -> Result<(),
     Ok(())
 }
 
+/// What was answered for the cells of a key.
+pub(super) struct Answered {
+    /// When each was last set, and the newest generation that its site may have missed; `None` if it has failed.
+    cells: Vec<Option<(i64, i64)>>,
+    there: Vec<i64>,
+}
+
+impl Answered {
+    pub(super) fn new(k: usize) -> Self {
+        Self { cells: vec![None; k], there: Vec::with_capacity(k) }
+    }
+
+    #[inline(always)]
+    pub(super) fn put(&mut self, column: usize, last: i64, missed: i64) {
+        self.cells[column] = Some((last, missed));
+    }
+
+    pub(super) fn fail(&mut self, column: usize) {
+        self.cells[column] = None;
+    }
+
+    /// Tells of a cell that it is one of those before it.
+    pub(super) fn repeat(&mut self, column: usize, first: usize) {
+        self.cells[column] = self.cells[first];
+    }
+
+    /// Whether the key has been seen, and whether a cell of it had no answer.
+    #[inline(always)]
+    pub(super) fn seen(&mut self, newest: i64, rule: Rule) -> (bool, bool) {
+        self.there.clear();
+        let live = |&last: &i64| last != NEVER && newest.saturating_sub(last) <= rule.kept;
+        let answered = self.cells.iter().flatten().filter(|(last, missed)| live(last) || !live(missed));
+        self.there.extend(answered.map(|&(last, _)| last));
+        let unsure = self.there.len() < self.cells.len();
+        let seen = self.there.iter().all(live)
+            && self.there.len() >= rule.least
+            && (rule.equal <= 1 || alike(&mut self.there, rule.equal));
+        (seen, unsure)
+    }
+}
+
 /// Whether `equal` of these generations are the same.
 fn alike(generations: &mut [i64], equal: usize) -> bool {
     generations.sort_unstable();
     generations.chunk_by(|a, b| a == b).any(|alike| alike.len() >= equal)
+}
+
+impl Rule {
+    /// Refuses what does not fit keys of k cells, of these generations.
+    pub(super) fn check(&self, k: usize, generations: &[i64]) -> Result<(), Error> {
+        for (name, count) in [("least", self.least), ("equal", self.equal)] {
+            if count > k {
+                return Err(Error::value(format!("{name} must be at most k, here {k}, got {count}")));
+            }
+        }
+        match generations.iter().position(|&generation| generation == NEVER) {
+            None => Ok(()),
+            Some(i) => Err(Error::value(format!("generations[{i}] is {NEVER}, which stands for a cell never set"))),
+        }
+    }
 }
 
 impl Answers<'_> {
@@ -96,14 +149,7 @@ impl Answers<'_> {
         debug_assert!(self.cells.len() == cells && self.last.len() == cells);
         debug_assert!(self.generations.len() == keys && self.alive.is_none_or(|alive| alive.len() == cells));
         debug_assert!(self.missed.is_none_or(|missed| missed.len() == cells));
-        for (name, count) in [("least", rule.least), ("equal", rule.equal)] {
-            if count > self.k {
-                return Err(Error::value(format!("{name} must be at most k, here {}, got {count}", self.k)));
-            }
-        }
-        if let Some(i) = self.generations.iter().position(|&generation| generation == NEVER) {
-            return Err(Error::value(format!("generations[{i}] is {NEVER}, which stands for a cell never set")));
-        }
+        rule.check(self.k, self.generations)?;
         let wrong = |known: &[i8]| known.iter().position(|known| !(-1..=1).contains(known)).map(|i| (i, known[i]));
         match self.known.and_then(wrong) {
             None => Ok(()),

@@ -37,7 +37,7 @@ class Halting(LocalSites):
     halt = False
 
     def call(self, messages):
-        if self.halt and messages[0].method in ("set", "insert", "duplicated"):
+        if self.halt and messages[0].method in ("set", "touch", "insert", "duplicated"):
             self.halt = False
             super().call(messages[::2])
             raise ConnectionError("the producer dies")

@@ -27,7 +27,7 @@ class Part(Cut):
         Which part of its cells this is, and of how many.
     """
 
-    writes = frozenset({"set"})
+    writes = frozenset({"set", "touch"})
 
     def __init__(self, blank: Blank, part: int, parts: int) -> None:
         super().__init__(blank, part, parts)
@@ -57,10 +57,31 @@ class Part(Cut):
         new = np.full(len(cells), True) if refresh else ~verdicts
         self._slice.set(cells[new], generations[new])
         self._slice.set(cells[:0], newest)
+        self._heard()
+        return verdicts
+
+    def touch(
+        self, cells: NDArray[Any], *behind: NDArray[Any], before: int, now: int
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Tell when each cell was last set, and set it before the next is looked at (`Slice.touch`).
+
+        `now` is the newest generation of the batch, `before` the newest before it. To the ages come the generation that
+        they count back from, the newest that this site may have lost, and both of these: a batch that is sent again is
+        judged as of when it came first.
+        """
+        ages, base = self._slice.touch(cells, now, *behind)
+        told = np.array([base, self._missed, before, now])
+        self._heard()
+        return ages, told
+
+    def latest(self) -> int:
+        """Tell the newest generation of this site."""
+        return self._slice.newest
+
+    def _heard(self) -> None:
         if self._missed == ALL:
             # What was lost came before this, but for the lateness that producers may differ by.
             self._missed = self._slice.newest + self._late
-        return verdicts
 
     def lost(self) -> None:
         """Doubt unset cells, until what may have been set is out of the window."""

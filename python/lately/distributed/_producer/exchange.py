@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from lately.distributed._sites.interface import Failed, Message, Sites, Traffic, Turn
+from lately.distributed._sites.interface import Failed, Message, Record, Sites, Traffic, Turn
 from lately.distributed._sites.site import SupersededError
 
 TURNS = 10
@@ -114,10 +114,10 @@ class Exchange:
             )
         return answers
 
-    def turn(self) -> AbstractContextManager[Turn]:
+    def turn(self, record: Record | None = None) -> AbstractContextManager[Turn]:
         """Take the turn (`Sites.turn`)."""
         self._check()
-        return self.sites.turn()
+        return self.sites.turn() if record is None else self.sites.turn(record)
 
     def close(self) -> None:
         """Send nothing any more; the sites stay."""

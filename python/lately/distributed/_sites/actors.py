@@ -301,28 +301,29 @@ class RaySites:
         return answers, errors
 
     @contextmanager
-    def turn(self) -> Iterator[Turn]:
+    def turn(self, record: Record | None = None) -> Iterator[Turn]:
         """Take a turn; it lasts three deadlines at most, and ends within seconds if its producer dies."""
         self._check()
-        (fence, left), over, done = self._take(), threading.Event(), False
+        (fence, left, newest), over, done = self._take(record), threading.Event(), False
         last = time.monotonic() + LONGEST * self._deadline
 
         def renew() -> None:
             while not over.wait(RENEW) and time.monotonic() < last:
                 self._turns.renew.remote(fence)
 
-        def hold(record: Record) -> None:
-            if not imported().get(self._turns.hold.remote(fence, *record), timeout=self._deadline):
+        def keep(record: Record, newest: int | None) -> None:
+            if not imported().get(self._turns.hold.remote(fence, newest, *record), timeout=self._deadline):
                 raise SupersededError(f"turn {fence} is over: another has begun")
 
         threading.Thread(target=renew, name="turn", daemon=True).start()
         try:
-            yield Turn(fence, left, hold)
-            done = True
+            turn = Turn(fence, left, newest, keep)
+            yield turn
+            newest, done = turn.newest, True
         finally:
             over.set()
             # If this message is lost, the turn ends by itself.
-            self._turns.give.remote(fence, done)
+            self._turns.give.remote(fence, newest, done)
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Ask each site how it is (`Site.status`), and on which ``node`` of the cluster."""
@@ -439,14 +440,16 @@ class RaySites:
         self._outages.pop(site, None)
         return None
 
-    def _take(self) -> tuple[int, Record | None]:
+    def _take(self, record: Record | None) -> tuple[int, Record | None, int | None]:
         ray = imported()
         patience = (LONGEST + 1) * self._deadline
         end = time.monotonic() + patience
         dead = False
         while True:
             try:
-                turn: tuple[int, Record | None] = ray.get(self._turns.take.remote(), timeout=patience)
+                took: tuple[int, Record | None, int | None] = ray.get(
+                    self._turns.take.remote(*(record or ())), timeout=patience
+                )
             except ray.exceptions.RayError as error:
                 if isinstance(error, ray.exceptions.ActorDiedError):
                     _gone("the actor of turns", error, said_before=dead)
@@ -455,8 +458,8 @@ class RaySites:
                     raise TimeoutError(f"no turn within {patience:g} s: {error}") from None
                 time.sleep(PAUSE)
             else:
-                if turn[0]:
-                    return turn
+                if took[0]:
+                    return took
                 end = time.monotonic() + patience
 
 

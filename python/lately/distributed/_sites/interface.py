@@ -17,7 +17,7 @@ Maker = Callable[[], Site]
 """Makes a site, where it will run: when it starts, and each time it restarts."""
 
 
-PROTOCOL = 3
+PROTOCOL = 4
 """Version of what travels between sites and producers, and of the manifest."""
 
 Plain = tuple[str, tuple[NDArray[Any], ...], dict[str, Any], tuple[Any, ...] | None, int]
@@ -46,7 +46,7 @@ class Message:
     @property
     def nbytes(self) -> int:
         """Bytes of its arrays."""
-        index = 0 if self.ticket is None else self.ticket.index.nbytes
+        index = 0 if self.ticket is None or self.ticket.index is None else self.ticket.index.nbytes
         return index + sum(column.nbytes for column in self.columns)
 
 
@@ -113,7 +113,7 @@ Record = tuple[Any, ...]
 """A batch that is about to be written, of Python's and NumPy's types."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Turn:
     """A producer's turn to write.
 
@@ -122,15 +122,23 @@ class Turn:
     fence : int
         Its number. A site that has had a message of a later turn refuses those of this one.
     left : tuple or None
-        The record of a turn that ended in the middle: whoever has the next one completes that batch first.
-    hold : callable
-        Called with a record before it is written; it is kept until this turn ends well, or the next one does. Raises a
-        `SupersededError` if another turn has begun.
+        The record of a turn that ended in the middle: whoever has the next one completes that batch first. Where there
+        is one, the record with which this turn was taken is not kept.
+    newest : int or None
+        The newest generation that was written in the turns before; None if that is not known. Who has the turn sets it
+        to what he has written, and at the end it goes to the next.
+    keep : callable
+        Called by `hold`; raises a `SupersededError` if another turn has begun.
     """
 
     fence: int
     left: Record | None
-    hold: Callable[[Record], None]
+    newest: int | None
+    keep: Callable[[Record, int | None], None]
+
+    def hold(self, record: Record) -> None:
+        """Keep a record before it is written, until this turn ends well, or the next one does."""
+        self.keep(record, self.newest)
 
 
 class Sites(Protocol):
@@ -166,8 +174,10 @@ class Sites(Protocol):
         """
         ...
 
-    def turn(self) -> AbstractContextManager[Turn]:
+    def turn(self, record: Record | None = None) -> AbstractContextManager[Turn]:
         """Wait until no other producer has a turn, and take it: ``with sites.turn() as turn``.
+
+        With a `record`, that is held from the beginning, unless another is left.
 
         A turn that takes too long may be given to another producer. A site that has had a message of a later turn
         refuses those with an earlier fence (`SupersededError`): then read again, and write, in a new turn.

@@ -33,6 +33,7 @@ class LocalSites:
         self._turn = threading.Lock()
         self._fence = 0
         self._left: Record | None = None
+        self._newest: int | None = None
 
     def __len__(self) -> int:
         return len(self._makers)
@@ -60,25 +61,27 @@ class LocalSites:
         return answers
 
     @contextmanager
-    def turn(self) -> Iterator[Turn]:
+    def turn(self, record: Record | None = None) -> Iterator[Turn]:
         """Take a turn, of any length."""
-        with self._turn, self._begun() as turn:
+        with self._turn, self._begun(record) as turn:
             yield turn
 
     @contextmanager
-    def _begun(self) -> Iterator[Turn]:
+    def _begun(self, record: Record | None = None) -> Iterator[Turn]:
         self._fence += 1
-        fence = self._fence
+        fence, left = self._fence, self._left
 
-        def hold(record: Record) -> None:
+        def keep(record: Record, newest: int | None) -> None:
             if fence != self._fence:
                 raise SupersededError(f"turn {fence} is over: {self._fence} has begun")
-            self._left = record
+            self._left, self._newest = record, newest
 
-        yield Turn(fence, self._left, hold)
+        self._left = record if left is None else left
+        turn = Turn(fence, left, self._newest, keep)
+        yield turn
         # Not after an error: then what is held is left to the next.
         if fence == self._fence:
-            self._left = None
+            self._left, self._newest = None, turn.newest
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Ask each site how it is."""

@@ -5,10 +5,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lately.distributed._sites.frames import LENGTHS, framed, opened
 
 State = dict[str, NDArray[Any]]
 
@@ -36,8 +39,9 @@ class Ticket:
     producer : str
     number : int
         Of the batch; a producer counts them upwards, and sends one after the other.
-    index : ndarray of int32, shape (n,)
-        Places of the keys in the batch, ascending; of any integer type. They travel with every message.
+    index : ndarray of int32, shape (n,), or None
+        Places of the keys in the batch, ascending; of any integer type. They travel with every message. None is what
+        the batch has for the site, all of it: the answer is then remembered as a whole.
     lasting : bool
         Whether the producer has a name of its own, under which it may come back days later.
 
@@ -49,12 +53,14 @@ class Ticket:
 
     producer: str
     number: int
-    index: _Places
+    index: _Places | None
     lasting: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.number < 2**63:
             raise ValueError(f"the number of a batch must be from 0 to 2**63 - 1, not {self.number}")
+        if self.index is None:
+            return
         if not np.all(self.index[1:] > self.index[:-1]):
             raise ValueError("the places of a batch's keys must ascend")
         if len(self.index) and not 0 <= self.index[0] <= self.index[-1] < 2**31:
@@ -83,6 +89,9 @@ class _Answers:
         15 bits that check each key, and the answer in the lowest; neither of them where the answers are forgotten.
     heard : float
         Seconds since 1970.
+    share : bytes
+        The answer to all that its batch had for the site, as a frame, and a sum of what that was. Then there is no
+        `index`.
     forgotten : bool
     """
 
@@ -90,7 +99,12 @@ class _Answers:
     index: _Places
     marks: NDArray[np.uint16]
     heard: float
+    share: bytes = b""
     forgotten: bool = False
+
+    @property
+    def size(self) -> int:
+        return len(self.index) + len(self.share)
 
 
 class Memo:
@@ -133,28 +147,45 @@ class Memo:
         ForgottenError
             If the answers are forgotten.
         """
+        assert ticket.index is not None
         known = np.full(len(ticket.index), UNKNOWN, dtype=np.int8)
-        latest = self._latest[ticket.lasting].get(ticket.producer)
-        if latest is None or latest.number < ticket.number:
-            return known
-        batch = f"batch {ticket.number} of producer {ticket.producer!r}"
-        if latest.number > ticket.number:
-            raise ValueError(f"{batch} comes after its batch {latest.number}")
-        if latest.forgotten:
-            raise ForgottenError(
-                f"{batch} comes again, and what this site answered is forgotten: it remembers {KEYS:,} keys. If it is "
-                "sent under a later number, keys that were new may count as seen"
-            )
-        if len(latest.index):
+        latest = self._of(ticket)
+        if latest is not None and len(latest.index):
             place = np.minimum(np.searchsorted(latest.index, ticket.index), len(latest.index) - 1)
             found = latest.index[place] == ticket.index
             marks = latest.marks[place[found]]
             if keys is not None and np.any(marks >> 1 != _checks(keys)[found]):
-                raise ValueError(
-                    f"{batch} comes again with other keys: a number stands for the same keys in the same order"
-                )
+                raise ValueError(_other(ticket))
             known[found] = marks & 1
         return known
+
+    def told(self, ticket: Ticket, keys: NDArray[Any] | None = None) -> Any:
+        """Give the remembered answer to all that a batch had for this site, or None; errors are those of `known`."""
+        latest = self._of(ticket)
+        if latest is None:
+            return None
+        head, arrays = LENGTHS.unpack_from(latest.share)
+        start = LENGTHS.size + head
+        summed, answer = opened(latest.share[LENGTHS.size : start], latest.share[start : start + arrays])
+        if keys is not None and summed != _sum(keys):
+            raise ValueError(_other(ticket))
+        return tuple(answer)
+
+    def _of(self, ticket: Ticket) -> _Answers | None:
+        """Give what is remembered of a ticket's batch."""
+        latest = self._latest[ticket.lasting].get(ticket.producer)
+        if latest is None or latest.number < ticket.number:
+            return None
+        if latest.number > ticket.number:
+            raise ValueError(f"{_batch(ticket)} comes after its batch {latest.number}")
+        if latest.forgotten:
+            raise ForgottenError(
+                f"{_batch(ticket)} comes again, and what this site answered is forgotten: it remembers {KEYS:,} keys. "
+                "If it is sent under a later number, keys that were new may count as seen"
+            )
+        if (ticket.index is None) != bool(latest.share):
+            raise ValueError(f"{_batch(ticket)} comes again in another way: with other `refresh` or `places`")
+        return latest
 
     def admit(self, ticket: Ticket) -> None:
         """Make room for a producer.
@@ -169,7 +200,7 @@ class Memo:
         now = time.time()
         for latest, patience in zip(self._latest.values(), (HOUR, WEEK), strict=True):
             while latest and next(iter(latest.values())).heard < now - patience:
-                self._keys -= len(latest.popitem(last=False)[1].index)
+                self._keys -= latest.popitem(last=False)[1].size
         if len(self) >= PRODUCERS:
             raise TooManyProducersError(
                 f"this site remembers {PRODUCERS:,} producers of the last hour, or week if they have names, and can "
@@ -183,12 +214,13 @@ class Memo:
 
         `heard` is when; the default is now.
         """
+        assert ticket.index is not None
         before = self._latest[ticket.lasting].pop(ticket.producer, None)
         marks = (_checks(keys) << 1 | answers).astype(np.uint16)
         # A copy: a message's arrays may lie in memory that is shared, or changed by its sender.
         index = ticket.index.copy()
         if before is not None:
-            self._keys -= len(before.index)
+            self._keys -= before.size
             if before.number == ticket.number and len(before.index):
                 # Of two equal places the first is the one already there.
                 places = np.concatenate([before.index, index])
@@ -202,16 +234,24 @@ class Memo:
             lasting=ticket.lasting,
         )
 
+    def tell(self, ticket: Ticket, answer: Any, keys: NDArray[Any], heard: float | None = None) -> None:
+        """Remember the answer to all that a batch had for this site."""
+        before = self._latest[ticket.lasting].pop(ticket.producer, None)
+        self._keys -= 0 if before is None else before.size
+        share = b"".join(framed((_sum(keys), answer)))
+        heard = time.time() if heard is None else heard
+        self._add(ticket.producer, _Answers(ticket.number, _NO_PLACES, _NO_MARKS, heard, share), lasting=ticket.lasting)
+
     def _add(self, producer: str, answers: _Answers, *, lasting: bool) -> None:
         self._latest[lasting][producer] = answers
-        self._keys += len(answers.index)
+        self._keys += answers.size
         if self._keys <= KEYS:
             return
         for latest in self._latest.values():
             for other, theirs in latest.items():
-                if other != producer and len(theirs.index):
-                    self._keys -= len(theirs.index)
-                    latest[other] = _Answers(theirs.number, _NO_PLACES, _NO_MARKS, theirs.heard, forgotten=True)
+                if other != producer and theirs.size:
+                    self._keys -= theirs.size
+                    latest[other] = _Answers(theirs.number, _NO_PLACES, _NO_MARKS, theirs.heard, b"", forgotten=True)
                     if self._keys <= KEYS:
                         return
 
@@ -224,6 +264,8 @@ class Memo:
             "heard": np.array([each.heard for each in latest], dtype=np.float64),
             "forgotten": np.array([each.forgotten for each in latest], dtype=np.bool_),
             "lengths": np.array([len(each.index) for each in latest], dtype=np.int64),
+            "shares": np.array([len(each.share) for each in latest], dtype=np.int64),
+            "told": np.frombuffer(b"".join(each.share for each in latest), np.uint8),
             "index": np.concatenate([_NO_PLACES, *(each.index for each in latest)]),
             "marks": np.concatenate([_NO_MARKS, *(each.marks for each in latest)]),
         }
@@ -240,12 +282,12 @@ class Memo:
         memo = cls()
         passing, lasting = json.loads(state["producers"].tobytes())
         producers = [(name, False) for name in passing] + [(name, True) for name in lasting]
-        lengths, numbers, heard, forgotten = (state[name] for name in ("lengths", "numbers", "heard", "forgotten"))
-        if {len(lengths), len(numbers), len(heard), len(forgotten)} != {len(producers)} or np.any(lengths < 0):
+        each = ("lengths", "shares", "numbers", "heard", "forgotten")
+        lengths, shares, numbers, heard, forgotten = (state[name] for name in each)
+        if {len(state[name]) for name in each} != {len(producers)} or np.any(lengths < 0) or np.any(shares < 0):
             raise ValueError("the answers are damaged: producers and batches differ in number")
-        ends = np.cumsum(lengths)
-        total = int(ends[-1]) if len(ends) else 0
-        if not (len(state["index"]) == len(state["marks"]) == total):
+        ends, told = np.cumsum(lengths), np.cumsum(shares)
+        if not (len(state["index"]) == len(state["marks"]) == lengths.sum() and len(state["told"]) == shares.sum()):
             raise ValueError("the answers are damaged: they differ in number from the keys")
         for i, (producer, lasts) in enumerate(producers):
             part = slice(ends[i] - lengths[i], ends[i])
@@ -253,9 +295,22 @@ class Memo:
             if np.any(np.diff(index) <= 0):
                 raise ValueError("the answers are damaged: the places of the keys do not ascend")
             marks = state["marks"][part].astype(np.uint16)
-            answers = _Answers(int(numbers[i]), index, marks, float(heard[i]), bool(forgotten[i]))
+            share = state["told"][told[i] - shares[i] : told[i]].tobytes()
+            answers = _Answers(int(numbers[i]), index, marks, float(heard[i]), share, bool(forgotten[i]))
             memo._add(str(producer), answers, lasting=lasts)
         return memo
+
+
+def _batch(ticket: Ticket) -> str:
+    return f"batch {ticket.number} of producer {ticket.producer!r}"
+
+
+def _other(ticket: Ticket) -> str:
+    return f"{_batch(ticket)} comes again with other keys: a number stands for the same keys in the same order"
+
+
+def _sum(keys: NDArray[Any]) -> int:
+    return int.from_bytes(blake2b(keys.tobytes(), digest_size=7).digest())
 
 
 def _checks(keys: NDArray[np.uint64]) -> NDArray[np.uint16]:

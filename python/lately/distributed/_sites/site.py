@@ -22,7 +22,7 @@ class Contents(Protocol):
     """What a site holds: a filter, or part of one.
 
     Messages call its methods by name, with arrays of one row a key, and options. Methods in `writes` answer each key
-    with a bool; the others may answer anything.
+    with a bool, or a message as a whole (`Ticket.index`); the others may answer anything.
     """
 
     writes: frozenset[str]
@@ -204,7 +204,10 @@ class Site:
                 self._fence = fence
             if not writes:
                 answer = getattr(self._contents, method)(*columns, **options)
-                return answer if ticket is None else (answer, self._memo.known(ticket, *columns[:1]))
+                if ticket is None:
+                    return answer
+                whole = ticket.index is None
+                return answer, self._memo.told(ticket) is not None if whole else self._memo.known(ticket, *columns[:1])
             answer = self._once(ticket, method, columns, options)
             mine = self._written
         if self._interval == 0:
@@ -325,10 +328,14 @@ class Site:
         method: str,
         columns: tuple[NDArray[Any], ...],
         options: Mapping[str, Any],
-    ) -> NDArray[np.bool_]:
+    ) -> Any:
         """Write what is new under a ticket; the other answers are those given before."""
         if ticket is not None:
             self._memo.admit(ticket)
+        if ticket is not None and ticket.index is None:
+            if (told := self._memo.told(ticket, columns[0])) is not None:
+                return told
+        elif ticket is not None and ticket.index is not None:
             known = self._memo.known(ticket, columns[0])
             new = known == UNKNOWN
             if not new.any():
@@ -339,16 +346,16 @@ class Site:
                 answer[new] = self._once(replace(ticket, index=ticket.index[new]), method, columns, options)
                 return answer
         # Times are told before they are used.
-        told = columns if self._interval > 0 or self._kept is None else self._contents.again(columns)
-        if told is not None:
-            columns = told
-        written: NDArray[np.bool_] = getattr(self._contents, method)(*columns, **options)
+        repeatable = columns if self._interval > 0 or self._kept is None else self._contents.again(columns)
+        if repeatable is not None:
+            columns = repeatable
+        written = getattr(self._contents, method)(*columns, **options)
         heard = time.time()
         if ticket is not None:
-            self._memo.keep(ticket, written, columns[0], heard)
+            self._remember(ticket, written, columns[0], heard)
         self._changed = True
         self._written += 1
-        if told is None:
+        if repeatable is None:
             self._records = None
         elif self._records is not None and self._interval == 0:
             whose = None if ticket is None else (ticket.producer, ticket.number, ticket.index, ticket.lasting)
@@ -362,14 +369,18 @@ class Site:
         options: Mapping[str, Any],
         ticket: list[Any] | None,
         heard: float,
-        answers: NDArray[np.bool_],
+        answers: Any,
     ) -> None:
         """Write a record again."""
         getattr(self._contents, method)(*columns, **options)
         if ticket is not None:
-            self._memo.keep(Ticket(*ticket), answers, columns[0], heard)
+            self._remember(Ticket(*ticket), answers, columns[0], heard)
         # The next checkpoint has it.
         self._changed = True
+
+    def _remember(self, ticket: Ticket, answers: Any, keys: NDArray[Any], heard: float) -> None:
+        remember = self._memo.tell if ticket.index is None else self._memo.keep
+        remember(ticket, answers, keys, heard)
 
 
 def _within(part: str, state: State) -> State:

@@ -29,28 +29,31 @@ class Turns:
         self._fence = 0
         self._until = 0.0
         self._left: Any = None
+        self._newest: int | None = None
 
     async def sites(self) -> tuple[int, bytes]:
         """Give the number of sites, and their secret."""
         return self._sites
 
-    async def take(self) -> tuple[int, Any]:
-        """Wait for a turn and begin it: its fence, and the record of a turn that ended in the middle.
+    async def take(self, *record: Any) -> tuple[int, Any, int | None]:
+        """Wait for a turn and begin it: its fence, the record of one that ended in the middle, the newest generation.
 
-        The fence is 0 after waiting a lease in vain, so that no call hangs.
+        A `record` is held, unless another is left. The fence is 0 after waiting a lease in vain, so that no call hangs.
         """
         end = time.monotonic() + self._lease
         async with self._changed:
             while (now := time.monotonic()) < self._until:
                 if now >= end:
-                    return 0, None
+                    return 0, None, None
                 try:
                     await asyncio.wait_for(self._changed.wait(), min(self._until, end) - now)
                 except TimeoutError:
                     continue
             self._fence = max(self._fence + 1, time.time_ns())
             self._until = time.monotonic() + self._lease
-            return self._fence, self._left
+            left = self._left
+            self._left = left or record or None
+            return self._fence, left, self._newest
 
     async def renew(self, fence: int) -> None:
         """Let a turn last for another lease, if it has not ended."""
@@ -58,18 +61,18 @@ class Turns:
             if fence == self._fence and time.monotonic() < self._until:
                 self._until = time.monotonic() + self._lease
 
-    async def hold(self, fence: int, *record: Any) -> bool:
+    async def hold(self, fence: int, newest: int | None, *record: Any) -> bool:
         """Keep a record until the turn ends well, or the next one does; whether the turn had not ended."""
         async with self._changed:
             if fence == self._fence:
-                self._left = record
+                self._left, self._newest = record, newest
             return fence == self._fence
 
-    async def give(self, fence: int, done: bool = True) -> None:
+    async def give(self, fence: int, newest: int | None = None, done: bool = True) -> None:
         """End a turn, if it has not ended; what is held is left to the next if it is not `done`."""
         async with self._changed:
             if fence == self._fence:
                 if done:
-                    self._left = None
+                    self._left, self._newest = None, newest
                 self._until = 0.0
                 self._changed.notify_all()

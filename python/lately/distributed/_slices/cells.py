@@ -1,54 +1,79 @@
 """A vertical or diced filter: a site holds some of the cells, and a key has cells on many (paper 4, definition 2)."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Outline, settle
+from lately._core import Deal, Outline, Ranges, settle
 from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.batch import Batch, Verdicts
 from lately.distributed._producer.exchange import Exchange, until_done
 from lately.distributed._producer.numbering import Name
 from lately.distributed._sites.interface import Failed, Message, Record, Turn
-from lately.distributed._sites.memo import UNKNOWN
-from lately.distributed._slices.routes import Places, Ranges, shares
+from lately.distributed._sites.memo import UNKNOWN, ForgottenError, Ticket, TooManyProducersError
+from lately.distributed._slices.reading import Found, Reader
+from lately.distributed._slices.routes import shares
 
 
 @dataclass(frozen=True)
-class _Found:
-    """What the sites answered for the cells of n keys.
+class _Writing:
+    """A batch as it is written: what is held of it until that is done, so that another producer can complete it.
 
     Attributes
     ----------
-    last : ndarray of int64, shape (n, k)
-        The generation in which each cell was last set.
-    alive : ndarray of bool, shape (n, k)
-        Whether its site has answered, or was not asked.
-    known : ndarray of int8, shape (n,)
-        The verdict that the key was given when this batch was sent before.
-    newest : ndarray of int64, shape (n, k)
-        The newest generation that its site knows of without this batch; `NEVER` where the site has the batch already.
-    missed : ndarray of int64, shape (n, k)
-        The newest generation that its site may lack, by what it says itself or this producer knows.
+    now : int
+        The newest generation of its keys.
+    behind : ndarray of uint8 or uint32, shape (n,), or None
+        How many generations before that each key's is; None if none is.
+    until : int or None
+        The newest generation of others that it is not too late for; None if it takes that for its own.
+    refresh : bool
+    verdicts : ndarray of bool, shape (n,), or None
+        None if the sites read the cells and set them at once.
     """
 
-    last: NDArray[np.int64]
-    alive: NDArray[np.bool_]
-    known: NDArray[np.int8]
-    newest: NDArray[np.int64]
-    missed: NDArray[np.int64]
+    producer: str
+    number: int
+    lasting: bool
+    places: NDArray[np.int64] | None
+    hashes: NDArray[np.uint64]
+    now: int
+    behind: NDArray[Any] | None
+    until: int | None
+    refresh: bool
+    verdicts: NDArray[np.bool_] | None = None
 
     @classmethod
-    def nothing(cls, keys: int, k: int, missed: NDArray[np.int64]) -> "_Found":
-        """Make it before any site is asked."""
-        return cls(
-            last=np.full((keys, k), NEVER),
-            alive=np.ones((keys, k), dtype=np.bool_),
-            known=np.full(keys, UNKNOWN, dtype=np.int8),
-            newest=np.full((keys, k), NEVER),
-            missed=missed,
-        )
+    def of(cls, batch: Batch, generations: NDArray[np.int64], until: int | None, **more: Any) -> "_Writing":
+        """Note what is to be written."""
+        now, name = int(generations.max()), batch.name
+        behind = now - generations
+        narrow = behind.astype(np.uint8 if behind.max() <= np.iinfo(np.uint8).max else np.uint32)
+        told = narrow if behind.any() else None
+        return cls(name.producer, name.number, name.lasting, batch.places, batch.hashes, now, told, until, **more)
+
+    @property
+    def record(self) -> Record:
+        """Give what makes it again."""
+        return tuple(getattr(self, each.name) for each in fields(self))
+
+    @property
+    def generations(self) -> NDArray[np.int64]:
+        """Give the generation of each key."""
+        behind = np.zeros(len(self.hashes), dtype=np.int64) if self.behind is None else self.behind
+        return self.now - behind.astype(np.int64)
+
+    def ticket(self, index: NDArray[np.int64] | None = None, k: int = 1) -> Ticket | None:
+        """Make the ticket of cells, by their places among those of the batch, or of what it has for a site."""
+        if index is None:
+            return Ticket(self.producer, self.number, None, self.lasting)
+        name = Name(self.producer, self.number, again=True, lasting=self.lasting)
+        return Batch(self.hashes, None, None, name, self.places).ticket(index, k)
 
 
 class Cells:
@@ -56,8 +81,12 @@ class Cells:
 
     `query`, `insert` and `duplicated` give the verdicts, and for which keys a site did not answer; both of shape (n,).
 
-    The cells of all keys are read at once, the batch is judged in order as if key by key (`settle`), and then the cells
-    of new keys are set. A producer does so in its turn, so that of two with the same new key one sees the other's.
+    With `refresh` all cells are set, whatever the verdicts: a site reads each and sets it before the next, and the
+    verdicts follow from what was read. It remembers that answer as a whole. Otherwise the cells of all keys are read,
+    the batch is judged in order as if key by key (`settle`), and then the cells of new keys are set; verdicts are
+    remembered key by key. So it is with `places` too, by which a batch may come again with other keys.
+
+    A producer does so in its turn, so that of two with the same new key one sees the other's.
 
     Parameters
     ----------
@@ -68,211 +97,198 @@ class Cells:
     least : int
         x: how many cells of a seen key must have an answer (paper 4, section 3.2; erratum OIE-2).
     pipelined : bool
-        Whether to ask first the site of the first cell of each key, then the next site for the keys that may still have
-        been seen, and so on.
+        Whether to read site by site (`Reader`).
     """
 
-    def __init__(
-        self,
-        exchange: Exchange,
-        like: Outline,
-        ranges: Ranges,
-        *,
-        least: int,
-        pipelined: bool,
-    ) -> None:
+    def __init__(self, exchange: Exchange, like: Outline, ranges: Ranges, *, least: int, pipelined: bool) -> None:
         self._exchange, self._like, self._ranges = exchange, like, ranges
-        self._least, self._pipelined = least, pipelined
-        self._equal = like.parameters.get("equal_timers", 1)
+        equal = like.parameters.get("equal_timers", 1)
+        self._rule: dict[str, Any] = {"kept": like.kept, "least": least, "equal": equal}
         self._lateness = round((like.lateness or 0) * 1e9)
-        # For each site, the newest generation written while it did not answer. While that is in the window, cells that
-        # the site shows unset may have been set.
-        self._missed = np.full(len(exchange.sites), NEVER)
+        self._reader = Reader(exchange, like, ranges, pipelined=pipelined)
+        self._missed = self._reader.missed
 
     def query(self, batch: Batch) -> Verdicts:
         """Tell which keys were inserted within the window. Nothing is set, so no turn is needed."""
-        places, generations = self._ranges.places(batch.hashes), self._generations(batch)
-        found = self._read(batch, places, generations)
-        as_of = np.maximum(generations, self._newest(batch, found))
-        live = found.last >= (as_of - self._like.kept)[:, None]
-        found.alive[self._doubted(found, as_of)] = False
-        answered = found.alive.sum(axis=1)
-        seen: NDArray[np.bool_] = (live | ~found.alive).all(axis=1) & (answered >= self._least)
-        if self._equal > 1:
-            seen &= _alike(np.where(found.alive, found.last, NEVER)) >= self._equal
-        return seen, answered < found.alive.shape[1]
+        generations = self._generations(batch)
+        found = self._reader.read(batch, generations)
+        self._refuse_late(batch, found)
+        oldest = np.maximum(generations, max(self._latest(batch), int(found.newest.max()))) - self._like.kept
+        unsure: Any = found.unsure(oldest)
+        seen = (unsure | (found.last >= oldest[:, None])).all(axis=1) & ((~unsure).sum(axis=1) >= self._rule["least"])
+        if self._rule["equal"] > 1:
+            seen &= _alike(np.where(unsure, NEVER, found.last)) >= self._rule["equal"]
+        return seen, unsure.any(axis=1)
 
     def insert(self, batch: Batch) -> Verdicts:
         """Insert keys; the verdicts have no meaning."""
-        places, generations = self._ranges.places(batch.hashes), self._generations(batch)
-        new = np.zeros(len(batch), dtype=np.bool_)
-        return new, self._write(batch, places, generations, new, refresh=True)
+        return self.duplicated(batch, refresh=True)
 
     def duplicated(self, batch: Batch, *, refresh: bool) -> Verdicts:
         """Tell for each key whether it was there, then insert it."""
-        places, generations = self._ranges.places(batch.hashes), self._generations(batch)
+        generations = self._generations(batch)
+        act = self._at_once(batch, generations) if refresh and batch.places is None else None
+        return until_done(act or partial(self._one_by_one, batch, generations, refresh), again=batch.name.again)
 
-        def act(again: bool) -> Verdicts:
-            with self._exchange.turn() as turn:
+    def _at_once(self, batch: Batch, generations: NDArray[np.int64]) -> Callable[[bool], Verdicts]:
+        until = None
+        if batch.moments is not None:
+            until = int(self._latest_for(batch.moments).min())
+        writing, deal = _Writing.of(batch, generations, until, refresh=True), self._ranges.deal(batch.hashes)
+
+        def act(_: bool) -> Verdicts:
+            with self._exchange.turn(writing.record) as turn:
+                self._complete(turn)
                 if turn.left is not None:
-                    self._complete(turn.left, turn.fence)
-                sent = replace(batch, name=replace(batch.name, again=again))
-                return self._settle(sent, places, generations, refresh=refresh, turn=turn)
+                    turn.hold(writing.record)
+                if self._in_time(writing, deal, turn):
+                    return self._touch(writing, deal, turn, self._latest(batch))
+                newest = turn.newest
+            assert batch.moments is not None
+            assert newest is not None
+            raise self._too_late(self._latest_for(batch.moments) < newest)
 
-        return until_done(act, again=batch.name.again)
+        return act
 
-    def _settle(
-        self, batch: Batch, places: Places, generations: NDArray[np.int64], *, refresh: bool, turn: Turn
-    ) -> Verdicts:
-        found = self._read(batch, places, generations, turn.fence)
-        newest = self._newest(batch, found)
-        if batch.moments is None:
-            generations = np.maximum(generations, newest)
-        unsure = ~found.alive | self._doubted(found, np.maximum(generations, newest))
-        seen = settle(
-            places.names,
-            found.last,
-            generations,
-            newest=newest,
-            kept=self._like.kept,
-            refresh=refresh,
-            least=self._least,
-            equal=self._equal,
-            alive=found.alive,
-            missed=found.missed if found.missed.max() > NEVER else None,
-            known=found.known,
-        )
-        name = batch.name
-        turn.hold((name.producer, name.number, name.lasting, batch.places, batch.hashes, generations, seen, refresh))
-        failed = self._write(batch, places, generations, seen, refresh=refresh, fence=turn.fence)
-        return seen, failed | unsure.any(axis=1)
+    def _one_by_one(self, batch: Batch, generations: NDArray[np.int64], refresh: bool, again: bool) -> Verdicts:
+        """Read, judge, and write."""
+        with self._exchange.turn() as turn:
+            self._complete(turn)
+            sent = replace(batch, name=replace(batch.name, again=again))
+            found = self._reader.read(sent, generations, turn.fence)
+            self._refuse_late(batch, found)
+            newest = max(self._latest(batch), int(found.newest.max()))
+            if batch.moments is None:
+                generations = np.maximum(generations, newest)
+            seen = settle(
+                found.names,
+                found.last,
+                generations,
+                newest=newest,
+                refresh=refresh,
+                alive=found.alive,
+                missed=found.missed if found.missed.max() > NEVER else None,
+                known=found.known,
+                **self._rule,
+            )
+            writing = _Writing.of(batch, generations, None, refresh=refresh, verdicts=seen)
+            turn.newest = max(newest, writing.now)
+            turn.hold(writing.record)
+            failed = self._set(writing, found.sites, found.cells, turn.fence)
+            return seen, failed | found.unsure(np.maximum(generations, newest) - self._like.kept).any(axis=1)
 
-    def _complete(self, record: Record, fence: int) -> None:
+    def _complete(self, turn: Turn) -> None:
         """Write the batch of a turn that ended in the middle: with its own tickets, so that no site does it twice."""
-        producer, number, lasting, where, hashes, generations, verdicts, refresh = record
-        batch = Batch(hashes, None, None, Name(producer, number, again=True, lasting=lasting), where)
-        self._write(batch, self._ranges.places(hashes), generations, verdicts, refresh=refresh, fence=fence)
+        if turn.newest is None:
+            # Those who take turns are new, and the sites may not be.
+            answers = self._exchange.call([Message(site, "latest", ()) for site in range(len(self._missed))])
+            turn.newest = max([NEVER, *(answer for answer in answers if not isinstance(answer, Failed))])
+        if turn.left is not None:
+            left = _Writing(*turn.left)
+            deal = self._ranges.deal(left.hashes)
+            if left.verdicts is not None:
+                self._set(left, deal.sites, deal.cells, turn.fence)
+                return
+            # What a site refuses for good its own producer is told of, and nobody else has to wait for.
+            with suppress(ValueError, ForgottenError, TooManyProducersError):
+                if self._in_time(left, deal, turn):
+                    self._touch(left, deal, turn, NEVER)
 
-    def _read(self, batch: Batch, places: Places, generations: NDArray[np.int64], fence: int = 0) -> _Found:
-        """Ask the sites for the cells: all at once, or one site of each key after the other."""
-        keys, k = places.cells.shape
-        found = _Found.nothing(keys, k, self._missed[places.sites])
-        if not self._pipelined or batch.name.again:
-            self._ask(batch, places, np.arange(keys * k), found, fence)
-            return found
-        # A key is new if a cell is unset, unless an earlier key of the batch may set it; a query sets nothing.
-        own = _first_of_key(places.names) if batch.name.number else np.ones((keys, k), dtype=np.bool_)
-        oldest = generations - self._like.kept
-        rounds, open = _rounds(places.sites), np.ones(keys, dtype=np.bool_)
-        for number in range(k):
-            now = (rounds == number) & open[:, None]
-            if not now.any():
-                break
-            self._ask(batch, places, np.flatnonzero(now), found, fence)
-            unset = now & own & found.alive & (np.maximum(found.last, found.missed) < oldest[:, None])
-            open &= ~unset.any(axis=1)
-        return found
+    def _in_time(self, writing: _Writing, deal: Deal, turn: Turn) -> bool:
+        """Whether no key is too late for what others have brought, or it was not when the batch was sent before."""
+        assert turn.newest is not None
+        if writing.until is None or writing.until >= turn.newest:
+            return True
+        messages = [Message(site, "latest", (), {}, writing.ticket(), turn.fence) for site, _ in deal.shares()]
+        answers = self._exchange.call(messages)
+        return any(answer[1] for answer in answers if not isinstance(answer, Failed))
 
-    def _ask(self, batch: Batch, places: Places, rows: NDArray[np.int64], found: _Found, fence: int) -> None:
-        """Ask for some of the cells, by their places in the batch, and record the answers."""
-        cells, k = places.cells.ravel(), places.cells.shape[1]
-        groups = [(site, rows[index]) for site, index in shares(places.sites.ravel()[rows])]
+    def _touch(self, writing: _Writing, deal: Deal, turn: Turn, latest: int) -> Verdicts:
+        """Let the sites read the cells and set them, and judge by what they were."""
+        assert turn.newest is not None
+        before, missed = max(turn.newest, latest), self._missed.copy()
+        now = writing.now if writing.until is not None else max(writing.now, before)
+        turn.newest = max(before, now)
+        shares, behind = deal.shares(), None if writing.behind is None else deal.spread(writing.behind)
         messages = [
-            Message(site, "read", (cells[index],), ticket=batch.ticket(index, k), fence=fence) for site, index in groups
+            Message(
+                site,
+                "touch",
+                (cells,) if behind is None else (cells, behind[i]),
+                {"before": before, "now": now},
+                writing.ticket(),
+                turn.fence,
+            )
+            for i, (site, cells) in enumerate(shares)
         ]
-        for (_, index), answer in zip(groups, self._exchange.call(messages), strict=True):
+        answers: list[Any] = []
+        # As of when the batch came first, if it has come before.
+        for (site, _), answer in zip(shares, self._exchange.call(messages), strict=True):
             if isinstance(answer, Failed):
-                found.alive.reshape(-1)[index] = False
+                answers.append(None)
+                self._missed[site] = max(self._missed[site], turn.newest)
                 continue
-            last, known = answer if batch.name.number else (answer, np.full(len(index), UNKNOWN))
-            found.last.reshape(-1)[index] = last[:-2]
-            answered = known != UNKNOWN
-            found.known[index[answered] // k] = known[answered]
-            found.newest.reshape(-1)[index[~answered]] = last[-2]
-            missed = found.missed.reshape(-1)
-            missed[index] = np.maximum(missed[index], last[-1])
+            ages, (base, lacks, first_before, first_now) = answer[0], map(int, answer[1])
+            answers.append((ages, base, max(lacks, int(missed[site]))))
+            before, now = min(before, first_before), min(now, first_now)
+        generations = replace(writing, now=now).generations
+        seen: Verdicts = deal.judge(answers, generations, newest=before, **self._rule)
+        return seen
 
-    def _doubted(self, found: _Found, as_of: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell which cells a site shows unset that may have missed them; shape (n, k)."""
-        oldest = (as_of - self._like.kept)[:, None]
-        doubted: NDArray[np.bool_] = (found.last < oldest) & (found.missed >= oldest)
-        return doubted
-
-    def _write(
-        self,
-        batch: Batch,
-        places: Places,
-        generations: NDArray[np.int64],
-        verdicts: NDArray[np.bool_],
-        *,
-        refresh: bool,
-        fence: int = 0,
+    def _set(
+        self, writing: _Writing, sites: NDArray[np.uint16], cells: NDArray[np.uint64], fence: int
     ) -> NDArray[np.bool_]:
         """Send the verdicts to all sites of a batch, which set the cells; give the keys whose site did not answer.
 
         Keys that were seen are sent too, though nothing is set. If only some sites get this and the batch is sent
         again, each of its keys either is known to one of its sites, or finds all of its cells as they were.
         """
-        cells, k = places.cells.ravel(), places.cells.shape[1]
-        newest = int(generations.max())
-        groups = shares(places.sites.ravel())
+        assert writing.verdicts is not None
+        k, generations = cells.shape[1], writing.generations
+        groups = shares(sites.ravel())
         messages = [
             Message(
                 site,
                 "set",
-                (cells[index], generations[index // k], verdicts[index // k]),
-                {"refresh": refresh, "newest": newest},
-                batch.ticket(index, k),
+                (cells.ravel()[index], generations[index // k], writing.verdicts[index // k]),
+                {"refresh": writing.refresh, "newest": writing.now},
+                writing.ticket(index, k),
                 fence,
             )
             for site, index in groups
         ]
-        failed = np.zeros(len(batch), dtype=np.bool_)
+        failed = np.zeros(len(writing.hashes), dtype=np.bool_)
         for (site, index), answer in zip(groups, self._exchange.call(messages), strict=True):
             if isinstance(answer, Failed):
                 failed[index // k] = True
-                self._missed[site] = max(self._missed[site], newest)
+                self._missed[site] = max(self._missed[site], writing.now)
         return failed
 
     def _generations(self, batch: Batch) -> NDArray[np.int64]:
         return self._like.generations(batch.moments, len(batch))
 
-    def _newest(self, batch: Batch, found: _Found) -> int:
-        """Give the newest generation before this batch, which other producers may have sent to the sites.
+    def _latest(self, batch: Batch) -> int:
+        """Give the newest generation that this producer has brought before."""
+        return NEVER if batch.latest is None else int(self._like.generations(np.array([batch.latest]), 1)[0])
 
-        Raises
-        ------
-        ValueError
-            If a key is too late for a site: its cells may have expired there.
-        """
-        newest = NEVER
-        if batch.latest is not None:
-            newest = int(self._like.generations(np.array([batch.latest]), 1)[0])
+    def _latest_for(self, moments: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give for each moment the newest generation of others that it is not too late for."""
+        latest = np.minimum(moments, np.iinfo(np.int64).max - self._lateness) + self._lateness
+        return self._like.generations(latest, len(moments))
+
+    def _refuse_late(self, batch: Batch, found: Found) -> None:
+        """Refuse a key that is too late for a site, where its cells may have expired."""
         if batch.moments is not None:
-            latest = np.minimum(batch.moments, np.iinfo(np.int64).max - self._lateness) + self._lateness
-            late = self._like.generations(latest, len(batch)) < found.newest.max(axis=1)
+            late = self._latest_for(batch.moments) < found.newest.max(axis=1)
             late &= found.known == UNKNOWN
             if late.any():
-                raise ValueError(
-                    f"at[{int(late.argmax())}] lies more than {self._lateness / 1e9:.12g} s, the lateness, before what "
-                    "other producers have brought: construct the filter with a larger lateness"
-                )
-        return max(newest, int(found.newest.max()))
+                raise self._too_late(late)
 
-
-def _rounds(sites: NDArray[np.uint16]) -> NDArray[np.int64]:
-    """Tell for each cell of a key, shape (n, k), how many other sites are asked before its own."""
-    first = (sites[:, :, None] == sites[:, None, :]).argmax(axis=2)
-    others = np.cumsum(first == np.arange(sites.shape[1]), axis=1) - 1
-    return np.take_along_axis(others, first, axis=1)
-
-
-def _first_of_key(names: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Tell for each cell of the keys of a batch, shape (n, k), whether no earlier key has it."""
-    k = names.shape[1]
-    _, first, cell = np.unique(names, return_index=True, return_inverse=True)
-    own: NDArray[np.bool_] = first[cell.reshape(names.shape)] // k == np.arange(len(names))[:, None]
-    return own
+    def _too_late(self, late: NDArray[np.bool_]) -> ValueError:
+        return ValueError(
+            f"at[{int(late.argmax())}] lies more than {self._lateness / 1e9:.12g} s, the lateness, before what "
+            "other producers have brought: construct the filter with a larger lateness"
+        )
 
 
 def _alike(generations: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from lately._core import scatter
 from lately.distributed._producer.batch import Batch, Verdicts
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._sites.interface import Failed, Message
-from lately.distributed._slices.routes import scatter, shares
+from lately.distributed._slices.routes import shares
 
 
 class Horizontal:

@@ -13,8 +13,8 @@ from lately._table import Table, assigned
 from lately.distributed._slices.sliced import SlicedFilter
 from lately.distributed._slices.slicing import Arranged, Dice, Kind, rates
 
-# Bytes sent for a key, or a cell: itself, its place in the batch, its moment or generation, its verdict.
-_ITSELF, _PLACE, _WHEN, _VERDICT = 8, 4, 8, 1
+_KEY, _CELL = 8 + 4 + 8, 4
+"""Bytes sent for a key: itself, its place in the batch, its moment. For a cell: itself."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Way:
     ----------
     name : str
         How it is sliced, and the family.
-    kind, slices, dice, pipelined
+    kind, slices, dice
         As `SlicedFilter` takes them.
     choice : Choice
         The filter that it takes, in figures.
@@ -43,19 +43,18 @@ class Way:
         Both, with that.
     failures : int
         How many sites fail in these figures. If none may, one that does is an error (`on_failure`).
-    messages_new, messages_seen : float
-        Sites asked and sent to for a key, if it were sent alone; keys of a batch share messages.
-    bits : float
-        Bits sent for a new key that comes with its moment. Of these 64 are its hash, or the number of each of its
-        cells, for which paper 4 (section 2) counts k log2 m in all; the others are its place in the batch, its time,
-        and the verdict.
+    messages : float
+        Sites that a key is sent to, if it were sent alone; keys of a batch share messages.
+    bits : int
+        Bits sent for a key that comes with its moment. Horizontal: 64 are its hash, the others its place in the batch
+        and its time. Else 32 are the number of each of its cells, for which paper 4 (section 2) counts k log2 m in
+        all; where the keys of a batch are of several generations, there are 8 more.
     """
 
     name: str
     kind: Kind
     slices: int | tuple[int, int]
     dice: Dice | None
-    pipelined: bool
     choice: Choice
     nbytes_site: int
     nbytes: int
@@ -66,9 +65,8 @@ class Way:
     least_fpr: float
     least_fnr: float
     failures: int
-    messages_new: float
-    messages_seen: float
-    bits: float
+    messages: float
+    bits: int
 
     @cached_property
     def filter(self) -> Filter:
@@ -77,7 +75,7 @@ class Way:
 
     def build(self, **options: Any) -> SlicedFilter:
         """Start it, on sites of this process by default (`SlicedFilter`)."""
-        given: dict[str, Any] = {"dice": self.dice, "pipelined": self.pipelined}
+        given: dict[str, Any] = {"dice": self.dice}
         if self.failures:
             given["on_failure"] = self.least
         return SlicedFilter(self.kind, self.slices, self.choice, **(given | options))
@@ -110,8 +108,7 @@ class SlicedPlan(Table):
         "best x",
         "its fpr",
         "its fnr",
-        "messages, new",
-        "messages, seen",
+        "messages",
         "bits sent",
     ]
 
@@ -126,7 +123,7 @@ class SlicedPlan(Table):
         asked = [way for way in choices if way.kind == kind]
         if not asked:
             raise ValueError(f"kind cannot be {kind!r}: {refused[kind]}")
-        self.best = min(asked, key=lambda way: (way.least_fpr + way.least_fnr, way.messages_new))
+        self.best = min(asked, key=lambda way: (way.least_fpr + way.least_fnr, way.messages))
         ours, theirs = (way.least_fpr + way.least_fnr for way in (self.best, horizontal))
         self.reason = (
             f"of the {kind} ones it errs least: with {failures} failed its rates of both mistakes add up to "
@@ -154,8 +151,7 @@ class SlicedPlan(Table):
                 way.least,
                 way.least_fpr,
                 way.least_fnr,
-                way.messages_new,
-                way.messages_seen,
+                way.messages,
                 way.bits,
             ]
             for way in self.choices
@@ -218,7 +214,7 @@ def plan(
     ('horizontal', 0)
     >>> sliced = lately.distributed.plan("10min", 0.001, capacity=1_000_000, sites=12, failures=1, kind="vertical")
     >>> sliced.best.name, sliced.best.least
-    ('vertical timing, pipelined', 0)
+    ('vertical timing', 0)
     """
     if hasattr(window, "__index__"):
         raise ValueError(
@@ -247,7 +243,7 @@ def plan(
         keys = capacity if slices == 1 else slice_capacity(capacity, slices)
         return choice("timing", window, fpr=fpr, capacity=keys, **request)
 
-    choices += [_way("vertical", (sites, 1), timers(1), failures, pipelined=piped) for piped in (False, True)]
+    choices.append(_way("vertical", (sites, 1), timers(1), failures))
     if (inner := _divisor(sites)) > 1:
         outer = sites // inner
         choices += [
@@ -259,35 +255,23 @@ def plan(
     return SlicedPlan(choices, refused, fastest=of_site.best.name, failures=failures, kind=kind)
 
 
-def _way(arranged: Arranged, slices: tuple[int, int], choice: Choice, failures: int, *, pipelined: bool = False) -> Way:
+def _way(arranged: Arranged, slices: tuple[int, int], choice: Choice, failures: int) -> Way:
     outer, inner = slices
-    alone, key = arranged == "horizontal", _ITSELF + _PLACE
+    alone = arranged == "horizontal"
     k = 1 if alone else choice.parameters["k"]
     mistakes = [rates(arranged, k, slices, failures, choice.fpr, x) for x in range(k + 1)]
     least = min(range(k + 1), key=lambda x: sum(mistakes[x]))
-    if alone:
-        # To test and to set is one message.
-        new = seen = 1.0
-        sent = float(key + _WHEN)
-    else:
-        shape: dict[str, Any] = {"inner": inner, "partitioned": True}
-        # To set, all sites of the key are told; to test, with pipelining, those up to the first empty cell.
-        told = expected_messages(arranged, k, outer, **shape)
-        asked = expected_messages(arranged, k, outer, pipelined=pipelined, density=choice.fpr ** (1 / k), **shape)
-        new, seen = asked + told, 2 * told
-        # Sites are asked for all of their cells of a key: on average k / told each, and one asked first has a little
-        # more.
-        sent = asked / told * k * key + k * (key + _WHEN + _VERDICT)
+    # To test and to set is one message.
+    messages = 1.0 if alone else expected_messages(arranged, k, outer, inner=inner, partitioned=True)
     filters = {"horizontal": outer, "vertical": 1, "h-v": outer, "v-h": inner}[arranged]
     parts = outer * inner // filters
     diced = arranged in ("h-v", "v-h")
     family = choice.name if alone else "timing"
     return Way(
-        name=f"{arranged} {family}{', pipelined' if pipelined else ''}",
+        name=f"{arranged} {family}",
         kind=cast("Kind", "diced" if diced else arranged),
         slices=slices if diced else outer,
         dice=cast("Dice", arranged) if diced else None,
-        pipelined=pipelined,
         choice=choice,
         nbytes_site=8 * -(-choice.nbytes // 8 // parts),
         nbytes=choice.nbytes * filters,
@@ -298,9 +282,8 @@ def _way(arranged: Arranged, slices: tuple[int, int], choice: Choice, failures: 
         least_fpr=mistakes[least][0],
         least_fnr=mistakes[least][1],
         failures=failures,
-        messages_new=new,
-        messages_seen=seen,
-        bits=8 * sent,
+        messages=messages,
+        bits=8 * (_KEY if alone else k * _CELL),
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from lately._core import Filter, Outline, Slice, failure_rates
+from lately._core import Filter, Outline, Ranges, Slice, failure_rates
 from lately._plan import Choice
 from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.part import Part
@@ -14,7 +14,7 @@ from lately.distributed._producer.exchange import Exchange
 from lately.distributed._sites.site import Contents
 from lately.distributed._slices.cells import Cells
 from lately.distributed._slices.horizontal import Horizontal
-from lately.distributed._slices.routes import MOST_SITES, Ranges
+from lately.distributed._slices.routes import MOST_SITES
 
 # Written as unions, which stubtest accepts for an alias of several literals.
 Kind = Literal["horizontal"] | Literal["vertical"] | Literal["diced"]

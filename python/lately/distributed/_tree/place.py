@@ -33,6 +33,7 @@ class Keys:
         return len(self.hashes)
 
     def __getitem__(self, rows: NDArray[np.int64]) -> "Keys":
+        assert self.ticket.index is not None
         ticket = replace(self.ticket, index=self.ticket.index[rows])
         return Keys(self.hashes[rows], self.generations[rows], ticket)
 

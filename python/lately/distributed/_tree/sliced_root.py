@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Outline, settle
+from lately._core import Deal, Outline, Ranges, settle
 from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.memo import UNKNOWN, Ticket
-from lately.distributed._slices.routes import Places, Ranges, shares
+from lately.distributed._slices.routes import shares
 from lately.distributed._tree.place import Keys, Request, send
 
 
@@ -40,13 +40,13 @@ class SlicedRoot:
         fail: Callable[[int], None],
     ) -> None:
         self._like, self._sites = like, sites
-        self._ranges = Ranges(like, len(sites), 1, each=False)
+        self._ranges = Ranges(like, len(sites))
         self._unanswered, self._fail = unanswered, fail
         self._endless = like.window is None
 
     def test(self, keys: Keys, fence: int = 0) -> Request:
         """One message to each part that holds cells of the keys."""
-        places = self._ranges.places(keys.hashes)
+        places = self._ranges.deal(keys.hashes)
 
         def oldest(answers: list[Any]) -> NDArray[np.int64] | Failed:
             last, alive, newest, _ = self._gather(places, groups, answers)
@@ -67,7 +67,7 @@ class SlicedRoot:
 
     def set(self, keys: Keys, verdicts: NDArray[np.bool_], fence: int = 0) -> Request:
         """One message to each part that holds cells of the keys."""
-        places = self._ranges.places(keys.hashes)
+        places = self._ranges.deal(keys.hashes)
         k = places.cells.shape[1]
         newest = int(keys.generations.max(initial=NEVER))
         groups = shares(places.sites.ravel())
@@ -95,7 +95,7 @@ class SlicedRoot:
 
     def recall(self, keys: Keys) -> Request:
         """Read with the ticket: a part remembers answers by cell, which are those of the cell's key."""
-        places = self._ranges.places(keys.hashes)
+        places = self._ranges.deal(keys.hashes)
         groups, messages = self._read(places, keys.ticket, 0)
         return Request(messages, lambda answers: self._gather(places, groups, answers)[3])
 
@@ -104,7 +104,7 @@ class SlicedRoot:
         if not fence:
             with exchange.turn() as own:
                 return self.duplicated(exchange, keys, own.fence)
-        places = self._ranges.places(keys.hashes)
+        places = self._ranges.deal(keys.hashes)
         groups, messages = self._read(places, keys.ticket, fence)
         gather = Request(messages, lambda answers: self._gather(places, groups, answers))
         last, alive, newest, known = send(exchange, [gather])[0]
@@ -135,7 +135,7 @@ class SlicedRoot:
         return int((live.all(axis=1) & ~alive.all(axis=1)).sum())
 
     def _read(
-        self, places: Places, ticket: Ticket | None, fence: int
+        self, places: Deal, ticket: Ticket | None, fence: int
     ) -> tuple[list[tuple[int, NDArray[np.int64]]], list[Message]]:
         cells, k = places.cells.ravel(), places.cells.shape[1]
         groups = shares(places.sites.ravel())
@@ -152,7 +152,7 @@ class SlicedRoot:
         return groups, messages
 
     def _gather(
-        self, places: Places, groups: list[tuple[int, NDArray[np.int64]]], answers: list[Any]
+        self, places: Deal, groups: list[tuple[int, NDArray[np.int64]]], answers: list[Any]
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_], int, NDArray[np.int8]]:
         """Combine the answers of the parts: the cells' generations, which have answered, the newest, the known."""
         keys, k = places.cells.shape
@@ -174,4 +174,5 @@ class SlicedRoot:
 
 def _of_cells(ticket: Ticket, index: NDArray[np.int64], k: int) -> Ticket:
     """Make the ticket of cells, by their places among those of a ticket's keys: cell j of key i is ``i * k + j``."""
+    assert ticket.index is not None
     return replace(ticket, index=ticket.index[index // k] * k + index % k)

@@ -1,0 +1,232 @@
+//! The cells of a batch, dealt to the sites that hold them, and the sites' answers put together again.
+
+use super::settle::{Answered, Rule};
+use super::{NEVER, Row};
+use crate::Error;
+use crate::memory::fallible;
+
+/// Marks the owner of a cell that its key has twice: in the other bits is the column where it came first.
+const REPEAT: u32 = 1 << 31;
+
+/// Most sites: they are numbered in 16 bits.
+pub const MOST_SITES: u64 = 1 << 16;
+
+/// Chooses one of `parts` for a hash, independent of its places in any filter. Those are high bits of the hash times
+/// odd constants. Two rounds of shift and multiplication, with other constants, share no bits with them: a slice then
+/// fills like a filter with independent keys.
+pub fn scatter(hash: u64, parts: u64) -> u64 {
+    let mixed = (hash ^ hash >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xa3b1_9535_4a39_b70d);
+    ((mixed >> 32) * parts) >> 32
+}
+
+/// Told apart in [`scatter`], so that each range of cells chooses for itself.
+const RANGE: u64 = 0x9fb2_1c65_1e98_df25;
+
+/// Where the cells of a filter are: in ranges, one a site, and possibly of several filters (paper 4, section 3.3).
+pub struct Ranges {
+    row: Row,
+    /// The first cell of each range, and the end of the last.
+    bounds: Vec<u64>,
+    /// How many such filters there are. Each key goes to one.
+    replicas: u64,
+    /// Whether a key goes to one in each range, chosen independently, or to the same in all.
+    each: bool,
+}
+
+impl Ranges {
+    /// A filter of this row in `parts` ranges, and as many such filters as `replicas`.
+    pub fn new(row: Row, parts: u64, replicas: u64, each: bool) -> Result<Self, Error> {
+        if replicas == 0 || parts.checked_mul(replicas).is_none_or(|sites| sites > MOST_SITES) {
+            return Err(Error::value(format!("there must be from 1 to {MOST_SITES} sites, not {parts} x {replicas}")));
+        }
+        Ok(Self { row, bounds: row.bounds(parts)?, replicas, each })
+    }
+
+    /// Sites, of which range p of filter r is number `r * parts + p`.
+    fn sites(&self) -> usize {
+        (self.bounds.len() - 1) * self.replicas as usize
+    }
+
+    /// Deals the cells of a batch.
+    pub fn deal(&self, hashes: &[u64]) -> Result<Deal, Error> {
+        let (k, parts, sites) = (self.row.k(), self.bounds.len() - 1, self.sites());
+        let mut cells = fallible::zeroed(hashes.len() * k)?;
+        self.row.cells(hashes, &mut cells);
+        let mut owners: Vec<u32> = fallible::zeroed(cells.len())?;
+        let (mut counts, inner) = (vec![0_usize; sites], &self.bounds[1..parts]);
+        for ((&hash, cells), owners) in hashes.iter().zip(cells.chunks_exact(k)).zip(owners.chunks_exact_mut(k)) {
+            let replica = if self.replicas == 1 { 0 } else { scatter(hash, self.replicas) };
+            for (j, &cell) in cells.iter().enumerate() {
+                owners[j] = match cells[..j].iter().position(|&other| other == cell) {
+                    Some(first) => REPEAT | first as u32,
+                    None => {
+                        let part = inner.partition_point(|&bound| bound <= cell) as u64;
+                        let replica = match self.each && self.replicas > 1 {
+                            true => scatter(hash.wrapping_add(part.wrapping_mul(RANGE)), self.replicas),
+                            false => replica,
+                        };
+                        let site = replica * parts as u64 + part;
+                        counts[site as usize] += 1;
+                        site as u32
+                    }
+                };
+            }
+        }
+        Ok(Deal { k, parts, sites, all: self.bounds[parts], bounds: self.bounds.clone(), cells, owners, counts })
+    }
+}
+
+/// The cells of a batch of n keys by their sites.
+pub struct Deal {
+    k: usize,
+    parts: usize,
+    sites: usize,
+    /// Cells of one filter.
+    all: u64,
+    bounds: Vec<u64>,
+    cells: Vec<u64>,
+    owners: Vec<u32>,
+    counts: Vec<usize>,
+}
+
+/// What a site answered.
+pub struct Answer<'a> {
+    /// For each of its cells, how many generations before `base` it was last set.
+    pub ages: Ages<'a>,
+    /// The generation that they count back from.
+    pub base: i64,
+    /// The newest generation whose cells it may have missed, or [`NEVER`].
+    pub missed: i64,
+}
+
+/// Ages of cells; the greatest number stands for one that is older, or was never set.
+pub enum Ages<'a> {
+    /// In a byte each.
+    Narrow(&'a [u8]),
+    /// In four.
+    Wide(&'a [u32]),
+}
+
+impl Ages<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Narrow(ages) => ages.len(),
+            Self::Wide(ages) => ages.len(),
+        }
+    }
+
+    #[inline(always)]
+    fn before(&self, i: usize, base: i64) -> i64 {
+        match self {
+            Self::Narrow(ages) if ages[i] < u8::MAX => base.saturating_sub_unsigned(ages[i].into()),
+            Self::Wide(ages) if ages[i] < u32::MAX => base.saturating_sub_unsigned(ages[i].into()),
+            _ => NEVER,
+        }
+    }
+}
+
+impl Deal {
+    /// Keys of the batch.
+    pub fn keys(&self) -> usize {
+        self.cells.len() / self.k
+    }
+
+    /// Cells of a key.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Sites, whether they hold cells of the batch or not.
+    pub fn sites(&self) -> usize {
+        self.sites
+    }
+
+    /// How many cells each site has to be asked for.
+    pub fn counts(&self) -> &[usize] {
+        &self.counts
+    }
+
+    /// The cells of all keys, by their numbers in a filter.
+    pub fn cells(&self) -> &[u64] {
+        &self.cells
+    }
+
+    /// The site of each cell.
+    pub fn owner(&self, at: usize) -> u32 {
+        match self.owners[at] {
+            owner if owner & REPEAT == 0 => owner,
+            owner => self.owners[at / self.k * self.k + (owner ^ REPEAT) as usize],
+        }
+    }
+
+    /// The number of a cell among those of all filters.
+    pub fn name(&self, at: usize) -> u64 {
+        u64::from(self.owner(at)) / self.parts as u64 * self.all + self.cells[at]
+    }
+
+    /// Whether the cells of each site, counted from its first, fit into 32 bits.
+    pub fn narrow(&self) -> bool {
+        self.bounds.windows(2).all(|ends| ends[1] - ends[0] <= 1 << 32)
+    }
+
+    /// Gives what `of` makes of the place of each cell, its number i * k + j, and of its number at the site, to the
+    /// site's own.
+    pub fn dealt<T>(&self, of: impl Fn(usize, u64) -> T) -> Result<Vec<Vec<T>>, Error> {
+        let mut dealt = Vec::with_capacity(self.sites);
+        for &count in &self.counts {
+            dealt.push(fallible::with_room(count)?);
+        }
+        for (at, &owner) in self.owners.iter().enumerate() {
+            if owner & REPEAT == 0 {
+                dealt[owner as usize].push(of(at, self.cells[at] - self.bounds[owner as usize % self.parts]));
+            }
+        }
+        Ok(dealt)
+    }
+
+    /// Writes which keys have been seen, and for which a site had no answer. With `refresh` the sites have set
+    /// the cells of each key once they had read them, and before they read those of the next; else nothing was set.
+    pub fn judge(
+        &self,
+        answers: &[Option<Answer<'_>>],
+        generations: &[i64],
+        rule: Rule,
+        mut write: impl FnMut(usize, bool, bool),
+    ) -> Result<(), Error> {
+        let (k, n) = (self.k, self.keys());
+        rule.check(k, generations)?;
+        if answers.len() != self.sites || generations.len() != n {
+            return Err(Error::value(format!("there are {n} keys and {} sites", self.sites)));
+        }
+        for (site, (answer, &count)) in answers.iter().zip(&self.counts).enumerate() {
+            if let Some(Answer { ages, .. }) = answer
+                && ages.len() != count
+            {
+                return Err(Error::value(format!("site {site} answers for {} cells of {count}", ages.len())));
+            }
+        }
+        let (mut next, mut newest) = (vec![0; self.sites], rule.newest);
+        let mut row = Answered::new(k.min(self.cells.len()));
+        for (i, &generation) in generations.iter().enumerate() {
+            newest = newest.max(generation);
+            for j in 0..k {
+                let owner = self.owners[i * k + j];
+                if owner & REPEAT != 0 {
+                    row.repeat(j, (owner ^ REPEAT) as usize);
+                    continue;
+                }
+                let at = next[owner as usize];
+                next[owner as usize] += 1;
+                match &answers[owner as usize] {
+                    Some(answer) => row.put(j, answer.ages.before(at, answer.base), answer.missed),
+                    None => row.fail(j),
+                }
+            }
+            let as_of = if rule.refresh { newest } else { rule.newest.max(generation) };
+            let (seen, unsure) = row.seen(as_of, rule);
+            write(i, seen, unsure);
+        }
+        Ok(())
+    }
+}
