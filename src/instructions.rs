@@ -33,9 +33,15 @@ pub trait AnyWork<T>: Work<Portable, Output = T> + Work<Avx2, Output = T> + Work
 impl<T, W: Work<Portable, Output = T> + Work<Avx2, Output = T> + Work<Avx512, Output = T>> AnyWork<T> for W {}
 
 /// Work for whichever of them the processor has.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+pub trait AnyWork<T>: Work<Portable, Output = T> + Work<Neon, Output = T> {}
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+impl<T, W: Work<Portable, Output = T> + Work<Neon, Output = T>> AnyWork<T> for W {}
+
+/// Work for whichever of them the processor has.
+#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 pub trait AnyWork<T>: Work<Portable, Output = T> {}
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 impl<T, W: Work<Portable, Output = T>> AnyWork<T> for W {}
 
 /// What every processor has.
@@ -44,6 +50,21 @@ pub struct Portable;
 
 impl Machine for Portable {
     const WORDS: usize = 1;
+
+    #[inline(never)]
+    fn run<W: Work<Self>>(self, work: W) -> W::Output {
+        work.run(self)
+    }
+}
+
+/// NEON, which every processor of this architecture has.
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Neon;
+
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+impl Machine for Neon {
+    const WORDS: usize = 2;
 
     #[inline(never)]
     fn run<W: Work<Self>>(self, work: W) -> W::Output {
@@ -118,6 +139,8 @@ mod x86_64 {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Instructions {
     Portable(Portable),
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    Neon(Neon),
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
     #[cfg(target_arch = "x86_64")]
@@ -128,6 +151,8 @@ impl Instructions {
     /// All that the processor has, the best last.
     pub fn available() -> impl Iterator<Item = Self> {
         let available = [Some(Self::Portable(Portable))].into_iter();
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        let available = available.chain([Some(Self::Neon(Neon))]);
         #[cfg(target_arch = "x86_64")]
         let available = available.chain([Avx2::here().map(Self::Avx2), Avx512::here().map(Self::Avx512)]);
         available.flatten()
@@ -143,6 +168,8 @@ impl Instructions {
     pub fn run<T, W: AnyWork<T>>(self, work: W) -> T {
         match self {
             Self::Portable(machine) => machine.run(work),
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Self::Neon(machine) => machine.run(work),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(machine) => machine.run(work),
             #[cfg(target_arch = "x86_64")]
