@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::ptr::null_mut;
 
-use numpy::npyffi::{NpyTypes, PY_ARRAY_API, get_type_object};
+use numpy::npyffi::{_PyArray_GET_ITEM_DATA, NpyTypes, PY_ARRAY_API, get_type_object};
 use numpy::prelude::*;
 use numpy::{PyArrayDescr, PyUntypedArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -239,7 +239,7 @@ impl Lane {
             return Err(PyValueError::new_err(format!("an array of one dimension is wanted, not of {}", view.ndim())));
         };
         // SAFETY: the view is a live array.
-        let first = unsafe { (*view.as_array_ptr()).fields.data.cast_const().cast() };
+        let first = unsafe { (*_PyArray_GET_ITEM_DATA(view.as_array_ptr())).data.cast_const().cast() };
         Ok(Self { first, len, stride, width: view.dtype().itemsize(), view: view.unbind() })
     }
 
