@@ -118,6 +118,7 @@ class Together(LoadScopeScheduling):
             "test_distributed_ray",
             "test_retried_tasks",
             "test_sliced_on_ray",
+            "test_sliced_overfull",
             "test_tree_on_ray",
         },
         "streams": {"test_event_time", "test_real_streams"},

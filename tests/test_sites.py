@@ -55,6 +55,9 @@ class Counted:
     def lost(self):
         self.chance = None
 
+    def overfull(self):
+        return None
+
     def again(self, columns):
         return columns
 

@@ -45,6 +45,7 @@ __all__ = [
     "missed",
     "missed_by_block",
     "open",
+    "overfull",
     "parts",
     "plan",
     "read_insertions",
@@ -80,7 +81,9 @@ _Sliced: TypeAlias = Literal["horizontal", "vertical", "h-v", "v-h"]
 
 class FormatError(ValueError): ...
 class InternalError(RuntimeError): ...
-class OverfullWarning(UserWarning): ...
+
+class OverfullWarning(UserWarning):
+    answers: Any
 
 class _Writable(Protocol):
     def write(self, data: bytes, /) -> Any: ...
@@ -381,6 +384,7 @@ class Deal:
         equal: int = 1,
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]: ...
 
+def overfull(filter: Filter) -> str | None: ...
 def scatter(hashes: NDArray[np.uint64], parts: int) -> NDArray[np.uint16]: ...
 def settle(
     cells: NDArray[np.uint64],

@@ -14,7 +14,7 @@ use super::built::Built;
 use super::calls::{Held, Lock, caught, detached};
 use super::keys::{hash_key, read_keys};
 use super::moments::{OwnedMoments, now};
-use super::overfull::{self, Watch};
+use super::overfull::Watch;
 use super::shared::{Shared, Writing};
 use super::times;
 use super::whole::Threads;
@@ -221,7 +221,12 @@ impl Filter {
             return Ok(());
         }
         let message = detached(py, || self.watch.look(&self.read()))?;
-        message.map_or(Ok(()), |message| overfull::warn(py, message))
+        message.map_or(Ok(()), |message| self.watch.say(py, message))
+    }
+
+    /// What its keys are counted by.
+    pub fn watch(&self) -> &Watch {
+        &self.watch
     }
 
     /// Refuses the time of one key if it lies too far ahead of the system's clock, which is looked at no more often

@@ -74,7 +74,7 @@ mod _core {
     #[pymodule_export]
     use super::outline::Outline;
     #[pymodule_export]
-    use super::overfull::OverfullWarning;
+    use super::overfull::{OverfullWarning, overfull};
     #[pymodule_export]
     use super::records::{Hashed, Lines, RecordReader};
     #[pymodule_export]

@@ -7,13 +7,15 @@
 //! window's keys a look at the clock.
 
 use std::ffi::CString;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 
 use pyo3::create_exception;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
+use super::filter::Filter;
 use crate::clock::{Clock, Window};
 use crate::engine::Aged;
 use crate::filter;
@@ -55,6 +57,9 @@ pub struct Watch {
     planned: Option<u64>,
     /// Full generations of a window.
     kept: u32,
+    /// Whether what there is to say is kept, for whoever asks, instead of a warning.
+    aside: AtomicBool,
+    said: OnceLock<String>,
 }
 
 impl Watch {
@@ -66,6 +71,8 @@ impl Watch {
             before: AtomicU64::new(0),
             planned: planned(filter),
             kept: filter.shape().kept(),
+            aside: AtomicBool::new(false),
+            said: OnceLock::new(),
         };
         watch.begin_anew(&filter.engine().clock());
         watch
@@ -84,6 +91,22 @@ impl Watch {
         if begun == NONE || next.saturating_sub(begun) >= self.kept.into() {
             self.begin(next, clock.inserted());
         }
+    }
+
+    /// From now on keeps what there is to say; gives it once there is.
+    pub fn aside(&self) -> Option<String> {
+        self.aside.store(true, Relaxed);
+        self.said.get().cloned()
+    }
+
+    /// Says what was found.
+    pub fn say(&self, py: Python<'_>, message: String) -> PyResult<()> {
+        if !self.aside.load(Relaxed) {
+            return warn(py, message);
+        }
+        // Said before `clear`, it still holds.
+        self.said.get_or_init(|| message);
+        Ok(())
     }
 
     /// Whether there is nothing to look for: the filter cannot be overfull, or has said that it is.
@@ -184,8 +207,14 @@ fn planned(filter: &filter::Filter) -> Option<u64> {
     }
 }
 
+/// What a filter would warn of, or has; from the first call on it does not warn.
+#[pyfunction]
+pub fn overfull(filter: &Bound<'_, Filter>) -> Option<String> {
+    filter.get().watch().aside()
+}
+
 /// Warns in the name of Python's caller.
-pub fn warn(py: Python<'_>, message: String) -> PyResult<()> {
+fn warn(py: Python<'_>, message: String) -> PyResult<()> {
     let message = CString::new(message).unwrap_or_default();
     PyErr::warn(py, &py.get_type::<OverfullWarning>(), &message, 1)
 }

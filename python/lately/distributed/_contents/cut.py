@@ -41,6 +41,10 @@ class Cut:
         """Share of its cells that are set and live."""
         return self._slice.fill
 
+    def overfull(self) -> str | None:
+        """Tell nothing."""
+        return None
+
     def state(self) -> State:
         """Give its words, and their newest generation."""
         return {"words": self._slice.words(), "newest": np.array(self._slice.newest)}

@@ -1,14 +1,19 @@
 """Part of the cells of a filter on a site: a slice of a vertical or a diced filter (paper 4, definition 2)."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lately._core import Outline, Slice
 from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.cut import NEVER, Cut
 from lately.distributed._sites.memo import State
+
+TOLERANCE = 1.25
+"""How much more often than planned a filter may err before it says so, as in one process."""
 
 ALL = int(np.iinfo(np.int64).max)
 """Newest generation that a site may have lost which has heard of none since."""
@@ -31,7 +36,11 @@ class Part(Cut):
 
     def __init__(self, blank: Blank, part: int, parts: int) -> None:
         super().__init__(blank, part, parts)
+        # Four times while as many keys come as are planned for.
+        self._step = max(self._like.capacity * self._slice.k // parts // 4, 64)
         self._missed = NEVER
+        self._said: str | None = None
+        self._since = 0
 
     def read(self, cells: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Tell the generation in which each cell was last set, or `NEVER`.
@@ -57,7 +66,7 @@ class Part(Cut):
         new = np.full(len(cells), True) if refresh else ~verdicts
         self._slice.set(cells[new], generations[new])
         self._slice.set(cells[:0], newest)
-        self._heard()
+        self._heard(len(cells))
         return verdicts
 
     def touch(
@@ -71,14 +80,22 @@ class Part(Cut):
         """
         ages, base = self._slice.touch(cells, now, *behind)
         told = np.array([base, self._missed, before, now])
-        self._heard()
+        self._heard(len(cells))
         return ages, told
 
     def latest(self) -> int:
         """Tell the newest generation of this site."""
         return self._slice.newest
 
-    def _heard(self) -> None:
+    def overfull(self) -> str | None:
+        """Tell that more of its cells are set than are planned, once that is so."""
+        return self._said
+
+    def _heard(self, cells: int) -> None:
+        self._since += cells
+        if self._said is None and self._since >= self._step:
+            self._since = 0
+            self._said = crowded(self._like, self._slice)
         if self._missed == ALL:
             # What was lost came before this, but for the lateness that producers may differ by.
             self._missed = self._slice.newest + self._late
@@ -95,3 +112,19 @@ class Part(Cut):
         """Take over what may be lost, too."""
         super().load(state)
         self._missed = int(state["missed"])
+
+
+def crowded(like: Outline, part: Slice) -> str | None:
+    """Tell that a slice makes the filter err more often than planned, beyond what chance does to its cells."""
+    fill, cells, k = part.fill, part.stop - part.start, part.k
+    sure = fill - 5 * math.sqrt(fill * (1 - fill) / cells)
+    if like.parameters.get("equal_timers", 1) > 1 or sure <= 0 or sure**k <= TOLERANCE * like.fpr:
+        return None
+    # Of balls in bins this share is left empty, k of each key among the cells of all parts.
+    empty = max(1 - fill, 1 / cells)
+    keys = -math.log(empty) * int(Slice.bounds(like, 1)[-1]) / k
+    return (
+        f"this filter is overfull: it is planned for {like.capacity} keys and has about {keys:.0f}, by the cells here, "
+        f"so that false positives come at a rate of {fill**k:.2g}, not {like.fpr:.2g}; it still misses no key. Take a "
+        "larger capacity"
+    )

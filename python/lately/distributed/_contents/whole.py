@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lately
-from lately._core import Filter
+from lately._core import Filter, overfull
 from lately.distributed._contents.blank import Blank
 from lately.distributed._seed import shared_seed
 from lately.distributed._sites.memo import State
@@ -22,6 +22,7 @@ class Whole:
     def __init__(self, filter: Filter) -> None:
         self._filter = filter
         self._by_clock = False
+        self.overfull()
 
     @classmethod
     def of(cls, blank: Blank) -> "Whole":
@@ -50,6 +51,10 @@ class Whole:
         """Share of its cells that are set."""
         return float(self._filter.fill.mean())
 
+    def overfull(self) -> str | None:
+        """Tell what the filter would warn of, if it holds more keys than planned."""
+        return overfull(self._filter)
+
     def state(self) -> State:
         """Its saved form."""
         return {"filter": np.frombuffer(self._filter.to_bytes(), dtype=np.uint8)}
@@ -57,6 +62,7 @@ class Whole:
     def load(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over a saved filter."""
         self._filter = lately.from_bytes(state["filter"].tobytes())
+        self.overfull()
 
     def again(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...] | None:
         """Add the time of a batch without times; None for the first, by which the filter learns to go by the clock."""

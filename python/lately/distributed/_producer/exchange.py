@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
+from lately._core import OverfullWarning
 from lately.distributed._sites.interface import Failed, Message, Record, Sites, Traffic, Turn
 from lately.distributed._sites.site import SupersededError
 
@@ -68,6 +69,7 @@ class Exchange:
         self._out: dict[int, Failed] = {}
         self._incarnations = dict(sites.incarnations)
         self.restarts = 0
+        self._overfull: set[int] = set()
         self._closed = False
         self._lock = threading.Lock()
 
@@ -118,6 +120,12 @@ class Exchange:
         """Take the turn (`Sites.turn`)."""
         self._check()
         return self.sites.turn() if record is None else self.sites.turn(record)
+
+    def warn_of_overfull(self) -> None:
+        """Warn once of each site that holds more than planned."""
+        for site in sorted(self.sites.overfull.keys() - self._overfull):
+            self._overfull.add(site)
+            warnings.warn(f"site {site}: {self.sites.overfull[site]}", OverfullWarning, stacklevel=_level())
 
     def close(self) -> None:
         """Send nothing any more; the sites stay."""

@@ -13,6 +13,7 @@ from lately.distributed._sites.interface import Failed, Maker, Message, Plain, R
 from lately.distributed._sites.links import LostError, UnreachableError, links
 from lately.distributed._sites.listener import Address, Listener
 from lately.distributed._sites.memo import Ticket
+from lately.distributed._sites.metrics import Reporter, metric
 from lately.distributed._sites.site import SupersededError
 from lately.distributed._sites.turns import Turns
 from lately.distributed._sites.wire import key_of, raised
@@ -74,32 +75,29 @@ class _Actor:
     def _made(self) -> "Site":
         if self._site is None:
             self._site = self._maker()
-            if _began_again():
+            if again := _began_again():
                 self._site.began_again()
+            Reporter(self._site, again=again)
             if self._key is not None:
                 with suppress(OSError):
-                    self._listener = Listener(imported().util.get_node_ip_address(), self._key, self._heard)
+                    self._listener = Listener(imported().util.get_node_ip_address(), self._key, self._answers)
         return self._site
 
     @property
     def _address(self) -> Address | None:
         return None if self._listener is None else self._listener.address
 
-    def call(self, *messages: Plain) -> tuple[int, list[Any], Address | None]:
-        """Answer messages (`Message.plain`): its incarnation, the answers, and its port."""
-        return *self._answers(messages), self._address
+    def call(self, *messages: Plain) -> tuple[dict[str, Any], Address | None]:
+        """Answer messages (`Message.plain`): what crosses the wire, and its port."""
+        return self._answers(messages), self._address
 
-    def _heard(self, messages: list[Any]) -> dict[str, Any]:
-        """Answer messages that came by the port."""
-        incarnation, answers = self._answers(messages)
-        return {"incarnation": incarnation, "answers": answers}
-
-    def _answers(self, messages: Sequence[Plain]) -> tuple[int, list[Any]]:
+    def _answers(self, messages: Sequence[Plain]) -> dict[str, Any]:
         site = self._made()
-        return site.incarnation, [
+        answers = [
             site.call(method, tuple(columns), options, ticket=None if ticket is None else Ticket(*ticket), fence=fence)
             for method, columns, options, ticket, fence in messages
         ]
+        return {"incarnation": site.incarnation, "overfull": site.overfull, "answers": answers}
 
     def status(self) -> dict[str, Any]:
         status = self._made().status()
@@ -227,6 +225,7 @@ class RaySites:
         self.connected = True
         self._deadline, self._secret = deadline, secret
         self.incarnations: dict[int, int] = {}
+        self.overfull: dict[int, str] = {}
         self._ports: dict[int, Address | None] = {}
         self._refused: dict[Address | None, float] = {}
         self._outages: dict[int, tuple[Failed, Any]] = {}
@@ -267,7 +266,8 @@ class RaySites:
                 patience = max(end - time.monotonic(), min(LOOK, self._deadline))
                 for site, answer in self._gather("call", left, patience).items():
                     if not isinstance(answer, Failed):
-                        self.incarnations[site], answer, self._ports[site] = answer
+                        told, self._ports[site] = answer
+                        answer = self._told(site, told)
                     answers[site] = answer
         except Exception as error:
             errors.append(error)
@@ -296,9 +296,15 @@ class RaySites:
                 answers[site] = None
                 errors.append(raised(answer["error"]))
             else:
-                self.incarnations[site] = answer["incarnation"]
-                answers[site] = [tuple(part) if isinstance(part, list) else part for part in answer["answers"]]
+                answers[site] = self._told(site, answer)
         return answers, errors
+
+    def _told(self, site: int, answer: Mapping[str, Any]) -> list[Any]:
+        """Note what a site says of itself, and give its answers; on the wire tuples are lists."""
+        self.incarnations[site] = answer["incarnation"]
+        if answer["overfull"] is not None:
+            self.overfull[site] = answer["overfull"]
+        return [tuple(part) if isinstance(part, list) else part for part in answer["answers"]]
 
     @contextmanager
     def turn(self, record: Record | None = None) -> Iterator[Turn]:
@@ -414,6 +420,7 @@ class RaySites:
     def _fail(self, site: int, reason: str) -> Failed:
         failed = Failed(site, reason, time.time())
         self._outages[site] = failed, self._actors[site].status.remote()
+        metric("lately_failures").inc(1, tags={"site": str(site)})
         return failed
 
     def _outage(self, site: int) -> Failed | None:

@@ -151,10 +151,13 @@ class Sites(Protocol):
     incarnations : dict of int to int
         Of each site, by number, that of its latest answer (`Site.incarnation`). A new one tells that the site was made
         again, and lacks what it had last answered. Whoever makes a site again tells it so (`Site.began_again`).
+    overfull : dict of int to str
+        What sites that answered have said of holding more than planned (`Site.overfull`).
     """
 
     connected: bool
     incarnations: dict[int, int]
+    overfull: dict[int, str]
 
     def __len__(self) -> int: ...
 

@@ -29,6 +29,7 @@ class LocalSites:
         self._makers = list(makers)
         self._sites = [maker() for maker in self._makers]
         self.incarnations = {i: site.incarnation for i, site in enumerate(self._sites)}
+        self.overfull: dict[int, str] = {}
         self._down: dict[int, Failed] = {}
         self._turn = threading.Lock()
         self._fence = 0
@@ -56,6 +57,8 @@ class LocalSites:
             except Exception as error:
                 errors.append(error)
             self.incarnations[message.site] = site.incarnation
+            if (said := site.overfull) is not None:
+                self.overfull[message.site] = said
         if errors:
             raise errors[0]
         return answers

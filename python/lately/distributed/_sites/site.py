@@ -32,6 +32,10 @@ class Contents(Protocol):
         """Bytes of its cells."""
         ...
 
+    def fill(self) -> float:
+        """Share of its cells that are set."""
+        ...
+
     def state(self) -> State:
         """Everything, as arrays."""
         ...
@@ -42,6 +46,10 @@ class Contents(Protocol):
 
     def lost(self) -> None:
         """Hear that the latest writes may be missing."""
+        ...
+
+    def overfull(self) -> str | None:
+        """Tell that it holds more than planned, once that is so; cheap to ask."""
         ...
 
     def again(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...] | None:
@@ -117,6 +125,7 @@ class Site:
         self._changed = False
         self._ended = threading.Event()
         self._keeper: threading.Thread | None = None
+        self._keys = 0
         self._checkpoints = 0
         self._saved = 0.0
         self._restored = False
@@ -147,6 +156,11 @@ class Site:
         if store is not None and interval > 0:
             self._keeper = threading.Thread(target=self._keep, name=f"checkpoints of {name}", daemon=True)
             self._keeper.start()
+
+    @property
+    def overfull(self) -> str | None:
+        """What it would warn of: more keys than planned."""
+        return self._contents.overfull()
 
     def began_again(self) -> None:
         """Hear that there was such a site before, which has crashed. Without a store all that it had is lost."""
@@ -281,6 +295,7 @@ class Site:
         -------
         dict
             ``name``; the ``manifest`` of its filter, in JSON; its ``incarnation``; ``nbytes`` of its cells;
+            ``keys``, or cells, written since it was made; what it would warn of if it is ``overfull``, or None;
             ``producers`` whose latest batch it remembers; whether it was ``restored`` from a checkpoint;
             ``checkpoints`` it has written since, the last of them ``saved`` (seconds since 1970, 0 if none); whether it
             is ``changed`` since then; the ``failure`` because of which none can be written, or None; the ``process``
@@ -292,6 +307,8 @@ class Site:
                 "manifest": self._manifest,
                 "incarnation": self.incarnation,
                 "nbytes": self._contents.nbytes,
+                "keys": self._keys,
+                "overfull": self._contents.overfull(),
                 "producers": len(self._memo),
                 "restored": self._restored,
                 "checkpoints": self._checkpoints,
@@ -354,6 +371,7 @@ class Site:
         if ticket is not None:
             self._remember(ticket, written, columns[0], heard)
         self._changed = True
+        self._keys += len(columns[0])
         self._written += 1
         if repeatable is None:
             self._records = None

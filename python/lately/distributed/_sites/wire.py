@@ -5,8 +5,8 @@ own and the HMAC-SHA256 of ``b"producer"`` and both, the listener with that of `
 site's own (`key_of`), of a secret of the filter, which travels with its handles.
 
 *Messages* are frames (`frames.py`). A request is a list of `Message.plain`. The answer is ``{"incarnation": i,
-"answers": [...]}``, or ``{"error": [type, message]}`` if one of them raised it. Requests of a connection are answered
-one after the other.
+"overfull": text or null, "answers": [...]}``, or ``{"error": [type, message]}`` if one of them raised it. Requests of a
+connection are answered one after the other.
 """
 
 import hmac

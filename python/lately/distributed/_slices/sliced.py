@@ -11,7 +11,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Filter
+from lately._core import Filter, OverfullWarning
 from lately._plan import Choice
 from lately.distributed._producer.batch import Verdicts
 from lately.distributed._producer.exchange import Exchange
@@ -317,6 +317,11 @@ class SlicedFilter:
         """Note for which keys no site answered, and give the answers."""
         seen, self._latest.unanswered = verdicts
         self._failures += int(self._latest.unanswered.sum())
+        try:
+            self._exchange.warn_of_overfull()
+        except OverfullWarning as error:
+            error.answers = seen
+            raise
         return seen
 
     def handle(self, producer: str | None = None) -> SlicedFilter:

@@ -1,0 +1,135 @@
+"""Sites that hold more keys than planned: each producer is warned once, as by a filter in one process."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import lately
+from lately.distributed import SlicedFilter, slice_capacity
+from lately.distributed._sites import metrics
+
+PLANNED = 4000
+KINDS = {
+    "horizontal": lambda **more: SlicedFilter(
+        "horizontal", 4, lately.AgePartitionedBloomFilter("10min", 0.01, capacity=slice_capacity(PLANNED, 4)), **more
+    ),
+    "horizontal bits": lambda **more: SlicedFilter("horizontal", 4, lately.BloomFilter(PLANNED // 3, 0.01), **more),
+    "vertical": lambda **more: SlicedFilter(
+        "vertical", 4, lately.TimingBloomFilter("10min", 0.01, capacity=PLANNED, layout="sliced"), **more
+    ),
+    "vertical, lines": lambda **more: SlicedFilter(
+        "vertical", 4, lately.TimingBloomFilter("10min", 0.01, capacity=PLANNED, layout="line"), **more
+    ),
+    "vertical bits": lambda **more: SlicedFilter("vertical", 4, lately.BloomFilter(PLANNED, 0.01), **more),
+}
+every = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+
+
+def timed(f, at):
+    return {} if f.window is None else {"at": at}
+
+
+def send(f, times, start=1000):
+    """So many times as many keys as planned in one window, in batches; what was warned of."""
+    keys = np.arange(start * PLANNED, int((start + times) * PLANNED))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for i, batch in enumerate(np.array_split(keys, 40)):
+            f.duplicated(batch, **timed(f, start + 14.5 * i))
+    assert all(w.category is lately.OverfullWarning and w.filename == __file__ for w in caught)
+    return [str(w.message) for w in caught]
+
+
+@every
+def test_at_the_planned_load_nobody_is_warned(make):
+    with make() as f:
+        assert send(f, 1) == []
+        # Repeats take no room in cells.
+        keys = np.arange(1000 * PLANNED, 1001 * PLANNED)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for _ in range(12 if f.kind == "vertical" else 0):
+                f.duplicated(keys, **timed(f, 1590))
+        assert not any(site["overfull"] for site in f.status())
+
+
+@every
+def test_at_thrice_the_load_each_producer_is_warned_once_of_each_site(make):
+    with make() as f:
+        messages = send(f, 3)
+        assert sorted(message.split(":")[0] for message in messages) == [f"site {i}" for i in range(4)]
+        for message in messages:
+            planned = int(message.split("planned for ")[1].split()[0])
+            has = int(message.split("has ")[1].replace("at least", "about").split()[1].rstrip(","))
+            assert planned < has < 4 * planned
+            assert "false positives come at a rate of 0." in message
+        assert send(f, 0.5, start=2000) == []
+        other = f.handle()
+        assert len(send(other, 0.5, start=3000)) == 4
+        assert send(other, 0.5, start=4000) == []
+        assert all("overfull" in site["overfull"] for site in f.status())
+
+
+@every
+def test_made_an_error_it_has_the_answers_and_the_work_is_done(make):
+    with make() as f, warnings.catch_warnings():
+        warnings.simplefilter("error", lately.OverfullWarning)
+        keys = np.arange(4 * PLANNED)
+        with pytest.raises(lately.OverfullWarning) as told:
+            f.duplicated(keys, **timed(f, 1000))
+        assert len(told.value.answers) == len(keys)
+        assert told.value.answers.mean() < 0.5
+        # Of the others the calls that follow tell.
+        for _ in range(3):
+            with pytest.raises(lately.OverfullWarning):
+                f.query(keys, **timed(f, 1000))
+        assert f.query(keys, **timed(f, 1000)).all()
+
+
+class Told:
+    """Stands for `ray.util.metrics`."""
+
+    def __init__(self):
+        self.told = {}
+
+    def __call__(self, name):
+        self.name = name
+        return self
+
+    def inc(self, value, tags):
+        key = self.name, tags["site"]
+        self.told[key] = self.told.get(key, 0) + value
+
+    def set(self, value, tags):
+        self.told[self.name, tags["site"]] = value
+
+
+def test_a_site_tells_its_keys_its_fill_and_that_it_began_again(monkeypatch):
+    told = Told()
+    monkeypatch.setattr(metrics, "metric", told)
+    with KINDS["vertical"]() as f:
+        site = f.sites._sites[1]
+        reporter = metrics.Reporter(site, again=True)
+        for _ in range(2):
+            f.insert(np.arange(1000), at=0)
+            reporter.report()
+            written = site.status()["keys"]
+        assert told.told == {
+            ("lately_restarts", "site-1-of-4"): 1,
+            ("lately_keys", "site-1-of-4"): written,
+            ("lately_fill", "site-1-of-4"): f.fill[1],
+        }
+        assert f.fill[1] > 0
+        assert written == f.traffic.keys[1]
+
+
+def test_on_ray_metrics_and_warnings_come_from_the_actors(ray_cluster):
+    with KINDS["vertical"](sites="ray", deadline=60) as f:
+        assert len(send(f, 3)) == 4
+        assert all(site["keys"] > 0 for site in f.status())
+    # They are what Ray takes.
+    for name, (kind, _) in metrics.NAMES.items():
+        made = metrics.metric(name)
+        assert type(made).__name__ == kind
+        getattr(made, "inc" if kind == "Counter" else "set")(1, tags={"site": "0"})
