@@ -54,8 +54,9 @@ impl<M: Slots, A: Act> Work<M> for Each<'_, A> {
         }
         for i in run.clone() {
             let place = places[i % AHEAD];
-            if i + AHEAD < run.end {
-                places[i % AHEAD] = pages.place(hashes[i + AHEAD]);
+            // Those of the next run too: a page turns after some hundred keys, and memory is not to wait for that.
+            if let Some(&hash) = hashes.get(i + AHEAD) {
+                places[i % AHEAD] = pages.place(hash);
                 fetch_home(pages, address, &places[i % AHEAD]);
             }
             if i + NEAR < run.end {
