@@ -34,9 +34,10 @@ def duplicated(
 ) -> NDArray[np.bool_]:
     """Tell for each key in order whether it was seen within the window: exactly, unless `fpr` or `filter` is given.
 
-    The exact answer has no slack. It takes memory of the window, some 50 bytes a key, or of the column where that is
-    shorter. With `fpr` or `filter` a filter answers, in a few bytes a key. It marks every key of the window too, but
-    also a new one with probability `fpr`, and maybe one that has left the window by no more than the slack.
+    The exact answer has no slack. It takes memory of the window, 26 to 38 bytes a key, for a window of time 50 to
+    100; or of the column where that is shorter. With `fpr` or `filter` a filter answers, in a few bytes a key. It marks
+    every key of the window too, but also a new one with probability `fpr`, and maybe one that has left the window by no
+    more than the slack.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ class new:  # noqa: N801
 
     Notes
     -----
-    Without `filter` the answer is exact, and takes some 50 bytes for each key of the window: hashes, not texts.
+    Without `filter` the answer is exact, and takes 26 to 100 bytes for each key of the window: hashes, not texts.
 
     The indices tell where a pass over the dataset begins. Each begins with nothing seen, so that the second epoch of an
     `IterableDataset` has the same examples as the first, and the cache of `datasets` holds what it should.
