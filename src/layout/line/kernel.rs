@@ -101,7 +101,10 @@ impl<L: InLines<LINES>, const LINES: usize> Run<'_, L, LINES> {
     /// only the others. Returns how many it inserted.
     #[inline(always)]
     pub fn duplicated(self, words: &mut [u64], refresh: bool, seen: &mut [bool]) -> u64 {
-        self.cells.instructions().run(Duplicated { run: self, words, refresh, seen })
+        match self.alone() {
+            Some(spot) => self.cells.instructions().run(DuplicatedAlone { run: self, spot, words, refresh, seen }),
+            None => self.cells.instructions().run(Duplicated { run: self, words, refresh, seen }),
+        }
     }
 
     /// The place of the key, if it is alone: it is done before a ring for keys in flight is set up.
@@ -244,5 +247,31 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Duplicated<'
             }
         }
         inserted
+    }
+}
+
+/// The same for a run of one key. A function of its own, beside which the loop is compiled as if it were alone.
+struct DuplicatedAlone<'a, L: InLines<LINES>, const LINES: usize> {
+    run: Run<'a, L, LINES>,
+    spot: Spot<LINES>,
+    words: &'a mut [u64],
+    refresh: bool,
+    seen: &'a mut [bool],
+}
+
+impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for DuplicatedAlone<'_, L, LINES> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run(self, machine: M) -> u64 {
+        let Self { run: Run { cells, phase, run, .. }, spot, words, refresh, seen } = self;
+        let (lines, taken) = (words.as_chunks_mut().0, cells.taken(machine, &spot));
+        let held = cells.holds_now(phase, spot.page, cells.read(machine, lines, phase, &spot, &taken));
+        seen[run.start] = held;
+        let inserted = refresh || !held;
+        if inserted {
+            cells.write(machine, lines, phase, &spot, &taken);
+        }
+        inserted.into()
     }
 }
