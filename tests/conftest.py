@@ -117,6 +117,7 @@ class Together(LoadScopeScheduling):
             "test_deduplicate",
             "test_distributed_ray",
             "test_retried_tasks",
+            "test_sliced_async",
             "test_sliced_on_ray",
             "test_sliced_overfull",
             "test_tree_on_ray",

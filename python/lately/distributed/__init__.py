@@ -7,6 +7,7 @@ interface of sites (`Sites`), so that it runs the same in one process and on the
 from lately._core import expected_messages, failure_rates, least_sites, slice_capacity, sliced_rate
 from lately.distributed._deduplicate import deduplicate
 from lately.distributed._producer.exchange import FailedSitesError, FailedSitesWarning
+from lately.distributed._producer.queue import NotSentError
 from lately.distributed._sites.actors import RaySites
 from lately.distributed._sites.interface import Traffic
 from lately.distributed._sites.local import LocalSites
@@ -20,6 +21,7 @@ __all__ = [
     "FailedSitesWarning",
     "Leaf",
     "LocalSites",
+    "NotSentError",
     "RaySites",
     "SlicedFilter",
     "SlicedPlan",

@@ -16,6 +16,7 @@ from lately._plan import Choice
 from lately.distributed._producer.batch import Verdicts
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.producer import Producer
+from lately.distributed._producer.queue import Queue
 from lately.distributed._seed import shared_seed
 from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
 from lately.distributed._sites.start import Where, manifest_of, start
@@ -218,6 +219,7 @@ class SlicedFilter:
         self._exchange = Exchange(sites, strict=slicing.strict)
         self._slices = slicing.over(self._exchange, self._like)
         self._producer = Producer(self._like, producer)
+        self._queue = Queue(self._producer, self.seed)
         self._failures = 0
         self._latest = threading.local()
 
@@ -312,6 +314,45 @@ class SlicedFilter:
         """
         write = partial(self._slices.duplicated, refresh=refresh)
         return self._answer(self._producer.write(keys, at, number, places, write, _NOTHING))
+
+    async def aduplicated(
+        self, keys: Any, *, at: Any = None, refresh: bool = True, number: int | None = None, places: Any = None
+    ) -> NDArray[np.bool_]:
+        """Do as `duplicated`, and let others run meanwhile; for `asyncio`.
+
+        Several may be awaited at once. They are sent one after the other, in the order of the calls, with the same
+        numbers and answers as if each had been waited for; the keys of the next are hashed meanwhile. Keys must not
+        change before the answer is there.
+
+        Parameters
+        ----------
+        keys, at, refresh, number, places
+            As in `duplicated`. Without `at` the time is that of sending.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+
+        Raises
+        ------
+        NotSentError
+            If the batch before it has failed, or was cancelled on its way. Nothing of this one was sent. First send
+            that one again with its number, which is the error's, or `number` of this handle, then this one.
+        TypeError, ValueError, FailedSitesError
+            As `duplicated`.
+
+        Examples
+        --------
+        >>> import asyncio
+        >>> from lately.distributed import SlicedFilter
+        >>> f = SlicedFilter("horizontal", 3, lately.BloomFilter(10_000, 0.001))
+        >>> async def both():
+        ...     return await asyncio.gather(f.aduplicated(["a", "b"]), f.aduplicated(["b", "c"]))
+        >>> asyncio.run(both())
+        [array([False, False]), array([ True, False])]
+        """
+        write = partial(self._slices.duplicated, refresh=refresh)
+        return self._answer(await self._queue.write(keys, at, number, places, write, _NOTHING))
 
     def _answer(self, verdicts: Verdicts) -> NDArray[np.bool_]:
         """Note for which keys no site answered, and give the answers."""
@@ -482,6 +523,7 @@ class SlicedFilter:
         A handle that was connected, copied or pickled only leaves them. To end sites that it did not start, close
         `sites` itself.
         """
+        self._queue.close()
         self._exchange.close()
         if self._made:
             self.sites.close()
