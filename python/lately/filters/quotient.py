@@ -141,7 +141,7 @@ class AgedQuotientFilter(Filter):
         pages : int
             Pages, which turn one after the other.
         lines : int, default 63
-            Lines of entries in a page, beside a spare one: 63, or from 3 on where there is one page.
+            Lines of entries in a page, beside a spare one: 3 to 63.
         count_bits : int, optional
             Bits of a count, 1 to 8, of a filter that counts.
         distinct, capacity, grow, lateness, seed

@@ -14,6 +14,8 @@ use crate::shape::search::{self, Candidate, bisection};
 const LEAST: u64 = MIN_LINES as u64 + 1;
 /// The lines of a whole page.
 const PAGE: u64 = MAX_LINES as u64 + 1;
+/// Lines of a filter whose pages may have fewer than 63: beyond that, one page more or less is finer.
+const FINE: u64 = PAGE * PAGE;
 /// Most lines that are looked at: half a tebibyte.
 const MOST: u64 = 1 << 33;
 
@@ -102,10 +104,12 @@ impl Candidate for Lines {
         self.shape.tag_bits
     }
 
-    /// A unit is a line, the spare counts as one: up to 64 of them are one page, more are whole pages.
+    /// A unit is a line, the spare lines count too: they are shared by as few pages as can have them, or, where there
+    /// are many, by whole pages.
     fn shape(&self, lines: u64) -> Shape {
-        let of_page = lines.clamp(LEAST, PAGE) - 1;
-        Shape { pages: (lines / PAGE).max(1), lines: of_page as u32, ..self.shape }
+        let lines = lines.max(LEAST);
+        let pages = if lines <= FINE { lines.div_ceil(PAGE) } else { lines / PAGE };
+        Shape { pages, lines: ((lines / pages).min(PAGE) - 1) as u32, ..self.shape }
     }
 
     fn memory_of_unit(&self) -> u64 {
@@ -123,17 +127,30 @@ impl Candidate for Lines {
         if !holds(most) {
             return None;
         }
-        let enough = bisection(LEAST - 1, most, holds);
-        let step = if enough < PAGE { 1 } else { PAGE };
+        let holds_in = |pages: u64| holds((pages * PAGE).min(most));
+        let pages = bisection(0, most.div_ceil(PAGE), holds_in);
+        let (too_few, whole) = ((pages - 1) * PAGE / pages, (pages * PAGE).min(most) / pages);
+        let of_page =
+            if whole * pages > FINE { whole } else { bisection(too_few, whole, |of_page| holds(pages * of_page)) };
+        let enough = (pages * of_page).max(LEAST);
+        let step = if enough < FINE { pages } else { PAGE };
         let slightly_more = (enough..=most.min(enough + enough / 64 + PAGE)).step_by(step as usize);
         slightly_more.into_iter().find(|&lines| self.slack_holds(lines) && holds(lines))
     }
 
     /// The most lines whose slack is allowed, to 1 / 256 of them: steps of less than an insertion would keep keys for
     /// longer than asked for.
+    ///
+    /// Pages of half the lines may err more often than fewer whole ones.
     fn most_units(&self, most: u64) -> Option<u64> {
         let fewer = |lines: &u64| lines.checked_sub((lines / 256).max(1));
-        let first = self.most(most);
+        let rate = |lines: u64| {
+            let shape = self.shape(lines);
+            shape.false_positive_rate(shape.keys_per_epoch(self.window))
+        };
+        let all = self.most(most);
+        let whole = all / PAGE * PAGE;
+        let first = if whole > 0 && rate(whole) < rate(all) { whole } else { all };
         successors(Some(first), fewer).take_while(|&lines| lines >= LEAST).find(|&lines| self.slack_holds(lines))
     }
 }

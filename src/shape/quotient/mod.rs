@@ -67,7 +67,7 @@ pub struct Shape {
     pub tag_bits: u32,
     /// P: pages, which turn one after the other.
     pub pages: u64,
-    /// L: lines of entries in a page; fewer than 63 only where there is one page.
+    /// L: lines of entries in a page; fewer than 63 where there are few pages.
     pub lines: u32,
     /// Distinct keys that a window of insertions is planned for, if not all are. A window of time has its capacity.
     pub distinct: Option<u64>,
@@ -117,9 +117,8 @@ impl Shape {
         if !(1..=most_pages).contains(&pages) {
             return out_of_range("pages", 1, most_pages, pages);
         }
-        let least_lines = if pages == 1 { MIN_LINES } else { MAX_LINES };
-        if !(least_lines..=MAX_LINES).contains(&lines) {
-            return out_of_range("lines", least_lines.into(), MAX_LINES.into(), lines.into());
+        if !(MIN_LINES..=MAX_LINES).contains(&lines) {
+            return out_of_range("lines", MIN_LINES.into(), MAX_LINES.into(), lines.into());
         }
         Ok(shape)
     }

@@ -68,7 +68,7 @@ fn parameters_out_of_range_are_named() {
         (Shape::new(8, 3, 0, 63, None), "pages must lie in 1..=536870911, got 0"),
         (Shape::new(8, 8, 1 << 24, 63, None), "pages must lie in 1..=16777215"),
         (Shape::new(8, 3, 1, 2, None), "lines must lie in 3..=63, got 2"),
-        (Shape::new(8, 3, 2, 62, None), "lines must lie in 63..=63, got 62"),
+        (Shape::new(8, 3, 2, 64, None), "lines must lie in 3..=63, got 64"),
     ] {
         let error = shape.unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
@@ -94,9 +94,10 @@ fn memory_follows_distinct_keys() {
     assert!((0.98..1.02).contains(&(timed.nbytes() as f64 / fifth.nbytes() as f64)));
 }
 
-/// The least size of every format that holds a rate: the lines of one page, or whole pages.
+/// The least size of every format that holds a rate: as many lines as fewer pages cannot have, side by side.
 fn smallest(window: Window, slack: u64, fpr: f64) -> impl Iterator<Item = Shape> {
-    let sizes = (3..63).map(|lines| (1, lines)).chain((1..60).map(|pages| (pages, 63)));
+    let sizes = (1..60).flat_map(|pages| (3..=63).map(move |lines| (pages, lines)));
+    let sizes = sizes.filter(|(pages, lines)| pages * (u64::from(*lines) + 1) > (pages - 1) * 64);
     formats().filter_map(move |(f, t)| {
         let mut shapes = sizes.clone().map(|(pages, lines)| Shape::new(f, t, pages, lines, None).unwrap());
         shapes.find(|shape| shape.fpr(window) <= fpr && shape.slack(window) <= slack)
@@ -105,8 +106,14 @@ fn smallest(window: Window, slack: u64, fpr: f64) -> impl Iterator<Item = Shape>
 
 #[test]
 fn a_rate_gives_what_trying_everything_gives() {
-    for (insertions, slack, fpr) in [(12_000, 6_000, 0.01), (30_000, 4_400, 1e-4), (1_000, 150, 0.001), (100, 64, 0.1)]
-    {
+    for (insertions, slack, fpr) in [
+        (12_000, 6_000, 0.01),
+        (30_000, 4_400, 1e-4),
+        (2_000, 300, 0.001),
+        (3_000, 1_000, 0.01),
+        (1_000, 150, 0.001),
+        (100, 64, 0.1),
+    ] {
         let window = count(insertions);
         let least = smallest(window, slack, fpr).map(|shape| shape.nbytes()).min().unwrap();
         let near = smallest(window, slack, fpr).filter(|shape| shape.nbytes() <= least + least / 64);

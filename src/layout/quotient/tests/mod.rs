@@ -53,9 +53,11 @@ fn loaded(format: (u32, u32), window: u64, load: f64) -> Shape {
 /// The same with counts of so many bits, or none.
 fn loaded_counting((f, t): (u32, u32), c: u32, window: u64, load: f64) -> Shape {
     let of = |pages, lines| Shape { count_bits: c, ..Shape::new(f, t, pages, lines, None).unwrap() };
+    // Some in several pages of few lines.
+    let most = if window.is_multiple_of(7) { 17 } else { 63 };
     let least = |shape: &Shape| shape.load(shape.keys_per_epoch(Window::Count { insertions: window })) <= load;
-    let small = (3..63).map(|lines| of(1, lines)).find(least);
-    small.or_else(|| (1..).map(|pages| of(pages, 63)).find(least)).unwrap()
+    let small = (3..most).map(|lines| of(1, lines)).find(least);
+    small.or_else(|| (1..).map(|pages| of(pages, most)).find(least)).unwrap()
 }
 
 const FORMATS: [(u32, u32); 7] = [(7, 3), (6, 4), (10, 4), (13, 4), (16, 4), (5, 3), (16, 8)];
