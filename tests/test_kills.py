@@ -1,5 +1,12 @@
-"""Sites and producers are killed again and again: what is lost, and what is told twice."""
+"""Sites and producers are killed again and again: what is lost, and what is told twice.
 
+In one process, and on Ray by SIGKILL. ``uv run pytest -m campaign -n0 -s tests/test_kills.py`` prints the counts.
+"""
+
+import os
+import signal
+import threading
+import time
 import warnings
 
 import numpy as np
@@ -15,6 +22,8 @@ KINDS = {
     "v-h": {"kind": "diced", "slices": (2, 2), "dice": "v-h"},
 }
 KILLS, KEYS = 60, 300
+# Of each kind and interval: 208 in all.
+ON_RAY = 26
 
 
 class Mortal(LocalSites):
@@ -64,3 +73,95 @@ def test_kills(name, interval, tmp_path):
         assert (lost, doubled) == (0, 0)
     elif name == "horizontal":
         assert lost == 0
+
+
+class Sink:
+    """What was told of each key: when it was new, and how often."""
+
+    def __init__(self, batches):
+        self.told = np.zeros(batches * KEYS, dtype=int)
+        self.first = np.full(batches * KEYS, np.inf)
+        # Keys that a site may have forgotten, by what is documented: those that came after its last checkpoint.
+        self.risked = np.zeros(batches * KEYS, dtype=bool)
+
+    def take(self, batch, seen):
+        np.add.at(self.told, batch[~seen], 1)
+        self.first[batch[~seen]] = np.minimum(self.first[batch[~seen]], time.time())
+
+    def counts(self):
+        return int((self.told == 0).sum()), int((self.told > 1).sum())
+
+
+def killed(process, delay):
+    """Kill a process a moment from now."""
+    timer = threading.Timer(delay, os.kill, (process, signal.SIGKILL))
+    timer.start()
+    return timer
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("interval", [0, 1])
+@pytest.mark.parametrize("name", KINDS)
+def test_kills_by_signals_on_ray(ray_cluster, name, interval, tmp_path):
+    """Every other kill is a site's; the others are of a process that sends, and of which nobody hears the answer."""
+
+    @ray_cluster.remote(max_restarts=0, num_cpus=0)
+    class Producer:
+        def __init__(self, f):
+            self.f = f.handle("p")
+
+        def process(self):
+            return os.getpid()
+
+        def send(self, batch, number):
+            return self.f.duplicated(batch, number=number)
+
+    rng = np.random.default_rng(5)
+    made = {**KINDS[name], "filter": lately.BloomFilter(200_000, 1e-9), "sites": "ray", "deadline": 120}
+    sink, batches, dead, answered = Sink(3 * ON_RAY), 0, 0, 0
+    with (
+        SlicedFilter(**made, checkpoint=tmp_path, interval=interval, producer="p") as f,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        for kill in range(ON_RAY):
+            for quiet in (True, True, False):
+                # Half of them have come before.
+                first, batches = batches * KEYS, batches + 1
+                batch = np.concatenate([np.arange(first, first + KEYS), rng.integers(0, first + 1, KEYS)])
+                delay = float(rng.uniform(0, 0.02))
+                if not quiet and kill % 2:
+                    producer = Producer.remote(f)
+                    process = ray_cluster.get(producer.process.remote(), timeout=120)
+                    sent = producer.send.remote(batch, batches)
+                    time.sleep(delay)
+                    os.kill(process, signal.SIGKILL)
+                    try:
+                        ray_cluster.get(sent, timeout=120)
+                        answered += 1
+                    except ray_cluster.exceptions.RayActorError:
+                        dead += 1
+                elif not quiet:
+                    status = f.status()[int(rng.integers(len(f.sites)))]
+                    sink.risked |= sink.first > status["saved"] - 2
+                    sink.risked[first : first + KEYS] = True
+                    timer = killed(status["process"], delay)
+                # Whoever comes after it knows nothing but its name and the batch.
+                sink.take(batch, f.handle("p").duplicated(batch, number=batches))
+                if not quiet and not kill % 2:
+                    # It is killed by now, and perhaps only missed by the next batch.
+                    timer.join()
+                    dead += 1
+        (lost, doubled), restarts = sink.counts(), sum(site["restored"] for site in f.status())
+    print(
+        f"\n{name}, interval {interval}, Ray: {ON_RAY} kills ({answered} of them after the answer), {restarts} sites "
+        f"restored, {len(sink.told)} keys, {lost} lost, {doubled} told twice; {int(sink.risked.sum())} came after the "
+        "last checkpoint of a site that was killed"
+    )
+    assert dead + answered == ON_RAY
+    assert restarts > 0
+    assert lost == 0
+    if interval == 0:
+        assert doubled == 0
+    else:
+        assert not (sink.told > 1)[~sink.risked].any()
