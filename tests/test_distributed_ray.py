@@ -17,7 +17,8 @@ import lately
 from lately.distributed import FailedSitesWarning, RaySites, SlicedFilter
 from lately.distributed._contents.whole import Whole
 from lately.distributed._sites import memo
-from lately.distributed._sites.actors import LEASE, RENEW, _Actor
+from lately.distributed._sites.actor import Actor
+from lately.distributed._sites.actors import LEASE, RENEW
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.memo import Ticket
 from lately.distributed._sites.site import Site, SupersededError
@@ -324,7 +325,7 @@ def test_a_consumer_that_leaves_ends_nothing_and_who_is_left_with_nothing_is_tol
 
 def test_an_actor_whose_site_cannot_start_says_so_and_tries_again(tmp_path):
     (tmp_path / "one").write_bytes(b"not what it should be")
-    actor = _Actor(Maker("one", tmp_path))
+    actor = Actor(Maker("one", tmp_path))
     message = Message(0, "query", (lately.hash_keys(["a"]),)).plain()
     for ask in (lambda: actor.call(message), actor.close):
         with pytest.raises(ValueError, match="one is no site's, or one's of an earlier version"):

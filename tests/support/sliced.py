@@ -24,7 +24,7 @@ def timers(**more):
 
 def wide():
     """Many timers: hardly any of a fresh key's cells are set, on all sites but one as on all."""
-    return lately.TimingBloomFilter.from_parameters("600s", k=6, bpt=5, blocks=12, slice_timers=60_000, capacity=1000)
+    return lately.TimingBloomFilter.from_parameters("600s", k=6, bpt=5, blocks=12, slice_timers=60_000, capacity=20_000)
 
 
 def state(sliced):

@@ -4,22 +4,19 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Literal, Self
+from contextlib import contextmanager
+from typing import Any, Literal, Self
 
 from lately.distributed._ray import imported
+from lately.distributed._sites.actor import Actor
 from lately.distributed._sites.frames import framed
 from lately.distributed._sites.interface import Failed, Maker, Message, Plain, Record, Turn
 from lately.distributed._sites.links import LostError, UnreachableError, links
-from lately.distributed._sites.listener import Address, Listener
-from lately.distributed._sites.memo import Ticket
-from lately.distributed._sites.metrics import Reporter, metric
+from lately.distributed._sites.listener import Address
+from lately.distributed._sites.metrics import metric
 from lately.distributed._sites.site import SupersededError
 from lately.distributed._sites.turns import Turns
 from lately.distributed._sites.wire import key_of, raised
-
-if TYPE_CHECKING:
-    from lately.distributed._sites.site import Site
 
 NAMESPACE = "lately"
 """Ray finds a name within a namespace; by default each driver has one of its own."""
@@ -50,61 +47,6 @@ RENEW = 1.0
 
 LONGEST = 3
 """Deadlines that a turn lasts at most: to read, to write, and one spare."""
-
-
-class _Actor:
-    """What runs at the site.
-
-    Parameters
-    ----------
-    maker : callable
-        Makes the site.
-    key : bytes, optional
-        What its port asks for; without one it has none.
-    """
-
-    def __init__(self, maker: Maker, key: bytes | None = None) -> None:
-        self._maker, self._key = maker, key
-        self._site: Site | None = None
-        self._listener: Listener | None = None
-        # Ray gives up on an actor that fails here. This one reports the error at each call, and tries again: its
-        # checkpoint may be out of reach for a while.
-        with suppress(Exception):
-            self._made()
-
-    def _made(self) -> "Site":
-        if self._site is None:
-            self._site = self._maker()
-            if again := _began_again():
-                self._site.began_again()
-            Reporter(self._site, again=again)
-            if self._key is not None:
-                with suppress(OSError):
-                    self._listener = Listener(imported().util.get_node_ip_address(), self._key, self._answers)
-        return self._site
-
-    @property
-    def _address(self) -> Address | None:
-        return None if self._listener is None else self._listener.address
-
-    def call(self, *messages: Plain) -> tuple[dict[str, Any], Address | None]:
-        """Answer messages (`Message.plain`): what crosses the wire, and its port."""
-        return self._answers(messages), self._address
-
-    def _answers(self, messages: Sequence[Plain]) -> dict[str, Any]:
-        site = self._made()
-        answers = [
-            site.call(method, tuple(columns), options, ticket=None if ticket is None else Ticket(*ticket), fence=fence)
-            for method, columns, options, ticket, fence in messages
-        ]
-        return {"incarnation": site.incarnation, "overfull": site.overfull, "answers": answers}
-
-    def status(self) -> dict[str, Any]:
-        status = self._made().status()
-        return status | {"node": imported().get_runtime_context().get_node_id(), "port": self._address}
-
-    def close(self) -> None:
-        self._made().close()
 
 
 class RaySites:
@@ -180,7 +122,7 @@ class RaySites:
         if name is not None and _named(ray, name) is not None:
             raise ValueError(f"there are sites named {name!r}: RaySites.connect({name!r}) finds them")
         options = {**OPTIONS, **options}
-        actors, turns = ray.remote(_Actor), ray.remote(Turns)
+        actors, turns = ray.remote(Actor), ray.remote(Turns)
         self._actors = [
             actors.options(**options, **_names(name, f"/{i}")).remote(
                 maker, key_of(secret, i) if transport == "sockets" else None
@@ -468,13 +410,6 @@ class RaySites:
                 if took[0]:
                     return took
                 end = time.monotonic() + patience
-
-
-def _began_again() -> bool:
-    """Whether Ray has started this actor before."""
-    context = imported().get_runtime_context()
-    # Outside of an actor, as where this is tested, nobody can tell.
-    return context.worker.mode == imported().WORKER_MODE and bool(context.was_current_actor_reconstructed)
 
 
 def _gone(who: str, error: Exception, *, said_before: bool) -> None:

@@ -7,55 +7,16 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lately.distributed._sites.checkpoints import Checkpoints
+from lately.distributed._sites.contents import Contents
 from lately.distributed._sites.log import group, record, records
 from lately.distributed._sites.memo import UNKNOWN, Memo, State, Ticket
 from lately.distributed._sites.store import Store, pack, unpack
-
-
-class Contents(Protocol):
-    """What a site holds: a filter, or part of one.
-
-    Messages call its methods by name, with arrays of one row a key, and options. Methods in `writes` answer each key
-    with a bool, or a message as a whole (`Ticket.index`); the others may answer anything.
-    """
-
-    writes: frozenset[str]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its cells."""
-        ...
-
-    def fill(self) -> float:
-        """Share of its cells that are set."""
-        ...
-
-    def state(self) -> State:
-        """Everything, as arrays."""
-        ...
-
-    def load(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Load what `state` gave; a ValueError if it does not fit."""
-        ...
-
-    def lost(self) -> None:
-        """Hear that the latest writes may be missing."""
-        ...
-
-    def overfull(self) -> str | None:
-        """Tell that it holds more than planned, once that is so; cheap to ask."""
-        ...
-
-    def again(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...] | None:
-        """Give the columns by which a call can be made again later with the same effect, or None if none can."""
-        ...
-
 
 LOG = 2**22
 """Bytes that a log may have at least before it is replaced by a checkpoint; it may be as large as that."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
+from lately.distributed._sites.contents import Contents
 from lately.distributed._sites.interface import PROTOCOL, Failed, Maker, Sites
 from lately.distributed._sites.local import LocalSites
-from lately.distributed._sites.site import Contents, Site
+from lately.distributed._sites.site import Site
 from lately.distributed._sites.store import Store, store
 
 Where: TypeAlias = Literal["local", "ray"] | Callable[[Sequence[Maker]], Sites]

@@ -96,21 +96,22 @@ class SlicedPlan(Table):
         What cannot be sliced that way, and why.
     """
 
-    _columns: ClassVar[list[str]] = [
-        "filter",
-        "parameters",
-        "slices",
-        "bytes per site",
-        "bytes",
-        "fpr",
-        "fpr, duplicate",
-        "fnr, distinct",
-        "best x",
-        "its fpr",
-        "its fnr",
-        "messages",
-        "bits sent",
-    ]
+    _attributes: ClassVar[dict[str, Any]] = {
+        "filter": lambda way: way.name,
+        "parameters": lambda way: assigned(way.choice.parameters),
+        "slices": lambda way: str(way.slices),
+        "bytes per site": lambda way: way.nbytes_site,
+        "bytes": lambda way: way.nbytes,
+        "fpr": lambda way: way.fpr,
+        "fpr, duplicate": lambda way: way.duplicate,
+        "fnr, distinct": lambda way: way.distinct,
+        "best x": lambda way: way.least,
+        "its fpr": lambda way: way.least_fpr,
+        "its fnr": lambda way: way.least_fnr,
+        "messages": lambda way: way.messages,
+        "bits sent": lambda way: way.bits,
+    }
+    _columns: ClassVar[list[str]] = [*_attributes]
 
     def __init__(self, choices: list[Way], refused: dict[str, str], *, fastest: str, failures: int, kind: Kind) -> None:
         self.refused = refused
@@ -138,24 +139,7 @@ class SlicedPlan(Table):
         return self.best.name
 
     def _shown(self) -> list[list[Any]]:
-        return [
-            [
-                way.name,
-                assigned(way.choice.parameters),
-                str(way.slices),
-                way.nbytes_site,
-                way.nbytes,
-                way.fpr,
-                way.duplicate,
-                way.distinct,
-                way.least,
-                way.least_fpr,
-                way.least_fnr,
-                way.messages,
-                way.bits,
-            ]
-            for way in self.choices
-        ]
+        return [[of(way) for of in self._attributes.values()] for way in self.choices]
 
 
 def plan(

@@ -17,15 +17,15 @@ from lately.distributed._producer.batch import Verdicts
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.producer import Producer
 from lately.distributed._producer.queue import Queue
-from lately.distributed._seed import shared_seed
-from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
+from lately.distributed._producer.spread import Spread
+from lately.distributed._sites.interface import Failed, Sites
 from lately.distributed._sites.start import Where, manifest_of, start
 from lately.distributed._slices.slicing import Dice, Kind, OnFailure, Slicing
 
 _NOTHING: Verdicts = (np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_))
 
 
-class SlicedFilter:
+class SlicedFilter(Spread):
     """One filter on many sites: as large and as fast as all of them together (paper 4, section 3).
 
     Parameters
@@ -228,15 +228,8 @@ class SlicedFilter:
 
         Parameters
         ----------
-        keys : array-like, Series, column or frame
-            A batch of n keys. See `lately.hash_keys`.
-        at : time or n times, optional
-            When they were seen, for a window of time; the default is now. See `lately.Filter.insert`.
-        number : int, optional
-            Of the batch, counted upwards from 1; repeat the last one to send that batch again. The default is the next.
-        places : array of int, shape (n,), optional
-            Where in the batch the keys are, ascending. The default is 0 to n - 1. For keys that may come again with
-            other gaps between them, as from a topic that is compacted.
+        keys, at, number, places
+            As in `duplicated`.
 
         Raises
         ------
@@ -402,31 +395,6 @@ class SlicedFilter:
         return self._slicing.slices
 
     @property
-    def sites(self) -> Sites:
-        """The sites, by number."""
-        return self._exchange.sites
-
-    @property
-    def window(self) -> float | None:
-        """The window in seconds; None for a filter that forgets nothing."""
-        return self._like.window
-
-    @property
-    def slack(self) -> float:
-        """Seconds after leaving the window that a key may still be reported."""
-        return self._like.slack
-
-    @property
-    def lateness(self) -> float | None:
-        """Seconds that times may step back."""
-        return self._like.lateness
-
-    @property
-    def seed(self) -> int:
-        """Seed the keys are hashed with."""
-        return shared_seed(self._like)
-
-    @property
     def producer(self) -> str:
         """Name of this producer."""
         return self._producer.numbering.producer
@@ -437,19 +405,9 @@ class SlicedFilter:
         return self._producer.numbering.number
 
     @property
-    def traffic(self) -> Traffic:
-        """What this producer has sent, and what came back."""
-        return self._exchange.traffic
-
-    @property
     def failures(self) -> int:
         """Keys asked or written so far for which a site did not answer."""
         return self._failures
-
-    @property
-    def restarts(self) -> int:
-        """How often this producer has noticed that a site came back without its latest writes."""
-        return self._exchange.restarts
 
     @property
     def unanswered(self) -> NDArray[np.bool_]:
@@ -466,11 +424,6 @@ class SlicedFilter:
         """
         given: NDArray[np.bool_] = getattr(self._latest, "unanswered", _NOTHING[1])
         return given
-
-    @property
-    def fpr(self) -> float:
-        """Chance that a key never inserted is reported, at the worst phase and planned load, while all sites answer."""
-        return self._like.fpr
 
     def failure_rates(self, failed: int) -> tuple[float, float]:
         """Chances of a wrong answer while some sites do not answer, at the worst phase and planned load.
@@ -506,33 +459,10 @@ class SlicedFilter:
         """Bytes of the cells of all sites that answer."""
         return sum(site["nbytes"] for site in self.status() if not isinstance(site, Failed))
 
-    @property
-    def fill(self) -> NDArray[np.float64]:
-        """Share of the cells of each site that are set and live; NaN for a site that does not answer."""
-        sites = self._exchange.sites
-        answers = sites.call([Message(site, "fill", ()) for site in range(len(sites))])
-        return np.array([np.nan if isinstance(answer, Failed) else answer for answer in answers])
-
-    def status(self) -> list[dict[str, Any] | Failed]:
-        """Ask each site for its state: name and bytes, whether it was restored, how many checkpoints it wrote."""
-        return self._exchange.sites.status()
-
     def close(self) -> None:
-        """End the sites for all producers, after their last checkpoints, if this handle started them.
-
-        A handle that was connected, copied or pickled only leaves them. To end sites that it did not start, close
-        `sites` itself.
-        """
+        """End the sites for all producers, as `Spread` does, and what waits to be sent."""
         self._queue.close()
-        self._exchange.close()
-        if self._made:
-            self.sites.close()
-
-    def __enter__(self) -> SlicedFilter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        super().close()
 
     def __repr__(self) -> str:
         slicing = self._slicing

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,9 @@ from lately.distributed._contents.part import Part
 from lately.distributed._producer.batch import Batch
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.producer import Producer
-from lately.distributed._sites.interface import Failed, Sites, Traffic
-from lately.distributed._sites.site import Contents
+from lately.distributed._producer.spread import Spread
+from lately.distributed._sites.contents import Contents
+from lately.distributed._sites.interface import Sites
 from lately.distributed._sites.start import Where, start
 from lately.distributed._tree.climb import Climb, Rules, Tally
 from lately.distributed._tree.place import Keys, OneSite, Place
@@ -56,7 +57,7 @@ class _Layout:
         return places
 
 
-class BloomTree:
+class BloomTree(Spread):
     """Filters in a tree whose leaves are near the producers: what a leaf has seen is answered there.
 
     A key is looked up at its producer's leaf, then at the nodes above, up to the root, which has all keys. Every node
@@ -231,40 +232,9 @@ class BloomTree:
         return self._tally.failures
 
     @property
-    def traffic(self) -> Traffic:
-        """Traffic: messages and bytes; like all counts, of the producers in this process."""
-        return self._exchange.traffic
-
-    @property
     def nbytes(self) -> int:
         """int: bytes of the cells of all nodes."""
         return self._like.nbytes * len(self._layout.topology)
-
-    @property
-    def fpr(self) -> float:
-        """float: the greatest chance that a new key is reported: that of the root (paper 4, propositions 3 and 4)."""
-        return float(self._like.fpr)
-
-    @property
-    def window(self) -> float | None:
-        """Float or None: seconds."""
-        return self._like.window
-
-    def status(self) -> list[dict[str, Any] | Failed]:
-        """Ask each site for its state."""
-        return self._exchange.sites.status()
-
-    def close(self) -> None:
-        """Let the sites write their last checkpoints, and end them, if this object started them; else leave them."""
-        self._exchange.close()
-        if self._made:
-            self._exchange.sites.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _elsewhere, (self._layout, self._exchange.sites)

@@ -1,0 +1,85 @@
+"""A filter over many sites, whatever its kind: what is known of it, and its end."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lately._core import Outline
+from lately.distributed._producer.exchange import Exchange
+from lately.distributed._seed import shared_seed
+from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
+
+
+class Spread:
+    """What sliced filters and Bloom trees have in common; a handle of one producer or more."""
+
+    _like: Outline
+    _exchange: Exchange
+    _made: bool
+
+    @property
+    def sites(self) -> Sites:
+        """The sites, by number."""
+        return self._exchange.sites
+
+    @property
+    def window(self) -> float | None:
+        """The window in seconds; None for a filter that forgets nothing."""
+        return self._like.window
+
+    @property
+    def slack(self) -> float:
+        """Seconds after leaving the window that a key may still be reported."""
+        return self._like.slack
+
+    @property
+    def lateness(self) -> float | None:
+        """Seconds that times may step back."""
+        return self._like.lateness
+
+    @property
+    def seed(self) -> int:
+        """Seed the keys are hashed with."""
+        return shared_seed(self._like)
+
+    @property
+    def fpr(self) -> float:
+        """Chance that a key never inserted is reported, at the worst phase and planned load, while all sites answer."""
+        return self._like.fpr
+
+    @property
+    def traffic(self) -> Traffic:
+        """What the producers of this handle have sent, and what came back."""
+        return self._exchange.traffic
+
+    @property
+    def restarts(self) -> int:
+        """How often they have noticed that a site came back without its latest writes."""
+        return self._exchange.restarts
+
+    @property
+    def fill(self) -> NDArray[np.float64]:
+        """Share of the cells of each site that are set and live; NaN for a site that does not answer."""
+        answers = self.sites.call([Message(site, "fill", ()) for site in range(len(self.sites))])
+        return np.array([np.nan if isinstance(answer, Failed) else answer for answer in answers])
+
+    def status(self) -> list[dict[str, Any] | Failed]:
+        """Ask each site for its state: name and bytes, whether it was restored, how many checkpoints it wrote."""
+        return self.sites.status()
+
+    def close(self) -> None:
+        """End the sites for all producers, after their last checkpoints, if this handle started them.
+
+        A handle that was connected, copied or pickled only leaves them. To end sites that it did not start, close
+        `sites` itself.
+        """
+        self._exchange.close()
+        if self._made:
+            self.sites.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,47 @@
+"""What a site needs of that which it holds."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from lately.distributed._sites.memo import State
+
+
+class Contents(Protocol):
+    """What a site holds: a filter, or part of one.
+
+    Messages call its methods by name, with arrays of one row a key, and options. Methods in `writes` answer each key
+    with a bool, or a message as a whole (`Ticket.index`); the others may answer anything.
+    """
+
+    writes: frozenset[str]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its cells."""
+        ...
+
+    def fill(self) -> float:
+        """Share of its cells that are set."""
+        ...
+
+    def state(self) -> State:
+        """Everything, as arrays."""
+        ...
+
+    def load(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Load what `state` gave; a ValueError if it does not fit."""
+        ...
+
+    def lost(self) -> None:
+        """Hear that the latest writes may be missing."""
+        ...
+
+    def overfull(self) -> str | None:
+        """Tell that it holds more than planned, once that is so; cheap to ask."""
+        ...
+
+    def again(self, columns: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...] | None:
+        """Give the columns by which a call can be made again later with the same effect, or None if none can."""
+        ...
