@@ -331,7 +331,7 @@ def test_an_actor_whose_site_cannot_start_says_so_and_tries_again(tmp_path):
         with pytest.raises(ValueError, match="one is no site's, or one's of an earlier version"):
             ask()
     (tmp_path / "one").unlink()
-    assert actor.call(message)[1][0].tolist() == [False]
+    assert actor.call(message)[0]["answers"][0].tolist() == [False]
     actor.close()
 
 
