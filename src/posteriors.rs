@@ -16,6 +16,14 @@ pub struct Inference<'a> {
     likelihood: Box<dyn Likelihood>,
 }
 
+/// The [stretches](Question::stretches) that a few keys lie in, if the cells have any.
+pub fn stretches(engine: &dyn Engine, hashes: &[u64]) -> u64 {
+    let mut evidence = vec![Evidence::default(); hashes.len()];
+    engine.evidence(hashes, &mut evidence);
+    let of = |evidence: &Evidence| 1u64.checked_shl(evidence.stretch().0 as u32).unwrap_or(0);
+    evidence.iter().map(of).fold(0, |all, one| all | one)
+}
+
 impl<'a> Inference<'a> {
     /// Reads from the cells what is the same for all keys. Refuses a filter without a likelihood.
     pub fn new(engine: &'a dyn Engine) -> Result<Self, Error> {

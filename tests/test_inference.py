@@ -193,6 +193,21 @@ def test_every_family_tells_what_it_can(make):
     np.testing.assert_array_equal(other.decide(KEYS, 1e-4, window=WINDOW), posteriors >= 0.5)
 
 
+@pytest.mark.parametrize("make", [lately.AgePartitionedBloomFilter, lately.AgedQuotientFilter])
+@pytest.mark.parametrize("window", [300, 200_000])
+def test_a_key_alone_gets_the_answers_it_gets_among_many(make, window):
+    """Of few keys only the pages that they lie in are looked at, of which there may be one or hundreds."""
+    f = make(window, 0.01)
+    f.insert(np.arange(5 * window // 2))
+    keys = np.r_[np.linspace(0, 5 * window // 2 - 1, 80, dtype=int), -5:0]
+    many, ages = f.posterior(keys, 1e-6), f.age(keys, 1e-6, finite=True)
+    assert len(keys) > 64
+    for few in (1, 7):
+        parts = [keys[i : i + few] for i in range(0, len(keys), few)]
+        np.testing.assert_array_equal(np.concatenate([f.posterior(part, 1e-6) for part in parts]), many)
+        np.testing.assert_array_equal(np.concatenate([f.age(part, 1e-6, finite=True) for part in parts]), ages)
+
+
 def test_a_buffer_knows_ages():
     buffer = lately.baselines.FingerprintBuffer(WINDOW, fpr=0.001)
     buffer.insert(KEYS)

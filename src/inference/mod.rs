@@ -59,6 +59,16 @@ pub struct Question<'a> {
     pub ages: &'a [f64],
     /// The expected number of distinct keys among n insertions (paper 5, section 2.5), if known.
     pub distinct: Option<&'a Distinct<'a>>,
+    /// The [stretches of pages](line) that the keys lie in, a bit each, where few keys are asked about: what the others
+    /// are like need not be known. All of them, if not said.
+    pub stretches: Option<u64>,
+}
+
+impl Question<'_> {
+    /// Whether keys of a stretch are asked about.
+    pub fn is_about(&self, stretch: u64) -> bool {
+        self.stretches.is_none_or(|stretches| stretches >> stretch & 1 == 1)
+    }
 }
 
 /// A curve of distinct keys, evaluated at each of these numbers of insertions; `None` if it cannot tell after all.

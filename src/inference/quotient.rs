@@ -29,6 +29,7 @@ struct Epoch {
 }
 
 /// The epochs of pages that turned at about the same time, the open one first.
+#[derive(Default)]
 pub struct Stretch(Vec<Epoch>);
 
 impl Stretch {

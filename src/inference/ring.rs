@@ -59,8 +59,8 @@ pub struct Generation {
     pub exposure: f64,
 }
 
-/// A ring of slices in one state.
-#[derive(Debug, Clone)]
+/// A ring of slices in one state; by default one that nobody asks.
+#[derive(Debug, Clone, Default)]
 pub struct Ring {
     k: usize,
     /// The newest first; the open one ends at age 0.

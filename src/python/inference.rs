@@ -16,7 +16,7 @@ use crate::clock::{Moments, Window};
 use crate::engine::Engine;
 use crate::inference::{Distinct, Hazard, Memo, PerKey, Posterior, Question, decide};
 use crate::memory::fallible;
-use crate::posteriors::Inference;
+use crate::posteriors::{Inference, stretches};
 
 /// Numbers that go with the keys of a batch, owned while it runs.
 struct Numbers<'py> {
@@ -92,6 +92,7 @@ fn build<'a>(
     prior: &Bound<'_, PyAny>,
     numbers: PerKey<'_>,
     ages: &[f64],
+    stretches: Option<u64>,
 ) -> PyResult<Inference<'a>> {
     let (knows, prior, raised) = (prior.hasattr("distinct")?, prior.clone().unbind(), Mutex::new(None));
     let inference = detached(py, || {
@@ -101,7 +102,7 @@ fn build<'a>(
         };
         let equal = |insertions: &[f64]| equally_frequent(numbers, insertions);
         let distinct: &Distinct<'_> = if knows { &asked } else { &equal };
-        Inference::about(engine, &Question { ages, distinct: Some(distinct) })
+        Inference::about(engine, &Question { ages, distinct: Some(distinct), stretches })
     })??;
     match raised.into_inner().expect("no panic held it") {
         Some(error) if !error.is_instance_of::<PyValueError>(py) => Err(error),
@@ -160,9 +161,10 @@ impl Filter {
         let state = detached(py, || self.snapshot())??;
         let prior = Numbers::of_keys(prior_given, keys, state.engine().clock().window())?;
         let numbers = prior.borrow()?;
-        let inference = build(py, state.engine(), prior_given, numbers, ages)?;
         let batch = self.batch(py, keys, at, false)?;
         prior.check_len(batch.keys.len())?;
+        let few = if batch.is_short() { Some(stretches(state.engine(), &batch.hashes(py)?)) } else { None };
+        let inference = build(py, state.engine(), prior_given, numbers, ages, few)?;
         let memo = || Memo::new(batch.keys.len());
         Ok(batch.run_with(py, threads.0, width, memo, |memo, hashes, keys, at, answers| {
             act(&inference, memo, hashes, at, numbers.slice(keys), answers)

@@ -12,9 +12,9 @@
 
 use super::{LanePhase, LanesInLines, Pages};
 use crate::clock::Clock;
-use crate::inference::Evidence;
 use crate::inference::line::{STRETCHES, Stretches};
 use crate::inference::ring::{Generation, Ring, not_ruled_out};
+use crate::inference::{Evidence, Question};
 use crate::layout::Layout;
 use crate::shape::line::SUBLANE_BITS;
 
@@ -44,9 +44,12 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
     }
 
     /// How full the lines are, stretch by stretch.
-    pub(super) fn rings(&self, words: &[u64], clock: &Clock) -> Stretches {
+    pub(super) fn rings(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Stretches {
         let (phase, length) = (self.phase(clock.generation(), 0), 1 << self.stretch_log2());
         let stretch = |first: u64| {
+            if !question.is_about(first / length) {
+                return Ring::default();
+            }
             let pages = length.min(self.pages.count - first);
             let sampled = SAMPLE.div_ceil(Pages::<LINES>::RANGE).min(pages);
             let page = |behind: u64| (u64::from(phase.turned) + self.pages.count - behind) % self.pages.count;

@@ -342,8 +342,8 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
         self.run(phase, hashes, 0..hashes.len()).evidence(words, evidence);
     }
 
-    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        Some(Box::new(self.rings(words, clock)))
+    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        Some(Box::new(self.rings(words, clock, question)))
     }
 
     fn insert_run(&self, words: &mut [u64], phase: LanePhase, hashes: &[u64], run: Range<usize>) {

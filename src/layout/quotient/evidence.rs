@@ -5,9 +5,9 @@ use super::place::Pages;
 use super::spare;
 use super::{Phase, Quotient};
 use crate::clock::{Clock, Window};
-use crate::inference::Evidence;
 use crate::inference::line::STRETCHES;
 use crate::inference::quotient::{Epochs, Stretch};
+use crate::inference::{Evidence, Question};
 use crate::instructions::Portable;
 use crate::layout::Layout;
 
@@ -127,10 +127,13 @@ impl Quotient {
     }
 
     /// What the lines are like, stretch by stretch.
-    pub fn epochs(&self, lines: &[Line], clock: &Clock) -> Epochs {
+    pub fn epochs(&self, lines: &[Line], clock: &Clock, question: &Question<'_>) -> Epochs {
         let (phase, length) = (self.phase(clock.generation(), 0), 1 << self.pages.stretch_log2());
         let count = self.pages.count;
         let stretch = |first: u64| {
+            if !question.is_about(first / length) {
+                return Stretch::default();
+            }
             let pages = length.min(count - first);
             let sampled = SAMPLE.min(pages);
             let mut entries = vec![0; 1 << self.pages.format.tag_bits];

@@ -212,8 +212,8 @@ impl Layout for Quotient {
         self.instructions.run(Each { pages: &self.pages, hashes, run: 0..hashes.len(), act });
     }
 
-    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        Some(Box::new(self.epochs(words.as_chunks().0, clock)))
+    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        Some(Box::new(self.epochs(words.as_chunks().0, clock, question)))
     }
 
     fn insert_run(&self, words: &mut [u64], phase: Phase, hashes: &[u64], run: Range<usize>) {
