@@ -64,6 +64,11 @@ def guarded_epoch(condition: Condition, bits: int, r: int, k: int) -> Subject:
     return lately.GuardedEpochBloomFilter.from_parameters(condition.window, r, k=k, segment_bits=words(bits, r + 1))
 
 
+def aged_quotient(condition: Condition, bits: int, fingerprint_bits: int, tag_bits: int) -> Subject:
+    size = {"fingerprint_bits": fingerprint_bits, "tag_bits": tag_bits, "pages": bits // 512 // 64}
+    return lately.AgedQuotientFilter.from_parameters(condition.window, **size)
+
+
 def generalized(condition: Condition, bits: int, k: int) -> Subject:
     return lately.baselines.GeneralizedBloomFilter.from_parameters(condition.window, bits, k1=k, k0=k)
 
@@ -100,6 +105,10 @@ GRIDS: dict[str, tuple[Any, dict[str, list[Any]]]] = {
     "timing": (timing, {"k": [1, 2, 3, 4, 5, 6, 8, 10, 12, 15], "bpt": [2, 3, 4, 5, 6, 7, 8, 10, 12]}),
     "age-partitioned": (age_partitioned, {"k": [1, 2, 3, 4, 6, 8, 10, 14, 20], "l": [2, 4, 8, 16, 32, 64, 107]}),
     "guarded-epoch": (guarded_epoch, {"r": [1, 2, 3, 4, 6, 8, 16, 32, 64, 127], "k": [1, 2, 3, 4, 6, 8, 10, 12, 15]}),
+    "aged-quotient": (
+        aged_quotient,
+        {"fingerprint_bits": [5, 6, 7, 8, 9, 10, 11, 12, 14, 16], "tag_bits": [3, 4, 5, 6, 7, 8]},
+    ),
     "generalized": (generalized, {"k": PAPER_K}),
     **{
         name: (as_planned, {"name": [name]})
