@@ -10,9 +10,9 @@
 //! | .. | planes of the counts, in a filter that counts |
 //! | 512 - S LANE | lanes: a byte or two of every slot, the low bits of the values |
 //!
-//! A value is a fingerprint, above it a tag, and above both a count, of which the lanes have nothing. Slots in use come
-//! first; entries of a bucket lie side by side, and the runs in the order of their buckets. Beyond the slots in use ends
-//! and planes are zero.
+//! A value is a fingerprint, above it a tag, and above both a count, of which the lanes have nothing. Slots in use
+//! come first; entries of a bucket lie side by side, and the runs in the order of their buckets. Beyond the slots in
+//! use ends and planes are zero.
 
 use std::sync::OnceLock;
 
