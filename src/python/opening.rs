@@ -28,10 +28,10 @@ use crate::memory::{Lender, fallible};
 ///     copy of them. The file must not be changed in place meanwhile; `Filter.save` replaces it, which is safe. Only
 ///     with a path.
 /// verify : bool, default True
-///     Compare the cells with their checksum, for which all of them are read: a tenth of a second for a gigabyte. A file
-///     that is mapped without it answers at once, whatever its size, and reads what it is asked for. Then damage goes
-///     unnoticed, and a key may be missed for it: open the file once more, with `verify`, before you trust it, in a
-///     thread for example. Only with `mmap`. An `AgedQuotientFilter` is read in any case.
+///     Compare the cells with their checksum, for which all of them are read: a tenth of a second for a gigabyte. Only
+///     with `mmap` may this be False. The file then answers at once, whatever its size, and is read as it is asked; but
+///     damage goes unnoticed, and a key may be missed for it. Open the file once more, with `verify`, before you trust
+///     it, in a thread for example. An `AgedQuotientFilter` is read in any case.
 /// shared : bool, default False
 ///     One filter for several processes, each of which opens it so: what one inserts, all see. Only with a path, which
 ///     is then written to, and for filters whose insertions only set bits: `AgePartitionedBloomFilter`,
