@@ -59,8 +59,8 @@ pub struct Question<'a> {
     pub ages: &'a [f64],
     /// The expected number of distinct keys among n insertions (paper 5, section 2.5), if known.
     pub distinct: Option<&'a Distinct<'a>>,
-    /// The [stretches of pages](line) that the keys lie in, a bit each, where few keys are asked about: what the others
-    /// are like need not be known. All of them, if not said.
+    /// The stretches of [pages](mod@line) that the keys lie in, a bit each, where few keys are asked about: what the
+    /// others are like need not be known. All of them, if not said.
     pub stretches: Option<u64>,
 }
 
