@@ -21,7 +21,8 @@ fuzz target *arguments:
 
 # the core's tests under a sanitizer, address or thread; needs nightly and, for thread, its rust-src
 sanitize which *arguments:
-    ASAN_OPTIONS=allocator_may_return_null=1 RUSTFLAGS="-Zsanitizer={{ which }}" cargo +nightly test {{ if which == "thread" { "-Zbuild-std" } else { "" } }} \
+    ASAN_OPTIONS=allocator_may_return_null=1 RUSTFLAGS="-Zsanitizer={{ which }}" \
+        cargo +nightly test {{ if which == "thread" { "-Zbuild-std" } else { "" } }} \
         --target x86_64-unknown-linux-gnu --target-dir target/{{ which }} {{ arguments }}
 
 # tests of all that is or meets unsafe code under Miri, a thousand times slower; needs nightly's miri
