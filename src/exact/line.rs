@@ -9,9 +9,6 @@ pub trait Stamp: Copy + Ord {
 
     /// The stamp of this number, at most the last.
     fn of(number: u64) -> Self;
-
-    /// Its number.
-    fn number(self) -> u64;
 }
 
 impl Stamp for u32 {
@@ -21,11 +18,6 @@ impl Stamp for u32 {
     fn of(number: u64) -> Self {
         number as u32
     }
-
-    #[inline(always)]
-    fn number(self) -> u64 {
-        self.into()
-    }
 }
 
 impl Stamp for u64 {
@@ -34,11 +26,6 @@ impl Stamp for u64 {
     #[inline(always)]
     fn of(number: u64) -> Self {
         number
-    }
-
-    #[inline(always)]
-    fn number(self) -> u64 {
-        self
     }
 }
 
@@ -55,7 +42,7 @@ pub trait Line: Pod {
     fn write(&mut self, place: usize, hash: u64, stamp: Self::Stamp);
     fn pass(&mut self, stamp: Self::Stamp);
     /// All stamps `by` earlier, or none.
-    fn rebase(&mut self, by: u64);
+    fn rebase(&mut self, by: Self::Stamp);
 
     /// The places of this hash: a bit each. Places that were never taken have the hash 0; to the one key of that hash
     /// they are as good as its own, since it goes no further than to them.
@@ -119,9 +106,9 @@ macro_rules! line {
                 self.passed = self.passed.max(stamp);
             }
 
-            fn rebase(&mut self, by: u64) {
+            fn rebase(&mut self, by: $Stamp) {
                 for stamp in self.stamps.iter_mut().chain([&mut self.passed]) {
-                    *stamp = <$Stamp>::of(stamp.number().saturating_sub(by));
+                    *stamp = stamp.saturating_sub(by);
                 }
             }
         }

@@ -132,7 +132,7 @@ impl<L: Line> Stamped<L> {
         let Window::Count { .. } = self.window else { return Ok(room) };
         if self.latest == L::Stamp::LAST {
             // The window takes at most half of the stamps.
-            self.table.rebase(alive - 1)?;
+            self.table.rebase(L::Stamp::of(alive - 1))?;
             self.latest -= alive - 1;
         }
         Ok(room.min(usize::try_from(L::Stamp::LAST - self.latest).unwrap_or(usize::MAX)))

@@ -69,7 +69,7 @@ impl<L: Line> Table<L> {
         let Some(taken) = self.taken else { return Ok(usize::MAX) };
         // At two thirds of the places, of three to a line, one key in three finds its home full.
         let limit = |lines: usize| lines * L::KEYS * 2 / 3;
-        let lines = self.words.as_slice().len() / WORDS;
+        let lines = self.lines();
         if taken >= limit(lines) {
             let stamps = self.open()?.lines.iter().flat_map(|line| line.stamps());
             let count = stamps.filter(|&&stamp| stamp >= alive).count();
@@ -79,12 +79,12 @@ impl<L: Line> Table<L> {
                 self.grow(alive)?;
             }
         }
-        Ok(limit(self.words.as_slice().len() / WORDS) - self.taken.unwrap_or(0))
+        Ok(limit(self.lines()) - self.taken.unwrap_or(0))
     }
 
     /// Takes the keys that are alive to a table of twice as many lines.
     fn grow(&mut self, alive: L::Stamp) -> Result<(), Error> {
-        let mut more = Self::of_lines((self.words.as_slice().len() / WORDS * 2) as u64, Some(0))?;
+        let mut more = Self::of_lines(2 * self.lines() as u64, Some(0))?;
         let mut open = more.open()?;
         for line in self.open()?.lines {
             for (&hash, &stamp) in line.hashes().iter().zip(line.stamps()).filter(|&(_, &stamp)| stamp >= alive) {
@@ -96,7 +96,7 @@ impl<L: Line> Table<L> {
     }
 
     /// All stamps `by` earlier.
-    pub fn rebase(&mut self, by: u64) -> Result<(), Error> {
+    pub fn rebase(&mut self, by: L::Stamp) -> Result<(), Error> {
         self.open()?.lines.iter_mut().for_each(|line| line.rebase(by));
         Ok(())
     }
@@ -104,6 +104,10 @@ impl<L: Line> Table<L> {
     /// Its lines, to look for keys in.
     pub fn open(&mut self) -> Result<Open<'_, L>, Error> {
         Ok(Open { lines: bytemuck::cast_slice_mut(self.words.to_mut()?), taken: self.taken.as_mut() })
+    }
+
+    fn lines(&self) -> usize {
+        self.words.as_slice().len() / WORDS
     }
 
     /// Bytes of its lines.

@@ -1,4 +1,4 @@
-//! What only filters of some families can answer: functions that the classes of `lately.filters` call.
+//! What only filters of some families can answer, or those at a site: functions that their classes and sites call.
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
@@ -104,4 +104,10 @@ pub fn kept(py: Python<'_>, filter: &Bound<'_, Filter>) -> PyResult<i64> {
 pub fn slice_bits<'py>(filter: &Bound<'py, Filter>) -> PyResult<Bound<'py, PyArray1<u64>>> {
     let (py, filter) = (filter.py(), filter.get());
     Ok(detached(py, || filter.with(|filter| only(filter.engine_as().map(Slices::slice_bits))))??.into_pyarray(py))
+}
+
+/// What a filter would warn of, or has; from the first call on it does not warn.
+#[pyfunction]
+pub fn overfull(filter: &Bound<'_, Filter>) -> Option<String> {
+    filter.get().watch().aside()
 }

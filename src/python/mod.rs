@@ -44,7 +44,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::answers::{count, distinct, kept, missed, missed_by_block, parts, slice_bits};
+    use super::answers::{count, distinct, kept, missed, missed_by_block, overfull, parts, slice_bits};
     #[pymodule_export]
     use super::build::{build, plan};
     #[pymodule_export]
@@ -74,7 +74,7 @@ mod _core {
     #[pymodule_export]
     use super::outline::Outline;
     #[pymodule_export]
-    use super::overfull::{OverfullWarning, overfull};
+    use super::overfull::OverfullWarning;
     #[pymodule_export]
     use super::records::{Hashed, Lines, RecordReader};
     #[pymodule_export]

@@ -15,7 +15,6 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 
-use super::filter::Filter;
 use crate::clock::{Clock, Window};
 use crate::engine::Aged;
 use crate::filter;
@@ -205,12 +204,6 @@ fn planned(filter: &filter::Filter) -> Option<u64> {
         Window::Count { insertions } if clock.endless() => Some(insertions),
         Window::Count { .. } => filter.shape_as::<quotient::Shape>()?.distinct,
     }
-}
-
-/// What a filter would warn of, or has; from the first call on it does not warn.
-#[pyfunction]
-pub fn overfull(filter: &Bound<'_, Filter>) -> Option<String> {
-    filter.get().watch().aside()
 }
 
 /// Warns in the name of Python's caller.

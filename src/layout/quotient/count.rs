@@ -136,12 +136,13 @@ impl Pages {
     /// Takes in an entry of another page of the same places: occurrences of one epoch are added.
     #[inline(always)]
     pub fn take_in_counted<M: Slots>(&self, machine: M, page: &mut [Line], place: &Place, mark: u32, now: u32) {
-        let (format, tag) = (self.format, mark & ((1 << self.format.tag_bits) - 1));
+        let format = self.format;
+        let (tag, count) = format.marked(mark);
         let same = self.entries_of(machine, page, place).find(|&(line, slot)| self.tag_of(page, line, slot) == tag);
         match same {
             Some((line, slot)) => {
-                let count = format.both(format.count(&page[line], slot), mark >> format.tag_bits);
-                format.set_count(&mut page[line], slot, count);
+                let both = format.both(format.count(&page[line], slot), count);
+                format.set_count(&mut page[line], slot, both);
             }
             None => self.put_counted(machine, page, place, mark, now),
         }

@@ -193,6 +193,12 @@ impl Format {
         value >> self.fingerprint_bits
     }
 
+    /// The tag and the count of a [mark](Self::mark).
+    #[inline(always)]
+    pub fn marked(&self, mark: u32) -> (u32, u32) {
+        (mark & ((1 << self.tag_bits) - 1), mark >> self.tag_bits)
+    }
+
     /// How many epochs ago a tag was that of the open one, which is now another.
     #[inline(always)]
     pub fn age(&self, now: u32, tag: u32) -> u32 {

@@ -96,7 +96,7 @@ pub fn renew(format: &Format, spare: &mut Line, print: u32, tag: u32) -> bool {
 
 /// Takes in the key of a print in one way or the other, with a tag and a count above it.
 pub fn put(format: &Format, spare: &mut Line, print: u32, mark: u32, now: u32) {
-    let (count, tag) = (mark >> format.tag_bits, mark & ((1 << format.tag_bits) - 1));
+    let (tag, count) = format.marked(mark);
     put_entry(format, spare, format.to_spare(print, count, tag), now, |a, b| format.both(a, b));
 }
 
