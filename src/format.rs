@@ -475,6 +475,9 @@ impl Preamble {
             seen.with_ahead(ahead).with_system(behind(1) != 0)
         };
         let mut filter = Filter::from_saved(family, own, window, resume, self.seed, words)?;
+        if self.cells_sum.is_some() {
+            filter.engine().verify()?;
+        }
         if let Some(told) = told {
             filter.engine_mut().take_up(told)?;
         }

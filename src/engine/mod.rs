@@ -110,6 +110,11 @@ pub trait Engine: Any + Send + Sync {
         Ok(())
     }
 
+    /// Refuses cells that would miss keys to come, if they are read from somewhere.
+    fn verify(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Whether other processes may use its cells, while one of them writes to them: see [`shared`](crate::shared).
     fn shareable(&self) -> bool {
         false
@@ -353,6 +358,10 @@ impl<L: Layout> Engine for Aged<L> {
 
     fn check(&self) -> Result<(), Error> {
         self.layout.check(self.words.as_slice())
+    }
+
+    fn verify(&self) -> Result<(), Error> {
+        self.layout.verify(self.words.as_slice(), &self.clock)
     }
 
     fn shareable(&self) -> bool {

@@ -1,12 +1,14 @@
 //! Counters, and the queue of the hashes to be deleted from them. A generation of the clock is one insertion, and its
 //! number gives the place in the queue.
 
+use crate::Error;
 use crate::clock::Clock;
 use crate::inference::ring::Ring;
 use crate::inference::{Likelihood, Question};
 use crate::layout::Layout;
 use crate::layout::counters::CounterSlices;
-use crate::memory::prefetch::Address;
+use crate::memory::fallible;
+use crate::memory::prefetch::{Address, in_flight};
 use crate::shape::counting::{BITS, STUCK, Shape};
 
 /// Deletions whose counters are prefetched: the queue knows them long before they are due.
@@ -47,6 +49,15 @@ impl Counters {
         self.queue + (generation as u64 % self.window) as usize
     }
 
+    #[inline(always)]
+    fn add(&self, words: &mut [u64], hash: u64) {
+        for (word, shift) in self.counters.places(hash) {
+            if CounterSlices::<BITS>::CELLS.get(words[word], shift) != STUCK {
+                words[word] += 1 << shift;
+            }
+        }
+    }
+
     /// Deletes a key that leaves the window. Only damaged cells have a zero here; it stays zero.
     fn delete(&self, words: &mut [u64], hash: u64) {
         for (word, shift) in self.counters.places(hash) {
@@ -85,11 +96,7 @@ impl Layout for Counters {
     #[inline(always)]
     fn insert(&self, words: &mut [u64], place: usize, hash: u64) {
         words[place] = hash;
-        for (word, shift) in self.counters.places(hash) {
-            if CounterSlices::<BITS>::CELLS.get(words[word], shift) != STUCK {
-                words[word] += 1 << shift;
-            }
-        }
+        self.add(words, hash);
     }
 
     #[inline(always)]
@@ -112,6 +119,29 @@ impl Layout for Counters {
                 0 => (),
                 leaving => self.delete(words, leaving),
             }
+        }
+    }
+
+    /// Counters lower than the queue asks for would reach zero too early, with another key's insertion in them.
+    fn verify(&self, words: &[u64], clock: &Clock) -> Result<(), Error> {
+        let mut least = fallible::zeroed(self.queue)?;
+        let filled = clock.inserted().min(self.window) as usize;
+        let (hashes, address) = (&words[self.queue..][..filled], Address::of(&least));
+        in_flight(
+            hashes,
+            0..filled,
+            |hash| self.counters.fetch(address, hash),
+            |_, hash| {
+                if hash != 0 {
+                    self.add(&mut least, hash);
+                }
+            },
+        );
+        let total = self.counters.slices.total();
+        let value = CounterSlices::<BITS>::value;
+        match (0..total).all(|counter| value(words, counter) >= value(&least, counter)) {
+            true => Ok(()),
+            false => Err(Error::format("the counters do not count the keys of the queue")),
         }
     }
 

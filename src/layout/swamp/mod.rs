@@ -3,6 +3,9 @@
 mod slots;
 mod table;
 
+use std::hash::{BuildHasher, RandomState};
+
+use crate::Error;
 use crate::clock::Clock;
 use crate::inference::ring::Ring;
 use crate::inference::{Likelihood, Question};
@@ -146,6 +149,20 @@ impl Layout for Buffered {
             self.table.remove(words, oldest);
             let coming = self.buffered(words, (newest + AHEAD) % self.window);
             self.fetch(Address::of(words), coming);
+        }
+    }
+
+    /// A table that counts other fingerprints than the buffer has would lose one too early: it takes off what another
+    /// insertion brought. Sums of a random function of each, which nobody can foresee, are equal by chance once in 2^64
+    /// insertions of a window.
+    fn verify(&self, words: &[u64], clock: &Clock) -> Result<(), Error> {
+        let random = RandomState::new();
+        let of = |fingerprint: u64| random.hash_one(fingerprint);
+        let filled = clock.inserted().min(self.window as u64) as usize;
+        let buffered = (0..filled).fold(0u64, |sum, slot| sum.wrapping_add(of(self.buffered(words, slot))));
+        match self.table.sum(words, of) == Some(buffered) {
+            true => Ok(()),
+            false => Err(Error::format("the table does not count the fingerprints of the buffer")),
         }
     }
 

@@ -155,6 +155,26 @@ impl Table {
         (0..blocks).flat_map(slots).filter(first_digit).count() as u64
     }
 
+    /// The sum of `of` for each occurrence of each fingerprint, modulo 2^64. `None` if the cells are none that insertions
+    /// leave.
+    pub fn sum(&self, words: &[u64], of: impl Fn(u64) -> u64) -> Option<u64> {
+        let (mut sum, mut before, mut weight) = (0u64, 0, 0u64);
+        let sound = self.slots.walk(words, |quotient, slot, first| {
+            let entry = Entry(self.slots.entry_in(words, slot));
+            let fingerprint = (quotient as u64) << self.remainder_bits | entry.remainder();
+            let again = !first && fingerprint == before;
+            // No fingerprint has digits enough to reach 2^63.
+            if again && weight >> 62 != 0 || !first && fingerprint < before {
+                return false;
+            }
+            weight = if again { 2 * weight } else { 1 };
+            sum = sum.wrapping_add(of(fingerprint).wrapping_mul(weight * entry.digit()));
+            before = fingerprint;
+            true
+        });
+        sound.then_some(sum)
+    }
+
     /// Slots in use.
     pub fn used(&self, words: &[u64]) -> u64 {
         (0..self.slots.blocks()).map(|block| self.slots.used(words, block) as u64).sum()
@@ -222,6 +242,9 @@ mod tests {
                         assert_eq!(table.count(&words, other), counts.get(&other).copied().unwrap_or(0));
                     }
                     assert_eq!(table.distinct(&words), counts.len() as u64);
+                    let cube = |fingerprint: u64| fingerprint.wrapping_pow(3) + 1;
+                    let sum = |sum: u64, (&of, &n): (&u64, &u64)| sum.wrapping_add(cube(of).wrapping_mul(n));
+                    assert_eq!(table.sum(&words, cube), Some(counts.iter().fold(0, sum)));
                     let digits = |count: &u64| u64::from((count + 1).ilog2());
                     assert_eq!(table.used(&words), counts.values().map(digits).sum::<u64>());
                     let mut fresh = empty.clone();
