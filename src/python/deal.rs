@@ -192,7 +192,7 @@ impl Deal {
     /// Returns
     /// -------
     /// seen, unanswered : ndarray of bool, shape (n,)
-    ///     Which keys had been seen, and for which a site had no answer.
+    ///     Which keys had been seen, and for which a site had no answer, or only one that proves nothing.
     ///
     /// Raises
     /// ------

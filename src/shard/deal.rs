@@ -185,7 +185,7 @@ impl Deal {
         Ok(dealt)
     }
 
-    /// Writes which keys have been seen, and for which a site had no answer. With `refresh` the sites have set
+    /// Writes which keys have been seen, and for which that is uncertain. With `refresh` the sites have set
     /// the cells of each key once they had read them, and before they read those of the next; else nothing was set.
     pub fn judge(
         &self,

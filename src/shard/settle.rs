@@ -107,18 +107,18 @@ impl Answered {
         self.cells[column] = self.cells[first];
     }
 
-    /// Whether the key has been seen, and whether a cell of it had no answer.
+    /// Whether the key has been seen, and whether that is uncertain: a site of it has failed, or no cell proves that it
+    /// is new and one might.
     #[inline(always)]
     pub(super) fn seen(&mut self, newest: i64, rule: Rule) -> (bool, bool) {
         self.there.clear();
         let live = |&last: &i64| last != NEVER && newest.saturating_sub(last) <= rule.kept;
         let answered = self.cells.iter().flatten().filter(|(last, missed)| live(last) || !live(missed));
         self.there.extend(answered.map(|&(last, _)| last));
-        let unsure = self.there.len() < self.cells.len();
-        let seen = self.there.iter().all(live)
-            && self.there.len() >= rule.least
-            && (rule.equal <= 1 || alike(&mut self.there, rule.equal));
-        (seen, unsure)
+        let open = self.there.iter().all(live);
+        let doubted = open && self.there.len() < self.cells.len();
+        let seen = open && self.there.len() >= rule.least && (rule.equal <= 1 || alike(&mut self.there, rule.equal));
+        (seen, doubted || self.cells.iter().any(Option::is_none))
     }
 }
 

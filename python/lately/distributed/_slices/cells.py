@@ -79,7 +79,7 @@ class _Writing:
 class Cells:
     """Test, then set (paper 4, section 2), a batch at a time.
 
-    `query`, `insert` and `duplicated` give the verdicts, and for which keys a site did not answer; both of shape (n,).
+    `query`, `insert` and `duplicated` give the verdicts, and for which keys an answer is missing; both of shape (n,).
 
     With `refresh` all cells are set, whatever the verdicts: a site reads each and sets it before the next, and the
     verdicts follow from what was read. It remembers that answer as a whole. Otherwise the cells of all keys are read,
@@ -118,7 +118,7 @@ class Cells:
         seen = (unsure | (found.last >= oldest[:, None])).all(axis=1) & ((~unsure).sum(axis=1) >= self._rule["least"])
         if self._rule["equal"] > 1:
             seen &= _alike(np.where(unsure, NEVER, found.last)) >= self._rule["equal"]
-        return seen, unsure.any(axis=1)
+        return seen, found.unanswered(oldest)
 
     def insert(self, batch: Batch) -> Verdicts:
         """Insert keys; the verdicts have no meaning."""
@@ -175,7 +175,7 @@ class Cells:
             turn.newest = max(newest, writing.now)
             turn.hold(writing.record)
             failed = self._set(writing, found.sites, found.cells, turn.fence)
-            return seen, failed | found.unsure(np.maximum(generations, newest) - self._like.kept).any(axis=1)
+            return seen, failed | found.unanswered(np.maximum(generations, newest) - self._like.kept)
 
     def _complete(self, turn: Turn) -> None:
         """Write the batch of a turn that ended in the middle: with its own tickets, so that no site does it twice."""

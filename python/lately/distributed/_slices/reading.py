@@ -48,6 +48,13 @@ class Found:
         unsure: NDArray[np.bool_] = ~self.alive | (self.last < oldest[:, None]) & (self.missed >= oldest[:, None])
         return unsure
 
+    def unanswered(self, oldest: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell which keys have a cell without an answer, or are new or not by one that proves nothing."""
+        unsure = self.unsure(oldest)
+        open = np.all(unsure | (self.last >= oldest[:, None]), axis=1, keepdims=True)
+        unanswered: NDArray[np.bool_] = np.any(unsure & (open | ~self.alive), axis=1)
+        return unanswered
+
 
 class Reader:
     """Asks for cells.

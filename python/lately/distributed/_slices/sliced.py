@@ -48,10 +48,11 @@ class SlicedFilter(Spread):
     on_failure : {"raise", "duplicate", "distinct"} or int, default "raise"
         What to answer for a key whose site does not answer. "raise": nothing; there is a `FailedSitesError` with the
         number by which the batch is sent again. Otherwise it is guessed: seen ("duplicate"), or new ("distinct"), and
-        `unanswered` tells for which keys. In vertical and diced filters a key with an empty cell on a site that answers
-        is new in any case. Without such a cell it was seen if at least this many of its cells are on sites that answer:
-        with 0 ("duplicate") always, with k ("distinct") only if all are (paper 4, section 3.2, as erratum OIE-2 reads
-        it).
+        `unanswered` tells for which keys. Where a site answers, but lacks what it had not saved, "raise" is as
+        "distinct": no key is lost, and some come twice. In vertical and diced filters a key with an empty cell on a
+        site that answers is new in any case. Without such a cell it was seen if at least this many of its cells are on
+        sites that answer: with 0 ("duplicate") always, with k ("distinct") only if all are (paper 4, section 3.2, as
+        erratum OIE-2 reads it).
     pipelined : bool, default False
         Vertical and diced: ask the site of each key's first cell, then the next site of those keys that may still have
         been seen, and so on. That asks fewer sites about new keys, and waits up to k times. The verdicts are the same.
@@ -109,9 +110,11 @@ class SlicedFilter(Spread):
       keys. When it answers again, a horizontal filter takes the keys it lacks for new. A vertical or diced one counts
       the cells that it shows unset as not answered, until what this producer wrote meanwhile is out of the window.
     - *A site that is made again* lacks what it had not saved: without `checkpoint` all, with ``interval=0`` nothing.
-      Each producer warns once, and counts it (`restarts`). A horizontal filter takes the keys it lacks for new. Sites
-      of a vertical or diced one say so themselves, to producers that come later too: for a window, cells that they show
-      unset prove nothing, and count as `on_failure` says; with "raise" as set, if another cell of the key is.
+      Each producer warns once, and counts it (`restarts`). Keys that it lacks are new once more. In a vertical or diced
+      filter these are nearly all that came since, and for a window its unset cells prove nothing: `unanswered` marks
+      the keys that no other cell decides, also for producers that come later. With "duplicate", or fewer cells than k,
+      such keys are taken for seen, and new ones among them are lost. In a `BloomFilter` that does not end: once all
+      sites have lost something every new key is marked, and with "duplicate" lost.
     - *Times* may step back by the filter's `lateness`, among all producers. A batch later than that is refused before
       anything is sent, if this producer has sent later times. If only others have, a vertical or diced filter still
       answers all of it or nothing. In a horizontal one, other sites may have taken their keys: give the keys that are
@@ -406,12 +409,14 @@ class SlicedFilter(Spread):
 
     @property
     def failures(self) -> int:
-        """Keys asked or written so far for which a site did not answer."""
+        """Keys asked or written so far that were `unanswered`."""
         return self._failures
 
     @property
     def unanswered(self) -> NDArray[np.bool_]:
         """For which keys of this thread's latest call a site did not answer, shape (n,): what was guessed, or not set.
+
+        Those are marked too that are decided by what a site shows unset, since it may have lost it.
 
         Examples
         --------

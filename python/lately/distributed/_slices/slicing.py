@@ -40,7 +40,7 @@ class Slicing:
     least : int
         x: how many cells of a seen key must have an answer.
     strict : bool
-        Whether a site that does not answer is an error; `least` then is 1, for cells that a site has lost.
+        Whether a site that does not answer is an error; `least` then is for cells that a site has lost.
     pipelined : bool
     """
 
@@ -195,8 +195,8 @@ def _counts(slices: int | Sequence[int], kind: Kind) -> tuple[int, ...]:
 
 def _least(on_failure: OnFailure, k: int) -> int:
     if on_failure == "raise":
-        # Of a key all of whose cells are lost nothing is known: it is new, as on the first day.
-        return 1
+        # Only writes that a site has lost are left to judge: as in a horizontal filter, what it lacks is new.
+        return k
     if on_failure == "duplicate":
         return 0
     if on_failure == "distinct":
