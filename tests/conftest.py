@@ -20,7 +20,14 @@ from support.command import Ended
 
 # Read when Ray is imported: under `uv run` it would start its workers by `uv run` too, in a copy of the folder.
 # They are as nice as the tests: by default they give way to whatever else the machine does, and wait for minutes.
-os.environ |= {"RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
+# And they wait for the next job: by default Ray ends those without work after a second, and each takes three to import
+# Ray Data again, so that a job on a hundred rows took ten seconds instead of a tenth.
+os.environ |= {
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_kill_idle_workers_interval_ms": "0",
+    "RAY_worker_niceness": "0",
+}
 
 
 # No test times itself; the core is compiled beside the tests, so that an example may take as long as it likes.

@@ -62,9 +62,6 @@ def first_sightings(keys, times, window) -> list[bool]:
     return mask
 
 
-# Each piece of a shuffle is a process, which takes seconds to start: so there are few jobs, of few pieces.
-
-
 @pytest.mark.parametrize(
     ("window", "refresh", "cut", "pieces"), [("10min", True, 7, 2), ("10min", False, 3, 1), (None, True, 6, 1)]
 )
