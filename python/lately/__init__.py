@@ -35,6 +35,8 @@ if _debug_build:
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from lately import baselines as baselines
     from lately import distributed as distributed
     from lately import integrations as integrations
@@ -46,6 +48,25 @@ if TYPE_CHECKING:
     from lately._tune import Trial, Tuned, tune
     from lately._unique import unique
     from lately.priors import DistinctCurve, Probabilities, Uniform, Zipf
+
+# What chooses a family, and what explains a filter, knows all families. It is imported when first used: that takes as
+# long as all the rest of the package.
+
+
+def _chosen(*request: "Any", **limits: "Any") -> "tuple[Any, dict[str, Any]]":
+    from lately._choose import choose
+
+    return choose(*request, **limits)
+
+
+def _explained(made: Filter, form: str) -> str:
+    from lately._explain import explained
+
+    return explained(made, form)
+
+
+Filter._chosen = staticmethod(_chosen)
+Filter._explained = staticmethod(_explained)
 
 __all__ = [
     "AgePartitionedBloomFilter",

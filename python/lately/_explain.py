@@ -32,16 +32,20 @@ _WHY = {
 _UNITS = {"d": 86_400, "h": 3600, "min": 60}
 
 
-def as_text(made: Filter) -> str:
-    """Give the explanation as lines of text."""
-    (_, name), *rows = _rows(made)
+def explained(made: Filter, form: str) -> str:
+    """Give the explanation as lines of "text", or as a table in "html"."""
+    return {"text": _as_text, "html": _as_html}[form](_rows(made))
+
+
+def _as_text(rows: list[tuple[str, str]]) -> str:
+    (_, name), *rows = rows
     width = max(len(label) for label, _ in rows)
     return "\n".join([name, *(f"  {label:<{width}}  {what}" for label, what in rows)])
 
 
-def as_html(made: Filter) -> str:
-    """Give it as a table, without any colours of its own."""
-    (_, name), *rows = _rows(made)
+def _as_html(rows: list[tuple[str, str]]) -> str:
+    """Without any colours of its own."""
+    (_, name), *rows = rows
     left = ' style="text-align: left"'
     body = "".join(
         f"<tr><th{left}>{html.escape(label)}</th><td{left}>{html.escape(what)}</td></tr>" for label, what in rows

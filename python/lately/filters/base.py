@@ -8,8 +8,8 @@ import lately._core as _core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any, Literal, Self
+    from collections.abc import Callable, Sequence
+    from typing import Any, ClassVar, Literal, Self
 
     from lately._core import _Seed, _Span
 
@@ -101,6 +101,10 @@ class Filter(_core.Filter):
     __module__ = "lately"
     __slots__ = ()
 
+    # What knows all families lies above them: the package puts it here.
+    _chosen: ClassVar[Callable[..., tuple[Any, dict[str, Any]]]]
+    _explained: ClassVar[Callable[[Filter, str], str]]
+
     def __new__(
         cls,
         window: int | _Span,
@@ -115,11 +119,9 @@ class Filter(_core.Filter):
         seed: _Seed = 0,
         prefer: Literal["speed", "memory"] = "speed",
     ) -> Self:
-        # Imported when first used: it takes as long as all the rest of the package.
-        from lately._choose import choose
-
         limits: dict[str, Any] = {"capacity": capacity, "lateness": lateness, "distinct": distinct}
-        family, given = choose(window, prefer, fpr=fpr, nbytes=nbytes, slack=slack, ahead=ahead, seed=seed, **limits)
+        limits |= {"slack": slack, "ahead": ahead, "seed": seed}
+        family, given = Filter._chosen(window, prefer, fpr=fpr, nbytes=nbytes, **limits)
         kind: Any = family.kind if cls is Filter else cls
         made: Self = kind._of(family.family, **given)
         return made
@@ -165,11 +167,7 @@ class Filter(_core.Filter):
           inserted         0 so far
           seed             0, which is no secret: for keys that strangers choose, take seed="random"
         """
-        from lately._explain import as_text
-
-        return as_text(self)
+        return Filter._explained(self, "text")
 
     def _repr_html_(self) -> str:
-        from lately._explain import as_html
-
-        return as_html(self)
+        return Filter._explained(self, "html")
