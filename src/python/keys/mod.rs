@@ -3,8 +3,8 @@
 //! Numbers and strings in the buffers of NumPy and Arrow are hashed in place, when a filter asks for them. Python
 //! objects are hashed at once, while the interpreter is held. Every error is raised here, before a filter has changed.
 //!
-//! `numpy_array`, `objects`, `rarer` and `scalar` call one another because keys do contain one another: an array of
-//! objects has tuples as elements, and a tuple may hold an array. `DEEPEST` ends that.
+//! Keys contain one another: an array of objects has tuples as elements, and a tuple may hold an array. What lies within
+//! is read by the [`Reader`], which counts how deep it is; `DEEPEST` ends that.
 
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -18,6 +18,7 @@ use crate::key::{KeyHasher, Keys};
 mod arrow;
 mod capsule;
 mod hashes;
+mod numbers;
 pub mod numpy_array;
 mod objects;
 mod pandas;
@@ -50,6 +51,11 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(hasher: &'a KeyHasher) -> Self {
         Self { hasher, depth: 0 }
+    }
+
+    /// Hashes a key, which may be part of another.
+    fn key(self, key: &Bound<'_, PyAny>) -> PyResult<u64> {
+        scalar::hash(key, self)
     }
 
     /// One level deeper.
@@ -135,6 +141,16 @@ pub fn is_of(object: &Bound<'_, PyAny>, module: &str, class: &str) -> PyResult<b
         Some(class) => object.is_instance(&class),
         None => Ok(false),
     }
+}
+
+/// The hash of a batch of one key.
+fn first(keys: Keys) -> PyResult<u64> {
+    if keys.len() != 1 {
+        return Err(PyValueError::new_err(format!("a scalar of {} elements cannot be a key", keys.len())));
+    }
+    let mut hash = [0];
+    keys.fill(0, &mut hash);
+    Ok(hash[0])
 }
 
 /// The same error, prefixed with where it happened.

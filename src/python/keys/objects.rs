@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use super::{Keys, Reader, at, scalar};
+use super::{Keys, Reader, at};
 use crate::memory::fallible;
 
 /// Objects between two checks for Ctrl-C: about a millisecond.
@@ -15,8 +15,7 @@ pub fn read<'py>(objects: impl ExactSizeIterator<Item = Bound<'py, PyAny>>, read
         if index % SIGNALS_EVERY == SIGNALS_EVERY - 1 {
             object.py().check_signals()?;
         }
-        let hash =
-            scalar::hash_nested(&object, reader).map_err(|error| at(object.py(), format!("key {index}"), error))?;
+        let hash = reader.key(&object).map_err(|error| at(object.py(), format!("key {index}"), error))?;
         hashes.push(hash);
     }
     Ok(Keys::made(hashes))

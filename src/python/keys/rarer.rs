@@ -6,8 +6,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::scalar::{first, hash_nested, hash_ratio};
-use super::{Reader, is_of};
+use super::numbers::hash_ratio;
+use super::{Reader, first, is_of};
 use crate::key::time::Time;
 
 /// The hash of an object of one of these classes; `None` for anything else.
@@ -30,7 +30,7 @@ fn hash_list(list: &Bound<'_, PyList>, reader: Reader<'_>) -> PyResult<u64> {
     // Reading an element may call code that changes the list, so its length is taken from a copy.
     let elements = list.get_slice(0, list.len());
     elements.iter().try_fold(hasher.list_start(elements.len()), |chain, element| {
-        Ok(hasher.list_next(chain, hash_nested(&element, reader)?))
+        Ok(hasher.list_next(chain, reader.key(&element)?))
     })
 }
 

@@ -1,13 +1,14 @@
 //! Hashes one Python object.
 
 use numpy::PyUntypedArray;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple, PyType};
 
-use super::{Keys, Reader, is_of, numpy_array, rarer};
+use super::numbers::{hash_integer, hash_ratio};
+use super::{Reader, first, is_of, numpy_array, rarer};
 use crate::key::KeyHasher;
 use crate::key::time::{Duration, Time};
 
@@ -19,11 +20,11 @@ pub fn hash_key(key: &Bound<'_, PyAny>, hasher: &KeyHasher) -> PyResult<u64> {
              is a list",
         ));
     }
-    hash_nested(key, Reader::new(hasher))
+    hash(key, Reader::new(hasher))
 }
 
 /// The same for a key that may be part of another.
-pub(super) fn hash_nested(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
+pub(super) fn hash(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
     let hasher = reader.hasher;
     // Most frequent types first. Subclasses (`IntEnum`, `np.float64`, `np.str_`, a named tuple) are their value.
     if let Ok(text) = key.cast::<PyString>() {
@@ -41,7 +42,7 @@ pub(super) fn hash_nested(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResul
     if let Ok(tuple) = key.cast::<PyTuple>() {
         let reader = reader.within()?;
         return tuple.iter().try_fold(hasher.row_start(tuple.len()), |chain, element| {
-            Ok(hasher.row_next(chain, hash_nested(&element, reader)?))
+            Ok(hasher.row_next(chain, hash(&element, reader)?))
         });
     }
     if let Ok(bytes) = key.cast::<PyBytes>() {
@@ -94,24 +95,6 @@ fn hash_text(text: &Bound<'_, PyString>, hasher: &KeyHasher) -> PyResult<u64> {
     Ok(hasher.text(encoded.cast_into::<PyBytes>()?.as_bytes()))
 }
 
-fn hash_integer(integer: &Bound<'_, PyInt>, hasher: &KeyHasher) -> PyResult<u64> {
-    match integer.extract::<i64>() {
-        Ok(value) => Ok(hasher.integer(value)),
-        Err(_) => Ok(hasher.big_integer(&twos_complement(integer)?)),
-    }
-}
-
-/// An integer as little-endian two's complement.
-fn twos_complement(integer: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    let py = integer.py();
-    // One bit more than the magnitude has, for the sign.
-    let bits: usize = integer.call_method0(intern!(py, "bit_length"))?.extract()?;
-    let signed = pyo3::types::PyDict::new(py);
-    signed.set_item(intern!(py, "signed"), true)?;
-    let bytes = integer.call_method(intern!(py, "to_bytes"), (bits / 8 + 1, intern!(py, "little")), Some(&signed))?;
-    Ok(bytes.cast_into::<PyBytes>()?.as_bytes().to_vec())
-}
-
 /// A NumPy scalar that is no subclass of a Python type.
 fn hash_numpy(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
     let (py, hasher) = (key.py(), reader.hasher);
@@ -140,22 +123,6 @@ fn hash_long_double(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64>
     }
 }
 
-/// A number that is finite or NaN, and need not be a double: as the double, if it equals one.
-pub(super) fn hash_ratio(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
-    let (py, hasher) = (key.py(), reader.hasher);
-    let float: f64 = key.call_method0(intern!(py, "__float__"))?.extract()?;
-    if float.is_nan() || key.eq(float)? {
-        return Ok(hasher.float(float));
-    }
-    let (numerator, denominator): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
-        key.call_method0(intern!(py, "as_integer_ratio"))?.extract()?;
-    let numerator = twos_complement(&numerator)?;
-    if denominator.eq(1)? {
-        return Ok(hasher.big_integer(&numerator));
-    }
-    Ok(hasher.ratio(&numerator, &twos_complement(&denominator)?))
-}
-
 /// Hashes a NumPy scalar, or an array without dimensions, as the one element of an array.
 fn hash_one_element(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
     first(numpy_array::read(&one_element(key)?, reader)?)
@@ -164,16 +131,6 @@ fn hash_one_element(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64>
 /// A NumPy scalar, or an array without dimensions, as an array of one element.
 pub fn one_element<'py>(key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
     Ok(key.call_method1(intern!(key.py(), "reshape"), (1,))?.cast_into()?)
-}
-
-/// The hash of a batch of one key.
-pub(super) fn first(keys: Keys) -> PyResult<u64> {
-    if keys.len() != 1 {
-        return Err(PyValueError::new_err(format!("a scalar of {} elements cannot be a key", keys.len())));
-    }
-    let mut hash = [0];
-    keys.fill(0, &mut hash);
-    Ok(hash[0])
 }
 
 /// Dates, datetimes and timedeltas; `None` for anything else.
