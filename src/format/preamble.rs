@@ -1,0 +1,203 @@
+//! Header and parameters of the saved form: how they are written, and read without trust.
+
+use std::io::{ErrorKind, Read};
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use super::SaveError;
+use crate::Error;
+use crate::clock::{Clock, DAY, MOST_INSERTED, Window};
+use crate::filter::{Family, Filter};
+use crate::key::Seed;
+use crate::memory::Words;
+use crate::memory::mapped::{LIVE, RECORD};
+
+const MAGIC: [u8; 8] = *b"\x89LAT\r\n\x1a\n";
+const VERSION: u16 = 1;
+/// The version of files that processes share.
+const SHARED: u16 = 2;
+const HEADER: usize = 64;
+/// No filter has more parameters than this; a longer block is of another version.
+const MOST_PARAMETERS: u64 = 64 * 16;
+
+/// Header and parameters of a filter: all of its saved form but the cells.
+pub fn preamble(filter: &Filter) -> Vec<u8> {
+    preamble_of(filter, VERSION, xxh3_64(filter.engine().words().as_ref()))
+}
+
+/// All of the file that processes share but the cells.
+pub(crate) fn shared_preamble(filter: &Filter) -> Vec<u8> {
+    let mut bytes = preamble_of(filter, SHARED, 0);
+    let mut live = [0; LIVE];
+    live[8..13].copy_from_slice(&filter.engine().clock().told());
+    bytes.extend(live.into_iter().flat_map(u64::to_le_bytes));
+    bytes
+}
+
+fn preamble_of(filter: &Filter, version: u16, cells_sum: u64) -> Vec<u8> {
+    let clock = filter.engine().clock();
+    let window = match clock.window() {
+        Window::Count { insertions } => [0, insertions, 0, 0],
+        Window::Time { span, lateness, capacity } => [1, span, lateness, capacity],
+    };
+    let seen = [clock.inserted(), clock.latest().is_some().into(), clock.latest().unwrap_or(0) as u64];
+    let own = filter.parameters().into_iter().map(|(_, value)| value);
+    let ahead = match clock.ahead() {
+        Some(DAY) => 0,
+        ahead => ahead.map_or(u64::MAX, |ahead| ahead + 1),
+    };
+    let told = [ahead, clock.by_system().into()];
+    // Left out where they say nothing: a filter is then saved as it was before they were thought of.
+    let told = if told == [0, 0] { &[][..] } else { &told };
+    let mut parameters: Vec<u8> =
+        window.into_iter().chain(seen).chain(own).chain(told.iter().copied()).flat_map(u64::to_le_bytes).collect();
+    parameters.resize(parameters.len().next_multiple_of(64), 0);
+
+    let cells: &[u8] = filter.engine().words().as_ref();
+    let mut bytes = Vec::with_capacity(HEADER + parameters.len());
+    bytes.extend(MAGIC);
+    let seed = filter.seed();
+    for number in [version, filter.family().kind, seed.scheme(), 0] {
+        bytes.extend(number.to_le_bytes());
+    }
+    let [first, second] = seed.words();
+    for number in [first, parameters.len() as u64, cells.len() as u64, cells_sum, second] {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.extend(sum(&bytes, &parameters).to_le_bytes());
+    bytes.extend(parameters);
+    bytes
+}
+
+/// Header and parameters, checked against each other and against the bytes there are.
+pub(super) struct Preamble {
+    kind: u16,
+    /// Whether processes share the file: 24 words of the clock come before the cells.
+    pub(super) shared: bool,
+    seed: Seed,
+    parameters: Vec<u64>,
+    /// Bytes up to the cells.
+    pub(super) len: usize,
+    /// Bytes of cells.
+    pub(super) cells: usize,
+    /// Their sum, if they are to have one.
+    pub(super) cells_sum: Option<u64>,
+}
+
+impl Preamble {
+    /// Reads it from the beginning of as many `bytes`, if that is known.
+    pub(super) fn read(source: &mut impl Read, bytes: Option<u64>) -> Result<Self, SaveError> {
+        let mut header = [0; HEADER];
+        fill(source, &mut header)?;
+        if header[..8] != MAGIC {
+            return Err(Error::format("not a saved filter").into());
+        }
+        let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| header[at + i]));
+        let shared = half(8) == SHARED;
+        if half(8) != VERSION && !shared {
+            let message = format!("saved in format {}, but this version reads {VERSION} and {SHARED}", half(8));
+            return Err(Error::format(message).into());
+        }
+        let (length, cells) = (word(24), word(32));
+        if length > MOST_PARAMETERS || length % 64 != 0 || cells % 8 != 0 {
+            return Err(Error::format("the header is damaged").into());
+        }
+        let before = HEADER as u64 + length + if shared { 8 * LIVE as u64 } else { 0 };
+        let promised = before.checked_add(cells);
+        match (promised, bytes) {
+            (Some(promised), Some(bytes)) if promised != bytes => {
+                return Err(
+                    Error::format(format!("the header promises {promised} bytes, but there are {bytes}")).into()
+                );
+            }
+            (None, _) => return Err(Error::format("the header is damaged").into()),
+            _ => {}
+        }
+        let mut parameters = vec![0; length as usize];
+        fill(source, &mut parameters)?;
+        if sum(&header[..56], &parameters) != word(56) {
+            return Err(Error::format("the header or the parameters are damaged").into());
+        }
+        let seed = Seed::from_words(half(12), [word(16), word(48)]).ok_or_else(|| {
+            Error::format(format!("keys were hashed by scheme {}, but this version has 1 and 2", half(12)))
+        })?;
+        let fields = parameters.chunks_exact(8).map(|bytes| u64::from_le_bytes(std::array::from_fn(|i| bytes[i])));
+        Ok(Self {
+            kind: half(10),
+            shared,
+            seed,
+            parameters: fields.collect(),
+            len: HEADER + length as usize,
+            cells: cells as usize,
+            cells_sum: (!shared).then_some(word(40)),
+        })
+    }
+
+    /// The filter whose cells come next; in a file that processes share with the clock that was read before them.
+    pub(super) fn filter_from(self, source: &mut impl Read, told: Option<[u64; RECORD]>) -> Result<Filter, SaveError> {
+        let mut words = Words::zeroed(self.cells / 8)?;
+        fill(source, bytemuck::cast_slice_mut(words.to_mut()?))?;
+        Ok(self.filter(words, told)?)
+    }
+
+    /// The filter with these cells; in a file that processes share with the clock there.
+    pub(super) fn filter(self, words: Words, told: Option<[u64; RECORD]>) -> Result<Filter, Error> {
+        if self.shared != told.is_some() {
+            return Err(Error::format(
+                "processes share this file, so that it is opened by its path, and not by `mmap`",
+            ));
+        }
+        if self.cells_sum.is_some_and(|sum| sum != xxh3_64(words.as_ref())) {
+            return Err(Error::format("the cells are damaged"));
+        }
+        let damaged = || Error::format("the parameters are damaged");
+        let [unit, window, lateness, capacity, inserted, timed, latest, ref own @ ..] = self.parameters[..] else {
+            return Err(damaged());
+        };
+        let window = match unit {
+            0 => Window::Count { insertions: window },
+            1 => Window::Time { span: window, lateness, capacity },
+            _ => return Err(damaged()),
+        };
+        if inserted > MOST_INSERTED || timed > unit {
+            return Err(damaged());
+        }
+        let window = window.check().map_err(|error| Error::format(error.to_string()))?;
+        let family = Family::of_kind(self.kind)
+            .ok_or_else(|| Error::format(format!("filters of kind {} are not known to this version", self.kind)))?;
+        let behind = |word: usize| own.get(family.parameters.len() + word).copied().unwrap_or(0);
+        let ahead = match behind(0) {
+            0 => Some(DAY),
+            u64::MAX => None,
+            ahead => Some(ahead - 1),
+        };
+        let resume = |clock: Clock| {
+            let seen = clock.resumed(inserted, (timed == 1).then_some(latest as i64));
+            seen.with_ahead(ahead).with_system(behind(1) != 0)
+        };
+        let mut filter = Filter::from_saved(family, own, window, resume, self.seed, words)?;
+        if self.cells_sum.is_some() {
+            filter.engine().verify()?;
+        }
+        if let Some(told) = told {
+            filter.engine_mut().take_up(told)?;
+        }
+        Ok(filter)
+    }
+}
+
+fn sum(header: &[u8], parameters: &[u8]) -> u64 {
+    let mut hasher = Xxh3::new();
+    hasher.update(header);
+    hasher.update(parameters);
+    hasher.digest()
+}
+
+/// Fills a part of the saved form.
+pub(super) fn fill(source: &mut impl Read, part: &mut [u8]) -> Result<(), SaveError> {
+    source.read_exact(part).map_err(|error| match error.kind() {
+        ErrorKind::UnexpectedEof => Error::format("the bytes are cut short").into(),
+        _ => error.into(),
+    })
+}
