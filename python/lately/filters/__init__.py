@@ -5,7 +5,8 @@ from lately.filters.base import Filter
 from lately.filters.bloom import BloomFilter
 from lately.filters.quotient import AgedQuotientFilter
 from lately.filters.swamp import Swamp
-from lately.filters.timed import TimeLimitedBloomFilter, TimingBloomFilter
+from lately.filters.time_limited import TimeLimitedBloomFilter
+from lately.filters.timing import TimingBloomFilter
 
 __all__ = [
     "AgePartitionedBloomFilter",
