@@ -4,6 +4,7 @@ import pickle
 import struct
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import lately
@@ -170,6 +171,43 @@ def test_a_secret_hashes_as_the_specification_says():
     ]
     keys = [None, 5, "5", b"5", 2**63, 0.5, (1, "a long piece of text")]
     assert lately.hash_keys(keys, seed=secret).tolist() == expected
+
+
+@pytest.mark.parametrize("seed", [5, bytes(range(16))])
+def test_many_strings_are_hashed_as_each_alone(seed):
+    random = np.random.default_rng(3)
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz\u00e4\u20ac\U0001f600"))
+    texts = ["".join(random.choice(letters, length)) for length in random.integers(0, 90, 1000)]
+    byte_strings = [text.encode() for text in texts]
+
+    def hashed(key):
+        return int(lately.hash_keys([key], seed=seed)[0])
+
+    as_text, as_bytes = [hashed(text) for text in texts], [hashed(text) for text in byte_strings]
+    for container, expected in (
+        (texts, as_text),
+        (tuple(byte_strings), as_bytes),
+        (np.array(texts), as_text),
+        (np.array(texts)[::-2], as_text[::-2]),
+        (np.array(byte_strings), as_bytes),
+        (np.array(byte_strings, dtype=object), as_bytes),
+        (pa.array(texts), as_text),
+        (pa.array(texts)[100:900], as_text[100:900]),
+        (pa.array(texts, pa.large_string()), as_text),
+        (pa.array(texts, pa.string_view()), as_text),
+        (pa.array(texts).dictionary_encode(), as_text),
+        (pa.array(byte_strings), as_bytes),
+        (pa.array(byte_strings, pa.binary_view()), as_bytes),
+        (pa.array([text[:3] + b"..."[len(text[:3]) :] for text in byte_strings], pa.binary(3)), None),
+    ):
+        expected = expected or [hashed(key) for key in container.to_pylist()]
+        assert lately.hash_keys(container, seed=seed).tolist() == expected
+    mixed = ["\ud800", 5, None, ("a", "b"), *texts[:200], 7, *texts[200:300], "\udfff" * 9]
+    assert lately.hash_keys(mixed, seed=seed).tolist() == [hashed(key) for key in mixed]
+    with_nulls = pa.array([None if i % 3 == 0 else text for i, text in enumerate(texts)])
+    assert lately.hash_keys(with_nulls, seed=seed).tolist() == [hashed(key) for key in with_nulls.to_pylist()]
+    with pytest.raises(TypeError, match=r"^key 70: "):
+        lately.hash_keys([*texts[:70], object(), *texts], seed=seed)
 
 
 def test_sites_share_no_secret():

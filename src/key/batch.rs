@@ -6,6 +6,15 @@ use crate::memory::fallible;
 
 type Fill = dyn Fn(usize, &mut [u64]) + Send + Sync;
 
+/// Strings that are hashed together: 1 KiB of where they are.
+pub const TOGETHER: usize = 64;
+
+/// Strings whose hashes are wanted.
+pub trait Strings: Send + Sync + 'static {
+    /// The bytes of one.
+    fn at(&self, i: usize) -> &[u8];
+}
+
 /// The hashes of a batch, one per key.
 ///
 /// It owns whatever holds the keys. Filling it cannot fail and needs no Python.
@@ -170,6 +179,24 @@ impl Keys {
         })
     }
 
+    /// The hashes of `len` strings, which `hash` makes of many at once: it is [`KeyHasher::texts`] or
+    /// [`KeyHasher::byte_strings`].
+    pub fn of_strings(
+        len: usize,
+        strings: impl Strings,
+        hasher: KeyHasher,
+        hash: fn(&KeyHasher, &[&[u8]], &mut [u64]),
+    ) -> Self {
+        Self::new(len, move |start, out| {
+            let mut block = [[].as_slice(); TOGETHER];
+            for (start, out) in (start..).step_by(TOGETHER).zip(out.chunks_mut(TOGETHER)) {
+                let block = &mut block[..out.len()];
+                block.iter_mut().zip(start..).for_each(|(string, i)| *string = strings.at(i));
+                hash(&hasher, block, out);
+            }
+        })
+    }
+
     /// Number of keys.
     #[allow(clippy::len_without_is_empty, reason = "not needed")]
     pub fn len(&self) -> usize {
@@ -243,6 +270,23 @@ mod tests {
                 let value = move |i: usize| value(i) % largest;
                 let unsigned: Vec<u64> = (0..many).map(|i| hasher.unsigned(value(i))).collect();
                 check(|| Keys::each(many, value).of_unsigned(hasher), &unsigned);
+            }
+        }
+    }
+
+    #[test]
+    fn strings_are_hashed_as_one_by_one() {
+        struct Parts(Vec<u8>);
+        impl Strings for Parts {
+            fn at(&self, i: usize) -> &[u8] {
+                &self.0[i..i + i % 11]
+            }
+        }
+        for hasher in [hasher(), KeyHasher::new(Seed::Secret([7, 8]))] {
+            for many in [9, if cfg!(miri) { 17 } else { 70 }] {
+                let parts = || Parts((0..100).collect());
+                let expected: Vec<u64> = (0..many).map(|i| hasher.text(parts().at(i))).collect();
+                check(|| Keys::of_strings(many, parts(), hasher, KeyHasher::texts), &expected);
             }
         }
     }

@@ -48,7 +48,7 @@ mod seed;
 mod sip;
 pub mod time;
 
-pub use batch::Keys;
+pub use batch::{Keys, Strings, TOGETHER};
 pub use seed::Seed;
 
 use sip::SipKey;
@@ -147,6 +147,27 @@ impl KeyHasher {
         match &self.function {
             Function::Seeded(_) => values.iter_mut().for_each(|value| *value = self.integer(*value as i64)),
             Function::Keyed(keys) => keys[Kind::Integer as usize - 1].hash_words(values),
+        }
+    }
+
+    /// Many [texts](Self::text), as many as hashes. In scheme 2 they are faster than one by one.
+    pub fn texts(&self, utf8: &[&[u8]], hashes: &mut [u64]) {
+        self.strings(Kind::Text, utf8, hashes);
+    }
+
+    /// Many [byte strings](Self::bytes), as many as hashes.
+    pub fn byte_strings(&self, strings: &[&[u8]], hashes: &mut [u64]) {
+        self.strings(Kind::Bytes, strings, hashes);
+    }
+
+    #[inline(always)]
+    fn strings(&self, kind: Kind, strings: &[&[u8]], hashes: &mut [u64]) {
+        match &self.function {
+            Function::Seeded(seeds) => {
+                let seed = seeds[kind as usize - 1];
+                hashes.iter_mut().zip(strings).for_each(|(hash, string)| *hash = xxh3_64_with_seed(string, seed));
+            }
+            Function::Keyed(keys) => keys[kind as usize - 1].hash_strings(strings, hashes),
         }
     }
 
@@ -357,6 +378,20 @@ mod tests {
             let mut hashes = values.map(|value| value as u64);
             hasher.integers(&mut hashes);
             assert_eq!(hashes, values.map(|value| hasher.integer(value)));
+        }
+    }
+
+    #[test]
+    fn many_strings_are_hashed_as_one_by_one() {
+        for hasher in hashers() {
+            let strings: Vec<String> = (0..21).map(|len| "abcdefghijklmnopqrstuvwxyz"[..len].into()).collect();
+            let strings: Vec<&[u8]> = strings.iter().map(|string| string.as_bytes()).collect();
+            let mut hashes = [[0; 21]; 2];
+            hasher.texts(&strings, &mut hashes[0]);
+            hasher.byte_strings(&strings, &mut hashes[1]);
+            for (i, string) in strings.into_iter().enumerate() {
+                assert_eq!([hashes[0][i], hashes[1][i]], [hasher.text(string), hasher.bytes(string)]);
+            }
         }
     }
 

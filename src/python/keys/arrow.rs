@@ -2,12 +2,14 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, PrimitiveArray, downcast_integer};
+use arrow_array::{
+    Array, ArrayRef, FixedSizeBinaryArray, GenericByteArray, GenericByteViewArray, PrimitiveArray, downcast_integer,
+};
 use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::Keys;
-use crate::key::KeyHasher;
 use crate::key::time::Unit;
+use crate::key::{KeyHasher, Strings};
 
 /// Metadata of a field whose values mean something other than their storage.
 const EXTENSION: &str = "ARROW:extension:name";
@@ -54,16 +56,16 @@ fn read_values(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Key
         DataType::Float16 => primitive::<Float16Type>(array, move |value| hasher.float(value.to_f64())),
         DataType::Float32 => primitive::<Float32Type>(array, move |value| hasher.float(value.into())),
         DataType::Float64 => primitive::<Float64Type>(array, move |value| hasher.float(value)),
-        DataType::Utf8 => texts::<Utf8Type>(array, move |text| hasher.text(text)),
-        DataType::LargeUtf8 => texts::<LargeUtf8Type>(array, move |text| hasher.text(text)),
-        DataType::Utf8View => views::<StringViewType>(array, move |text| hasher.text(text)),
-        DataType::Binary => texts::<BinaryType>(array, move |bytes| hasher.bytes(bytes)),
-        DataType::LargeBinary => texts::<LargeBinaryType>(array, move |bytes| hasher.bytes(bytes)),
-        DataType::BinaryView => views::<BinaryViewType>(array, move |bytes| hasher.bytes(bytes)),
+        DataType::Utf8 => Keys::of_strings(len, array.as_string::<i32>().clone(), hasher, KeyHasher::texts),
+        DataType::LargeUtf8 => Keys::of_strings(len, array.as_string::<i64>().clone(), hasher, KeyHasher::texts),
+        DataType::Utf8View => Keys::of_strings(len, array.as_string_view().clone(), hasher, KeyHasher::texts),
+        DataType::Binary => Keys::of_strings(len, array.as_binary::<i32>().clone(), hasher, KeyHasher::byte_strings),
+        DataType::LargeBinary => {
+            Keys::of_strings(len, array.as_binary::<i64>().clone(), hasher, KeyHasher::byte_strings)
+        }
+        DataType::BinaryView => Keys::of_strings(len, array.as_binary_view().clone(), hasher, KeyHasher::byte_strings),
         DataType::FixedSizeBinary(_) => {
-            let (width, values, _) = array.as_fixed_size_binary().clone().into_parts();
-            let width = width as usize;
-            Keys::each(len, move |i| hasher.bytes(&values[i * width..(i + 1) * width]))
+            Keys::of_strings(len, array.as_fixed_size_binary().clone(), hasher, KeyHasher::byte_strings)
         }
         DataType::Date32 => primitive::<Date32Type>(array, move |days| hasher.instant(Unit::DAY.instant(days.into()))),
         // Milliseconds of a date: the time of day does not count.
@@ -184,32 +186,37 @@ fn unit(unit: &TimeUnit) -> Unit {
     }
 }
 
-/// Strings or byte strings by their offsets. Offsets out of the data, which no honest producer makes, give an empty
-/// string.
-fn texts<T: ByteArrayType<Offset: Into<i64>>>(
-    array: &ArrayRef,
-    hash: impl Fn(&[u8]) -> u64 + Send + Sync + 'static,
-) -> Keys {
-    let (offsets, data, _) = array.as_bytes::<T>().clone().into_parts();
-    Keys::each(array.len(), move |i| {
+/// Strings by their offsets. Offsets out of the data, which no honest producer makes, give an empty string.
+impl<T: ByteArrayType<Offset: Into<i64>>> Strings for GenericByteArray<T> {
+    #[inline(always)]
+    fn at(&self, i: usize) -> &[u8] {
+        let offsets = self.value_offsets();
         let (from, to) = (offsets[i].into() as usize, offsets[i + 1].into() as usize);
-        hash(data.get(from..to).unwrap_or_default())
-    })
+        self.value_data().get(from..to).unwrap_or_default()
+    }
 }
 
-/// Strings or byte strings by views of 16 bytes: the length, then the string itself if it has at most 12 bytes;
-/// otherwise its first four bytes, the number of a buffer and an offset into it.
-fn views<T: ByteViewType>(array: &ArrayRef, hash: impl Fn(&[u8]) -> u64 + Send + Sync + 'static) -> Keys {
-    let (views, buffers, _) = array.as_byte_view::<T>().clone().into_parts();
-    Keys::each(array.len(), move |i| {
-        let view = views[i];
-        let len = view as u32 as usize;
+/// Strings by views of 16 bytes: the length, then the string itself if it has at most 12 bytes; otherwise its first
+/// four bytes, the number of a buffer and an offset into it.
+impl<T: ByteViewType> Strings for GenericByteViewArray<T> {
+    #[inline(always)]
+    fn at(&self, i: usize) -> &[u8] {
+        let view = &self.views()[i];
+        let len = *view as u32 as usize;
         if len <= 12 {
-            return hash(&view.to_le_bytes()[4..4 + len]);
+            return &bytemuck::bytes_of(view)[4..4 + len];
         }
         let (buffer, from) = ((view >> 64) as u32 as usize, (view >> 96) as usize);
-        hash(buffers.get(buffer).and_then(|buffer| buffer.get(from..from + len)).unwrap_or_default())
-    })
+        self.data_buffers().get(buffer).and_then(|buffer| buffer.get(from..from + len)).unwrap_or_default()
+    }
+}
+
+impl Strings for FixedSizeBinaryArray {
+    #[inline(always)]
+    fn at(&self, i: usize) -> &[u8] {
+        let width = self.value_length() as usize;
+        &self.value_data()[i * width..(i + 1) * width]
+    }
 }
 
 fn refused(data_type: &DataType) -> String {

@@ -14,8 +14,8 @@ use pyo3::types::{PyList, PySlice};
 use arrow_array::types::{ArrowPrimitiveType, Float16Type};
 
 use super::{Keys, Reader, is_of, objects};
-use crate::key::KeyHasher;
 use crate::key::time::Unit;
+use crate::key::{KeyHasher, Strings};
 
 /// An IEEE binary16.
 type Half = <Float16Type as ArrowPrimitiveType>::Native;
@@ -141,8 +141,8 @@ fn read_lane(array: &Bound<'_, PyUntypedArray>, reader: Reader<'_>) -> PyResult<
         (b'f', 4) => lane.keys(move |value: f32| hasher.float(value.into())),
         (b'f', 8) => lane.keys(move |value: f64| hasher.float(value)),
         (b'f' | b'O' | b'T', _) => read_objects(lane.view.bind(py), reader)?,
-        (b'S', _) => lane.keys_of_bytes(move |bytes| hasher.bytes(without_padding(bytes))),
-        (b'V', _) => lane.keys_of_bytes(move |bytes| hasher.bytes(bytes)),
+        (b'S', _) => Keys::of_strings(lane.len, WithoutPadding(lane), hasher, KeyHasher::byte_strings),
+        (b'V', _) => Keys::of_strings(lane.len, lane, hasher, KeyHasher::byte_strings),
         (b'U', width) => Keys::new(lane.len, move |start, out| {
             let mut utf8 = Vec::with_capacity(width);
             for (ucs4, out) in lane.bytes(start..start + out.len()).zip(out) {
@@ -301,13 +301,22 @@ impl Lane {
             out.iter_mut().zip(elements).for_each(|(out, element)| *out = hash(element));
         })
     }
+}
 
-    /// One key per element's bytes.
-    fn keys_of_bytes(self, hash: impl Fn(&[u8]) -> u64 + Send + Sync + 'static) -> Keys {
-        Keys::new(self.len, move |start, out| {
-            let bytes = self.bytes(start..start + out.len());
-            out.iter_mut().zip(bytes).for_each(|(out, bytes)| *out = hash(bytes));
-        })
+impl Strings for Lane {
+    #[inline(always)]
+    fn at(&self, i: usize) -> &[u8] {
+        self.bytes(i..i + 1).next().expect("there is one")
+    }
+}
+
+/// An array of padded byte strings.
+struct WithoutPadding(Lane);
+
+impl Strings for WithoutPadding {
+    #[inline(always)]
+    fn at(&self, i: usize) -> &[u8] {
+        without_padding(self.0.at(i))
     }
 }
 

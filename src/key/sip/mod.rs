@@ -1,11 +1,22 @@
 //! SipHash-1-3 (Aumasson, Bernstein, *SipHash: a fast short-input PRF*, 2012), the function of scheme 2: bytes by a
-//! crate, many words at once here.
+//! crate, many words and many strings at once here.
 
 #![allow(clippy::needless_range_loop, reason = "loops over lanes read as what they become: one vector instruction")]
 
 use siphasher::sip::SipHasher13;
 
 use crate::instructions::{Instructions, Machine, Work};
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod strings;
+
+use strings::HashStrings;
+
+/// "somepseudorandomlygeneratedbytes", as in the paper.
+const INITIAL: [u64; 4] = [0x736f_6d65_7073_6575, 0x646f_7261_6e64_6f6d, 0x6c79_6765_6e65_7261, 0x7465_6462_7974_6573];
 
 /// One key of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,6 +40,11 @@ impl SipKey {
         Instructions::best().run(HashWords { key: self, words });
     }
 
+    /// SipHash-1-3 of each of these strings, of which there are as many as hashes.
+    pub fn hash_strings(self, strings: &[&[u8]], hashes: &mut [u64]) {
+        Instructions::best().run(HashStrings { key: self, strings, hashes });
+    }
+
     #[inline(always)]
     fn hash_in_lanes<const LANES: usize>(self, words: &mut [u64]) {
         let (chunks, rest) = words.as_chunks_mut::<LANES>();
@@ -39,9 +55,6 @@ impl SipKey {
     /// Loops over lanes, which compilers make vectors of.
     #[inline(always)]
     fn lanes<const LANES: usize>(self, words: [u64; LANES]) -> [u64; LANES] {
-        /// "somepseudorandomlygeneratedbytes", as in the paper.
-        const INITIAL: [u64; 4] =
-            [0x736f_6d65_7073_6575, 0x646f_7261_6e64_6f6d, 0x6c79_6765_6e65_7261, 0x7465_6462_7974_6573];
         /// The last block of a message of eight bytes: its length, above no bytes.
         const END: u64 = 8 << 56;
         let [k0, k1] = self.0;

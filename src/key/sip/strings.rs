@@ -1,0 +1,182 @@
+//! Many byte strings at once: as many side by side as a vector has words.
+//!
+//! A string is words of eight bytes, and a last word of the bytes that remain, fewer than eight, with the length above
+//! them. Strings side by side take a step together for each word. Those that end before the longest of them have their
+//! state laid aside. So a step costs the same for one string as for all, and strings of like lengths cost least.
+//!
+//! Vectors are handled by `inline(always)` functions alone: see [`instructions`](crate::instructions).
+
+use super::{INITIAL, SipKey};
+use crate::instructions::{Machine, Portable, Work};
+
+/// Words of a string that are loaded together.
+pub(super) const CHUNK: usize = 4;
+
+/// What an instruction set does with a word of each of `N` strings.
+pub(super) trait Vectors<const N: usize>: Machine {
+    /// A word of each string.
+    type Words: Copy;
+    /// Some of the strings.
+    type Strings: Copy;
+
+    /// These words.
+    fn words(self, words: [u64; N]) -> Self::Words;
+
+    /// The same as an array.
+    fn array(self, words: Self::Words) -> [u64; N];
+
+    /// The next words of each string, from number `first` on: zero where the string has no more. No byte beyond a
+    /// string is read.
+    fn next(self, strings: &[&[u8]; N], first: usize) -> [Self::Words; CHUNK];
+
+    /// What [`next`](Self::next) leaves out of the last word of each string.
+    fn rest(self, strings: &[&[u8]; N]) -> Self::Words;
+
+    /// Where these words are `number`.
+    fn are(self, words: Self::Words, number: u64) -> Self::Strings;
+
+    /// The words, and zero for other strings.
+    fn only(self, strings: Self::Strings, words: Self::Words) -> Self::Words;
+
+    /// The one for these strings, and the other for other ones.
+    fn choose(self, strings: Self::Strings, one: Self::Words, other: Self::Words) -> Self::Words;
+
+    /// Exclusive or.
+    fn xor(self, a: Self::Words, b: Self::Words) -> Self::Words;
+
+    /// A round.
+    fn round(self, v: [Self::Words; 4]) -> [Self::Words; 4];
+}
+
+/// The state after one more word.
+#[inline(always)]
+fn step<const N: usize, M: Vectors<N>>(machine: M, [v0, v1, v2, v3]: [M::Words; 4], word: M::Words) -> [M::Words; 4] {
+    let [v0, v1, v2, v3] = machine.round([v0, v1, v2, machine.xor(v3, word)]);
+    [machine.xor(v0, word), v1, v2, v3]
+}
+
+/// The hashes of `N` strings side by side.
+#[inline(always)]
+fn side_by_side<const N: usize, M: Vectors<N>>(machine: M, SipKey([k0, k1]): SipKey, strings: &[&[u8]; N]) -> [u64; N] {
+    let whole = strings.map(|string| (string.len() / 8) as u64);
+    let (least, most) = whole.iter().fold((u64::MAX, 0), |(least, most), &words| (least.min(words), most.max(words)));
+    let (whole, rest) = (machine.words(whole), machine.rest(strings));
+    let mut v = [
+        machine.words([k0 ^ INITIAL[0]; N]),
+        machine.words([k1 ^ INITIAL[1]; N]),
+        machine.words([k0 ^ INITIAL[2]; N]),
+        machine.words([k1 ^ INITIAL[3]; N]),
+    ];
+    let mut ended = v;
+    let mut number = 0;
+    while number <= most {
+        let chunk = machine.next(strings, number as usize);
+        for word in chunk {
+            if number < least {
+                v = step(machine, v, word);
+            } else {
+                let ends = machine.are(whole, number);
+                v = step(machine, v, machine.xor(word, machine.only(ends, rest)));
+                for i in 0..4 {
+                    ended[i] = machine.choose(ends, v[i], ended[i]);
+                }
+            }
+            number += 1;
+            if number > most {
+                break;
+            }
+        }
+    }
+    let mut v = ended;
+    v[2] = machine.xor(v[2], machine.words([0xff; N]));
+    for _ in 0..3 {
+        v = machine.round(v);
+    }
+    machine.array(machine.xor(machine.xor(v[0], v[1]), machine.xor(v[2], v[3])))
+}
+
+/// The hash of each of these strings.
+pub(super) struct HashStrings<'a> {
+    pub key: SipKey,
+    pub strings: &'a [&'a [u8]],
+    pub hashes: &'a mut [u64],
+}
+
+impl HashStrings<'_> {
+    #[inline(always)]
+    pub fn many<const N: usize>(self, machine: impl Vectors<N>) {
+        let (groups, strings) = self.strings.as_chunks::<N>();
+        let (hashes, hashes_of_rest) = self.hashes.as_chunks_mut::<N>();
+        for (strings, hashes) in groups.iter().zip(hashes) {
+            *hashes = side_by_side(machine, self.key, strings);
+        }
+        HashStrings { strings, hashes: hashes_of_rest, ..self }.one_by_one();
+    }
+
+    #[inline(always)]
+    fn one_by_one(self) {
+        self.hashes.iter_mut().zip(self.strings).for_each(|(hash, string)| *hash = self.key.hash(string));
+    }
+}
+
+impl Work<Portable> for HashStrings<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, _: Portable) {
+        self.one_by_one();
+    }
+}
+
+/// With two words to a vector nothing is won.
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+impl Work<crate::instructions::Neon> for HashStrings<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, _: crate::instructions::Neon) {
+        self.one_by_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instructions::Instructions;
+
+    /// Under Miri or AddressSanitizer also: no byte beyond a string is read, since each has memory of its own.
+    #[test]
+    fn strings_side_by_side_are_hashed_as_one_by_one() {
+        let key = SipKey([0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908]);
+        let mut random = 1u64;
+        let mut below = |end: usize| {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (random >> 33) as usize % end
+        };
+        let step = if cfg!(miri) { 37 } else { 1 };
+        // Of one length, of two, and of any; in vectors that are full, and one begun.
+        for len in (0..=200).step_by(step) {
+            for lens in [[len, len], [len, len + 1], [len, below(200)], [len, 0], [below(9), below(40)]] {
+                let bytes: Vec<Box<[u8]>> =
+                    (0..19).map(|i| (0..lens[[0, below(2)][i % 2]]).map(|_| below(256) as u8).collect()).collect();
+                check(key, &bytes.iter().map(|bytes| &**bytes).collect::<Vec<_>>());
+            }
+            let lens: Vec<usize> = (0..19).map(|_| below(len + 1)).collect();
+            let bytes: Box<[u8]> = (0..lens.iter().sum()).map(|_| below(256) as u8).collect();
+            // One after the other: at any alignment, and the last at the end.
+            let mut rest = &*bytes;
+            let strings: Vec<&[u8]> = lens.iter().map(|&len| rest.split_off(..len).expect("so many")).collect();
+            check(key, &strings);
+        }
+    }
+
+    fn check(key: SipKey, strings: &[&[u8]]) {
+        let expected: Vec<u64> = strings.iter().map(|string| key.hash(string)).collect();
+        for machine in Instructions::available() {
+            let mut hashes = vec![0; strings.len()];
+            machine.run(HashStrings { key, strings, hashes: &mut hashes });
+            let lens: Vec<usize> = strings.iter().map(|string| string.len()).collect();
+            assert_eq!(hashes, expected, "{lens:?} {machine:?}");
+        }
+    }
+}
