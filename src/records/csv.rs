@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2_iter, memchr3_iter};
 
-use super::text::{Encoding, Text};
+use super::text::{Encoding, Text, Waiting};
 use super::{Found, Reader, Row};
 use crate::key::KeyHasher;
 
@@ -39,11 +39,14 @@ struct Field {
 
 impl Reader for Csv {
     fn read(&self, block: &[u8], start: usize, hasher: &KeyHasher, found: &mut Found) -> usize {
-        let rest = &block[start..];
-        match self.quotes {
-            true => self.take(block, start, memchr3_iter(self.delimiter, b'\n', b'"', rest), hasher, found),
-            false => self.take(block, start, memchr2_iter(self.delimiter, b'\n', rest), hasher, found),
-        }
+        let (rest, mut waiting) = (&block[start..], Waiting::new());
+        let (all, some) = (memchr3_iter(self.delimiter, b'\n', b'"', rest), memchr2_iter(self.delimiter, b'\n', rest));
+        let stop = match self.quotes {
+            true => self.take(block, start, all, hasher, &mut waiting, found),
+            false => self.take(block, start, some, hasher, &mut waiting, found),
+        };
+        waiting.finish(hasher, &mut found.hashes);
+        stop
     }
 
     fn is_of_lines(&self, bytes: &[u8]) -> bool {
@@ -54,12 +57,13 @@ impl Reader for Csv {
 impl Csv {
     /// `marks` are the places, from `start` on, where a field may end.
     #[inline(always)]
-    fn take(
+    fn take<'a>(
         &self,
-        block: &[u8],
+        block: &'a [u8],
         start: usize,
         marks: impl Iterator<Item = usize>,
         hasher: &KeyHasher,
+        waiting: &mut Waiting<'a>,
         found: &mut Found,
     ) -> usize {
         let mut marks = marks.map(|mark| start + mark);
@@ -93,19 +97,25 @@ impl Csv {
                 }
                 found.times.push(range.clone());
             }
-            let hash = row.hash(
-                hasher,
-                self.key.iter().map(|&field| {
-                    let Field { range, doubled, .. } = &fields[field];
-                    let bytes = match doubled {
-                        true => undoubled(&block[range.clone()], &mut scratch),
-                        false => &block[range.clone()],
-                    };
-                    Some(text.hash(hasher, bytes, range.end))
-                }),
-            );
-            let Some(hash) = hash else { return record };
-            found.hashes.push(hash);
+            match self.key[..] {
+                [field] if !fields[field].doubled => {
+                    let Field { range, .. } = &fields[field];
+                    waiting.add(&text, hasher, &block[range.clone()], range.end, &mut found.hashes);
+                }
+                _ => {
+                    waiting.finish(hasher, &mut found.hashes);
+                    let parts = self.key.iter().map(|&field| {
+                        let Field { range, doubled, .. } = &fields[field];
+                        let bytes = match doubled {
+                            true => undoubled(&block[range.clone()], &mut scratch),
+                            false => &block[range.clone()],
+                        };
+                        Some(text.hash(hasher, bytes, range.end))
+                    });
+                    let Some(hash) = row.hash(hasher, parts) else { return record };
+                    found.hashes.push(hash);
+                }
+            }
             found.ends.push(end);
             record = end;
         }

@@ -2,7 +2,7 @@
 
 use memchr::memchr_iter;
 
-use super::text::{Encoding, Text};
+use super::text::{Encoding, Text, Waiting};
 use super::{Found, Reader};
 use crate::key::KeyHasher;
 
@@ -17,18 +17,21 @@ pub struct Lines {
 
 impl Reader for Lines {
     fn read(&self, block: &[u8], start: usize, hasher: &KeyHasher, found: &mut Found) -> usize {
-        let mut text = Text::new(block, self.encoding);
+        let (mut text, mut waiting) = (Text::new(block, self.encoding), Waiting::new());
+        let mut stop = block.len();
         for (line, end) in lines(block, start) {
             let content = without_end(&block[line..end]);
             // A mark of byte order is no part of the first line, and of any other it is.
             let marked = content.first() == Some(&0xef) && content.starts_with(b"\xef\xbb\xbf");
             if end - line > self.longest || marked || !text.takes(line, end) {
-                return line;
+                stop = line;
+                break;
             }
             found.ends.push(end);
-            found.hashes.push(text.hash(hasher, content, end));
+            waiting.add(&text, hasher, content, end, &mut found.hashes);
         }
-        block.len()
+        waiting.finish(hasher, &mut found.hashes);
+        stop
     }
 
     fn is_of_lines(&self, _: &[u8]) -> bool {

@@ -1,6 +1,6 @@
 //! Records of blocks: which are taken, and with which keys. `tests/test_cli_at_once.py` compares them with Python's.
 
-use lately::key::KeyHasher;
+use lately::key::{KeyHasher, Seed};
 use lately::records::{Csv, Encoding, Found, Json, Lines, MOST_FIELDS, Reader, read_shared};
 
 fn hasher() -> KeyHasher {
@@ -47,6 +47,57 @@ fn csv() {
     for left in ["a,b\n", "a,b,c,d\n", "a,b,\"c", "a,b,\"c\"d\n", "a,b\rb,c\n", "\n", "\r\n", "\"a\"\r,b,c\n"] {
         let block = format!("a,b,c\n{left}a,b,c\n");
         assert_eq!(read(&reader, &block), (vec![row(&[text("c"), text("a")])], &block[6..]), "{left:?}");
+    }
+}
+
+/// With a secret keys are hashed many at once, and those that are no text as they are between them.
+#[test]
+fn a_secret_hashes_records_as_each_alone() {
+    let secret = KeyHasher::new(Seed::Secret([5, 6]));
+    let csv = |key, quotes, encoding| Csv {
+        delimiter: b',',
+        quotes,
+        width: 2,
+        key,
+        time: None,
+        comments: false,
+        encoding,
+        longest: 100,
+    };
+    for encoding in [Encoding::Utf8, Encoding::StrictUtf8, Encoding::Latin1, Encoding::Ascii] {
+        let readers: [Box<dyn Reader>; 4] = [
+            Box::new(Lines { encoding, longest: 100 }),
+            Box::new(csv(vec![1], true, encoding)),
+            Box::new(csv(vec![0], false, encoding)),
+            Box::new(csv(vec![1, 0], true, encoding)),
+        ];
+        let field = |i: usize| -> Vec<u8> {
+            match i % 23 {
+                7 => b"\"doubled \"\" quotes\"".to_vec(),
+                13 if encoding == Encoding::Utf8 => b"\xff no text".to_vec(),
+                19 if encoding != Encoding::Ascii => "\u{e4}\u{1f600}".into(),
+                _ => "x".repeat(i % 40).into(),
+            }
+        };
+        let lines: Vec<_> = (0..300).map(|i| [&field(i)[..], b",", &field(i / 2), b"\n"].concat()).collect();
+        for reader in readers {
+            for bad in [None, Some(0), Some(63), Some(64), Some(150)] {
+                let mut lines = lines.clone();
+                if let Some(bad) = bad {
+                    lines[bad] = b"too long".repeat(50);
+                }
+                let mut all = Found::default();
+                let stop = reader.read(&lines.concat(), 0, &secret, &mut all);
+                let taken = &lines[..bad.unwrap_or(lines.len())];
+                assert_eq!(stop, taken.concat().len());
+                let alone = |line: &Vec<u8>| {
+                    let mut one = Found::default();
+                    reader.read(line, 0, &secret, &mut one);
+                    one.hashes[0]
+                };
+                assert_eq!(all.hashes, taken.iter().map(alone).collect::<Vec<_>>(), "{encoding:?} {bad:?}");
+            }
+        }
     }
 }
 
