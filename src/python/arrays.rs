@@ -26,11 +26,7 @@ impl<T: Element + Copy> Values<T> {
     /// Reads an array of exactly this type; errors use the name of its parameter.
     pub fn read(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let Ok(array) = object.cast::<PyArrayDyn<T>>() else {
-            let wanted = T::get_dtype(object.py());
-            let given = match object.cast::<PyUntypedArray>() {
-                Ok(array) => format!("an array of {}", array.dtype()),
-                Err(_) => object.get_type().name()?.to_string(),
-            };
+            let (wanted, given) = (T::get_dtype(object.py()), given(object)?);
             return Err(PyTypeError::new_err(format!("{name} must be an ndarray of {wanted}, not {given}")));
         };
         let array = array.readonly();
@@ -41,6 +37,14 @@ impl<T: Element + Copy> Values<T> {
         Ok(Self { values, shape: array.shape().to_vec() })
     }
 
+    /// Refuses any other number of dimensions than one.
+    fn flat(self, name: &str) -> PyResult<Vec<T>> {
+        match self.shape[..] {
+            [_] => Ok(self.values),
+            _ => Err(PyValueError::new_err(format!("{name} must have one dimension, got {}", self.shape.len()))),
+        }
+    }
+
     /// Refuses any other shape.
     pub fn shaped(self, name: &str, shape: &[usize]) -> PyResult<Vec<T>> {
         if self.shape == shape {
@@ -48,6 +52,42 @@ impl<T: Element + Copy> Values<T> {
         }
         Err(PyValueError::new_err(format!("{name} must have the shape {shape:?}, got {:?}", self.shape)))
     }
+}
+
+/// Numbers of one of two types: the narrow one where they fit.
+pub enum Width<N, W> {
+    Narrow(Vec<N>),
+    Wide(Vec<W>),
+}
+
+impl<N: Element + Copy, W: Element + Copy> Width<N, W> {
+    /// Reads an array of one dimension of either type; errors use the name of its parameter.
+    pub fn read(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if object.cast::<PyArrayDyn<N>>().is_ok() {
+            return Ok(Self::Narrow(Values::read(name, object)?.flat(name)?));
+        }
+        if object.cast::<PyArrayDyn<W>>().is_ok() {
+            return Ok(Self::Wide(Values::read(name, object)?.flat(name)?));
+        }
+        let (py, given) = (object.py(), given(object)?);
+        let (narrow, wide) = (N::get_dtype(py), W::get_dtype(py));
+        Err(PyTypeError::new_err(format!("{name} must be an ndarray of {narrow} or {wide}, not {given}")))
+    }
+
+    pub fn into_array(self, py: Python<'_>) -> Bound<'_, PyAny> {
+        match self {
+            Self::Narrow(values) => values.into_pyarray(py).into_any(),
+            Self::Wide(values) => values.into_pyarray(py).into_any(),
+        }
+    }
+}
+
+/// What was given instead of an array that is taken.
+fn given(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(match object.cast::<PyUntypedArray>() {
+        Ok(array) => format!("an array of {}", array.dtype()),
+        Err(_) => object.get_type().name()?.to_string(),
+    })
 }
 
 /// The values of an array of bool, as bytes of 0 or not 0: in NumPy a bool may be any byte.

@@ -2,11 +2,11 @@
 
 use numpy::prelude::*;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::arrays::Values;
+use super::arrays::{Values, Width};
 use super::calls::detached;
 use super::slice::row_like;
 use super::whole::Whole;
@@ -118,9 +118,12 @@ impl Deal {
     fn spread_as<'py, T: numpy::Element + Copy + Sync>(
         &self,
         py: Python<'py>,
-        column: Values<T>,
+        column: &[T],
     ) -> PyResult<Bound<'py, PyList>> {
-        let (column, k) = (column.shaped("column", &[self.inner.keys()])?, self.inner.k());
+        let (keys, k) = (self.inner.keys(), self.inner.k());
+        if column.len() != keys {
+            return Err(PyValueError::new_err(format!("column must have the shape [{keys}], got [{}]", column.len())));
+        }
         PyList::new(py, self.listed(py, |at, _| column[at / k])?.into_iter().map(|(_, its)| its))
     }
 }
@@ -171,9 +174,9 @@ impl Deal {
     /// list of ndarray
     ///     Like `shares`, of the type of `column`.
     fn spread<'py>(&self, py: Python<'py>, column: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        match Values::<u8>::read("column", column) {
-            Ok(column) => self.spread_as(py, column),
-            Err(_) => self.spread_as(py, Values::<u32>::read("column", column)?),
+        match Width::<u8, u32>::read("column", column)? {
+            Width::Narrow(column) => self.spread_as(py, &column),
+            Width::Wide(column) => self.spread_as(py, &column),
         }
     }
 
@@ -222,14 +225,14 @@ impl Deal {
             return Err(PyValueError::new_err(message));
         }
         let read = |answer: Option<(Bound<'_, PyAny>, i64, i64)>| {
-            answer.map(|(ages, base, missed)| Ok((AgesRead::of(&ages)?, base, missed))).transpose()
+            answer.map(|(ages, base, missed)| Ok((Width::read("ages", &ages)?, base, missed))).transpose()
         };
         let answers: Vec<_> = answers.into_iter().map(read).collect::<PyResult<_>>()?;
         let judged = detached(py, || {
             let mut of_sites: Vec<_> = (0..self.inner.sites()).map(|_| None).collect();
             for (site, answer) in asked.into_iter().zip(&answers) {
                 of_sites[site] = answer.as_ref().map(|(ages, base, missed)| Answer {
-                    ages: ages.lent(),
+                    ages: lent(ages),
                     base: *base,
                     missed: *missed,
                 });
@@ -243,27 +246,9 @@ impl Deal {
     }
 }
 
-/// Ages as they came.
-enum AgesRead {
-    Narrow(Vec<u8>),
-    Wide(Vec<u32>),
-}
-
-impl AgesRead {
-    fn of(ages: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(Values { values, .. }) = Values::read("ages", ages) {
-            return Ok(Self::Narrow(values));
-        }
-        match Values::read("ages", ages) {
-            Ok(Values { values, .. }) => Ok(Self::Wide(values)),
-            Err(_) => Err(PyTypeError::new_err("ages must be ndarrays of uint8 or uint32")),
-        }
-    }
-
-    fn lent(&self) -> Ages<'_> {
-        match self {
-            Self::Narrow(ages) => Ages::Narrow(ages),
-            Self::Wide(ages) => Ages::Wide(ages),
-        }
+fn lent(ages: &Width<u8, u32>) -> Ages<'_> {
+    match ages {
+        Width::Narrow(ages) => Ages::Narrow(ages),
+        Width::Wide(ages) => Ages::Wide(ages),
     }
 }

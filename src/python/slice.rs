@@ -7,7 +7,7 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayDyn};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::arrays::{Values, flags};
+use super::arrays::{Values, Width, flags};
 use super::calls::{Held, Lock, detached};
 use super::filter::Filter;
 use super::outline::Outline;
@@ -79,36 +79,33 @@ impl Slice {
         py: Python<'py>,
         cells: &[C],
         newest: i64,
-        behind: Option<Vec<u32>>,
+        behind: Option<&[u32]>,
     ) -> PyResult<(Bound<'py, PyAny>, i64)> {
         let n = cells.len();
-        if let Some(behind) = &behind
+        if let Some(behind) = behind
             && behind.len() != n
         {
             return Err(PyValueError::new_err(format!("behind must have the shape ({n},), got ({},)", behind.len())));
         }
-        let (wide, base) = detached(py, || {
+        let (ages, base) = detached(py, || {
             let mut last = fallible::zeroed(n)?;
             let mut shard = self.inner.write();
-            let touched = behind.as_deref().map_or(Touched::All(newest), Touched::Each);
+            let touched = behind.map_or(Touched::All(newest), Touched::Each);
             shard.touch(cells, touched, newest, |i, was| last[i] = was)?;
             let base = shard.newest();
             // Before the earliest of these, the window, and what it has heard of since.
-            let most = behind.iter().flatten().max().map_or(0, |&most| u64::from(most));
+            let most = behind.into_iter().flatten().max().map_or(0, |&most| u64::from(most));
             let oldest = base.abs_diff(newest).saturating_add(most).saturating_add(self.like.kept() as u64);
             let age = |&last: &i64| (last != NEVER).then(|| base.abs_diff(last)).filter(|&age| age <= oldest);
             let ages = |limit: u64| last.iter().map(move |last| age(last).unwrap_or(limit).min(limit));
             // What never expires has the age 0.
             let narrow = matches!(self.like.kept(), kept if kept >= 1 << 62) || oldest < u8::MAX.into();
             Ok::<_, crate::Error>(match narrow {
-                true => (Err(fallible::collected(ages(u8::MAX.into()).map(|age| age as u8))?), base),
-                false => (Ok(fallible::collected(ages(u32::MAX.into()).map(|age| age as u32))?), base),
+                true => (Width::Narrow(fallible::collected(ages(u8::MAX.into()).map(|age| age as u8))?), base),
+                false => (Width::Wide(fallible::collected(ages(u32::MAX.into()).map(|age| age as u32))?), base),
             })
         })??;
-        Ok(match wide {
-            Ok(wide) => (wide.into_pyarray(py).into_any(), base),
-            Err(narrow) => (narrow.into_pyarray(py).into_any(), base),
-        })
+        Ok((ages.into_array(py), base))
     }
 }
 
@@ -332,15 +329,14 @@ impl Slice {
         newest: i64,
         behind: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(Bound<'py, PyAny>, i64)> {
-        let behind = behind
-            .map(|behind| match Values::<u8>::read("behind", behind) {
-                Ok(Values { values, .. }) => Ok(values.into_iter().map(u32::from).collect()),
-                Err(_) => Ok::<_, PyErr>(Values::<u32>::read("behind", behind)?.values),
-            })
-            .transpose()?;
-        match Values::<u32>::read("cells", cells) {
-            Ok(Values { values, .. }) => self.touch_cells(py, &values, newest, behind),
-            Err(_) => self.touch_cells(py, &Values::<u64>::read("cells", cells)?.values, newest, behind),
+        let behind = match behind.map(|behind| Width::<u8, _>::read("behind", behind)).transpose()? {
+            Some(Width::Narrow(behind)) => Some(fallible::collected(behind.into_iter().map(u32::from))?),
+            Some(Width::Wide(behind)) => Some(behind),
+            None => None,
+        };
+        match Width::<u32, u64>::read("cells", cells)? {
+            Width::Narrow(cells) => self.touch_cells(py, &cells, newest, behind.as_deref()),
+            Width::Wide(cells) => self.touch_cells(py, &cells, newest, behind.as_deref()),
         }
     }
 
