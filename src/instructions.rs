@@ -19,9 +19,6 @@ pub trait Work<M> {
 /// An instruction set. To have one is the proof that the processor has it. What a kind of work asks of it is a trait
 /// beside that work.
 pub trait Machine: Copy {
-    /// Words in a vector: 1 where there are none.
-    const WORDS: usize;
-
     /// Does work in a function that is compiled for these instructions and never inlined.
     fn run<W: Work<Self>>(self, work: W) -> W::Output;
 }
@@ -49,8 +46,6 @@ impl<T, W: Work<Portable, Output = T>> AnyWork<T> for W {}
 pub struct Portable;
 
 impl Machine for Portable {
-    const WORDS: usize = 1;
-
     #[inline(never)]
     fn run<W: Work<Self>>(self, work: W) -> W::Output {
         work.run(self)
@@ -64,8 +59,6 @@ pub struct Neon;
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 impl Machine for Neon {
-    const WORDS: usize = 2;
-
     #[inline(never)]
     fn run<W: Work<Self>>(self, work: W) -> W::Output {
         work.run(self)
@@ -93,8 +86,6 @@ mod x86_64 {
     }
 
     impl Machine for Avx2 {
-        const WORDS: usize = 4;
-
         #[inline(always)]
         fn run<W: Work<Self>>(self, work: W) -> W::Output {
             #[inline(never)]
@@ -120,8 +111,6 @@ mod x86_64 {
     }
 
     impl Machine for Avx512 {
-        const WORDS: usize = 8;
-
         #[inline(always)]
         fn run<W: Work<Self>>(self, work: W) -> W::Output {
             #[inline(never)]

@@ -1,11 +1,22 @@
-//! Four strings side by side, with AVX2.
+//! Four messages side by side, with AVX2.
 
 #![allow(unsafe_code, reason = "vector instructions")]
 
 use std::arch::x86_64::*;
 
-use super::strings::{CHUNK, HashStrings, Vectors};
+use super::strings::HashStrings;
+use super::vectors::{CHUNK, Vectors};
+use super::words::HashWords;
 use crate::instructions::{Avx2, Work};
+
+impl Work<Avx2> for HashWords<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, machine: Avx2) {
+        self.many::<4>(machine);
+    }
+}
 
 impl Work<Avx2> for HashStrings<'_> {
     type Output = ();

@@ -1,11 +1,22 @@
-//! Eight strings side by side, with AVX-512.
+//! Eight messages side by side, with AVX-512.
 
 #![allow(unsafe_code, reason = "vector instructions")]
 
 use std::arch::x86_64::*;
 
-use super::strings::{CHUNK, HashStrings, Vectors};
+use super::strings::HashStrings;
+use super::vectors::{CHUNK, Vectors};
+use super::words::HashWords;
 use crate::instructions::{Avx512, Work};
+
+impl Work<Avx512> for HashWords<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, machine: Avx512) {
+        self.many::<8>(machine);
+    }
+}
 
 impl Work<Avx512> for HashStrings<'_> {
     type Output = ();

@@ -3,70 +3,18 @@
 //! A string is words of eight bytes, and a last word of the bytes that remain, fewer than eight, with the length above
 //! them. Strings side by side take a step together for each word. Those that end before the longest of them have their
 //! state laid aside. So a step costs the same for one string as for all, and strings of like lengths cost least.
-//!
-//! Vectors are handled by `inline(always)` functions alone: see [`instructions`](crate::instructions).
 
-use super::{INITIAL, SipKey};
-use crate::instructions::{Machine, Portable, Work};
-
-/// Words of a string that are loaded together.
-pub(super) const CHUNK: usize = 4;
-
-/// What an instruction set does with a word of each of `N` strings.
-pub(super) trait Vectors<const N: usize>: Machine {
-    /// A word of each string.
-    type Words: Copy;
-    /// Some of the strings.
-    type Strings: Copy;
-
-    /// These words.
-    fn words(self, words: [u64; N]) -> Self::Words;
-
-    /// The same as an array.
-    fn array(self, words: Self::Words) -> [u64; N];
-
-    /// The next words of each string, from number `first` on: zero where the string has no more. No byte beyond a
-    /// string is read.
-    fn next(self, strings: &[&[u8]; N], first: usize) -> [Self::Words; CHUNK];
-
-    /// What [`next`](Self::next) leaves out of the last word of each string.
-    fn rest(self, strings: &[&[u8]; N]) -> Self::Words;
-
-    /// Where these words are `number`.
-    fn are(self, words: Self::Words, number: u64) -> Self::Strings;
-
-    /// The words, and zero for other strings.
-    fn only(self, strings: Self::Strings, words: Self::Words) -> Self::Words;
-
-    /// The one for these strings, and the other for other ones.
-    fn choose(self, strings: Self::Strings, one: Self::Words, other: Self::Words) -> Self::Words;
-
-    /// Exclusive or.
-    fn xor(self, a: Self::Words, b: Self::Words) -> Self::Words;
-
-    /// A round.
-    fn round(self, v: [Self::Words; 4]) -> [Self::Words; 4];
-}
-
-/// The state after one more word.
-#[inline(always)]
-fn step<const N: usize, M: Vectors<N>>(machine: M, [v0, v1, v2, v3]: [M::Words; 4], word: M::Words) -> [M::Words; 4] {
-    let [v0, v1, v2, v3] = machine.round([v0, v1, v2, machine.xor(v3, word)]);
-    [machine.xor(v0, word), v1, v2, v3]
-}
+use super::SipKey;
+use super::vectors::{Vectors, finish, start, step};
+use crate::instructions::{Portable, Work};
 
 /// The hashes of `N` strings side by side.
 #[inline(always)]
-fn side_by_side<const N: usize, M: Vectors<N>>(machine: M, SipKey([k0, k1]): SipKey, strings: &[&[u8]; N]) -> [u64; N] {
+fn side_by_side<const N: usize, M: Vectors<N>>(machine: M, key: SipKey, strings: &[&[u8]; N]) -> [u64; N] {
     let whole = strings.map(|string| (string.len() / 8) as u64);
     let (least, most) = whole.iter().fold((u64::MAX, 0), |(least, most), &words| (least.min(words), most.max(words)));
     let (whole, rest) = (machine.words(whole), machine.rest(strings));
-    let mut v = [
-        machine.words([k0 ^ INITIAL[0]; N]),
-        machine.words([k1 ^ INITIAL[1]; N]),
-        machine.words([k0 ^ INITIAL[2]; N]),
-        machine.words([k1 ^ INITIAL[3]; N]),
-    ];
+    let mut v = start(machine, key);
     let mut ended = v;
     let mut number = 0;
     while number <= most {
@@ -87,12 +35,7 @@ fn side_by_side<const N: usize, M: Vectors<N>>(machine: M, SipKey([k0, k1]): Sip
             }
         }
     }
-    let mut v = ended;
-    v[2] = machine.xor(v[2], machine.words([0xff; N]));
-    for _ in 0..3 {
-        v = machine.round(v);
-    }
-    machine.array(machine.xor(machine.xor(v[0], v[1]), machine.xor(v[2], v[3])))
+    finish(machine, ended)
 }
 
 /// The hash of each of these strings.

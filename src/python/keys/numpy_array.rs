@@ -327,6 +327,7 @@ fn without_padding(bytes: &[u8]) -> &[u8] {
 }
 
 /// Code points of four bytes each to UTF-8, surrogates included.
+#[inline(always)]
 fn encode(ucs4: &[u8], utf8: &mut Vec<u8>) {
     utf8.clear();
     let (points, _) = ucs4.as_chunks::<4>();
