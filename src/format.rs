@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `89 4C 41 54 0D 0A 1A 0A`: no text, `LAT`, and line ends that a transfer in text mode would damage |
 //! | 8..10 | version of this format: 1 |
-//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 10 generalized, 11 SWAMP, 16 age-partitioned in lines, 17 guarded-epoch in lines, 18 guarded-epoch transposed, 19 timing in lines, 20 aged quotient, 21 the same where it grows, 22 and 23 these where they count |
+//! | 10..12 | kind of filter: 1 age-partitioned, 2 guarded-epoch, 3 timing, 4 time-limited, 5 Bloom, 6 counting, 7 stable, 8 fingerprint buffer, 10 generalized, 11 SWAMP, 16 age-partitioned in lines, 17 guarded-epoch in lines, 18 guarded-epoch transposed, 19 timing in lines, 20 aged quotient, 21 the same where it grows, 22 and 23 these where they count, 24 and 25 the first two where tags are finer than turns |
 //! | 12..14 | scheme its keys are hashed by ([`key`](crate::key)): 1 or 2 |
 //! | 14..16 | zero |
 //! | 16..24 | seed; of scheme 2 the first half of the secret |
@@ -96,7 +96,8 @@
 //! [the layout](crate::layout::quotient) says. Where it grows, its cells are those of 2^g times as many pages, of
 //! fingerprints of g bits less. Where it counts, C, the bits of a count, follows the other parameters. There are C more
 //! planes behind the others, so that V + C stands for V in S and B, and the low C bits of a print in a spare line are a
-//! count too.
+//! count too. Where tags are finer than turns, C or zero and the epochs that are kept follow the others. In a spare line
+//! a tag of more than 8 bits has its own number of them, and leaves the others.
 //!
 //! The generalized filter goes on with bits, k1 and k0; its cells are bits, low ones first.
 //!

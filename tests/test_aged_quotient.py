@@ -205,12 +205,76 @@ def test_what_is_out_of_range_is_named():
         ({"window": 100, "fpr": 0.1, "distinct": 101}, r"distinct must lie in 1..=100"),
         ({"window": "1s", "fpr": 0.1, "capacity": 9, "distinct": 5}, "distinct is for windows of insertions"),
         ({"window": 100, "nbytes": 255}, "nbytes must be at least 256"),
+        ({"window": 1_000_001, "fpr": 0.1, "slack": 100}, "slack must be at least 295 insertions"),
     ]:
         with pytest.raises(ValueError, match=words):
             lately.AgedQuotientFilter(**arguments)
+    for size, words in [
+        ({"tag_bits": 13, "epochs": 5}, r"tag_bits must lie in 4..=12, got 13"),
+        ({"tag_bits": 9}, r"tag_bits must lie in 3..=8, got 9"),
+        ({"tag_bits": 9, "epochs": 512}, r"epochs must lie in 1..=511, got 512"),
+        ({"tag_bits": 12, "epochs": 5, "fingerprint_bits": 17}, r"fingerprint_bits must lie in 5..=16, got 17"),
+        (
+            {"tag_bits": 12, "epochs": 5, "fingerprint_bits": 16, "count_bits": 5},
+            r"fingerprint_bits must lie in 5..=15",
+        ),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            lately.AgedQuotientFilter.from_parameters(100, **{"fingerprint_bits": 9, "pages": 1} | size)
     with pytest.raises(TypeError, match="'str' object is not an instance of 'bool'"):
         lately.AgedQuotientFilter("1s", 0.1, capacity=9, grow="density")
     with pytest.raises(TypeError, match="grow goes with fpr"):
         lately.AgedQuotientFilter("1s", nbytes=4096, capacity=9, grow=True)
     with pytest.raises(TypeError, match="fpr or nbytes"):
         lately.AgedQuotientFilter(100)
+
+
+def test_a_slack_of_a_four_thousandth_takes_a_few_bits():
+    """A sharp edge: of a day, a key is there for it, and gone 23 seconds later."""
+    day, keys = 86_400, 50_000
+    f = lately.AgedQuotientFilter("1 d", 0.001, capacity=keys, slack="23s", counts=2)
+    assert f.family == "aged-quotient-fine"
+    assert 8 * f.nbytes / keys < 43
+    at = np.linspace(0, 3 * day, 3 * keys)
+    f.insert(np.arange(3 * keys), at=at)
+    age = 3 * day - at
+    present, counted = f.query(np.arange(3 * keys), at=3 * day), f.count(np.arange(3 * keys), at=3 * day)
+    assert present[age <= day].all()
+    assert counted[age <= day].min() == 1
+    gone = age > day + 23
+    assert present[gone].sum() < 0.001 * gone.sum() + 6 * np.sqrt(0.001 * gone.sum())
+    for window in (60, 3600, 43_200):
+        seen = f.query(np.arange(3 * keys), at=3 * day, window=f"{window}s")
+        assert seen[age <= window].all()
+        assert seen[age > window + 23].mean() < 0.001
+    later = f.query(np.arange(3 * keys), at=3.5 * day)
+    assert later[age <= day / 2].all()
+    assert not later[(age > day / 2 + 23) & (age <= day)].mean() > 0.001
+
+
+def test_ages_are_told_to_a_four_thousandth_of_the_window():
+    f = lately.AgedQuotientFilter(WINDOW, 1e-5, slack=WINDOW // 2000)
+    keys = np.arange(5 * WINDOW)
+    f.insert(keys)
+    ages = f.age(keys[-WINDOW:], 1e-5)
+    assert np.abs(ages - np.arange(WINDOW)[::-1]).max() <= 2 * f.slack
+    assert abs(f.distinct() / WINDOW - 1) < 0.001
+    assert abs(f.distinct(777) / 777 - 1) < 0.01
+    again = lately.from_bytes(f.to_bytes())
+    assert np.array_equal(again.query(keys), f.query(keys))
+    assert again.family == f.family == "aged-quotient-fine"
+    both = f.union(again)
+    assert np.array_equal(both.query(keys), f.query(keys))
+
+
+def test_fine_tags_grow_in_a_burst_and_shrink_again():
+    f = lately.AgedQuotientFilter("1min", 0.001, capacity=500, slack="1s", grow=True)
+    assert f.family == "aged-quotient-fine-growing"
+    before = f.nbytes
+    for second in range(240):
+        keys = np.arange(second * 1000, second * 1000 + (100 if 60 <= second < 120 else 8))
+        f.insert(keys, at=second + np.arange(len(keys)) / len(keys))
+        assert f.query(keys, at=second + 59).all()
+        if second == 119:
+            assert f.nbytes > 8 * before
+    assert f.nbytes == before

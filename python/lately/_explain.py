@@ -19,6 +19,8 @@ _WHY = {
     "aged-quotient": "the fewest bytes for all but small windows; repeats take no space, and every key has its age",
     "aged-quotient-growing": "few bytes, an age for every key, and another part for a burst",
     "aged-quotient-counting": "few bytes, and how often every key came",
+    "aged-quotient-fine": "few bytes, a sharp edge, and sharp ages",
+    "aged-quotient-fine-growing": "few bytes, a sharp edge, sharp ages, and another part for a burst",
     "aged-quotient-growing-counting": "few bytes, how often every key came, and another part for a burst",
     "timing": "a cell knows when it was set; the window may be exact",
     "timing-line": "a cell knows when it was set, and a key's cells are in one cache line, or two",

@@ -143,12 +143,15 @@ FAMILIES = {
 """The families on offer, by the class's field name, and the bits of a block if it has blocks, or the layout."""
 
 EVERY = FAMILIES | {
+    "aged-quotient-fine": Family(AgedQuotientFilter, "aged-quotient-fine"),
+    "aged-quotient-fine-growing": Family(AgedQuotientFilter, "aged-quotient-fine", {"grow": True}, windows="time"),
     "age-partitioned-64": Family(AgePartitionedBloomFilter, "age-partitioned", _SLICED | {"block_bits": 64}),
     "guarded-epoch": Family(GuardedEpochBloomFilter, "guarded-epoch", _SLICED),
     "guarded-epoch-64": Family(GuardedEpochBloomFilter, "guarded-epoch", _SLICED | {"block_bits": 64}),
 }
 """Also those no longer on offer, which are still made and opened: blocks of 64 bits take more memory than blocks
-of 512 and no fewer cache lines; plain guarded epochs take the memory of transposed ones and more cache lines."""
+of 512 and no fewer cache lines; plain guarded epochs take the memory of transposed ones and more cache lines. And
+aged quotient filters of fine tags, which their family takes where little slack is asked for."""
 
 DEFAULT = "age-partitioned-line"
 """The fastest with windows of either kind."""
@@ -200,5 +203,5 @@ def generations(made: Filter) -> int:
     """Count the full generations that a window is kept in; 1 if keys leave one by one."""
     parameters = made.parameters
     if "tag_bits" in parameters:
-        return (1 << parameters["tag_bits"]) - 1
+        return parameters.get("epochs") or (1 << parameters["tag_bits"]) - 1
     return next((parameters[name] for name in ("l", "r", "blocks") if name in parameters), 1)

@@ -119,6 +119,14 @@ impl Window {
         }
     }
 
+    /// The fewest full generations of this length that keep the window.
+    pub fn generations(self, length: u64) -> u64 {
+        match self {
+            Self::Count { insertions } => (insertions - 1).div_ceil(length),
+            Self::Time { span, lateness, .. } => (span + lateness).div_ceil(length),
+        }
+    }
+
     /// Keys one generation is planned for.
     pub fn keys_per_generation(self, kept: u32) -> u64 {
         self.keys_in(kept, 1)

@@ -113,7 +113,7 @@ impl Family {
 }
 
 /// All families, by the names that the planner and the command use.
-pub static FAMILIES: [Family; 18] = [
+pub static FAMILIES: [Family; 20] = [
     Family {
         kind: 1,
         name: "age-partitioned",
@@ -358,6 +358,30 @@ pub static FAMILIES: [Family; 18] = [
         plan: |window, asked| shared(aged_quotient(window, asked, Some(COUNT_BITS)).map(quotient::Shape::growing)),
         engine: |shape, clock, _, words| engines::quotient(*of(shape), clock, words),
     },
+    Family {
+        kind: 24,
+        name: "aged-quotient-fine",
+        class: "AgedQuotientFilter",
+        windows: Windows::Either,
+        parameters: &["fingerprint_bits", "tag_bits", "pages", "lines", "distinct", "count_bits", "epochs"],
+        sizes: &[],
+        optional: &["distinct", "count_bits"],
+        read: |parameters| shared(quotient::Shape::read(parameters)),
+        plan: |window, asked| shared(fine_quotient(window, asked)),
+        engine: |shape, clock, _, words| engines::quotient(*of(shape), clock, words),
+    },
+    Family {
+        kind: 25,
+        name: "aged-quotient-fine-growing",
+        class: "AgedQuotientFilter",
+        windows: Windows::Either,
+        parameters: &["fingerprint_bits", "tag_bits", "pages", "lines", "distinct", "count_bits", "epochs"],
+        sizes: &[],
+        optional: &["distinct", "count_bits"],
+        read: |parameters| shared(quotient::Shape::read(parameters).map(quotient::Shape::growing)),
+        plan: |window, asked| shared(fine_quotient(window, asked).map(quotient::Shape::growing)),
+        engine: |shape, clock, _, words| engines::quotient(*of(shape), clock, words),
+    },
 ];
 
 fn shared(shape: Result<impl Shape, Error>) -> Planned {
@@ -367,7 +391,12 @@ fn shared(shape: Result<impl Shape, Error>) -> Planned {
 /// The shape of an aged quotient filter, of one that counts by so many bits if nothing else is asked for.
 fn aged_quotient(window: Window, asked: &Request, counts: Option<u32>) -> Result<quotient::Shape, Error> {
     let counts = counts.map(|bits| asked.counts.unwrap_or(bits));
-    quotient::choose(window, asked.budget, asked.slack, asked.distinct, counts)
+    quotient::choose(window, asked.budget, asked.slack, asked.distinct, counts, false)
+}
+
+/// The same of one whose tags are finer than its turns, whatever slack is asked for.
+fn fine_quotient(window: Window, asked: &Request) -> Result<quotient::Shape, Error> {
+    quotient::choose(window, asked.budget, asked.slack, asked.distinct, asked.counts, true)
 }
 
 /// A row's shape, as its concrete type.

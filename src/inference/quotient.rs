@@ -34,16 +34,16 @@ pub struct Stretch(Vec<Epoch>);
 
 impl Stretch {
     /// For each epoch, its beginning and the share of places whose entries it has.
-    pub fn new(clock: &Clock, began: impl Iterator<Item = f64>, rates: impl Iterator<Item = f64>) -> Self {
+    pub fn new(clock: &Clock, began: &[f64], rates: impl Iterator<Item = f64>) -> Self {
         // The latest insertion stands for the time it takes: see `Clock::exposure`.
         let (mut next, mut younger) = (-clock.gap(), 0.0);
-        let epoch = |(began, rate): (f64, f64)| {
+        let epoch = |(&began, rate): (&f64, f64)| {
             let explains = (1.0 - f64::min(younger, 1.0)) / rate.max(LEAST_RATE);
             let epoch = Epoch { began, exposure: began - next, explains };
             (next, younger) = (began, younger + rate);
             epoch
         };
-        Self(began.zip(rates).map(epoch).collect())
+        Self(began.iter().zip(rates).map(epoch).collect())
     }
 }
 

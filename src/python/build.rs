@@ -90,11 +90,13 @@ impl<'py> Given<'py> {
     /// The shape and the window asked for. The search for a shape takes its time, detached from the interpreter.
     pub(super) fn shape(&self, family: &str) -> PyResult<(Arc<dyn Shape>, Window)> {
         let (py, window) = (self.0.py(), self.window(family)?);
+        let fine = format!("{family}-fine");
+        let family = if self.has("epochs")? { &fine } else { family };
         let growing = format!("{family}-growing");
         let grows = Family::named(&growing).is_some() && self.needed("grow")?;
         let family = if grows { &growing } else { family };
         let counting = format!("{family}-counting");
-        let counts = self.has("counts")? || self.has("count_bits")?;
+        let counts = Family::named(&counting).is_some() && (self.has("counts")? || self.has("count_bits")?);
         let family = if counts { &counting } else { family };
         let shape = if self.0.contains("fpr")? {
             let request = self.request(window, family)?;
@@ -195,8 +197,10 @@ impl<'py> Given<'py> {
             (Some(_), Some(_)) => return Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
         };
         let grow = match family {
-            "aged-quotient" | "aged-quotient-counting" => None,
-            "aged-quotient-growing" | "aged-quotient-growing-counting" => goes_with_rate(budget).map(|()| None)?,
+            "aged-quotient" | "aged-quotient-counting" | "aged-quotient-fine" => None,
+            "aged-quotient-growing" | "aged-quotient-growing-counting" | "aged-quotient-fine-growing" => {
+                goes_with_rate(budget).map(|()| None)?
+            }
             _ => self.optional::<String>("grow")?.map(|grow| growth(&grow, budget)).transpose()?,
         };
         Ok(Request {

@@ -13,7 +13,8 @@ const TIME: Window = Window::Time { span: 600_000_000_000, lateness: 0, capacity
 
 /// The window of the filters that each family is asked for here.
 fn window(family: &Family) -> Window {
-    if family.windows == Windows::Time || family.name.starts_with("aged-quotient-growing") { TIME } else { COUNT }
+    let grows = family.name.starts_with("aged-quotient") && family.name.contains("growing");
+    if family.windows == Windows::Time || grows { TIME } else { COUNT }
 }
 
 fn check(family: &Family, window: Window, request: &Request) {

@@ -161,6 +161,21 @@ def aged_counted() -> lately.Filter:
     return f
 
 
+def aged_fine() -> lately.Filter:
+    """Tags that are finer than turns, half of them not needed; lines that are full."""
+    f = lately.AgedQuotientFilter.from_parameters(700, 14, 9, pages=1, lines=20, epochs=350, distinct=600, seed=20)
+    f.insert(np.arange(3000) % 901)
+    return f
+
+
+def aged_fine_grown() -> lately.Filter:
+    """Tags of twelve bits, counts, and twice as many keys as planned for."""
+    size = {"fingerprint_bits": 13, "tag_bits": 12, "pages": 1, "lines": 7, "epochs": 3840, "count_bits": 3}
+    return some_late(
+        lately.AgedQuotientFilter.from_parameters("10min", **size, capacity=50, grow=True, lateness="30s", seed=21)
+    )
+
+
 def grow(**limit: int) -> lately.Filter:
     """A trickle; a burst that opens parts, during which the first are dropped; a trickle; some keys late."""
     f = timers("10min", k=3, bpt=4, blocks=9, slice_timers=200, capacity=50, lateness="30s", seed=6, **limit)
@@ -244,7 +259,7 @@ DECAYING = (stable, generalized)
 ENDLESS = (bloom, bloom_in_slices)
 IN_LINES = (side_by_side, epochs_side_by_side, timers_in_lines, timed_in_lines)
 TRANSPOSED = (transposed, transposed_timed)
-AGED = (aged, aged_full, aged_timed, aged_grown, aged_counted)
+AGED = (aged, aged_full, aged_timed, aged_grown, aged_counted, aged_fine, aged_fine_grown)
 MADE = AGE_PARTITIONED + EPOCHS + TIMING + TIME_LIMITED + EXACT + DECAYING + ENDLESS + IN_LINES + TRANSPOSED + AGED
 FILTERS: dict[str, Callable[[], lately.Filter]] = {f.__name__: f for f in MADE}
 

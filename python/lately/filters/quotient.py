@@ -32,8 +32,8 @@ class AgedQuotientFilter(Filter):
         Most bytes to use. The filter then has about the lowest rate that fits.
     slack : int or span of time, optional
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`. By
-        default it is a seventh of the window. A half, a fourth, .. of that takes no more memory, and insertions take
-        longer.
+        default it is a seventh of the window. A half or a fourth of that takes hardly more memory, and insertions take
+        longer. It may be as little as 1/3840: 25 bits per key at 1 %, where a seventh takes 15.
     distinct : int, optional
         For a window of insertions: how many different keys it has at most, if not all are. Memory follows this number,
         and `fpr` holds for a tenth more of them. Beyond that they cost accuracy, never the window.
@@ -126,6 +126,7 @@ class AgedQuotientFilter(Filter):
         capacity: int | None = None,
         grow: bool = False,
         count_bits: int | None = None,
+        epochs: int | None = None,
         lateness: _Span | None = None,
         ahead: _Span | None = "1 d",
         seed: _Seed = 0,
@@ -135,15 +136,19 @@ class AgedQuotientFilter(Filter):
         Parameters
         ----------
         window : int or span of time
-            As in the constructor; 2**tag_bits - 1 full epochs are kept.
+            As in the constructor; 2**tag_bits - 1 full epochs are kept, or `epochs`.
         fingerprint_bits, tag_bits : int
-            Bits of a fingerprint, 5 to 20, and of a tag, 3 to 8; together at most 24.
+            Bits of a fingerprint, 5 to 20, and of a tag, 3 to 8; together at most 24. With `epochs` a tag has 4 to 12,
+            and both at most 28.
         pages : int
             Pages, which turn one after the other.
         lines : int, default 63
             Lines of entries in a page, beside a spare one: 3 to 63.
         count_bits : int, optional
-            Bits of a count, 1 to 8, of a filter that counts.
+            Bits of a count, 1 to 8, of a filter that counts; with fingerprint and tag at most 32.
+        epochs : int, optional
+            Full epochs that are kept, fewer than ``2**tag_bits``, where tags are finer than the turns of pages: a page
+            turns once in as many epochs as there are tags left for, at most an eighth of them.
         distinct, capacity, grow, lateness, seed
             As in the constructor.
 
@@ -171,6 +176,7 @@ class AgedQuotientFilter(Filter):
             "seed": seed,
             "distinct": distinct,
             "count_bits": count_bits,
+            "epochs": epochs,
         }
         sizes = {"fingerprint_bits": fingerprint_bits, "tag_bits": tag_bits, "pages": pages, "lines": lines}
         return cls._of("aged-quotient", **sizes, **given)

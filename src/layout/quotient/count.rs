@@ -72,6 +72,12 @@ impl Pages {
         let age = |page: &[Line], (line, slot)| format.age(tag, self.tag_of(page, line, slot));
         let youngest = self.entries_of(machine, page, place).min_by_key(|&entry| age(page, entry));
         match youngest {
+            // What is there no longer counts.
+            Some((line, slot)) if age(page, (line, slot)) >= self.kept => {
+                format.set_tag(&mut page[line], 1 << slot, tag);
+                format.set_count(&mut page[line], slot, 0);
+                false
+            }
             Some((line, slot)) if age(page, (line, slot)) == 0 || format.full(&page[home]) => {
                 format.set_tag(&mut page[line], 1 << slot, tag);
                 let count = format.count(&page[line], slot);
@@ -85,10 +91,12 @@ impl Pages {
             None => {
                 let print = self.spare_print(place);
                 let flagged = format.flagged(&page[home]);
+                let counted = |tags: Option<u32>| flagged && tags.is_some_and(|old| self.is_kept(tag, old));
+                let there = counted(spare::print_of(format, &page[0], print).map(|(old, _)| old));
                 if flagged && spare::renew(format, &mut page[0], print, tag) {
-                    return true;
+                    return there;
                 }
-                let there = flagged && spare::since(&page[0]).is_some();
+                let there = counted(spare::since(format, &page[0]));
                 self.put(machine, page, place, tag, tag);
                 there
             }
@@ -107,7 +115,7 @@ impl Pages {
         if format.flagged(home) {
             let print = spare::print_of(format, &page[0], self.spare_print(place));
             sum += print.filter(|&(tag, _)| counts(tag)).map_or(0, |(_, count)| 1 + u64::from(count));
-            sum += spare::since(&page[0]).filter(|&tag| counts(tag)).map_or(0, |_| format.most().into());
+            sum += spare::since(format, &page[0]).filter(|&tag| counts(tag)).map_or(0, |_| format.most().into());
         }
         sum
     }
@@ -121,11 +129,16 @@ impl Pages {
             let others = format.find(machine, line, bucket, format.print(value)) & !(1 << slot);
             if others != 0 {
                 let other = others.trailing_zeros();
-                let (tag, old) = (format.tag(value), format.tag(format.value(line, other)));
+                let (tag, old) = (format.tag(value), format.tag_in(line, other));
+                let counts = [slot, other].map(|slot| format.count(line, slot));
+                let count = match [tag, old].map(|tag| self.is_kept(now, tag)) {
+                    [true, true] => format.both(counts[0], counts[1]),
+                    [one, _] => counts[usize::from(!one)],
+                };
                 if format.age(now, tag) < format.age(now, old) {
                     format.set_tag(line, 1 << other, tag);
                 }
-                format.set_count(line, other, format.both(format.count(line, slot), format.count(line, other)));
+                format.set_count(line, other, count);
                 format.remove(machine, line, slot, bucket);
                 return true;
             }

@@ -13,11 +13,16 @@ use crate::layout::Layout;
 
 /// Pages of a stretch whose entries are counted, where there are more: 10,000 entries, an eighth of them of each epoch.
 const SAMPLE: u64 = 4;
+/// Of more epochs those side by side are counted together: so many counts in all.
+const COUNTS: usize = 64;
 
 impl Phase {
     /// How many pages have turned after this one.
     #[inline(always)]
     fn behind(self, pages: &Pages, page: u32) -> u64 {
+        if pages.fine() {
+            return 0;
+        }
         let group = pages.group(page);
         let behind = self.turned.wrapping_sub(group);
         u64::from(if group > self.turned { behind.wrapping_add(pages.count as u32) } else { behind })
@@ -34,7 +39,7 @@ impl Pages {
     /// Groups of a stretch, as a power of two.
     #[inline(always)]
     fn stretch_log2(&self) -> u32 {
-        (self.count - 1).checked_ilog2().map_or(0, |log2| (log2 + 1).saturating_sub(STRETCHES.ilog2()))
+        (self.steps() - 1).checked_ilog2().map_or(0, |log2| (log2 + 1).saturating_sub(STRETCHES.ilog2()))
     }
 
     /// Places of all pages, of which growth makes no more.
@@ -46,7 +51,11 @@ impl Pages {
     /// that has several entries is one of the youngest's epoch.
     fn count(&self, page: &[Line], number: u32, now: u32, counts: &mut [u64]) {
         let format = self.format;
-        let mut add = |tag: u32| counts[format.age(now, tag) as usize] += 1;
+        let mut add = |tag: u32| {
+            if let Some(count) = counts.get_mut(format.age(now, tag) as usize) {
+                *count += 1;
+            }
+        };
         for (at, line) in (0..).zip(&page[1..]) {
             for slot in 0..format.used(line) {
                 let tag = format.tag(format.value(line, slot));
@@ -55,7 +64,7 @@ impl Pages {
                 }
             }
         }
-        spare::tags(&page[0]).for_each(add);
+        spare::tags(format, &page[0]).for_each(add);
     }
 
     /// Whether no entry of the same key is younger.
@@ -71,7 +80,7 @@ impl Pages {
 impl Quotient {
     /// How many entries each epoch has, the open one first.
     pub fn entries(&self, lines: &[Line], phase: Phase) -> Vec<u64> {
-        let mut counts = vec![0; 1 << self.pages.format.tag_bits];
+        let mut counts = vec![0; self.pages.kept as usize];
         for (number, page) in self.pages.all(lines) {
             self.pages.count(page, number, phase.tag(&self.pages, number), &mut counts);
         }
@@ -79,21 +88,29 @@ impl Quotient {
     }
 
     /// Chance that a fresh key is reported: its place has an entry, or its line says yes to all.
-    pub fn rate(&self, lines: &[Line]) -> f64 {
+    pub fn rate(&self, lines: &[Line], phase: Phase) -> f64 {
         let (format, places) = (self.pages.format, self.pages.places() as f64);
-        let keys = |page: &[Line], number: u32| -> u32 {
+        let keys = |page: &[Line], number: u32, now: u32| -> u32 {
             let of_line = |(at, line): (u32, &Line)| match format.used(line) {
-                used if format.count_bits == 0 => used,
+                used if format.count_bits == 0 && !self.pages.fine() => used,
                 // Entries of one key have one place.
-                used => (0..used).filter(|&slot| self.pages.is_youngest(page, number, at, slot, 0)).count() as u32,
+                used => (0..used)
+                    .filter(|&slot| {
+                        let kept = self.pages.is_kept(now, format.tag_in(line, slot));
+                        kept && (format.count_bits == 0 || self.pages.is_youngest(page, number, at, slot, now))
+                    })
+                    .count() as u32,
             };
             (0..).zip(&page[1..]).map(of_line).sum()
         };
         let of_page = |(number, page): (u32, &[Line])| {
-            let prints = spare::tags(&page[0]).count() as f64 / f64::from(1 << format.spare_print_bits());
-            let of_entries = f64::from(keys(page, number)) / places;
+            let now = phase.tag(&self.pages, number);
+            let kept = |tag: &u32| self.pages.is_kept(now, *tag);
+            let prints = spare::tags(format, &page[0]).filter(kept).count() as f64;
+            let prints = prints / f64::from(1 << format.spare_print_bits());
+            let of_entries = f64::from(keys(page, number, now)) / places;
             let asked = page[1..].iter().filter(|line| format.flagged(line)).count() as f64;
-            let spared = if spare::since(&page[0]).is_some() { 1.0 } else { prints };
+            let spared = if spare::since(format, &page[0]).filter(kept).is_some() { 1.0 } else { prints };
             let rate = of_entries + (1.0 - of_entries) * spared * asked / f64::from(self.pages.lines);
             rate.min(1.0)
         };
@@ -109,45 +126,70 @@ impl Quotient {
             Window::Count { .. } => window as f64,
             Window::Time { .. } => window as f64 / 1e9,
         };
-        let of_page = |(number, page): (u32, &[Line])| {
-            let mut entries = vec![0; 1 << pages.format.tag_bits];
-            pages.count(page, number, phase.tag(&pages, number), &mut entries);
+        let within = |behind: u64, entries: &[u64]| {
             let mut next = 0.0;
-            let within = entries.iter().zip(0..).map(|(&entries, turns)| {
-                let began = clock.began(turns * pages.count + phase.behind(&pages, number));
+            let of_epoch = |(&entries, turns): (&u64, u64)| {
+                let began = clock.began(turns * pages.steps() + behind);
                 let share = ((length - next) / (began - next)).clamp(0.0, 1.0);
                 next = began;
                 if share.is_nan() { entries as f64 } else { entries as f64 * share }
-            });
-            within.sum::<f64>()
+            };
+            entries.iter().zip(0..).map(of_epoch).sum::<f64>()
         };
+        let (mut counts, mut entries) = (vec![0; pages.kept as usize], 0.0);
+        for (number, page) in pages.all(words.as_chunks().0) {
+            pages.count(page, number, phase.tag(&pages, number), &mut counts);
+            if !pages.fine() {
+                entries += within(phase.behind(&pages, number), &counts);
+                counts.fill(0);
+            }
+        }
+        // The epochs of fine tags begin on all pages together.
+        entries += within(0, &counts);
         let places = pages.all_places();
-        let entries: f64 = pages.all(words.as_chunks().0).map(of_page).sum();
         -places * (-(entries / places).min(0.999)).ln_1p()
     }
 
     /// What the lines are like, stretch by stretch.
     pub fn epochs(&self, lines: &[Line], clock: &Clock, question: &Question<'_>) -> Epochs {
         let (phase, length) = (self.phase(clock.generation(), 0), 1 << self.pages.stretch_log2());
-        let count = self.pages.count;
+        let (count, steps) = (self.pages.count, self.pages.steps());
         let stretch = |first: u64| {
             if !question.is_about(first / length) {
                 return Stretch::default();
             }
-            let pages = length.min(count - first);
+            // Of fine tags all pages are one stretch.
+            let behind = length.min(steps - first);
+            let pages = if self.pages.fine() { count } else { behind };
             let sampled = SAMPLE.min(pages);
-            let mut entries = vec![0; 1 << self.pages.format.tag_bits];
+            let mut entries = vec![0; self.pages.kept as usize];
             for i in 0..sampled {
-                let page = ((u64::from(phase.turned) + count - (first + i * pages / sampled)) % count) as u32;
+                let page = ((u64::from(phase.turned) + count - (first + i * pages / sampled) % count) % count) as u32;
                 // All pages of a group are alike.
                 let page = page << self.pages.level;
                 let now = phase.tag(&self.pages, page);
                 self.pages.count(self.pages.page(lines, page), page, now, &mut entries);
             }
             let places = self.pages.places() as f64 * sampled as f64;
-            let began = |turns: u64| clock.began(turns * count + first + pages / 2);
-            Stretch::new(clock, (0..entries.len() as u64).map(began), entries.iter().map(|&n| n as f64 / places))
+            let began = (0..entries.len() as u64).map(|turns| clock.began(turns * steps + first + behind / 2));
+            let began: Vec<f64> = began.collect();
+            let shares = shares(&entries, &began).into_iter().map(|entries| entries / places);
+            Stretch::new(clock, &began, shares)
         };
-        Epochs((0..count).step_by(length as usize).map(stretch).collect())
+        Epochs((0..steps).step_by(length as usize).map(stretch).collect())
     }
+}
+
+/// The entries of each epoch; of many, those that are counted together are shared by the time that each had.
+fn shares(entries: &[u64], began: &[f64]) -> Vec<f64> {
+    let (together, mut next, mut shares) = (entries.len().div_ceil(COUNTS), 0.0, Vec::new());
+    for (entries, began) in entries.chunks(together).zip(began.chunks(together)) {
+        let (sum, length) = (entries.iter().sum::<u64>() as f64, began[began.len() - 1] - next);
+        for &began in began {
+            let share = if together == 1 || length == 0.0 { 1.0 } else { (began - next) / length };
+            shares.push(sum * share);
+            next = began;
+        }
+    }
+    shares
 }

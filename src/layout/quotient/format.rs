@@ -16,7 +16,7 @@
 
 use std::sync::OnceLock;
 
-use crate::shape::quotient::{COUNT_BITS, FINGERPRINT_BITS, Line as Shape, TAG_BITS, line_of};
+use crate::shape::quotient::{COUNT_BITS, FINE_TAG_BITS, FINGERPRINT_BITS, Line as Shape, TAG_BITS, line_of};
 
 /// A line of 512 bits.
 pub type Line = [u64; 8];
@@ -89,15 +89,22 @@ pub struct Format {
     from: Box<[Row]>,
     /// By slot: its bit in the ends and in every plane.
     at: Box<[Row]>,
-    /// By bits, the lowest for the ends, the others for the planes but those of the counts: all bits of these fields.
+    /// By bits, the lowest for the ends, the others for the lower planes: all bits of these fields.
     fields: Box<[Row]>,
+    /// The same for the higher planes, but those of the counts.
+    high_fields: Box<[Row]>,
+    /// All bits of the planes of the tag.
+    tag_fields: Row,
 }
+
+/// Planes in a table of all their values.
+const LOW_PLANES: u32 = 8;
 
 impl Format {
     /// The lines with fingerprints, tags and counts of these sizes; made once.
     pub fn of(fingerprint_bits: u32, tag_bits: u32, count_bits: u32) -> &'static Self {
         const PRINTS: usize = (*FINGERPRINT_BITS.end() - *FINGERPRINT_BITS.start() + 1) as usize;
-        const TAGS: usize = (*TAG_BITS.end() - *TAG_BITS.start() + 1) as usize;
+        const TAGS: usize = (*FINE_TAG_BITS.end() - *TAG_BITS.start() + 1) as usize;
         const COUNTS: usize = *COUNT_BITS.end() as usize + 1;
         type Once = OnceLock<Box<Format>>;
         static FORMATS: [[[Once; COUNTS]; TAGS]; PRINTS] =
@@ -126,6 +133,8 @@ impl Format {
             row
         };
         let slots = 0..64;
+        let low = planes.min(LOW_PLANES);
+        let print_planes = fingerprint_bits - lane_print_bits;
         Self {
             shape,
             fingerprint_bits,
@@ -137,11 +146,15 @@ impl Format {
             lane_print_bits,
             ends: Field::new(ends, shape.slots),
             planes: (1..=planes).map(|plane| Field::new(offset(plane), shape.slots)).collect(),
-            print_planes: (fingerprint_bits - lane_print_bits) as usize,
+            print_planes: print_planes as usize,
             count_planes: (1..=count_bits).map(|plane| Field::new(offset(planes + plane), shape.slots)).collect(),
             from: slots.clone().map(|slot| row(&|_, s| s >= slot)).collect(),
             at: slots.map(|slot| row(&|_, s| s == slot)).collect(),
-            fields: (0..2 << planes).map(|bits: u32| row(&|field, _| bits >> field & 1 == 1)).collect(),
+            fields: (0..2 << low).map(|bits: u32| row(&|field, _| bits >> field & 1 == 1)).collect(),
+            high_fields: (0..1 << (planes - low))
+                .map(|bits: u32| row(&|field, _| field <= planes && bits << low << 1 >> field & 1 == 1))
+                .collect(),
+            tag_fields: row(&|field, _| (print_planes + 1..=planes).contains(&field)),
         }
     }
 
@@ -157,16 +170,18 @@ impl Format {
         &self.at[slot as usize % 64]
     }
 
-    /// All bits of the ends, if `ends`, and of the planes where a value has a bit.
+    /// All bits of the ends, if `ends`, and of the planes where a value has a bit: those of two rows.
     #[inline(always)]
-    pub fn fields(&self, value: u32, ends: bool) -> &Row {
-        &self.fields[((value >> (8 * self.lane)) << 1 | u32::from(ends)) as usize]
+    pub fn fields(&self, value: u32, ends: bool) -> [&Row; 2] {
+        let planes = value >> (8 * self.lane);
+        let low = (planes & ((1 << LOW_PLANES) - 1)) << 1 | u32::from(ends);
+        [&self.fields[low as usize], &self.high_fields[(planes >> LOW_PLANES) as usize]]
     }
 
     /// All bits of the planes of the tag.
     #[inline(always)]
     pub fn tag_fields(&self) -> &Row {
-        self.fields((1 << (self.fingerprint_bits + self.tag_bits)) - (1 << self.fingerprint_bits), false)
+        &self.tag_fields
     }
 
     /// The first of the buckets whose entries may be sent away.

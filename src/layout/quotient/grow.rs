@@ -49,7 +49,7 @@ impl Quotient {
             return Err(Error::format("the cells differ in number from what the parameters say"));
         }
         let keys = shape.keys_per_epoch(window);
-        let (mean, peak) = (shape.remembered(keys), shape.load(keys));
+        let (mean, peak) = (shape.stored(keys), shape.load(keys));
         let slots = shape.pages as f64 * f64::from(shape.lines * fixed.pages.format.shape.slots);
         // Few keys come and go by more than a sample of many.
         let limits = Limits { mean: (mean / slots * (1.01 + 3.0 / mean.sqrt())).min(0.97), peak };
@@ -147,6 +147,9 @@ impl<M: Slots> Work<M> for Move<'_> {
                 }
                 for slot in 0..format.used(line) {
                     let (place, mark) = from.entry(machine, number, at, line, slot);
+                    if !from.is_kept(now, format.marked(mark).0) {
+                        continue;
+                    }
                     let place = to.place_at(group, from.index(&place));
                     to.put_counted(machine, to.page_mut(new, place.page), &place, mark, now);
                 }

@@ -62,6 +62,12 @@ impl Format {
         value | self.count(line, slot) << (self.fingerprint_bits + self.tag_bits)
     }
 
+    /// The tag in a slot.
+    #[inline(always)]
+    pub fn tag_in(&self, line: &Line, slot: u32) -> u32 {
+        self.tag(self.value(line, slot))
+    }
+
     /// The count in a slot.
     #[inline(always)]
     pub fn count(&self, line: &Line, slot: u32) -> u32 {
@@ -134,25 +140,30 @@ impl Format {
     pub fn set_tag(&self, line: &mut Line, slot: u64, tag: u32) {
         let slot = slot.trailing_zeros();
         let tag = tag << self.fingerprint_bits;
-        let (at, fields, new) = (&self.at(slot).0, &self.tag_fields().0, &self.fields(tag, false).0);
+        let (at, fields, [low, high]) = (&self.at(slot).0, &self.tag_fields().0, self.fields(tag, false));
         for i in 0..8 {
-            line[i] = line[i] & !(at[i] & fields[i]) | at[i] & new[i];
+            line[i] = line[i] & !(at[i] & fields[i]) | at[i] & (low.0[i] | high.0[i]);
         }
-        let bytes: &mut [u8; 64] = bytemuck::cast_mut(line);
-        let place = (self.lanes + (slot + 1) * self.lane - 1) as usize & 63;
-        let own = 8 * (self.lane - 1);
-        bytes[place] = bytes[place] & (self.lane_print >> own) as u8 | (tag >> own) as u8;
+        if self.lane == 1 {
+            let lane = &mut bytemuck::cast_mut::<Line, [u8; 64]>(line)[(self.lanes + slot) as usize & 63];
+            *lane = *lane & self.lane_print as u8 | tag as u8;
+        } else {
+            let lane = &mut bytemuck::cast_mut::<Line, [u16; 32]>(line)[(self.lanes / 2 + slot) as usize & 31];
+            *lane = *lane & self.lane_print as u16 | tag as u16;
+        }
     }
 
-    /// Takes all entries of a tag out of a line.
+    /// Takes all entries of a tag out of a line, whatever its lowest bits are, as many as `any`.
     #[inline(always)]
-    pub fn expire<M: Slots>(&self, machine: M, line: &mut Line, tag: u32) {
+    pub fn expire<M: Slots>(&self, machine: M, line: &mut Line, tag: u32, any: u32) {
         let ends = self.ends.get(line);
         let used = u64::MAX.checked_shr(ends.leading_zeros()).unwrap_or(0);
         let tag = tag << self.fingerprint_bits;
-        let lane = u32::MAX >> (32 - 8 * self.lane);
-        let mut dead = used & machine.equal(self, line, tag & lane, lane & !self.lane_print);
-        for (i, plane) in self.planes.iter().enumerate().skip(self.print_planes) {
+        // The bits of a value from which on they have to be the same, and those of them in a lane.
+        let from = self.fingerprint_bits + any;
+        let lane = ((1u64 << (8 * self.lane)) - 1) as u32 & u32::MAX << from;
+        let mut dead = used & machine.equal(self, line, tag & lane, lane);
+        for (i, plane) in self.planes.iter().enumerate().skip(from.saturating_sub(8 * self.lane) as usize) {
             dead &= !(plane.get(line) ^ u64::from(tag >> (8 * self.lane) >> i & 1).wrapping_neg());
         }
         if dead == 0 {

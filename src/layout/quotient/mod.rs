@@ -104,7 +104,8 @@ impl Phase {
     #[inline(always)]
     fn tag(self, pages: &Pages, page: u32) -> u32 {
         // The sign of the difference: from a comparison compilers make a branch, which is as good as random.
-        pages.format.age(self.newest, self.turned.wrapping_sub(pages.group(page)) >> 31)
+        let back = self.turned.wrapping_sub(pages.group(page)) >> 31;
+        pages.format.age(self.newest, back + pages.behind_first(page))
     }
 
     /// Whether all that is there now counts.
@@ -154,14 +155,18 @@ impl Layout for Quotient {
 
     /// Steps until every page has turned through all of its tags.
     fn generations(&self) -> u64 {
-        self.pages.count << self.pages.format.tag_bits
+        u64::from(self.pages.kept) * self.pages.steps()
     }
 
     fn phase(&self, generation: i64, pending: u64) -> Phase {
         // Pages are fewer than 2^29, so that nothing is cut off.
         let pages = self.pages.count as i64;
-        let tags = 1u32 << self.pages.format.tag_bits;
-        let kept = |turns: u64| tags.saturating_sub(u32::try_from(turns).unwrap_or(u32::MAX));
+        let kept = |turns: u64| self.pages.kept.saturating_sub(u32::try_from(turns).unwrap_or(u32::MAX));
+        if self.pages.fine() {
+            // No page is behind another.
+            let newest = self.pages.format.age(generation as u32, 0);
+            return Phase { turned: u32::MAX >> 1, newest, more: 0, kept: [kept(pending); 2] };
+        }
         let epoch = generation.div_euclid(pages);
         let (turns, more) =
             if pending == 0 { (0, 0) } else { (pending / self.pages.count, pending % self.pages.count) };
@@ -174,6 +179,9 @@ impl Layout for Quotient {
     }
 
     fn phase_within(&self, generation: i64, back: u64) -> Option<Phase> {
+        if self.pages.fine() {
+            return Some(Phase { kept: [back as u32 + 1; 2], ..self.phase(generation, 0) });
+        }
         // In `back` steps each page turns `turns` times; those that turned in the last few steps, once more.
         let (turns, few) = (back / self.pages.count, back % self.pages.count);
         let (kept, more) = (turns as u32 + 1, if few > 0 { (self.pages.count - few) as u32 } else { 0 });
@@ -249,30 +257,31 @@ impl Layout for Quotient {
         self.instructions.run(Each { pages, hashes, run, act }).inserted
     }
 
-    /// Turns one page, if its words are at hand.
+    /// Turns the pages whose turn it is, if their words are at hand.
     fn open(&self, words: &mut [u64], generation: i64) {
-        let phase = self.phase(generation, 0);
-        let turned = u64::from(phase.turned);
-        if !(self.pages.first..self.pages.end).contains(&turned) {
-            return;
-        }
-        for page in 0..self.pages.of_group() as u32 {
-            let page = self.pages.page_mut(words.as_chunks_mut().0, phase.turned << self.pages.level | page);
-            self.instructions.run(Turn { pages: &self.pages, page, tag: phase.newest });
-        }
-        // The next is fetched meanwhile, so that its turn does not wait for memory; after the last, the first.
-        let next = if turned + 1 == self.pages.end { self.pages.first } else { turned + 1 };
-        let (first, address) = (self.pages.start((next as u32) << self.pages.level), Address::of(words));
-        for line in first..first + self.pages.stride() {
-            address.fetch(line * 8);
+        let (phase, pages, address) = (self.phase(generation, 0), &self.pages, Address::of(words));
+        // The next is fetched meanwhile, so that its turn does not wait for memory.
+        let mut turning = pages.turning(generation).chain(pages.turning(generation + 1).take(1)).peekable();
+        for _ in 0..pages.turning(generation).count() {
+            let (Some(group), next) = (turning.next(), turning.peek()) else { return };
+            if let Some(&next) = next {
+                let first = pages.start((next as u32) << pages.level);
+                (first..first + pages.stride()).for_each(|line| address.fetch(line * 8));
+            }
+            let first = (group as u32) << pages.level;
+            let gone = pages.gone(phase.tag(pages, first));
+            for page in first..first + pages.of_group() as u32 {
+                let page = pages.page_mut(words.as_chunks_mut().0, page);
+                self.instructions.run(Turn { pages, page, gone });
+            }
         }
     }
 
-    /// Whether the page that turns is at hand.
+    /// Whether a page turns that is at hand, or tags of all pages change.
     #[inline(always)]
     fn turns(&self, generation: i64) -> bool {
-        let turns = || generation.rem_euclid(self.pages.count as i64) as u64;
-        self.pages.whole() || (self.pages.first..self.pages.end).contains(&turns())
+        let turns = || self.pages.turning(generation).next().is_some();
+        self.pages.fine() || self.pages.whole() || turns()
     }
 
     fn looks_every(&self) -> Option<u64> {
@@ -332,7 +341,7 @@ impl Layout for Quotient {
         self.entries(words.as_chunks().0, phase).into_iter().map(|entries| entries as f64 / places).collect()
     }
 
-    fn false_positive_rate(&self, words: &[u64], _: Phase) -> f64 {
-        self.rate(words.as_chunks().0)
+    fn false_positive_rate(&self, words: &[u64], phase: Phase) -> f64 {
+        self.rate(words.as_chunks().0, phase)
     }
 }

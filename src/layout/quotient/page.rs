@@ -68,12 +68,27 @@ impl Pages {
         sent || format.flagged(home) && spare::ask(self.format, &page[0], self.spare_print(place)) != Spared::No
     }
 
+    /// Whether a key is there that was inserted in the last `kept` epochs.
+    #[inline(always)]
+    pub fn contains_since<M: Slots>(&self, machine: M, page: &[Line], place: &Place, now: u32, kept: u32) -> bool {
+        let (format, home) = (self.format, &page[place.line as usize + 1]);
+        let found = format.find(machine, home, place.bucket, place.print);
+        let alone = place.bucket + format.reach(home) < format.shape.buckets && !format.flagged(home);
+        if alone && found == 0 {
+            return false;
+        }
+        if alone && format.count_bits == 0 {
+            return format.age(now, format.tag_in(home, found.trailing_zeros())) < kept;
+        }
+        self.youngest(machine, page, place, now).is_some_and(|age| age < kept)
+    }
+
     /// How many epochs ago, as far as the page can tell, a key was last inserted: the youngest of what is possible;
     /// and whether it is surely there, or may have been turned away then.
     #[inline(always)]
     pub fn age<M: Slots>(&self, machine: M, page: &[Line], place: &Place, now: u32) -> Option<(u32, bool)> {
         let of = |tag| self.format.age(now, tag);
-        match self.look_up(machine, page, place) {
+        let told = match self.look_up(machine, page, place) {
             Found::Entry(..) if self.format.count_bits > 0 => {
                 let ages = self.entries_of(machine, page, place).map(|(line, slot)| of(self.tag_of(page, line, slot)));
                 ages.min().map(|age| (age, true))
@@ -82,7 +97,8 @@ impl Pages {
             Found::Spare(Spared::No) => None,
             Found::Spare(Spared::Print(tag)) => Some((of(tag), true)),
             Found::Spare(Spared::Perhaps(tag)) => Some((of(tag), false)),
-        }
+        };
+        told.filter(|&(age, _)| age < self.kept)
     }
 
     /// How many epochs ago, at the least, a key was last inserted, if it was. Of united filters one may have turned
@@ -101,7 +117,7 @@ impl Pages {
     /// The tag of a slot.
     #[inline(always)]
     pub fn tag_of(&self, page: &[Line], line: usize, slot: u32) -> u32 {
-        self.format.tag(self.format.value(&page[line], slot))
+        self.format.tag_in(&page[line], slot)
     }
 
     /// Inserts a key, with this tag; says whether it was there.
@@ -110,13 +126,16 @@ impl Pages {
         let format = self.format;
         let there = match self.look_up(machine, page, place) {
             Found::Entry(line, slot) => {
+                let there = self.is_kept(tag, self.tag_of(page, line, slot.trailing_zeros()));
                 format.set_tag(&mut page[line], slot, tag);
-                return true;
+                return there;
             }
-            Found::Spare(Spared::Print(_)) => {
-                return spare::renew(self.format, &mut page[0], self.spare_print(place), tag);
+            Found::Spare(Spared::Print(old)) => {
+                spare::renew(self.format, &mut page[0], self.spare_print(place), tag);
+                return self.is_kept(tag, old);
             }
-            Found::Spare(there) => there != Spared::No,
+            Found::Spare(Spared::Perhaps(old)) => self.is_kept(tag, old),
+            Found::Spare(Spared::No) => false,
         };
         self.put(machine, page, place, tag, tag);
         there
@@ -142,19 +161,20 @@ impl Pages {
         format.put_counted(machine, &mut page[home], place.bucket, place.print | mark << format.fingerprint_bits);
     }
 
-    /// Forgets what has the tag of the epoch that begins, and puts the page in order while it is at hand: lines that
+    /// Forgets what has the tags that are gone, and puts the page in order while it is at hand: lines that
     /// are nearly full hand on what the next keys would push out, what is not at home goes home where there is room
     /// again, and every line reaches just as far as it has to.
     #[inline(always)]
-    pub fn turn<M: Slots>(&self, machine: M, page: &mut [Line], tag: u32) {
+    pub fn turn_page<M: Slots>(&self, machine: M, page: &mut [Line], gone: u32) {
         let (format, shape) = (self.format, self.format.shape);
         let (spare, lines) = page.split_first_mut().expect("a page has a spare line");
-        let nothing_spared = spare::expire(spare, tag);
+        let any = self.epochs_per_turn_log2;
+        let nothing_spared = spare::expire(format, spare, gone, any);
         for line in &mut *lines {
-            format.expire(machine, line, tag);
+            format.expire(machine, line, gone, any);
         }
-        // Some 10 % of the entries of a line go with a turn where tags have three bits, and half of that with four.
-        let (reserve, room) = if format.tag_bits <= 3 { (3, 6) } else { (1, 3) };
+        // Some 10 % of the entries of a line go where tags come round with eight turns, and half of that with sixteen.
+        let (reserve, room) = if format.tag_bits - any <= 3 { (3, 6) } else { (1, 3) };
         for line in 0..self.lines {
             let at = line as usize;
             let mut slot = format.first_foreign(machine, &lines[at]);
@@ -199,7 +219,7 @@ impl Pages {
 pub struct Turn<'a> {
     pub pages: &'a Pages,
     pub page: &'a mut [Line],
-    pub tag: u32,
+    pub gone: u32,
 }
 
 impl<M: Slots> Work<M> for Turn<'_> {
@@ -207,6 +227,6 @@ impl<M: Slots> Work<M> for Turn<'_> {
 
     #[inline(always)]
     fn run(self, machine: M) {
-        self.pages.turn(machine, self.page, self.tag);
+        self.pages.turn_page(machine, self.page, self.gone);
     }
 }

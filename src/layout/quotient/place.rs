@@ -38,6 +38,12 @@ pub struct Pages {
     pub level: u32,
     /// Bits of a fingerprint that are used.
     pub print_bits: u32,
+    /// Tags that count at a time, that of the open epoch among them.
+    pub kept: u32,
+    /// Epochs from one turn of a page to the next, as a power of two.
+    pub epochs_per_turn_log2: u32,
+    /// All bits, if tags are finer than turns, or none.
+    fine: u32,
 }
 
 impl Pages {
@@ -50,7 +56,56 @@ impl Pages {
             end: shape.pages,
             level: 0,
             print_bits: shape.fingerprint_bits,
+            kept: shape.full_epochs() + 1,
+            epochs_per_turn_log2: shape.epochs_per_turn_log2(),
+            fine: if shape.epochs.is_some() { u32::MAX } else { 0 },
         }
+    }
+
+    /// Whether tags are finer than turns: all pages then begin their epochs together, and not as they turn.
+    #[inline(always)]
+    pub fn fine(&self) -> bool {
+        self.fine != 0
+    }
+
+    /// How far the tag of a page lies behind that of the first. So pages do not turn all at once, and yet each when the
+    /// oldest of its tags that count begin a [turn](Self::turn).
+    #[inline(always)]
+    pub fn behind_first(&self, page: u32) -> u32 {
+        self.group(page) & self.fine
+    }
+
+    /// Whether what has a tag counts, while that of the open epoch is `now`.
+    #[inline(always)]
+    pub fn is_kept(&self, now: u32, tag: u32) -> bool {
+        !self.fine() || self.format.age(now, tag) < self.kept
+    }
+
+    /// The number of the turn that a page had made last when a tag was that of its open epoch.
+    #[inline(always)]
+    pub fn turn(&self, tag: u32) -> u32 {
+        self.format.age(tag, self.kept - 1) >> self.epochs_per_turn_log2
+    }
+
+    /// The tag that no key can have any more when a page turns and this is that of its open epoch, and those after it
+    /// of the same turn: they come round.
+    #[inline(always)]
+    pub fn gone(&self, tag: u32) -> u32 {
+        self.format.age(tag, self.kept - 1 + (1 << self.epochs_per_turn_log2))
+    }
+
+    /// Generations in an epoch.
+    pub fn steps(&self) -> u64 {
+        if self.fine() { 1 } else { self.count }
+    }
+
+    /// The groups at hand that turn when a generation opens.
+    #[inline(always)]
+    pub fn turning(&self, generation: i64) -> impl Iterator<Item = u64> + use<> {
+        let (period, from) =
+            if self.fine() { (1 << self.epochs_per_turn_log2, self.kept - 1) } else { (self.count, 0) };
+        let first = self.first + (generation - i64::from(from) - self.first as i64).rem_euclid(period as i64) as u64;
+        (first..self.end).step_by(period as usize)
     }
 
     /// The same keys in groups of 2^`level` pages, each of which takes a bit of the fingerprints.

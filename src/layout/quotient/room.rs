@@ -37,8 +37,9 @@ impl<M: Slots> Work<M> for MakeRoom<'_> {
         if format.count_bits > 0 && pages.merge_one(machine, page, home, now) {
             return format.put_counted(machine, &mut page[home], place.bucket, value);
         }
-        // Where keys of this epoch have been turned away, there is no room, and none will come until the page turns.
-        if spare::turns_away(&page[0], format.tag(value)) {
+        // Where keys have been turned away since the page turned, there is no room, and none will come until it does.
+        let since = spare::since(format, &page[0]);
+        if since.is_some_and(|since| pages.turn(since) == pages.turn(format.tag(value))) {
             return pages.put_aside(page, place, mark, now);
         }
         let movable = place.bucket.checked_sub(format.movable());

@@ -121,9 +121,8 @@ impl Act for Query<'_> {
         self.present[i] = if self.phase.all_kept(self.pages) {
             self.pages.contains(machine, page, place)
         } else {
-            let now = self.phase.tag(self.pages, place.page);
-            let age = self.pages.youngest(machine, page, place, now);
-            age.is_some_and(|age| age < self.phase.kept(self.pages, place.page))
+            let (now, kept) = (self.phase.tag(self.pages, place.page), self.phase.kept(self.pages, place.page));
+            self.pages.contains_since(machine, page, place, now, kept)
         };
     }
 }
@@ -150,11 +149,18 @@ impl Act for Duplicated<'_> {
         let page = self.pages.page_mut(self.lines, place.page);
         self.seen[i] = if self.refresh {
             self.pages.add(machine, page, place, tag)
+        } else if self.pages.fine() {
+            self.pages.contains_since(machine, page, place, tag, self.pages.kept)
         } else {
             self.pages.contains(machine, page, place)
         };
         if !self.refresh && !self.seen[i] {
-            self.pages.put(machine, page, place, tag, tag);
+            if self.pages.fine() {
+                // What is there no longer counts.
+                self.pages.add(machine, page, place, tag);
+            } else {
+                self.pages.put(machine, page, place, tag, tag);
+            }
         }
         self.inserted += u64::from(self.refresh || !self.seen[i]);
     }

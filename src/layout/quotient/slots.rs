@@ -94,11 +94,11 @@ impl Slots for Portable {
 
     #[inline(always)]
     fn open_slot(self, format: &Format, line: &mut Line, slot: u32, value: u32, end: bool) {
-        let (from, at, new) = (&format.from(slot).0, &format.at(slot).0, &format.fields(value, end).0);
+        let (from, at, [low, high]) = (&format.from(slot).0, &format.at(slot).0, format.fields(value, end));
         let mut carry = 0;
         for i in 0..8 {
             let moved = line[i] & from[i];
-            line[i] = line[i] ^ moved | moved << 1 | carry | at[i] & new[i];
+            line[i] = line[i] ^ moved | moved << 1 | carry | at[i] & (low.0[i] | high.0[i]);
             carry = moved >> 63;
         }
         let (bytes, lane) = (bytemuck::bytes_of_mut(line), format.lane as usize);
@@ -110,10 +110,10 @@ impl Slots for Portable {
     #[inline(always)]
     fn close_slot(self, format: &Format, line: &mut Line, slot: u32, end: bool) {
         let (from, at) = (&format.from(slot).0, &format.at(slot).0);
-        let (before, ends) = (&format.at(slot.saturating_sub(1)).0, &format.fields(0, end).0);
+        let (before, [ends, _]) = (&format.at(slot.saturating_sub(1)).0, format.fields(0, end));
         let mut carry = 0;
         for i in (0..8).rev() {
-            let old = line[i] | before[i] & ends[i];
+            let old = line[i] | before[i] & ends.0[i];
             let moved = old & from[i] & !at[i];
             line[i] = old & !from[i] | moved >> 1 | carry;
             carry = moved << 63;

@@ -2,30 +2,46 @@
 //! either.
 //!
 //! It has 16 halves of words. Fifteen are prints of 24 bits above a tag of 8, zero where there is none; the last is
-//! zero, or 1 above the tag of the last key that there was no room for. Where keys are counted, the low bits of a print
-//! are a count instead.
+//! zero, or 1 above the tag of the last key that there was no room for. A longer tag leaves fewer bits to the prints.
+//! Where keys are counted, the low bits of a print are a count instead.
 
 use super::format::{Format, Line};
 use super::place::{Pages, Place};
 use crate::shape::quotient::SPARE;
 
-/// Bits of a print and its count.
-const PRINT_BITS: u32 = 24;
+/// Fewest bits for a tag.
+const TAG_BITS: u32 = 8;
 
 impl Format {
+    /// Bits for a tag in a spare line.
+    fn spare_tag_bits(&self) -> u32 {
+        self.tag_bits.max(TAG_BITS)
+    }
+
     /// Bits of a print in a spare line.
     pub fn spare_print_bits(&self) -> u32 {
-        PRINT_BITS - self.count_bits
+        u32::BITS - self.spare_tag_bits() - self.count_bits
+    }
+
+    /// What an entry of a spare line has above its tag.
+    fn above_tag(&self, entry: u32) -> u32 {
+        entry >> self.spare_tag_bits()
+    }
+
+    /// The tag of an entry of a spare line.
+    fn spare_tag(&self, entry: u32) -> u32 {
+        entry & ((1 << self.spare_tag_bits()) - 1)
     }
 
     /// The print of an entry of a spare line, and its count.
     fn spared(&self, entry: u32) -> (u32, u32) {
-        (entry >> 8 >> self.count_bits, entry >> 8 & ((1 << self.count_bits) - 1))
+        let above = self.above_tag(entry);
+        (above >> self.count_bits, above & ((1 << self.count_bits) - 1))
     }
 
     /// An entry of a spare line.
     fn to_spare(&self, print: u32, count: u32, tag: u32) -> u32 {
-        (print << self.count_bits | count) << 8 | tag
+        (print << self.count_bits | count) << self.spare_tag_bits() | tag
     }
 }
 
@@ -38,7 +54,7 @@ impl Pages {
             if self.level == 0 { *place } else { one.place_at(0, self.index(place)) };
         let known = u64::from(print) << 12 | u64::from(bucket) << 6 | u64::from(line);
         let mixed = known.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        ((mixed >> (64 - PRINT_BITS) >> self.format.count_bits) as u32).max(1)
+        ((mixed >> (64 - self.format.spare_print_bits())) as u32).max(1)
     }
 }
 
@@ -63,7 +79,7 @@ fn halves_mut(spare: &mut Line) -> &mut [u32; 16] {
 
 /// What it says of the key of a print. One of its own, by which it is there for longer, comes before all.
 pub fn ask(format: &Format, spare: &Line, print: u32) -> Spared {
-    match (print_of(format, spare, print), since(spare)) {
+    match (print_of(format, spare, print), since(format, spare)) {
         (Some((tag, _)), _) => Spared::Print(tag),
         (None, Some(tag)) => Spared::Perhaps(tag),
         (None, None) => Spared::No,
@@ -73,18 +89,22 @@ pub fn ask(format: &Format, spare: &Line, print: u32) -> Spared {
 /// The tag and the count of a print, if it is there.
 pub fn print_of(format: &Format, spare: &Line, print: u32) -> Option<(u32, u32)> {
     let entry = halves(spare)[..SPARE as usize].iter().find(|&&entry| format.spared(entry).0 == print)?;
-    Some((entry & 255, format.spared(*entry).1))
+    Some((format.spare_tag(*entry), format.spared(*entry).1))
 }
 
 /// The tag that it has last turned keys away with.
-pub fn since(spare: &Line) -> Option<u32> {
-    let since = halves(spare)[SPARE as usize];
-    (since > 255).then_some(since & 255)
+pub fn since(format: &Format, spare: &Line) -> Option<u32> {
+    tag_of(format, halves(spare)[SPARE as usize])
+}
+
+/// The tag of an entry, if it is one.
+fn tag_of(format: &Format, entry: u32) -> Option<u32> {
+    (format.above_tag(entry) > 0).then_some(format.spare_tag(entry))
 }
 
 /// The tags with which a key may be there.
 pub fn tags_of(format: &Format, spare: &Line, print: u32) -> impl Iterator<Item = u32> {
-    print_of(format, spare, print).map(|(tag, _)| tag).into_iter().chain(since(spare))
+    print_of(format, spare, print).map(|(tag, _)| tag).into_iter().chain(since(format, spare))
 }
 
 /// Gives a print a tag and counts the key once more, if it is there; whether it is.
@@ -104,42 +124,36 @@ pub fn put(format: &Format, spare: &mut Line, print: u32, mark: u32, now: u32) {
 fn put_entry(format: &Format, spare: &mut Line, entry: u32, now: u32, counts: impl Fn(u32, u32) -> u32) {
     let (prints, (print, count)) = (&mut halves_mut(spare)[..SPARE as usize], format.spared(entry));
     if let Some(own) = prints.iter_mut().find(|own| format.spared(**own).0 == print) {
-        let (tag, old) = (entry & 255, *own & 255);
+        let (tag, old) = (format.spare_tag(entry), format.spare_tag(*own));
         let tag = if format.age(now, tag) < format.age(now, old) { tag } else { old };
         *own = format.to_spare(print, counts(format.spared(*own).1, count), tag);
     } else if let Some(free) = prints.iter_mut().find(|own| format.spared(**own).0 == 0) {
         *free = entry;
     } else {
-        turn_away(format, spare, entry & 255, now);
+        turn_away(format, spare, format.spare_tag(entry), now);
     }
 }
 
 /// Turns away a key: the younger of two tags counts.
 fn turn_away(format: &Format, spare: &mut Line, tag: u32, now: u32) {
-    if since(spare).is_none_or(|old| format.age(now, tag) < format.age(now, old)) {
-        halves_mut(spare)[SPARE as usize] = 1 << 8 | tag;
+    if since(format, spare).is_none_or(|old| format.age(now, tag) < format.age(now, old)) {
+        halves_mut(spare)[SPARE as usize] = 1 << format.spare_tag_bits() | tag;
     }
 }
 
-/// Whether a key that is turned away now leaves it as it is.
-#[inline(always)]
-pub fn turns_away(spare: &Line, tag: u32) -> bool {
-    halves(spare)[SPARE as usize] == 1 << 8 | tag
-}
-
-/// Forgets what has a tag; says whether nothing is left.
-pub fn expire(spare: &mut Line, tag: u32) -> bool {
+/// Forgets what has a tag, whatever its lowest bits are, as many as `any`; says whether nothing is left.
+pub fn expire(format: &Format, spare: &mut Line, tag: u32, any: u32) -> bool {
     let mut left = 0;
     for half in halves_mut(spare) {
-        *half = if *half & 255 == tag { 0 } else { *half };
-        left |= *half >> 8;
+        *half = if (format.spare_tag(*half) ^ tag) >> any == 0 { 0 } else { *half };
+        left |= format.above_tag(*half);
     }
     left == 0
 }
 
 /// The tags of its prints.
-pub fn tags(spare: &Line) -> impl Iterator<Item = u32> {
-    halves(spare)[..SPARE as usize].iter().filter_map(|entry| (*entry > 255).then_some(entry & 255))
+pub fn tags(format: &Format, spare: &Line) -> impl Iterator<Item = u32> {
+    halves(spare)[..SPARE as usize].iter().filter_map(|&entry| tag_of(format, entry))
 }
 
 /// Takes in all that another has. The count of a print that both have follows from theirs.
@@ -148,7 +162,7 @@ pub fn unite(format: &Format, spare: &mut Line, other: &Line, now: u32, counts: 
     for &entry in prints.iter().filter(|&&entry| format.spared(entry).0 != 0) {
         put_entry(format, spare, entry, now, &counts);
     }
-    if let Some(tag) = since(other) {
+    if let Some(tag) = since(format, other) {
         turn_away(format, spare, tag, now);
     }
 }

@@ -32,6 +32,9 @@ impl<M: Slots> Work<M> for Unite<'_> {
         for (line, theirs) in (0..).zip(&other[1..]) {
             for slot in 0..format.used(theirs) {
                 let (place, mark) = pages.entry(machine, number, line, theirs, slot);
+                if !pages.is_kept(now, format.marked(mark).0) {
+                    continue;
+                }
                 if format.count_bits > 0 {
                     pages.take_in_counted(machine, page, &place, mark, now);
                 } else {

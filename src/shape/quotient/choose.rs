@@ -3,7 +3,8 @@
 use std::iter::successors;
 
 use super::{
-    FINGERPRINT_BITS, LINE_BYTES, MAX_LINES, MIN_LINES, MOST_BITS, Shape, TAG_BITS, check_count_bits, check_distinct,
+    FINE_TAG_BITS, FINGERPRINT_BITS, LINE_BYTES, MAX_LINES, MIN_LINES, Shape, TAG_BITS, check_count_bits,
+    check_distinct,
 };
 use crate::Error;
 use crate::clock::Window;
@@ -14,17 +15,25 @@ use crate::shape::search::{self, Candidate, bisection};
 const LEAST: u64 = MIN_LINES as u64 + 1;
 /// The lines of a whole page.
 const PAGE: u64 = MAX_LINES as u64 + 1;
-/// Lines of a filter whose pages may have fewer than 63: beyond that, one page more or less is finer.
-const FINE: u64 = PAGE * PAGE;
+/// Lines of a filter whose pages may have fewer than 63: beyond that, one page more or less is less.
+const FEW: u64 = PAGE * PAGE;
 /// Most lines that are looked at: half a tebibyte.
 const MOST: u64 = 1 << 33;
+/// Bits of a tag from which on pages that turn with every epoch take too long, at 2 microseconds each.
+const FINE: u32 = 6;
+/// Turns of a page while a tag comes round, as a power of two, where tags are finer.
+const TURNS_LOG2: u32 = 4;
+/// Lengths of an epoch that are looked at, where tags are finer.
+const LENGTHS: u64 = 64;
 
 /// The shape for a window and a budget. A window of insertions may be planned for fewer `distinct` keys than
 /// insertions: a repeat takes no space. A filter that counts has counts of `count_bits`, others of 0.
 ///
 /// Considered are fingerprints and tags of all numbers of bits whose slack is at most `slack`, by default [half the
-/// window](allowed_slack); with tags of three bits it is 1/7 of it, and every bit more halves that. Long tags cost
-/// time, since pages turn more often, and no bits: entries are fewer by as much as they are larger.
+/// window](allowed_slack); with tags of three bits it is 1/7 of it, and every bit more halves that. Up to five bits
+/// they cost time, since pages turn more often, and hardly any bits: entries are fewer by as much as they are larger.
+/// From six on they are finer than turns, of which there are fifteen in a window, if any slack is asked for. With
+/// `fine` only such are considered.
 /// - [`Budget::Rate`]: each gets the fewest lines that hold the rate; of those at most 1/64 larger than the smallest
 ///   the one with the shortest tags, then the fewest lines.
 /// - [`Budget::Bytes`]: each gets as many lines as fit; of those with at most 1.5 times the least rate the one with the
@@ -37,6 +46,7 @@ pub fn choose(
     slack: Option<u64>,
     distinct: Option<u64>,
     count_bits: Option<u32>,
+    fine: bool,
 ) -> Result<Shape, Error> {
     let window = window.check()?;
     budget.check()?;
@@ -47,13 +57,14 @@ pub fn choose(
     }
     check_distinct(window, distinct)?;
     count_bits.map_or(Ok(()), check_count_bits)?;
-    let shapes = shapes(distinct, count_bits.unwrap_or(0));
+    let shapes = shapes(window, distinct, count_bits.unwrap_or(0), fine || slack.is_some());
+    let shapes = shapes.filter(|shape| shape.epochs.is_some() || !fine);
     let shapes = within_slack(window, slack, shapes, |shape| shape.slack(window))?;
     let slack = allowed_slack(window, slack);
     let candidates: Vec<Lines> = shapes.into_iter().map(|shape| Lines { shape, window, slack }).collect();
     match budget {
         Budget::Rate(fpr) => {
-            let remembered = |lines: &Lines| lines.shape.most_remembered(lines.shape.keys_per_epoch(window)) as u64;
+            let remembered = |lines: &Lines| lines.shape.most_stored(lines.shape.keys_per_epoch(window)) as u64;
             refuse_below(candidates.iter().map(remembered), fpr)?;
             search::for_rate(&candidates, fpr, MOST, |least| least + least / 64)
                 .ok_or_else(|| too_much_memory(fpr, &format!("{MOST} lines")))
@@ -66,8 +77,9 @@ pub fn choose(
 }
 
 /// All shapes in the smallest size, by bits of a tag.
-fn shapes(distinct: Option<u64>, count_bits: u32) -> impl Iterator<Item = Shape> {
-    let all = TAG_BITS.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t))).filter(|(f, t)| f + t <= MOST_BITS);
+fn shapes(window: Window, distinct: Option<u64>, count_bits: u32, fine: bool) -> impl Iterator<Item = Shape> {
+    let all = *TAG_BITS.start()..=*FINE_TAG_BITS.end();
+    let all = all.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t)));
     let shape = move |(f, t)| Shape {
         fingerprint_bits: f,
         tag_bits: t,
@@ -76,8 +88,19 @@ fn shapes(distinct: Option<u64>, count_bits: u32) -> impl Iterator<Item = Shape>
         distinct,
         grow: false,
         count_bits,
+        epochs: (t >= FINE && fine).then(|| fine_epochs(window, t)),
     };
-    all.map(shape)
+    all.map(shape).filter_map(|shape| shape.checked().ok())
+}
+
+/// Epochs that are kept of so fine tags: as many as leave a turn's, or a few less, if a window of insertions is then
+/// nearer to so many epochs of one whole length.
+pub fn fine_epochs(window: Window, tag_bits: u32) -> u32 {
+    let most = (1 << tag_bits) - (1 << (tag_bits - TURNS_LOG2));
+    let shortest = window.generation(most);
+    let lengths = shortest..=shortest.saturating_add((shortest / 16).min(LENGTHS));
+    let epochs = lengths.map(|length| window.generations(length).clamp(1, most.into()) as u32);
+    epochs.min_by_key(|&epochs| window.slack(epochs, 1)).unwrap_or(most)
 }
 
 /// A shape but for its lines, and the slack that it is held to.
@@ -108,7 +131,7 @@ impl Candidate for Lines {
     /// are many, by whole pages.
     fn shape(&self, lines: u64) -> Shape {
         let lines = lines.max(LEAST);
-        let pages = if lines <= FINE { lines.div_ceil(PAGE) } else { lines / PAGE };
+        let pages = if lines <= FEW { lines.div_ceil(PAGE) } else { lines / PAGE };
         Shape { pages, lines: ((lines / pages).min(PAGE) - 1) as u32, ..self.shape }
     }
 
@@ -131,9 +154,9 @@ impl Candidate for Lines {
         let pages = bisection(0, most.div_ceil(PAGE), holds_in);
         let (too_few, whole) = ((pages - 1) * PAGE / pages, (pages * PAGE).min(most) / pages);
         let of_page =
-            if whole * pages > FINE { whole } else { bisection(too_few, whole, |of_page| holds(pages * of_page)) };
+            if whole * pages > FEW { whole } else { bisection(too_few, whole, |of_page| holds(pages * of_page)) };
         let enough = (pages * of_page).max(LEAST);
-        let step = if enough < FINE { pages } else { PAGE };
+        let step = if enough < FEW { pages } else { PAGE };
         let slightly_more = (enough..=most.min(enough + enough / 64 + PAGE)).step_by(step as usize);
         slightly_more.into_iter().find(|&lines| self.slack_holds(lines) && holds(lines))
     }

@@ -12,10 +12,13 @@
 //! turned a key away, until the tag of that time expires. With p the chance of one such peak, at most 2^T p of the
 //! pages do at any time, since 2^T peaks can still be felt. In simulations of all formats from 15 to 30 bits per key,
 //! with up to 1 % of the pages turning keys away, 28 to 40 % of the lines of such a page did; 1/2 is reckoned.
+//!
+//! Tags may be finer than the turns of pages. All pages then begin an epoch together, r are kept, and a page turns once
+//! in m of them: at its fullest it has the keys of r + m, of which those of r + 1 count.
 
 mod choose;
 
-pub use choose::choose;
+pub use choose::{choose, fine_epochs};
 
 use std::ops::RangeInclusive;
 
@@ -37,10 +40,16 @@ pub const LINE_BYTES: u64 = 64;
 pub const SPARE: u32 = 15;
 /// Bits of a fingerprint.
 pub const FINGERPRINT_BITS: RangeInclusive<u32> = 5..=20;
-/// Bits of a tag.
+/// Bits of a tag, where every epoch begins with a turn.
 pub const TAG_BITS: RangeInclusive<u32> = 3..=8;
 /// Most bits of both.
 pub const MOST_BITS: u32 = 24;
+/// Bits of a tag that is finer than turns.
+pub const FINE_TAG_BITS: RangeInclusive<u32> = 4..=12;
+/// Most bits of such a tag and a fingerprint.
+pub const MOST_FINE_BITS: u32 = 28;
+/// Most bits of a fingerprint, a tag and a count.
+pub const MOST_VALUE_BITS: u32 = 32;
 /// Bits of a count.
 pub const COUNT_BITS: RangeInclusive<u32> = 1..=8;
 /// Largest share of its slots that a page is planned to use just before a turn, in the mean. Fuller pages move more
@@ -75,6 +84,8 @@ pub struct Shape {
     pub grow: bool,
     /// C: bits of a count, of a filter that counts, or 0.
     pub count_bits: u32,
+    /// r: epochs that are kept, of a filter whose tags are finer than its turns. Of others it is 2^T - 1.
+    pub epochs: Option<u32>,
 }
 
 /// The line with fingerprints, tags and counts of these sizes.
@@ -101,48 +112,69 @@ impl Shape {
         lines: u32,
         distinct: Option<u64>,
     ) -> Result<Self, Error> {
+        Self { fingerprint_bits, tag_bits, pages, lines, distinct, grow: false, count_bits: 0, epochs: None }.checked()
+    }
+
+    /// Refuses what no line has.
+    fn checked(self) -> Result<Self, Error> {
         let out_of_range = |name: &str, least: u64, most: u64, value: u64| {
             Err(Error::value(format!("{name} must lie in {least}..={most}, got {value}")))
         };
-        let (f, t) = (fingerprint_bits, tag_bits);
-        if !TAG_BITS.contains(&t) {
-            return out_of_range("tag_bits", (*TAG_BITS.start()).into(), (*TAG_BITS.end()).into(), t.into());
+        let Self { fingerprint_bits: f, tag_bits: t, pages, lines, .. } = self;
+        let (tags, most_bits) =
+            if self.epochs.is_some() { (FINE_TAG_BITS, MOST_FINE_BITS) } else { (TAG_BITS, MOST_BITS) };
+        if !tags.contains(&t) {
+            return out_of_range("tag_bits", (*tags.start()).into(), (*tags.end()).into(), t.into());
         }
-        if !FINGERPRINT_BITS.contains(&f) || f + t > MOST_BITS {
-            let most = u32::min(*FINGERPRINT_BITS.end(), MOST_BITS - t);
+        let most_bits = most_bits.min(MOST_VALUE_BITS - self.count_bits);
+        if !FINGERPRINT_BITS.contains(&f) || f + t > most_bits {
+            let most = u32::min(*FINGERPRINT_BITS.end(), most_bits - t);
             return out_of_range("fingerprint_bits", (*FINGERPRINT_BITS.start()).into(), most.into(), f.into());
         }
-        let shape = Self { fingerprint_bits, tag_bits, pages, lines, distinct, grow: false, count_bits: 0 };
-        let most_pages = shape.most_pages();
+        let most_epochs = (1 << t) - 1;
+        if let Some(epochs) = self.epochs
+            && !(1..=most_epochs).contains(&epochs)
+        {
+            return out_of_range("epochs", 1, most_epochs.into(), epochs.into());
+        }
+        let most_pages = self.most_pages();
         if !(1..=most_pages).contains(&pages) {
             return out_of_range("pages", 1, most_pages, pages);
         }
         if !(MIN_LINES..=MAX_LINES).contains(&lines) {
             return out_of_range("lines", MIN_LINES.into(), MAX_LINES.into(), lines.into());
         }
-        Ok(shape)
+        Ok(self)
     }
 
-    /// The shape of these parameters.
+    /// The same whose tags are finer than turns, of so many epochs.
+    pub fn fine(
+        fingerprint_bits: u32,
+        tag_bits: u32,
+        pages: u64,
+        lines: u32,
+        distinct: Option<u64>,
+        epochs: u32,
+    ) -> Result<Self, Error> {
+        let epochs = Some(epochs);
+        Self { fingerprint_bits, tag_bits, pages, lines, distinct, grow: false, count_bits: 0, epochs }.checked()
+    }
+
+    /// The shape of these parameters; of fine tags, where they are given.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
-        let shape = Self::new(
-            parameters.narrow("fingerprint_bits")?,
-            parameters.narrow("tag_bits")?,
-            parameters.wide("pages")?,
-            parameters.narrow("lines")?,
-            parameters.get("distinct"),
-        )?;
-        if parameters.get("count_bits").is_none() {
-            Ok(shape)
-        } else {
-            shape.counting(parameters.narrow("count_bits")?)
-        }
+        let given = |name| parameters.get(name).map(|_| parameters.narrow(name)).transpose();
+        let (fingerprint_bits, tag_bits) = (parameters.narrow("fingerprint_bits")?, parameters.narrow("tag_bits")?);
+        let (pages, lines) = (parameters.wide("pages")?, parameters.narrow("lines")?);
+        let (distinct, epochs) = (parameters.get("distinct"), given("epochs")?);
+        let shape = Self { fingerprint_bits, tag_bits, pages, lines, distinct, grow: false, count_bits: 0, epochs }
+            .checked()?;
+        given("count_bits")?.map_or(Ok(shape), |count_bits| shape.counting(count_bits))
     }
 
     /// The same of a filter that counts how often keys come.
     pub fn counting(self, count_bits: u32) -> Result<Self, Error> {
         check_count_bits(count_bits)?;
-        Ok(Self { count_bits, ..self })
+        Self { count_bits, ..self }.checked()
     }
 
     /// The same of a filter that grows.
@@ -156,13 +188,29 @@ impl Shape {
     }
 
     /// r: full epochs kept.
-    pub fn epochs(&self) -> u32 {
-        (1 << self.tag_bits) - 1
+    pub fn full_epochs(&self) -> u32 {
+        self.epochs.unwrap_or((1 << self.tag_bits) - 1)
+    }
+
+    /// m, as a power of two: epochs from one turn of a page to the next. It is the largest that is an eighth of those
+    /// kept at most, for which there are tags enough.
+    pub fn epochs_per_turn_log2(&self) -> u32 {
+        self.epochs.map_or(0, |epochs| u32::min(epochs / 8, (1 << self.tag_bits) - epochs).max(1).ilog2())
+    }
+
+    /// m.
+    fn epochs_per_turn(&self) -> u32 {
+        1 << self.epochs_per_turn_log2()
+    }
+
+    /// Generations of the clock in an epoch: one, or a step for each page to turn in.
+    pub fn steps(&self) -> u32 {
+        if self.epochs.is_some() { 1 } else { self.pages as u32 }
     }
 
     /// Most pages: a clock numbers the steps in which they turn through all tags by 32 bits.
     fn most_pages(&self) -> u64 {
-        u64::from(u32::MAX >> self.tag_bits)
+        u64::from(u32::MAX >> if self.epochs.is_some() { *TAG_BITS.start() } else { self.tag_bits })
     }
 
     /// Bytes of all pages.
@@ -170,19 +218,19 @@ impl Shape {
         self.pages * u64::from(self.lines + 1) * LINE_BYTES
     }
 
-    /// Generations of the clock that are kept: the steps in which every page turns r times.
+    /// Generations of the clock that are kept: the steps of r epochs.
     pub fn kept(&self) -> u32 {
-        self.epochs() * self.pages as u32
+        self.full_epochs() * self.steps()
     }
 
     /// How long after leaving the window a key may still be remembered: insertions, or nanoseconds.
     pub fn slack(&self, window: Window) -> u64 {
-        window.slack(self.kept(), self.pages as u32)
+        window.slack(self.kept(), self.steps())
     }
 
-    /// Distinct keys between two turns of a page: those planned for, and the headroom.
+    /// Distinct keys of an epoch: those planned for, and the headroom.
     pub fn keys_per_epoch(&self, window: Window) -> f64 {
-        let keys = window.keys_in(self.kept(), self.pages as u32) as f64;
+        let keys = window.keys_in(self.kept(), self.steps()) as f64;
         match (window, self.distinct) {
             (Window::Count { .. }, None) => keys,
             (Window::Count { insertions }, Some(distinct)) => {
@@ -195,12 +243,17 @@ impl Shape {
     /// Distinct keys that are remembered, in the mean over the pages: those of r epochs, and half of one but for the
     /// step that is taken as full.
     pub fn remembered(&self, keys_per_epoch: f64) -> f64 {
-        keys_per_epoch * (f64::from(self.epochs()) + 0.5 + 0.5 / self.pages as f64)
+        keys_per_epoch * (f64::from(self.full_epochs()) + 0.5 + 0.5 / f64::from(self.steps()))
     }
 
-    /// Distinct keys that a page remembers just before it turns, over all pages.
-    fn most_remembered(&self, keys_per_epoch: f64) -> f64 {
-        keys_per_epoch * f64::from(self.epochs() + 1)
+    /// Distinct keys that have entries, in the mean over the pages: also those that the next turn takes out.
+    pub fn stored(&self, keys_per_epoch: f64) -> f64 {
+        self.remembered(keys_per_epoch) + 0.5 * keys_per_epoch * f64::from(self.epochs_per_turn() - 1)
+    }
+
+    /// Distinct keys that a page has entries of just before it turns, over all pages.
+    fn most_stored(&self, keys_per_epoch: f64) -> f64 {
+        keys_per_epoch * f64::from(self.full_epochs() + self.epochs_per_turn())
     }
 
     /// Slots of a page.
@@ -210,7 +263,7 @@ impl Shape {
 
     /// Share of its slots that a page has in use just before a turn, in the mean.
     pub fn load(&self, keys_per_epoch: f64) -> f64 {
-        self.most_remembered(keys_per_epoch) / (self.pages as f64 * f64::from(self.slots()))
+        self.most_stored(keys_per_epoch) / (self.pages as f64 * f64::from(self.slots()))
     }
 
     /// Probability that a key never inserted is reported.
@@ -219,7 +272,7 @@ impl Shape {
             self.pages as f64 * f64::from(self.lines * self.line().buckets) * 2_f64.powi(self.fingerprint_bits as i32);
         let of_entries = self.remembered(keys_per_epoch) / places;
         let rate = (of_entries + self.turned_away(keys_per_epoch)).min(1.0);
-        fill::or_same_hash(rate, self.most_remembered(keys_per_epoch) as u64)
+        fill::or_same_hash(rate, self.most_stored(keys_per_epoch) as u64)
     }
 
     /// A bound for the share of lines that may have turned keys away within the epochs kept: the keys of a page are
@@ -228,19 +281,21 @@ impl Shape {
         if self.load(keys_per_epoch) > MOST_LOAD {
             return 1.0;
         }
-        let epochs = f64::from(self.epochs() + 1);
+        let peaks = f64::from(self.full_epochs()) / f64::from(self.epochs_per_turn()) + 1.0;
         let room = f64::from(self.slots() + SPARE);
-        (0.5 * epochs * more_than(room, self.most_remembered(keys_per_epoch), 1.0 / self.pages as f64)).min(1.0)
+        (0.5 * peaks * more_than(room, self.most_stored(keys_per_epoch), 1.0 / self.pages as f64)).min(1.0)
     }
 }
 
 impl super::Shape for Shape {
     fn family(&self) -> &'static str {
-        match (self.grow, self.count_bits > 0) {
-            (false, false) => "aged-quotient",
-            (true, false) => "aged-quotient-growing",
-            (false, true) => "aged-quotient-counting",
-            (true, true) => "aged-quotient-growing-counting",
+        match (self.epochs, self.grow, self.count_bits > 0) {
+            (None, false, false) => "aged-quotient",
+            (None, true, false) => "aged-quotient-growing",
+            (None, false, true) => "aged-quotient-counting",
+            (None, true, true) => "aged-quotient-growing-counting",
+            (Some(_), false, _) => "aged-quotient-fine",
+            (Some(_), true, _) => "aged-quotient-fine-growing",
         }
     }
 
@@ -252,9 +307,10 @@ impl super::Shape for Shape {
             ("lines", self.lines.into()),
             ("distinct", self.distinct.unwrap_or(0)),
         ];
-        if self.count_bits > 0 {
+        if self.count_bits > 0 || self.epochs.is_some() {
             parameters.push(("count_bits", self.count_bits.into()));
         }
+        parameters.extend(self.epochs.map(|epochs| ("epochs", epochs.into())));
         parameters
     }
 
@@ -290,14 +346,15 @@ impl super::Shape for Shape {
 
     /// In expectation half of an epoch more than those of the window are there.
     fn npws(&self, window: Window) -> f64 {
-        window.npws(self.kept(), 0.5 * (self.pages as f64 + 1.0))
+        window.npws(self.kept(), 0.5 * (f64::from(self.steps()) + 1.0))
     }
 
     /// The line of a key, and the second line that one call in twelve takes (one in twenty to one in seven, measured);
     /// for an insertion also its share of the pages that turn.
     fn cache_lines(&self, window: Window) -> CacheLines {
         let (read, lines) = (1.0 + 1.0 / 12.0, (self.nbytes() / LINE_BYTES) as f64);
-        CacheLines { insert: read + lines / self.keys_per_epoch(window), hit: read, miss: read }
+        let of_turn = self.keys_per_epoch(window) * f64::from(self.epochs_per_turn());
+        CacheLines { insert: read + lines / of_turn, hit: read, miss: read }
     }
 }
 

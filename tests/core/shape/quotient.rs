@@ -15,7 +15,9 @@ fn formats() -> impl Iterator<Item = (u32, u32)> {
 
 #[test]
 fn a_line_has_512_bits() {
-    for ((f, t), c) in formats().flat_map(|format| (0..=*COUNT_BITS.end()).map(move |c| (format, c))) {
+    let fine = FINE_TAG_BITS.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t)));
+    let all = formats().chain(fine.filter(|(f, t)| f + t <= MOST_FINE_BITS));
+    for ((f, t), c) in all.flat_map(|format| (0..=*COUNT_BITS.end()).map(move |c| (format, c))) {
         let Line { slots, buckets, foreign } = line_of(f, t, c);
         let all = 6 + buckets + foreign + slots * (f + t + c + 1);
         assert!((500..=512).contains(&all), "{f} {t} {c}: {all}");
@@ -85,7 +87,7 @@ fn parameters_out_of_range_are_named() {
 /// Fewer distinct keys of a window of insertions are as a shorter one, but for its steps and the headroom of a guess.
 #[test]
 fn memory_follows_distinct_keys() {
-    let choose = |window, distinct| choose(window, Budget::Rate(0.01), None, distinct, None).unwrap();
+    let choose = |window, distinct| choose(window, Budget::Rate(0.01), None, distinct, None, false).unwrap();
     let (all, fifth) = (choose(count(1_000_000), None), choose(count(5_000_000), Some(1_000_000)));
     let ratio = fifth.nbytes() as f64 / all.nbytes() as f64;
     assert!((0.98 * HEADROOM..1.02 * HEADROOM).contains(&ratio), "{ratio}");
@@ -118,7 +120,7 @@ fn a_rate_gives_what_trying_everything_gives() {
         let least = smallest(window, slack, fpr).map(|shape| shape.nbytes()).min().unwrap();
         let near = smallest(window, slack, fpr).filter(|shape| shape.nbytes() <= least + least / 64);
         let best = near.min_by_key(|shape| (shape.tag_bits, shape.nbytes())).unwrap();
-        let chosen = choose(window, Budget::Rate(fpr), Some(slack), None, None).unwrap();
+        let chosen = choose(window, Budget::Rate(fpr), Some(slack), None, None, false).unwrap();
         assert_eq!((chosen.tag_bits, chosen.nbytes()), (best.tag_bits, best.nbytes()), "{insertions} {chosen:?}");
         assert!(chosen.fpr(window) <= fpr && chosen.slack(window) <= slack);
     }
@@ -130,11 +132,11 @@ fn bytes_are_used_and_slack_is_kept() {
     let windows = [1, 2, 7, 127, 1000, 100_003].map(count).into_iter();
     for window in windows.chain([(1_000_003, 0), (1_000_000_007, 0), (100_000, 500_000)].map(|(s, l)| time(s, l))) {
         for bytes in [256, 4095, 4096, 8191, 100_000] {
-            let shape = choose(window, Budget::Bytes(bytes), None, None, None).unwrap();
+            let shape = choose(window, Budget::Bytes(bytes), None, None, None, false).unwrap();
             assert!(shape.slack(window) <= allowed_slack(window, None), "{window:?} {shape:?}");
             assert!(shape.nbytes() <= bytes);
         }
-        let shape = choose(window, Budget::Rate(0.01), None, None, None).unwrap();
+        let shape = choose(window, Budget::Rate(0.01), None, None, None, false).unwrap();
         assert!(shape.slack(window) <= allowed_slack(window, None) && shape.fpr(window) <= 0.01);
     }
 }
@@ -143,16 +145,33 @@ fn bytes_are_used_and_slack_is_kept() {
 fn the_documented_choices() {
     for (fpr, bits) in [(0.01, 15.1), (0.001, 19.6), (1e-4, 24.4), (1e-5, 29.5)] {
         let window = count(1_000_000);
-        let shape = choose(window, Budget::Rate(fpr), None, None, None).unwrap();
+        let shape = choose(window, Budget::Rate(fpr), None, None, None, false).unwrap();
         let per_key = 8.0 * shape.nbytes() as f64 / 1e6;
         assert!((per_key - bits).abs() < 0.05, "{shape:?}: {per_key}");
         assert!(shape.slack(window) < 146_000, "a seventh, and rounding to whole steps");
     }
 }
 
+/// Tags from six bits on are finer than turns: their pages turn fifteen times in a window.
+#[test]
+fn little_slack_takes_fine_tags() {
+    for (of, bits) in [(29, 16.4), (59, 18.1), (118, 19.3), (235, 20.6), (919, 23.1), (1785, 25.0), (3676, 25.4)] {
+        let window = count(1_000_000);
+        let shape = choose(window, Budget::Rate(0.01), Some(1_000_000 / of), None, None, false).unwrap();
+        assert!(shape.slack(window) <= 1_000_000 / of && shape.fpr(window) <= 0.01);
+        assert!(8.0 * shape.nbytes() as f64 / 1e6 <= bits, "{shape:?}");
+        assert_eq!(shape.epochs.is_some(), of > 29, "{shape:?}");
+        let turns = f64::from(shape.full_epochs()) / f64::from(1 << shape.epochs_per_turn_log2());
+        assert!(shape.epochs.is_none() || (13.0..=16.0).contains(&turns), "{shape:?}");
+    }
+    let hour = Window::Time { span: 3_600_000_000_000, lateness: 0, capacity: 1000 };
+    let shape = choose(hour, Budget::Rate(0.01), Some(3_600_000_000_000 / 3840), None, None, false).unwrap();
+    assert_eq!((shape.tag_bits, shape.epochs), (12, Some(3840)));
+}
+
 #[track_caller]
 fn refused(window: Window, budget: Budget, slack: Option<u64>, distinct: Option<u64>, words: &str) {
-    let error = choose(window, budget, slack, distinct, None).unwrap_err().to_string();
+    let error = choose(window, budget, slack, distinct, None, false).unwrap_err().to_string();
     assert!(error.contains(words), "{error}");
 }
 
@@ -164,7 +183,7 @@ fn what_cannot_be_had_is_said() {
     refused(count(1 << 45), Budget::Rate(0.01), None, None, "takes more than 8589934592 lines");
     refused(count(1 << 62), rate, None, None, "fpr must be above ");
     refused(count(1000), Budget::Bytes(255), None, None, "nbytes must be at least 256, got 255");
-    refused(count(1000), rate, Some(2), None, "slack must be at least ");
+    refused(count(1_000_000), rate, Some(2), None, "slack must be at least 272 insertions");
     refused(count(1000), rate, None, Some(1001), "distinct must lie in 1..=1000 for this window, got 1001");
     let hour = Window::Time { span: 3_600_000_000_000, lateness: 0, capacity: 1000 };
     refused(hour, rate, None, Some(10), "distinct is for windows of insertions");

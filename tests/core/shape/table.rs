@@ -92,7 +92,7 @@ const CHOICES: [(&str, Choice); 20] = [
         Ok(format!("bits={} k1={} k0={}", shape.bits, shape.k1, shape.k0))
     }),
     ("aged quotient", |window, budget, _| {
-        let shape = quotient::choose(window, budget, None, None, None)?;
+        let shape = quotient::choose(window, budget, None, None, None, false)?;
         let quotient::Shape { fingerprint_bits, tag_bits, pages, lines, .. } = shape;
         Ok(format!("fingerprint_bits={fingerprint_bits} tag_bits={tag_bits} pages={pages} lines={lines}"))
     }),

@@ -12,7 +12,7 @@ fn any_sound_bits_can_be_worked_with() {
     let (mut random, mut unsound) = (Random(3), 0);
     for (f, t) in formats() {
         for (pages, lines) in [(1, 3), (1, 17), (2, 63)] {
-            let shape = Shape::new(f, t, pages, lines, None).unwrap();
+            let shape = shape((f, t), pages, lines, 500);
             let mut filter = engine(shape, Window::Count { insertions: 500 }, Instructions::best());
             let format = filter.layout.pages.format;
             let stride = filter.layout.pages.stride();

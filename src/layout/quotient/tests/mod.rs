@@ -2,6 +2,7 @@
 
 mod bits;
 mod counts;
+mod fine;
 mod growing;
 mod lines;
 mod promise;
@@ -13,7 +14,7 @@ use super::*;
 use crate::clock::Window;
 use crate::engine::Aged;
 use crate::memory::Words;
-use crate::shape::quotient::{FINGERPRINT_BITS, MOST_BITS, TAG_BITS};
+use crate::shape::quotient::{FINE_TAG_BITS, FINGERPRINT_BITS, MOST_BITS, MOST_FINE_BITS, TAG_BITS, fine_epochs};
 
 /// splitmix64 of a number: a bijection.
 fn mix(i: u64) -> u64 {
@@ -34,8 +35,17 @@ impl Random {
 }
 
 fn formats() -> impl Iterator<Item = (u32, u32)> {
-    let all = TAG_BITS.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t)));
-    all.filter(|(f, t)| f + t <= MOST_BITS)
+    let all = *TAG_BITS.start()..=*FINE_TAG_BITS.end();
+    let all = all.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t)));
+    all.filter(|(f, t)| f + t <= if TAG_BITS.contains(t) { MOST_BITS } else { MOST_FINE_BITS })
+}
+
+/// A shape for a window; tags that are too long for turns are finer.
+fn shape((f, t): (u32, u32), pages: u64, lines: u32, window: u64) -> Shape {
+    if TAG_BITS.contains(&t) {
+        return Shape::new(f, t, pages, lines, None).unwrap();
+    }
+    Shape::fine(f, t, pages, lines, None, fine_epochs(Window::Count { insertions: window }, t)).unwrap()
 }
 
 /// An engine with these instructions.
@@ -51,8 +61,8 @@ fn loaded(format: (u32, u32), window: u64, load: f64) -> Shape {
 }
 
 /// The same with counts of so many bits, or none.
-fn loaded_counting((f, t): (u32, u32), c: u32, window: u64, load: f64) -> Shape {
-    let of = |pages, lines| Shape { count_bits: c, ..Shape::new(f, t, pages, lines, None).unwrap() };
+fn loaded_counting(format: (u32, u32), c: u32, window: u64, load: f64) -> Shape {
+    let of = |pages, lines| Shape { count_bits: c, ..shape(format, pages, lines, window) };
     // Some in several pages of few lines.
     let most = if window.is_multiple_of(7) { 17 } else { 63 };
     let least = |shape: &Shape| shape.load(shape.keys_per_epoch(Window::Count { insertions: window })) <= load;
@@ -60,4 +70,5 @@ fn loaded_counting((f, t): (u32, u32), c: u32, window: u64, load: f64) -> Shape 
     small.or_else(|| (1..).map(|pages| of(pages, most)).find(least)).unwrap()
 }
 
-const FORMATS: [(u32, u32); 7] = [(7, 3), (6, 4), (10, 4), (13, 4), (16, 4), (5, 3), (16, 8)];
+const FORMATS: [(u32, u32); 11] =
+    [(7, 3), (6, 4), (10, 4), (13, 4), (16, 4), (5, 3), (16, 8), (7, 9), (6, 10), (12, 11), (12, 12)];
