@@ -17,12 +17,12 @@ import lately
 from lately.distributed import FailedSitesWarning, RaySites, SlicedFilter
 from lately.distributed._contents.whole import Whole
 from lately.distributed._sites import memo
-from lately.distributed._sites.actor import Actor
-from lately.distributed._sites.actors import LEASE, RENEW
+from lately.distributed._sites.actors import LEASE
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.memo import Ticket
 from lately.distributed._sites.site import Site, SupersededError
 from lately.distributed._sites.store import Folder
+from lately.distributed._sites.taking import RENEW
 
 ROOT = Path(__file__).parent.parent
 INTERVAL = 0.25
@@ -321,18 +321,6 @@ def test_a_consumer_that_leaves_ends_nothing_and_who_is_left_with_nothing_is_tol
             for_ever(ask)
     # Not one of them has waited for a deadline.
     assert time.monotonic() - began < 60
-
-
-def test_an_actor_whose_site_cannot_start_says_so_and_tries_again(tmp_path):
-    (tmp_path / "one").write_bytes(b"not what it should be")
-    actor = Actor(Maker("one", tmp_path))
-    message = Message(0, "query", (lately.hash_keys(["a"]),)).plain()
-    for ask in (lambda: actor.call(message), actor.close):
-        with pytest.raises(ValueError, match="one is no site's, or one's of an earlier version"):
-            ask()
-    (tmp_path / "one").unlink()
-    assert actor.call(message)[0]["answers"][0].tolist() == [False]
-    actor.close()
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch):

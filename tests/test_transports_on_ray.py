@@ -98,7 +98,7 @@ def test_a_site_that_dies_while_it_is_asked(sliced, fresh):
 
 def test_a_site_that_hangs_is_an_error_once_and_none_when_it_is_back(sliced, fresh):
     other = RaySites.__new__(RaySites)
-    other.__setstate__({**sliced.sites.__getstate__(), "_deadline": 1.0})
+    other.__setstate__({**sliced.sites.__getstate__(), "_patience": 1.0})
     for policy, told in (("raise", None), ("duplicate", FailedSitesWarning)):
         hasty = SlicedFilter.connect(other, on_failure=policy)
         keys = fresh if told else fresh + 10_000

@@ -1,72 +1,93 @@
-"""What runs at a site on Ray: an actor that makes its site, and answers by calls of Ray and by a port."""
+"""What runs as a host on Ray: an actor that holds sites, and answers by calls of Ray and by a port."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from lately.distributed._ray import imported
+from lately.distributed._sites.host import Host
 from lately.distributed._sites.interface import Maker, Plain
+from lately.distributed._sites.ledger import RayLedger
 from lately.distributed._sites.listener import Address, Listener
-from lately.distributed._sites.memo import Ticket
 from lately.distributed._sites.metrics import Reporter
+from lately.distributed._sites.wire import key_of
 
-if TYPE_CHECKING:
-    from lately.distributed._sites.site import Site
+
+@dataclass(frozen=True)
+class Spec:
+    """What makes an actor, and another beside it.
+
+    Attributes
+    ----------
+    makers : tuple of callable
+        Of all sites of the filter.
+    secret : bytes
+        What ports ask for (`key_of`).
+    ports : bool
+        Whether there are any.
+    ledger : RayLedger
+    options : mapping
+        Of Ray.
+    """
+
+    makers: tuple[Maker, ...]
+    secret: bytes
+    ports: bool
+    ledger: RayLedger
+    options: Mapping[str, Any]
 
 
 class Actor:
-    """Holds a site.
+    """A host, and its port.
 
     Parameters
     ----------
-    maker : callable
-        Makes the site.
-    key : bytes, optional
-        What its port asks for; without one it has none.
+    spec : Spec
+    number : int
+        Of the host.
     """
 
-    def __init__(self, maker: Maker, key: bytes | None = None) -> None:
-        self._maker, self._key = maker, key
-        self._site: Site | None = None
-        self._listener: Listener | None = None
-        # Ray gives up on an actor that fails here. This one reports the error at each call, and tries again: its
-        # checkpoint may be out of reach for a while.
-        with suppress(Exception):
-            self._made()
+    def __init__(self, spec: Spec, number: int) -> None:
+        self._spec = spec
+        self._host = Host(number, spec.makers, spec.ledger, again=_began_again(), opened=_report)
+        self._port: Address | None = None
+        if spec.ports:
+            with suppress(OSError):
+                node = imported().util.get_node_ip_address()
+                self._port = Listener(node, key_of(spec.secret, number), self._host.call).address
 
-    def _made(self) -> "Site":
-        if self._site is None:
-            self._site = self._maker()
-            if again := _began_again():
-                self._site.began_again()
-            Reporter(self._site, again=again)
-            if self._key is not None:
-                with suppress(OSError):
-                    self._listener = Listener(imported().util.get_node_ip_address(), self._key, self._answers)
-        return self._site
+    def call(self, *asked: tuple[int, Sequence[Plain]]) -> tuple[list[dict[str, Any]], Address | None]:
+        """Answer messages (`Host.call`): what crosses the wire, and the port."""
+        return self._host.call(asked), self._port
 
-    @property
-    def _address(self) -> Address | None:
-        return None if self._listener is None else self._listener.address
+    def status(self, *sites: int) -> tuple[list[dict[str, Any]], Address | None]:
+        """Report states (`Host.status`), and the port."""
+        more = {"node": imported().get_runtime_context().get_node_id(), "port": self._port}
+        return [status | more for status in self._host.status(sites)], self._port
 
-    def call(self, *messages: Plain) -> tuple[dict[str, Any], Address | None]:
-        """Answer messages (`Message.plain`): what crosses the wire, and its port."""
-        return self._answers(messages), self._address
+    def spec(self) -> Spec:
+        """Give what makes another."""
+        return self._spec
 
-    def _answers(self, messages: Sequence[Plain]) -> dict[str, Any]:
-        site = self._made()
-        answers = [
-            site.call(method, tuple(columns), options, ticket=None if ticket is None else Ticket(*ticket), fence=fence)
-            for method, columns, options, ticket, fence in messages
-        ]
-        return {"incarnation": site.incarnation, "overfull": site.overfull, "answers": answers}
+    def give(self, site: int) -> bytes:
+        return self._host.give(site)
 
-    def status(self) -> dict[str, Any]:
-        status = self._made().status()
-        return status | {"node": imported().get_runtime_context().get_node_id(), "port": self._address}
+    def wait(self, site: int, *seconds: float) -> None:
+        self._host.wait(site, *seconds)
+
+    def take(self, site: int, version: int, data: bytes) -> None:
+        self._host.take(site, version, data)
+
+    def forget(self, site: int) -> None:
+        self._host.forget(site)
 
     def close(self) -> None:
-        self._made().close()
+        self._host.close()
+
+
+def _report(site: Any, again: bool) -> None:
+    Reporter(site, again=again)
 
 
 def _began_again() -> bool:

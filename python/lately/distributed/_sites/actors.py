@@ -1,31 +1,32 @@
-"""Sites on Ray: each an actor, anywhere in the cluster, restarted when it dies."""
+"""Sites on Ray: actors anywhere in the cluster hold them, and are restarted when they die."""
 
+import hashlib
 import secrets
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Literal, Self
 
 from lately.distributed._ray import imported
-from lately.distributed._sites.actor import Actor
+from lately.distributed._sites.actor import Actor, Spec
 from lately.distributed._sites.frames import framed
-from lately.distributed._sites.interface import Failed, Maker, Message, Plain, Record, Turn
+from lately.distributed._sites.interface import Failed, Maker, Record, Turn
+from lately.distributed._sites.layout import Layout
+from lately.distributed._sites.ledger import RayLedger
 from lately.distributed._sites.links import LostError, UnreachableError, links
 from lately.distributed._sites.listener import Address
 from lately.distributed._sites.metrics import metric
-from lately.distributed._sites.site import SupersededError
+from lately.distributed._sites.routing import GONE, Out, Routed
+from lately.distributed._sites.site import MovedError
+from lately.distributed._sites.taking import PAUSE, RENEW, gone, taken
 from lately.distributed._sites.turns import Turns
-from lately.distributed._sites.wire import key_of, raised
+from lately.distributed._sites.wire import key_of
 
 NAMESPACE = "lately"
 """Ray finds a name within a namespace; by default each driver has one of its own."""
 
 OPTIONS: Mapping[str, Any] = {"num_cpus": 0.01, "max_restarts": -1, "scheduling_strategy": "SPREAD"}
 """A site needs memory more than CPU. Ray must not retry messages: a site may have acted upon them (`Ticket`)."""
-
-PAUSE = 0.1
-"""Seconds before a message is sent again to a site that is being restarted. A local restart takes about two."""
 
 LOOK = 1.0
 """Seconds after which failed sites are checked while others have yet to answer."""
@@ -42,28 +43,24 @@ PRODUCERS = 10_000
 LEASE = 3.0
 """Seconds after which the turn of a producer that has died goes to the next."""
 
-RENEW = 1.0
-"""Seconds after which a producer that lives says so."""
 
-LONGEST = 3
-"""Deadlines that a turn lasts at most: to read, to write, and one spare."""
-
-
-class RaySites:
-    """Sites that are actors of a Ray cluster.
+class RaySites(Routed):
+    """Sites that are held by actors of a Ray cluster.
 
     Parameters
     ----------
     makers : sequence of callable
-        Each makes a site, and is pickled to where it runs. It is called there when the actor starts, and whenever Ray
-        restarts it: then its site loads its checkpoint.
+        Each makes a site, and is pickled to where it runs. It is called there when an actor that is to hold the site
+        starts, and whenever Ray restarts it: then the site loads its checkpoint.
+    actors : int, optional
+        How many actors hold the sites, each as many; the default is one for each site. `resize` changes it.
     name : str, optional
         The name by which other producers and later drivers find the sites (`RaySites.connect`). Named sites stay when
         the driver ends, until they are closed; others end with it.
     deadline : float, default 10
         Seconds that a site has to answer. A message to a site that dies meanwhile is sent again, with the same ticket.
     transport : {"sockets", "ray"}, default "sockets"
-        How messages travel. Each site has a TCP port on its node, for those who know the secret of these sites, which
+        How messages travel. Each actor has a TCP port on its node, for those who know the secret of these sites, which
         travels with their handles; where a port cannot be reached, and when a connection is lost, messages go by calls
         of Ray. With "ray" there are no ports. Keys' hashes cross the network unencrypted either way.
     **options
@@ -104,6 +101,7 @@ class RaySites:
         self,
         makers: Sequence[Maker],
         *,
+        actors: int | None = None,
         name: str | None = None,
         deadline: float = 10.0,
         transport: Literal["sockets", "ray"] = "sockets",
@@ -115,22 +113,21 @@ class RaySites:
             raise ValueError(f"the deadline must be above 0 seconds, not {deadline}")
         if transport not in ("sockets", "ray"):
             raise ValueError(f"transport must be 'sockets' or 'ray', got {transport!r}")
+        number = _count(len(makers) if actors is None else actors, len(makers))
         ray = imported()
         secret = secrets.token_bytes(32)
-        self._begin(deadline, secret)
+        self._begin(name, deadline, secret)
         self.connected = False
         if name is not None and _named(ray, name) is not None:
             raise ValueError(f"there are sites named {name!r}: RaySites.connect({name!r}) finds them")
-        options = {**OPTIONS, **options}
-        actors, turns = ray.remote(Actor), ray.remote(Turns)
-        self._actors = [
-            actors.options(**options, **_names(name, f"/{i}")).remote(
-                maker, key_of(secret, i) if transport == "sockets" else None
-            )
-            for i, maker in enumerate(makers)
-        ]
-        self._turns = turns.options(**OPTIONS, max_concurrency=PRODUCERS, **_names(name)).remote(
-            LEASE, len(makers), secret
+        spec = Spec(tuple(makers), secret, transport == "sockets", self._ledger, {**OPTIONS, **options})
+        self._layout = Layout.first(len(makers), number)
+        self._ledger.put(self._layout)
+        self._actors |= {host: self._started(spec, host) for host in self._layout.hosts}
+        self._turns = (
+            ray.remote(Turns)
+            .options(**OPTIONS, max_concurrency=PRODUCERS, **_names(name))
+            .remote(LEASE, len(makers), secret)
         )
         try:
             late = [site for site in self._status(START) if isinstance(site, Failed)]
@@ -156,130 +153,188 @@ class RaySites:
         if turns is None:
             raise ValueError(f"there are no sites named {name!r} in this cluster")
         sites = cls.__new__(cls)
-        number, secret = ray.get(turns.sites.remote(), timeout=deadline)
-        sites._begin(deadline, secret)
+        _, secret = ray.get(turns.sites.remote(), timeout=deadline)
+        sites._begin(name, deadline, secret)
         sites._turns = turns
-        sites._actors = [ray.get_actor(f"{name}/{i}", namespace=NAMESPACE) for i in range(number)]
+        layout = sites._ledger.latest()
+        if layout is None:
+            raise ValueError(f"the sites named {name!r} are closed")
+        sites._layout = layout
         sites.status()
         return sites
 
-    def _begin(self, deadline: float, secret: bytes) -> None:
+    def _begin(self, name: str | None, deadline: float, secret: bytes) -> None:
         self.connected = True
-        self._deadline, self._secret = deadline, secret
+        self._name, self._patience, self._secret = name, deadline, secret
+        filter = hashlib.sha256(secret).hexdigest()
+        self._ledger: RayLedger = RayLedger(filter)
+        # Of the names of its actors.
+        self._prefix = name or filter[:16]
+        self._actors = dict[int, Any]()
         self.incarnations: dict[int, int] = {}
         self.overfull: dict[int, str] = {}
         self._ports: dict[int, Address | None] = {}
         self._refused: dict[Address | None, float] = {}
-        self._outages: dict[int, tuple[Failed, Any]] = {}
+        self._outages: dict[int, tuple[Out, Any]] = {}
+        self._closed = False
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("connected", "_refused", "_outages")}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self._begin(state["_deadline"], state["_secret"])
+        self._begin(state["_name"], state["_patience"], state["_secret"])
         vars(self).update(state)
 
-    def __len__(self) -> int:
-        return len(self._actors)
+    def resize(self, actors: int) -> None:
+        """Move sites to more actors, or to fewer, while producers go on.
 
-    def call(self, messages: Sequence[Message]) -> list[Any]:
-        """Send messages; see `Sites.call`. A site that raises an error does not get the rest of the call."""
-        places: dict[int, list[int]] = {}
-        for place, message in enumerate(messages):
-            places.setdefault(message.site, []).append(place)
-        # One actor's messages are sent together, so that they stay in order if they are sent again.
-        asked = {site: tuple(messages[place].plain() for place in its) for site, its in places.items()}
-        answers: list[Any] = [None] * len(messages)
-        for site, answer in self._call(asked).items():
-            its = places[site]
-            for place, part in zip(its, [answer] * len(its) if isinstance(answer, Failed) else answer, strict=True):
-                answers[place] = part
-        return answers
+        Sites move one after the other, with their cells and answers. Whoever sends keys of a site that is on its way
+        waits for it, and sends them again with their number; the verdicts are as if nothing had moved. If an actor
+        dies meanwhile, its sites come back as at any other time. If who calls this dies, sites stay where they are by
+        then, and another call goes on.
 
-    def _call(self, asked: "Mapping[int, tuple[Plain, ...]]") -> dict[int, Any]:
-        """Ask sites, by their ports where that is possible, and else by Ray."""
-        self._check()
-        end = time.monotonic() + self._deadline
-        answers, errors = self._by_ports(asked, end)
-        left = {site: plain for site, plain in asked.items() if site not in answers}
+        Parameters
+        ----------
+        actors : int
+            How many are to hold the sites; at most as many as there are sites.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer sites.
+        RuntimeError
+            If another process moves sites at the same time; or if the sites have no name and were started by another
+            process: the new actors would end with this one.
+        TimeoutError
+            If the new actors have not started within five minutes.
+        CheckpointError
+            If a site cannot save what it has; it stays where it is.
+        """
+        actors = _count(actors, len(self))
+        if self.connected and self._name is None:
+            raise RuntimeError("sites without a name can be moved only by the process that has started them")
+        self._look(self._layout)
+        layout = self._layout
+        if (more := actors - len(layout.hosts)) > 0:
+            layout = self._put(layout.grown(more))
+        # Also those that somebody else has put down, who has died since.
+        new = [host for host in layout.hosts if _named(imported(), f"{self._prefix}/{host}") is None]
+        if new:
+            spec = imported().get(self._handle(layout.places[0]).spec.remote(), timeout=START)
+            self._actors |= {host: self._started(spec, host) for host in new}
+            for answer in self._gather("status", dict.fromkeys(new, ()), START).values():
+                if isinstance(answer, Out):
+                    raise TimeoutError(f"an actor did not start: {answer.reason}")
+        self._spread(layout.hosts[:actors])
+        self._retire(layout.hosts[actors:])
+
+    def _put(self, layout: Layout) -> Layout:
+        if not self._ledger.put(layout):
+            raise RuntimeError("others move sites at the same time")
+        self._layout = layout
+        return layout
+
+    def _retire(self, hosts: Sequence[int]) -> None:
+        """End actors that hold no sites."""
+        if not hosts:
+            return
+        self._look(self._layout)
+        self._put(self._layout.without(hosts))
+        for host in hosts:
+            imported().kill(self._handle(host))
+            self._actors.pop(host, None)
+
+    def _hand(self, site: int, source: int, to: int, version: int) -> None:
+        ray = imported()
+        end = time.monotonic() + START
+        # Data go from actor to actor.
+        data = self._handle(source).give.remote(site)
+        self._got(data, end)
+        took = self._handle(to).take.remote(site, version, data)
+        while not ray.wait([took], timeout=RENEW)[0] and time.monotonic() < end:
+            self._handle(source).wait.remote(site)
+        self._got(took, end)
+
+    def _got(self, answer: Any, end: float) -> None:
+        """Wait for an actor; one that has died is waited for, and its sites are moved anew."""
+        ray = imported()
         try:
-            if left:
-                # A site that keeps all waiting must not take the time of those whose connection was lost meanwhile.
-                patience = max(end - time.monotonic(), min(LOOK, self._deadline))
-                for site, answer in self._gather("call", left, patience).items():
-                    if not isinstance(answer, Failed):
-                        told, self._ports[site] = answer
-                        answer = self._told(site, told)
-                    answers[site] = answer
-        except Exception as error:
-            errors.append(error)
-        if errors:
-            raise errors[0]
+            ray.get(answer, timeout=max(0, end - time.monotonic()))
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        except ray.exceptions.GetTimeoutError as error:
+            raise TimeoutError(str(error)) from None
+        except ray.exceptions.RayError as error:
+            time.sleep(PAUSE)
+            raise MovedError(str(error)) from None
+
+    def _keep(self, site: int, source: int) -> None:
+        self._handle(source).wait.remote(site, 0.0)
+
+    def _settle(self, site: int, source: int, to: int) -> None:
+        self._handle(source).forget.remote(site)
+        # It is made by whoever asks for it first.
+        self._handle(to).status.remote(site)
+
+    def _ask_hosts(
+        self, method: str, asked: Mapping[int, Mapping[int, Any]], end: float
+    ) -> dict[int, list[dict[str, Any]] | Out]:
+        """Ask actors, by their ports where that is possible, and else by Ray."""
+        self._check()
+        calls = method == "call"
+        answers = self._by_ports(asked, end) if calls else {}
+        left: dict[int, tuple[Any, ...]] = {
+            host: tuple(sites.items() if calls else sites) for host, sites in asked.items() if host not in answers
+        }
+        if left:
+            # An actor that keeps all waiting must not take the time of those whose connection was lost meanwhile.
+            patience = max(end - time.monotonic(), min(LOOK, self._patience))
+            for host, answer in self._gather(method, left, patience).items():
+                if isinstance(answer, tuple):
+                    answer, self._ports[host] = answer
+                answers[host] = answer
+        for host, answer in answers.items():
+            if isinstance(answer, Out):
+                for site in asked[host]:
+                    metric("lately_failures").inc(1, tags={"site": str(site)})
         return answers
 
-    def _by_ports(self, asked: "Mapping[int, tuple[Plain, ...]]", end: float) -> tuple[dict[int, Any], list[Exception]]:
-        """Ask those sites that can be; the errors that sites raised lie beside the answers."""
+    def _by_ports(self, asked: Mapping[int, Mapping[int, Any]], end: float) -> dict[int, Any]:
+        """Ask those actors that can be."""
         sent = {}
-        for site, plain in asked.items():
-            port = self._ports.get(site)
-            if port is not None and site not in self._outages and self._refused.get(port, 0.0) < time.monotonic():
-                sent[site] = port, key_of(self._secret, site), framed(plain)
+        for host, sites in asked.items():
+            port = self._ports.get(host)
+            if port is not None and host not in self._outages and self._refused.get(port, 0.0) < time.monotonic():
+                sent[host] = port, key_of(self._secret, host), framed(tuple(sites.items()))
         answers: dict[int, Any] = {}
-        errors: list[Exception] = []
-        for site, answer in (links().ask(sent, end) if sent else {}).items():
+        for host, answer in (links().ask(sent, end) if sent else {}).items():
             if isinstance(answer, UnreachableError):
-                self._refused[sent[site][0]] = time.monotonic() + REFUSED
+                self._refused[sent[host][0]] = time.monotonic() + REFUSED
             elif isinstance(answer, TimeoutError):
-                answers[site] = self._fail(site, f"no answer within {self._deadline:g} s.")
+                answers[host] = self._fail(host, f"no answer within {self._patience:g} s.")
             elif isinstance(answer, LostError):
                 # What it did is unknown; Ray knows whether it is there, and starts it again.
-                self._ports[site] = None
-            elif "error" in answer:
-                answers[site] = None
-                errors.append(raised(answer["error"]))
+                self._ports[host] = None
+            elif isinstance(answer, dict):
+                # What the host itself raised, of which no site knows.
+                answers[host] = [answer] * len(asked[host])
             else:
-                answers[site] = self._told(site, answer)
-        return answers, errors
+                answers[host] = answer
+        return answers
 
-    def _told(self, site: int, answer: Mapping[str, Any]) -> list[Any]:
-        """Note what a site says of itself, and give its answers; on the wire tuples are lists."""
-        self.incarnations[site] = answer["incarnation"]
-        if answer["overfull"] is not None:
-            self.overfull[site] = answer["overfull"]
-        return [tuple(part) if isinstance(part, list) else part for part in answer["answers"]]
-
-    @contextmanager
-    def turn(self, record: Record | None = None) -> Iterator[Turn]:
+    def turn(self, record: Record | None = None) -> AbstractContextManager[Turn]:
         """Take a turn; it lasts three deadlines at most, and ends within seconds if its producer dies."""
         self._check()
-        (fence, left, newest), over, done = self._take(record), threading.Event(), False
-        last = time.monotonic() + LONGEST * self._deadline
-
-        def renew() -> None:
-            while not over.wait(RENEW) and time.monotonic() < last:
-                self._turns.renew.remote(fence)
-
-        def keep(record: Record, newest: int | None) -> None:
-            if not imported().get(self._turns.hold.remote(fence, newest, *record), timeout=self._deadline):
-                raise SupersededError(f"turn {fence} is over: another has begun")
-
-        threading.Thread(target=renew, name="turn", daemon=True).start()
-        try:
-            turn = Turn(fence, left, newest, keep)
-            yield turn
-            newest, done = turn.newest, True
-        finally:
-            over.set()
-            # If this message is lost, the turn ends by itself.
-            self._turns.give.remote(fence, newest, done)
+        return taken(self._turns, self._patience, record)
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Ask each site how it is (`Site.status`), and on which ``node`` of the cluster."""
-        return self._status(self._deadline)
+        return self._status(self._patience)
 
     def kill(self, site: int) -> None:
-        """Kill a site: what it has not saved is gone. Ray starts it again."""
-        imported().kill(self._actors[site], no_restart=False)
+        """Kill the actor that holds a site: what it has not saved is gone. Ray starts it again."""
+        self._look(self._layout)
+        imported().kill(self._handle(self._layout.places[site]), no_restart=False)
 
     def restart(self, site: int) -> None:
         """Wait until Ray has started a site again.
@@ -289,69 +344,90 @@ class RaySites:
         TimeoutError
             If that takes longer than five minutes.
         """
-        self._outages.pop(site, None)
-        answer = self._gather("status", {site: ()}, START)[site]
+        self._outages.pop(self._layout.places[site], None)
+        answer = self._ask("status", {site: ()}, START)[site]
         if isinstance(answer, Failed):
             raise TimeoutError(answer.reason)
 
     def close(self) -> None:
         """Let the sites write their last checkpoints, and end them, for all who use them."""
+        self._look(self._layout)
         try:
-            self._ask("close", patience=START)
+            self._gather("close", dict.fromkeys(self._layout.hosts, ()), START)
         finally:
             self._end()
 
     def _end(self) -> None:
-        for actor in [*self._actors, self._turns]:
+        for actor in [*map(self._handle, self._layout.hosts), self._turns]:
             imported().kill(actor)
-        self._actors = []
+        self._ledger.end()
+        self._closed = True
 
     def _check(self) -> None:
-        if not self._actors:
+        if self._closed:
             raise RuntimeError("the sites are closed")
 
-    def _status(self, patience: float) -> list[dict[str, Any] | Failed]:
-        answers = self._ask("status", patience=patience)
-        for site, answer in enumerate(answers):
-            if not isinstance(answer, Failed):
-                self.incarnations.setdefault(site, answer["incarnation"])
-                self._ports[site] = answer["port"]
-        return answers
+    def _started(self, spec: Spec, host: int) -> Any:
+        """Start an actor."""
+        options = {**spec.options, **_names(self._prefix, f"/{host}", lasting=self._name is not None)}
+        return imported().remote(Actor).options(**options).remote(spec, host)
 
-    def _ask(self, method: str, *, patience: float) -> list[Any]:
-        return list(self._gather(method, dict.fromkeys(range(len(self)), ()), patience).values())
+    def _handle(self, host: int) -> Any:
+        """Give an actor; None if it has ended since it is not needed any more."""
+        if host not in self._actors:
+            actor = _named(imported(), f"{self._prefix}/{host}")
+            if actor is None:
+                if self._retired(host):
+                    return None
+                raise RuntimeError(f"actor {host} is gone, and with it the filter: it was closed, or its driver ended")
+            self._actors[host] = actor
+        return self._actors[host]
+
+    def _status(self, patience: float) -> list[dict[str, Any] | Failed]:
+        self._check()
+        answers = self._ask("status", dict.fromkeys(range(len(self))), patience)
+        return [answers[site] for site in range(len(self))]
 
     def _gather(self, method: str, asked: Mapping[int, tuple[Any, ...]], patience: float) -> dict[int, Any]:
-        """Ask sites; the answers are in the order of the questions. Sites that are restarting are asked again."""
+        """Ask actors. Those that are restarting are asked again; those that are no more answer `GONE`."""
         self._check()
         ray = imported()
         end = time.monotonic() + patience
-        answers: dict[int, Any] = {site: self._outage(site) for site in asked}
-        again = {site: "" for site, outage in answers.items() if outage is None}
+        answers: dict[int, Any] = {host: self._outage(host) for host in asked}
+        again = {host: "" for host, outage in answers.items() if outage is None}
         pending: dict[Any, int] = {}
         errors = []
         dead: set[int] = set()
         while again or pending:
-            pending |= {getattr(self._actors[site], method).remote(*asked[site]): site for site in again}
+            for host in again:
+                if (actor := self._handle(host)) is None:
+                    answers[host] = GONE
+                else:
+                    pending[getattr(actor, method).remote(*asked[host])] = host
             again = {}
+            if not pending:
+                break
             left = end - time.monotonic()
             ready, _ = ray.wait(list(pending), num_returns=len(pending), timeout=max(0, min(LOOK, left)))
             for answer in ready:
-                site = pending.pop(answer)
+                host = pending.pop(answer)
                 try:
-                    answers[site] = ray.get(answer)
+                    answers[host] = ray.get(answer)
                 except ray.exceptions.RayTaskError as error:
                     # Ray's error only looks like the site's; this one is the site's.
                     errors.append(error.cause)
                 except ray.exceptions.RayError as error:
                     if isinstance(error, ray.exceptions.ActorDiedError):
-                        _gone(f"site {site}", error, said_before=site in dead)
-                        dead.add(site)
-                    again[site] = str(error).partition("\n")[0]
+                        if self._retired(host):
+                            answers[host] = GONE
+                            continue
+                        gone(f"actor {host}", error, said_before=host in dead)
+                        dead.add(host)
+                    again[host] = str(error).partition("\n")[0]
             if time.monotonic() >= end:
                 late = dict.fromkeys(pending.values(), "")
-                for site, reason in (again | late).items():
-                    answers[site] = self._fail(site, f"no answer within {patience:g} s. {reason}".strip())
+                for host, reason in (again | late).items():
+                    answers[host] = self._fail(host, f"no answer within {patience:g} s. {reason}".strip())
                 break
             if again:
                 time.sleep(min(PAUSE, max(0, end - time.monotonic())))
@@ -359,68 +435,53 @@ class RaySites:
             raise errors[0]
         return answers
 
-    def _fail(self, site: int, reason: str) -> Failed:
-        failed = Failed(site, reason, time.time())
-        self._outages[site] = failed, self._actors[site].status.remote()
-        metric("lately_failures").inc(1, tags={"site": str(site)})
-        return failed
+    def _fail(self, host: int, reason: str) -> Out:
+        out = Out(reason, time.time())
+        self._outages[host] = out, self._actors[host].status.remote()
+        return out
 
-    def _outage(self, site: int) -> Failed | None:
-        """Tell whether a failed site is still out: whether its probe is unanswered. Sends a new one if that failed."""
-        failed, question = self._outages.get(site, (None, None))
-        if failed is None:
+    def _outage(self, host: int) -> Out | None:
+        """Tell whether a failed actor is still out: whether its probe is unanswered. Sends a new one if that failed."""
+        out, question = self._outages.get(host, (None, None))
+        if out is None:
             return None
         ray = imported()
         for patience in (0, PAUSE):
             if not ray.wait([question], timeout=patience)[0]:
-                return failed
+                return out
             try:
                 ray.get(question)
             except (ray.exceptions.RayTaskError, ray.exceptions.ActorDiedError):
-                # The site is there, and reports an error; or it is gone, as whoever asks it will be told.
+                # It is there, and reports an error; or it is gone, as whoever asks it will be told.
                 break
             except ray.exceptions.RayError:
-                question = self._actors[site].status.remote()
-                self._outages[site] = failed, question
+                question = self._actors[host].status.remote()
+                self._outages[host] = out, question
             else:
                 break
         else:
-            return failed
-        self._outages.pop(site, None)
+            return out
+        self._outages.pop(host, None)
         return None
 
-    def _take(self, record: Record | None) -> tuple[int, Record | None, int | None]:
-        ray = imported()
-        patience = (LONGEST + 1) * self._deadline
-        end = time.monotonic() + patience
-        dead = False
-        while True:
-            try:
-                took: tuple[int, Record | None, int | None] = ray.get(
-                    self._turns.take.remote(*(record or ())), timeout=patience
-                )
-            except ray.exceptions.RayError as error:
-                if isinstance(error, ray.exceptions.ActorDiedError):
-                    _gone("the actor of turns", error, said_before=dead)
-                    dead = True
-                if time.monotonic() >= end:
-                    raise TimeoutError(f"no turn within {patience:g} s: {error}") from None
-                time.sleep(PAUSE)
-            else:
-                if took[0]:
-                    return took
-                end = time.monotonic() + patience
+    def _retired(self, host: int) -> bool:
+        """Tell whether an actor has ended since it is not needed any more."""
+        layout = self._ledger.latest()
+        return layout is not None and host not in layout.hosts
 
 
-def _gone(who: str, error: Exception, *, said_before: bool) -> None:
-    """Raise an error if an actor is dead for good. One that has just died might be said to be, so it is asked twice."""
-    if said_before:
-        reason = str(error).strip().rpartition("\n")[2]
-        raise RuntimeError(f"{who} is gone, and with it the filter: it was closed, or its driver has ended ({reason})")
+def _names(name: str | None, part: str = "", *, lasting: bool = True) -> dict[str, Any]:
+    if name is None:
+        return {}
+    return {"name": name + part, "namespace": NAMESPACE} | ({"lifetime": "detached"} if lasting else {})
 
 
-def _names(name: str | None, part: str = "") -> dict[str, Any]:
-    return {} if name is None else {"name": name + part, "namespace": NAMESPACE, "lifetime": "detached"}
+def _count(actors: int, sites: int) -> int:
+    if not hasattr(actors, "__index__"):
+        raise TypeError(f"actors must be a whole number, got {actors!r}")
+    if not 1 <= actors <= sites:
+        raise ValueError(f"actors must be from 1 to {sites}, as many as there are sites, got {actors}")
+    return int(actors)
 
 
 def _named(ray: Any, name: str) -> Any:

@@ -17,7 +17,7 @@ Maker = Callable[[], Site]
 """Makes a site, where it will run: when it starts, and each time it restarts."""
 
 
-PROTOCOL = 4
+PROTOCOL = 5
 """Version of what travels between sites and producers, and of the manifest."""
 
 Plain = tuple[str, tuple[NDArray[Any], ...], dict[str, Any], tuple[Any, ...] | None, int]

@@ -26,6 +26,10 @@ class SupersededError(RuntimeError):
     """Another producer has had its turn since: read again, then write."""
 
 
+class MovedError(RuntimeError):
+    """A site is at another host, or on its way: ask for the layout, and again."""
+
+
 class CheckpointError(RuntimeError):
     """A site cannot write its checkpoints, and takes no keys until it can."""
 
@@ -85,6 +89,7 @@ class Site:
         self._saving = threading.Lock()
         self._changed = False
         self._ended = threading.Event()
+        self._left = False
         self._keeper: threading.Thread | None = None
         self._keys = 0
         self._checkpoints = 0
@@ -102,8 +107,7 @@ class Site:
                 state = unpack(self._kept.data)
                 if (of := str(state["manifest"])) != manifest:
                     raise ValueError(f"the checkpoint holds another filter, or another part of it: {of}")
-                contents.load(_within("contents", state))
-                self._memo = Memo.from_state(_within("memo", state))
+                self._load(state)
                 for log in self._kept.logs(int(state["log"])):
                     for told in records(log):
                         self._repeat(*told)
@@ -171,6 +175,8 @@ class Site:
                 raise CheckpointError(f"{self._name} cannot be saved: {self._failure}")
             self.checkpoint()
         with self._lock:
+            if self._left:
+                raise MovedError(f"{self._name} has left")
             if self._ended.is_set():
                 raise RuntimeError(f"{self._name} is closed")
             if fence:
@@ -230,9 +236,7 @@ class Site:
         log = self._kept.log + 1
         with self._lock:
             self._changed, self._records, number = False, [], self._written
-            state = {"manifest": np.array(self._manifest), "log": np.array(log)}
-            state |= {f"contents/{name}": array for name, array in self._contents.state().items()}
-            state |= {f"memo/{name}": array for name, array in self._memo.state().items()}
+            state = {"manifest": np.array(self._manifest), "log": np.array(log)} | self._state()
         try:
             data = pack(state)
             self._kept.save(data, log)
@@ -244,6 +248,50 @@ class Site:
         self._saved = time.time()
         self._safe = number
         self._log_bytes, self._log_most = 0, max(LOG, len(data))
+
+    def _state(self) -> State:
+        """Cells and answers."""
+        state = {f"contents/{name}": array for name, array in self._contents.state().items()}
+        return state | {f"memo/{name}": array for name, array in self._memo.state().items()}
+
+    def _load(self, state: State) -> None:
+        self._contents.load(_within("contents", state))
+        self._memo = Memo.from_state(_within("memo", state))
+
+    def leave(self) -> bytes:
+        """End here, and give what it takes to go on elsewhere (`arrive`); where there is a store, the rest is there.
+
+        Raises
+        ------
+        CheckpointError
+            If the last writes cannot be saved; then it goes on here.
+        """
+        with self._lock:
+            self._left = True
+        try:
+            if self._kept is not None:
+                # Every answer under way is given before its cells are read elsewhere.
+                self._commit(self._written) if self._interval == 0 else self.checkpoint()
+                self._kept.end()
+            with self._lock:
+                state = {"fence": np.array(self._fence)}
+                if self._kept is None:
+                    state |= {"incarnation": np.array(self.incarnation)} | self._state()
+            data = pack(state)
+        except BaseException:
+            self._left = False
+            raise
+        self.close(save=False)
+        return data
+
+    def arrive(self, data: bytes) -> None:
+        """Go on with what another site has left."""
+        state = unpack(data)
+        with self._lock:
+            self._fence = int(state["fence"])
+            if self._kept is None:
+                self.incarnation = int(state["incarnation"])
+                self._load(state)
 
     def _failed(self, error: Exception) -> NoReturn:
         self._failure = error

@@ -48,6 +48,7 @@ def start(
     interval: float,
     deadline: float | None,
     name: str | None,
+    actors: int | None = None,
 ) -> Sites:
     """Start a site for each of the contents.
 
@@ -67,6 +68,8 @@ def start(
         Seconds that a site has to answer, `DEADLINE` by default. Sites of this process have none.
     name : str or None
         Prefix of the sites' names, by which their checkpoints are found again.
+    actors : int or None
+        Of Ray: how many hold the sites.
 
     Raises
     ------
@@ -84,7 +87,11 @@ def start(
     if not callable(sites) and sites not in ("local", "ray"):
         raise ValueError(f"sites must be 'local', 'ray' or a function that starts them, got {sites!r}")
     if callable(sites):
-        for given, what in ((deadline, "deadline"), (name if checkpoint is None else None, "name")):
+        for given, what in (
+            (deadline, "deadline"),
+            (name if checkpoint is None else None, "name"),
+            (actors, "actors"),
+        ):
             if given is not None:
                 raise ValueError(
                     f"{what} is for sites='ray': what the function gives has its own, as in "
@@ -106,10 +113,12 @@ def start(
         compare(manifest_of(made), manifest, "the sites that were given hold")
         return made
     if sites == "local":
+        if actors is not None:
+            raise ValueError("actors is for sites='ray': those of this process are held by it")
         return LocalSites(makers)
     # Imported only when needed: Ray takes seconds.
     started: Sites = import_module("lately.distributed._sites.actors").RaySites(
-        makers, name=name, deadline=DEADLINE if deadline is None else deadline
+        makers, actors=actors, name=name, deadline=DEADLINE if deadline is None else deadline
     )
     return started
 

@@ -2,20 +2,21 @@
 
 *Who is who.* The listener begins with `GREETING` and 32 random bytes. The producer answers with 32 random bytes of its
 own and the HMAC-SHA256 of ``b"producer"`` and both, the listener with that of ``b"site"`` and both. The key is the
-site's own (`key_of`), of a secret of the filter, which travels with its handles.
+host's own (`key_of`), of a secret of the filter, which travels with its handles.
 
-*Messages* are frames (`frames.py`). A request is a list of `Message.plain`. The answer is ``{"incarnation": i,
-"overfull": text or null, "answers": [...]}``, or ``{"error": [type, message]}`` if one of them raised it. Requests of a
-connection are answered one after the other.
+*Messages* are frames (`frames.py`). A request is a list of sites, each ``[number, [...]]`` with its messages
+(`Message.plain`). The answer is a list of theirs: ``{"incarnation": i, "overfull": text or null, "answers": [...]}``,
+or ``{"error": [type, message]}`` if a message raised it. The type `MovedError` says that the site is at another host,
+or on its way there: it is to be asked again, with the same tickets. Requests of a connection are answered one after the
+other.
 """
 
 import hmac
-from collections.abc import Mapping
 from typing import Any
 
 from lately.distributed._sites.interface import PROTOCOL
 from lately.distributed._sites.memo import ForgottenError, TooManyProducersError
-from lately.distributed._sites.site import CheckpointError, SupersededError
+from lately.distributed._sites.site import CheckpointError, MovedError, SupersededError
 
 GREETING = b"lately %02d" % PROTOCOL
 """First bytes of a listener: what it is, and the version that it speaks."""
@@ -29,6 +30,7 @@ _ERRORS = {
         CheckpointError,
         ForgottenError,
         MemoryError,
+        MovedError,
         OverflowError,
         RuntimeError,
         SupersededError,
@@ -39,9 +41,9 @@ _ERRORS = {
 }
 
 
-def key_of(secret: bytes, site: int) -> bytes:
-    """Give the key of a site: another for each, since a port may be taken over by another site of the filter."""
-    return hmac.digest(secret, b"site %d" % site, "sha256")
+def key_of(secret: bytes, host: int) -> bytes:
+    """Give the key of a host: another for each, since a port may be taken over by another host of the filter."""
+    return hmac.digest(secret, b"host %d" % host, "sha256")
 
 
 def proof(key: bytes, who: bytes, theirs: bytes, ours: bytes) -> bytes:
@@ -49,7 +51,7 @@ def proof(key: bytes, who: bytes, theirs: bytes, ours: bytes) -> bytes:
     return hmac.digest(key, who + theirs + ours, "sha256")
 
 
-def refusal(error: Exception) -> Mapping[str, Any]:
+def refusal(error: Exception) -> dict[str, Any]:
     """Make the answer of a site that raised an error."""
     return {"error": [type(error).__name__, str(error)]}
 

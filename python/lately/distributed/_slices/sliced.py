@@ -71,6 +71,9 @@ class SlicedFilter(Spread):
     producer : str, optional
         Name under which batches are numbered. By default each handle has a unique name, and numbers its batches itself.
         With a name each writing call needs its `number`: then a restarted producer can send its last batch again.
+    actors : int, optional
+        On Ray: how many actors hold the sites, each as many, so that there can be more of them later (`resize`). The
+        default is one for each site.
 
     Attributes
     ----------
@@ -148,6 +151,7 @@ class SlicedFilter(Spread):
         deadline: float | None = None,
         name: str | None = None,
         producer: str | None = None,
+        actors: int | None = None,
     ) -> None:
         slicing = Slicing.of(kind, slices, filter, dice=dice, on_failure=on_failure, pipelined=pipelined)
         started = start(
@@ -158,6 +162,7 @@ class SlicedFilter(Spread):
             interval=interval,
             deadline=deadline,
             name=name,
+            actors=actors,
         )
         self._connect(slicing, started, producer, made=not started.connected)
 
@@ -360,6 +365,30 @@ class SlicedFilter(Spread):
             error.answers = seen
             raise
         return seen
+
+    def resize(self, actors: int) -> None:
+        """Move sites of Ray to more actors, or to fewer, while all producers go on (`RaySites.resize`).
+
+        Parameters
+        ----------
+        actors : int
+            How many are to hold the sites, from 1 to the number of sites, which stays as it is.
+
+        Raises
+        ------
+        TypeError
+            If the sites are not on Ray.
+        ValueError, RuntimeError, TimeoutError
+            As `RaySites.resize`.
+
+        Examples
+        --------
+        >>> f = SlicedFilter("horizontal", 32, slice, sites="ray", actors=4)  # doctest: +SKIP
+        >>> f.resize(8)  # doctest: +SKIP
+        """
+        if not hasattr(self.sites, "resize"):
+            raise TypeError(f"sites that move are those of Ray, not {type(self.sites).__name__}")
+        self.sites.resize(actors)
 
     def handle(self, producer: str | None = None) -> SlicedFilter:
         """Give another producer over the same sites; closing it leaves them running.
