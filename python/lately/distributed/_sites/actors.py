@@ -107,6 +107,7 @@ class RaySites(Routed):
         transport: Literal["sockets", "ray"] = "sockets",
         **options: Any,
     ) -> None:
+        ray = imported()
         if not makers:
             raise ValueError("there are no sites without makers")
         if not deadline > 0:
@@ -114,7 +115,6 @@ class RaySites(Routed):
         if transport not in ("sockets", "ray"):
             raise ValueError(f"transport must be 'sockets' or 'ray', got {transport!r}")
         number = _count(len(makers) if actors is None else actors, len(makers))
-        ray = imported()
         secret = secrets.token_bytes(32)
         self._begin(name, deadline, secret)
         self.connected = False
