@@ -67,8 +67,8 @@ impl Slots for Avx512 {
             let moved = _mm512_and_si512(old, row(format.from(slot)));
             let carry = _mm512_maskz_alignr_epi64::<7>(0xfe, moved, moved);
             let up = _mm512_shldi_epi64::<1>(moved, carry);
-            let [low, high] = format.fields(value, end);
-            let new = _mm512_and_si512(row(format.at(slot)), _mm512_or_si512(row(low), row(high)));
+            let mut room = Row::default();
+            let new = _mm512_and_si512(row(format.at(slot)), row(format.fields(value, end, &mut room)));
             let fields = _mm512_or_si512(_mm512_xor_si512(old, moved), _mm512_or_si512(up, new));
             let lanes = if format.lane == 1 {
                 _mm512_mask_expand_epi8(_mm512_set1_epi8(value as i8), !(1 << (format.lanes + slot)), old)
@@ -84,8 +84,7 @@ impl Slots for Avx512 {
         let old = load(line);
         // SAFETY: as above.
         unsafe {
-            let [ends, _] = format.fields(0, end);
-            let before = _mm512_and_si512(row(format.at(slot.saturating_sub(1))), row(ends));
+            let before = _mm512_and_si512(row(format.at(slot.saturating_sub(1))), row(format.end(end)));
             let ended = _mm512_or_si512(old, before);
             let from = _mm512_and_si512(ended, row(format.from(slot)));
             let moved = _mm512_andnot_si512(row(format.at(slot)), from);

@@ -2,17 +2,20 @@
 
 use super::format::Line;
 use super::place::Pages;
+use super::slots::Slots;
 use super::spare;
 use super::{Phase, Quotient};
 use crate::clock::{Clock, Window};
 use crate::inference::line::STRETCHES;
 use crate::inference::quotient::{Epochs, Stretch};
 use crate::inference::{Evidence, Question};
-use crate::instructions::Portable;
+use crate::instructions::{Portable, Work};
 use crate::layout::Layout;
 
 /// Pages of a stretch whose entries are counted, where there are more: 10,000 entries, an eighth of them of each epoch.
 const SAMPLE: u64 = 4;
+/// Tags of so many bits are counted one after the other in all slots of a line, longer ones slot by slot.
+const SLICED: u32 = 4;
 /// Of more epochs those side by side are counted together: so many counts in all.
 const COUNTS: usize = 64;
 
@@ -49,22 +52,29 @@ impl Pages {
 
     /// Adds the keys of a page, those in the spare among them, to a count for each epoch, the open one first. A key
     /// that has several entries is one of the youngest's epoch.
-    fn count(&self, page: &[Line], number: u32, now: u32, counts: &mut [u64]) {
+    #[inline(always)]
+    fn count<M: Slots>(&self, machine: M, page: &[Line], number: u32, now: u32, counts: &mut [u64]) {
         let format = self.format;
-        let mut add = |tag: u32| {
+        let mut add = |tag: u32, keys: u64| {
             if let Some(count) = counts.get_mut(format.age(now, tag) as usize) {
-                *count += 1;
+                *count += keys;
             }
         };
         for (at, line) in (0..).zip(&page[1..]) {
-            for slot in 0..format.used(line) {
-                let tag = format.tag(format.value(line, slot));
-                if format.count_bits == 0 || self.is_youngest(page, number, at, slot, now) {
-                    add(tag);
+            let used = format.used(line);
+            if format.count_bits > 0 {
+                let youngest = (0..used).filter(|&slot| self.is_youngest(page, number, at, slot, now));
+                youngest.for_each(|slot| add(format.tag_in(line, slot), 1));
+            } else if format.tag_bits <= SLICED {
+                let used = u64::MAX.checked_shr(64 - used).unwrap_or(0);
+                for tag in 0..1 << format.tag_bits {
+                    add(tag, format.with_tag(machine, line, used, tag, 0).count_ones().into());
                 }
+            } else {
+                format.tags(line).for_each(|tag| add(tag, 1));
             }
         }
-        spare::tags(format, &page[0]).for_each(add);
+        spare::tags(format, &page[0]).for_each(|tag| add(tag, 1));
     }
 
     /// Whether no entry of the same key is younger.
@@ -77,12 +87,36 @@ impl Pages {
     }
 }
 
+/// Counts the keys of a page by epochs.
+struct CountEpochs<'a> {
+    pages: &'a Pages,
+    page: &'a [Line],
+    number: u32,
+    now: u32,
+    counts: &'a mut [u64],
+}
+
+impl<M: Slots> Work<M> for CountEpochs<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, machine: M) {
+        self.pages.count(machine, self.page, self.number, self.now, self.counts);
+    }
+}
+
 impl Quotient {
+    /// Adds the keys of a page to a count for each epoch.
+    fn count_epochs(&self, page: &[Line], number: u32, phase: Phase, counts: &mut [u64]) {
+        let (pages, now) = (&self.pages, phase.tag(&self.pages, number));
+        self.instructions.run(CountEpochs { pages, page, number, now, counts });
+    }
+
     /// How many entries each epoch has, the open one first.
     pub fn entries(&self, lines: &[Line], phase: Phase) -> Vec<u64> {
         let mut counts = vec![0; self.pages.kept as usize];
         for (number, page) in self.pages.all(lines) {
-            self.pages.count(page, number, phase.tag(&self.pages, number), &mut counts);
+            self.count_epochs(page, number, phase, &mut counts);
         }
         counts
     }
@@ -138,7 +172,7 @@ impl Quotient {
         };
         let (mut counts, mut entries) = (vec![0; pages.kept as usize], 0.0);
         for (number, page) in pages.all(words.as_chunks().0) {
-            pages.count(page, number, phase.tag(&pages, number), &mut counts);
+            self.count_epochs(page, number, phase, &mut counts);
             if !pages.fine() {
                 entries += within(phase.behind(&pages, number), &counts);
                 counts.fill(0);
@@ -167,8 +201,7 @@ impl Quotient {
                 let page = ((u64::from(phase.turned) + count - (first + i * pages / sampled) % count) % count) as u32;
                 // All pages of a group are alike.
                 let page = page << self.pages.level;
-                let now = phase.tag(&self.pages, page);
-                self.pages.count(self.pages.page(lines, page), page, now, &mut entries);
+                self.count_epochs(self.pages.page(lines, page), page, phase, &mut entries);
             }
             let places = self.pages.places() as f64 * sampled as f64;
             let began = (0..entries.len() as u64).map(|turns| clock.began(turns * steps + first + behind / 2));

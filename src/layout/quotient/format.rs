@@ -29,7 +29,7 @@ pub const REACH: u64 = 31;
 pub const SPARE_FLAG: u64 = 32;
 
 /// A line of a table, aligned as vectors like it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 pub struct Row(pub Line);
 
@@ -170,12 +170,29 @@ impl Format {
         &self.at[slot as usize % 64]
     }
 
-    /// All bits of the ends, if `ends`, and of the planes where a value has a bit: those of two rows.
+    /// All bits of the ends, if `ends`, and of the planes where a value has a bit. There is `room` for a row that is put
+    /// together of two, where planes are many.
     #[inline(always)]
-    pub fn fields(&self, value: u32, ends: bool) -> [&Row; 2] {
+    pub fn fields<'a>(&'a self, value: u32, ends: bool, room: &'a mut Row) -> &'a Row {
         let planes = value >> (8 * self.lane);
-        let low = (planes & ((1 << LOW_PLANES) - 1)) << 1 | u32::from(ends);
-        [&self.fields[low as usize], &self.high_fields[(planes >> LOW_PLANES) as usize]]
+        if self.high_fields.len() > 1 {
+            self.put_together(planes, ends, room);
+            return room;
+        }
+        &self.fields[(planes << 1 | u32::from(ends)) as usize]
+    }
+
+    /// All bits of the ends, or none.
+    #[inline(always)]
+    pub fn end(&self, ends: bool) -> &Row {
+        &self.fields[usize::from(ends)]
+    }
+
+    #[cold]
+    fn put_together(&self, planes: u32, ends: bool, room: &mut Row) {
+        let low = &self.fields[((planes & ((1 << LOW_PLANES) - 1)) << 1 | u32::from(ends)) as usize].0;
+        let high = &self.high_fields[(planes >> LOW_PLANES) as usize].0;
+        *room = Row(std::array::from_fn(|i| low[i] | high[i]));
     }
 
     /// All bits of the planes of the tag.

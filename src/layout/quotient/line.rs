@@ -1,7 +1,10 @@
 //! One line: what is in it, and how entries come and go.
 
-use super::format::{Format, Line, OCCUPIED, REACH, SPARE_FLAG};
+use super::format::{Format, Line, OCCUPIED, REACH, Row, SPARE_FLAG};
 use super::slots::Slots;
+use crate::shape::quotient::FINE_TAG_BITS;
+
+const MOST_TAG_BITS: usize = *FINE_TAG_BITS.end() as usize;
 
 impl Format {
     /// Which buckets have a run.
@@ -65,7 +68,34 @@ impl Format {
     /// The tag in a slot.
     #[inline(always)]
     pub fn tag_in(&self, line: &Line, slot: u32) -> u32 {
-        self.tag(self.value(line, slot))
+        let planes = self.planes[self.print_planes..].iter().rev();
+        let high = planes.fold(0, |bits, plane| bits << 1 | (plane.get(line) >> slot & 1) as u32);
+        self.tag_of(line, slot, high)
+    }
+
+    /// The tags of all slots in use, in their order: as [`tag_in`](Self::tag_in) tells them one by one.
+    #[inline(always)]
+    pub fn tags(&self, line: &Line) -> impl Iterator<Item = u32> {
+        let mut planes = [0; MOST_TAG_BITS];
+        let own = &self.planes[self.print_planes..];
+        planes.iter_mut().zip(own).for_each(|(bits, plane)| *bits = plane.get(line));
+        let planes = (planes, own.len());
+        (0..self.used(line)).map(move |slot| {
+            let (planes, len) = &planes;
+            let high = planes[..*len].iter().rev().fold(0, |bits, plane| bits << 1 | (plane >> slot & 1) as u32);
+            self.tag_of(line, slot, high)
+        })
+    }
+
+    /// The tag in a slot whose bits in the planes are known.
+    #[inline(always)]
+    fn tag_of(&self, line: &Line, slot: u32, high: u32) -> u32 {
+        let lane = if self.lane == 1 {
+            u32::from(bytemuck::cast_ref::<Line, [u8; 64]>(line)[(self.lanes + slot) as usize & 63])
+        } else {
+            u32::from(bytemuck::cast_ref::<Line, [u16; 32]>(line)[(self.lanes / 2 + slot) as usize & 31])
+        };
+        high << (8 * self.lane - self.lane_print_bits) | lane >> self.lane_print_bits
     }
 
     /// The count in a slot.
@@ -140,9 +170,11 @@ impl Format {
     pub fn set_tag(&self, line: &mut Line, slot: u64, tag: u32) {
         let slot = slot.trailing_zeros();
         let tag = tag << self.fingerprint_bits;
-        let (at, fields, [low, high]) = (&self.at(slot).0, &self.tag_fields().0, self.fields(tag, false));
+        let mut room = Row::default();
+        let new = &self.fields(tag, false, &mut room).0;
+        let (at, fields) = (&self.at(slot).0, &self.tag_fields().0);
         for i in 0..8 {
-            line[i] = line[i] & !(at[i] & fields[i]) | at[i] & (low.0[i] | high.0[i]);
+            line[i] = line[i] & !(at[i] & fields[i]) | at[i] & new[i];
         }
         if self.lane == 1 {
             let lane = &mut bytemuck::cast_mut::<Line, [u8; 64]>(line)[(self.lanes + slot) as usize & 63];
@@ -153,19 +185,29 @@ impl Format {
         }
     }
 
+    /// Which of some slots have a tag, whatever its lowest bits are, as many as `any`.
+    #[inline(always)]
+    pub fn with_tag<M: Slots>(&self, machine: M, line: &Line, slots: u64, tag: u32, any: u32) -> u64 {
+        let tag = tag << self.fingerprint_bits;
+        // The bits of a value from which on they have to be the same, and those of them in a lane.
+        let from = self.fingerprint_bits + any;
+        let lane = ((1u64 << (8 * self.lane)) - 1) as u32 & u32::MAX << from;
+        let mut with = slots;
+        if lane != 0 {
+            with &= machine.equal(self, line, tag & lane, lane);
+        }
+        for (i, plane) in self.planes.iter().enumerate().skip(from.saturating_sub(8 * self.lane) as usize) {
+            with &= !(plane.get(line) ^ u64::from(tag >> (8 * self.lane) >> i & 1).wrapping_neg());
+        }
+        with
+    }
+
     /// Takes all entries of a tag out of a line, whatever its lowest bits are, as many as `any`.
     #[inline(always)]
     pub fn expire<M: Slots>(&self, machine: M, line: &mut Line, tag: u32, any: u32) {
         let ends = self.ends.get(line);
         let used = u64::MAX.checked_shr(ends.leading_zeros()).unwrap_or(0);
-        let tag = tag << self.fingerprint_bits;
-        // The bits of a value from which on they have to be the same, and those of them in a lane.
-        let from = self.fingerprint_bits + any;
-        let lane = ((1u64 << (8 * self.lane)) - 1) as u32 & u32::MAX << from;
-        let mut dead = used & machine.equal(self, line, tag & lane, lane);
-        for (i, plane) in self.planes.iter().enumerate().skip(from.saturating_sub(8 * self.lane) as usize) {
-            dead &= !(plane.get(line) ^ u64::from(tag >> (8 * self.lane) >> i & 1).wrapping_neg());
-        }
+        let dead = self.with_tag(machine, line, used, tag, any);
         if dead == 0 {
             return;
         }

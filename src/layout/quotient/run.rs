@@ -150,19 +150,33 @@ impl Act for Duplicated<'_> {
         self.seen[i] = if self.refresh {
             self.pages.add(machine, page, place, tag)
         } else if self.pages.fine() {
-            self.pages.contains_since(machine, page, place, tag, self.pages.kept)
+            machine.run(AddUnseen { pages: self.pages, page, place, tag })
         } else {
-            self.pages.contains(machine, page, place)
-        };
-        if !self.refresh && !self.seen[i] {
-            if self.pages.fine() {
-                // What is there no longer counts.
-                self.pages.add(machine, page, place, tag);
-            } else {
+            let seen = self.pages.contains(machine, page, place);
+            if !seen {
                 self.pages.put(machine, page, place, tag, tag);
             }
-        }
+            seen
+        };
         self.inserted += u64::from(self.refresh || !self.seen[i]);
+    }
+}
+
+/// Inserts a key that is not there, where one that is may count no longer; says whether it is there.
+struct AddUnseen<'a> {
+    pages: &'a Pages,
+    page: &'a mut [Line],
+    place: &'a Place,
+    tag: u32,
+}
+
+impl<M: Slots> Work<M> for AddUnseen<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self, machine: M) -> bool {
+        let Self { pages, page, place, tag } = self;
+        pages.contains_since(machine, page, place, tag, pages.kept) || pages.add(machine, page, place, tag)
     }
 }
 

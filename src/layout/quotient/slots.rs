@@ -1,6 +1,6 @@
 //! What work on lines of entries asks of an [instruction set](crate::instructions). All give the same results.
 
-use super::format::{Format, Line};
+use super::format::{Format, Line, Row};
 use crate::instructions::{Machine, Portable};
 
 /// What an instruction set does with the slots of a line, and with a bit of each.
@@ -94,11 +94,13 @@ impl Slots for Portable {
 
     #[inline(always)]
     fn open_slot(self, format: &Format, line: &mut Line, slot: u32, value: u32, end: bool) {
-        let (from, at, [low, high]) = (&format.from(slot).0, &format.at(slot).0, format.fields(value, end));
+        let mut room = Row::default();
+        let new = &format.fields(value, end, &mut room).0;
+        let (from, at) = (&format.from(slot).0, &format.at(slot).0);
         let mut carry = 0;
         for i in 0..8 {
             let moved = line[i] & from[i];
-            line[i] = line[i] ^ moved | moved << 1 | carry | at[i] & (low.0[i] | high.0[i]);
+            line[i] = line[i] ^ moved | moved << 1 | carry | at[i] & new[i];
             carry = moved >> 63;
         }
         let (bytes, lane) = (bytemuck::bytes_of_mut(line), format.lane as usize);
@@ -110,10 +112,10 @@ impl Slots for Portable {
     #[inline(always)]
     fn close_slot(self, format: &Format, line: &mut Line, slot: u32, end: bool) {
         let (from, at) = (&format.from(slot).0, &format.at(slot).0);
-        let (before, [ends, _]) = (&format.at(slot.saturating_sub(1)).0, format.fields(0, end));
+        let (before, ends) = (&format.at(slot.saturating_sub(1)).0, &format.end(end).0);
         let mut carry = 0;
         for i in (0..8).rev() {
-            let old = line[i] | before[i] & ends.0[i];
+            let old = line[i] | before[i] & ends[i];
             let moved = old & from[i] & !at[i];
             line[i] = old & !from[i] | moved >> 1 | carry;
             carry = moved << 63;
