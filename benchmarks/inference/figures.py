@@ -26,7 +26,7 @@ LOOKS = {
     "simple buffer": look("") | {"ls": ":"},
 }
 # Few enough to tell apart; the tables have all.
-CHEAPEST = [PRINTED, CORRECTED, "simple buffer", "timing", "age-partitioned", "guarded-epoch"]
+CHEAPEST = [PRINTED, CORRECTED, "simple buffer", "timing", "age-partitioned", "guarded-epoch", "aged-quotient"]
 CONDITION_NAMES = [condition.name for condition in CONDITIONS]
 GBF = ["generalized", "age-partitioned", "guarded-epoch"]
 

@@ -4,7 +4,8 @@
 
 Before each query of 2**22, after 2**20 keys to warm up, a false positive and a false negative are given penalties of
 their own, uniform in [1, 10). Each family has the parameters of least penalty, with inference and without, chosen from
-the grid of `trials.py` on 2**16 queries of another stream. Writes a row per family, memory and condition; `figures.py`
+the grid of `trials.py` on 2**16 queries of another stream, or more (`--choosing`): the less is at stake, the more it
+takes to tell the best. Writes a row per family, memory and condition; `figures.py`
 makes figures and tables of them. Takes ten minutes on two cores at a scale of 0.125.
 """
 
@@ -28,21 +29,21 @@ WARM_UP, QUERIES, CHOOSING = 2**20, 2**22, 2**16
 
 
 @cache
-def streams(condition: int, queries: int) -> tuple[Stream, Stream]:
+def streams(condition: int, queries: int, choosing: int) -> tuple[Stream, Stream]:
     """One stream to choose parameters on, with chunks spread over a window after two to warm up, and one to measure."""
     of = CONDITIONS[condition]
-    return Stream.draw(of, 2 * of.window, CHOOSING, 1, unasked=of.window), Stream.draw(of, WARM_UP, queries, 3)
+    return Stream.draw(of, 2 * of.window, choosing, 1, unasked=of.window), Stream.draw(of, WARM_UP, queries, 3)
 
 
 def text(parameters: Parameters) -> str:
     return ", ".join(f"{name}={value}" for name, value in parameters)
 
 
-def trial(work: tuple[int, int, str, int]) -> dict[str, Any] | None:
+def trial(work: tuple[int, int, str, int, int]) -> dict[str, Any] | None:
     """Measure a family in a condition, at these bits per key; None if it has no filter so small."""
-    number, bits, family, queries = work
-    choosing, measured = streams(number, queries)
-    best = choose(family, bits, choosing)
+    number, bits, family, queries, choosing = work
+    tried, measured = streams(number, queries, choosing)
+    best = choose(family, bits, tried)
     if best is None:
         return None
     subject = make(family, measured.condition, bits, best.inferential)
@@ -65,7 +66,7 @@ def trial(work: tuple[int, int, str, int]) -> dict[str, Any] | None:
 def prior_only(queries: int) -> Iterator[dict[str, Any]]:
     """Give the cost without any filter."""
     for number, condition in enumerate(CONDITIONS):
-        outcome = streams(number, queries)[1].prior_only()
+        outcome = streams(number, queries, CHOOSING)[1].prior_only()
         yield {
             "condition": condition.name,
             "bits": 0,
@@ -82,6 +83,8 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="part of the 2**22 queries")
     parser.add_argument("--bits", type=int, nargs="+", default=BITS, help="bits per key of the window")
     parser.add_argument("--families", nargs="+", default=list(GRIDS), choices=list(GRIDS))
+    parser.add_argument("--conditions", type=int, nargs="+", default=range(len(CONDITIONS)), help="by their numbers")
+    parser.add_argument("--choosing", type=int, default=CHOOSING, help="queries to choose parameters on")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--out", type=Path, default=RESULTS / "paper-5-penalty.tsv")
     arguments = parser.parse_args()
@@ -89,8 +92,8 @@ def main() -> None:
     absent = set(missing())
     families = [family for family in arguments.families if family not in absent]
     work = [
-        (number, bits, family, queries)
-        for bits, number, family in product(arguments.bits, range(len(CONDITIONS)), families)
+        (number, bits, family, queries, arguments.choosing)
+        for bits, number, family in product(arguments.bits, arguments.conditions, families)
     ]
     rows = list(prior_only(queries))
     with Pool(arguments.processes) as pool:

@@ -64,11 +64,13 @@ def guarded_epoch(condition: Condition, bits: int, r: int, k: int) -> Subject:
     return lately.GuardedEpochBloomFilter.from_parameters(condition.window, r, k=k, segment_bits=words(bits, r + 1))
 
 
-def aged_quotient(condition: Condition, bits: int, fingerprint_bits: int, tag_bits: int) -> Subject:
-    """With tags of more than 8 bits the window is as many epochs as leave a sixteenth of the tags."""
-    size = {"fingerprint_bits": fingerprint_bits, "tag_bits": tag_bits, "pages": bits // 512 // 64}
-    most = 2**tag_bits - 2 ** (tag_bits - 4)
-    epochs = ceil((condition.window - 1) / ceil((condition.window - 1) / most)) if tag_bits > 8 else None
+def aged_quotient(condition: Condition, bits: int, fingerprint_bits: int, tag_bits: int, turns: int) -> Subject:
+    """Pages turn 2**turns times while a tag comes round; the window is as many epochs as leave one turn's tags."""
+    lines = bits // 512
+    pages = ceil(lines / 64)
+    size = {"fingerprint_bits": fingerprint_bits, "tag_bits": tag_bits, "pages": pages, "lines": lines // pages - 1}
+    most, inserted = 2**tag_bits - 2 ** max(tag_bits - turns, 0), condition.window - 1
+    epochs = ceil(inserted / ceil(inserted / most)) if tag_bits > 3 else None
     return lately.AgedQuotientFilter.from_parameters(condition.window, epochs=epochs, **size)
 
 
@@ -110,7 +112,11 @@ GRIDS: dict[str, tuple[Any, dict[str, list[Any]]]] = {
     "guarded-epoch": (guarded_epoch, {"r": [1, 2, 3, 4, 6, 8, 16, 32, 64, 127], "k": [1, 2, 3, 4, 6, 8, 10, 12, 15]}),
     "aged-quotient": (
         aged_quotient,
-        {"fingerprint_bits": [5, 6, 7, 8, 9, 10, 11, 12, 14, 16], "tag_bits": [3, 4, 5, 6, 7, 8, 9, 10, 11, 12]},
+        {
+            "fingerprint_bits": [5, 6, 7, 8, 9, 10, 11, 12, 14, 16],
+            "tag_bits": [3, 4, 5, 6, 7, 8, 9, 10, 11, 12],
+            "turns": [4, 8],
+        },
     ),
     "generalized": (generalized, {"k": PAPER_K}),
     **{
