@@ -144,17 +144,19 @@ impl Candidate for Lines {
     }
 
     /// Steps are whole insertions, and a few pages more may make a difference to the slack, and to the rate.
+    ///
+    /// Whole pages err the less the more there are; a page more, of fewer lines each, may err more often.
     fn fewest_units(&self, fpr: f64, most: u64) -> Option<u64> {
         let holds = |lines| self.rate_at_most(&self.shape(lines), fpr).is_some();
-        let most = self.most(most);
-        if !holds(most) {
+        let holds_in = |pages| holds(pages * PAGE);
+        let (most, pages) = (self.most(most), self.most(most).div_ceil(PAGE));
+        if !holds_in(pages) {
             return None;
         }
-        let holds_in = |pages: u64| holds((pages * PAGE).min(most));
-        let pages = bisection(0, most.div_ceil(PAGE), holds_in);
-        let (too_few, whole) = ((pages - 1) * PAGE / pages, (pages * PAGE).min(most) / pages);
+        let pages = bisection(0, pages, holds_in);
+        let too_few = (pages - 1) * PAGE / pages;
         let of_page =
-            if whole * pages > FEW { whole } else { bisection(too_few, whole, |of_page| holds(pages * of_page)) };
+            if pages * PAGE > FEW { PAGE } else { bisection(too_few, PAGE, |of_page| holds(pages * of_page)) };
         let enough = (pages * of_page).max(LEAST);
         let step = if enough < FEW { pages } else { PAGE };
         let slightly_more = (enough..=most.min(enough + enough / 64 + PAGE)).step_by(step as usize);

@@ -141,6 +141,35 @@ fn bytes_are_used_and_slack_is_kept() {
     }
 }
 
+/// Somebody asks for ten thousand keys, somebody else for twelve: no size, rate or slack falls between two pages.
+#[test]
+fn any_window_has_a_filter() {
+    let sizes =
+        std::iter::successors(Some(100u64), |&size| Some(size + size / 9 + 1)).take_while(|&size| size < 10_000_000);
+    for size in sizes.chain([1000, 2000, 10_000, 40_000, 100_000]) {
+        let timed = Window::Time { span: 3_600_000_000_000, lateness: 0, capacity: size };
+        for (window, unit) in [(count(size), size), (timed, 3_600_000_000_000)] {
+            for fpr in [0.1, 0.01, 0.001, 1e-4, 1e-5] {
+                for part in [2, 7, 20, 100] {
+                    for counts in [None, Some(2), Some(4)] {
+                        let shape = choose(window, Budget::Rate(fpr), Some(unit / part), None, counts, false);
+                        let shape = match shape {
+                            // A window of few keys is no hundred epochs of whole keys.
+                            Err(error) if error.to_string().contains("slack must be at least") && size < 2000 => {
+                                continue;
+                            }
+                            shape => {
+                                shape.unwrap_or_else(|error| panic!("{window:?} {fpr} {part} {counts:?}: {error}"))
+                            }
+                        };
+                        assert!(shape.slack(window) <= unit / part && shape.fpr(window) <= fpr);
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn the_documented_choices() {
     for (fpr, bits) in [(0.01, 15.1), (0.001, 19.6), (1e-4, 24.4), (1e-5, 29.5)] {
