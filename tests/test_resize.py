@@ -218,6 +218,19 @@ def test_of_two_who_move_sites_at_the_same_time_the_later_has_what_has_come_mean
             assert f.query(np.arange(3000)).all()
 
 
+def test_who_is_slow_to_put_down_a_move_does_not_once_the_site_is_taken_back():
+    with made(KINDS["horizontal"], hosts=1) as f:
+        f.insert(np.arange(1000))
+
+        def meanwhile(site, source, to):
+            f.sites._keep(site, source)
+            f.insert(np.arange(1000, 2000))
+
+        f.sites.before["put"] = meanwhile
+        f.resize(2)
+        assert f.query(np.arange(2000)).all()
+
+
 def test_what_arrives_late_replaces_nothing():
     with made(KINDS["horizontal"], hosts=2) as f:
         f.insert(np.arange(1000))
@@ -296,6 +309,15 @@ def test_a_host_whose_site_cannot_start_says_so_and_tries_again(tmp_path):
     path.write_bytes(kept)
     assert host.call([(3, [message])])[0]["answers"][0].tolist() == [False]
     host.close()
+
+
+def test_who_had_found_a_site_before_it_left_is_sent_after_it():
+    with made(KINDS["horizontal"], hosts=1) as f:
+        found = f.sites._hosts[0].site(0)
+        f.sites._hosts[0].give(0)
+        for method in ("fill", "insert"):
+            with pytest.raises(MovedError, match="has left"):
+                found.call(method, (lately.hash_keys(["a"]),) * (method == "insert"), {})
 
 
 def test_layouts_move_the_fewest_sites():

@@ -8,6 +8,8 @@ import pytest
 
 import lately
 from lately.distributed import RaySites, SlicedFilter
+from lately.distributed._sites.layout import Layout
+from lately.distributed._sites.ledger import RayLedger
 
 BATCH = 200
 # Room for all that the producers send while sites move, on a machine that is as busy as it may be.
@@ -114,6 +116,39 @@ def test_sites_with_a_name_are_moved_by_whoever_knows_it(ray_cluster):
         assert not f.restarts
     with pytest.raises(RuntimeError, match=r"closed|is gone"):
         late.status()
+
+
+def test_who_moves_sites_dies_and_another_call_goes_on(ray_cluster):
+    """It had put down actors that it has not started, and left a site on its way."""
+    keys = np.arange(1000)
+    with SlicedFilter("horizontal", 4, LIKE, sites="ray", actors=2, name="left", deadline=120) as f:
+        f.insert(keys)
+        sites = f.sites
+        assert sites._ledger.put(sites._layout.grown(2))
+        ray_cluster.get(sites._handle(0).give.remote(1), timeout=60)
+        f.resize(4)
+        assert len({status["process"] for status in f.status()}) == 4
+        assert f.duplicated(keys).all()
+        assert not f.restarts
+
+
+def test_a_layout_is_put_down_once(ray_cluster):
+    one, other = RayLedger("once"), RayLedger("once")
+    first = Layout.first(4, 2)
+    assert one.latest() is None
+    assert one.put(first)
+    assert other.latest() == one.latest() == first
+    mine, theirs = first.moved(0, 1), first.grown(1)
+    assert one.put(mine)
+    assert not other.put(theirs)
+    assert other.latest() == mine
+    for _ in range(12):
+        assert one.put(one.latest().again())
+    # Whoever looks for the first time, and whoever has looked before.
+    assert RayLedger("once").latest() == other.latest() == one.latest()
+    assert one.latest().version == 14
+    one.end()
+    assert one.latest() is other.latest() is None
 
 
 def test_sites_without_a_name_end_with_who_started_them_and_are_moved_by_him_alone(ray_cluster):

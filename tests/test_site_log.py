@@ -71,7 +71,11 @@ def messages(kind, batches=12, size=200):
             ),
             "part": (
                 "set",
-                (rng.integers(cells.start, cells.stop, size, np.uint64), generations, rng.random(size) < 0.3),
+                (
+                    rng.integers(0, cells.stop - cells.start, size, np.uint32),
+                    rng.random(size) < 0.3,
+                    (generations.max() - generations).astype(np.uint8),
+                ),
                 {"refresh": i % 2 == 0, "newest": int(generations.max())},
             ),
             "node": ("duplicated", (keys, generations), {}),

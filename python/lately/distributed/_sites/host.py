@@ -127,7 +127,7 @@ class Host:
         with self._lock:
             self.forget(site)
             # Whoever moved it before may be late.
-            if not self._mine(site) and self._arrived.get(site, (0, b""))[0] <= version:
+            if self._arrived.get(site, (0, b""))[0] <= version:
                 self._arrived[site] = version, data
 
     def forget(self, site: int) -> None:

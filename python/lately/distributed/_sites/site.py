@@ -188,7 +188,8 @@ class Site:
                 if ticket is None:
                     return answer
                 whole = ticket.index is None
-                return answer, self._memo.told(ticket) is not None if whole else self._memo.known(ticket, *columns[:1])
+                known = self._memo.told(ticket) is not None if whole else self._memo.known(ticket, *columns[:1])
+                return (*answer, known) if isinstance(answer, tuple) else (answer, known)
             answer = self._once(ticket, method, columns, options)
             mine = self._written
         if self._interval == 0:

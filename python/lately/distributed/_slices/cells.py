@@ -17,7 +17,7 @@ from lately.distributed._producer.numbering import Name
 from lately.distributed._sites.interface import Failed, Message, Record, Turn
 from lately.distributed._sites.memo import UNKNOWN, ForgottenError, Ticket, TooManyProducersError
 from lately.distributed._slices.reading import Found, Reader
-from lately.distributed._slices.routes import shares
+from lately.distributed._slices.routes import Numbers, behind, shares
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,7 @@ class _Writing:
     @classmethod
     def of(cls, batch: Batch, generations: NDArray[np.int64], until: int | None, **more: Any) -> "_Writing":
         """Note what is to be written."""
-        now, name = int(generations.max()), batch.name
-        behind = now - generations
-        narrow = behind.astype(np.uint8 if behind.max() <= np.iinfo(np.uint8).max else np.uint32)
-        told = narrow if behind.any() else None
+        name, (now, told) = batch.name, behind(generations)
         return cls(name.producer, name.number, name.lasting, batch.places, batch.hashes, now, told, until, **more)
 
     @property
@@ -94,18 +91,23 @@ class Cells:
     like : Outline
         The filter that is cut, for its parameters.
     ranges : Ranges
+    parts : int
+        Into how many its cells are cut.
     least : int
         x: how many cells of a seen key must have an answer (paper 4, section 3.2; erratum OIE-2).
     pipelined : bool
         Whether to read site by site (`Reader`).
     """
 
-    def __init__(self, exchange: Exchange, like: Outline, ranges: Ranges, *, least: int, pipelined: bool) -> None:
+    def __init__(
+        self, exchange: Exchange, like: Outline, ranges: Ranges, parts: int, *, least: int, pipelined: bool
+    ) -> None:
         self._exchange, self._like, self._ranges = exchange, like, ranges
         equal = like.parameters.get("equal_timers", 1)
         self._rule: dict[str, Any] = {"kept": like.kept, "least": least, "equal": equal}
         self._lateness = round((like.lateness or 0) * 1e9)
-        self._reader = Reader(exchange, like, ranges, pipelined=pipelined)
+        self._numbers = Numbers(like, parts)
+        self._reader = Reader(exchange, like, ranges, self._numbers, pipelined=pipelined)
         self._missed = self._reader.missed
 
     def query(self, batch: Batch) -> Verdicts:
@@ -244,13 +246,13 @@ class Cells:
         again, each of its keys either is known to one of its sites, or finds all of its cells as they were.
         """
         assert writing.verdicts is not None
-        k, generations = cells.shape[1], writing.generations
-        groups = shares(sites.ravel())
+        k, groups = cells.shape[1], shares(sites.ravel())
+        columns = [each for each in (writing.verdicts, writing.behind) if each is not None]
         messages = [
             Message(
                 site,
                 "set",
-                (cells.ravel()[index], generations[index // k], writing.verdicts[index // k]),
+                (self._numbers.at(site, cells.ravel()[index]), *(column[index // k] for column in columns)),
                 {"refresh": writing.refresh, "newest": writing.now},
                 writing.ticket(index, k),
                 fence,

@@ -11,7 +11,7 @@ from lately.distributed._producer.batch import Batch
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.memo import UNKNOWN
-from lately.distributed._slices.routes import shares
+from lately.distributed._slices.routes import Numbers, shares, since
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ class Reader:
     like : Outline
         The filter that is cut.
     ranges : Ranges
+    numbers : Numbers
     pipelined : bool
         Whether to ask first the site of the first cell of each key, then the next site for the keys that may still have
         been seen, and so on.
@@ -76,8 +77,9 @@ class Reader:
         the site shows unset may have been set.
     """
 
-    def __init__(self, exchange: Exchange, like: Outline, ranges: Ranges, *, pipelined: bool) -> None:
+    def __init__(self, exchange: Exchange, like: Outline, ranges: Ranges, numbers: Numbers, *, pipelined: bool) -> None:
         self._exchange, self._like, self._ranges, self._pipelined = exchange, like, ranges, pipelined
+        self._numbers = numbers
         self.missed = np.full(len(exchange.sites), NEVER)
 
     def read(self, batch: Batch, generations: NDArray[np.int64], fence: int = 0) -> Found:
@@ -116,19 +118,21 @@ class Reader:
         cells, k = found.cells.ravel(), found.cells.shape[1]
         groups = [(site, rows[index]) for site, index in shares(found.sites.ravel()[rows])]
         messages = [
-            Message(site, "read", (cells[index],), ticket=batch.ticket(index, k), fence=fence) for site, index in groups
+            Message(site, "read", (self._numbers.at(site, cells[index]),), ticket=batch.ticket(index, k), fence=fence)
+            for site, index in groups
         ]
         for (_, index), answer in zip(groups, self._exchange.call(messages), strict=True):
             if isinstance(answer, Failed):
                 found.alive.reshape(-1)[index] = False
                 continue
-            last, known = answer if batch.name.number else (answer, np.full(len(index), UNKNOWN))
-            found.last.reshape(-1)[index] = last[:-2]
+            ages, (newest, lacks), *told = answer
+            found.last.reshape(-1)[index] = since(ages, newest)
+            known = told[0] if told else np.full(len(index), UNKNOWN)
             answered = known != UNKNOWN
             found.known[index[answered] // k] = known[answered]
-            found.newest.reshape(-1)[index[~answered]] = last[-2]
+            found.newest.reshape(-1)[index[~answered]] = newest
             missed = found.missed.reshape(-1)
-            missed[index] = np.maximum(missed[index], last[-1])
+            missed[index] = np.maximum(missed[index], lacks)
 
 
 def _rounds(sites: NDArray[np.uint16]) -> NDArray[np.int64]:

@@ -155,7 +155,7 @@ class Slicing:
         if self.kind == "horizontal":
             return Horizontal(exchange, self.least)
         ranges = Ranges(like, self.parts, self.replicas, each=self.dice == "v-h")
-        return Cells(exchange, like, ranges, least=self.least, pipelined=self.pipelined)
+        return Cells(exchange, like, ranges, self.parts, least=self.least, pipelined=self.pipelined)
 
 
 def rates(

@@ -12,7 +12,7 @@ from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.memo import UNKNOWN, Ticket
-from lately.distributed._slices.routes import shares
+from lately.distributed._slices.routes import Numbers, behind, shares, since
 from lately.distributed._tree.place import Keys, Request, send
 
 
@@ -40,7 +40,7 @@ class SlicedRoot:
         fail: Callable[[int], None],
     ) -> None:
         self._like, self._sites = like, sites
-        self._ranges = Ranges(like, len(sites))
+        self._ranges, self._numbers = Ranges(like, len(sites)), Numbers(like, len(sites))
         self._unanswered, self._fail = unanswered, fail
         self._endless = like.window is None
 
@@ -69,13 +69,14 @@ class SlicedRoot:
         """One message to each part that holds cells of the keys."""
         places = self._ranges.deal(keys.hashes)
         k = places.cells.shape[1]
-        newest = int(keys.generations.max(initial=NEVER))
         groups = shares(places.sites.ravel())
+        newest, late = behind(keys.generations) if len(keys) else (NEVER, None)
+        columns = [each for each in (verdicts, late) if each is not None]
         messages = [
             Message(
                 int(self._sites[part]),
                 "set",
-                (places.cells.ravel()[index], keys.generations[index // k], verdicts[index // k]),
+                (self._numbers.at(part, places.cells.ravel()[index]), *(column[index // k] for column in columns)),
                 {"refresh": False, "newest": newest},
                 _of_cells(keys.ticket, index, k),
                 fence,
@@ -143,7 +144,7 @@ class SlicedRoot:
             Message(
                 int(self._sites[part]),
                 "read",
-                (cells[index],),
+                (self._numbers.at(part, cells[index]),),
                 ticket=None if ticket is None else _of_cells(ticket, index, k),
                 fence=fence,
             )
@@ -163,12 +164,12 @@ class SlicedRoot:
             if isinstance(answer, Failed):
                 alive.flat[index] = False
                 continue
-            if isinstance(answer, tuple):
-                answer, told = answer
-                known[index[told != UNKNOWN] // k] = told[told != UNKNOWN]
-            # What the part may have lost, which comes last, is missing from a tree as from any node.
-            last.flat[index] = answer[:-2]
-            newest = max(newest, int(answer[-2]))
+            # What the part may have lost is missing from a tree as from any node.
+            ages, (own, _), *told = answer
+            for each in told:
+                known[index[each != UNKNOWN] // k] = each[each != UNKNOWN]
+            last.flat[index] = since(ages, own)
+            newest = max(newest, int(own))
         return last, alive, newest, known
 
 
