@@ -75,13 +75,22 @@ impl<'a> Inference<'a> {
         let ages_end = self.began();
         let mut spans = Vec::new();
         let mut exact = |evidence, age, p| self.of(evidence, self.hazard(p), 0.0, ages_end, &mut spans).within(age);
-        self.evidence(hashes, at, prior, |key, evidence, gap, p| {
-            let age = window - gap;
-            posteriors[key] = match prior {
-                PerKey::All(_) => memo.shared(evidence, age, p, |p| exact(evidence, age, p)),
-                PerKey::Each(_) => memo.own(evidence, age, p, most, |p| exact(evidence, age, p)),
-            };
-        })
+        match prior {
+            PerKey::All(_) => {
+                let table = memo.shared();
+                self.evidence(hashes, at, prior, |key, evidence, gap, p| {
+                    let age = window - gap;
+                    posteriors[key] = table.posterior(evidence, age, p, |p| exact(evidence, age, p));
+                })
+            }
+            PerKey::Each(_) => {
+                let table = memo.own();
+                self.evidence(hashes, at, prior, |key, evidence, gap, p| {
+                    let age = window - gap;
+                    posteriors[key] = table.posterior(evidence, age, p, most, |p| exact(evidence, age, p));
+                })
+            }
+        }
     }
 
     /// Calls `act` with the number, the evidence, the seconds since the latest insertion and the prior of every key.

@@ -77,9 +77,15 @@ impl Evidence {
 
     /// The age in blocks of the oldest timers, all of them live, and how many show it, for each line.
     #[inline(always)]
-    pub fn oldest<const LINES: usize>(age: u64, counts: [u32; LINES]) -> Self {
+    pub fn oldest<const LINES: usize>(age: u64, counts: [u64; LINES]) -> Self {
         let counts = (0..).zip(counts).fold(0, |all, (line, count)| all | u128::from(count) << (line * COUNT));
         Self(u128::from(age) << AGE | counts)
+    }
+
+    /// This, or [`ABSENT`](Self::ABSENT). Without a branch: of keys that may be there nobody can predict it.
+    #[inline(always)]
+    pub fn if_there(self, there: bool) -> Self {
+        Self(self.0 | u128::from(!there).wrapping_neg())
     }
 
     /// The age of the oldest timers.

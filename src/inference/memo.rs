@@ -1,44 +1,75 @@
-//! Posteriors, memoised: evidence takes few values, some ten to a few hundred for a filter, and a posterior is smooth
-//! in the prior.
+//! Posteriors, memoised: evidence takes few values, some ten to a few thousand for a filter, and a posterior is smooth in
+//! the prior.
 //!
-//! Where priors differ by key, they are binned by their leading bits: the exponent and 4 bits of the mantissa, 16 bins
-//! to an octave. Within a bin, whose ends lie at most h = 1/16 apart, a posterior is approximated by the parabola
-//! through its ends and its middle. The error is at most h^3 / (72 sqrt 3) times p^3 times the third derivative. A
-//! posterior is made of two shapes: odds o p / (1 + o p) have at most 0.38 there, and the chance 1 - e^(-pw) of a
-//! window 1.35, so the error stays below 1e-5. Fading cells mix the two at every age: the error is below 1e-4 for a key
-//! as old as a few times 1 / p, and 1e-2 for one long overdue, which is rare. So the few keys with a chance above 1/8
-//! are worked out exactly. A prior that all keys share is a bin of its own, without error.
+//! Where priors differ by key, a posterior is approximated in each octave of priors, p to 2p, by the polynomial of degree
+//! 7 through eight Chebyshev nodes. With q the prior, its error is at most 2 / 4^8 times the greatest q^8 / 8! times the
+//! eighth derivative. A posterior is made of two shapes: of odds o q / (1 + o q) that product is at most .05, and of the
+//! chance 1 - e^(-qw) of a window .14. So the error stays below 1e-5. Fading cells mix the two at every age: the error
+//! is below 1e-4 for a key as old as a few times 1 / q, and 1e-2 for one long overdue, which is rare. The few keys with a
+//! chance above 1/8 are worked out exactly. A prior that all keys share has no error.
 
 use super::Evidence;
 use crate::memory::fallible;
 
-/// Entries, as powers of 2: as many as keys, from 4 KiB to 4 MiB. A few keys should not pay for zeroing a whole table;
-/// entries in use stay in the cache, and a larger table loses fewer of them to collisions.
+/// Entries, as powers of 2: as many as keys, up to 65,536. A few keys should not pay for zeroing a whole table; entries
+/// in use stay in the cache, and a larger table loses fewer of them to collisions.
 const ENTRIES_LOG2: [u32; 2] = [6, 16];
-/// Bits of a prior within a bin.
-const WITHIN: u32 = 52 - 4;
+/// Bits of a prior within its octave.
+const WITHIN: u32 = 52;
 /// A Weyl constant: 2^64 over the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Terms of a polynomial.
+const TERMS: usize = 8;
+/// Chebyshev nodes: cos((2 i + 1) π / 16).
+const NODES: [f64; TERMS] = {
+    const HALF: [f64; 4] =
+        [0.980_785_280_403_230_4, 0.831_469_612_302_545_2, 0.555_570_233_019_602_2, 0.195_090_322_016_128_27];
+    [HALF[0], HALF[1], HALF[2], HALF[3], -HALF[3], -HALF[2], -HALF[1], -HALF[0]]
+};
 
-/// What was asked, and the posterior as a polynomial of the place within the prior's bin, in [0, 1).
-#[derive(Clone, Copy)]
-struct Entry {
-    evidence: Evidence,
-    age: f64,
-    cell: u64,
-    polynomial: [f64; 3],
-}
-
-/// A table of posteriors for one state of a filter. A collision overwrites.
+/// Posteriors for one state of a filter.
 pub struct Memo {
-    entries: Vec<Entry>,
-    log2: u32,
+    keys: usize,
+    shared: Option<Table<f64>>,
+    own: Option<Table<[f64; TERMS]>>,
 }
 
 impl Memo {
-    /// An empty table for a batch of `keys` keys; a small one where there is no memory for another.
+    /// Nothing yet, for a batch of `keys` keys.
     pub fn new(keys: usize) -> Self {
-        let nothing = Entry { evidence: Evidence::default(), age: f64::NAN, cell: 0, polynomial: [0.0; 3] };
+        Self { keys, shared: None, own: None }
+    }
+
+    /// Posteriors of a prior that all keys share.
+    pub(crate) fn shared(&mut self) -> &mut Table<f64> {
+        self.shared.get_or_insert_with(|| Table::new(self.keys))
+    }
+
+    /// Posteriors of the keys' own priors.
+    pub(crate) fn own(&mut self) -> &mut Table<[f64; TERMS]> {
+        self.own.get_or_insert_with(|| Table::new(self.keys))
+    }
+}
+
+/// What was asked, and the answer.
+#[derive(Clone, Copy)]
+struct Entry<T> {
+    evidence: Evidence,
+    age: f64,
+    prior: u64,
+    answer: T,
+}
+
+/// A table of answers. A collision overwrites.
+pub(crate) struct Table<T> {
+    entries: Vec<Entry<T>>,
+    log2: u32,
+}
+
+impl<T: Copy + Default> Table<T> {
+    /// An empty table for a batch of `keys` keys; a small one where there is no memory for another.
+    fn new(keys: usize) -> Self {
+        let nothing = Entry { evidence: Evidence::default(), age: f64::NAN, prior: 0, answer: T::default() };
         let [least, most] = ENTRIES_LOG2;
         let log2 = keys.max(1).ilog2().clamp(least, most);
         let (mut entries, log2) = match fallible::with_room(1 << log2) {
@@ -49,39 +80,72 @@ impl Memo {
         Self { entries, log2 }
     }
 
-    /// The posterior of a prior that all keys share; `exact` works it out.
     #[inline(always)]
-    pub fn shared(&mut self, evidence: Evidence, age: f64, p: f64, mut exact: impl FnMut(f64) -> f64) -> f64 {
-        self.polynomial(evidence, age, p.to_bits(), || [exact(p), 0.0, 0.0])[0]
+    fn answer(&mut self, evidence: Evidence, age: f64, prior: u64, work_out: impl FnOnce() -> T) -> &T {
+        let mixed = evidence.folded().wrapping_mul(SPREAD).wrapping_add(prior);
+        let place = mixed.wrapping_mul(SPREAD) >> (64 - self.log2);
+        let entry = &mut self.entries[place as usize];
+        if (entry.evidence, entry.prior) != (evidence, prior) || entry.age != age {
+            *entry = Entry { evidence, age, prior, answer: work_out() };
+        }
+        &entry.answer
     }
+}
 
-    /// The posterior of the key's own prior; priors of `most` or more are not memoised.
+impl Table<f64> {
+    /// The posterior of this prior; `exact` works it out.
     #[inline(always)]
-    pub fn own(&mut self, evidence: Evidence, age: f64, p: f64, most: f64, mut exact: impl FnMut(f64) -> f64) -> f64 {
+    pub fn posterior(&mut self, evidence: Evidence, age: f64, p: f64, mut exact: impl FnMut(f64) -> f64) -> f64 {
+        *self.answer(evidence, age, p.to_bits(), || exact(p))
+    }
+}
+
+impl Table<[f64; TERMS]> {
+    /// The posterior of this prior; priors of `most` or more are not memoised.
+    #[inline(always)]
+    pub fn posterior(
+        &mut self,
+        evidence: Evidence,
+        age: f64,
+        p: f64,
+        most: f64,
+        mut exact: impl FnMut(f64) -> f64,
+    ) -> f64 {
         if !(f64::MIN_POSITIVE..most).contains(&p) {
             return exact(p);
         }
         let bits = p.to_bits();
-        let cell = bits >> WITHIN;
-        let [constant, slope, bend] = self.polynomial(evidence, age, cell, || {
-            let half = 1 << (WITHIN - 1);
-            let at = [0, half, 2 * half].map(|within| f64::from_bits((cell << WITHIN) + within).min(most));
-            let [left, middle, right] = at.map(&mut exact);
-            let bend = 2.0 * (left - 2.0 * middle + right);
-            [left, right - left - bend, bend]
+        let octave = bits >> WITHIN;
+        let terms = self.answer(evidence, age, octave, || {
+            let least = f64::from_bits(octave << WITHIN);
+            chebyshev(NODES.map(|node| exact((least * (1.5 + 0.5 * node)).min(most))))
         });
-        let place = (bits & ((1 << WITHIN) - 1)) as f64 / (1u64 << WITHIN) as f64;
-        (constant + place * (slope + place * bend)).clamp(0.0, 1.0)
+        // From -1 to 1 within the octave.
+        let place = f64::from_bits(bits & ((1 << WITHIN) - 1) | 2f64.to_bits()) - 3.0;
+        sum(terms, place).clamp(0.0, 1.0)
     }
+}
 
-    #[inline(always)]
-    fn polynomial(&mut self, evidence: Evidence, age: f64, cell: u64, work_out: impl FnOnce() -> [f64; 3]) -> [f64; 3] {
-        let mixed = evidence.folded().wrapping_mul(SPREAD).wrapping_add(cell);
-        let place = mixed.wrapping_mul(SPREAD) >> (64 - self.log2);
-        let entry = &mut self.entries[place as usize];
-        if (entry.evidence, entry.cell) != (evidence, cell) || entry.age != age {
-            *entry = Entry { evidence, age, cell, polynomial: work_out() };
+/// The coefficients of the Chebyshev polynomials T0, T1, .. whose sum has these values at the nodes.
+fn chebyshev(values: [f64; TERMS]) -> [f64; TERMS] {
+    let mut terms = [0.0; TERMS];
+    for (node, value) in NODES.into_iter().zip(values) {
+        let (mut before, mut polynomial) = (node, 1.0);
+        for term in &mut terms {
+            *term += value * polynomial * 2.0 / TERMS as f64;
+            (before, polynomial) = (polynomial, 2.0 * node * polynomial - before);
         }
-        entry.polynomial
     }
+    terms[0] /= 2.0;
+    terms
+}
+
+/// Their sum, after Clenshaw.
+#[inline(always)]
+fn sum(terms: &[f64; TERMS], place: f64) -> f64 {
+    let (mut one, mut two) = (0.0, 0.0);
+    for term in terms[1..].iter().rev() {
+        (one, two) = (2.0 * place * one + (term - two), one);
+    }
+    place * one + (terms[0] - two)
 }

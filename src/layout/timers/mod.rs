@@ -61,10 +61,12 @@ impl Timers {
         if newest > age { newest - age } else { newest + u64::from(self.timestamps) - age }
     }
 
-    /// How many generations ago a timer was set, by the timestamp of the open one.
+    /// How many generations ago a timer was set, by the timestamp of the open one. Without a branch: which is the greater
+    /// cannot be predicted.
     #[inline(always)]
     pub(crate) fn age(&self, timer: u64, newest: u64) -> u64 {
-        if timer <= newest { newest - timer } else { newest + u64::from(self.timestamps) - timer }
+        let ago = newest.wrapping_sub(timer);
+        ago.wrapping_add((((ago as i64) >> 63) as u64) & u64::from(self.timestamps))
     }
 
     /// Full generations kept beyond the open one.

@@ -20,13 +20,6 @@ static PLACES: [u32; LINE] = {
 /// The factor that chooses the first of its words.
 const FIRST: u32 = (odd_constants::<1>(24 + LINE as u64)[0] >> 32) as u32 | 1;
 
-/// [`Timers::age`], without a branch.
-#[inline(always)]
-fn age(timer: u64, newest: u64, timestamps: u64) -> u64 {
-    let ago = newest.wrapping_sub(timer);
-    ago.wrapping_add((((ago as i64) >> 63) as u64) & timestamps)
-}
-
 /// The timers of a key in one line.
 #[derive(Clone, Copy)]
 pub(crate) struct Taken {
@@ -56,26 +49,27 @@ impl Taken {
     /// In the top bits: where a timer of the key is not live.
     #[inline(always)]
     fn missing(&self, timers: &Timers, TimerPhase { newest, kept }: TimerPhase, line: &[u64; LINE]) -> [u64; LINE] {
-        let (most, timestamps) = (timers.lanes.most(), u64::from(timers.timestamps));
+        let most = timers.lanes.most();
         let mut missing = [0; LINE];
         for word in 0..LINE {
             let timer = line[word] >> self.shifts[word] & most;
             // A timer is live if it is younger than `kept` and not 0: both differences are negative.
-            let live = age(timer, newest, timestamps).wrapping_sub(kept) & timer.wrapping_neg();
+            let live = timers.age(timer, newest).wrapping_sub(kept) & timer.wrapping_neg();
             missing[word] = !live & self.words[word];
         }
         missing
     }
 
-    /// How many generations ago each timer was set, all ones if it is empty; 0 in words without one.
+    /// How many generations ago each timer was set, more than all generations if it is empty; 0 in words without one.
+    /// With a sign, as vectors compare them.
     #[inline(always)]
-    fn ages(&self, timers: &Timers, newest: u64, line: &[u64; LINE]) -> [u64; LINE] {
-        let (most, timestamps) = (timers.lanes.most(), u64::from(timers.timestamps));
+    fn ages(&self, timers: &Timers, newest: u64, line: &[u64; LINE]) -> [i64; LINE] {
+        let most = timers.lanes.most();
         let mut ages = [0; LINE];
         for word in 0..LINE {
             let timer = line[word] >> self.shifts[word] & most;
-            let empty = ((timer.wrapping_sub(1) as i64) >> 63) as u64;
-            ages[word] = (empty | age(timer, newest, timestamps)) & self.words[word];
+            let empty = timer.wrapping_sub(1) & 1 << 62;
+            ages[word] = ((empty | timers.age(timer, newest)) & self.words[word]) as i64;
         }
         ages
     }
@@ -149,17 +143,17 @@ impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
         let (taken, mut ages, mut oldest) = (self.taken(vectors, spot), [[0; LINE]; LINES], 0);
         for t in 0..LINES {
             ages[t] = taken[t].ages(&self.timers, newest, &lines[spot.lines[t]]);
-            for age in ages[t] {
-                oldest = u64::max(oldest, age);
+            for word in 0..LINE {
+                oldest = i64::max(oldest, ages[t][word]);
             }
         }
         let mut counts = [0; LINES];
-        for (count, (ages, taken)) in counts.iter_mut().zip(ages.iter().zip(taken)) {
-            for (&age, taken) in ages.iter().zip(taken.words) {
-                *count += u32::from(age == oldest) & taken as u32;
+        for t in 0..LINES {
+            for word in 0..LINE {
+                counts[t] += u64::from(ages[t][word] == oldest) & taken[t].words[word];
             }
         }
-        if oldest < kept { Evidence::oldest(oldest, counts) } else { Evidence::ABSENT }
+        Evidence::oldest(oldest as u64, counts).if_there(oldest < kept as i64)
     }
 
     #[inline(always)]
