@@ -35,6 +35,8 @@ pub struct OfLine {
     /// The chance that none shows a younger block than the range, summed over lines, as the decrease from the range
     /// before.
     sooner: Vec<ByCount>,
+    /// The ages of a line at a time, each above the number of its word.
+    ages: Vec<u64>,
 }
 
 impl OfLine {
@@ -42,22 +44,24 @@ impl OfLine {
     pub fn new(blocks: u64, k: u32, per_word: u64) -> Self {
         let width = blocks.div_ceil(RANGES);
         let nothing = vec![[0.0; WORDS + 1]; blocks.div_ceil(width) as usize + 1];
-        let sooner = nothing.clone();
-        Self { k: k as usize, per_word: per_word as f64, width, lines: 0.0, touched: nothing, sooner }
+        let (sooner, ages) = (nothing.clone(), Vec::new());
+        Self { k: k as usize, per_word: per_word as f64, width, lines: 0.0, touched: nothing, sooner, ages }
     }
 
     /// Adds the k words of a line that some key has timers in: the ages of their live timers, each with the number of
     /// its word.
     pub fn add(&mut self, ages: impl Iterator<Item = (u64, usize)>) {
-        let mut ages: Vec<_> = ages.collect();
-        ages.sort_unstable();
+        let mut sorted = std::mem::take(&mut self.ages);
+        sorted.clear();
+        sorted.extend(ages.map(|(age, word)| age * WORDS as u64 + word as u64));
+        sorted.sort_unstable();
         self.lines += 1.0;
         let (mut older, mut none_younger) = ([1.0; WORDS], [1.0; WORDS + 1]);
-        for block in ages.chunk_by(|(a, _), (b, _)| a == b) {
+        for block in sorted.chunk_by(|a, b| a / WORDS as u64 == b / WORDS as u64) {
             let mut share = [0.0; WORDS];
-            block.iter().for_each(|&(_, word)| share[word] += 1.0 / self.per_word);
+            block.iter().for_each(|word| share[(word % WORDS as u64) as usize] += 1.0 / self.per_word);
             older.iter_mut().zip(share).for_each(|(older, share)| *older = f64::max(*older - share, 0.0));
-            let range = (block[0].0 / self.width) as usize;
+            let range = (block[0] / WORDS as u64 / self.width) as usize;
             let before = none_younger;
             none_younger = self.by_count(older);
             for (count, chance) in self.by_count(share).into_iter().enumerate() {
@@ -65,6 +69,7 @@ impl OfLine {
                 self.sooner[range + 1][count] += before[count] - none_younger[count];
             }
         }
+        self.ages = sorted;
     }
 
     /// For each number of timers: the product of their words' shares, averaged over all choices of that many of the k
