@@ -11,9 +11,13 @@
 use super::Evidence;
 use crate::memory::fallible;
 
-/// Entries, as powers of 2: as many as keys, up to 65,536. A few keys should not pay for zeroing a whole table; entries
-/// in use stay in the cache, and a larger table loses fewer of them to collisions.
-const ENTRIES_LOG2: [u32; 2] = [6, 16];
+/// Least entries, as a power of 2: as many as keys. A few keys should not pay for zeroing a whole table.
+const LEAST_LOG2: u32 = 6;
+/// Most entries of a shared prior: entries in use stay in the cache, and a larger table loses fewer of them to
+/// collisions.
+const SHARED_LOG2: u32 = 14;
+/// The same of priors that differ: 4 MiB.
+const OWN_LOG2: u32 = 16;
 /// Bits of a prior within its octave.
 const WITHIN: u32 = 52;
 /// A Weyl constant: 2^64 over the golden ratio.
@@ -31,7 +35,7 @@ const NODES: [f64; TERMS] = {
 pub struct Memo {
     keys: usize,
     shared: Option<Table<f64>>,
-    own: Option<Table<[f64; TERMS]>>,
+    own: Option<Table<Polynomial>>,
 }
 
 impl Memo {
@@ -42,14 +46,19 @@ impl Memo {
 
     /// Posteriors of a prior that all keys share.
     pub(crate) fn shared(&mut self) -> &mut Table<f64> {
-        self.shared.get_or_insert_with(|| Table::new(self.keys))
+        self.shared.get_or_insert_with(|| Table::new(self.keys, SHARED_LOG2))
     }
 
     /// Posteriors of the keys' own priors.
-    pub(crate) fn own(&mut self) -> &mut Table<[f64; TERMS]> {
-        self.own.get_or_insert_with(|| Table::new(self.keys))
+    pub(crate) fn own(&mut self) -> &mut Table<Polynomial> {
+        self.own.get_or_insert_with(|| Table::new(self.keys, OWN_LOG2))
     }
 }
+
+/// The factors of Chebyshev polynomials, whose sum it is. Rounded to 6e-8, so that an entry is a line of the cache.
+#[derive(Clone, Copy, Default)]
+#[repr(align(32))]
+pub(crate) struct Polynomial([f32; TERMS]);
 
 /// What was asked, and the answer.
 #[derive(Clone, Copy)]
@@ -68,13 +77,12 @@ pub(crate) struct Table<T> {
 
 impl<T: Copy + Default> Table<T> {
     /// An empty table for a batch of `keys` keys; a small one where there is no memory for another.
-    fn new(keys: usize) -> Self {
+    fn new(keys: usize, most: u32) -> Self {
         let nothing = Entry { evidence: Evidence::default(), age: f64::NAN, prior: 0, answer: T::default() };
-        let [least, most] = ENTRIES_LOG2;
-        let log2 = keys.max(1).ilog2().clamp(least, most);
+        let log2 = keys.max(1).ilog2().clamp(LEAST_LOG2, most);
         let (mut entries, log2) = match fallible::with_room(1 << log2) {
             Ok(entries) => (entries, log2),
-            Err(_) => (Vec::new(), least),
+            Err(_) => (Vec::new(), LEAST_LOG2),
         };
         entries.resize(1 << log2, nothing);
         Self { entries, log2 }
@@ -100,7 +108,7 @@ impl Table<f64> {
     }
 }
 
-impl Table<[f64; TERMS]> {
+impl Table<Polynomial> {
     /// The posterior of this prior; priors of `most` or more are not memoised.
     #[inline(always)]
     pub fn posterior(
@@ -116,36 +124,38 @@ impl Table<[f64; TERMS]> {
         }
         let bits = p.to_bits();
         let octave = bits >> WITHIN;
-        let terms = self.answer(evidence, age, octave, || {
+        let polynomial = self.answer(evidence, age, octave, || {
             let least = f64::from_bits(octave << WITHIN);
-            chebyshev(NODES.map(|node| exact((least * (1.5 + 0.5 * node)).min(most))))
+            Polynomial::through(NODES.map(|node| exact((least * (1.5 + 0.5 * node)).min(most))))
         });
         // From -1 to 1 within the octave.
         let place = f64::from_bits(bits & ((1 << WITHIN) - 1) | 2f64.to_bits()) - 3.0;
-        sum(terms, place).clamp(0.0, 1.0)
+        polynomial.at(place).clamp(0.0, 1.0)
     }
 }
 
-/// The coefficients of the Chebyshev polynomials T0, T1, .. whose sum has these values at the nodes.
-fn chebyshev(values: [f64; TERMS]) -> [f64; TERMS] {
-    let mut terms = [0.0; TERMS];
-    for (node, value) in NODES.into_iter().zip(values) {
-        let (mut before, mut polynomial) = (node, 1.0);
-        for term in &mut terms {
-            *term += value * polynomial * 2.0 / TERMS as f64;
-            (before, polynomial) = (polynomial, 2.0 * node * polynomial - before);
+impl Polynomial {
+    /// The one that has these values at the nodes.
+    fn through(values: [f64; TERMS]) -> Self {
+        let mut terms = [0.0; TERMS];
+        for (node, value) in NODES.into_iter().zip(values) {
+            let (mut before, mut chebyshev) = (node, 1.0);
+            for term in &mut terms {
+                *term += value * chebyshev * 2.0 / TERMS as f64;
+                (before, chebyshev) = (chebyshev, 2.0 * node * chebyshev - before);
+            }
         }
+        terms[0] /= 2.0;
+        Self(terms.map(|term| term as f32))
     }
-    terms[0] /= 2.0;
-    terms
-}
 
-/// Their sum, after Clenshaw.
-#[inline(always)]
-fn sum(terms: &[f64; TERMS], place: f64) -> f64 {
-    let (mut one, mut two) = (0.0, 0.0);
-    for term in terms[1..].iter().rev() {
-        (one, two) = (2.0 * place * one + (term - two), one);
+    /// Its value, after Clenshaw.
+    #[inline(always)]
+    fn at(&self, place: f64) -> f64 {
+        let (mut one, mut two) = (0.0, 0.0);
+        for &term in self.0[1..].iter().rev() {
+            (one, two) = (2.0 * place * one + (f64::from(term) - two), one);
+        }
+        place * one + (f64::from(self.0[0]) - two)
     }
-    place * one + (terms[0] - two)
 }
