@@ -55,7 +55,7 @@ impl Memo {
     }
 }
 
-/// The factors of Chebyshev polynomials, whose sum it is. Rounded to 6e-8, so that an entry is a line of the cache.
+/// Coefficients, the constant first. Rounded to 6e-8, so that an entry is a line of the cache.
 #[derive(Clone, Copy, Default)]
 #[repr(align(32))]
 pub(crate) struct Polynomial([f32; TERMS]);
@@ -135,27 +135,27 @@ impl Table<Polynomial> {
 }
 
 impl Polynomial {
-    /// The one that has these values at the nodes.
+    /// The one that has these values at the nodes: a sum of Chebyshev polynomials.
     fn through(values: [f64; TERMS]) -> Self {
-        let mut terms = [0.0; TERMS];
-        for (node, value) in NODES.into_iter().zip(values) {
-            let (mut before, mut chebyshev) = (node, 1.0);
-            for term in &mut terms {
-                *term += value * chebyshev * 2.0 / TERMS as f64;
-                (before, chebyshev) = (chebyshev, 2.0 * node * chebyshev - before);
-            }
+        let (mut before, mut chebyshev, mut sum) = ([0.0; TERMS], [0.0; TERMS], [0.0; TERMS]);
+        // T(-1) = T1 = x, and T0 = 1.
+        (before[1], chebyshev[0]) = (1.0, 1.0);
+        for degree in 0..TERMS {
+            let at = |x: f64| chebyshev.iter().rev().fold(0.0, |sum, coefficient| sum * x + coefficient);
+            let product: f64 = NODES.into_iter().zip(values).map(|(node, value)| at(node) * value).sum();
+            let factor = product * if degree == 0 { 1.0 } else { 2.0 } / TERMS as f64;
+            sum.iter_mut().zip(chebyshev).for_each(|(sum, coefficient)| *sum += factor * coefficient);
+            let next = std::array::from_fn(|i| if i > 0 { 2.0 * chebyshev[i - 1] } else { 0.0 } - before[i]);
+            (before, chebyshev) = (chebyshev, next);
         }
-        terms[0] /= 2.0;
-        Self(terms.map(|term| term as f32))
+        Self(sum.map(|coefficient| coefficient as f32))
     }
 
-    /// Its value, after Clenshaw.
+    /// Its value, after Estrin.
     #[inline(always)]
-    fn at(&self, place: f64) -> f64 {
-        let (mut one, mut two) = (0.0, 0.0);
-        for &term in self.0[1..].iter().rev() {
-            (one, two) = (2.0 * place * one + (f64::from(term) - two), one);
-        }
-        place * one + (f64::from(self.0[0]) - two)
+    fn at(&self, x: f64) -> f64 {
+        let [a, b, c, d, e, f, g, h] = self.0.map(f64::from);
+        let (two, four) = (x * x, x * x * x * x);
+        (a + b * x) + (c + d * x) * two + ((e + f * x) + (g + h * x) * two) * four
     }
 }

@@ -123,6 +123,8 @@ impl Ring {
     /// The spans of the generations in `possible`. Returns the probability left for none of them.
     fn of_many(&self, possible: u128, hazard: Hazard, spans: &mut Vec<Span>) -> f64 {
         let (mut held, mut not_held) = ([0.0; MAX_SLICES as usize], [1.0; MAX_SLICES as usize]);
+        // Most generations are equally long, and their odds are the same.
+        let (mut exposure, mut prior_odds) = (f64::NAN, f64::NAN);
         let mut older_first = possible;
         while older_first != 0 {
             let j = older_first.ilog2() as usize;
@@ -133,7 +135,10 @@ impl Ring {
                 none_between *= not_held[t];
             }
             explains += runs[self.k - 1] * none_between;
-            (held[j], not_held[j]) = chances(self.prior_odds(j, hazard) * explains);
+            if self.generations[j].exposure != exposure {
+                (exposure, prior_odds) = (self.generations[j].exposure, self.prior_odds(j, hazard));
+            }
+            (held[j], not_held[j]) = chances(prior_odds * explains);
         }
         let (mut none_younger, mut younger_first) = (1.0, possible);
         while younger_first != 0 {
