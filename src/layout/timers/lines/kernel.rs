@@ -143,8 +143,8 @@ impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
         let (taken, mut ages, mut oldest) = (self.taken(vectors, spot), [[0; LINE]; LINES], 0);
         for t in 0..LINES {
             ages[t] = taken[t].ages(&self.timers, newest, &lines[spot.lines[t]]);
-            for word in 0..LINE {
-                oldest = i64::max(oldest, ages[t][word]);
+            for age in ages[t] {
+                oldest = i64::max(oldest, age);
             }
         }
         let mut counts = [0; LINES];
