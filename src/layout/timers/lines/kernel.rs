@@ -149,8 +149,8 @@ impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
         }
         let mut counts = [0; LINES];
         for t in 0..LINES {
-            for word in 0..LINE {
-                counts[t] += u64::from(ages[t][word] == oldest) & taken[t].words[word];
+            for (age, taken) in ages[t].into_iter().zip(taken[t].words) {
+                counts[t] += u64::from(age == oldest) & taken;
             }
         }
         Evidence::oldest(oldest as u64, counts).if_there(oldest < kept as i64)
