@@ -90,10 +90,20 @@ pub(super) fn within_slack<C>(
     if !found.is_empty() {
         return Ok(found);
     }
-    let in_units = |slack: u64| match window {
+    let (least, bound) = (in_units(window, least), in_units(window, bound));
+    Err(Error::value(format!("slack must be at least {least} for this window, got {bound}")))
+}
+
+/// The error for a slack that could be had, and a rate that could be had, but not both, since more memory ages in
+/// smaller steps, of whole insertions.
+pub(super) fn too_little_slack(window: Window, fpr: f64, enough: u64, slack: u64) -> Error {
+    let (enough, slack) = (in_units(window, enough), in_units(window, slack));
+    Error::value(format!("fpr={fpr} for this window takes a slack of {enough}, got {slack}"))
+}
+
+fn in_units(window: Window, slack: u64) -> String {
+    match window {
         Window::Count { .. } => format!("{slack} insertions"),
         Window::Time { .. } => format!("{} s", slack as f64 / 1e9),
-    };
-    let (least, bound) = (in_units(least), in_units(bound));
-    Err(Error::value(format!("slack must be at least {least} for this window, got {bound}")))
+    }
 }

@@ -5,7 +5,9 @@ use std::iter::successors;
 use super::{MAX_K, MAX_LINES, MAX_PAGES, PAGE_BYTES, Shape};
 use crate::Error;
 use crate::clock::Window;
-use crate::shape::budget::{Budget, allowed_slack, refuse_below, too_few_bytes, too_much_memory, within_slack};
+use crate::shape::budget::{
+    Budget, allowed_slack, refuse_below, too_few_bytes, too_little_slack, too_much_memory, within_slack,
+};
 use crate::shape::ring::Paper;
 use crate::shape::search::{self, Candidate, bisection};
 
@@ -29,15 +31,21 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>, paper: Paper) 
     }
     let shapes = within_slack(window, slack, shapes(paper), |shape| shape.slack(window))?;
     let slack = allowed_slack(window, slack);
-    let candidates: Vec<Lines> = shapes.into_iter().map(|shape| Lines { shape, window, slack }).collect();
     match budget {
         Budget::Rate(fpr) => {
-            let lanes = |shape: Shape| shape.keys_per_generation(window).saturating_mul(shape.lanes.into());
-            refuse_below(candidates.iter().map(|lines| lanes(lines.shape)), fpr)?;
-            search::for_rate(&candidates, fpr, MAX_PAGES, |least| least + least / 3)
-                .ok_or_else(|| too_much_memory(fpr, &format!("{MAX_PAGES} pages of lines")))
+            let lanes = |shape: &Shape| shape.keys_per_generation(window).saturating_mul(shape.lanes.into());
+            refuse_below(shapes.iter().map(lanes), fpr)?;
+            let found = |slack| {
+                let candidates: Vec<Lines> = shapes.iter().map(|&shape| Lines { shape, window, slack }).collect();
+                search::for_rate(&candidates, fpr, MAX_PAGES, |least| least + least / 3)
+            };
+            found(slack).ok_or_else(|| match found(u64::MAX) {
+                Some(shape) => too_little_slack(window, fpr, shape.slack(window), slack),
+                None => too_much_memory(fpr, &format!("{MAX_PAGES} pages of lines")),
+            })
         }
         Budget::Bytes(bytes) => {
+            let candidates: Vec<Lines> = shapes.into_iter().map(|shape| Lines { shape, window, slack }).collect();
             let shape = search::for_memory(&candidates, bytes / PAGE_BYTES, |least| 4.0 * least);
             Ok(shape.expect("each has the slack with one page"))
         }
