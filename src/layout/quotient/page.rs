@@ -126,7 +126,8 @@ impl Pages {
         let format = self.format;
         let there = match self.look_up(machine, page, place) {
             Found::Entry(line, slot) => {
-                let there = self.is_kept(tag, self.tag_of(page, line, slot.trailing_zeros()));
+                // The old tag is not read where all count.
+                let there = !self.fine() || self.is_kept(tag, self.tag_of(page, line, slot.trailing_zeros()));
                 format.set_tag(&mut page[line], slot, tag);
                 return there;
             }
