@@ -51,5 +51,5 @@ def measure(capacity: int) -> None:
 
 if __name__ == "__main__":
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    for keys in (200_000, 2_000_000):
+    for keys in (200_000, 1_000_000):
         measure(keys)
