@@ -150,6 +150,22 @@ def speed(window: int, rounds: int) -> None:
             print(f"| {fpr:g} | {name} | {shown} | {', '.join(f'{ratio:.2f}' for ratio in ratios)} |")
 
 
+def edges(window: int, rounds: int) -> None:
+    """How bits and the time of a new key follow the slack; ratios within a round to a seventh."""
+    print(f"\nW = {window:,}, {rounds} rounds, fpr 0.01\n")
+    print("| slack | bits per key | new key, ns | by a seventh's |\n|--:|--:|--:|--:|")
+    slacks = [window // of for of in (6, 14, 29, 59, 118, 235, 919, 1785, 3600)]
+    filters = [lately.AgedQuotientFilter(window, 0.01, slack=slack) for slack in slacks]
+    last = max(filled(f, 2 * window) for f in filters)
+    times = []
+    for turn in tqdm(range(rounds), leave=False):
+        new = hashes(last + turn * BLOCK, BLOCK)
+        times.append([clock(lambda f=f: f.insert(new)) for f in filters])  # noqa: B023
+    ratios = np.median(np.array(times) / np.array(times)[:, :1], axis=0)
+    for f, taken, ratio in zip(filters, np.median(times, axis=0), ratios, strict=True):
+        print(f"| 1/{window // f.slack} | {f.bits_per_key:.1f} | {taken:.1f} | {ratio:.2f} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--window", type=int, default=1_000_000)
@@ -159,6 +175,7 @@ def main() -> None:
         "memory": lambda given: memory(given.window, given.trials),
         "repeats": lambda given: repeats(given.window),
         "overload": lambda given: overload(given.window),
+        "edges": lambda given: edges(given.window, given.rounds),
         "speed": lambda given: speed(given.window, given.rounds),
     }
     parser.add_argument("--only", choices=tables, help="one table of them")
