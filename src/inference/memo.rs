@@ -1,12 +1,12 @@
-//! Posteriors, memoised: evidence takes few values, some ten to a few thousand for a filter, and a posterior is smooth in
-//! the prior.
+//! Posteriors, memoised: evidence takes few values, some ten to a few thousand for a filter, and a posterior is smooth
+//! in the prior.
 //!
-//! Where priors differ by key, a posterior is approximated in each octave of priors, p to 2p, by the polynomial of degree
-//! 7 through eight Chebyshev nodes. With q the prior, its error is at most 2 / 4^8 times the greatest q^8 / 8! times the
-//! eighth derivative. A posterior is made of two shapes: of odds o q / (1 + o q) that product is at most .05, and of the
-//! chance 1 - e^(-qw) of a window .14. So the error stays below 1e-5. Fading cells mix the two at every age: the error
-//! is below 1e-4 for a key as old as a few times 1 / q, and 1e-2 for one long overdue, which is rare. The few keys with a
-//! chance above 1/8 are worked out exactly. A prior that all keys share has no error.
+//! Where priors differ by key, a posterior is approximated in each octave of priors, p to 2p, by the polynomial of
+//! degree 7 through eight Chebyshev nodes. With q the prior, its error is at most 2 / 4^8 times the greatest q^8 / 8!
+//! times the eighth derivative. A posterior is made of two shapes: of odds o q / (1 + o q) that product is at most .05,
+//! and of the chance 1 - e^(-qw) of a window .14. So the error stays below 1e-5. Fading cells mix the two at every age:
+//! the error is below 1e-4 for a key as old as a few times 1 / q, and 1e-2 for one long overdue, which is rare. The few
+//! keys with a chance above 1/8 are worked out exactly. A prior that all keys share has no error.
 
 use super::Evidence;
 use crate::memory::fallible;
