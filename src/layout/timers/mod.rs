@@ -61,8 +61,8 @@ impl Timers {
         if newest > age { newest - age } else { newest + u64::from(self.timestamps) - age }
     }
 
-    /// How many generations ago a timer was set, by the timestamp of the open one. Without a branch: which is the greater
-    /// cannot be predicted.
+    /// How many generations ago a timer was set, by the timestamp of the open one. Without a branch: which is the
+    /// greater cannot be predicted.
     #[inline(always)]
     pub(crate) fn age(&self, timer: u64, newest: u64) -> u64 {
         let ago = newest.wrapping_sub(timer);

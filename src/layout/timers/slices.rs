@@ -142,8 +142,8 @@ impl Layout for TimersInSlices {
 
     #[inline(always)]
     fn evidence(&self, words: &[u64], TimerPhase { newest, kept }: TimerPhase, hash: u64) -> Evidence {
-        // The greatest age, above how many timers show it. Without a branch, which would be mispredicted at every second
-        // timer. None is older than an empty one.
+        // The greatest age, above how many timers show it. Without a branch, which would be mispredicted at every
+        // second timer. None is older than an empty one.
         let mut oldest = 0u64;
         for slice in 0..self.k {
             let timer = self.timer(words, slice, hash);
