@@ -96,8 +96,8 @@
 //! [the layout](crate::layout::quotient) says. Where it grows, its cells are those of 2^g times as many pages, of
 //! fingerprints of g bits less. Where it counts, C, the bits of a count, follows the other parameters. There are C more
 //! planes behind the others, so that V + C stands for V in S and B, and the low C bits of a print in a spare line are a
-//! count too. Where tags are finer than turns, C or zero and the epochs that are kept follow the others. In a spare line
-//! a tag of more than 8 bits has its own number of them, and leaves the others.
+//! count too. Where tags are finer than turns, C or zero and the epochs that are kept follow the others. In a spare
+//! line a tag of more than 8 bits has its own number of them, and leaves the others.
 //!
 //! The generalized filter goes on with bits, k1 and k0; its cells are bits, low ones first.
 //!
@@ -130,8 +130,8 @@
 //!
 //! Reading trusts nothing. Lengths are compared with what is there before anything is allocated, checksums before
 //! anything is believed, and parameters are checked as if a user had passed them. Any pattern of bits is a legal
-//! filter, but for lines of entries, which have to end as many runs as they have, and for tables and counters, which have
-//! to count what their windows hold. The checksums guard against damage, not against an adversary.
+//! filter, but for lines of entries, which have to end as many runs as they have, and for tables and counters, which
+//! have to count what their windows hold. The checksums guard against damage, not against an adversary.
 
 mod preamble;
 mod replace;

@@ -522,8 +522,8 @@ fn windows_that_count_what_they_do_not_hold_are_refused() {
     }
 }
 
-/// Tables and buffers of any size and any cells, from hardly any bit set to all: tables are refused, and if nobody looks
-/// no call fails.
+/// Tables and buffers of any size and any cells, from hardly any bit set to all: tables are refused, and if nobody
+/// looks no call fails.
 #[test]
 fn exact_windows_of_any_cells_are_refused_or_legal() {
     let folder = tempfile::tempdir().unwrap();

@@ -170,8 +170,8 @@ impl Format {
         &self.at[slot as usize % 64]
     }
 
-    /// All bits of the ends, if `ends`, and of the planes where a value has a bit. There is `room` for a row that is put
-    /// together of two, where planes are many.
+    /// All bits of the ends, if `ends`, and of the planes where a value has a bit. There is `room` for a row that is
+    /// put together of two, where planes are many.
     #[inline(always)]
     pub fn fields<'a>(&'a self, value: u32, ends: bool, room: &'a mut Row) -> &'a Row {
         let planes = value >> (8 * self.lane);

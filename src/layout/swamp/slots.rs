@@ -308,9 +308,9 @@ impl Slots {
         }
     }
 
-    /// Calls `visit` with the quotient and slot of each entry, run by run, and whether it is the first of its run, until
-    /// that refuses one. Returns whether none was refused, and the runs lie as insertions alone leave them: every search
-    /// then finds its own.
+    /// Calls `visit` with the quotient and slot of each entry, run by run, and whether it is the first of its run,
+    /// until that refuses one. Returns whether none was refused, and the runs lie as insertions alone leave them: every
+    /// search then finds its own.
     pub fn walk(&self, words: &[u64], mut visit: impl FnMut(usize, usize, bool) -> bool) -> bool {
         // A table has an empty slot, so that somewhere nothing overflows into the next block.
         let Some(first) = (0..self.blocks()).find(|&block| self.begin(words, block * 8) == 0) else { return false };

@@ -155,8 +155,8 @@ impl Table {
         (0..blocks).flat_map(slots).filter(first_digit).count() as u64
     }
 
-    /// The sum of `of` for each occurrence of each fingerprint, modulo 2^64. `None` if the cells are none that insertions
-    /// leave.
+    /// The sum of `of` for each occurrence of each fingerprint, modulo 2^64. `None` if the cells are none that
+    /// insertions leave.
     pub fn sum(&self, words: &[u64], of: impl Fn(u64) -> u64) -> Option<u64> {
         let (mut sum, mut before, mut weight) = (0u64, 0, 0u64);
         let sound = self.slots.walk(words, |quotient, slot, first| {

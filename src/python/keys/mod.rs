@@ -3,8 +3,8 @@
 //! Numbers and strings in the buffers of NumPy and Arrow are hashed in place, when a filter asks for them. Python
 //! objects are hashed at once, while the interpreter is held. Every error is raised here, before a filter has changed.
 //!
-//! Keys contain one another: an array of objects has tuples as elements, and a tuple may hold an array. What lies within
-//! is read by the [`Reader`], which counts how deep it is; `DEEPEST` ends that.
+//! Keys contain one another: an array of objects has tuples as elements, and a tuple may hold an array. What lies
+//! within is read by the [`Reader`], which counts how deep it is; `DEEPEST` ends that.
 
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};

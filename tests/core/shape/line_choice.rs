@@ -111,7 +111,12 @@ fn what_cannot_be_had_is_said() {
     refused(count(1000), Budget::Bytes(4095), None, "nbytes must be at least 4096 in the line layout, got 4095");
     refused(count(1000), Budget::Rate(0.1), Some(7), "slack must be at least 56 insertions for this window, got 7");
     // One page would have it, but two of this window take steps of a whole insertion.
-    refused(count(1449), Budget::Rate(0.01), Some(72), "fpr=0.01 for this window takes a slack of 87 insertions, got 72");
+    refused(
+        count(1449),
+        Budget::Rate(0.01),
+        Some(72),
+        "fpr=0.01 for this window takes a slack of 87 insertions, got 72",
+    );
     assert!(choose(count(1000), Budget::Bytes(4096), None, Paper::GuardedEpoch).is_ok());
     assert!(choose(count(1000), Budget::Rate(0.1), Some(56), Paper::GuardedEpoch).is_ok());
 }
