@@ -71,12 +71,16 @@ def test_a_state_of_another_family(tmp_path, dedupe, name):
 
 @pytest.mark.parametrize("name", sorted(EVERY.keys() - FAMILIES.keys()))
 def test_a_state_of_a_family_that_is_not_offered_goes_on(tmp_path, dedupe, name):
-    (tmp_path / "a.txt").write_bytes(b"1\n2\n")
-    made = EVERY[name].make(1000, fpr=0.01)
-    made.insert(["1"])
+    (tmp_path / "a.csv").write_bytes(b"t,k\n1,1\n2,2\n")
+    window, capacity = (1000, {}) if EVERY[name].windows == "any" else ("1000s", {"capacity": 9})
+    made = EVERY[name].make(window, fpr=0.01, **capacity)
+    made.insert(["1"], **({"at": 0} if capacity else {}))
     made.save(tmp_path / "s")
-    ended = dedupe(tmp_path / "a.txt", "--state", tmp_path / "s", "--window", 1000, "--fpr", 0.01)
-    assert ended.out == b"2\n"
+    timed = ("--time", "t", "--capacity", 9) if capacity else ()
+    ended = dedupe(
+        tmp_path / "a.csv", "--key", "k", *timed, "--state", tmp_path / "s", "--window", window, "--fpr", 0.01
+    )
+    assert ended.out == b"t,k\n2,2\n"
     assert f"filter     {name}, " in ended.err
     assert lately.open(tmp_path / "s").inserted == 3
 

@@ -28,6 +28,8 @@ _LINES: dict[str, dict[str, Any]] = {
     "512": {"ls": "--", "marker": "s"},
     "64": {"ls": ":", "marker": "s"},
     "growing": {"ls": ":", "marker": "^"},
+    "fine": {"ls": "-."},
+    "fine-growing": {"ls": "-.", "marker": "^"},
 }
 _PLAIN = {"age-partitioned", "guarded-epoch", "timing"}
 """Classes with several layouts: without a suffix they are the papers' own."""
