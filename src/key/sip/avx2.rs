@@ -4,28 +4,8 @@
 
 use std::arch::x86_64::*;
 
-use super::strings::HashStrings;
 use super::vectors::{CHUNK, Vectors};
-use super::words::HashWords;
-use crate::instructions::{Avx2, Work};
-
-impl Work<Avx2> for HashWords<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self, machine: Avx2) {
-        self.many::<4>(machine);
-    }
-}
-
-impl Work<Avx2> for HashStrings<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self, machine: Avx2) {
-        self.many::<4>(machine);
-    }
-}
+use crate::instructions::Avx2;
 
 // SAFETY, of all blocks here: an `Avx2` exists, so the processor has the instructions.
 impl Vectors<4> for Avx2 {

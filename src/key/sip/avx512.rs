@@ -4,28 +4,8 @@
 
 use std::arch::x86_64::*;
 
-use super::strings::HashStrings;
 use super::vectors::{CHUNK, Vectors};
-use super::words::HashWords;
-use crate::instructions::{Avx512, Work};
-
-impl Work<Avx512> for HashWords<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self, machine: Avx512) {
-        self.many::<8>(machine);
-    }
-}
-
-impl Work<Avx512> for HashStrings<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self, machine: Avx512) {
-        self.many::<8>(machine);
-    }
-}
+use crate::instructions::Avx512;
 
 // SAFETY, of all blocks here: an `Avx512` exists, so the processor has the instructions.
 impl Vectors<8> for Avx512 {

@@ -5,12 +5,12 @@
 //! state laid aside. So a step costs the same for one string as for all, and strings of like lengths cost least.
 
 use super::SipKey;
+use super::side_by_side::Messages;
 use super::vectors::{Vectors, finish, start, step};
-use crate::instructions::{Portable, Work};
 
 /// The hashes of `N` strings side by side.
 #[inline(always)]
-fn side_by_side<const N: usize, M: Vectors<N>>(machine: M, key: SipKey, strings: &[&[u8]; N]) -> [u64; N] {
+fn hashes_of<const N: usize, M: Vectors<N>>(machine: M, key: SipKey, strings: &[&[u8]; N]) -> [u64; N] {
     let whole = strings.map(|string| (string.len() / 8) as u64);
     let (least, most) = whole.iter().fold((u64::MAX, 0), |(least, most), &words| (least.min(words), most.max(words)));
     let (whole, rest) = (machine.words(whole), machine.rest(strings));
@@ -45,13 +45,13 @@ pub(super) struct HashStrings<'a> {
     pub hashes: &'a mut [u64],
 }
 
-impl HashStrings<'_> {
+impl Messages for HashStrings<'_> {
     #[inline(always)]
-    pub fn many<const N: usize>(self, machine: impl Vectors<N>) {
+    fn many<const N: usize>(self, machine: impl Vectors<N>) {
         let (groups, strings) = self.strings.as_chunks::<N>();
         let (hashes, hashes_of_rest) = self.hashes.as_chunks_mut::<N>();
         for (strings, hashes) in groups.iter().zip(hashes) {
-            *hashes = side_by_side(machine, self.key, strings);
+            *hashes = hashes_of(machine, self.key, strings);
         }
         HashStrings { strings, hashes: hashes_of_rest, ..self }.one_by_one();
     }
@@ -62,28 +62,9 @@ impl HashStrings<'_> {
     }
 }
 
-impl Work<Portable> for HashStrings<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self, _: Portable) {
-        self.one_by_one();
-    }
-}
-
-/// With two words to a vector nothing is won.
-#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-impl Work<crate::instructions::Neon> for HashStrings<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self, _: crate::instructions::Neon) {
-        self.one_by_one();
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::side_by_side::SideBySide;
     use super::*;
     use crate::instructions::Instructions;
 
@@ -117,7 +98,7 @@ mod tests {
         let expected: Vec<u64> = strings.iter().map(|string| key.hash(string)).collect();
         for machine in Instructions::available() {
             let mut hashes = vec![0; strings.len()];
-            machine.run(HashStrings { key, strings, hashes: &mut hashes });
+            machine.run(SideBySide(HashStrings { key, strings, hashes: &mut hashes }));
             let lens: Vec<usize> = strings.iter().map(|string| string.len()).collect();
             assert_eq!(hashes, expected, "{lens:?} {machine:?}");
         }

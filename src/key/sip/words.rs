@@ -1,8 +1,8 @@
 //! Many words at once, each of them a message of eight bytes.
 
 use super::SipKey;
+use super::side_by_side::Messages;
 use super::vectors::{Vectors, finish, start, step};
-use crate::instructions::{Portable, Work};
 
 /// The hash of each of these words, in its place.
 pub(super) struct HashWords<'a> {
@@ -10,9 +10,9 @@ pub(super) struct HashWords<'a> {
     pub words: &'a mut [u64],
 }
 
-impl HashWords<'_> {
+impl Messages for HashWords<'_> {
     #[inline(always)]
-    pub fn many<const N: usize>(self, machine: impl Vectors<N>) {
+    fn many<const N: usize>(self, machine: impl Vectors<N>) {
         // After the word comes the last one: the length, above no bytes.
         let end = machine.words([8 << 56; N]);
         let (groups, words) = self.words.as_chunks_mut::<N>();
@@ -29,28 +29,9 @@ impl HashWords<'_> {
     }
 }
 
-impl Work<Portable> for HashWords<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self, _: Portable) {
-        self.one_by_one();
-    }
-}
-
-/// With two words to a vector nothing is won.
-#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-impl Work<crate::instructions::Neon> for HashWords<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self, _: crate::instructions::Neon) {
-        self.one_by_one();
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::side_by_side::SideBySide;
     use super::*;
     use crate::instructions::Instructions;
 
@@ -63,7 +44,7 @@ mod tests {
             for end in (0..=words.len()).step_by(if cfg!(miri) { 7 } else { 1 }) {
                 for machine in Instructions::available() {
                     let mut hashes = words;
-                    machine.run(HashWords { key, words: &mut hashes[..end] });
+                    machine.run(SideBySide(HashWords { key, words: &mut hashes[..end] }));
                     assert_eq!((&hashes[..end], &hashes[end..]), (&expected[..end], &words[end..]), "{machine:?}");
                 }
             }
