@@ -3,16 +3,11 @@
 //! Overflow checks are on in tests, so arithmetic that hostile numbers could lead astray shows as a panic.
 
 use crate::fuzzed::saved::{HEADER, bytes_of, reread, seal, set_word, use_all, word};
-use crate::support::timed::check_promise;
-use crate::support::{campaign, check_window, insert};
+use crate::support::campaign;
 use lately::Error;
-use lately::clock::Window;
-use lately::engine::Aged;
 use lately::format::{self, SaveError};
-use lately::layout::swamp::Buffered;
-use lately::shape::swamp::Shape;
 
-const GOLDEN: [&str; 34] = [
+pub const GOLDEN: [&str; 34] = [
     "plain",
     "blocks",
     "words",
@@ -49,12 +44,12 @@ const GOLDEN: [&str; 34] = [
     "aged_fine_grown",
 ];
 
-fn golden(name: &str) -> Vec<u8> {
+pub fn golden(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/tests/golden/{name}.lately", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
 /// Reads the bytes and makes every call on the result; returns whether they were a filter.
-fn try_all(bytes: &[u8]) -> bool {
+pub fn try_all(bytes: &[u8]) -> bool {
     match format::from_bytes(Box::new(bytes.to_vec())) {
         Ok(filter) => {
             use_all(filter, bytes, None);
@@ -94,22 +89,22 @@ const EDGES: [u64; 24] = [
 ];
 
 /// splitmix64
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
 
     /// An edge, or something of any magnitude.
-    fn number(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         match self.below(3) {
             0 => EDGES[self.below(EDGES.len())],
             1 => EDGES[self.below(EDGES.len())].wrapping_add(self.below(5) as u64).wrapping_sub(2),
@@ -442,132 +437,6 @@ fn any_table_of_parts_is_refused_or_legal() {
             legal += usize::from(try_all(&bytes));
         }
         assert!((500..15_000).contains(&legal), "{name}: {legal} of 20,000 were filters, so both outcomes were tried");
-    }
-}
-
-/// Who changed a file may have chosen what it holds. What comes after it was opened is held all the same.
-#[test]
-fn whatever_is_opened_keeps_the_keys_that_come() {
-    let mut random = Random(5);
-    let (mut counted, mut timed) = (0, 0);
-    for name in GOLDEN.into_iter().filter(|name| !matches!(*name, "stable" | "generalized")) {
-        let bytes = golden(name);
-        let cells = HEADER + word(&bytes, 24) as usize;
-        for round in 0..200 {
-            let mut changed = bytes.clone();
-            let from = if round % 8 == 0 { HEADER } else { cells };
-            for _ in 0..1 + random.below(8) {
-                let at = from + random.below(changed.len() - from);
-                let many = changed.len().min(at + random.below(3) * random.below(200) + 1);
-                match random.below(3) {
-                    0 => changed[at..many].fill(0),
-                    1 => changed[at] ^= 1 << random.below(8),
-                    _ => changed[at..many].fill(random.next() as u8),
-                }
-            }
-            seal(&mut changed);
-            let Ok(mut filter) = format::from_bytes(Box::new(changed)) else { continue };
-            if filter.false_negative_rates().into_iter().any(|rate| rate > 0.0) {
-                // Equal timers, which promise less.
-                continue;
-            }
-            match filter.window() {
-                Window::Count { insertions } => {
-                    let window = insertions.min(1000);
-                    check_window(&mut filter, window, 97, 2 * window + 97).expect(name);
-                    counted += 1;
-                }
-                Window::Time { span, .. } => {
-                    let latest = filter.engine().clock().latest().unwrap_or(0);
-                    let step = (span / 150).max(1) as i64;
-                    let moments = (1..400).map(|n| latest.saturating_add(n * step));
-                    check_promise(&mut filter, moments).expect(name);
-                    timed += 1;
-                }
-            }
-        }
-    }
-    assert!(counted > 1_000 && timed > 500, "{counted} and {timed} were filters");
-}
-
-/// A table that lost what the buffer has, or has what it lost, would take the last one off too early.
-#[test]
-fn windows_that_count_what_they_do_not_hold_are_refused() {
-    for name in ["swamp", "counting"] {
-        let bytes = golden(name);
-        let filter = reread(&bytes);
-        let start = HEADER + word(&bytes, 24) as usize;
-        // The same window a few keys later: cells of both are sound, but not together.
-        let mut later = filter.clone();
-        insert(&mut later, &[1, 2, 3, 4, 5]);
-        let later = bytes_of(&later);
-        let differ: Vec<usize> =
-            (start..bytes.len()).step_by(8).filter(|&at| word(&bytes, at) != word(&later, at)).collect();
-        assert!(differ.len() > 10);
-        let mut refused = 0;
-        for &at in &differ {
-            let mut mixed = bytes.clone();
-            set_word(&mut mixed, at, word(&later, at));
-            seal(&mut mixed);
-            match format::from_bytes(Box::new(mixed)) {
-                Err(error) => {
-                    assert!(error.to_string().contains(" not count "), "{error}");
-                    refused += 1;
-                }
-                // Counters may be higher than they have to be.
-                Ok(_) => assert_eq!(name, "counting"),
-            }
-        }
-        assert!(refused >= 5, "{refused} of {name}");
-    }
-}
-
-/// Tables and buffers of any size and any cells, from hardly any bit set to all: tables are refused, and if nobody
-/// looks no call fails.
-#[test]
-fn exact_windows_of_any_cells_are_refused_or_legal() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("hostile.lately");
-    let mut random = Random(4);
-    for round in 0..20_000 {
-        let bits = 1 + random.below(if round % 2 == 0 { 64 } else { 50 }) as u64;
-        let blocks = 1 + random.below(3) as u64;
-        let (kind, own, window, words) = if round % 2 == 0 {
-            let window = 1 + random.below(200) as u64;
-            (8, [bits, 0], window, bits * window.div_ceil(64))
-        } else {
-            let shape = Shape::new(64 * blocks, bits as u32).unwrap();
-            let window = 1 + random.below(64 * blocks as usize - 1) as u64;
-            (11, [64 * blocks, bits], window, shape.nbytes(window) / 8)
-        };
-        let mut bytes = golden("plain")[..HEADER].to_vec();
-        bytes[10] = kind;
-        set_word(&mut bytes, 24, 128);
-        set_word(&mut bytes, 32, 8 * words);
-        let inserted = random.number() >> 2;
-        bytes.extend([0, window, 0, 0, inserted, 0, 0].into_iter().chain(own).flat_map(u64::to_le_bytes));
-        bytes.resize(HEADER + 128, 0);
-        let dense = random.below(4);
-        for _ in 0..words {
-            let cells = [random.next(), random.next() & random.next() & random.next(), !0, !(1 << random.below(64))];
-            bytes.extend(cells[dense].to_le_bytes());
-        }
-        seal(&mut bytes);
-        assert!(try_all(&bytes) == (kind == 8), "round {round}: {own:?}, window {window}, inserted {inserted}");
-        if kind == 8 {
-            continue;
-        }
-        std::fs::write(&path, &bytes).unwrap();
-        let mut filter = format::map(&path, false).unwrap();
-        insert(&mut filter, &std::array::from_fn::<_, 40, _>(|_| random.next()));
-        let Aged { layout, words, .. } = filter.engine_as::<Aged<Buffered>>().unwrap();
-        for hash in [0, u64::MAX] {
-            layout.count(words.as_slice(), hash);
-        }
-        assert!((0.0..=window as f64).contains(&layout.distinct(words.as_slice())));
-        for share in [filter.engine().fill(), filter.engine().match_rates()].concat() {
-            assert!((0.0..=1.0).contains(&share));
-        }
     }
 }
 

@@ -4,6 +4,7 @@ mod support;
 
 mod bloom;
 mod counting;
+mod crafted;
 mod exact;
 mod families;
 mod fuzzed;
