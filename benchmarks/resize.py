@@ -19,7 +19,7 @@ SITES, BATCH = 32, 1000
 
 
 def measure(capacity: int) -> None:
-    """Print what batches waited, before and while sites of so many keys move."""
+    """Print how long a batch takes before a resize and during it, where a site has `capacity` keys."""
     like = lately.BloomFilter(capacity, 1e-6)
     with SlicedFilter("horizontal", SITES, like, sites="ray", actors=4, deadline=120) as f:
         phase, over, waits = "before", threading.Event(), {}

@@ -388,7 +388,7 @@ fn shared(shape: Result<impl Shape, Error>) -> Planned {
     Ok(Arc::new(shape?))
 }
 
-/// The shape of an aged quotient filter, of one that counts by so many bits if nothing else is asked for.
+/// The shape of an aged quotient filter. One that counts has counts of `counts` bits, unless others are asked for.
 fn aged_quotient(window: Window, asked: &Request, counts: Option<u32>) -> Result<quotient::Shape, Error> {
     let counts = counts.map(|bits| asked.counts.unwrap_or(bits));
     quotient::choose(window, asked.budget, asked.slack, asked.distinct, counts, false)

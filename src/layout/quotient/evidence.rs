@@ -14,7 +14,8 @@ use crate::layout::Layout;
 
 /// Pages of a stretch whose entries are counted, where there are more: 10,000 entries, an eighth of them of each epoch.
 const SAMPLE: u64 = 4;
-/// Tags of so many bits are counted one after the other in all slots of a line, longer ones slot by slot.
+/// Longest tags, in bits, that are counted tag by tag, each in all slots of a line at once. Longer ones are counted
+/// slot by slot.
 const SLICED: u32 = 4;
 /// Of more epochs those side by side are counted together: so many counts in all.
 const COUNTS: usize = 64;

@@ -45,6 +45,7 @@ class Routed:
     overfull: dict[int, str]
     _layout: Layout
     _ledger: Ledger
+    _patience: float
 
     def __len__(self) -> int:
         return len(self._layout.places)
@@ -154,8 +155,6 @@ class Routed:
                 return
             self._keep(site, source)
         raise RuntimeError(f"site {site} was not moved to host {to}, which does not answer, or was given up by others")
-
-    _patience: float
 
     def _ask_hosts(
         self, method: str, asked: Mapping[int, Mapping[int, Any]], end: float
