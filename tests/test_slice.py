@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lately
-from lately._core import Ranges, Slice, settle
+from lately._core import Ranges, Slice, settle, since
 
 NEVER = -(2**63)
 timers, bits = lately.TimingBloomFilter.from_parameters, lately.BloomFilter.from_parameters
@@ -151,6 +151,31 @@ def test_what_is_read_and_set_at_once_gives_the_verdicts_of_the_filter(name):
     assert 500 < seen_in_all < 5900
 
 
+@pytest.mark.parametrize("name", WIDE)
+def test_ages_are_what_is_read_and_nothing_is_set(name):
+    """Those in the window are told as generations are; an older cell counts for no key, as one that was never set."""
+    (make, _), rng = WIDE[name], np.random.default_rng(8)
+    f = make()
+    s = Slice(f, part=1, parts=3)
+    all_cells = np.arange(s.start, s.stop, dtype=np.uint64)
+    here, old = np.arange(s.stop - s.start, dtype=np.uint32), 0
+    assert (since(*s.ages(here)) == NEVER).all()
+    for at in np.arange(0, 3000, 47.0):
+        cells = rng.choice(all_cells, 9)
+        s.set(cells, f.generations([at] * 9, 9))
+        before, last = s.words(), s.read(all_cells)
+        ages, base = s.ages(here)
+        assert base == s.newest
+        assert ages.dtype == (np.uint32 if "many" in name else np.uint8)
+        counts = (last != NEVER) & (last >= base - f.kept)
+        old += int((~counts & (last != NEVER)).sum())
+        assert (since(ages, base) == np.where(counts, last, NEVER)).all()
+        assert (s.ages(here[5:9].astype(np.uint64))[0] == ages[5:9]).all()
+        assert (s.words() == before).all()
+    # Only timers outlast the window, where there is room for them.
+    assert (old > 0) == (f.window is not None and "no padding" not in name)
+
+
 def test_a_cell_that_a_key_has_twice_is_asked_for_once():
     """Else the key would see what it has set itself."""
     f = bits(10, k=6, bits=8)
@@ -174,6 +199,9 @@ def test_what_does_not_fit_is_refused_before_any_effect():
         (lambda: s.touch(cells[:1], NEVER), ValueError, "stands for a cell"),
         (lambda: s.touch(cells[:1], 5, np.zeros(2, np.uint8)), ValueError, "behind must have the shape"),
         (lambda: s.touch(cells[:1], 5, np.zeros(1)), TypeError, "behind must be an ndarray of uint8 or uint32"),
+        (lambda: s.ages(cells), ValueError, f"cell {s.stop} is not of this slice"),
+        (lambda: s.ages(np.array([2**64 - 1], np.uint64)), ValueError, "is not of this slice"),
+        (lambda: s.ages(cells.astype(float)), TypeError, "cells must be an ndarray of uint32 or uint64"),
         (lambda: s.touch(cells.astype(float), 5), TypeError, "cells must be an ndarray of uint32 or uint64"),
         (lambda: deal.spread(np.zeros(3, np.uint8)), ValueError, "column must have the shape"),
         (lambda: deal.judge([], now, newest=0, kept=1), ValueError, "0 answers of 1 sites"),

@@ -54,6 +54,7 @@ __all__ = [
     "read_span",
     "scatter",
     "settle",
+    "since",
     "slice_bits",
     "slice_capacity",
     "sliced_rate",
@@ -333,6 +334,7 @@ class Slice:
     def bounds(like: Filter | Outline, parts: int) -> NDArray[np.uint64]: ...
     def read(self, cells: NDArray[np.uint64]) -> NDArray[np.int64]: ...
     def set(self, cells: NDArray[np.uint64], generations: int | NDArray[np.int64]) -> None: ...
+    def ages(self, cells: NDArray[np.unsignedinteger[Any]]) -> tuple[NDArray[np.unsignedinteger[Any]], int]: ...
     def touch(
         self,
         cells: NDArray[np.unsignedinteger[Any]],
@@ -386,6 +388,7 @@ class Deal:
 
 def overfull(filter: Filter) -> str | None: ...
 def scatter(hashes: NDArray[np.uint64], parts: int) -> NDArray[np.uint16]: ...
+def since(ages: NDArray[np.unsignedinteger[Any]], base: int) -> NDArray[np.int64]: ...
 def settle(
     cells: NDArray[np.uint64],
     last: NDArray[np.int64],

@@ -74,10 +74,10 @@ impl<N: Element + Copy, W: Element + Copy> Width<N, W> {
         Err(PyTypeError::new_err(format!("{name} must be an ndarray of {narrow} or {wide}, not {given}")))
     }
 
-    pub fn into_array(self, py: Python<'_>) -> Bound<'_, PyAny> {
+    pub fn len(&self) -> usize {
         match self {
-            Self::Narrow(values) => values.into_pyarray(py).into_any(),
-            Self::Wide(values) => values.into_pyarray(py).into_any(),
+            Self::Narrow(values) => values.len(),
+            Self::Wide(values) => values.len(),
         }
     }
 }

@@ -8,10 +8,10 @@ use pyo3::types::PyList;
 
 use super::arrays::{Values, Width};
 use super::calls::detached;
-use super::slice::row_like;
+use super::slice::{read_ages, row_like};
 use super::whole::Whole;
 use crate::memory::fallible;
-use crate::shard::{self, Ages, Answer, Rule};
+use crate::shard::{self, Answer, Rule};
 
 /// Chooses one of `parts` for each hash, independent of its places in any filter.
 ///
@@ -225,14 +225,14 @@ impl Deal {
             return Err(PyValueError::new_err(message));
         }
         let read = |answer: Option<(Bound<'_, PyAny>, i64, i64)>| {
-            answer.map(|(ages, base, missed)| Ok((Width::read("ages", &ages)?, base, missed))).transpose()
+            answer.map(|(ages, base, missed)| Ok((read_ages(&ages)?, base, missed))).transpose()
         };
         let answers: Vec<_> = answers.into_iter().map(read).collect::<PyResult<_>>()?;
         let judged = detached(py, || {
             let mut of_sites: Vec<_> = (0..self.inner.sites()).map(|_| None).collect();
             for (site, answer) in asked.into_iter().zip(&answers) {
                 of_sites[site] = answer.as_ref().map(|(ages, base, missed)| Answer {
-                    ages: lent(ages),
+                    ages,
                     base: *base,
                     missed: *missed,
                 });
@@ -243,12 +243,5 @@ impl Deal {
                 .map(|()| (seen, unanswered))
         })??;
         Ok((judged.0.into_pyarray(py), judged.1.into_pyarray(py)))
-    }
-}
-
-fn lent(ages: &Width<u8, u32>) -> Ages<'_> {
-    match ages {
-        Width::Narrow(ages) => Ages::Narrow(ages),
-        Width::Wide(ages) => Ages::Wide(ages),
     }
 }

@@ -78,7 +78,7 @@ mod _core {
     #[pymodule_export]
     use super::records::{Hashed, Lines, RecordReader};
     #[pymodule_export]
-    use super::slice::{Slice, cells, generations, settle};
+    use super::slice::{Slice, cells, generations, settle, since};
     #[pymodule_export]
     use super::slicing::{expected_messages, failure_rates, least_sites, slice_capacity, sliced_rate};
     #[pymodule_export]

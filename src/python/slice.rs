@@ -14,7 +14,7 @@ use super::outline::Outline;
 use super::whole::Whole;
 use crate::clock::Moments;
 use crate::memory::fallible;
-use crate::shard::{self, Answers, NEVER, Row, Rule, Touched};
+use crate::shard::{self, Ages, Answers, Row, Rule};
 
 /// Part of the cells of a filter, by their numbers: what one site of a distributed filter holds.
 ///
@@ -73,40 +73,39 @@ impl Slice {
     }
 }
 
-impl Slice {
-    fn touch_cells<'py, C: Copy + Into<u64> + Sync>(
-        &self,
-        py: Python<'py>,
-        cells: &[C],
-        newest: i64,
-        behind: Option<&[u32]>,
-    ) -> PyResult<(Bound<'py, PyAny>, i64)> {
-        let n = cells.len();
-        if let Some(behind) = behind
-            && behind.len() != n
-        {
-            return Err(PyValueError::new_err(format!("behind must have the shape ({n},), got ({},)", behind.len())));
-        }
-        let (ages, base) = detached(py, || {
-            let mut last = fallible::zeroed(n)?;
-            let mut shard = self.inner.write();
-            let touched = behind.map_or(Touched::All(newest), Touched::Each);
-            shard.touch(cells, touched, newest, |i, was| last[i] = was)?;
-            let base = shard.newest();
-            // Before the earliest of these, the window, and what it has heard of since.
-            let most = behind.into_iter().flatten().max().map_or(0, |&most| u64::from(most));
-            let oldest = base.abs_diff(newest).saturating_add(most).saturating_add(self.like.kept() as u64);
-            let age = |&last: &i64| (last != NEVER).then(|| base.abs_diff(last)).filter(|&age| age <= oldest);
-            let ages = |limit: u64| last.iter().map(move |last| age(last).unwrap_or(limit).min(limit));
-            // What never expires has the age 0.
-            let narrow = matches!(self.like.kept(), kept if kept >= 1 << 62) || oldest < u8::MAX.into();
-            Ok::<_, crate::Error>(match narrow {
-                true => (Width::Narrow(fallible::collected(ages(u8::MAX.into()).map(|age| age as u8))?), base),
-                false => (Width::Wide(fallible::collected(ages(u32::MAX.into()).map(|age| age as u32))?), base),
-            })
-        })??;
-        Ok((ages.into_array(py), base))
-    }
+/// Gives ages to NumPy, and the generation that they count back from.
+fn told((ages, base): (Ages, i64), py: Python<'_>) -> (Bound<'_, PyAny>, i64) {
+    let ages = match ages {
+        Ages::Narrow(ages) => ages.into_pyarray(py).into_any(),
+        Ages::Wide(ages) => ages.into_pyarray(py).into_any(),
+    };
+    (ages, base)
+}
+
+/// Reads what `Slice.ages` or `Slice.touch` gave.
+pub fn read_ages(ages: &Bound<'_, PyAny>) -> PyResult<Ages> {
+    Ok(match Width::read("ages", ages)? {
+        Width::Narrow(ages) => Ages::Narrow(ages),
+        Width::Wide(ages) => Ages::Wide(ages),
+    })
+}
+
+/// `lately._core.since`: the generations in which cells were last set, from ages and what they count back from.
+///
+/// Parameters
+/// ----------
+/// ages : ndarray of uint8 or uint32, shape (n,)
+/// base : int
+///     What `Slice.ages` gave.
+///
+/// Returns
+/// -------
+/// ndarray of int64, shape (n,)
+///     As `Slice.read` gives them; the least int64 too for those that count no more.
+#[pyfunction]
+pub fn since<'py>(py: Python<'py>, ages: &Bound<'_, PyAny>, base: i64) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let ages = read_ages(ages)?;
+    Ok(detached(py, || fallible::collected((0..ages.len()).map(|i| ages.last(i, base))))??.into_pyarray(py))
 }
 
 /// The cells of a filter as one row.
@@ -297,12 +296,40 @@ impl Slice {
         Ok(())
     }
 
-    /// Tell when cells were last set, and set each before the next is looked at.
+    /// Tell how long ago cells were last set, in the form in which sites say so.
     ///
     /// Parameters
     /// ----------
     /// cells : ndarray of uint32 or uint64, shape (n,)
     ///     Their numbers, counted from the first of this slice.
+    ///
+    /// Returns
+    /// -------
+    /// ages : ndarray of uint8 or uint32, shape (n,)
+    ///     How many generations before `base` each was last set. The greatest number of the type if it was never set,
+    ///     or so long ago that it counts for no key any more. A byte is enough as long as the window has fewer than
+    ///     255 generations, or none.
+    /// base : int
+    ///     The newest generation that the slice has heard of.
+    ///
+    /// Raises
+    /// ------
+    /// TypeError, ValueError
+    ///     As `read`.
+    fn ages<'py>(&self, py: Python<'py>, cells: &Bound<'_, PyAny>) -> PyResult<(Bound<'py, PyAny>, i64)> {
+        let ages = match Width::<u32, u64>::read("cells", cells)? {
+            Width::Narrow(cells) => detached(py, || self.inner().ages(&cells))??,
+            Width::Wide(cells) => detached(py, || self.inner().ages(&cells))??,
+        };
+        Ok(told(ages, py))
+    }
+
+    /// Do as `ages`, and set each cell before the next is looked at.
+    ///
+    /// Parameters
+    /// ----------
+    /// cells : ndarray of uint32 or uint64, shape (n,)
+    ///     As in `ages`.
     /// newest : int
     ///     The newest generation of them, in which they are set. Those up to it open.
     /// behind : ndarray of uint8 or uint32, shape (n,), optional
@@ -311,11 +338,9 @@ impl Slice {
     /// Returns
     /// -------
     /// ages : ndarray of uint8 or uint32, shape (n,)
-    ///     How many generations before `base` each was last set. The greatest number of the type if it was never set,
-    ///     or so long ago that it counts for none of these cells. A byte is enough as long as the window and the
-    ///     batch together have fewer than 255 generations.
+    ///     As `ages`, but for cells that count for one of these: a byte is enough as long as the window and the batch
+    ///     together have fewer than 255 generations.
     /// base : int
-    ///     The newest generation that the slice has heard of.
     ///
     /// Raises
     /// ------
@@ -334,10 +359,18 @@ impl Slice {
             Some(Width::Wide(behind)) => Some(behind),
             None => None,
         };
-        match Width::<u32, u64>::read("cells", cells)? {
-            Width::Narrow(cells) => self.touch_cells(py, &cells, newest, behind.as_deref()),
-            Width::Wide(cells) => self.touch_cells(py, &cells, newest, behind.as_deref()),
+        let cells = Width::<u32, u64>::read("cells", cells)?;
+        if let Some(behind) = &behind
+            && behind.len() != cells.len()
+        {
+            let message = format!("behind must have the shape ({},), got ({},)", cells.len(), behind.len());
+            return Err(PyValueError::new_err(message));
         }
+        let ages = match cells {
+            Width::Narrow(cells) => detached(py, || self.inner.write().touch(&cells, newest, behind.as_deref()))??,
+            Width::Wide(cells) => detached(py, || self.inner.write().touch(&cells, newest, behind.as_deref()))??,
+        };
+        Ok(told(ages, py))
     }
 
     /// A copy of the words that hold the cells, for `from_words`.

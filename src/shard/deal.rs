@@ -1,7 +1,7 @@
 //! The cells of a batch, dealt to the sites that hold them, and the sites' answers put together again.
 
 use super::settle::{Answered, Rule};
-use super::{NEVER, Row};
+use super::{Ages, Row};
 use crate::Error;
 use crate::memory::fallible;
 
@@ -93,37 +93,11 @@ pub struct Deal {
 /// What a site answered.
 pub struct Answer<'a> {
     /// For each of its cells, how many generations before `base` it was last set.
-    pub ages: Ages<'a>,
+    pub ages: &'a Ages,
     /// The generation that they count back from.
     pub base: i64,
     /// The newest generation whose cells it may have missed, or [`NEVER`].
     pub missed: i64,
-}
-
-/// Ages of cells; the greatest number stands for one that is older, or was never set.
-pub enum Ages<'a> {
-    /// In a byte each.
-    Narrow(&'a [u8]),
-    /// In four.
-    Wide(&'a [u32]),
-}
-
-impl Ages<'_> {
-    fn len(&self) -> usize {
-        match self {
-            Self::Narrow(ages) => ages.len(),
-            Self::Wide(ages) => ages.len(),
-        }
-    }
-
-    #[inline(always)]
-    fn before(&self, i: usize, base: i64) -> i64 {
-        match self {
-            Self::Narrow(ages) if ages[i] < u8::MAX => base.saturating_sub_unsigned(ages[i].into()),
-            Self::Wide(ages) if ages[i] < u32::MAX => base.saturating_sub_unsigned(ages[i].into()),
-            _ => NEVER,
-        }
-    }
 }
 
 impl Deal {
@@ -219,7 +193,7 @@ impl Deal {
                 let at = next[owner as usize];
                 next[owner as usize] += 1;
                 match &answers[owner as usize] {
-                    Some(answer) => row.put(j, answer.ages.before(at, answer.base), answer.missed),
+                    Some(answer) => row.put(j, answer.ages.last(at, answer.base), answer.missed),
                     None => row.fail(j),
                 }
             }

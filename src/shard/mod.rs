@@ -7,19 +7,22 @@
 //! A late cell keeps its own generation (paper 4, section 4: the timer is set to w - (t_i - t_u)), but never lowers a
 //! younger one (erratum OIE-8).
 
+mod ages;
 mod deal;
 mod row;
 mod settle;
 
 use std::ops::Range;
 
-pub use deal::{Ages, Answer, Deal, Ranges, scatter};
+pub use ages::Ages;
+pub use deal::{Answer, Deal, Ranges, scatter};
 pub use row::Row;
 pub use settle::{Answers, Rule, settle};
 
 use crate::Error;
 use crate::layout::cells::share_of_ones;
 use crate::memory::Words;
+use crate::memory::fallible;
 use crate::memory::prefetch::Address;
 use crate::memory::prefetch::in_flight;
 use row::Cells;
@@ -29,15 +32,6 @@ pub const NEVER: i64 = i64::MIN;
 
 /// Cells whose words are prefetched.
 const AHEAD: usize = 16;
-
-/// The generations of rows that are touched.
-#[derive(Clone, Copy)]
-pub enum Touched<'a> {
-    /// That of all.
-    All(i64),
-    /// How many before the newest each is.
-    Each(&'a [u32]),
-}
 
 /// Part of the cells of a filter.
 #[derive(Clone)]
@@ -176,24 +170,28 @@ impl Shard {
         Ok(())
     }
 
-    /// Reads each cell, and sets it before the next is read, in the generation of its row; then the shard hears of
-    /// generation `newest`. Cells are counted from the first of this shard. `tell` gets the place of each and when it
-    /// was last set, or [`NEVER`].
+    /// Tells when each cell was last set, and the generation that the ages count back from: the newest here. Cells are
+    /// counted from the first of this shard.
+    pub fn ages<C: Copy + Into<u64>>(&self, cells: &[C]) -> Result<(Ages, i64), Error> {
+        let start = self.cells.start;
+        let mut last = fallible::zeroed(cells.len())?;
+        self.read(&fallible::collected(cells.iter().map(|&cell| start.saturating_add(cell.into())))?, &mut last)?;
+        Ok((Ages::of(&last, self.newest, self.row.kept() as u64)?, self.newest))
+    }
+
+    /// Tells as [`ages`](Self::ages) when each cell was last set, and sets it before the next is read: in generation
+    /// `newest`, or as many before it as `behind` says. Then the shard hears of `newest`.
     pub fn touch<C: Copy + Into<u64>>(
         &mut self,
         cells: &[C],
-        generations: Touched<'_>,
         newest: i64,
-        mut tell: impl FnMut(usize, i64),
-    ) -> Result<(), Error> {
+        behind: Option<&[u32]>,
+    ) -> Result<(Ages, i64), Error> {
         let count = self.cells.end - self.cells.start;
         if let Some(&cell) = cells.iter().find(|&&cell| cell.into() >= count) {
             return Err(Error::value(format!("cell {} is not of this slice, which has {count}", cell.into())));
         }
-        let of = |i: usize| match generations {
-            Touched::All(generation) => generation,
-            Touched::Each(behind) => newest.saturating_sub_unsigned(behind[i].into()),
-        };
+        let of = |i: usize| behind.map_or(newest, |behind| newest.saturating_sub_unsigned(behind[i].into()));
         self.check_generation(newest)?;
         (0..cells.len()).try_for_each(|i| self.check_generation(of(i)))?;
         let kept = self.row.kept() as u64;
@@ -209,7 +207,7 @@ impl Shard {
             Cells::Timers { timers, .. } if newest != NEVER => Some(timers.phase(newest, 0)),
             _ => None,
         };
-        let mut phase = phase_at(self.newest);
+        let (mut phase, mut last) = (phase_at(self.newest), fallible::zeroed(cells.len())?);
         for (i, &cell) in cells.iter().enumerate() {
             fetch(i + AHEAD);
             let (cell, generation): (u64, i64) = (cell.into(), of(i));
@@ -222,19 +220,23 @@ impl Shard {
                 (Cells::Timers { timers, .. }, Some(phase)) => {
                     let age = newest.abs_diff(generation);
                     let there = timers.age_of(words, cell, phase);
-                    tell(i, there.map_or(NEVER, |age| newest.saturating_sub_unsigned(age)));
+                    last[i] = there.map_or(NEVER, |age| newest.saturating_sub_unsigned(age));
                     if age <= kept {
                         timers.raise(words, cell, phase, age);
                     }
                 }
                 _ => {
                     let (word, bit) = (&mut words[(cell / 64) as usize], 1 << (cell % 64));
-                    tell(i, if *word & bit == 0 { NEVER } else { 0 });
+                    last[i] = if *word & bit == 0 { NEVER } else { 0 };
                     *word |= bit;
                 }
             }
         }
-        self.open(newest)
+        self.open(newest)?;
+        // Before the earliest of these, the window, and what it has heard of since.
+        let most = behind.into_iter().flatten().max().map_or(0, |&most| u64::from(most));
+        let oldest = self.newest.abs_diff(newest).saturating_add(most).saturating_add(kept);
+        Ok((Ages::of(&last, self.newest, oldest)?, self.newest))
     }
 
     /// Opens the generations up to this one, and sweeps as the whole filter does.

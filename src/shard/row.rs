@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::ops::Range;
 
+use super::ages::FOREVER;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 use crate::filter::Filter;
@@ -11,9 +12,6 @@ use crate::layout::cells::{Cells as _, Parts};
 use crate::layout::timers::{Places, Timers, TimersInLines, TimersInSlices};
 use crate::memory::fallible;
 use crate::shape::{Shape, bloom, growing, timing};
-
-/// Generations that a cell counts if nothing is forgotten: more than any stream has.
-const FOREVER: i64 = 1 << 62;
 
 /// The cells of a Bloom filter, or of a timing Bloom filter of fixed size, numbered from 0 in the order of its words.
 #[derive(Clone, Copy)]

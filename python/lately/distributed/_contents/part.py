@@ -43,17 +43,13 @@ class Part(Cut):
         self._since = 0
 
     def read(self, cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Tell how many generations before the newest of this site each cell was last set.
+        """Tell how many generations before the newest of this site each cell was last set (`Slice.ages`).
 
-        The greatest number of the type stands for one that counts for no key any more, or was never set. Beside them
-        are that generation, and the newest that this site may have lost: until it is out of the window, an unset cell
-        proves nothing.
+        Beside that are this generation, and the newest that this site may have lost: until it is out of the window, an
+        unset cell proves nothing.
         """
-        newest, last = self._slice.newest, self._slice.read(self._own(cells))
-        kind = np.uint8 if self._like.kept < np.iinfo(np.uint8).max else np.uint32
-        counts = (last != NEVER) & (last >= newest - self._like.kept)
-        ages = np.where(counts, newest - last, np.iinfo(kind).max).astype(kind)
-        return ages, np.array([newest, self._missed])
+        ages, base = self._slice.ages(cells)
+        return ages, np.array([base, self._missed])
 
     def set(
         self, cells: NDArray[Any], verdicts: NDArray[np.bool_], *behind: NDArray[Any], refresh: bool, newest: int
@@ -63,12 +59,8 @@ class Part(Cut):
         `newest` is the latest generation of the batch, which is sent to every site of it; `behind` how many generations
         before that each is, if any is.
         """
-        new = np.full(len(cells), True) if refresh else ~verdicts
-        generations = np.full(len(cells), newest)
-        for late in behind:
-            generations -= late
-        self._slice.set(self._own(cells[new]), generations[new])
-        self._slice.set(self._own(cells[:0]), newest)
+        new = slice(None) if refresh else ~verdicts
+        self._slice.touch(cells[new], newest, *(late[new] for late in behind))
         self._heard(len(cells))
         return verdicts
 
@@ -85,10 +77,6 @@ class Part(Cut):
         told = np.array([base, self._missed, before, now])
         self._heard(len(cells))
         return ages, told
-
-    def _own(self, cells: NDArray[Any]) -> NDArray[np.uint64]:
-        """Give the numbers in the whole filter; cells are counted from the first one here."""
-        return cells.astype(np.uint64) + np.uint64(self._slice.start)
 
     def latest(self) -> int:
         """Tell the newest generation of this site."""

@@ -38,8 +38,9 @@ class Batch:
     def __len__(self) -> int:
         return len(self.hashes)
 
-    def ticket(self, rows: NDArray[np.int64], k: int = 1) -> Ticket | None:
-        """Make the ticket of rows, of which each key has k; None if the batch only queries."""
+    def ticket(self, rows: NDArray[np.int64] | None = None) -> Ticket | None:
+        """Make the ticket of rows, by default of all; None if the batch only queries."""
         if not self.name.number:
             return None
-        return self.name.ticket(rows if self.places is None else self.places[rows // k] * k + rows % k)
+        rows = np.arange(len(self)) if rows is None else rows
+        return self.name.ticket(rows if self.places is None else self.places[rows])

@@ -4,7 +4,7 @@ import json
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -66,6 +66,11 @@ class Ticket:
         if len(self.index) and not 0 <= self.index[0] <= self.index[-1] < 2**31:
             raise ValueError(f"a batch has places from 0 to 2**31 - 1, not {self.index[0]} to {self.index[-1]}")
         object.__setattr__(self, "index", self.index.astype(np.int32))
+
+    def of_cells(self, rows: NDArray[np.int64], k: int) -> "Ticket":
+        """Make the ticket of cells of these keys, of which each has k: cell j of key i has the place ``i * k + j``."""
+        assert self.index is not None
+        return replace(self, index=self.index[rows // k].astype(np.int64) * k + rows % k)
 
 
 class ForgottenError(RuntimeError):

@@ -13,11 +13,12 @@ from lately._core import Deal, Outline, Ranges, settle
 from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.batch import Batch, Verdicts
 from lately.distributed._producer.exchange import Exchange, until_done
-from lately.distributed._producer.numbering import Name
+from lately.distributed._producer.request import send
 from lately.distributed._sites.interface import Failed, Message, Record, Turn
 from lately.distributed._sites.memo import UNKNOWN, ForgottenError, Ticket, TooManyProducersError
-from lately.distributed._slices.reading import Found, Reader
-from lately.distributed._slices.routes import Numbers, behind, shares
+from lately.distributed._slices.parts import Found, Parts
+from lately.distributed._slices.reading import Reader
+from lately.distributed._slices.routes import behind
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,16 @@ class _Writing:
         behind = np.zeros(len(self.hashes), dtype=np.int64) if self.behind is None else self.behind
         return self.now - behind.astype(np.int64)
 
-    def ticket(self, index: NDArray[np.int64] | None = None, k: int = 1) -> Ticket | None:
-        """Make the ticket of cells, by their places among those of the batch, or of what it has for a site."""
-        if index is None:
-            return Ticket(self.producer, self.number, None, self.lasting)
-        name = Name(self.producer, self.number, again=True, lasting=self.lasting)
-        return Batch(self.hashes, None, None, name, self.places).ticket(index, k)
+    @property
+    def share(self) -> Ticket:
+        """Make the ticket of what the batch has for a site, all of it."""
+        return Ticket(self.producer, self.number, None, self.lasting)
+
+    @property
+    def keys(self) -> Ticket:
+        """Make the ticket of its keys."""
+        places = np.arange(len(self.hashes)) if self.places is None else self.places
+        return Ticket(self.producer, self.number, places, self.lasting)
 
 
 class Cells:
@@ -106,8 +111,8 @@ class Cells:
         equal = like.parameters.get("equal_timers", 1)
         self._rule: dict[str, Any] = {"kept": like.kept, "least": least, "equal": equal}
         self._lateness = round((like.lateness or 0) * 1e9)
-        self._numbers = Numbers(like, parts)
-        self._reader = Reader(exchange, like, ranges, self._numbers, pipelined=pipelined)
+        self._parts = Parts(like, parts)
+        self._reader = Reader(exchange, like, ranges, self._parts, pipelined=pipelined)
         self._missed = self._reader.missed
 
     def query(self, batch: Batch) -> Verdicts:
@@ -201,7 +206,7 @@ class Cells:
         assert turn.newest is not None
         if writing.until is None or writing.until >= turn.newest:
             return True
-        messages = [Message(site, "latest", (), {}, writing.ticket(), turn.fence) for site, _ in deal.shares()]
+        messages = [Message(site, "latest", (), {}, writing.share, turn.fence) for site, _ in deal.shares()]
         answers = self._exchange.call(messages)
         return any(answer[1] for answer in answers if not isinstance(answer, Failed))
 
@@ -218,7 +223,7 @@ class Cells:
                 "touch",
                 (cells,) if behind is None else (cells, behind[i]),
                 {"before": before, "now": now},
-                writing.ticket(),
+                writing.share,
                 turn.fence,
             )
             for i, (site, cells) in enumerate(shares)
@@ -245,25 +250,11 @@ class Cells:
         Keys that were seen are sent too, though nothing is set. If only some sites get this and the batch is sent
         again, each of its keys either is known to one of its sites, or finds all of its cells as they were.
         """
-        assert writing.verdicts is not None
-        k, groups = cells.shape[1], shares(sites.ravel())
-        columns = [each for each in (writing.verdicts, writing.behind) if each is not None]
-        messages = [
-            Message(
-                site,
-                "set",
-                (self._numbers.at(site, cells.ravel()[index]), *(column[index // k] for column in columns)),
-                {"refresh": writing.refresh, "newest": writing.now},
-                writing.ticket(index, k),
-                fence,
-            )
-            for site, index in groups
-        ]
-        failed = np.zeros(len(writing.hashes), dtype=np.bool_)
-        for (site, index), answer in zip(groups, self._exchange.call(messages), strict=True):
-            if isinstance(answer, Failed):
-                failed[index // k] = True
-                self._missed[site] = max(self._missed[site], writing.now)
+        columns, options = (writing.verdicts, writing.behind), {"refresh": writing.refresh, "newest": writing.now}
+        request = self._parts.set(sites, cells, columns, writing.keys, fence, **options)
+        failed: NDArray[np.bool_]
+        lost, failed = send(self._exchange, [request])[0]
+        self._missed[lost] = np.maximum(self._missed[lost], writing.now)
         return failed
 
     def _generations(self, batch: Batch) -> NDArray[np.int64]:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately._core import Outline, Slice
-from lately.distributed._contents.cut import NEVER
 
 MOST_SITES = 1 << 16
 """Sites are numbered in 16 bits, which NumPy sorts by radix."""
@@ -58,8 +57,3 @@ def behind(generations: NDArray[np.int64]) -> tuple[int, NDArray[Any] | None]:
     if not told.any():
         return now, None
     return now, told.astype(np.uint8 if told.max() <= np.iinfo(np.uint8).max else np.uint32)
-
-
-def since(ages: NDArray[Any], newest: int) -> NDArray[np.int64]:
-    """Give generations from ages (`Part.read`)."""
-    return np.where(ages == np.iinfo(ages.dtype).max, NEVER, newest - ages.astype(np.int64))

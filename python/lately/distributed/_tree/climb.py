@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.exchange import Exchange, FailedSitesError, until_done
+from lately.distributed._producer.request import send
 from lately.distributed._sites.interface import Failed, Turn
 from lately.distributed._sites.memo import UNKNOWN
-from lately.distributed._tree.place import Keys, Place, send
+from lately.distributed._tree.place import Keys, Place
 from lately.distributed._tree.topology import Topology
 
 

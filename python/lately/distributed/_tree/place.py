@@ -1,6 +1,5 @@
 """Where the contents of a node are: how to ask them, and how several sites answer as one."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -8,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lately.distributed._producer.exchange import Exchange
+from lately.distributed._producer.request import Request, send
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.memo import Ticket
 
@@ -36,25 +36,6 @@ class Keys:
         assert self.ticket.index is not None
         ticket = replace(self.ticket, index=self.ticket.index[rows])
         return Keys(self.hashes[rows], self.generations[rows], ticket)
-
-
-@dataclass(frozen=True)
-class Request:
-    """Messages that together ask one thing, and how to combine their answers."""
-
-    messages: Sequence[Message]
-    combine: Callable[[list[Any]], Any]
-
-
-def send(exchange: Exchange, requests: Sequence[Request]) -> list[Any]:
-    """Send all at once, and wait for the answer to each."""
-    answers = exchange.call([message for request in requests for message in request.messages])
-    combined, start = [], 0
-    for request in requests:
-        end = start + len(request.messages)
-        combined.append(request.combine(answers[start:end]))
-        start = end
-    return combined
 
 
 class Place(Protocol):

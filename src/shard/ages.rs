@@ -1,0 +1,54 @@
+//! Ages: when cells were last set, as a site tells it.
+
+use super::NEVER;
+use crate::Error;
+use crate::memory::fallible;
+
+/// Generations that a cell counts if nothing is forgotten: more than any stream has.
+pub(super) const FOREVER: i64 = 1 << 62;
+
+/// How many generations before another each cell was last set, in a byte each where that is enough, else in four. The
+/// greatest number stands for one that counts no more, or was never set.
+pub enum Ages {
+    /// In a byte each.
+    Narrow(Vec<u8>),
+    /// In four.
+    Wide(Vec<u32>),
+}
+
+impl Ages {
+    /// The ages of cells that were last set in these generations, or [`NEVER`], as of `base`. None counts that is
+    /// older than `oldest`.
+    pub(super) fn of(last: &[i64], base: i64, oldest: u64) -> Result<Self, Error> {
+        let age = |&last: &i64| (last != NEVER).then(|| base.abs_diff(last)).filter(|&age| age <= oldest);
+        let ages = |none: u64| last.iter().map(move |last| age(last).unwrap_or(none).min(none));
+        // What never expires has the age 0.
+        if oldest >= FOREVER as u64 || oldest < u8::MAX.into() {
+            return Ok(Self::Narrow(fallible::collected(ages(u8::MAX.into()).map(|age| age as u8))?));
+        }
+        Ok(Self::Wide(fallible::collected(ages(u32::MAX.into()).map(|age| age as u32))?))
+    }
+
+    /// Cells.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Narrow(ages) => ages.len(),
+            Self::Wide(ages) => ages.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The generation in which a cell was last set, or [`NEVER`].
+    #[inline(always)]
+    pub fn last(&self, i: usize, base: i64) -> i64 {
+        match self {
+            Self::Narrow(ages) if ages[i] < u8::MAX => base.saturating_sub_unsigned(ages[i].into()),
+            Self::Wide(ages) if ages[i] < u32::MAX => base.saturating_sub_unsigned(ages[i].into()),
+            _ => NEVER,
+        }
+    }
+}
