@@ -63,11 +63,13 @@ fn loaded(format: (u32, u32), window: u64, load: f64) -> Shape {
 /// The same with counts of so many bits, or none.
 fn loaded_counting(format: (u32, u32), c: u32, window: u64, load: f64) -> Shape {
     let of = |pages, lines| Shape { count_bits: c, ..shape(format, pages, lines, window) };
-    // Some in several pages of few lines.
-    let most = if window.is_multiple_of(7) { 17 } else { 63 };
     let least = |shape: &Shape| shape.load(shape.keys_per_epoch(Window::Count { insertions: window })) <= load;
-    let small = (3..most).map(|lines| of(1, lines)).find(least);
-    small.or_else(|| (1..).map(|pages| of(pages, most)).find(least)).unwrap()
+    // Some in several pages of few lines, where these have room: a page turns at every insertion at most, and keeps one
+    // key of each.
+    let few = if window.is_multiple_of(7) { 17 } else { 63 };
+    let several = (1..=64).map(|pages| (pages, few)).chain((1..).map(|pages| (pages, 63)));
+    let sizes = (3..few).map(|lines| (1, lines)).chain(several);
+    sizes.map(|(pages, lines)| of(pages, lines)).find(least).unwrap()
 }
 
 const FORMATS: [(u32, u32); 11] =
