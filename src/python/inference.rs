@@ -3,85 +3,21 @@
 use std::sync::Mutex;
 
 use bytemuck::Zeroable;
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::calls::detached;
 use super::filter::Filter;
+use super::numbers::{Held, Numbers, equally_frequent, read_curve};
 use super::times;
 use super::whole::Threads;
 use crate::Error;
 use crate::clock::{Moments, Window};
 use crate::engine::Engine;
-use crate::inference::{Distinct, Hazard, Memo, PerKey, Posterior, Question, decide};
+use crate::inference::{Distinct, Memo, PerKey, Posterior, Question, decide};
 use crate::memory::fallible;
 use crate::posteriors::{Inference, stretches};
-
-/// Numbers that go with the keys of a batch, owned while it runs.
-struct Numbers<'py> {
-    name: &'static str,
-    numbers: Held<'py>,
-}
-
-enum Held<'py> {
-    All(f64),
-    Each(PyReadonlyArray1<'py, f64>),
-}
-
-impl<'py> Numbers<'py> {
-    /// Reads a number, or an array of one per key.
-    fn read(name: &'static str, value: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if let Ok(number) = value.extract() {
-            return Ok(Self { name, numbers: Held::All(number) });
-        }
-        let array = value.py().import("numpy")?.call_method1("ascontiguousarray", (value, "float64"));
-        let numbers = array.ok().and_then(|array| array.extract().ok()).filter(|_| value.len().is_ok());
-        let refused =
-            || PyTypeError::new_err(format!("{name} must be a number or an array of one per key, got {value}"));
-        Ok(Self { name, numbers: Held::Each(numbers.ok_or_else(refused)?) })
-    }
-
-    /// Reads a prior: numbers, or an object that knows them for the keys.
-    fn of_keys(prior: &Bound<'py, PyAny>, keys: &Bound<'py, PyAny>, window: Window) -> PyResult<Self> {
-        let method = match window {
-            Window::Count { .. } => "probability",
-            Window::Time { .. } => "rate",
-        };
-        let numbers = match prior.hasattr(method)? {
-            true => Self::read("prior", &prior.call_method1(method, (keys,))?)?,
-            false => Self::read("prior", prior)?,
-        };
-        numbers.borrow()?.check_prior(window)?;
-        Ok(numbers)
-    }
-
-    fn penalty(name: &'static str, value: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let numbers = Self::read(name, value)?;
-        numbers.borrow()?.check_penalty(name)?;
-        Ok(numbers)
-    }
-
-    fn borrow(&self) -> PyResult<PerKey<'_>> {
-        Ok(match &self.numbers {
-            Held::All(number) => PerKey::All(*number),
-            Held::Each(array) => PerKey::Each(array.as_slice()?),
-        })
-    }
-
-    fn check_len(&self, keys: usize) -> PyResult<()> {
-        Ok(self.borrow()?.check_len(self.name, keys)?)
-    }
-}
-
-/// The distinct-count curve of an object that knows the keys.
-fn read_curve(prior: &Bound<'_, PyAny>, insertions: &[f64]) -> PyResult<Vec<f64>> {
-    let insertions = PyArray1::from_slice(prior.py(), insertions);
-    let said = Numbers::read("prior.distinct(insertions)", &prior.call_method1("distinct", (&insertions,))?)?;
-    said.check_len(insertions.len()?)?;
-    let said = said.borrow()?;
-    Ok(fallible::collected((0..insertions.len()?).map(|i| said.of(i)))?)
-}
 
 /// Computes what the cells tell about these ages, with the prior's distinct-count curve if it has one; its ValueError
 /// means that it has none. One number for all keys is the prior of a stream of equally frequent keys, and so many are
@@ -108,14 +44,6 @@ fn build<'a>(
         Some(error) if !error.is_instance_of::<PyValueError>(py) => Err(error),
         _ => Ok(inference),
     }
-}
-
-/// The distinct keys among n insertions where each key has the same chance, 1 over how many there are.
-fn equally_frequent(prior: PerKey<'_>, insertions: &[f64]) -> Option<Vec<f64>> {
-    let PerKey::All(chance) = prior else { return None };
-    let hazard = Hazard::per_insertion(chance);
-    let distinct = |&n: &f64| if chance > 0.0 { (hazard.within(n) / chance).min(n) } else { n };
-    Some(insertions.iter().map(distinct).collect())
 }
 
 /// Where the ages of a stream end: at the first insertion, or never.

@@ -23,6 +23,7 @@ mod keys;
 mod learned;
 mod missing;
 mod moments;
+mod numbers;
 mod objects;
 mod opening;
 mod outline;
