@@ -126,7 +126,7 @@ def test_who_moves_sites_dies_and_another_call_goes_on(ray_cluster):
         f.insert(keys)
         sites = f.sites
         assert sites._ledger.put(sites._layout.grown(2))
-        ray_cluster.get(sites._handle(0).give.remote(1), timeout=60)
+        ray_cluster.get(sites._calls.handle(0).give.remote(1), timeout=60)
         f.resize(4)
         assert len({status["process"] for status in f.status()}) == 4
         assert f.duplicated(keys).all()

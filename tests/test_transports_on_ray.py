@@ -5,6 +5,7 @@ import signal
 import socket
 import threading
 import time
+from copy import copy
 
 import numpy as np
 import pytest
@@ -97,8 +98,9 @@ def test_a_site_that_dies_while_it_is_asked(sliced, fresh):
 
 
 def test_a_site_that_hangs_is_an_error_once_and_none_when_it_is_back(sliced, fresh):
-    other = RaySites.__new__(RaySites)
-    other.__setstate__({**sliced.sites.__getstate__(), "_patience": 1.0})
+    other = copy(sliced.sites)
+    other._calls = copy(other._calls)
+    other._patience = other._calls._deadline = 1.0
     for policy, told in (("raise", None), ("duplicate", FailedSitesWarning)):
         hasty = SlicedFilter.connect(other, on_failure=policy)
         keys = fresh if told else fresh + 10_000
@@ -150,16 +152,16 @@ def test_where_a_port_fails_ray_carries_the_message(sliced, transport, by_ports,
         return
     handle = sliced.handle()
     sites = handle._exchange.sites
-    port = sites._ports[0]
+    port = sites._calls._ports[0]
     with socket.create_server(("127.0.0.1", 0)) as server:
         nobody = server.getsockname()
     key = key_of(sites._secret, how == "another's")
     listener = Listener("127.0.0.1", key, broken if how == "lost" else print)
-    sites._ports[0] = nobody if how == "closed" else listener.address
+    sites._calls._ports[0] = nobody if how == "closed" else listener.address
     assert not handle.duplicated(fresh).any()
     assert handle.duplicated(fresh).all()
     assert [type(call[0]).__name__ for call in by_ports[:1]] == ["LostError" if how == "lost" else "UnreachableError"]
     # Ray has told the right one.
-    assert sites._ports[0] == tuple(port)
+    assert sites._calls._ports[0] == tuple(port)
     assert not isinstance(by_ports[-1][0], Exception)
     listener.close()

@@ -231,11 +231,8 @@ impl Deal {
         let judged = detached(py, || {
             let mut of_sites: Vec<_> = (0..self.inner.sites()).map(|_| None).collect();
             for (site, answer) in asked.into_iter().zip(&answers) {
-                of_sites[site] = answer.as_ref().map(|(ages, base, missed)| Answer {
-                    ages,
-                    base: *base,
-                    missed: *missed,
-                });
+                of_sites[site] =
+                    answer.as_ref().map(|(ages, base, missed)| Answer { ages, base: *base, missed: *missed });
             }
             let (mut seen, mut unanswered) = (fallible::zeroed(n)?, fallible::zeroed(n)?);
             self.inner

@@ -9,30 +9,17 @@ from typing import Any, Literal, Self
 
 from lately.distributed._ray import imported
 from lately.distributed._sites.actor import Actor, Spec
-from lately.distributed._sites.frames import framed
+from lately.distributed._sites.calls import NAMESPACE, Calls, named
 from lately.distributed._sites.interface import Failed, Maker, Record, Turn
 from lately.distributed._sites.layout import Layout
 from lately.distributed._sites.ledger import RayLedger
-from lately.distributed._sites.links import LostError, UnreachableError, links
-from lately.distributed._sites.listener import Address
-from lately.distributed._sites.metrics import metric
-from lately.distributed._sites.routing import GONE, Out, Routed
+from lately.distributed._sites.routing import Out, Routed
 from lately.distributed._sites.site import MovedError
-from lately.distributed._sites.taking import PAUSE, RENEW, gone, taken
+from lately.distributed._sites.taking import PAUSE, RENEW, taken
 from lately.distributed._sites.turns import Turns
-from lately.distributed._sites.wire import key_of
-
-NAMESPACE = "lately"
-"""Ray finds a name within a namespace; by default each driver has one of its own."""
 
 OPTIONS: Mapping[str, Any] = {"num_cpus": 0.01, "max_restarts": -1, "scheduling_strategy": "SPREAD"}
 """A site needs memory more than CPU. Ray must not retry messages: a site may have acted upon them (`Ticket`)."""
-
-LOOK = 1.0
-"""Seconds after which failed sites are checked while others have yet to answer."""
-
-REFUSED = 60.0
-"""Seconds for which a port that could not be reached is not tried again: messages go by Ray."""
 
 START = 300
 """Seconds for sites to start, to restart, and to save their last checkpoints: a cluster may have to grow."""
@@ -118,12 +105,12 @@ class RaySites(Routed):
         secret = secrets.token_bytes(32)
         self._begin(name, deadline, secret)
         self.connected = False
-        if name is not None and _named(ray, name) is not None:
+        if name is not None and named(name) is not None:
             raise ValueError(f"there are sites named {name!r}: RaySites.connect({name!r}) finds them")
         spec = Spec(tuple(makers), secret, transport == "sockets", self._ledger, {**OPTIONS, **options})
         self._layout = Layout.first(len(makers), number)
         self._ledger.put(self._layout)
-        self._actors |= {host: self._started(spec, host) for host in self._layout.hosts}
+        self._start(spec, self._layout.hosts)
         self._turns = (
             ray.remote(Turns)
             .options(**OPTIONS, max_concurrency=PRODUCERS, **_names(name))
@@ -149,7 +136,7 @@ class RaySites(Routed):
             If their number is not known within the deadline.
         """
         ray = imported()
-        turns = _named(ray, name)
+        turns = named(name)
         if turns is None:
             raise ValueError(f"there are no sites named {name!r} in this cluster")
         sites = cls.__new__(cls)
@@ -170,20 +157,14 @@ class RaySites(Routed):
         self._ledger: RayLedger = RayLedger(filter)
         # Of the names of its actors.
         self._prefix = name or filter[:16]
-        self._actors = dict[int, Any]()
+        self._calls = Calls(self._prefix, self._ledger, secret, deadline)
         self.incarnations: dict[int, int] = {}
         self.overfull: dict[int, str] = {}
-        self._ports: dict[int, Address | None] = {}
-        self._refused: dict[Address | None, float] = {}
-        self._outages: dict[int, tuple[Out, Any]] = {}
         self._closed = False
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("connected", "_refused", "_outages")}
-
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self._begin(state["_name"], state["_patience"], state["_secret"])
         vars(self).update(state)
+        self.connected = True
 
     def resize(self, actors: int) -> None:
         """Move sites to more actors, or to fewer, while producers go on.
@@ -218,11 +199,11 @@ class RaySites(Routed):
         if (more := actors - len(layout.hosts)) > 0:
             layout = self._put(layout.grown(more))
         # Also those that somebody else has put down, who has died since.
-        new = [host for host in layout.hosts if _named(imported(), f"{self._prefix}/{host}") is None]
+        new = [host for host in layout.hosts if named(f"{self._prefix}/{host}") is None]
         if new:
-            spec = imported().get(self._handle(layout.places[0]).spec.remote(), timeout=START)
-            self._actors |= {host: self._started(spec, host) for host in new}
-            for answer in self._gather("status", dict.fromkeys(new, ()), START).values():
+            spec = imported().get(self._calls.handle(layout.places[0]).spec.remote(), timeout=START)
+            self._start(spec, new)
+            for answer in self._calls.gather("status", dict.fromkeys(new, ()), START).values():
                 if isinstance(answer, Out):
                     raise TimeoutError(f"an actor did not start: {answer.reason}")
         self._spread(layout.hosts[:actors])
@@ -241,18 +222,17 @@ class RaySites(Routed):
         self._look(self._layout)
         self._put(self._layout.without(hosts))
         for host in hosts:
-            imported().kill(self._handle(host))
-            self._actors.pop(host, None)
+            self._calls.end(host)
 
     def _hand(self, site: int, source: int, to: int, version: int) -> None:
         ray = imported()
         end = time.monotonic() + START
         # Data go from actor to actor.
-        data = self._handle(source).give.remote(site)
+        data = self._calls.handle(source).give.remote(site)
         self._got(data, end)
-        took = self._handle(to).take.remote(site, version, data)
+        took = self._calls.handle(to).take.remote(site, version, data)
         while not ray.wait([took], timeout=RENEW)[0] and time.monotonic() < end:
-            self._handle(source).wait.remote(site)
+            self._calls.handle(source).wait.remote(site)
         self._got(took, end)
 
     def _got(self, answer: Any, end: float) -> None:
@@ -269,58 +249,18 @@ class RaySites(Routed):
             raise MovedError(str(error)) from None
 
     def _keep(self, site: int, source: int) -> None:
-        self._handle(source).wait.remote(site, 0.0)
+        self._calls.handle(source).wait.remote(site, 0.0)
 
     def _settle(self, site: int, source: int, to: int) -> None:
-        self._handle(source).forget.remote(site)
+        self._calls.handle(source).forget.remote(site)
         # It is made by whoever asks for it first.
-        self._handle(to).status.remote(site)
+        self._calls.handle(to).status.remote(site)
 
     def _ask_hosts(
         self, method: str, asked: Mapping[int, Mapping[int, Any]], end: float
     ) -> dict[int, list[dict[str, Any]] | Out]:
-        """Ask actors, by their ports where that is possible, and else by Ray."""
         self._check()
-        calls = method == "call"
-        answers = self._by_ports(asked, end) if calls else {}
-        left: dict[int, tuple[Any, ...]] = {
-            host: tuple(sites.items() if calls else sites) for host, sites in asked.items() if host not in answers
-        }
-        if left:
-            # An actor that keeps all waiting must not take the time of those whose connection was lost meanwhile.
-            patience = max(end - time.monotonic(), min(LOOK, self._patience))
-            for host, answer in self._gather(method, left, patience).items():
-                if isinstance(answer, tuple):
-                    answer, self._ports[host] = answer
-                answers[host] = answer
-        for host, answer in answers.items():
-            if isinstance(answer, Out):
-                for site in asked[host]:
-                    metric("lately_failures").inc(1, tags={"site": str(site)})
-        return answers
-
-    def _by_ports(self, asked: Mapping[int, Mapping[int, Any]], end: float) -> dict[int, Any]:
-        """Ask those actors that can be."""
-        sent = {}
-        for host, sites in asked.items():
-            port = self._ports.get(host)
-            if port is not None and host not in self._outages and self._refused.get(port, 0.0) < time.monotonic():
-                sent[host] = port, key_of(self._secret, host), framed(tuple(sites.items()))
-        answers: dict[int, Any] = {}
-        for host, answer in (links().ask(sent, end) if sent else {}).items():
-            if isinstance(answer, UnreachableError):
-                self._refused[sent[host][0]] = time.monotonic() + REFUSED
-            elif isinstance(answer, TimeoutError):
-                answers[host] = self._fail(host, f"no answer within {self._patience:g} s.")
-            elif isinstance(answer, LostError):
-                # What it did is unknown; Ray knows whether it is there, and starts it again.
-                self._ports[host] = None
-            elif isinstance(answer, dict):
-                # What the host itself raised, of which no site knows.
-                answers[host] = [answer] * len(asked[host])
-            else:
-                answers[host] = answer
-        return answers
+        return self._calls.ask(method, asked, end)
 
     def turn(self, record: Record | None = None) -> AbstractContextManager[Turn]:
         """Take a turn; it lasts three deadlines at most, and ends within seconds if its producer dies."""
@@ -334,7 +274,7 @@ class RaySites(Routed):
     def kill(self, site: int) -> None:
         """Kill the actor that holds a site: what it has not saved is gone. Ray starts it again."""
         self._look(self._layout)
-        imported().kill(self._handle(self._layout.places[site]), no_restart=False)
+        imported().kill(self._calls.handle(self._layout.places[site]), no_restart=False)
 
     def restart(self, site: int) -> None:
         """Wait until Ray has started a site again.
@@ -344,7 +284,7 @@ class RaySites(Routed):
         TimeoutError
             If that takes longer than five minutes.
         """
-        self._outages.pop(self._layout.places[site], None)
+        self._calls.again(self._layout.places[site])
         answer = self._ask("status", {site: ()}, START)[site]
         if isinstance(answer, Failed):
             raise TimeoutError(answer.reason)
@@ -353,12 +293,12 @@ class RaySites(Routed):
         """Let the sites write their last checkpoints, and end them, for all who use them."""
         self._look(self._layout)
         try:
-            self._gather("close", dict.fromkeys(self._layout.hosts, ()), START)
+            self._calls.gather("close", dict.fromkeys(self._layout.hosts, ()), START)
         finally:
             self._end()
 
     def _end(self) -> None:
-        for actor in [*map(self._handle, self._layout.hosts), self._turns]:
+        for actor in [*map(self._calls.handle, self._layout.hosts), self._turns]:
             imported().kill(actor)
         self._ledger.end()
         self._closed = True
@@ -367,107 +307,16 @@ class RaySites(Routed):
         if self._closed:
             raise RuntimeError("the sites are closed")
 
-    def _started(self, spec: Spec, host: int) -> Any:
-        """Start an actor."""
-        options = {**spec.options, **_names(self._prefix, f"/{host}", lasting=self._name is not None)}
-        return imported().remote(Actor).options(**options).remote(spec, host)
-
-    def _handle(self, host: int) -> Any:
-        """Give an actor; None if it has ended since it is not needed any more."""
-        if host not in self._actors:
-            actor = _named(imported(), f"{self._prefix}/{host}")
-            if actor is None:
-                if self._retired(host):
-                    return None
-                raise RuntimeError(f"actor {host} is gone, and with it the filter: it was closed, or its driver ended")
-            self._actors[host] = actor
-        return self._actors[host]
+    def _start(self, spec: Spec, hosts: Sequence[int]) -> None:
+        """Start actors."""
+        for host in hosts:
+            options = {**spec.options, **_names(self._prefix, f"/{host}", lasting=self._name is not None)}
+            self._calls.started(host, imported().remote(Actor).options(**options).remote(spec, host))
 
     def _status(self, patience: float) -> list[dict[str, Any] | Failed]:
         self._check()
         answers = self._ask("status", dict.fromkeys(range(len(self))), patience)
         return [answers[site] for site in range(len(self))]
-
-    def _gather(self, method: str, asked: Mapping[int, tuple[Any, ...]], patience: float) -> dict[int, Any]:
-        """Ask actors. Those that are restarting are asked again; those that are no more answer `GONE`."""
-        self._check()
-        ray = imported()
-        end = time.monotonic() + patience
-        answers: dict[int, Any] = {host: self._outage(host) for host in asked}
-        again = {host: "" for host, outage in answers.items() if outage is None}
-        pending: dict[Any, int] = {}
-        errors = []
-        dead: set[int] = set()
-        while again or pending:
-            for host in again:
-                if (actor := self._handle(host)) is None:
-                    answers[host] = GONE
-                else:
-                    pending[getattr(actor, method).remote(*asked[host])] = host
-            again = {}
-            if not pending:
-                break
-            left = end - time.monotonic()
-            ready, _ = ray.wait(list(pending), num_returns=len(pending), timeout=max(0, min(LOOK, left)))
-            for answer in ready:
-                host = pending.pop(answer)
-                try:
-                    answers[host] = ray.get(answer)
-                except ray.exceptions.RayTaskError as error:
-                    # Ray's error only looks like the site's; this one is the site's.
-                    errors.append(error.cause)
-                except ray.exceptions.RayError as error:
-                    if isinstance(error, ray.exceptions.ActorDiedError):
-                        if self._retired(host):
-                            answers[host] = GONE
-                            continue
-                        gone(f"actor {host}", error, said_before=host in dead)
-                        dead.add(host)
-                    again[host] = str(error).partition("\n")[0]
-            if time.monotonic() >= end:
-                late = dict.fromkeys(pending.values(), "")
-                for host, reason in (again | late).items():
-                    answers[host] = self._fail(host, f"no answer within {patience:g} s. {reason}".strip())
-                break
-            if again:
-                time.sleep(min(PAUSE, max(0, end - time.monotonic())))
-        if errors:
-            raise errors[0]
-        return answers
-
-    def _fail(self, host: int, reason: str) -> Out:
-        out = Out(reason, time.time())
-        self._outages[host] = out, self._actors[host].status.remote()
-        return out
-
-    def _outage(self, host: int) -> Out | None:
-        """Tell whether a failed actor is still out: whether its probe is unanswered. Sends a new one if that failed."""
-        out, question = self._outages.get(host, (None, None))
-        if out is None:
-            return None
-        ray = imported()
-        for patience in (0, PAUSE):
-            if not ray.wait([question], timeout=patience)[0]:
-                return out
-            try:
-                ray.get(question)
-            except (ray.exceptions.RayTaskError, ray.exceptions.ActorDiedError):
-                # It is there, and reports an error; or it is gone, as whoever asks it will be told.
-                break
-            except ray.exceptions.RayError:
-                question = self._actors[host].status.remote()
-                self._outages[host] = out, question
-            else:
-                break
-        else:
-            return out
-        self._outages.pop(host, None)
-        return None
-
-    def _retired(self, host: int) -> bool:
-        """Tell whether an actor has ended since it is not needed any more."""
-        layout = self._ledger.latest()
-        return layout is not None and host not in layout.hosts
 
 
 def _names(name: str | None, part: str = "", *, lasting: bool = True) -> dict[str, Any]:
@@ -482,10 +331,3 @@ def _count(actors: int, sites: int) -> int:
     if not 1 <= actors <= sites:
         raise ValueError(f"actors must be from 1 to {sites}, as many as there are sites, got {actors}")
     return int(actors)
-
-
-def _named(ray: Any, name: str) -> Any:
-    try:
-        return ray.get_actor(name, namespace=NAMESPACE)
-    except ValueError:
-        return None
