@@ -239,7 +239,7 @@ def test_what_arrives_late_replaces_nothing():
         old = sites._hosts[source].give(site)
         sites._keep(site, source)
         f.insert(np.arange(1000, 2000))
-        sites._move(site, to)
+        assert sites._move(sites._ledger.latest(), [(site, to)])
         # Of a move that was given up; the site is here by now, was given and taken back, and leaves again.
         for _ in range(2):
             sites._hosts[to].take(site, version, old)
@@ -249,7 +249,7 @@ def test_what_arrives_late_replaces_nothing():
         sites._hosts[to].take(site, version, old)
         sites._hosts[source].take(site, sites._ledger.latest().version, data)
         sites._hosts[source].take(site, version, old)
-        assert sites._ledger.put(sites._ledger.latest().moved(site, source))
+        assert sites._ledger.put(sites._ledger.latest().moved((site, source)))
         # Nor does one forget by an old order what has come back.
         sites._hosts[source].forget(site)
         assert f.query(np.arange(2000)).all()
@@ -320,6 +320,49 @@ def test_who_had_found_a_site_before_it_left_is_sent_after_it():
                 found.call(method, (lately.hash_keys(["a"]),) * (method == "insert"), {})
 
 
+def test_sites_of_different_hosts_move_side_by_side_and_a_host_gives_or_takes_one_at_a_time():
+    busy, most, lock, full = set(), [], threading.Lock(), threading.Barrier(4)
+
+    class Watched(LocalHosts):
+        def _hand(self, site, source, to, version):
+            with lock:
+                assert busy.isdisjoint((source, to))
+                busy.update((source, to))
+            # All four that have sites to give are at it.
+            full.wait(60)
+            super()._hand(site, source, to, version)
+            with lock:
+                most.append(len(busy))
+                busy.difference_update((source, to))
+
+    with SlicedFilter("horizontal", 16, timers(), sites=lambda makers: Watched(makers, 4)) as f:
+        f.insert(np.arange(1000))
+        f.resize(8)
+        assert max(most) == 8
+        assert f.query(np.arange(1000)).all()
+
+
+def test_one_site_that_cannot_leave_does_not_keep_others_from_moving(monkeypatch):
+    def broken():
+        raise CheckpointError("the disk is full")
+
+    with made(KINDS["horizontal"], hosts=2) as f:
+        f.insert(np.arange(1000))
+        stays = next(site for site, to in f.sites._layout.moves(range(4)) if to == 2)
+        monkeypatch.setattr(f.sites._hosts[0]._sites[stays], "leave", broken)
+        before = f.sites._layout.places
+        with pytest.raises(CheckpointError, match="the disk is full"):
+            f.resize(4)
+        moved = [site for site, host in enumerate(f.sites._ledger.latest().places) if host != before[site]]
+        assert len(moved) == 1
+        assert stays not in moved
+        assert f.query(np.arange(1000)).all()
+        monkeypatch.undo()
+        f.resize(4)
+        assert f.query(np.arange(1000)).all()
+        assert f.restarts == 0
+
+
 def test_layouts_move_the_fewest_sites():
     rng = np.random.default_rng(2)
     layout = Layout.first(64, 4)
@@ -336,8 +379,7 @@ def test_layouts_move_the_fewest_sites():
         more = min(64 % hosts, int((held > fair).sum()))
         # All that is missing to a fair share, and who had more than that keeps one more where there is one to spare.
         assert len(moves) == 64 - np.minimum(held, fair).sum() - more
-        for site, host in moves:
-            layout = layout.moved(site, host)
+        layout = layout.moved(*moves)
         layout = layout.without(set(layout.hosts) - set(kept))
         assert set(layout.places) <= set(layout.hosts) == set(kept)
         assert Layout.of(layout.plain()) == layout

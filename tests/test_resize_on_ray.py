@@ -139,7 +139,7 @@ def test_a_layout_is_put_down_once(ray_cluster):
     assert one.latest() is None
     assert one.put(first)
     assert other.latest() == one.latest() == first
-    mine, theirs = first.moved(0, 1), first.grown(1)
+    mine, theirs = first.moved((0, 1)), first.grown(1)
     assert one.put(mine)
     assert not other.put(theirs)
     assert other.latest() == mine

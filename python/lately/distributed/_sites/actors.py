@@ -169,10 +169,10 @@ class RaySites(Routed):
     def resize(self, actors: int) -> None:
         """Move sites to more actors, or to fewer, while producers go on.
 
-        Sites move one after the other, with their cells and answers. Whoever sends keys of a site that is on its way
-        waits for it, and sends them again with their number; the verdicts are as if nothing had moved. If an actor
-        dies meanwhile, its sites come back as at any other time. If who calls this dies, sites stay where they are by
-        then, and another call goes on.
+        Sites move with their cells and answers, those between different actors side by side. Whoever sends keys of a
+        site that is on its way waits for it, and sends them again with their number; the verdicts are as if nothing had
+        moved. If an actor dies meanwhile, its sites come back as at any other time. If who calls this dies, sites stay
+        where they are by then, and another call goes on.
 
         Parameters
         ----------

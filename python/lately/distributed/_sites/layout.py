@@ -56,10 +56,10 @@ class Layout:
         """Leave out hosts that have no sites any more."""
         return replace(self.again(), hosts=tuple(host for host in self.hosts if host not in hosts))
 
-    def moved(self, site: int, host: int) -> "Layout":
-        """Place a site elsewhere."""
-        places = list(self.places)
-        places[site] = host
+    def moved(self, *moves: tuple[int, int]) -> "Layout":
+        """Place sites elsewhere: each is told with its new host."""
+        elsewhere = dict(moves)
+        places = (elsewhere.get(site, host) for site, host in enumerate(self.places))
         return replace(self.again(), places=tuple(places))
 
     def moves(self, hosts: Collection[int]) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -128,33 +129,44 @@ class Routed:
         return layout.version > before.version
 
     def _spread(self, hosts: Sequence[int]) -> None:
-        """Move sites, one after the other, until these hosts have as many each."""
-        self._look(self._layout)
-        for site, host in self._layout.moves(hosts):
-            self._move(site, host)
-
-    def _move(self, site: int, to: int) -> None:
+        """Move sites, those between different hosts side by side, until these hosts have as many each."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             self._look(self._layout)
-            layout, source = self._layout, self._layout.places[site]
-            if source == to:
+            layout = self._layout
+            if not set(hosts) <= set(layout.hosts):
+                raise RuntimeError("others move sites at the same time, and have given up some of these hosts")
+            if not (moves := layout.moves(hosts)):
                 return
-            if to not in layout.hosts:
-                break
+            if self._move(layout, _apart(layout, moves)):
+                end = time.monotonic() + PATIENCE
+        raise RuntimeError(f"sites were not moved to hosts {sorted({to for _, to in moves})}: some do not answer")
+
+    def _move(self, layout: Layout, moves: Sequence[tuple[int, int]]) -> bool:
+        """Move sites by a layout that follows this one; tell whether any was. Each host takes part in one move."""
+
+        def handed(site: int, to: int) -> Exception | None:
             try:
-                self._hand(site, source, to, layout.version)
-            except MovedError:
-                continue
-            except BaseException:
+                self._hand(site, layout.places[site], to, layout.version)
+            except Exception as error:
+                return error
+            return None
+
+        with ThreadPoolExecutor(len(moves), "moving") as pool:
+            errors = list(pool.map(handed, *zip(*moves, strict=True)))
+        done = [move for move, error in zip(moves, errors, strict=True) if error is None]
+        placed = bool(done) and self._ledger.put(layout.moved(*done))
+        for (site, to), error in zip(moves, errors, strict=True):
+            source = layout.places[site]
+            if error is None and placed:
+                self._settle(site, source, to)
+            elif not isinstance(error, MovedError):
                 with suppress(Exception):
                     self._keep(site, source)
-                raise
-            if self._ledger.put(layout.moved(site, to)):
-                self._settle(site, source, to)
-                return
-            self._keep(site, source)
-        raise RuntimeError(f"site {site} was not moved to host {to}, which does not answer, or was given up by others")
+        for error in errors:
+            if error is not None and not isinstance(error, MovedError):
+                raise error
+        return placed
 
     def _ask_hosts(
         self, method: str, asked: Mapping[int, Mapping[int, Any]], end: float
@@ -173,3 +185,14 @@ class Routed:
     def _settle(self, site: int, source: int, to: int) -> None:
         """Let a host begin with a site, and another forget it."""
         raise NotImplementedError
+
+
+def _apart(layout: Layout, moves: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Choose moves of which no two have a host in common."""
+    busy: set[int] = set()
+    chosen = []
+    for site, to in moves:
+        if busy.isdisjoint(pair := {layout.places[site], to}):
+            busy |= pair
+            chosen.append((site, to))
+    return chosen
