@@ -1,10 +1,14 @@
 //! The questions of [inference](crate::inference), asked of an engine: what its cells say about the keys of a batch,
 //! and what follows for their ages.
 
+use std::ops::Range;
+
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 use crate::engine::Engine;
-use crate::inference::{Evidence, Hazard, Likelihood, Memo, PerKey, Posterior, Question, Span};
+use crate::inference::by_prior::{Batch, KEYS};
+use crate::inference::{ByPrior, Evidence, Hazard, Likelihood, Memo, PerKey, Posterior, Question, Span};
+use crate::instructions::Instructions;
 
 /// Keys whose evidence is read at a time: 8 KiB of it.
 const BLOCK: usize = 512;
@@ -14,6 +18,7 @@ pub struct Inference<'a> {
     engine: &'a dyn Engine,
     clock: Clock,
     likelihood: Box<dyn Likelihood>,
+    instructions: Instructions,
 }
 
 /// The [stretches](Question::stretches) that a few keys lie in, if the cells have any.
@@ -34,7 +39,7 @@ impl<'a> Inference<'a> {
     pub fn about(engine: &'a dyn Engine, question: &Question<'_>) -> Result<Self, Error> {
         let likelihood =
             engine.likelihood(question).ok_or_else(|| Error::value("this filter cannot tell probabilities yet"))?;
-        Ok(Self { engine, clock: engine.clock(), likelihood })
+        Ok(Self { engine, clock: engine.clock(), likelihood, instructions: Instructions::best() })
     }
 
     /// Calls `answer` with the number and the posterior of every key in order.
@@ -49,16 +54,21 @@ impl<'a> Inference<'a> {
         ages_end: f64,
         mut answer: impl FnMut(usize, &Posterior<'_>),
     ) -> Result<(), Error> {
+        let at = self.asked(at, prior, hashes.len())?;
         let mut spans = Vec::new();
-        self.evidence(hashes, at, prior, |key, evidence, gap, p| {
-            let hazard = self.hazard(p);
-            let peak = self.likelihood.most_likely(evidence, hazard, ages_end);
-            answer(key, &self.of(evidence, hazard, gap, ages_end, &mut spans).peaking_at(peak));
-        })
+        self.evidence(hashes, |keys, evidence| {
+            for (key, &evidence) in keys.zip(evidence) {
+                let (hazard, gap) = (self.hazard(prior.of(key)), self.clock.since_latest(at, key));
+                let peak = self.likelihood.most_likely(evidence, hazard, ages_end);
+                answer(key, &self.of(evidence, hazard, gap, ages_end, &mut spans).peaking_at(peak));
+            }
+        });
+        Ok(())
     }
 
-    /// Writes the probability that each key was inserted within the last `window` insertions, or seconds. Posteriors
-    /// are kept in `memo`, which belongs to this state of the filter, and are right to 1e-5 for a prior per key.
+    /// Writes the probability that each key was inserted within the last `window` insertions, or seconds. What evidence
+    /// tells is kept in `memo`, which belongs to this state of the filter. Of fading cells posteriors are right to 1e-5
+    /// for a prior per key.
     pub fn posterior(
         &self,
         hashes: &[u64],
@@ -68,52 +78,86 @@ impl<'a> Inference<'a> {
         memo: &mut Memo,
         posteriors: &mut [f64],
     ) -> Result<(), Error> {
-        let most = match self.clock.window() {
-            Window::Count { .. } => 0.125,
-            Window::Time { .. } => f64::MAX,
-        };
-        let ages_end = self.began();
-        let mut spans = Vec::new();
-        let mut exact = |evidence, age, p| self.of(evidence, self.hazard(p), 0.0, ages_end, &mut spans).within(age);
-        match prior {
-            PerKey::All(_) => {
-                let table = memo.shared();
-                self.evidence(hashes, at, prior, |key, evidence, gap, p| {
-                    let age = window - gap;
-                    posteriors[key] = table.posterior(evidence, age, p, |p| exact(evidence, age, p));
-                })
+        let (at, ages_end) = (self.asked(at, prior, hashes.len())?, self.began());
+        let age = |key| (window - self.clock.since_latest(at, key)).min(ages_end);
+        match at {
+            Moments::Each(_) | Moments::InOrder(_) => self.at_ages(hashes, age, prior, memo, posteriors),
+            _ => {
+                let same = age(0);
+                self.at_ages(hashes, |_| same, prior, memo, posteriors);
             }
-            PerKey::Each(_) => {
-                let table = memo.own();
-                self.evidence(hashes, at, prior, |key, evidence, gap, p| {
-                    let age = window - gap;
-                    posteriors[key] = table.posterior(evidence, age, p, most, |p| exact(evidence, age, p));
-                })
+        }
+        Ok(())
+    }
+
+    /// The same for keys of which each is to have come less than an age ago.
+    fn at_ages(
+        &self,
+        hashes: &[u64],
+        age: impl Fn(usize) -> f64,
+        prior: PerKey<'_>,
+        memo: &mut Memo,
+        posteriors: &mut [f64],
+    ) {
+        let mut spans = Vec::new();
+        let mut exact =
+            |evidence, age, p| self.of(evidence, self.hazard(p), 0.0, f64::INFINITY, &mut spans).within(age);
+        match prior {
+            PerKey::All(p) => {
+                let (table, mut exact) = (memo.shared(p), |evidence, age| exact(evidence, age, p));
+                self.evidence(hashes, |keys, evidence| {
+                    for (key, (&evidence, posterior)) in keys.clone().zip(evidence.iter().zip(&mut posteriors[keys])) {
+                        *posterior = *table.answer(evidence, age(key), &mut exact);
+                    }
+                });
+            }
+            PerKey::Each(priors) if self.likelihood.is_slow() => {
+                let table = memo.polynomials();
+                let most = if self.by_insertion() { 0.125 } else { f64::MAX };
+                self.evidence(hashes, |keys, evidence| {
+                    for (key, &evidence) in keys.zip(evidence) {
+                        let age = age(key);
+                        let exact = |p| exact(evidence, age, p);
+                        posteriors[key] = table.posterior(evidence, age, priors[key], most, exact);
+                    }
+                });
+            }
+            PerKey::Each(priors) => {
+                let (table, mut batch) = (memo.by_prior(), Batch::new());
+                let mut by_prior = |evidence, age| self.likelihood.by_prior(evidence, age).unwrap_or(ByPrior::OTHER);
+                self.evidence(hashes, |keys, evidence| {
+                    for (i, (key, &evidence)) in keys.clone().zip(evidence).enumerate() {
+                        batch.note(i, table.answer(evidence, age(key), &mut by_prior));
+                    }
+                    let (priors, posteriors) = (&priors[keys.clone()], &mut posteriors[keys.clone()]);
+                    batch.posteriors(self.instructions, priors, self.by_insertion(), posteriors);
+                    for (i, posterior) in posteriors.iter_mut().enumerate().filter(|(_, posterior)| posterior.is_nan())
+                    {
+                        *posterior = exact(evidence[i], age(keys.start + i), priors[i]);
+                    }
+                });
             }
         }
     }
 
-    /// Calls `act` with the number, the evidence, the seconds since the latest insertion and the prior of every key.
-    fn evidence(
-        &self,
-        hashes: &[u64],
-        at: Moments<'_>,
-        prior: PerKey<'_>,
-        mut act: impl FnMut(usize, Evidence, f64, f64),
-    ) -> Result<(), Error> {
+    /// The moments asked for. Refuses those of no key, and priors.
+    fn asked<'m>(&self, at: Moments<'m>, prior: PerKey<'_>, keys: usize) -> Result<Moments<'m>, Error> {
         self.clock.check(at, false)?;
-        let at = self.clock.asked(at);
         prior.check_prior(self.clock.window())?;
-        prior.check_len("prior", hashes.len())?;
+        prior.check_len("prior", keys)?;
+        Ok(self.clock.asked(at))
+    }
+
+    /// Calls `act` with the numbers and the evidence of up to [`KEYS`] keys at a time.
+    fn evidence(&self, hashes: &[u64], mut act: impl FnMut(Range<usize>, &[Evidence])) {
         let mut evidence = [Evidence::default(); BLOCK];
         for (block, hashes) in hashes.chunks(BLOCK).enumerate() {
-            let evidence = &mut evidence[..hashes.len()];
-            self.engine.evidence(hashes, evidence);
-            for (key, &evidence) in (block * BLOCK..).zip(&*evidence) {
-                act(key, evidence, self.clock.since_latest(at, key), prior.of(key));
+            self.engine.evidence(hashes, &mut evidence[..hashes.len()]);
+            for (part, evidence) in evidence[..hashes.len()].chunks(KEYS).enumerate() {
+                let start = block * BLOCK + part * KEYS;
+                act(start..start + evidence.len(), evidence);
             }
         }
-        Ok(())
     }
 
     fn of<'s>(
@@ -137,10 +181,11 @@ impl<'a> Inference<'a> {
         }
     }
 
+    fn by_insertion(&self) -> bool {
+        matches!(self.clock.window(), Window::Count { .. })
+    }
+
     fn hazard(&self, p: f64) -> Hazard {
-        match self.clock.window() {
-            Window::Count { .. } => Hazard::per_insertion(p),
-            Window::Time { .. } => Hazard::per_second(p),
-        }
+        if self.by_insertion() { Hazard::per_insertion(p) } else { Hazard::per_second(p) }
     }
 }

@@ -9,7 +9,7 @@
 //! Paper 5's buffer (equation 36, as corrected by erratum INF-12) is asked only whether the fingerprint is there, and
 //! takes d from the expected number of distinct keys; here d is counted.
 
-use super::{Evidence, Hazard, Likelihood, Span, chances};
+use super::{ByPrior, Evidence, Hazard, Likelihood, Span, chances};
 
 /// A buffer in one state.
 pub struct Buffer {
@@ -30,6 +30,17 @@ impl Buffer {
     }
 }
 
+impl Buffer {
+    /// How much likelier an insertion at this age makes it that the fingerprint was last written then.
+    fn explains(&self, age: f64) -> f64 {
+        let younger = |than: f64| self.last.partition_point(|&last| (last as f64) < than) as f64;
+        let reach = (self.kept / 32.0).max(8.0);
+        let (from, to) = ((age - reach).max(0.0), (age + reach + 1.0).min(self.kept));
+        let share = (younger(to) - younger(from)) / (to - from);
+        (self.kinds - younger(age)) / share
+    }
+}
+
 impl Likelihood for Buffer {
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
         if evidence == Evidence::ABSENT {
@@ -37,12 +48,16 @@ impl Likelihood for Buffer {
             return;
         }
         let age = evidence.as_number() as f64;
-        let younger = |than: f64| self.last.partition_point(|&last| (last as f64) < than) as f64;
-        let reach = (self.kept / 32.0).max(8.0);
-        let (from, to) = ((age - reach).max(0.0), (age + reach + 1.0).min(self.kept));
-        let share = (younger(to) - younger(from)) / (to - from);
-        let (held, gone) = chances(hazard.odds(1.0) * (self.kinds - younger(age)) / share);
+        let (held, gone) = chances(hazard.odds(1.0) * self.explains(age));
         spans.push(Span { from: age, to: age + 1.0, probability: held });
         spans.push(Span { from: age + 1.0, to: f64::INFINITY, probability: gone });
+    }
+
+    fn by_prior(&self, evidence: Evidence, age: f64) -> Option<ByPrior> {
+        if evidence == Evidence::ABSENT {
+            return Some(ByPrior::unknown(self.kept, age));
+        }
+        let last = evidence.as_number() as f64;
+        ByPrior::of_stretch((last, last + 1.0), 1.0, self.explains(last), last + 1.0, age)
     }
 }

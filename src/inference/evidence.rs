@@ -136,9 +136,14 @@ impl Evidence {
         (self.0 as u32).to_le_bytes().map(u32::from)
     }
 
-    /// All of it hashed to 64 bits; equal for different evidence of one filter only by chance.
+    /// Of its halves, the lower first.
+    pub(super) fn of([low, high]: [u64; 2]) -> Self {
+        Self(u128::from(high) << 64 | u128::from(low))
+    }
+
+    /// The lower half and the upper.
     #[inline(always)]
-    pub(super) fn folded(self) -> u64 {
-        self.0 as u64 ^ (self.0 >> 64) as u64
+    pub(super) fn words(self) -> [u64; 2] {
+        [self.0 as u64, (self.0 >> 64) as u64]
     }
 }

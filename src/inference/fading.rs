@@ -93,6 +93,10 @@ impl<F: Fading> Likelihood for Spans<F> {
         normalise(spans);
     }
 
+    fn is_slow(&self) -> bool {
+        true
+    }
+
     /// Of the ages that stand for the spans, twelve to an octave: within some percent of the most there is.
     fn most_likely(&self, evidence: Evidence, hazard: Hazard, end: f64) -> Option<f64> {
         let (mut most_likely, mut most) = (None, f64::NEG_INFINITY);

@@ -5,7 +5,7 @@
 //! half as many. Each takes the ages of its middle page, which are off by at most 1/64 of a generation.
 
 use super::ring::Ring;
-use super::{Evidence, Hazard, Likelihood, Span};
+use super::{ByPrior, Evidence, Hazard, Likelihood, Span};
 
 /// Most stretches of pages.
 pub const STRETCHES: u64 = 64;
@@ -20,5 +20,10 @@ impl Likelihood for Stretches {
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
         let (stretch, generations) = evidence.stretch();
         self.0[stretch].last_inserted(generations, hazard, spans);
+    }
+
+    fn by_prior(&self, evidence: Evidence, age: f64) -> Option<ByPrior> {
+        let (stretch, generations) = evidence.stretch();
+        self.0[stretch].by_prior(generations, age)
     }
 }

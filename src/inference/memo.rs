@@ -1,14 +1,15 @@
-//! Posteriors, memoised: evidence takes few values, some ten to a few thousand for a filter, and a posterior is smooth
-//! in the prior.
+//! Posteriors, memoised: evidence takes few values, some ten to a few thousand for a filter.
 //!
-//! Where priors differ by key, a posterior is approximated in each octave of priors, p to 2p, by the polynomial of
-//! degree 7 through eight Chebyshev nodes. With q the prior, its error is at most 2 / 4^8 times the greatest q^8 / 8!
-//! times the eighth derivative. A posterior is made of two shapes: of odds o q / (1 + o q) that product is at most .05,
-//! and of the chance 1 - e^(-qw) of a window .14. So the error stays below 1e-5. Fading cells mix the two at every age:
-//! the error is below 1e-4 for a key as old as a few times 1 / q, and 1e-2 for one long overdue, which is rare. The few
-//! keys with a chance above 1/8 are worked out exactly. A prior that all keys share has no error.
+//! Where priors differ by key, what evidence tells is [the same for all of them](super::by_prior), or told key by key.
+//! Only fading cells, which take long for a posterior, have it approximated: in each octave of priors, p to 2p, by the
+//! polynomial of degree 7 through eight Chebyshev nodes. With q the prior, its error is at most 2 / 4^8 times the
+//! greatest q^8 / 8! times the eighth derivative. A posterior is made of two shapes: of odds o q / (1 + o q) that
+//! product is at most .05, and of the chance 1 - e^(-qw) of a window .14. Fading cells mix the two at every age: the
+//! error is below 1e-4 for a key as old as a few times 1 / q, and 1e-2 for one long overdue, which is rare. The few
+//! keys with a chance above 1/8 are worked out exactly, and so is a prior that all keys share.
 
-use super::Evidence;
+use super::by_prior::polynomial;
+use super::{ByPrior, Evidence};
 use crate::memory::fallible;
 
 /// Least entries, as a power of 2: as many as keys. A few keys should not pay for zeroing a whole table.
@@ -16,8 +17,10 @@ const LEAST_LOG2: u32 = 6;
 /// Most entries of a shared prior: entries in use stay in the cache, and a larger table loses fewer of them to
 /// collisions.
 const SHARED_LOG2: u32 = 14;
-/// The same of priors that differ: 4 MiB.
-const OWN_LOG2: u32 = 16;
+/// The same of what evidence tells by any prior: half a MiB.
+const BY_PRIOR_LOG2: u32 = 13;
+/// The same of polynomials: 4 MiB.
+const POLYNOMIALS_LOG2: u32 = 16;
 /// Bits of a prior within its octave.
 const WITHIN: u32 = 52;
 /// A Weyl constant: 2^64 over the golden ratio.
@@ -34,83 +37,100 @@ const NODES: [f64; TERMS] = {
 /// Posteriors for one state of a filter.
 pub struct Memo {
     keys: usize,
-    shared: Option<Table<f64>>,
-    own: Option<Table<Polynomial>>,
+    shared: Option<(f64, Table<f64, 3>)>,
+    by_prior: Option<Table<ByPrior, 3>>,
+    polynomials: Option<Table<Polynomial, 4>>,
 }
 
 impl Memo {
     /// Nothing yet, for a batch of `keys` keys.
     pub fn new(keys: usize) -> Self {
-        Self { keys, shared: None, own: None }
+        Self { keys, shared: None, by_prior: None, polynomials: None }
     }
 
     /// Posteriors of a prior that all keys share.
-    pub(crate) fn shared(&mut self) -> &mut Table<f64> {
-        self.shared.get_or_insert_with(|| Table::new(self.keys, SHARED_LOG2))
+    pub(crate) fn shared(&mut self, p: f64) -> &mut Table<f64, 3> {
+        self.shared = self.shared.take().filter(|&(of, _)| of == p);
+        &mut self.shared.get_or_insert_with(|| (p, Table::new(self.keys, SHARED_LOG2))).1
     }
 
-    /// Posteriors of the keys' own priors.
-    pub(crate) fn own(&mut self) -> &mut Table<Polynomial> {
-        self.own.get_or_insert_with(|| Table::new(self.keys, OWN_LOG2))
+    /// What evidence tells by the keys' own priors.
+    pub(crate) fn by_prior(&mut self) -> &mut Table<ByPrior, 3> {
+        self.by_prior.get_or_insert_with(|| Table::new(self.keys, BY_PRIOR_LOG2))
+    }
+
+    /// Posteriors interpolated between priors.
+    pub(crate) fn polynomials(&mut self) -> &mut Table<Polynomial, 4> {
+        self.polynomials.get_or_insert_with(|| Table::new(self.keys, POLYNOMIALS_LOG2))
     }
 }
 
 /// Coefficients, the constant first. Rounded to 6e-8, so that an entry is a line of the cache.
 #[derive(Clone, Copy, Default)]
-#[repr(align(32))]
 pub(crate) struct Polynomial([f32; TERMS]);
 
-/// What was asked, and the answer.
-#[derive(Clone, Copy)]
-struct Entry<T> {
-    evidence: Evidence,
-    age: f64,
-    prior: u64,
-    answer: T,
-}
-
-/// A table of answers. A collision overwrites.
-pub(crate) struct Table<T> {
-    entries: Vec<Entry<T>>,
+/// A table of what follows from evidence, an age and, of polynomials, an octave of priors. Each entry has one of two
+/// places; a third one takes that of the one asked for longer ago.
+pub(crate) struct Table<T, const WORDS: usize> {
+    entries: Vec<[([u64; WORDS], T); 2]>,
     log2: u32,
 }
 
-impl<T: Copy + Default> Table<T> {
+impl<T: Copy + Default, const WORDS: usize> Table<T, WORDS> {
     /// An empty table for a batch of `keys` keys; a small one where there is no memory for another.
     fn new(keys: usize, most: u32) -> Self {
-        let nothing = Entry { evidence: Evidence::default(), age: f64::NAN, prior: 0, answer: T::default() };
-        let log2 = keys.max(1).ilog2().clamp(LEAST_LOG2, most);
+        let log2 = keys.max(1).ilog2().clamp(LEAST_LOG2, most) - 1;
         let (mut entries, log2) = match fallible::with_room(1 << log2) {
             Ok(entries) => (entries, log2),
             Err(_) => (Vec::new(), LEAST_LOG2),
         };
-        entries.resize(1 << log2, nothing);
+        // No age has these bits.
+        entries.resize(1 << log2, [([u64::MAX; WORDS], T::default()); 2]);
         Self { entries, log2 }
     }
 
     #[inline(always)]
-    fn answer(&mut self, evidence: Evidence, age: f64, prior: u64, work_out: impl FnOnce() -> T) -> &T {
-        let mixed = evidence.folded().wrapping_mul(SPREAD).wrapping_add(prior);
-        let place = mixed.wrapping_mul(SPREAD) >> (64 - self.log2);
-        let entry = &mut self.entries[place as usize];
-        if (entry.evidence, entry.prior) != (evidence, prior) || entry.age != age {
-            *entry = Entry { evidence, age, prior, answer: work_out() };
+    fn of(&mut self, words: [u64; WORDS], work_out: impl FnOnce([u64; WORDS]) -> T) -> &T {
+        let mixed = words[3..].iter().fold((words[0] ^ words[1]).wrapping_mul(SPREAD), |mixed, word| {
+            mixed.wrapping_add(*word).wrapping_mul(SPREAD)
+        });
+        let place = (mixed >> (64 - self.log2)) as usize;
+        if differ(&self.entries[place][0].0, &words) {
+            return self.second(place, words, work_out);
         }
-        &entry.answer
+        &self.entries[place][0].1
+    }
+
+    /// A function of its own: little else should be between one key and the next.
+    #[cold]
+    #[inline(never)]
+    fn second(&mut self, place: usize, words: [u64; WORDS], work_out: impl FnOnce([u64; WORDS]) -> T) -> &T {
+        let pair = &mut self.entries[place];
+        if differ(&pair[1].0, &words) {
+            *pair = [(words, work_out(words)), pair[0]];
+            return &pair[0].1;
+        }
+        &pair[1].1
     }
 }
 
-impl Table<f64> {
-    /// The posterior of this prior; `exact` works it out.
+/// Word by word: compilers would make vectors of words that have only just been written, and wait for them.
+#[inline(always)]
+fn differ<const WORDS: usize>(one: &[u64; WORDS], other: &[u64; WORDS]) -> bool {
+    one.iter().zip(other).fold(0, |all, (a, b)| all | a ^ b) != 0
+}
+
+impl<T: Copy + Default> Table<T, 3> {
+    /// What follows from this evidence and age; `work_out` works it out.
     #[inline(always)]
-    pub fn posterior(&mut self, evidence: Evidence, age: f64, p: f64, mut exact: impl FnMut(f64) -> f64) -> f64 {
-        *self.answer(evidence, age, p.to_bits(), || exact(p))
+    pub fn answer(&mut self, evidence: Evidence, age: f64, work_out: &mut impl FnMut(Evidence, f64) -> T) -> &T {
+        let [low, high] = evidence.words();
+        self.of([low, high, age.to_bits()], |[low, high, age]| work_out(Evidence::of([low, high]), f64::from_bits(age)))
     }
 }
 
-impl Table<Polynomial> {
-    /// The posterior of this prior; priors of `most` or more are not memoised.
-    #[inline(always)]
+impl Table<Polynomial, 4> {
+    /// The posterior of this prior; `exact` works it out. Priors of `most` or more are not interpolated.
     pub fn posterior(
         &mut self,
         evidence: Evidence,
@@ -122,9 +142,9 @@ impl Table<Polynomial> {
         if !(f64::MIN_POSITIVE..most).contains(&p) {
             return exact(p);
         }
-        let bits = p.to_bits();
+        let ([low, high], bits) = (evidence.words(), p.to_bits());
         let octave = bits >> WITHIN;
-        let polynomial = self.answer(evidence, age, octave, || {
+        let polynomial = self.of([low, high, age.to_bits(), octave], |_| {
             let least = f64::from_bits(octave << WITHIN);
             Polynomial::through(NODES.map(|node| exact((least * (1.5 + 0.5 * node)).min(most))))
         });
@@ -151,11 +171,9 @@ impl Polynomial {
         Self(sum.map(|coefficient| coefficient as f32))
     }
 
-    /// Its value, after Estrin.
+    /// Its value.
     #[inline(always)]
     fn at(&self, x: f64) -> f64 {
-        let [a, b, c, d, e, f, g, h] = self.0.map(f64::from);
-        let (two, four) = (x * x, x * x * x * x);
-        (a + b * x) + (c + d * x) * two + ((e + f * x) + (g + h * x) * two) * four
+        polynomial(self.0.map(f64::from), x)
     }
 }

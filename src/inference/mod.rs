@@ -18,6 +18,7 @@
 
 mod ages;
 pub mod buffer;
+pub(crate) mod by_prior;
 mod decision;
 mod evidence;
 mod fading;
@@ -33,6 +34,7 @@ pub mod time_limited;
 pub mod timing;
 
 pub use ages::Hazard;
+pub use by_prior::ByPrior;
 pub use decision::decide;
 pub use evidence::Evidence;
 pub use memo::Memo;
@@ -44,6 +46,16 @@ pub trait Likelihood: Send + Sync {
     /// Writes the spans of ages that the evidence leaves possible into `spans`, which is empty: the youngest first,
     /// with probabilities that sum to 1. The last one has no end: it stands for keys that are gone without a trace.
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>);
+
+    /// How the chance that the key came less than `age` ago follows from its prior, if two exponentials tell it.
+    fn by_prior(&self, _evidence: Evidence, _age: f64) -> Option<ByPrior> {
+        None
+    }
+
+    /// Whether the spans are so many that posteriors are better interpolated between priors.
+    fn is_slow(&self) -> bool {
+        false
+    }
 
     /// The most probable age below `end`, of cells that tell one age within a span from another; none of others.
     fn most_likely(&self, _evidence: Evidence, _hazard: Hazard, _end: f64) -> Option<f64> {

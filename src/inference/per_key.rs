@@ -33,9 +33,12 @@ impl PerKey<'_> {
             Self::All(number) => (std::slice::from_ref(number), true),
             Self::Each(all) => (*all, false),
         };
-        let Some(place) = all.iter().position(|number| !(0.0..=most).contains(number)) else {
+        let wrong = |number: &f64| !(0.0..=most).contains(number);
+        // Counted, which compilers do for several at once.
+        if all.iter().map(|number| u64::from(wrong(number))).sum::<u64>() == 0 {
             return Ok(());
-        };
+        }
+        let place = all.iter().position(wrong).expect("one of them is wrong");
         let index = if single { String::new() } else { format!("[{place}]") };
         Err(Error::value(format!("{name}{index} must be {what}, got {}", all[place])))
     }

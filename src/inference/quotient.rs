@@ -12,7 +12,7 @@
 //! Pages turn at different times. As for [lines](super::line) they are taken together in stretches, whose ages are off
 //! by 1/64 of an epoch at the most.
 
-use super::{Evidence, Hazard, Likelihood, Span, chances};
+use super::{ByPrior, Evidence, Hazard, Likelihood, Span, chances};
 use crate::clock::Clock;
 
 /// The least share of places that other keys may have, where a sample has found none.
@@ -45,6 +45,11 @@ impl Stretch {
         };
         Self(began.iter().zip(rates).map(epoch).collect())
     }
+
+    /// The youngest age of an epoch, or of all that is older than the last.
+    fn from(&self, epochs_ago: usize) -> f64 {
+        epochs_ago.checked_sub(1).map_or(0.0, |next| self.0[next].began)
+    }
 }
 
 /// Lines of entries in one state, a stretch of pages after the other: those that have turned last come first.
@@ -57,7 +62,7 @@ impl Likelihood for Epochs {
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
         let (stretch, told) = evidence.stretch();
         let Stretch(epochs) = &self.0[stretch];
-        let began = |epochs_ago: usize| if epochs_ago == 0 { 0.0 } else { epochs[epochs_ago - 1].began };
+        let began = |epochs_ago| self.0[stretch].from(epochs_ago);
         let unknown_from = |from| Span { from, to: f64::INFINITY, probability: 1.0 };
         match told.as_epochs() {
             None => spans.push(unknown_from(began(epochs.len()))),
@@ -67,6 +72,21 @@ impl Likelihood for Epochs {
                 let (held, not_held) = chances(hazard.odds(epoch.exposure) * epoch.explains);
                 spans.push(Span { from: began(age), to: epoch.began, probability: held });
                 spans.push(Span { probability: not_held, ..unknown_from(epoch.began) });
+            }
+        }
+    }
+
+    fn by_prior(&self, evidence: Evidence, age: f64) -> Option<ByPrior> {
+        let (stretch, told) = evidence.stretch();
+        let Stretch(epochs) = &self.0[stretch];
+        let began = |epochs_ago| self.0[stretch].from(epochs_ago);
+        match told.as_epochs() {
+            None => Some(ByPrior::unknown(began(epochs.len()), age)),
+            Some((epoch, false)) => Some(ByPrior::unknown(began(epoch), age)),
+            Some((number, true)) => {
+                let epoch = &epochs[number];
+                let ages = (began(number), epoch.began);
+                ByPrior::of_stretch(ages, epoch.exposure, epoch.explains, epoch.began, age)
             }
         }
     }

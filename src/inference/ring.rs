@@ -25,7 +25,7 @@
 //! slices left by generations beyond l. Where slices share their keys, as the lanes of a line do, a run of them matches
 //! more often than the product of its rates, so what it explains is measured as a whole.
 
-use super::{Evidence, Hazard, Likelihood, Span, chances};
+use super::{ByPrior, Evidence, Hazard, Likelihood, Span, chances};
 use crate::clock::Clock;
 use crate::memory::bits::ones;
 use crate::shape::ring::MAX_SLICES;
@@ -103,6 +103,11 @@ impl Ring {
         Self::new(k, (0..match_rates.len() as u64).map(generation).collect(), match_rates)
     }
 
+    /// The age from which on nothing is left of a key.
+    fn gone(&self) -> f64 {
+        self.from(self.generations.len())
+    }
+
     fn from(&self, generation: usize) -> f64 {
         if generation == 0 { 0.0 } else { self.generations[generation - 1].began }
     }
@@ -164,6 +169,26 @@ impl Likelihood for Ring {
         } else {
             self.of_many(possible, hazard, spans)
         };
-        spans.push(Span { from: self.from(self.generations.len()), to: f64::INFINITY, probability: gone });
+        spans.push(Span { from: self.gone(), to: f64::INFINITY, probability: gone });
+    }
+
+    fn by_prior(&self, evidence: Evidence, age: f64) -> Option<ByPrior> {
+        let possible = evidence.possible();
+        if possible == 0 {
+            return Some(ByPrior::unknown(self.gone(), age));
+        }
+        let (i, j) = (possible.trailing_zeros() as usize, possible.ilog2() as usize);
+        let (ages, exposure) = ((self.from(j), self.generations[j].began), self.generations[j].exposure);
+        let told = ByPrior::of_stretch(ages, exposure, self.explains(j)[self.k - 1], self.gone(), age)?;
+        let younger = &self.generations[i];
+        let both = possible.count_ones() == 2 && younger.began <= age;
+        match self.explains(i) {
+            _ if i == j => Some(told),
+            // A generation explains the slices that no older one does.
+            explains if both => {
+                Some(told.after(younger.exposure, explains[self.k.min(j - i) - 1], explains[self.k - 1]))
+            }
+            _ => None,
+        }
     }
 }

@@ -123,6 +123,10 @@ impl Likelihood for Exact {
         }
     }
 
+    fn is_slow(&self) -> bool {
+        true
+    }
+
     fn most_likely(&self, evidence: Evidence, hazard: Hazard, end: f64) -> Option<f64> {
         self.logarithms.most_likely(evidence, hazard, end)
     }

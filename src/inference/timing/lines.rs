@@ -10,9 +10,9 @@
 //! Two approximations remain: the two lines of a page are taken as independent, and a key that comes again in every
 //! block as a different key each time.
 
-use super::{RANGES, of_block_at, of_none};
+use super::{RANGES, by_prior, of_block_at, of_none};
 use crate::clock::Clock;
-use crate::inference::{Evidence, Hazard, Likelihood, Span};
+use crate::inference::{ByPrior, Evidence, Hazard, Likelihood, Span};
 
 /// Words of a line: the most timers that one key has there.
 const WORDS: usize = 8;
@@ -124,7 +124,7 @@ impl InLines {
     }
 
     /// How much likelier an insertion in a block makes it that `count` timers of a line show it.
-    fn explains(&self, line: &[(ByCount, ByCount)], age: u64, count: usize) -> f64 {
+    fn line_explains(&self, line: &[(ByCount, ByCount)], age: u64, count: usize) -> f64 {
         if count == 0 {
             return 1.0;
         }
@@ -133,6 +133,13 @@ impl InLines {
         let none_younger = before_range + within * (line[range + 1].1[count] - before_range);
         (none_younger / of_block).max(1.0)
     }
+
+    /// The same of all lines of a key.
+    fn explains(&self, evidence: Evidence) -> f64 {
+        let of_line =
+            |(number, line): (usize, &Vec<_>)| self.line_explains(line, evidence.age(), evidence.count(number));
+        self.lines.iter().enumerate().map(of_line).product::<f64>().min(f64::MAX)
+    }
 }
 
 impl Likelihood for InLines {
@@ -140,10 +147,11 @@ impl Likelihood for InLines {
         if evidence == Evidence::ABSENT {
             return of_none(&self.clock, self.blocks, spans);
         }
-        let age = evidence.age();
-        let lines = self.lines.iter().enumerate();
-        let explains: f64 = lines.map(|(number, line)| self.explains(line, age, evidence.count(number))).product();
-        of_block_at(&self.clock, age, explains.min(f64::MAX), (1.0, 0.0), hazard, spans);
+        of_block_at(&self.clock, evidence.age(), self.explains(evidence), (1.0, 0.0), hazard, spans);
+    }
+
+    fn by_prior(&self, evidence: Evidence, age: f64) -> Option<ByPrior> {
+        by_prior(&self.clock, self.blocks, evidence, |evidence| self.explains(evidence), age)
     }
 }
 

@@ -17,7 +17,7 @@ mod lines;
 
 pub use lines::{InLines, OfLine};
 
-use super::{Evidence, Hazard, Likelihood, Span, chances};
+use super::{ByPrior, Evidence, Hazard, Likelihood, Span, chances};
 use crate::clock::Clock;
 
 /// Ranges of ages whose timers are counted separately. With more blocks than this a range spans several, taken as
@@ -63,11 +63,14 @@ impl Timers {
     /// The spans for a key whose timers are all live. Timers that come and go were written in a share of its oldest
     /// block; in an earlier share others were. These are the two `shares`.
     fn of_oldest(&self, evidence: Evidence, shares: (f64, f64), hazard: Hazard, spans: &mut Vec<Span>) {
-        let (age, count) = (evidence.age(), evidence.count(0));
-        let (of_block, younger) = self.shares_at(age);
+        of_block_at(&self.clock, evidence.age(), self.explains(evidence), shares, hazard, spans);
+    }
+
+    /// How much likelier an insertion in the oldest block makes it that so many timers show it.
+    fn explains(&self, evidence: Evidence) -> f64 {
+        let (of_block, younger) = self.shares_at(evidence.age());
         // At least 1: a timer untouched since block a began was either touched in it or not.
-        let explains = ((1.0 - younger) / of_block).max(1.0).powi(count as i32).min(f64::MAX);
-        of_block_at(&self.clock, age, explains, shares, hazard, spans);
+        ((1.0 - younger) / of_block).max(1.0).powi(evidence.count(0) as i32).min(f64::MAX)
     }
 }
 
@@ -81,7 +84,7 @@ fn of_block_at(
     hazard: Hazard,
     spans: &mut Vec<Span>,
 ) {
-    let (from, to) = (if age == 0 { 0.0 } else { clock.began(age - 1) }, clock.began(age));
+    let (from, to) = ages_of(clock, age);
     let exposure = clock.exposure(age);
     let (held, not_held) = chances(hazard.odds(own * exposure) * explains);
     let held_before = not_held * hazard.within(before * exposure);
@@ -89,9 +92,29 @@ fn of_block_at(
     spans.push(Span { from: to, to: f64::INFINITY, probability: not_held - held_before });
 }
 
+/// The ages of the block of this age.
+fn ages_of(clock: &Clock, age: u64) -> (f64, f64) {
+    (if age == 0 { 0.0 } else { clock.began(age - 1) }, clock.began(age))
+}
+
 /// The spans for a key that no kept block holds.
 fn of_none(clock: &Clock, blocks: u64, spans: &mut Vec<Span>) {
     spans.push(Span { from: clock.began(blocks - 1), to: f64::INFINITY, probability: 1.0 });
+}
+
+/// What either kind of evidence tells by any prior; `explains` as above.
+fn by_prior(
+    clock: &Clock,
+    blocks: u64,
+    evidence: Evidence,
+    explains: impl FnOnce(Evidence) -> f64,
+    age: f64,
+) -> Option<ByPrior> {
+    if evidence == Evidence::ABSENT {
+        return Some(ByPrior::unknown(clock.began(blocks - 1), age));
+    }
+    let (block, ages) = (evidence.age(), ages_of(clock, evidence.age()));
+    ByPrior::of_stretch(ages, clock.exposure(block), explains(evidence), ages.1, age)
 }
 
 /// Timers in parts that come and go; every insertion wrote the newest part of its time. A part loses no key while its
@@ -126,5 +149,9 @@ impl Likelihood for Timers {
             return of_none(&self.clock, self.blocks, spans);
         }
         self.of_oldest(evidence, (1.0, 0.0), hazard, spans);
+    }
+
+    fn by_prior(&self, evidence: Evidence, age: f64) -> Option<ByPrior> {
+        by_prior(&self.clock, self.blocks, evidence, |evidence| self.explains(evidence), age)
     }
 }

@@ -13,7 +13,7 @@
 use super::{LanePhase, LanesInLines, Pages};
 use crate::clock::Clock;
 use crate::inference::line::{STRETCHES, Stretches};
-use crate::inference::ring::{Generation, Ring, not_ruled_out};
+use crate::inference::ring::{Generation, Ring};
 use crate::inference::{Evidence, Question};
 use crate::layout::Layout;
 use crate::shape::line::SUBLANE_BITS;
@@ -38,9 +38,12 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
 
     /// The evidence of a key of this page that matches in these lanes, a bit each by place.
     #[inline(always)]
-    pub(super) fn says(&self, phase: LanePhase, page: u32, lanes: u32) -> Evidence {
-        let generations = not_ruled_out(self.by_age(phase, page, lanes).into(), self.k, LANES as u32);
-        generations.in_stretch(self.behind(phase, page) >> self.stretch_log2())
+    pub(super) fn evidence_of(&self, phase: LanePhase, page: u32, lanes: u32) -> Evidence {
+        // As in `reported`; lanes that are not there rule nothing out.
+        let first = u32::min(self.k - 1, 1);
+        let and_older = |lanes: u32, by: u32| lanes & (lanes >> by | !(Self::ALL >> by));
+        let possible = and_older(and_older(self.by_age(phase, page, lanes), first), self.k - 1 - first);
+        Evidence::generations(possible.into()).in_stretch(self.behind(phase, page) >> self.stretch_log2())
     }
 
     /// How full the lines are, stretch by stretch.

@@ -22,6 +22,9 @@ pub(crate) trait InLines<const LINES: usize>: Copy {
     /// What a query reads.
     type Read: Copy + Default;
 
+    /// What tells the age of a key.
+    type Aged: Copy + Default;
+
     /// The pages of the lines.
     fn pages(&self) -> Pages<LINES>;
 
@@ -50,14 +53,17 @@ pub(crate) trait InLines<const LINES: usize>: Copy {
         self.holds(phase, page, read)
     }
 
-    /// What the lines say about a key.
-    fn evidence<V: Vectors>(
+    /// Reads what tells the age of a key.
+    fn read_age<V: Vectors>(
         &self,
         vectors: V,
         lines: &[[u64; LINE]],
         phase: Self::Phase,
         spot: &Spot<LINES>,
-    ) -> Evidence;
+    ) -> Self::Aged;
+
+    /// What the lines say about a key of this page, from what was read.
+    fn says(&self, phase: Self::Phase, page: u32, read: Self::Aged) -> Evidence;
 
     /// Writes a key into its lines.
     fn write<V: Vectors>(
@@ -213,9 +219,35 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Says<'_, L, 
         let Self { run, words, evidence } = self;
         let (cells, phase, lines) = (*run.cells, run.phase, words.as_chunks().0);
         let mut coming = run.in_flight(words);
-        for (i, evidence) in run.run.clone().zip(evidence) {
-            let spot = coming.next(i);
-            *evidence = cells.evidence(machine, lines, phase, &spot);
+        let mut i = run.run.start;
+        for evidence in evidence.chunks_mut(READ) {
+            let (mut pages, mut reads) = ([0; READ], [L::Aged::default(); READ]);
+            for (page, read) in pages.iter_mut().zip(&mut reads).take(evidence.len()) {
+                let spot = coming.next(i);
+                (*page, *read) = (spot.page, cells.read_age(machine, lines, phase, &spot));
+                i += 1;
+            }
+            machine.run(Tell { run: &run, pages: &pages, reads: &reads, evidence });
+        }
+    }
+}
+
+/// The same for evidence.
+struct Tell<'a, L: InLines<LINES>, const LINES: usize> {
+    run: &'a Run<'a, L, LINES>,
+    pages: &'a [u32; READ],
+    reads: &'a [L::Aged; READ],
+    evidence: &'a mut [Evidence],
+}
+
+impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Tell<'_, L, LINES> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, _: M) {
+        let (cells, phase) = (*self.run.cells, self.run.phase);
+        for (evidence, (&page, &read)) in self.evidence.iter_mut().zip(self.pages.iter().zip(self.reads)) {
+            *evidence = cells.says(phase, page, read);
         }
     }
 }

@@ -212,6 +212,7 @@ impl<const LANES: usize, const LINES: usize> InLines<LINES> for LanesInLines<LAN
     type Taken<V: Vectors> = [V::Mask; LINES];
     /// The lanes that have all bits of a key in each of its lines.
     type Read = u32;
+    type Aged = u32;
 
     #[inline(always)]
     fn pages(&self) -> Pages<LINES> {
@@ -259,15 +260,13 @@ impl<const LANES: usize, const LINES: usize> InLines<LINES> for LanesInLines<LAN
     }
 
     #[inline(always)]
-    fn evidence<V: Vectors>(
-        &self,
-        vectors: V,
-        lines: &[[u64; LINE]],
-        phase: LanePhase,
-        spot: &Spot<LINES>,
-    ) -> Evidence {
-        let lanes = self.read(vectors, lines, phase, spot, &self.taken(vectors, spot));
-        self.says(phase, spot.page, lanes)
+    fn read_age<V: Vectors>(&self, vectors: V, lines: &[[u64; LINE]], phase: LanePhase, spot: &Spot<LINES>) -> u32 {
+        self.read(vectors, lines, phase, spot, &self.taken(vectors, spot))
+    }
+
+    #[inline(always)]
+    fn says(&self, phase: LanePhase, page: u32, lanes: u32) -> Evidence {
+        self.evidence_of(phase, page, lanes)
     }
 
     #[inline(always)]

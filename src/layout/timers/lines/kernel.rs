@@ -89,6 +89,7 @@ impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
     type Taken<V: Vectors> = [Taken; LINES];
     /// Whether all timers of a key are live.
     type Read = bool;
+    type Aged = Evidence;
 
     #[inline(always)]
     fn pages(&self) -> Pages<LINES> {
@@ -133,7 +134,7 @@ impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
     }
 
     #[inline(always)]
-    fn evidence<V: Vectors>(
+    fn read_age<V: Vectors>(
         &self,
         vectors: V,
         lines: &[[u64; LINE]],
@@ -154,6 +155,11 @@ impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
             }
         }
         Evidence::oldest(oldest as u64, counts).if_there(oldest < kept as i64)
+    }
+
+    #[inline(always)]
+    fn says(&self, _: TimerPhase, _page: u32, read: Evidence) -> Evidence {
+        read
     }
 
     #[inline(always)]
