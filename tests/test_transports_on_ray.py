@@ -5,6 +5,7 @@ import signal
 import socket
 import threading
 import time
+from contextlib import suppress
 from copy import copy
 
 import numpy as np
@@ -15,7 +16,8 @@ from lately.distributed import FailedSitesError, FailedSitesWarning, RaySites, S
 from lately.distributed._sites import links as _links
 from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.listener import Listener
-from lately.distributed._sites.wire import key_of
+from lately.distributed._sites.taking import Taker
+from lately.distributed._sites.wire import TURNS, key_of
 
 KEYS = np.arange(2000)
 
@@ -47,12 +49,14 @@ def fresh():
 
 @pytest.fixture
 def by_ports(monkeypatch):
-    """How many sites each call asked by their ports, and what came back."""
+    """What came back by ports, of the sites of each call; turns are not counted."""
     calls, ask = [], _links.Links.ask
 
     def counted(self, asked, end):
-        calls.append(ask(self, asked, end))
-        return calls[-1]
+        answers = ask(self, asked, end)
+        if TURNS not in asked:
+            calls.append(answers)
+        return answers
 
     monkeypatch.setattr(_links.Links, "ask", counted)
     return calls
@@ -164,4 +168,37 @@ def test_where_a_port_fails_ray_carries_the_message(sliced, transport, by_ports,
     # Ray has told the right one.
     assert sites._calls._ports[0] == tuple(port)
     assert not isinstance(by_ports[-1][0], Exception)
+    listener.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("how", ["closed", "another's", "lost"])
+def test_where_the_port_of_turns_fails_ray_hands_them_out(sliced, transport, how):
+    sites = sliced.handle()._exchange.sites
+    taker = sites._taker = Taker(sites._turns, sites._secret, 60)
+    with taker.taken(None) as turn:
+        fences = [turn.fence]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        nobody = server.getsockname()
+    key = key_of(sites._secret, 1 if how == "another's" else TURNS)
+    listener = Listener("127.0.0.1", key, broken if how == "lost" else print)
+    port, wrong = taker._port, nobody if how == "closed" else listener.address
+    taker._port = wrong
+    for _ in range(3):
+        with taker.taken(("p", 1)) as turn:
+            assert turn.left is None
+            turn.hold(("p", 2))
+            fences.append(turn.fence)
+    assert fences == sorted(set(fences))
+    assert taker._port == port
+    assert (port is None) == (transport == "ray")
+    # One that cannot be reached is not tried again; a connection may be lost for other reasons.
+    assert taker._refused == (None if how == "lost" else wrong)
+    for _ in range(2):
+        # By Ray, and then by the port.
+        with suppress(RuntimeError), taker.taken(None) as turn:
+            turn.hold(("p", 3))
+            raise RuntimeError
+    with taker.taken(None) as turn:
+        assert tuple(turn.left) == ("p", 3)
     listener.close()

@@ -1,5 +1,6 @@
-"""What runs as a host on Ray: an actor that holds sites, and answers by calls of Ray and by a port."""
+"""What runs on Ray: hosts, and who hands out turns. Each is an actor that answers by calls of Ray and by a port."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ from lately.distributed._sites.interface import Maker, Plain
 from lately.distributed._sites.ledger import RayLedger
 from lately.distributed._sites.listener import Address, Listener
 from lately.distributed._sites.metrics import Reporter
-from lately.distributed._sites.wire import key_of
+from lately.distributed._sites.turns import Turns
+from lately.distributed._sites.wire import TURNS, key_of
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,41 @@ class Actor:
 
     def close(self) -> None:
         self._host.close()
+
+
+class TurnActor(Turns):
+    """Turns, and their port.
+
+    Parameters
+    ----------
+    lease, sites, secret
+        As in `Turns`.
+    ports : bool
+        Whether there is one.
+    """
+
+    def __init__(self, lease: float, sites: int, secret: bytes, *, ports: bool) -> None:
+        super().__init__(lease, sites, secret)
+        self._open = ports
+        self._port: Address | None = None
+
+    async def ask(self, method: str, *asked: Any) -> tuple[Any, Address | None]:
+        """Call a method of turns: its answer, and the port."""
+        if self._open:
+            self._open, loop = False, asyncio.get_running_loop()
+
+            def answer(request: list[Any]) -> list[Any]:
+                return [asyncio.run_coroutine_threadsafe(self._of(*request), loop).result()]
+
+            with suppress(OSError):
+                node = imported().util.get_node_ip_address()
+                self._port = Listener(node, key_of(self._sites[1], TURNS), answer).address
+        return await self._of(method, *asked), self._port
+
+    async def _of(self, method: str, *asked: Any) -> Any:
+        if method not in ("take", "renew", "hold", "give"):
+            raise ValueError(f"turns have no {method!r}")
+        return await getattr(self, method)(*asked)
 
 
 def _report(site: Any, again: bool) -> None:

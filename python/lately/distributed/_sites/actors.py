@@ -8,15 +8,14 @@ from contextlib import AbstractContextManager
 from typing import Any, Literal, Self
 
 from lately.distributed._ray import imported
-from lately.distributed._sites.actor import Actor, Spec
+from lately.distributed._sites.actor import Actor, Spec, TurnActor
 from lately.distributed._sites.calls import NAMESPACE, Calls, named
 from lately.distributed._sites.interface import Failed, Maker, Record, Turn
 from lately.distributed._sites.layout import Layout
 from lately.distributed._sites.ledger import RayLedger
 from lately.distributed._sites.routing import Out, Routed
 from lately.distributed._sites.site import MovedError
-from lately.distributed._sites.taking import PAUSE, RENEW, taken
-from lately.distributed._sites.turns import Turns
+from lately.distributed._sites.taking import PAUSE, RENEW, Taker
 
 OPTIONS: Mapping[str, Any] = {"num_cpus": 0.01, "max_restarts": -1, "scheduling_strategy": "SPREAD"}
 """A site needs memory more than CPU. Ray must not retry messages: a site may have acted upon them (`Ticket`)."""
@@ -112,10 +111,11 @@ class RaySites(Routed):
         self._ledger.put(self._layout)
         self._start(spec, self._layout.hosts)
         self._turns = (
-            ray.remote(Turns)
+            ray.remote(TurnActor)
             .options(**OPTIONS, max_concurrency=PRODUCERS, **_names(name))
-            .remote(LEASE, len(makers), secret)
+            .remote(LEASE, len(makers), secret, ports=spec.ports)
         )
+        self._taker = Taker(self._turns, secret, deadline)
         try:
             late = [site for site in self._status(START) if isinstance(site, Failed)]
             if late:
@@ -142,7 +142,7 @@ class RaySites(Routed):
         sites = cls.__new__(cls)
         _, secret = ray.get(turns.sites.remote(), timeout=deadline)
         sites._begin(name, deadline, secret)
-        sites._turns = turns
+        sites._turns, sites._taker = turns, Taker(turns, secret, deadline)
         layout = sites._ledger.latest()
         if layout is None:
             raise ValueError(f"the sites named {name!r} are closed")
@@ -265,7 +265,7 @@ class RaySites(Routed):
     def turn(self, record: Record | None = None) -> AbstractContextManager[Turn]:
         """Take a turn; it lasts three deadlines at most, and ends within seconds if its producer dies."""
         self._check()
-        return taken(self._turns, self._patience, record)
+        return self._taker.taken(record)
 
     def status(self) -> list[dict[str, Any] | Failed]:
         """Ask each site how it is (`Site.status`), and on which ``node`` of the cluster."""

@@ -9,6 +9,9 @@ host's own (`key_of`), of a secret of the filter, which travels with its handles
 or ``{"error": [type, message]}`` if a message raised it. The type `MovedError` says that the site is at another host,
 or on its way there: it is to be asked again, with the same tickets. Requests of a connection are answered one after the
 other.
+
+*Turns* have a port of their own, with the key of host -1. A request is a method of `Turns` and its arguments, the
+answer a list of what it gives.
 """
 
 import hmac
@@ -23,6 +26,9 @@ GREETING = b"lately %02d" % PROTOCOL
 
 NONCE = 32
 """Random bytes that each side proves its secret with; a proof is as long."""
+
+TURNS = -1
+"""What stands for a host's number in the key of the port of turns."""
 
 _ERRORS = {
     error.__name__: error
