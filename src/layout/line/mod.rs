@@ -190,20 +190,22 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
                 let (word, bits) = portable::lane_bits::<LANES>((newest + age) % LANES);
                 let line = |t: u64| &lines[(page * PAGE_LINES + t * Pages::<LINES>::RANGE + first) as usize];
                 (0..LINES as u64)
-                    .map(|t| sublanes_match((line(t)[word] & bits) >> bits.trailing_zeros(), bits))
+                    .map(|t| sublanes_match((line(t)[word] & bits) >> bits.trailing_zeros(), 32 / LANES as u32))
                     .product()
             })
         })
     }
 }
 
-/// Chance that a random bit in each sub-lane of a lane is set; `mask` has the bits of a lane.
-fn sublanes_match(lane: u64, mask: u64) -> f64 {
-    let share = |sublane: u32| {
-        let bits = lane >> (SUBLANE_BITS * sublane) & ((1 << SUBLANE_BITS) - 1);
-        f64::from(bits.count_ones()) / f64::from(SUBLANE_BITS)
-    };
-    (0..mask.count_ones() / SUBLANE_BITS).map(share).product()
+/// Chance that a random bit in each of the lowest `sublanes` sub-lanes is set.
+fn sublanes_match(lanes: u64, sublanes: u32) -> f64 {
+    // The bits of all of them are counted at once: those of every second, fourth, eighth and sixteenth place.
+    let pairs = lanes - (lanes >> 1 & (u64::MAX / 3));
+    let fours = (pairs & (u64::MAX / 5)) + (pairs >> 2 & (u64::MAX / 5));
+    let eights = (fours + (fours >> 4)) & (u64::MAX / 17);
+    let counts = (eights + (eights >> 8)) & (u64::MAX / 257);
+    let share = |sublane: u32| f64::from((counts >> (SUBLANE_BITS * sublane)) as u8) / f64::from(SUBLANE_BITS);
+    (0..sublanes).map(share).product()
 }
 
 impl<const LANES: usize, const LINES: usize> InLines<LINES> for LanesInLines<LANES, LINES> {

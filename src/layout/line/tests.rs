@@ -178,3 +178,15 @@ fn runs_of_lanes_match_as_often_as_a_line_has_them_all() {
     let least = |lanes: i32| 0.5 * 16f64.powi(-4 * lanes) / (PAGES * PAGE_LINES / 2) as f64;
     assert!(rates.eq([1, 2, 3].map(least).into_iter().cycle().take(3 * 16)));
 }
+
+#[test]
+fn a_lane_matches_by_the_share_of_the_bits_in_each_of_its_sublanes() {
+    for (lanes, sublanes, expected) in [
+        (u64::MAX, 4, 1.0),
+        (0xffff_00ff_8001_7fff, 4, 1.0 * 0.5 * 0.125 * 15.0 / 16.0),
+        (0xffff_ffff_0000_ffff, 2, 0.0),
+        (0xffff_ffff_0000_1110, 1, 3.0 / 16.0),
+    ] {
+        assert_eq!(sublanes_match(lanes, sublanes), expected, "{lanes:x}");
+    }
+}
