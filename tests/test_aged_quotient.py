@@ -278,3 +278,21 @@ def test_fine_tags_grow_in_a_burst_and_shrink_again():
         if second == 119:
             assert f.nbytes > 8 * before
     assert f.nbytes == before
+
+
+def test_absent_keys_of_a_page_that_turned_few_away_are_told_as_absent():
+    """Some of 30 pages are too full for good, and a tenth of the absent keys lie in lines that turned others away."""
+    window = 2**16
+    f = lately.AgedQuotientFilter.from_parameters(window, 11, 8, pages=30, lines=63, epochs=255)
+    stream = np.random.default_rng(5).integers(0, window, 4 * window)
+    f.insert(stream)
+    keys = np.arange(window)
+    inserted = np.isin(keys, stream[-window:])
+    posteriors = f.posterior(keys, 1 / window)
+    # They are asked for with a chance of 0.63 beforehand, and not one in twenty was inserted.
+    unsure = f.query(keys) & (posteriors < 0.7) & (posteriors > 0.01)
+    assert unsure.sum() > 0.05 * (~inserted).sum()
+    share = inserted[unsure].mean()
+    assert share / 2 < posteriors[unsure].mean() < 3 * share
+    assert ((posteriors >= 0.5) != inserted).mean() < 0.002
+    np.testing.assert_allclose(f.posterior(keys, np.full(window, 1 / window)), posteriors, atol=1e-9)

@@ -10,6 +10,7 @@
 /// | | 96.. | the [stretch](super::line) of pages that its page is in |
 /// | aged quotient | 0..32 | 1 + the epochs since the key's last occurrence, 0 where it is not there |
 /// | | 32 | whether it may have been turned away then, and is not there |
+/// | | 33..64 | how many lines of its page have keys without room; 0 where that is not told |
 /// | | 96.. | the stretch of pages |
 /// | timers | 0..8, 8..16, .. | how many timers show the oldest block; in lines, for each line of the key |
 /// | | 32..96 | the age of that block |
@@ -69,10 +70,21 @@ impl Evidence {
         Self(told.map_or(0, |(epochs, surely)| u128::from(epochs + 1) | u128::from(!surely) << AGE))
     }
 
+    /// The same where so many lines of its page have keys without room.
+    #[inline(always)]
+    pub fn of_marked(self, lines: Option<u32>) -> Self {
+        Self(self.0 | u128::from(lines.unwrap_or(0)) << (AGE + 1))
+    }
+
     /// The same of a key.
     #[inline(always)]
     pub fn as_epochs(self) -> Option<(usize, bool)> {
         Some(((self.0 as u32).checked_sub(1)? as usize, self.0 >> AGE & 1 == 0))
+    }
+
+    /// How many lines of its page have keys without room, where one may be this key.
+    pub fn marked(self) -> Option<u32> {
+        Some((self.0 as u64 >> (AGE + 1)) as u32).filter(|&lines| lines > 0)
     }
 
     /// The age in blocks of the oldest timers, all of them live, and how many show it, for each line.

@@ -6,14 +6,18 @@
 //! whose entries have this tag; then nothing is known of the epochs before. Where there is no entry, no epoch that is
 //! kept has the key.
 //!
-//! A line that has turned keys away tells little of those that are not in it: they may be older than the epoch in which
-//! it last did so, to any degree.
+//! A page that has turned keys away tells less of those that are not in a line which it has marked. A key since the
+//! epoch in which it last did so would be found; before, it was turned away with the chance that those turned away are
+//! of all keys of such lines. How many they are follows from the lines that are marked, on which keys without room fall
+//! at random: L m for a share of 1 - e^-m, of which the spare has prints of some. Marks outlast their keys, so that the
+//! number is too high rather than too low. Where as good as all lines are marked it may be any.
 //!
 //! Pages turn at different times. As for [lines](super::line) they are taken together in stretches, whose ages are off
 //! by 1/64 of an epoch at the most.
 
 use super::{ByPrior, Evidence, Hazard, Likelihood, Span, chances};
 use crate::clock::Clock;
+use crate::shape::quotient::SPARE;
 
 /// The least share of places that other keys may have, where a sample has found none.
 const LEAST_RATE: f64 = 1e-12;
@@ -30,7 +34,11 @@ struct Epoch {
 
 /// The epochs of pages that turned at about the same time, the open one first.
 #[derive(Default)]
-pub struct Stretch(Vec<Epoch>);
+pub struct Stretch {
+    epochs: Vec<Epoch>,
+    /// Share of places that have an entry.
+    taken: f64,
+}
 
 impl Stretch {
     /// For each epoch, its beginning and the share of places whose entries it has.
@@ -43,51 +51,75 @@ impl Stretch {
             (next, younger) = (began, younger + rate);
             epoch
         };
-        Self(began.iter().zip(rates).map(epoch).collect())
+        let epochs = began.iter().zip(rates).map(epoch).collect();
+        Self { epochs, taken: younger }
     }
 
     /// The youngest age of an epoch, or of all that is older than the last.
     fn from(&self, epochs_ago: usize) -> f64 {
-        epochs_ago.checked_sub(1).map_or(0.0, |next| self.0[next].began)
+        epochs_ago.checked_sub(1).map_or(0.0, |next| self.epochs[next].began)
     }
 }
 
-/// Lines of entries in one state, a stretch of pages after the other: those that have turned last come first.
-pub struct Epochs(
-    /// The stretches.
-    pub Vec<Stretch>,
-);
+/// Lines of entries in one state.
+pub struct Epochs {
+    /// Stretches of pages: those that have turned last come first.
+    pub stretches: Vec<Stretch>,
+    /// Places of a page.
+    pub places: f64,
+    /// Its lines.
+    pub lines: f64,
+}
+
+/// What evidence tells.
+enum Told {
+    /// The key did not come below this age.
+    Not(f64),
+    /// It came at these ages, which had so long to take keys and make what is seen so many times as likely, or not
+    /// below the last of them.
+    Perhaps((f64, f64), f64, f64),
+}
+
+impl Epochs {
+    fn told(&self, evidence: Evidence) -> Told {
+        let (stretch, evidence) = evidence.stretch();
+        let stretch = &self.stretches[stretch];
+        let gone = stretch.from(stretch.epochs.len());
+        match (evidence.as_epochs(), evidence.marked()) {
+            (None, _) => Told::Not(gone),
+            (Some((number, true)), _) => {
+                let epoch = &stretch.epochs[number];
+                Told::Perhaps((stretch.from(number), epoch.began), epoch.exposure, epoch.explains)
+            }
+            (Some((number, false)), None) => Told::Not(stretch.from(number)),
+            (Some((number, false)), Some(lines)) => {
+                let (from, share) = (stretch.from(number), f64::from(lines) / self.lines);
+                let without_room = -self.lines * (-share).ln_1p();
+                let away = (without_room - f64::from(SPARE)).max(1.0);
+                let others = share * stretch.taken * self.places;
+                Told::Perhaps((from, gone), gone - from, away / (away + others))
+            }
+        }
+    }
+}
 
 impl Likelihood for Epochs {
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
-        let (stretch, told) = evidence.stretch();
-        let Stretch(epochs) = &self.0[stretch];
-        let began = |epochs_ago| self.0[stretch].from(epochs_ago);
-        let unknown_from = |from| Span { from, to: f64::INFINITY, probability: 1.0 };
-        match told.as_epochs() {
-            None => spans.push(unknown_from(began(epochs.len()))),
-            Some((age, false)) => spans.push(unknown_from(began(age))),
-            Some((age, true)) => {
-                let epoch = &epochs[age];
-                let (held, not_held) = chances(hazard.odds(epoch.exposure) * epoch.explains);
-                spans.push(Span { from: began(age), to: epoch.began, probability: held });
-                spans.push(Span { probability: not_held, ..unknown_from(epoch.began) });
+        let unknown_from = |from, probability| Span { from, to: f64::INFINITY, probability };
+        match self.told(evidence) {
+            Told::Not(from) => spans.push(unknown_from(from, 1.0)),
+            Told::Perhaps((from, to), exposure, explains) => {
+                let (held, not_held) = chances(hazard.odds(exposure) * explains);
+                spans.push(Span { from, to, probability: held });
+                spans.push(unknown_from(to, not_held));
             }
         }
     }
 
     fn by_prior(&self, evidence: Evidence, age: f64) -> Option<ByPrior> {
-        let (stretch, told) = evidence.stretch();
-        let Stretch(epochs) = &self.0[stretch];
-        let began = |epochs_ago| self.0[stretch].from(epochs_ago);
-        match told.as_epochs() {
-            None => Some(ByPrior::unknown(began(epochs.len()), age)),
-            Some((epoch, false)) => Some(ByPrior::unknown(began(epoch), age)),
-            Some((number, true)) => {
-                let epoch = &epochs[number];
-                let ages = (began(number), epoch.began);
-                ByPrior::of_stretch(ages, epoch.exposure, epoch.explains, epoch.began, age)
-            }
+        match self.told(evidence) {
+            Told::Not(from) => Some(ByPrior::unknown(from, age)),
+            Told::Perhaps(ages, exposure, explains) => ByPrior::of_stretch(ages, exposure, explains, ages.1, age),
         }
     }
 }

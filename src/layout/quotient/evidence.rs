@@ -14,6 +14,8 @@ use crate::layout::Layout;
 
 /// Pages of a stretch whose entries are counted, where there are more: 10,000 entries, an eighth of them of each epoch.
 const SAMPLE: u64 = 4;
+/// Lines of a page that are looked at first for marks.
+const FIRST: usize = 16;
 /// Longest tags, in bits, that are counted tag by tag, each in all slots of a line at once. Longer ones are counted
 /// slot by slot.
 const SLICED: u32 = 4;
@@ -49,6 +51,16 @@ impl Pages {
     /// Places of all pages, of which growth makes no more.
     pub fn all_places(&self) -> f64 {
         self.at_level(0).places() as f64 * self.count as f64
+    }
+
+    /// How many lines of a page are marked as of keys without room. It is not told where all that are looked at first
+    /// are, since then there are as good as any number of such keys.
+    #[inline(never)]
+    pub fn marked(&self, page: &[Line]) -> Option<u32> {
+        let marked = |lines: &[Line]| lines.iter().filter(|line| self.format.flagged(line)).count();
+        let (first, others) = page[1..].split_at(FIRST.min(self.lines as usize));
+        let of_first = marked(first);
+        (of_first < first.len()).then(|| (of_first + marked(others)) as u32)
     }
 
     /// Adds the keys of a page, those in the spare among them, to a count for each epoch, the open one first. A key
@@ -210,7 +222,11 @@ impl Quotient {
             let shares = shares(&entries, &began).into_iter().map(|entries| entries / places);
             Stretch::new(clock, &began, shares)
         };
-        Epochs((0..steps).step_by(length as usize).map(stretch).collect())
+        Epochs {
+            stretches: (0..steps).step_by(length as usize).map(stretch).collect(),
+            places: self.pages.places() as f64,
+            lines: self.pages.lines.into(),
+        }
     }
 }
 

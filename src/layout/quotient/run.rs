@@ -197,7 +197,11 @@ impl Act for Tell<'_> {
     #[inline(always)]
     fn act<M: Slots>(&mut self, machine: M, i: usize, place: &Place) {
         let now = self.phase.tag(self.pages, place.page);
-        let age = self.pages.age(machine, self.pages.page(self.lines, place.page), place, now);
-        self.evidence[i] = self.phase.says(self.pages, place.page, age);
+        let page = self.pages.page(self.lines, place.page);
+        let told = self.pages.age(machine, page, place, now);
+        self.evidence[i] = self.phase.says(self.pages, place.page, told);
+        if told.is_some_and(|(_, surely)| !surely) {
+            self.evidence[i] = self.evidence[i].of_marked(self.pages.marked(page));
+        }
     }
 }
