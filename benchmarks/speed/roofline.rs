@@ -65,10 +65,10 @@ fn query(filter: &Filter, hashes: &[u64], present: &mut [bool]) {
 fn hash_and_query(filter: &Filter, hasher: KeyHasher, keys: &[i64], present: &mut [bool]) {
     let mut hashes = [0; BLOCK];
     for (keys, present) in keys.chunks(BLOCK).zip(present.chunks_mut(BLOCK)) {
-        for (hash, &key) in hashes.iter_mut().zip(keys) {
-            *hash = hasher.integer(key);
-        }
-        query(filter, &hashes[..keys.len()], present);
+        let hashes = &mut hashes[..keys.len()];
+        hashes.iter_mut().zip(keys).for_each(|(hash, &key)| *hash = key as u64);
+        hasher.integers(hashes);
+        query(filter, hashes, present);
     }
 }
 

@@ -175,6 +175,7 @@ impl<L: Layout> AgedMut<'_, L> {
         self.layout.phase(self.clock.generation(), 0)
     }
 
+    #[inline]
     fn age(&mut self, begun: u64) {
         tell(self.live, self.clock, begun);
         age(self.layout, self.words, self.clock.generation(), begun);
@@ -192,6 +193,7 @@ pub(super) fn tell(live: Option<Live<'_>>, clock: &Clock, unaged: u64) {
 }
 
 /// Opens the last `begun` generations up to `open`; a gap longer than the filter remembers empties it at once.
+#[inline]
 pub(super) fn age<L: Layout>(layout: L, words: &mut [u64], open: i64, begun: u64) {
     if begun >= layout.generations() {
         words.fill(0);

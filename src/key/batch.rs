@@ -171,7 +171,7 @@ impl Keys {
     pub fn of_unsigned(self, hasher: KeyHasher) -> Self {
         Self::new(self.len, move |start, out| {
             self.fill(start, out);
-            if out.iter().all(|value| value >> 63 == 0) {
+            if out.iter().fold(0, |all, value| all | value) >> 63 == 0 {
                 hasher.integers(out);
             } else {
                 out.iter_mut().for_each(|value| *value = hasher.unsigned(*value));
@@ -179,20 +179,34 @@ impl Keys {
         })
     }
 
-    /// The hashes of `len` strings, which `hash` makes of many at once: it is [`KeyHasher::texts`] or
-    /// [`KeyHasher::byte_strings`].
-    pub fn of_strings(
+    /// The hashes of `len` texts.
+    pub fn of_texts(len: usize, texts: impl Strings, hasher: KeyHasher) -> Self {
+        match hasher.keyed() {
+            true => Self::together(len, texts, move |texts, out| hasher.texts(texts, out)),
+            false => Self::each(len, move |i| hasher.text(texts.at(i))),
+        }
+    }
+
+    /// The hashes of `len` byte strings.
+    pub fn of_byte_strings(len: usize, strings: impl Strings, hasher: KeyHasher) -> Self {
+        match hasher.keyed() {
+            true => Self::together(len, strings, move |strings, out| hasher.byte_strings(strings, out)),
+            false => Self::each(len, move |i| hasher.bytes(strings.at(i))),
+        }
+    }
+
+    /// Strings that `hash` takes many at once: to lay them out costs ten instructions each.
+    fn together(
         len: usize,
         strings: impl Strings,
-        hasher: KeyHasher,
-        hash: fn(&KeyHasher, &[&[u8]], &mut [u64]),
+        hash: impl Fn(&[&[u8]], &mut [u64]) + Send + Sync + 'static,
     ) -> Self {
         Self::new(len, move |start, out| {
             let mut block = [[].as_slice(); TOGETHER];
             for (start, out) in (start..).step_by(TOGETHER).zip(out.chunks_mut(TOGETHER)) {
                 let block = &mut block[..out.len()];
                 block.iter_mut().zip(start..).for_each(|(string, i)| *string = strings.at(i));
-                hash(&hasher, block, out);
+                hash(block, out);
             }
         })
     }
@@ -286,7 +300,7 @@ mod tests {
             for many in [9, if cfg!(miri) { 17 } else { 70 }] {
                 let parts = || Parts((0..100).collect());
                 let expected: Vec<u64> = (0..many).map(|i| hasher.text(parts().at(i))).collect();
-                check(|| Keys::of_strings(many, parts(), hasher, KeyHasher::texts), &expected);
+                check(|| Keys::of_texts(many, parts(), hasher), &expected);
             }
         }
     }

@@ -45,6 +45,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 mod batch;
 mod number;
 mod seed;
+mod seeded;
 mod sip;
 pub mod time;
 
@@ -137,7 +138,7 @@ impl KeyHasher {
         }
     }
 
-    /// Whether several [integers](Self::integers) at once are faster than one by one: in scheme 2 alone.
+    /// Whether several [texts](Self::texts) at once are faster than one by one: in scheme 2 alone.
     pub fn keyed(&self) -> bool {
         matches!(self.function, Function::Keyed(_))
     }
@@ -145,7 +146,7 @@ impl KeyHasher {
     /// Many integers, as the bits of an i64 each, in the place of which their hashes are written.
     pub fn integers(&self, values: &mut [u64]) {
         match &self.function {
-            Function::Seeded(_) => values.iter_mut().for_each(|value| *value = self.integer(*value as i64)),
+            Function::Seeded(seeds) => seeded::hash_words(seeds[Kind::Integer as usize - 1], values),
             Function::Keyed(keys) => keys[Kind::Integer as usize - 1].hash_words(values),
         }
     }

@@ -59,6 +59,7 @@ impl Counters {
     }
 
     /// Deletes a key that leaves the window. Only damaged cells have a zero here; it stays zero.
+    #[inline(always)]
     fn delete(&self, words: &mut [u64], hash: u64) {
         for (word, shift) in self.counters.places(hash) {
             let value = CounterSlices::<BITS>::CELLS.get(words[word], shift);
@@ -110,7 +111,9 @@ impl Layout for Counters {
         words[place] = 0;
     }
 
-    /// Deletes the insertion whose place in the queue the new one takes, once the queue has come round.
+    /// Deletes the insertion whose place in the queue the new one takes, once the queue has come round. Every insertion
+    /// does so, and a call would take a tenth of it.
+    #[inline(always)]
     fn open(&self, words: &mut [u64], generation: i64) {
         if generation as u64 >= self.window {
             let coming = words[self.place_in_queue(generation + AHEAD as i64)];

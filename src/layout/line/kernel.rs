@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::LINE;
-use super::pages::{InFlight, Pages, Spot};
+use super::pages::{GROUP, InFlight, Pages, Spot};
 use super::vectors::Vectors;
 use crate::inference::Evidence;
 use crate::instructions::{Instructions, Work};
@@ -122,7 +122,7 @@ impl<L: InLines<LINES>, const LINES: usize> Run<'_, L, LINES> {
         }
     }
 
-    /// The place of each of them, in order, while the lines of later keys are prefetched.
+    /// The places of groups of them, in order, while the lines of later keys are prefetched.
     #[inline(always)]
     fn in_flight(&self, words: &[u64]) -> InFlight<'_, LINES> {
         InFlight::new(self.cells.pages(), words, self.hashes, &self.run)
@@ -146,9 +146,12 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Insert<'_, L
         }
         let mut coming = run.in_flight(words);
         let lines = words.as_chunks_mut().0;
-        for i in run.run.clone() {
-            let spot = coming.next(i);
-            cells.write(machine, lines, phase, &spot, &cells.taken(machine, &spot));
+        for start in run.run.clone().step_by(GROUP) {
+            let spots = coming.next(start);
+            for key in 0..GROUP.min(run.run.end - start) {
+                let spot = spots.at(key);
+                cells.write(machine, lines, phase, &spot, &cells.taken(machine, &spot));
+            }
         }
     }
 }
@@ -175,9 +178,14 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Query<'_, L,
         for start in run.run.clone().step_by(READ) {
             let block = start..run.run.end.min(start + READ);
             let (mut pages, mut reads) = ([0; READ], [L::Read::default(); READ]);
-            for (i, (page, read)) in block.clone().zip(pages.iter_mut().zip(&mut reads)) {
-                let spot = coming.next(i);
-                (*page, *read) = (spot.page, cells.read(machine, lines, phase, &spot, &cells.taken(machine, &spot)));
+            let groups = pages.chunks_mut(GROUP).zip(reads.chunks_mut(GROUP));
+            for (start, (pages, reads)) in block.clone().step_by(GROUP).zip(groups) {
+                let spots = coming.next(start);
+                for (key, (page, read)) in pages.iter_mut().zip(reads).enumerate().take(block.end - start) {
+                    let spot = spots.at(key);
+                    (*page, *read) =
+                        (spot.page, cells.read(machine, lines, phase, &spot, &cells.taken(machine, &spot)));
+                }
             }
             machine.run(Report { run: &run, pages: &pages, reads: &reads, present: &mut present[block] });
         }
@@ -219,13 +227,15 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Says<'_, L, 
         let Self { run, words, evidence } = self;
         let (cells, phase, lines) = (*run.cells, run.phase, words.as_chunks().0);
         let mut coming = run.in_flight(words);
-        let mut i = run.run.start;
-        for evidence in evidence.chunks_mut(READ) {
+        for (start, evidence) in run.run.clone().step_by(READ).zip(evidence.chunks_mut(READ)) {
             let (mut pages, mut reads) = ([0; READ], [L::Aged::default(); READ]);
-            for (page, read) in pages.iter_mut().zip(&mut reads).take(evidence.len()) {
-                let spot = coming.next(i);
-                (*page, *read) = (spot.page, cells.read_age(machine, lines, phase, &spot));
-                i += 1;
+            let groups = pages.chunks_mut(GROUP).zip(reads.chunks_mut(GROUP));
+            for (first, (pages, reads)) in (0..evidence.len()).step_by(GROUP).zip(groups) {
+                let spots = coming.next(start + first);
+                for (key, (page, read)) in pages.iter_mut().zip(reads).enumerate().take(evidence.len() - first) {
+                    let spot = spots.at(key);
+                    (*page, *read) = (spot.page, cells.read_age(machine, lines, phase, &spot));
+                }
             }
             machine.run(Tell { run: &run, pages: &pages, reads: &reads, evidence });
         }
@@ -268,14 +278,17 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Duplicated<'
         let (cells, phase) = (*run.cells, run.phase);
         let mut coming = run.in_flight(words);
         let (lines, mut inserted) = (words.as_chunks_mut().0, 0);
-        for (i, seen) in run.run.clone().zip(&mut seen[run.run.clone()]) {
-            let spot = coming.next(i);
-            let taken = cells.taken(machine, &spot);
-            let read = cells.read(machine, lines, phase, &spot, &taken);
-            *seen = cells.holds_now(phase, spot.page, read);
-            if refresh || !*seen {
-                cells.write(machine, lines, phase, &spot, &taken);
-                inserted += 1;
+        for (start, seen) in run.run.clone().step_by(GROUP).zip(seen[run.run.clone()].chunks_mut(GROUP)) {
+            let spots = coming.next(start);
+            for (key, seen) in seen.iter_mut().enumerate() {
+                let spot = spots.at(key);
+                let taken = cells.taken(machine, &spot);
+                let read = cells.read(machine, lines, phase, &spot, &taken);
+                *seen = cells.holds_now(phase, spot.page, read);
+                if refresh || !*seen {
+                    cells.write(machine, lines, phase, &spot, &taken);
+                    inserted += 1;
+                }
             }
         }
         inserted

@@ -4,7 +4,7 @@ use std::ops::{Range, RangeInclusive};
 
 use super::LINE;
 use crate::layout::cut::cut;
-use crate::memory::bits::{odd_constants, scale};
+use crate::memory::bits::odd_constants;
 use crate::memory::prefetch::Address;
 use crate::shape::line::{MAX_LINES, PAGE_LINES};
 
@@ -34,42 +34,84 @@ pub(crate) struct Spot<const LINES: usize> {
     pub seeds: [u32; LINES],
 }
 
-/// The keys of a run and their places, computed once: when the lines of a key are prefetched, `AHEAD` keys before it
-/// acts. Keys of later runs are prefetched too, whatever their generation.
+/// Keys whose places are computed together, which compilers vectorise.
+pub(super) const GROUP: usize = 8;
+
+/// The places of some keys.
+#[derive(Clone, Copy)]
+pub(super) struct Spots<const LINES: usize> {
+    pages: [u32; GROUP],
+    lines: [[u64; GROUP]; LINES],
+    seeds: [[u32; GROUP]; LINES],
+}
+
+impl<const LINES: usize> Spots<LINES> {
+    const NONE: Self = Self { pages: [0; GROUP], lines: [[0; GROUP]; LINES], seeds: [[0; GROUP]; LINES] };
+
+    /// The place of one of them.
+    #[inline(always)]
+    pub fn at(&self, key: usize) -> Spot<LINES> {
+        let mut spot = Spot { page: self.pages[key], lines: [0; LINES], seeds: [0; LINES] };
+        for t in 0..LINES {
+            (spot.lines[t], spot.seeds[t]) = (self.lines[t][key] as usize, self.seeds[t][key]);
+        }
+        spot
+    }
+
+    /// Prefetches the lines of the first `keys` of them.
+    #[inline(always)]
+    fn fetch(&self, address: Address, keys: usize) {
+        for lines in &self.lines {
+            lines.iter().take(keys).for_each(|&line| address.fetch(line as usize * LINE));
+        }
+    }
+}
+
+/// The keys of a run and their places, computed once: when the lines of a key are prefetched, some `AHEAD` keys before
+/// it acts. Keys of later runs are prefetched too, whatever their generation.
 pub(super) struct InFlight<'a, const LINES: usize> {
     pages: Pages<LINES>,
     address: Address,
     hashes: &'a [u64],
-    spots: [Spot<LINES>; AHEAD],
+    first: usize,
+    spots: [Spots<LINES>; AHEAD / GROUP],
 }
 
 impl<'a, const LINES: usize> InFlight<'a, LINES> {
     /// Starts before the first key of a run.
     #[inline(always)]
     pub fn new(pages: Pages<LINES>, words: &[u64], hashes: &'a [u64], run: &Range<usize>) -> Self {
-        let address = Address::of(words);
-        if run.start == 0 {
-            hashes.iter().take(AHEAD).for_each(|&hash| pages.fetch(address, hash));
+        let (address, first) = (Address::of(words), run.start);
+        let mut coming = Self { pages, address, hashes, first, spots: [Spots::NONE; AHEAD / GROUP] };
+        // Those of a later run have been prefetched.
+        let fetched = if first == 0 { GROUP } else { 0 };
+        for start in run.clone().step_by(GROUP).take(AHEAD / GROUP) {
+            coming.put(start, fetched);
         }
-        let mut spots = [Spot { page: 0, lines: [0; LINES], seeds: [0; LINES] }; AHEAD];
-        for i in run.clone().take(AHEAD) {
-            spots[i % AHEAD] = pages.spot(hashes[i]);
-        }
-        Self { pages, address, hashes, spots }
+        coming
     }
 
-    /// The place of key `i`, the next of the run.
+    /// The places of the keys from `i` on, the next group of the run.
     #[inline(always)]
-    pub fn next(&mut self, i: usize) -> Spot<LINES> {
-        let spot = self.spots[i % AHEAD];
-        if let Some(&coming) = self.hashes.get(i + AHEAD) {
-            let coming = self.pages.spot(coming);
-            for line in coming.lines {
-                self.address.fetch(line * LINE);
-            }
-            self.spots[i % AHEAD] = coming;
+    pub fn next(&mut self, i: usize) -> Spots<LINES> {
+        let spots = self.spots[(i - self.first) / GROUP % (AHEAD / GROUP)];
+        self.put(i + AHEAD, GROUP);
+        spots
+    }
+
+    /// Computes the places of the keys from `i` on, if there are any, and prefetches the lines of the first `fetched`.
+    #[inline(always)]
+    fn put(&mut self, i: usize, fetched: usize) {
+        let place = &mut self.spots[(i - self.first) / GROUP % (AHEAD / GROUP)];
+        let Some(coming) = self.hashes.get(i..).filter(|coming| !coming.is_empty()) else { return };
+        if let Some(group) = coming.first_chunk() {
+            *place = self.pages.spots(group);
+            return place.fetch(self.address, fetched);
         }
-        spot
+        let mut group = [coming[0]; GROUP];
+        group[..coming.len()].copy_from_slice(coming);
+        *place = self.pages.spots(&group);
+        place.fetch(self.address, fetched.min(coming.len()));
     }
 }
 
@@ -90,15 +132,44 @@ impl<const LINES: usize> Pages<LINES> {
     /// The place of a key whose page is at hand.
     #[inline(always)]
     pub fn spot(&self, hash: u64) -> Spot<LINES> {
-        let page = scale(hash, self.count);
+        let page = self.page(hash);
         let mut spot = Spot { page: page as u32, lines: [0; LINES], seeds: [0; LINES] };
-        for (t, constant) in CHOICES.into_iter().enumerate().take(LINES) {
-            let choice = hash.wrapping_mul(constant);
-            let line = (u64::from(choice as u32) * Self::RANGE) >> 32;
-            spot.lines[t] = ((page - self.first) * PAGE_LINES + t as u64 * Self::RANGE + line) as usize;
-            spot.seeds[t] = (choice >> 32) as u32;
+        for t in 0..LINES {
+            let (line, seed) = self.line(t, page, hash);
+            (spot.lines[t], spot.seeds[t]) = (line as usize, seed);
         }
         spot
+    }
+
+    /// The places of keys whose pages are at hand.
+    #[inline(always)]
+    fn spots(&self, hashes: &[u64; GROUP]) -> Spots<LINES> {
+        let mut spots = Spots::NONE;
+        for (page, &hash) in spots.pages.iter_mut().zip(hashes) {
+            *page = self.page(hash) as u32;
+        }
+        for t in 0..LINES {
+            for (key, &hash) in hashes.iter().enumerate() {
+                (spots.lines[t][key], spots.seeds[t][key]) = self.line(t, self.page(hash), hash);
+            }
+        }
+        spots
+    }
+
+    /// The page of a key. It is [`scale`](crate::memory::bits::scale) in halves, which compilers vectorise: there are fewer than 2^32 pages.
+    #[inline(always)]
+    fn page(&self, hash: u64) -> u64 {
+        const LOW: u64 = u32::MAX as u64;
+        let count = self.count & LOW;
+        ((hash >> 32) * count + (((hash & LOW) * count) >> 32)) >> 32
+    }
+
+    /// One of the lines of a key, and the seed of its bits there.
+    #[inline(always)]
+    fn line(&self, t: usize, page: u64, hash: u64) -> (u64, u32) {
+        let choice = hash.wrapping_mul(CHOICES[t]);
+        let line = (u64::from(choice as u32) * Self::RANGE) >> 32;
+        ((page - self.first) * PAGE_LINES + t as u64 * Self::RANGE + line, (choice >> 32) as u32)
     }
 
     /// Prefetches the lines of a key.

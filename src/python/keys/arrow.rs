@@ -34,39 +34,31 @@ pub fn read(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Keys, 
 
 /// Reads the values, with arbitrary values at nulls.
 fn read_values(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Keys, String> {
-    let (len, missing, keyed) = (array.len(), hasher.missing(), hasher.keyed());
+    let (len, missing) = (array.len(), hasher.missing());
     Ok(match field.data_type() {
         DataType::Null => Keys::each(len, move |_| missing),
         DataType::Boolean => {
             let values = array.as_boolean().values().clone();
             Keys::each(len, move |i| hasher.integer(values.value(i).into()))
         }
-        DataType::Int32 if keyed => primitive::<Int32Type>(array, |value| i64::from(value) as u64).of_integers(hasher),
-        DataType::Int64 if keyed => primitive::<Int64Type>(array, |value| value as u64).of_integers(hasher),
-        DataType::UInt32 if keyed => primitive::<UInt32Type>(array, |value| value.into()).of_unsigned(hasher),
-        DataType::UInt64 if keyed => primitive::<UInt64Type>(array, |value| value).of_unsigned(hasher),
-        DataType::Int8 => primitive::<Int8Type>(array, move |value| hasher.integer(value.into())),
-        DataType::Int16 => primitive::<Int16Type>(array, move |value| hasher.integer(value.into())),
-        DataType::Int32 => primitive::<Int32Type>(array, move |value| hasher.integer(value.into())),
-        DataType::Int64 => primitive::<Int64Type>(array, move |value| hasher.integer(value)),
-        DataType::UInt8 => primitive::<UInt8Type>(array, move |value| hasher.unsigned(value.into())),
-        DataType::UInt16 => primitive::<UInt16Type>(array, move |value| hasher.unsigned(value.into())),
-        DataType::UInt32 => primitive::<UInt32Type>(array, move |value| hasher.unsigned(value.into())),
-        DataType::UInt64 => primitive::<UInt64Type>(array, move |value| hasher.unsigned(value)),
+        DataType::Int8 => primitive::<Int8Type>(array, |value| i64::from(value) as u64).of_integers(hasher),
+        DataType::Int16 => primitive::<Int16Type>(array, |value| i64::from(value) as u64).of_integers(hasher),
+        DataType::Int32 => primitive::<Int32Type>(array, |value| i64::from(value) as u64).of_integers(hasher),
+        DataType::Int64 => primitive::<Int64Type>(array, |value| value as u64).of_integers(hasher),
+        DataType::UInt8 => primitive::<UInt8Type>(array, |value| value.into()).of_integers(hasher),
+        DataType::UInt16 => primitive::<UInt16Type>(array, |value| value.into()).of_integers(hasher),
+        DataType::UInt32 => primitive::<UInt32Type>(array, |value| value.into()).of_integers(hasher),
+        DataType::UInt64 => primitive::<UInt64Type>(array, |value| value).of_unsigned(hasher),
         DataType::Float16 => primitive::<Float16Type>(array, move |value| hasher.float(value.to_f64())),
         DataType::Float32 => primitive::<Float32Type>(array, move |value| hasher.float(value.into())),
         DataType::Float64 => primitive::<Float64Type>(array, move |value| hasher.float(value)),
-        DataType::Utf8 => Keys::of_strings(len, array.as_string::<i32>().clone(), hasher, KeyHasher::texts),
-        DataType::LargeUtf8 => Keys::of_strings(len, array.as_string::<i64>().clone(), hasher, KeyHasher::texts),
-        DataType::Utf8View => Keys::of_strings(len, array.as_string_view().clone(), hasher, KeyHasher::texts),
-        DataType::Binary => Keys::of_strings(len, array.as_binary::<i32>().clone(), hasher, KeyHasher::byte_strings),
-        DataType::LargeBinary => {
-            Keys::of_strings(len, array.as_binary::<i64>().clone(), hasher, KeyHasher::byte_strings)
-        }
-        DataType::BinaryView => Keys::of_strings(len, array.as_binary_view().clone(), hasher, KeyHasher::byte_strings),
-        DataType::FixedSizeBinary(_) => {
-            Keys::of_strings(len, array.as_fixed_size_binary().clone(), hasher, KeyHasher::byte_strings)
-        }
+        DataType::Utf8 => Keys::of_texts(len, array.as_string::<i32>().clone(), hasher),
+        DataType::LargeUtf8 => Keys::of_texts(len, array.as_string::<i64>().clone(), hasher),
+        DataType::Utf8View => Keys::of_texts(len, array.as_string_view().clone(), hasher),
+        DataType::Binary => Keys::of_byte_strings(len, array.as_binary::<i32>().clone(), hasher),
+        DataType::LargeBinary => Keys::of_byte_strings(len, array.as_binary::<i64>().clone(), hasher),
+        DataType::BinaryView => Keys::of_byte_strings(len, array.as_binary_view().clone(), hasher),
+        DataType::FixedSizeBinary(_) => Keys::of_byte_strings(len, array.as_fixed_size_binary().clone(), hasher),
         DataType::Date32 => primitive::<Date32Type>(array, move |days| hasher.instant(Unit::DAY.instant(days.into()))),
         // Milliseconds of a date: the time of day does not count.
         DataType::Date64 => primitive::<Date64Type>(array, move |milliseconds| {
@@ -143,7 +135,10 @@ fn read_values(field: &Field, array: &ArrayRef, hasher: KeyHasher) -> Result<Key
 
 fn primitive<T: ArrowPrimitiveType>(array: &ArrayRef, hash: impl Fn(T::Native) -> u64 + Send + Sync + 'static) -> Keys {
     let values = array.as_primitive::<T>().values().clone();
-    Keys::each(values.len(), move |i| hash(values[i]))
+    Keys::new(values.len(), move |start, out| {
+        let values = &values[start..start + out.len()];
+        out.iter_mut().zip(values).for_each(|(out, &value)| *out = hash(value));
+    })
 }
 
 /// Decimals, by the bytes of their coefficients.
