@@ -128,7 +128,8 @@ def test_kills_by_signals_on_ray(ray_cluster, name, interval, tmp_path):
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")
-        saved = np.full(len(f.sites), time.time())
+        # Until when each site is known to have saved what came.
+        safe = np.full(len(f.sites), time.time())
         for kill in range(ON_RAY):
             for quiet in (True, True, False):
                 # Half of them have come before.
@@ -150,11 +151,11 @@ def test_kills_by_signals_on_ray(ray_cluster, name, interval, tmp_path):
                     # Every other one dies when all is saved but the batch that comes now.
                     while kill % 4 and any(site["changed"] for site in f.status()):
                         time.sleep(0.1)
-                    status, victim = f.status(), int(rng.integers(len(f.sites)))
+                    asked, status, victim = time.time(), f.status(), int(rng.integers(len(f.sites)))
                     # One that has not saved since it was restored has what it had saved before.
-                    saved = np.maximum(saved, [site["saved"] for site in status])
-                    if status[victim]["changed"]:
-                        sink.risked |= sink.first > saved[victim] - SAVING
+                    saved = [site["saved"] - SAVING if site["changed"] else asked for site in status]
+                    safe = np.maximum(safe, saved)
+                    sink.risked |= sink.first > safe[victim]
                     sink.risked[first : first + KEYS] = True
                     timer = killed(status[victim]["process"], delay)
                 # Whoever comes after it knows nothing but its name and the batch.

@@ -1,17 +1,16 @@
 """A producer's connections to listeners, shared by all handles of this process."""
 
-import asyncio
 import atexit
 import hmac
 import os
 import secrets
 import selectors
+import socket
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lately.distributed._sites.frames import LENGTHS, Buffer, opened
@@ -21,8 +20,10 @@ from lately.distributed._sites.wire import GREETING, NONCE, proof
 CONNECT = 1.0
 """Seconds that a connection may take; then the port may be closed to this machine."""
 
-_LIMIT = 2**22
-"""Bytes of an answer that may wait to be read, before its sender waits."""
+_AT_ONCE = 64
+"""Most connections that are made side by side."""
+
+Asked = Mapping[int, tuple[Address, bytes, list[Buffer]]]
 
 
 class LostError(ConnectionError):
@@ -33,39 +34,76 @@ class UnreachableError(ConnectionError):
     """There is no connection; nothing was sent."""
 
 
-@dataclass
 class _Link:
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
+    """A connection, whose ends have proved to each other that both know the key."""
 
-    @classmethod
-    async def made(cls, address: Address, key: bytes) -> "_Link":
-        """Connect, and prove to each other that both know the key."""
-        reader, writer = await asyncio.open_connection(*address, limit=_LIMIT)
-        link = cls(reader, writer)
+    def __init__(self, address: Address, key: bytes, end: float) -> None:
+        self._socket = socket.create_connection(address, timeout=max(0.001, end - time.monotonic()))
+        self._unsent = memoryview(b"")
         try:
-            if await reader.readexactly(len(GREETING)) != GREETING:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._read(len(GREETING), end) != GREETING:
                 raise UnreachableError(f"{address} is no listener of this version")
-            theirs, ours = await reader.readexactly(NONCE), secrets.token_bytes(NONCE)
-            writer.write(ours + proof(key, b"producer", theirs, ours))
-            if not hmac.compare_digest(await reader.readexactly(NONCE), proof(key, b"site", ours, theirs)):
+            theirs, ours = bytes(self._read(NONCE, end)), secrets.token_bytes(NONCE)
+            self._socket.sendall(ours + proof(key, b"producer", theirs, ours))
+            if not hmac.compare_digest(self._read(NONCE, end), proof(key, b"site", ours, theirs)):
                 raise UnreachableError(f"{address} is another site's")
         except BaseException:
-            link.close()
+            self.close()
             raise
-        return link
 
     @property
     def lost(self) -> bool:
-        return self.reader.at_eof() or self.writer.is_closing()
+        """Whether the other end has closed it, or says what nobody has asked."""
+        self._socket.settimeout(0)
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass
+        return True
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def begin(self, frame: list[Buffer]) -> bool:
+        """Begin to send; tell whether all is sent."""
+        self._unsent = memoryview(b"".join(frame))
+        self._socket.settimeout(0)
+        return self.go_on()
+
+    def go_on(self) -> bool:
+        """Send what can be sent without waiting; tell whether that is all."""
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[self._socket.send(self._unsent) :]
+        except BlockingIOError:
+            return False
+        return True
+
+    def answer(self, end: float) -> Any:
+        """Wait for an answer."""
+        head, arrays = LENGTHS.unpack(self._read(LENGTHS.size, end))
+        return opened(self._read(head, end), self._read(arrays, end))
 
     def close(self) -> None:
-        with suppress(RuntimeError):
-            self.writer.transport.abort()
+        self._socket.close()
 
-    async def answer(self) -> Any:
-        head, arrays = LENGTHS.unpack(await self.reader.readexactly(LENGTHS.size))
-        return opened(await self.reader.readexactly(head), await self.reader.readexactly(arrays))
+    def _read(self, size: int, end: float) -> bytearray:
+        data = bytearray(size)
+        left = memoryview(data)
+        while left:
+            # What has come is read, even if it is too late to wait.
+            self._socket.settimeout(max(0.0, end - time.monotonic()))
+            try:
+                got = self._socket.recv_into(left)
+            except BlockingIOError:
+                raise TimeoutError("no answer in time") from None
+            if not got:
+                raise EOFError("the connection was closed")
+            left = left[got:]
+        return data
 
 
 class Links:
@@ -73,11 +111,9 @@ class Links:
 
     def __init__(self) -> None:
         self._free: dict[tuple[Address, bytes], list[_Link]] = defaultdict(list)
-        self._selector = selectors.DefaultSelector()
-        self._loop = asyncio.SelectorEventLoop(self._selector)
-        threading.Thread(target=self._loop.run_forever, name="connections to sites", daemon=True).start()
+        self._lock = threading.Lock()
 
-    def ask(self, asked: Mapping[int, tuple[Address, bytes, list[Buffer]]], end: float) -> dict[int, Any]:
+    def ask(self, asked: Asked, end: float) -> dict[int, Any]:
         """Send a frame to each site before any answer is waited for.
 
         Parameters
@@ -91,89 +127,89 @@ class Links:
         dict
             What each answered, or the error in its place: `UnreachableError`, `LostError`, TimeoutError.
         """
-        coming = asyncio.run_coroutine_threadsafe(self._ask(asked, end - time.monotonic()), self._loop)
-        try:
-            return coming.result()
-        except BaseException:
-            coming.cancel()
-            raise
-
-    def close(self) -> None:
-        """Close what is open; for the end of the process."""
-        with suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(CONNECT)
-
-    async def _ask(self, asked: Mapping[int, tuple[Address, bytes, list[Buffer]]], patience: float) -> dict[int, Any]:
-        end = asyncio.get_running_loop().time() + patience
         answers: dict[int, Any] = {}
-        links: dict[int, _Link] = {}
+        links = self._linked(asked, end, answers)
         try:
-            for site, link in zip(asked, await self._linked(asked, patience), strict=True):
-                if isinstance(link, _Link):
-                    links[site] = link
-                    link.writer.writelines(asked[site][2])
-                else:
-                    answers[site] = link
+            self._send(asked, links, end, answers)
             # The answers of the others arrive while one is waited for.
-            for site, link in list(links.items()):
+            for site in [site for site in asked if site not in answers]:
                 try:
-                    async with asyncio.timeout_at(end):
-                        answers[site] = await link.answer()
+                    answers[site] = links[site].answer(end)
                 except (OSError, EOFError, ValueError) as error:
                     late = isinstance(error, TimeoutError)
                     answers[site] = error if late else LostError(str(error) or type(error).__name__)
                 else:
-                    self._free[asked[site][:2]].append(links.pop(site))
+                    with self._lock:
+                        self._free[asked[site][:2]].append(links.pop(site))
         finally:
             for link in links.values():
                 link.close()
         return answers
 
-    def leave(self) -> None:
-        """Leave all to the parent of this process: what the loop waits for is shared until this end of it is closed."""
-        self._selector.close()
-
-    async def _close(self) -> None:
-        for free in self._free.values():
+    def close(self) -> None:
+        """Close what is open; for the end of the process."""
+        for free in list(self._free.values()):
             for link in free:
                 link.close()
         self._free.clear()
 
-    async def _linked(
-        self, asked: Mapping[int, tuple[Address, bytes, list[Buffer]]], patience: float
-    ) -> list[_Link | UnreachableError]:
-        found: dict[int, _Link | UnreachableError | None] = {
-            site: self._kept(address, key) for site, (address, key, _) in asked.items()
-        }
-        missing = [site for site, link in found.items() if link is None]
+    def _send(self, asked: Asked, links: Mapping[int, _Link], end: float, answers: dict[int, Any]) -> None:
+        """Send to all; one that does not take what it is sent holds up no other."""
+        unsent = []
+        for site, link in links.items():
+            try:
+                if not link.begin(asked[site][2]):
+                    unsent.append(site)
+            except OSError as error:
+                answers[site] = LostError(str(error))
+        if not unsent:
+            return
+        with selectors.DefaultSelector() as selector:
+            for site in unsent:
+                selector.register(links[site], selectors.EVENT_WRITE, site)
+            while selector.get_map() and (left := end - time.monotonic()) > 0:
+                for ready, _ in selector.select(left):
+                    try:
+                        if links[ready.data].go_on():
+                            selector.unregister(ready.fileobj)
+                    except OSError as error:
+                        answers[ready.data] = LostError(str(error))
+                        selector.unregister(ready.fileobj)
+
+    def _linked(self, asked: Asked, end: float, answers: dict[int, Any]) -> dict[int, _Link]:
+        """Give a connection to each site; where there is none, that is the answer."""
+        links = {site: link for site, (address, key, _) in asked.items() if (link := self._kept(address, key))}
+        missing = [site for site in asked if site not in links]
         if missing:
-            made = await asyncio.gather(*(self._made(*asked[site][:2], patience) for site in missing))
-            found |= zip(missing, made, strict=True)
-        return [link for link in found.values() if link is not None]
+            with ThreadPoolExecutor(min(len(missing), _AT_ONCE)) as pool:
+                made = list(pool.map(lambda site: self._made(*asked[site][:2], end), missing))
+            links |= {site: link for site, link in zip(missing, made, strict=True) if isinstance(link, _Link)}
+            answers |= {site: error for site, error in zip(missing, made, strict=True) if isinstance(error, Exception)}
+        return links
 
     def _kept(self, address: Address, key: bytes) -> _Link | None:
-        free = self._free[address, key]
-        while free:
-            if not (link := free.pop()).lost:
-                return link
-            link.close()
+        with self._lock:
+            free = self._free.get((address, key), [])
+            while free:
+                if not (link := free.pop()).lost:
+                    return link
+                link.close()
         return None
 
-    async def _made(self, address: Address, key: bytes, patience: float) -> _Link | UnreachableError:
-        # Sites that are gone leave none behind.
-        for other in [other for other, free in self._free.items() if all(link.lost for link in free)]:
-            for link in self._free.pop(other):
-                link.close()
+    def _made(self, address: Address, key: bytes, end: float) -> _Link | UnreachableError:
+        with self._lock:
+            # Sites that are gone leave none behind.
+            for other in [other for other, free in self._free.items() if all(link.lost for link in free)]:
+                for link in self._free.pop(other):
+                    link.close()
         try:
-            async with asyncio.timeout(min(CONNECT, patience)):
-                return await _Link.made(address, key)
+            return _Link(address, key, min(time.monotonic() + CONNECT, end))
         except (OSError, EOFError) as error:
             return UnreachableError(str(error) or type(error).__name__)
 
 
 _lock = threading.Lock()
 _links: Links | None = None
-_parents: list[Links] = []
 
 
 def links() -> Links:
@@ -193,10 +229,7 @@ def _end() -> None:
 def _forget() -> None:
     """Leave the connections to the parent: two processes must not speak over one."""
     global _links, _lock
-    if _links is not None:
-        _links.leave()
-        # To be collected would be to close them.
-        _parents.append(_links)
+    _end()
     _links, _lock = None, threading.Lock()
 
 
