@@ -11,6 +11,7 @@
 
 pub mod growing;
 pub(crate) mod run;
+mod sort;
 pub mod threads;
 mod time_limited;
 

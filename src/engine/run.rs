@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::Refresh;
+use super::sort::Chosen;
 use crate::clock::{Clock, Moments};
 use crate::layout::Layout;
 use crate::memory::mapped::Live;
@@ -22,8 +23,8 @@ pub(crate) struct AgedMut<'a, L> {
 #[derive(Clone, Copy)]
 pub(crate) struct Hashes<'a> {
     pub hashes: &'a [u64],
-    /// Their places in the batch; `None` if they are all of it.
-    pub places: Option<&'a [u16]>,
+    /// Which keys of the batch they are; `None` if they are all of it.
+    pub chosen: Option<&'a Chosen>,
     /// Keys of the batch.
     pub len: usize,
 }
@@ -31,18 +32,15 @@ pub(crate) struct Hashes<'a> {
 impl<'a> Hashes<'a> {
     /// All keys of a batch.
     pub fn all(hashes: &'a [u64]) -> Self {
-        Self { hashes, places: None, len: hashes.len() }
+        Self { hashes, chosen: None, len: hashes.len() }
     }
 
     /// The keys of a range of the batch.
     #[inline(always)]
     fn within(&self, range: Range<usize>) -> Range<usize> {
-        match self.places {
+        match self.chosen {
             None => range,
-            Some(places) => {
-                let before = |end| places.partition_point(|&place| usize::from(place) < end);
-                before(range.start)..before(range.end)
-            }
+            Some(chosen) => chosen.within(range),
         }
     }
 }
@@ -50,7 +48,7 @@ impl<'a> Hashes<'a> {
 impl<L: Layout> AgedMut<'_, L> {
     /// Inserts the keys in order.
     pub fn insert(&mut self, keys: Hashes<'_>, at: Moments<'_>) {
-        if self.clock.turns_each_insertion() && keys.places.is_none() {
+        if self.clock.turns_each_insertion() && keys.chosen.is_none() {
             return self.insert_each(keys.hashes);
         }
         let (mut start, mut phase, mut i) = (0, None, 0);
@@ -82,7 +80,7 @@ impl<L: Layout> AgedMut<'_, L> {
     /// waits for the answers takes all keys, not those of a part.
     pub fn duplicated(&mut self, keys: Hashes<'_>, at: Moments<'_>, refresh: Refresh, seen: &mut [bool]) {
         let (all, waits) = (refresh == Refresh::Always, refresh.waits(self.clock));
-        if self.clock.turns_each_insertion() && keys.places.is_none() {
+        if self.clock.turns_each_insertion() && keys.chosen.is_none() {
             return self.duplicated_each(keys.hashes, refresh, seen);
         }
         let (mut start, mut phase, mut i) = (0, self.phase(), 0);

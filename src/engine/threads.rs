@@ -2,19 +2,24 @@
 //! of one thread.
 //!
 //! A [`Part`] of the cells has all cells of its keys. A key changes only its part, and its answer depends on earlier
-//! keys of its part and on the generation, which the clock tells from the place of the key in the batch. So threads
-//! hash the keys and sort them by part; then each takes a part, lets its keys act in order, and follows the clock by
-//! itself. No thread waits for another, however often generations begin. (Pages of lines rotate every few hundred
-//! keys.)
+//! keys of its part and on the generation, which the clock tells from the place of the key in the batch. So each thread
+//! has a part, lets its keys act in order, and follows the clock by itself: none waits for another because a generation
+//! begins. (Pages of lines rotate every few hundred keys.)
+//!
+//! Threads hash pieces of the batch in turn, sort each by part, and hand the sorted keys to the threads of the parts,
+//! which hand them back with their answers. A piece is so short that it is still in the cache when its keys act, and a
+//! thread sorts its next piece before the keys of this one act, so that it seldom has to wait.
 
 use std::convert::Infallible;
 use std::ops::{Range, RangeInclusive};
 use std::panic::resume_unwind;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::{iter, thread, vec};
 
 use super::Refresh;
 use super::run::{AgedMut, Hashes};
+use super::sort::Sorted;
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::key::Keys;
@@ -54,20 +59,38 @@ pub fn share<I: Send, S, E: Send>(
     })
 }
 
-/// A stretch of a batch that threads hash and sort, with buffers that the next stretch uses again.
+/// A stretch of a batch that threads share, with buffers that the next stretch uses again.
 pub struct Stretch<'a> {
     threads: usize,
     keys: &'a Keys,
     range: Range<usize>,
     hashes: Vec<u64>,
-    places: Vec<u16>,
-    ends: Vec<usize>,
+    buffers: Vec<Buffers>,
+}
+
+/// What a thread needs room for.
+struct Buffers {
+    /// The hashes of a piece.
+    hashes: Vec<u64>,
+    /// Pieces that nobody works on.
+    free: Vec<Sorted>,
+}
+
+/// Pieces of a thread that are under way at once: one is sorted while the keys of another act, and the answers of a
+/// third come back.
+const UNDER_WAY: usize = 3;
+
+impl Buffers {
+    fn room(parts: usize) -> Result<Self, Error> {
+        let free = iter::repeat_with(|| Sorted::room(parts)).take(UNDER_WAY * parts).collect::<Result<_, _>>()?;
+        Ok(Self { hashes: fallible::zeroed(PIECE)?, free })
+    }
 }
 
 impl<'a> Stretch<'a> {
     /// A stretch without keys yet, of this batch.
     pub fn new(threads: usize, keys: &'a Keys) -> Self {
-        Self { threads, keys, range: 0..0, hashes: Vec::new(), places: Vec::new(), ends: Vec::new() }
+        Self { threads, keys, range: 0..0, hashes: Vec::new(), buffers: Vec::new() }
     }
 
     /// The keys in `range`.
@@ -101,52 +124,7 @@ impl<'a> Stretch<'a> {
     pub(crate) fn parts(&self) -> usize {
         self.threads.min(self.len() / PIECE)
     }
-
-    /// Hashes the keys and sorts them, piece by piece, by the part that their hash lies in.
-    fn sort(&mut self, parts: &[RangeInclusive<u64>]) -> Result<(), Error> {
-        let pieces = self.range.len().div_ceil(PIECE);
-        fallible::resize(&mut self.hashes, pieces * ROOM)?;
-        fallible::resize(&mut self.places, pieces * ROOM)?;
-        fallible::resize(&mut self.ends, pieces * parts.len())?;
-        let starts = self.range.clone().step_by(PIECE);
-        let room = self.hashes.chunks_mut(ROOM).zip(self.places.chunks_mut(ROOM));
-        let ends = self.ends.chunks_mut(parts.len());
-        let begin = || [0; PIECE];
-        let Ok(()) =
-            share(self.threads, starts.zip(room.zip(ends)), begin, |piece, (start, ((hashes, places), ends))| {
-                let piece = &mut piece[..PIECE.min(self.range.end - start)];
-                self.keys.fill(start, piece);
-                let mut sorted = 0;
-                for (part, end) in parts.iter().zip(ends) {
-                    let (least, width) = (*part.start(), part.end() - part.start());
-                    // Each is written, and kept only if it belongs there: a branch would be mispredicted half the time.
-                    for (place, &hash) in piece.iter().enumerate() {
-                        (hashes[sorted], places[sorted]) = (hash, place as u16);
-                        sorted += usize::from(hash.wrapping_sub(least) <= width);
-                    }
-                    *end = sorted;
-                }
-                Ok::<(), Infallible>(())
-            });
-        Ok(())
-    }
-
-    /// The keys of a part, piece by piece, once they are [sorted](Self::sort), with the range of each piece in the
-    /// stretch.
-    fn of_part(&self, part: usize) -> impl Iterator<Item = (Hashes<'_>, Range<usize>)> {
-        let pieces = (0..self.len()).step_by(PIECE);
-        let room = self.hashes.chunks(ROOM).zip(self.places.chunks(ROOM));
-        let ends = self.ends.chunks(self.ends.len() / pieces.len());
-        pieces.zip(room.zip(ends)).map(move |(start, ((hashes, places), ends))| {
-            let own = part.checked_sub(1).map_or(0, |before| ends[before])..ends[part];
-            let piece = start..self.len().min(start + PIECE);
-            (Hashes { hashes: &hashes[own.clone()], places: Some(&places[own]), len: piece.len() }, piece)
-        })
-    }
 }
-
-/// Room for the keys of a piece, and for one that is written but not kept.
-const ROOM: usize = PIECE + 1;
 
 /// Inserts the keys of a stretch into the parts of a filter; returns the clock after them. An error comes before all.
 pub(crate) fn insert<L: Layout>(
@@ -156,12 +134,11 @@ pub(crate) fn insert<L: Layout>(
     at: Moments<'_>,
 ) -> Result<Clock, Error> {
     let mut clocks = vec![clock; parts.len()];
-    let mut turns = parts.into_iter().zip(&mut clocks).map(|(part, clock)| {
+    let turns = parts.into_iter().zip(&mut clocks).map(|(part, clock)| {
         let mut cells = AgedMut { layout: part.layout, words: part.words, clock, live: None };
         Turn { hashes: part.hashes, act: Box::new(move |keys, at, _| cells.insert(keys, at)) }
     });
-    side_by_side(&mut turns, keys, at)?;
-    drop(turns);
+    side_by_side(turns.collect(), keys, at, &mut [])?;
     Ok(clocks[0])
 }
 
@@ -176,54 +153,177 @@ pub(crate) fn duplicated<L: Layout>(
     refresh: Refresh,
     seen: &mut [bool],
 ) -> Result<Clock, Error> {
-    let room = |_| Ok((clock, fallible::zeroed(seen.len())?, fallible::zeroed(PIECE)?));
-    let mut done = parts.iter().map(room).collect::<Result<Vec<(Clock, Vec<bool>, Vec<bool>)>, Error>>()?;
-    let mut turns = parts.into_iter().zip(&mut done).map(|(part, (clock, seen, own))| {
+    let mut clocks = vec![clock; parts.len()];
+    let turns = parts.into_iter().zip(&mut clocks).map(|(part, clock)| {
         let mut cells = AgedMut { layout: part.layout, words: part.words, clock, live: None };
-        let act = move |keys: Hashes<'_>, at: Moments<'_>, piece: Range<usize>| {
-            let own = &mut own[..keys.hashes.len()];
-            own.fill(false);
-            cells.duplicated(keys, at, refresh, own);
-            let seen = &mut seen[piece];
-            for (&place, &own) in keys.places.unwrap_or_default().iter().zip(&*own) {
-                seen[usize::from(place)] = own;
-            }
-        };
-        Turn { hashes: part.hashes, act: Box::new(act) }
+        Turn { hashes: part.hashes, act: Box::new(move |keys, at, seen| cells.duplicated(keys, at, refresh, seen)) }
     });
-    side_by_side(&mut turns, keys, at)?;
-    drop(turns);
-    seen.fill(false);
-    for (_, of_part, _) in &done {
-        seen.iter_mut().zip(of_part).for_each(|(seen, &of_part)| *seen |= of_part);
-    }
-    Ok(done[0].0)
+    side_by_side(turns.collect(), keys, at, seen)?;
+    Ok(clocks[0])
 }
 
-/// What is done with the keys of a part: with each piece of them, its moments, and its range in the stretch. Behind a
-/// pointer, so that what threads do is compiled once and not for every layout.
+/// What is done with the keys of a part: with those of each piece, its moments and the place for their answers. Behind
+/// a pointer, so that what threads do is compiled once and not for every layout.
 struct Turn<'a> {
     hashes: RangeInclusive<u64>,
     act: Act<'a>,
 }
 
-type Act<'a> = Box<dyn FnMut(Hashes<'_>, Moments<'_>, Range<usize>) + Send + 'a>;
+type Act<'a> = Box<dyn FnMut(Hashes<'_>, Moments<'_>, &mut [bool]) + Send + 'a>;
 
-/// Has each part act on its keys in order, piece by piece. An error comes before all.
-fn side_by_side<'a>(
-    parts: &mut dyn Iterator<Item = Turn<'a>>,
+/// Who sorts every so manieth piece, and lets the keys of one part act.
+struct Worker<'a> {
+    number: usize,
+    keys: &'a Keys,
+    range: Range<usize>,
+    moments: Moments<'a>,
+    /// The hashes of each part.
+    parts: &'a [RangeInclusive<u64>],
+    act: Act<'a>,
+    buffers: Buffers,
+    /// Where its own pieces have their answers, in order; none where nobody asks.
+    answers: vec::IntoIter<&'a mut [bool]>,
+    /// To and from each worker: keys that are to act, and keys that have.
+    to: Vec<Sender<Sorted>>,
+    from: Vec<Receiver<Sorted>>,
+    done_to: Vec<Sender<Sorted>>,
+    done_from: Vec<Receiver<Sorted>>,
+}
+
+impl Worker<'_> {
+    /// The piece of a worker in a round, if there are keys left for it.
+    fn piece(&self, round: usize, worker: usize) -> Option<Range<usize>> {
+        let start = (round * self.parts.len() + worker) * PIECE;
+        (start < self.range.len()).then(|| start..self.range.len().min(start + PIECE))
+    }
+
+    /// Hashes and sorts its piece of a round. `None`, here and below: another worker is gone by a panic.
+    fn sort(&mut self, round: usize) -> Option<()> {
+        let Some(piece) = self.piece(round, self.number) else { return Some(()) };
+        let Buffers { hashes, free } = &mut self.buffers;
+        let hashes = &mut hashes[..piece.len()];
+        self.keys.fill(self.range.start + piece.start, hashes);
+        for (part, to) in self.parts.iter().zip(&self.to) {
+            let mut sorted = free.pop().expect("no more pieces are under way than there is room for");
+            sorted.take(hashes, part);
+            to.send(sorted).ok()?;
+        }
+        Some(())
+    }
+
+    /// Lets the keys of its part act, of all pieces of a round.
+    fn act(&mut self, round: usize) -> Option<()> {
+        for worker in 0..self.parts.len() {
+            let Some(piece) = self.piece(round, worker) else { break };
+            let mut sorted = self.from[worker].recv().ok()?;
+            sorted.act(|keys, answers| (self.act)(keys, self.moments.slice(piece), answers));
+            self.done_to[worker].send(sorted).ok()?;
+        }
+        Some(())
+    }
+
+    /// Takes back its piece of a round, with the answers.
+    fn collect(&mut self, round: usize) -> Option<()> {
+        if self.piece(round, self.number).is_some() {
+            let answers = self.answers.next().unwrap_or_default();
+            for done in &self.done_from {
+                let sorted = done.recv().ok()?;
+                sorted.spread(answers);
+                self.buffers.free.push(sorted);
+            }
+        }
+        Some(())
+    }
+}
+
+/// What one thread does, for one worker or more, which take turns.
+fn work<'a>(mut workers: Vec<Worker<'a>>, rounds: usize) -> Vec<Buffers> {
+    let mut all = |step: fn(&mut Worker<'a>, usize) -> Option<()>, round: usize| {
+        workers.iter_mut().try_for_each(|worker| step(worker, round))
+    };
+    // Of rounds beyond the last there are no pieces.
+    let _ = (0..rounds + 2).try_for_each(|round| {
+        all(Worker::sort, round)?;
+        round.checked_sub(1).map_or(Some(()), |before| all(Worker::act, before))?;
+        round.checked_sub(2).map_or(Some(()), |before| all(Worker::collect, before))
+    });
+    workers.into_iter().map(|worker| worker.buffers).collect()
+}
+
+/// One end of a channel from each worker to each.
+type Ends<T> = Vec<Vec<T>>;
+
+/// A channel from each worker to each: the senders by who sends, the receivers by who receives.
+fn channels<T>(workers: usize) -> (Ends<Sender<T>>, Ends<Receiver<T>>) {
+    let mut receivers: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
+    let to_all = |_| {
+        let to_one = |from: &mut Vec<_>| {
+            let (sender, receiver) = channel();
+            from.push(receiver);
+            sender
+        };
+        receivers.iter_mut().map(to_one).collect()
+    };
+    ((0..workers).map(to_all).collect(), receivers)
+}
+
+/// Has each part act on its keys in order, piece by piece, and writes their answers, if there is a place for them. An
+/// error comes before all.
+fn side_by_side(
+    turns: Vec<Turn<'_>>,
     keys: &mut Stretch<'_>,
     moments: Moments<'_>,
+    answers: &mut [bool],
 ) -> Result<(), Error> {
-    let parts: Vec<_> = parts.collect();
-    let threads = parts.len();
-    keys.sort(&parts.iter().map(|part| part.hashes.clone()).collect::<Vec<_>>())?;
-    let work = |(): &mut (), (number, mut part): (usize, Turn<'_>)| {
-        for (keys, piece) in keys.of_part(number) {
-            (part.act)(keys, moments.slice(piece.clone()), piece);
+    let count = turns.len();
+    if keys.buffers.len() != count {
+        keys.buffers = iter::repeat_with(|| Buffers::room(count)).take(count).collect::<Result<_, _>>()?;
+    }
+    let parts: Vec<_> = turns.iter().map(|turn| turn.hashes.clone()).collect();
+    let mut places: Vec<_> = (0..count).map(|_| Vec::new()).collect();
+    for (piece, answers) in answers.chunks_mut(PIECE).enumerate() {
+        places[piece % count].push(answers);
+    }
+    let ((to, from), (done_to, done_from)) = (channels(count), channels(count));
+    let (mut to, mut from, mut done_to, mut done_from) =
+        (to.into_iter(), from.into_iter(), done_to.into_iter(), done_from.into_iter());
+    let own = turns.into_iter().zip(places).zip(keys.buffers.drain(..)).enumerate();
+    let workers = own.map(|(number, ((turn, answers), buffers))| Worker {
+        number,
+        keys: keys.keys,
+        range: keys.range.clone(),
+        moments,
+        parts: &parts,
+        act: turn.act,
+        buffers,
+        answers: answers.into_iter(),
+        to: to.next().unwrap_or_default(),
+        from: from.next().unwrap_or_default(),
+        done_to: done_to.next().unwrap_or_default(),
+        done_from: done_from.next().unwrap_or_default(),
+    });
+    let (workers, rounds): (Vec<_>, _) = (workers.collect(), keys.range.len().div_ceil(PIECE * count));
+    keys.buffers = thread::scope(|scope| {
+        // A thread is given its workers when it is known how many threads can be had.
+        let spawn = |_| {
+            let (give, take) = channel();
+            let work = move || take.recv().map_or_else(|_| Vec::new(), |workers| work(workers, rounds));
+            Some((give, thread::Builder::new().spawn_scoped(scope, work).ok()?))
+        };
+        let helpers: Vec<_> = (1..count).map_while(spawn).collect();
+        let mut dealt: Vec<_> = (0..=helpers.len()).map(|_| Vec::new()).collect();
+        for worker in workers {
+            dealt[worker.number % (helpers.len() + 1)].push(worker);
         }
-        Ok::<(), Infallible>(())
-    };
-    let Ok(()) = share(threads, parts.into_iter().enumerate(), || (), work);
+        for (give, _) in &helpers {
+            // It waits for them.
+            let _ = give.send(dealt.pop().unwrap_or_default());
+        }
+        let mut buffers = work(dealt.pop().unwrap_or_default(), rounds);
+        for (_, helper) in helpers {
+            buffers.extend(helper.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        buffers
+    });
     Ok(())
 }

@@ -1,0 +1,22 @@
+//! Eight hashes in one step: AVX-512 moves those that are chosen together.
+
+#![allow(unsafe_code, reason = "vector instructions")]
+
+use std::arch::x86_64::*;
+
+use super::{GROUP, Sorts};
+use crate::instructions::Avx512;
+
+impl Sorts for Avx512 {
+    #[inline(always)]
+    fn choose(self, hashes: &[u64; GROUP], least: u64, width: u64, out: &mut [u64; GROUP]) -> u8 {
+        // SAFETY: an `Avx512` exists, so the processor has the instructions; load and store are of eight words.
+        unsafe {
+            let hashes = _mm512_loadu_si512(hashes.as_ptr().cast());
+            let above = _mm512_sub_epi64(hashes, _mm512_set1_epi64(least as i64));
+            let chosen = _mm512_cmple_epu64_mask(above, _mm512_set1_epi64(width as i64));
+            _mm512_storeu_si512(out.as_mut_ptr().cast(), _mm512_maskz_compress_epi64(chosen, hashes));
+            chosen
+        }
+    }
+}
