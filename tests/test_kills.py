@@ -155,7 +155,8 @@ def test_kills_by_signals_on_ray(ray_cluster, name, interval, tmp_path):
                     # One that has not saved since it was restored has what it had saved before.
                     saved = [site["saved"] - SAVING if site["changed"] else asked for site in status]
                     safe = np.maximum(safe, saved)
-                    sink.risked |= sink.first > safe[victim]
+                    # Those that have not come yet have no time.
+                    sink.risked |= (sink.first > safe[victim]) & (sink.first < np.inf)
                     sink.risked[first : first + KEYS] = True
                     timer = killed(status[victim]["process"], delay)
                 # Whoever comes after it knows nothing but its name and the batch.
