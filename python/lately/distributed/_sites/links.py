@@ -181,11 +181,19 @@ class Links:
         links = {site: link for site, (address, key, _) in asked.items() if (link := self._kept(address, key))}
         missing = [site for site in asked if site not in links]
         if missing:
+            self._clear()
             with ThreadPoolExecutor(min(len(missing), _AT_ONCE)) as pool:
                 made = list(pool.map(lambda site: self._made(*asked[site][:2], end), missing))
             links |= {site: link for site, link in zip(missing, made, strict=True) if isinstance(link, _Link)}
             answers |= {site: error for site, error in zip(missing, made, strict=True) if isinstance(error, Exception)}
         return links
+
+    def _clear(self) -> None:
+        """Close the connections of sites that are gone."""
+        with self._lock:
+            for other in [other for other, free in self._free.items() if all(link.lost for link in free)]:
+                for link in self._free.pop(other):
+                    link.close()
 
     def _kept(self, address: Address, key: bytes) -> _Link | None:
         with self._lock:
@@ -197,11 +205,6 @@ class Links:
         return None
 
     def _made(self, address: Address, key: bytes, end: float) -> _Link | UnreachableError:
-        with self._lock:
-            # Sites that are gone leave none behind.
-            for other in [other for other, free in self._free.items() if all(link.lost for link in free)]:
-                for link in self._free.pop(other):
-                    link.close()
         try:
             return _Link(address, key, min(time.monotonic() + CONNECT, end))
         except (OSError, EOFError) as error:
