@@ -96,7 +96,7 @@ pub struct Answer<'a> {
     pub ages: &'a Ages,
     /// The generation that they count back from.
     pub base: i64,
-    /// The newest generation whose cells it may have missed, or [`NEVER`].
+    /// The newest generation whose cells it may have missed, or [`NEVER`](super::NEVER).
     pub missed: i64,
 }
 
