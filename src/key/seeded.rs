@@ -1,15 +1,21 @@
 //! XXH3-64 of integers, many at once: a crate hashes bytes, and compilers do not vectorise that.
 
-use crate::instructions::{Instructions, Machine, Work};
+use crate::instructions::{Instructions, Machine, Portable, Work};
 
 /// What XXH3 makes of its secret for messages of 4 to 8 bytes.
 const SECRET: u64 = 0xc73a_b174_c5ec_d5a2;
 /// Its factor for them.
 const FACTOR: u64 = 0x9fb2_1c65_1e98_df25;
 
+/// Words from which on it pays to choose instructions, which takes as long as hashing some forty.
+const MANY: usize = 64;
+
 /// XXH3-64 of each of these words, as eight bytes, in its place.
 pub(super) fn hash_words(seed: u64, words: &mut [u64]) {
-    Instructions::best().run(HashWords { seed, words });
+    match words.len() < MANY {
+        true => Portable.run(HashWords { seed, words }),
+        false => Instructions::best().run(HashWords { seed, words }),
+    }
 }
 
 struct HashWords<'a> {

@@ -156,7 +156,8 @@ impl<const LINES: usize> Pages<LINES> {
         spots
     }
 
-    /// The page of a key. It is [`scale`](crate::memory::bits::scale) in halves, which compilers vectorise: there are fewer than 2^32 pages.
+    /// The page of a key. It is [`scale`](crate::memory::bits::scale) in halves, which compilers vectorise: there are
+    /// fewer than 2^32 pages.
     #[inline(always)]
     fn page(&self, hash: u64) -> u64 {
         const LOW: u64 = u32::MAX as u64;
