@@ -23,6 +23,7 @@ from lately.distributed._sites.memo import Ticket
 from lately.distributed._sites.site import Site, SupersededError
 from lately.distributed._sites.store import Folder
 from lately.distributed._sites.taking import RENEW
+from support.stopped import stopped
 
 ROOT = Path(__file__).parent.parent
 INTERVAL = 0.25
@@ -204,8 +205,7 @@ def test_a_site_that_hangs_is_passed_by_until_it_answers(hasty):
     keys = ["somebody"]
     eventually(lambda: not isinstance(query(hasty, keys), Failed))
     process = hasty.status()[0]["process"]
-    os.kill(process, signal.SIGSTOP)
-    try:
+    with stopped(process):
         began = time.time()
         failed = query(hasty, keys)
         assert failed == Failed(0, "no answer within 1 s.")
@@ -215,8 +215,6 @@ def test_a_site_that_hangs_is_passed_by_until_it_answers(hasty):
         assert time.time() - failed.since < 50
         assert {(type(each), each.since) for each in again} == {(Failed, failed.since)}
         assert isinstance(hasty.status()[0], Failed)
-    finally:
-        os.kill(process, signal.SIGCONT)
     eventually(lambda: not isinstance(query(hasty, keys), Failed))
     assert query(hasty, keys).tolist() == [False]
 
@@ -278,16 +276,13 @@ def test_a_sliced_filter_goes_on_without_a_site_that_hangs(pair):
         eventually(lambda: not any(isinstance(status, Failed) for status in f.status()))
         f.insert(keys[::2])
         process = f.status()[1]["process"]
-        os.kill(process, signal.SIGSTOP)
-        try:
+        with stopped(process):
             with pytest.warns(FailedSitesWarning, match="site 1 does not answer"):
                 seen = f.query(keys)
             # Reported are keys seen before, and keys of the site that hangs, with one warning.
             assert seen[::2].all()
             assert f.query(keys).sum() == seen.sum() == 500 + seen[1::2].sum()
             assert f.failures > 2 * seen[1::2].sum() > 0
-        finally:
-            os.kill(process, signal.SIGCONT)
         eventually(lambda: not any(isinstance(status, Failed) for status in f.status()))
         assert f.query(keys).tolist() == [True, False] * 500
 

@@ -18,6 +18,7 @@ from lately.distributed._sites.interface import Failed, Message
 from lately.distributed._sites.listener import Listener
 from lately.distributed._sites.taking import Taker
 from lately.distributed._sites.wire import TURNS, key_of
+from support.stopped import stopped
 
 KEYS = np.arange(2000)
 
@@ -109,8 +110,7 @@ def test_a_site_that_hangs_is_an_error_once_and_none_when_it_is_back(sliced, fre
         hasty = SlicedFilter.connect(other, on_failure=policy)
         keys = fresh if told else fresh + 10_000
         process = sliced.status()[1]["process"]
-        os.kill(process, signal.SIGSTOP)
-        try:
+        with stopped(process):
             if told:
                 with pytest.warns(told, match=r"site 1 does not answer \(no answer within 1 s.\)"):
                     hasty.duplicated(keys)
@@ -124,8 +124,6 @@ def test_a_site_that_hangs_is_an_error_once_and_none_when_it_is_back(sliced, fre
                     with pytest.raises(FailedSitesError):
                         hasty.duplicated(keys, number=caught.value.number)
                 assert time.monotonic() - began < 20
-        finally:
-            os.kill(process, signal.SIGCONT)
         until = time.monotonic() + 60
         while isinstance(other.call([Message(1, "fill", ())])[0], Failed):
             assert time.monotonic() < until

@@ -88,13 +88,19 @@ impl<L: InLines<LINES>, const LINES: usize> Run<'_, L, LINES> {
     /// Inserts them.
     #[inline(always)]
     pub fn insert(self, words: &mut [u64]) {
-        self.cells.instructions().run(Insert { run: self, words });
+        match self.alone() {
+            Some(spot) => self.cells.instructions().run(InsertAlone { run: self, spot, words }),
+            None => self.cells.instructions().run(Insert { run: self, words }),
+        }
     }
 
     /// Writes to `present`, which is as long as the batch, which of them are held.
     #[inline(always)]
     pub fn query(self, words: &[u64], present: &mut [bool]) {
-        self.cells.instructions().run(Query { run: self, words, present });
+        match self.alone() {
+            Some(spot) => self.cells.instructions().run(QueryAlone { run: self, spot, words, present }),
+            None => self.cells.instructions().run(Query { run: self, words, present }),
+        }
     }
 
     /// Writes what the lines say about each of them.
@@ -141,9 +147,6 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Insert<'_, L
     fn run(self, machine: M) {
         let Self { run, words } = self;
         let (cells, phase) = (*run.cells, run.phase);
-        if let Some(spot) = run.alone() {
-            return cells.write(machine, words.as_chunks_mut().0, phase, &spot, &cells.taken(machine, &spot));
-        }
         let mut coming = run.in_flight(words);
         let lines = words.as_chunks_mut().0;
         for start in run.run.clone().step_by(GROUP) {
@@ -153,6 +156,23 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Insert<'_, L
                 cells.write(machine, lines, phase, &spot, &cells.taken(machine, &spot));
             }
         }
+    }
+}
+
+/// The same for a run of one key. A function of its own, beside which the loop is compiled as if it were alone.
+struct InsertAlone<'a, L: InLines<LINES>, const LINES: usize> {
+    run: Run<'a, L, LINES>,
+    spot: Spot<LINES>,
+    words: &'a mut [u64],
+}
+
+impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for InsertAlone<'_, L, LINES> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, machine: M) {
+        let Self { run: Run { cells, phase, .. }, spot, words } = self;
+        cells.write(machine, words.as_chunks_mut().0, phase, &spot, &cells.taken(machine, &spot));
     }
 }
 
@@ -169,11 +189,6 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Query<'_, L,
     fn run(self, machine: M) {
         let Self { run, words, present } = self;
         let (cells, phase, lines) = (*run.cells, run.phase, words.as_chunks().0);
-        if let Some(spot) = run.alone() {
-            let read = cells.read(machine, lines, phase, &spot, &cells.taken(machine, &spot));
-            present[run.run.start] = cells.holds(phase, spot.page, read);
-            return;
-        }
         let mut coming = run.in_flight(words);
         for start in run.run.clone().step_by(READ) {
             let block = start..run.run.end.min(start + READ);
@@ -189,6 +204,25 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Query<'_, L,
             }
             machine.run(Report { run: &run, pages: &pages, reads: &reads, present: &mut present[block] });
         }
+    }
+}
+
+/// The same for a run of one key.
+struct QueryAlone<'a, L: InLines<LINES>, const LINES: usize> {
+    run: Run<'a, L, LINES>,
+    spot: Spot<LINES>,
+    words: &'a [u64],
+    present: &'a mut [bool],
+}
+
+impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for QueryAlone<'_, L, LINES> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, machine: M) {
+        let Self { run: Run { cells, phase, run, .. }, spot, words, present } = self;
+        let read = cells.read(machine, words.as_chunks().0, phase, &spot, &cells.taken(machine, &spot));
+        present[run.start] = cells.holds(phase, spot.page, read);
     }
 }
 
@@ -295,7 +329,7 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Duplicated<'
     }
 }
 
-/// The same for a run of one key. A function of its own, beside which the loop is compiled as if it were alone.
+/// The same for a run of one key.
 struct DuplicatedAlone<'a, L: InLines<LINES>, const LINES: usize> {
     run: Run<'a, L, LINES>,
     spot: Spot<LINES>,
