@@ -123,14 +123,14 @@ fn read_lane(array: &Bound<'_, PyUntypedArray>, reader: Reader<'_>) -> PyResult<
         return read_lane(&array, reader.within()?);
     }
     Ok(match (dtype.kind(), lane.width) {
-        (b'b', 1) => lane.keys(|flag: u8| u64::from(flag != 0)).of_integers(hasher),
-        (b'i', 1) => lane.keys(|value: i8| i64::from(value) as u64).of_integers(hasher),
-        (b'i', 2) => lane.keys(|value: i16| i64::from(value) as u64).of_integers(hasher),
-        (b'i', 4) => lane.keys(|value: i32| i64::from(value) as u64).of_integers(hasher),
-        (b'i', 8) => lane.keys(|value: u64| value).of_integers(hasher),
-        (b'u', 1) => lane.keys(|value: u8| value.into()).of_integers(hasher),
-        (b'u', 2) => lane.keys(|value: u16| value.into()).of_integers(hasher),
-        (b'u', 4) => lane.keys(|value: u32| value.into()).of_integers(hasher),
+        (b'b', 1) => lane.integers(hasher, |flag: u8| u64::from(flag != 0)),
+        (b'i', 1) => lane.integers(hasher, |value: i8| i64::from(value) as u64),
+        (b'i', 2) => lane.integers(hasher, |value: i16| i64::from(value) as u64),
+        (b'i', 4) => lane.integers(hasher, |value: i32| i64::from(value) as u64),
+        (b'i', 8) => lane.integers(hasher, |value: u64| value),
+        (b'u', 1) => lane.integers(hasher, |value: u8| value.into()),
+        (b'u', 2) => lane.integers(hasher, |value: u16| value.into()),
+        (b'u', 4) => lane.integers(hasher, |value: u32| value.into()),
         (b'u', 8) => lane.keys(|value: u64| value).of_unsigned(hasher),
         (b'f', 2) => lane.keys(move |bits: u16| hasher.float(Half::from_bits(bits).to_f64())),
         (b'f', 4) => lane.keys(move |value: f32| hasher.float(value.into())),
@@ -297,17 +297,29 @@ impl Lane {
 
     /// One key per element.
     fn keys<T: bytemuck::Pod>(self, hash: impl Fn(T) -> u64 + Send + Sync + 'static) -> Keys {
+        Keys::new(self.len, move |start, out| self.write(start, out, &hash))
+    }
+
+    /// One key per element, which is an integer that fits an i64, of these bits.
+    fn integers<T: bytemuck::Pod>(self, hasher: KeyHasher, bits: impl Fn(T) -> u64 + Send + Sync + 'static) -> Keys {
         Keys::new(self.len, move |start, out| {
-            let (range, beside) = (start..start + out.len(), size_of::<T>() as isize);
-            // Elements that lie beside each other have a loop of their own, which compilers vectorise.
-            if self.stride == beside {
-                let elements = self.elements_by(beside, range);
-                out.iter_mut().zip(elements).for_each(|(out, element)| *out = hash(element));
-            } else {
-                let elements = self.elements(range);
-                out.iter_mut().zip(elements).for_each(|(out, element)| *out = hash(element));
-            }
+            self.write(start, out, &bits);
+            hasher.integers(out);
         })
+    }
+
+    /// Writes a number for each of the elements from `start` on.
+    #[inline(always)]
+    fn write<T: bytemuck::Pod>(&self, start: usize, out: &mut [u64], number: &impl Fn(T) -> u64) {
+        let (range, beside) = (start..start + out.len(), size_of::<T>() as isize);
+        // Elements that lie beside each other have a loop of their own, which compilers vectorise.
+        if self.stride == beside {
+            let elements = self.elements_by(beside, range);
+            out.iter_mut().zip(elements).for_each(|(out, element)| *out = number(element));
+        } else {
+            let elements = self.elements(range);
+            out.iter_mut().zip(elements).for_each(|(out, element)| *out = number(element));
+        }
     }
 }
 
