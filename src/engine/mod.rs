@@ -10,6 +10,7 @@
 //! hand: a whole stretch, or the keys of one part. A run of these belongs to one generation.
 
 pub mod growing;
+pub(crate) mod hashes;
 pub(crate) mod run;
 mod sort;
 pub mod threads;
@@ -24,7 +25,8 @@ use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::Layout;
 use crate::memory::Words;
 use crate::memory::mapped::RECORD;
-use run::{AgedMut, Hashes, age, tell};
+use hashes::Hashes;
+use run::{AgedMut, age, tell};
 use threads::Stretch;
 
 /// Cells that age by generations: a layout, its words, and the clock that opens the generations.

@@ -1,10 +1,8 @@
 //! Runs of keys that belong to one generation: how a batch meets the cells at hand, which are all of a filter or a part
 //! of it.
 
-use std::ops::Range;
-
 use super::Refresh;
-use super::sort::Chosen;
+use super::hashes::Hashes;
 use crate::clock::{Clock, Moments};
 use crate::layout::Layout;
 use crate::memory::mapped::Live;
@@ -17,32 +15,6 @@ pub(crate) struct AgedMut<'a, L> {
     pub clock: &'a mut Clock,
     /// The clock beside the cells, if other processes write to them too.
     pub live: Option<Live<'a>>,
-}
-
-/// The keys of a batch whose cells are at hand, in order.
-#[derive(Clone, Copy)]
-pub(crate) struct Hashes<'a> {
-    pub hashes: &'a [u64],
-    /// Which keys of the batch they are; `None` if they are all of it.
-    pub chosen: Option<&'a Chosen>,
-    /// Keys of the batch.
-    pub len: usize,
-}
-
-impl<'a> Hashes<'a> {
-    /// All keys of a batch.
-    pub fn all(hashes: &'a [u64]) -> Self {
-        Self { hashes, chosen: None, len: hashes.len() }
-    }
-
-    /// The keys of a range of the batch.
-    #[inline(always)]
-    fn within(&self, range: Range<usize>) -> Range<usize> {
-        match self.chosen {
-            None => range,
-            Some(chosen) => chosen.within(range),
-        }
-    }
 }
 
 impl<L: Layout> AgedMut<'_, L> {

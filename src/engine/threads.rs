@@ -18,17 +18,15 @@ use std::sync::{Mutex, PoisonError};
 use std::{iter, thread, vec};
 
 use super::Refresh;
-use super::run::{AgedMut, Hashes};
+use super::hashes::Hashes;
+use super::run::AgedMut;
+pub use super::sort::PIECE;
 use super::sort::Sorted;
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::key::Keys;
 use crate::layout::{Layout, Part};
 use crate::memory::fallible;
-
-/// Keys hashed and sorted at a time: their hashes take 64 KiB. Few where every run of the code is slow, or millions of
-/// runs are to be had.
-pub const PIECE: usize = if cfg!(any(fuzzing, miri)) { 64 } else { 8192 };
 
 /// Does `work` on all items, which `threads` take in turn, each with a state that `begin` makes. An error ends it.
 pub fn share<I: Send, S, E: Send>(

@@ -3,18 +3,18 @@
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 
-use super::run::Hashes;
-use super::threads::PIECE;
+use super::hashes::{Chosen, Hashes, WORD};
 use crate::Error;
 use crate::instructions::{Instructions, Machine, Work};
 use crate::memory::fallible;
 
+/// Keys hashed and sorted at a time: their hashes take 64 KiB. Few where every run of the code is slow, or millions of
+/// runs are to be had.
+pub const PIECE: usize = if cfg!(any(fuzzing, miri)) { 64 } else { 8192 };
 /// Hashes that are looked at together.
 const GROUP: usize = 8;
-/// Bits of a word.
-const WORD: usize = 64;
 /// Hashes that are written before there is a look at the room: those of a word, and a group that is not kept.
 const MORE: usize = WORD + GROUP;
 
@@ -28,29 +28,6 @@ pub(crate) struct Sorted {
     len: usize,
     /// Their answers.
     answers: Vec<bool>,
-}
-
-/// Which keys of a piece these are, a bit each.
-pub(crate) struct Chosen {
-    bits: Vec<u64>,
-    /// How many of them come before each word.
-    before: Vec<u16>,
-}
-
-impl Chosen {
-    /// How many of them come before key `end` of the piece.
-    #[inline(always)]
-    fn until(&self, end: usize) -> usize {
-        let (word, bit) = (end / WORD, end % WORD);
-        // Beyond the last word of a full piece lie no bits.
-        usize::from(self.before[word]) + (self.bits[word] & !(u64::MAX << bit)).count_ones() as usize
-    }
-
-    /// Those of a range of the piece, numbered among them.
-    #[inline(always)]
-    pub fn within(&self, range: Range<usize>) -> Range<usize> {
-        self.until(range.start)..self.until(range.end)
-    }
 }
 
 impl Sorted {

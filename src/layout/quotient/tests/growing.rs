@@ -3,7 +3,8 @@
 use super::promise::check_promise;
 use super::*;
 use crate::clock::Moments;
-use crate::engine::run::{AgedMut, Hashes};
+use crate::engine::hashes::Hashes;
+use crate::engine::run::AgedMut;
 use crate::engine::{Engine, Refresh};
 
 /// An engine that grows, planned for so many different keys.
