@@ -8,7 +8,8 @@ use pyo3::types::PyList;
 
 use super::arrays::{Values, Width};
 use super::calls::detached;
-use super::slice::{read_ages, row_like};
+use super::settle::read_ages;
+use super::slice::row_like;
 use super::whole::Whole;
 use crate::memory::fallible;
 use crate::shard::{self, Answer, Rule};

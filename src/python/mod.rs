@@ -32,6 +32,7 @@ mod records;
 mod refresh;
 mod seeds;
 mod sets;
+mod settle;
 mod shared;
 mod slice;
 mod slicing;
@@ -79,7 +80,9 @@ mod _core {
     #[pymodule_export]
     use super::records::{Hashed, Lines, RecordReader};
     #[pymodule_export]
-    use super::slice::{Slice, cells, generations, settle, since};
+    use super::settle::{settle, since};
+    #[pymodule_export]
+    use super::slice::{Slice, cells, generations};
     #[pymodule_export]
     use super::slicing::{expected_messages, failure_rates, least_sites, slice_capacity, sliced_rate};
     #[pymodule_export]
