@@ -14,7 +14,8 @@ import lately
 from lately._core import Hashed, RecordReader
 from lately.cli.at_once import AtOnce
 from lately.cli.delimited import CsvReader
-from lately.cli.lines import JsonReader, TextReader
+from lately.cli.json_lines import JsonReader
+from lately.cli.lines import TextReader
 from lately.cli.records import Asked, Malformed
 from lately.cli.times import Times
 from support.parquet import parquet
@@ -320,3 +321,13 @@ def test_a_run_without_times_imports_no_numpy(tmp_path, extension):
     options = [*key, "--window", "200000", "-o", tmp_path / f"o.{extension}"]
     ended = subprocess.run([sys.executable, "-c", code, "dedupe", path, *options], capture_output=True, text=True)
     assert (ended.returncode, "kept       1\n" in ended.stderr) == (0, True)
+
+
+def test_a_run_on_text_imports_no_more_than_it_needs(tmp_path):
+    """Each takes as long as thousands of records; all that tells the user is how long a small file takes."""
+    (tmp_path / "a.txt").write_bytes(b"1\n1\n")
+    needless = {"dataclasses", "hashlib", "inspect", "json", "lately.cli.delimited", "lately.cli.parquet"}
+    code = f"import sys; from lately.cli import main; main(sys.argv[1:]); sys.exit(str({needless} & {{*sys.modules}}))"
+    options = ["dedupe", tmp_path / "a.txt", "--window", "1000", "-o", tmp_path / "o.txt"]
+    ended = subprocess.run([sys.executable, "-c", code, *options], capture_output=True, text=True)
+    assert ended.stderr.endswith("\nset()\n"), ended.stderr

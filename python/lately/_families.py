@@ -3,9 +3,7 @@
 A new family is a line of `FAMILIES`.
 """
 
-from dataclasses import dataclass, field
-from inspect import Parameter, signature
-from typing import Any, Literal
+from __future__ import annotations
 
 from lately._core import plan
 from lately.baselines import CountingBloomFilter, FingerprintBuffer, GeneralizedBloomFilter, StableBloomFilter
@@ -19,8 +17,13 @@ from lately.filters import (
     TimingBloomFilter,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from inspect import Parameter
+    from typing import Any, Literal
 
-@dataclass(frozen=True)
+
 class Family:
     """A class of filters, in one layout of its cells.
 
@@ -42,17 +45,34 @@ class Family:
         What its users should know before they take it.
     """
 
-    kind: type[Filter]
-    family: str = ""
-    layout: dict[str, Any] = field(default_factory=dict)
-    windows: Literal["any", "insertions", "time", "unknown rate"] = "any"
-    promise: bool = True
-    baseline: bool = False
-    note: str = ""
+    def __init__(
+        self,
+        kind: type[Filter],
+        family: str = "",
+        layout: dict[str, Any] | None = None,
+        *,
+        windows: Literal["any", "insertions", "time", "unknown rate"] = "any",
+        promise: bool = True,
+        baseline: bool = False,
+        note: str = "",
+    ) -> None:
+        self.kind = kind
+        self.family = family
+        self.layout = layout or {}
+        self.windows = windows
+        self.promise = promise
+        self.baseline = baseline
+        self.note = note
+
+    def _parameters(self) -> Mapping[str, Parameter]:
+        """Give the parameters of the constructor. `inspect` takes longer to import than all filters, so it waits."""
+        from inspect import signature
+
+        return signature(self.kind).parameters
 
     def takes(self, parameter: str) -> bool:
         """Whether the constructor has such a parameter."""
-        return parameter in signature(self.kind).parameters
+        return parameter in self._parameters()
 
     def plan(self, window: Any, **request: Any) -> dict[str, Any]:
         """Give the figures of the filter that `make` makes of the same, by the names of its attributes."""
@@ -81,15 +101,16 @@ class Family:
 
     def given(self, window: Any, **request: Any) -> dict[str, Any]:
         """Give all parameters of the constructor; `ValueError` if it lacks one that is asked for."""
-        lacks = [name for name in ("window", *request) if not self.takes(name)]
+        parameters = self._parameters()
+        lacks = [name for name in ("window", *request) if name not in parameters]
         if "lateness" in lacks:
             raise ValueError(f"{self.kind.__name__} has no windows of time")
         if lacks:
             raise ValueError(f"{self.kind.__name__} has no parameter {', '.join(lacks)}")
         defaults = {
             name: parameter.default
-            for name, parameter in signature(self.kind).parameters.items()
-            if parameter.default is not Parameter.empty
+            for name, parameter in parameters.items()
+            if parameter.default is not parameter.empty
         }
         return defaults | {"window": window} | self.layout | request
 
@@ -166,11 +187,8 @@ def whole(window: Any) -> Any:
 
 
 def fastest(window: Any, **request: Any) -> Filter:
-    """Make the fastest filter for a request.
-
-    Parameters and errors are those of `Family.make`.
-    """
-    return Family(AgePartitionedBloomFilter).make(window, **request)
+    """Make the fastest filter for a request, in lines or blocks."""
+    return AgePartitionedBloomFilter(window, **request)
 
 
 def unsuited(family: Family, *, timed: bool, unknown: bool) -> str:

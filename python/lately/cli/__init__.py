@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from types import FrameType
 
 
@@ -38,9 +39,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     from lately.cli.signals import interrupted
 
     options = parser().parse_args(argv)
+    run = getattr(import_module(options.module), options.run)
     try:
         with interrupted(to_the_end=argv is None):
-            options.run(options)
+            run(options)
             sys.stdout.flush()
     except CliError as error:
         say(f"lately: error: {error}")

@@ -4,13 +4,18 @@ It takes what it understands, as far as that goes, and says nothing of the rest:
 records one by one, which say what is wrong where. The answers are theirs, at a twentieth of the time.
 """
 
-import codecs
-from collections.abc import Callable
-from typing import Any
+from __future__ import annotations
 
-from lately._core import RecordReader
-from lately.cli.records import Asked, Batch
-from lately.cli.times import array_of
+import codecs
+
+from lately.cli.records import Batch, array_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lately._core import RecordReader
+    from lately.cli.records import Asked
 
 # Where fewer records are taken, it does not pay to try again within the block: what is found becomes a batch.
 _FEW = 128
@@ -59,17 +64,12 @@ class AtOnce:
         return len(batch.keys) >= _FEW
 
 
-def encoding_of(asked: Asked) -> str:
+def encoding_of(name: str, *, strict: bool) -> str:
     """Tell how the core is to read text: of encodings that it does not know, what all share with ASCII."""
-    known = _ENCODINGS.get(codecs.lookup(asked.encoding).name, "ascii")
-    return f"strict {known}" if known == "utf-8" and asked.strict else known
+    known = _ENCODINGS.get(codecs.lookup(name).name, "ascii")
+    return f"strict {known}" if known == "utf-8" and strict else known
 
 
 def fields_met(batches: AtOnce, fields: list[str]) -> set[str]:
     """Name the fields of the key that some record had."""
     return {field for i, field in enumerate(fields) if batches.met >> i & 1}
-
-
-def reader(make: Callable[..., RecordReader | None], filter: Any, asked: Asked, **how: Any) -> RecordReader | None:
-    """Make what reads keys for a filter."""
-    return make(filter, encoding_of(asked), asked.longest, **how)

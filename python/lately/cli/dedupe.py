@@ -1,35 +1,38 @@
 """The run itself: records in, the filter asked, what is new out."""
 
-import lzma
+from __future__ import annotations
+
 import re
 import time
-import zlib
-from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import ExitStack, closing
-from dataclasses import replace
+from contextlib import ExitStack, closing, nullcontext
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
 
-import lately
 from lately._core import Hashed
 from lately._progress import progress
-from lately.cli.delimited import CsvReader
 from lately.cli.errors import CliError
 from lately.cli.filters import contradiction, open_filter
-from lately.cli.inputs import Input, known, size
-from lately.cli.lines import JsonReader, TextReader
-from lately.cli.marks import marker
+from lately.cli.inputs import DamagedError, Input, known, size
 from lately.cli.outputs import compression, descriptor_of
-from lately.cli.parquet import ParquetReader
-from lately.cli.records import Asked, Batch, LineReader, Malformed, Marks
+from lately.cli.records import Asked, Malformed
 from lately.cli.report import Counts, Mistakes, say, summary, warnings
 from lately.cli.routes import Route
 from lately.cli.signals import Stop, hold
 from lately.cli.slack import InSlack
-from lately.cli.state import State, open_state
-from lately.cli.times import Times
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+    from typing import Any, Literal
+
+    import lately
+    from lately.cli.marks import Mark
+    from lately.cli.parquet import ParquetReader
+    from lately.cli.records import Batch, LineReader, Marks
+    from lately.cli.state import State
+    from lately.cli.times import Times
 
 # Format by extension.
 _FORMATS = {
@@ -52,7 +55,7 @@ def dedupe(options: Namespace) -> None:
     sizes = [size(name) for name in options.files]
     total = None if None in sizes or options.follow else sum(filter(None, sizes))
     stop = Stop() if options.follow else None
-    with open_state(options.state) as state:
+    with _state(options.state) as state:
         if state:
             _remember(state, options)
         malformed = Malformed(options.skip_bad)
@@ -68,7 +71,7 @@ def dedupe(options: Namespace) -> None:
         mistakes = None if options.quiet else Mistakes(seen)
         slack = None if options.quiet else InSlack(seen, refresh=options.refresh)
         with ExitStack() as stack:
-            mark = marker(options.format, getattr(reader, "delimiter", "")) if options.mark else None
+            mark = _marker(options.format, reader) if options.mark else None
             main = Route(options.output, reader, repeats=options.only_repeats, mark=mark, count=options.count)
             routes = [stack.enter_context(closing(main))]
             if options.dropped is not None:
@@ -100,6 +103,23 @@ def dedupe(options: Namespace) -> None:
             say(f"warning: the first malformed record is {malformed.first}")
         if reader.absent and counts.read:
             say(f"warning: no record has the key field {', '.join(sorted(reader.absent))}")
+
+
+# What only some runs need is imported by them.
+
+
+def _state(name: str | None) -> AbstractContextManager[State | None]:
+    if name is None:
+        return nullcontext()
+    from lately.cli.state import open_state
+
+    return open_state(name)
+
+
+def _marker(format: str, reader: LineReader | ParquetReader) -> Mark:
+    from lately.cli.marks import marker
+
+    return marker(format, reader.delimiter)
 
 
 def _in_turn(names: list[str], stop: Stop | None) -> Iterator[tuple[str, Stop | None]]:
@@ -167,8 +187,7 @@ def _fitting(batch: Batch, seen: lately.Filter, malformed: Malformed) -> Iterato
     start, ahead = 0, (times > limit).nonzero()[0].tolist()
     for stop in (*ahead, len(times)):
         part = slice(start, stop)
-        yield replace(
-            batch,
+        yield batch.but(
             numbers=batch.numbers and batch.numbers[part],
             keys=batch.keys[part],
             times=times[part],
@@ -187,7 +206,7 @@ def _hashed(batch: Batch, seen: lately.Filter) -> Batch:
     if isinstance(batch.keys, Hashed):
         return batch
     try:
-        return replace(batch, keys=Hashed(seen, batch.keys))
+        return batch.but(keys=Hashed(seen, batch.keys))
     except (TypeError, ValueError) as error:
         raise CliError(f"{batch.source}: {error}") from None
 
@@ -228,7 +247,7 @@ def _check_targets(options: Namespace, reader: LineReader | ParquetReader) -> li
             continue
         descriptor, target = descriptor_of(name), Path(name).resolve()
         records = option == "dropped" or not options.count
-        if isinstance(reader, ParquetReader) and records and (descriptor is not None or compression(name)):
+        if options.format == "parquet" and records and (descriptor is not None or compression(name)):
             raise CliError(f"Parquet needs --{option} FILE, and compresses by itself")
         if descriptor is not None or (target.exists() and not target.is_file()):
             direct = True
@@ -251,7 +270,7 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
     options.format = format = _format(options)
     asked = Asked(
         key=options.key or [],
-        time=None if options.time is None else Times(options.time, options.time_unit, options.time_format),
+        time=None if options.time is None else _times(options),
         encoding=options.encoding or "utf-8",
         strict=options.encoding is not None,
         longest=options.max_record,
@@ -259,10 +278,16 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
         digest=options.state is not None,
     )
     if format == "parquet":
+        from lately.cli.parquet import ParquetReader
+
         return ParquetReader(asked)
     if format == "jsonl":
+        from lately.cli.json_lines import JsonReader
+
         return JsonReader(asked)
     if format in ("csv", "tsv", "zeek"):
+        from lately.cli.delimited import CsvReader
+
         tabs = format != "csv" or {_FORMATS.get(_extension(name)) for name in options.files} == {"tsv"}
         delimiter = options.delimiter or ("\t" if tabs else ",")
         head: Literal["names", "none", "zeek"] = "zeek" if format == "zeek" else "names" if options.header else "none"
@@ -272,7 +297,15 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
         raise CliError(
             "text has no fields for --key or --time: --format csv, tsv, zeek, jsonl or parquet says what it is"
         )
+    from lately.cli.lines import TextReader
+
     return TextReader(asked)
+
+
+def _times(options: Namespace) -> Times:
+    from lately.cli.times import Times
+
+    return Times(options.time, options.time_unit, options.time_format)
 
 
 def _format(options: Namespace) -> str:
@@ -303,7 +336,7 @@ def _is_zeek(name: str) -> bool:
             while len(head) < len(_ZEEK) and (more := file.read(len(_ZEEK) - len(head))):
                 head += more
             return head == _ZEEK
-    except (OSError, EOFError, lzma.LZMAError, zlib.error):
+    except (OSError, DamagedError):
         return False  # who reads all of it says what is wrong
 
 

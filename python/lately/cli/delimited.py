@@ -1,18 +1,24 @@
 """CSV and TSV: records of fields, which may span lines when they are quoted."""
 
+from __future__ import annotations
+
 import csv
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
-from typing import Any, Literal
 
-from lately import Filter
 from lately._core import RecordReader
-from lately.cli.at_once import AtOnce, reader
+from lately.cli.at_once import AtOnce, encoding_of
 from lately.cli.errors import CliError
-from lately.cli.records import BOM, Asked, Batch, Gathered, LineReader, key_of
+from lately.cli.records import BOM, Gathered, LineReader, key_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, Literal
+
+    from lately import Filter
+    from lately.cli.records import Asked, Batch
 
 # The limit of the module `csv`, 128 KiB, refuses documents in a field; with none, one stray quote would take in the
 # rest of the file before it is noticed.
@@ -95,15 +101,16 @@ class CsvReader(LineReader):
         """Make what reads whole blocks, if it knows the delimiter."""
         if not self.delimiter.isascii():
             return None
-        made = {"delimiter": ord(self.delimiter), "quotes": not self._unquoted, "comments": self._head == "zeek"}
-        return reader(
-            RecordReader.csv,
+        return RecordReader.csv(
             filter,
-            replace(self._asked, longest=min(self._asked.longest, LONGEST_FIELD)),
+            encoding_of(self._asked.encoding, strict=self._asked.strict),
+            min(self._asked.longest, LONGEST_FIELD),
+            delimiter=ord(self.delimiter),
+            quotes=not self._unquoted,
+            comments=self._head == "zeek",
             width=width,
             key=key,
             time=time,
-            **made,
         )
 
     @staticmethod
@@ -159,7 +166,7 @@ class _Lines:
         self.undecodable = ""
         self.escaped = False
 
-    def __iter__(self) -> "_Lines":
+    def __iter__(self) -> _Lines:
         return self
 
     def __next__(self) -> str:

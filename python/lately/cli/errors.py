@@ -1,7 +1,12 @@
 """The one error of the command line, and the libraries it can do without."""
 
+from __future__ import annotations
+
 import importlib
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class CliError(Exception):

@@ -1,15 +1,20 @@
 """The filter of a run: made from the options, or carried over from the run before."""
 
+from __future__ import annotations
+
 import os
-from argparse import Namespace
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import lately
 from lately._core import read_span
 from lately._families import EVERY, FAMILIES, fastest, name_of
 from lately.cli.errors import CliError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable
+    from typing import Any
 
 FPR = 1e-6
 """Rate of false positives where neither the options nor a state say otherwise: what is dropped is gone, and a million
@@ -64,7 +69,7 @@ def _create(options: Namespace) -> lately.Filter:
 
 def _slackless(window: int, **request: Any) -> lately.Filter:
     try:
-        return FAMILIES["swamp"].make(window, **request)
+        return lately.Swamp(window, **request)
     except ValueError:  # a rate too low for it, or what the other will not do either
         return fastest(window, **request)
 

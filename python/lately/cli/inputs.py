@@ -1,21 +1,23 @@
 """Bytes in: decompressed, as they come, in memory that does not grow with them."""
 
-import bz2
-import hashlib
-import lzma
+from __future__ import annotations
+
 import os
-import select
 import stat
 import time
-import zlib
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
-from typing import Any, Protocol
 
-from lately.cli.errors import CliError, optional
-from lately.cli.signals import Stop
+from lately.cli.errors import CliError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from lately.cli.decoders import Decoder
+    from lately.cli.signals import Stop
 
 BLOCK = 1 << 20
 """Bytes read, and records judged together, at a time."""
@@ -23,9 +25,19 @@ BLOCK = 1 << 20
 _PAUSE = 0.1  # seconds between two looks at a file that is followed
 
 _CHUNK = 1 << 16  # compressed bytes read at a time
-# Of those, the bytes decoded at a time by zstd, which cannot be told how much to give: a block of 128 KiB comes from as
-# few as four bytes, so 16 MiB from these, held twice as they are joined.
-_ZSTD_CHUNK = 1 << 9
+
+# How what is compressed begins.
+_CODECS = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xfd7zXZ\0": "xz",
+    # Text may begin with BZh; bzip2 goes on with a digit and digits of pi.
+    **{b"BZh%d1AY&SY" % level: "bzip2" for level in range(1, 10)},
+}
+
+
+class DamagedError(Exception):
+    """What is compressed is damaged, or cut off."""
 
 
 class Input:
@@ -44,7 +56,7 @@ class Input:
         self._stop = stop
         self._status = os.fstat(self._raw.fileno())
         self._regular = stat.S_ISREG(self._status.st_mode)
-        self._digest = hashlib.blake2b(digest_size=16) if digest and not self._regular else None
+        self._digest = _digest() if digest and not self._regular else None
         self._rest = b""
         # A pipe may give one byte at a time, and pause after any of them.
         while any(magic.startswith(self._rest) and magic != self._rest for magic in _CODECS):
@@ -52,7 +64,7 @@ class Input:
                 break
             self._rest += more
         self._codec = next((codec for magic, codec in _CODECS.items() if self._rest.startswith(magic)), None)
-        self._frame: _Decoder | None = None
+        self._frame: Decoder | None = None
 
     @property
     def stopped(self) -> bool:
@@ -70,8 +82,10 @@ class Input:
 
         Raises
         ------
-        OSError, EOFError, zlib.error, lzma.LZMAError
-            If the file cannot be read, or what is compressed is damaged or cut off.
+        OSError
+            If the file cannot be read.
+        DamagedError
+            If what is compressed is damaged or cut off.
         """
         while True:
             hungry = self._frame is None or self._frame.needs_input
@@ -88,20 +102,24 @@ class Input:
                 data = data.lstrip(b"\0")  # files are padded with zeros, on tapes and by xz
                 if not data:
                     continue
-                self._frame = self._codec(self._name)
+                self._frame = _decoder(self._codec, self._name)
             plain = self._frame.decompress(data, size)
             if self._frame.eof:
                 self._rest, self._frame = self._frame.unused_data, None
             elif hungry and not data and not plain:
                 if self._stop:
                     return b""
-                raise EOFError("it ends in the middle")
+                raise DamagedError("it ends in the middle")
             if plain:
                 return plain
 
     def _ready(self, within: float = 0) -> bool:
         """Whether the file gives something, or its end, at once or soon."""
-        return self._regular or bool(select.select([self._raw], [], [], within)[0])
+        if self._regular:
+            return True
+        from select import select
+
+        return bool(select([self._raw], [], [], within)[0])
 
     def identity(self) -> list[Any]:
         """What tells this input from any other: of a regular file its state, else a digest of all that was read."""
@@ -137,6 +155,18 @@ class Input:
         if self._digest is not None:
             self._digest.update(data)
         return data
+
+
+def _digest() -> Any:
+    from hashlib import blake2b
+
+    return blake2b(digest_size=16)
+
+
+def _decoder(codec: str, name: str) -> Decoder:
+    from lately.cli.decoders import DECODERS
+
+    return DECODERS[codec](name)
 
 
 def known(name: str) -> list[Any] | None:
@@ -192,76 +222,3 @@ def size(name: str) -> int | None:
     except OSError as error:
         raise CliError(f"{name}: {error.strerror}") from None
     return status.st_size if stat.S_ISREG(status.st_mode) else None
-
-
-class _Decoder(Protocol):
-    """One compressed frame: what lzma and bz2 have."""
-
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-
-
-class _Gzip:
-    def __init__(self, _name: str) -> None:
-        self._frame = zlib.decompressobj(31)
-
-    @property
-    def needs_input(self) -> bool:
-        return not self._frame.unconsumed_tail
-
-    @property
-    def eof(self) -> bool:
-        return self._frame.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._frame.unused_data
-
-    def decompress(self, data: bytes, most: int, /) -> bytes:
-        return self._frame.decompress(self._frame.unconsumed_tail + data, most)
-
-
-class _Zstd:
-    def __init__(self, name: str) -> None:
-        zstandard = optional("zstandard", f"{name}: zstd")
-        self._error = zstandard.ZstdError
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._compressed = b""
-        self._plain = memoryview(b"")
-
-    @property
-    def needs_input(self) -> bool:
-        return not self._plain and not self._compressed
-
-    @property
-    def eof(self) -> bool:
-        return not self._plain and bool(self._frame.eof)
-
-    @property
-    def unused_data(self) -> bytes:
-        return bytes(self._frame.unused_data) + self._compressed
-
-    def decompress(self, data: bytes, most: int, /) -> bytes:
-        self._compressed += data
-        try:
-            while self._compressed and not self._plain and not self._frame.eof:
-                chunk, self._compressed = self._compressed[:_ZSTD_CHUNK], self._compressed[_ZSTD_CHUNK:]
-                self._plain = memoryview(self._frame.decompress(chunk))
-        except self._error as error:
-            raise OSError(f"damaged zstd data: {error}") from None
-        part, self._plain = bytes(self._plain[:most]), self._plain[most:]
-        return part
-
-
-_CODECS: dict[bytes, Callable[[str], _Decoder]] = {
-    b"\x1f\x8b": _Gzip,
-    b"\x28\xb5\x2f\xfd": _Zstd,
-    b"\xfd7zXZ\0": lambda _name: lzma.LZMADecompressor(lzma.FORMAT_XZ),
-    # Text may begin with BZh; bzip2 goes on with a digit and digits of pi.
-    **{b"BZh%d1AY&SY" % level: lambda _name: bz2.BZ2Decompressor() for level in range(1, 10)},
-}

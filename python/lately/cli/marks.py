@@ -1,7 +1,6 @@
 """Records with a field before all others that says whether they are repeats."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from lately.cli.parquet import FIELD, bools
 from lately.cli.records import BOM, Batch, Marks, others
@@ -17,7 +16,7 @@ def marker(format: str, delimiter: str) -> Mark:
     if format == "parquet":
         return _rows
     if format == "jsonl":
-        return lambda batch, new: replace(batch, records=list(map(_object, batch.records, others(new))))
+        return lambda batch, new: batch.but(records=list(map(_object, batch.records, others(new))))
     separator = (delimiter or "\t").encode()
 
     def lines(batch: Batch, new: Marks) -> Batch:
@@ -26,7 +25,7 @@ def marker(format: str, delimiter: str) -> Mark:
             bom = _BOM if head.startswith(_BOM) else b""
             head = bom + FIELD.encode() + separator + head.removeprefix(bom)
         records = [b"%d%b%b" % (value, separator, line) for value, line in zip(others(new), batch.records, strict=True)]
-        return replace(batch, records=records, head=head)
+        return batch.but(records=records, head=head)
 
     return lines
 
@@ -38,4 +37,4 @@ def _object(line: bytes, repeat: int) -> bytes:
 
 
 def _rows(batch: Batch, new: Marks) -> Batch:
-    return replace(batch, records=batch.records.add_column(0, FIELD, bools(others(new))))
+    return batch.but(records=batch.records.add_column(0, FIELD, bools(others(new))))

@@ -1,18 +1,19 @@
 """The options of the commands, and what they say of themselves."""
 
+from __future__ import annotations
+
 import argparse
-import csv
-import string
 from contextlib import suppress
-from typing import Any
 
 from lately import __version__
 from lately._core import read_span
 from lately._families import DEFAULT, FAMILIES
-from lately.cli.dedupe import dedupe
 from lately.cli.errors import CliError, optional
 from lately.cli.filters import EXACT, FPR
-from lately.cli.tools import info, merge, plan, query
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _DESCRIPTION = """\
 Pass on every record whose key was not seen in the window, as it came, byte for byte; drop the repeats. No repeat within
@@ -55,7 +56,7 @@ exit status:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Make the parser of all commands; each sets `run`."""
+    """Make the parser of all commands; each sets `module` and `run`, the name of the function that runs it."""
     options = argparse.ArgumentParser(prog="lately", description="Have I seen this key lately?")
     options.add_argument("--version", action="version", version=f"lately {__version__}")
     options.add_argument(
@@ -93,7 +94,7 @@ def _tools(commands: Any) -> None:
         help="put the filters for a window side by side",
         description="Put the filters that meet a request side by side, and say which to take.",
     )
-    command.set_defaults(run=plan)
+    command.set_defaults(module="lately.cli.tools", run="plan")
     command.add_argument(
         "--window",
         type=_window,
@@ -116,7 +117,7 @@ def _tools(commands: Any) -> None:
         description="Show a saved filter: window and slack, rate of mistakes as planned and now, memory; of a --state "
         "of lately dedupe also its key.",
     )
-    command.set_defaults(run=info)
+    command.set_defaults(module="lately.cli.tools", run="info")
     _of_file(command.add_argument("files", nargs="+", metavar="FILE", help="saved by --state, or in Python"))
 
     command = commands.add_parser(
@@ -124,7 +125,7 @@ def _tools(commands: Any) -> None:
         help="ask a saved filter for keys",
         description="Say of each key, as text, whether it was seen lately or is new. The filter stays as it is.",
     )
-    command.set_defaults(run=query)
+    command.set_defaults(module="lately.cli.tools", run="query")
     _of_file(command.add_argument("file", metavar="FILE", help="saved by --state, or in Python"))
     command.add_argument(
         "keys",
@@ -140,7 +141,7 @@ def _tools(commands: Any) -> None:
         description="Unite saved filters of windows of time, made alike and with the same --seed, a number: the "
         "result reports every key that one of them reports.",
     )
-    command.set_defaults(run=merge)
+    command.set_defaults(module="lately.cli.tools", run="merge")
     _of_file(command.add_argument("files", nargs="+", metavar="FILE", help="saved by --state, or in Python"))
     output = command.add_argument(
         "--output", "-o", required=True, metavar="FILE", help="where the united filter is saved"
@@ -156,7 +157,7 @@ def _dedupe(commands: Any) -> None:
         epilog=_EXAMPLES.format(filters=_filters()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.set_defaults(run=dedupe)
+    command.set_defaults(module="lately.cli.dedupe", run="dedupe")
     files = command.add_argument(
         "files", nargs="*", default=["-"], metavar="FILE", help="files, read one after the other; - is standard input"
     )
@@ -324,6 +325,8 @@ def _filters() -> str:
 
 def _fields(text: str) -> list[str]:
     """Names between commas; one that holds a comma stands in double quotes."""
+    import csv
+
     fields = next(csv.reader([text], skipinitialspace=True), [])
     if not fields or not all(fields):
         raise argparse.ArgumentTypeError(f"names of fields between commas are needed, got {text!r}")
@@ -390,6 +393,8 @@ def _delimiter(text: str) -> str:
 
 def _encoding(name: str) -> str:
     """Take only encodings that extend ASCII, so that lines can be told apart before they are decoded."""
+    import string
+
     if name == "bytes":
         return "latin-1"  # a letter for each byte, so that keys are equal if their bytes are
     try:

@@ -1,19 +1,20 @@
 """Bytes out: files that are replaced whole or not at all, and streams that are written to as records are decided."""
 
-import bz2
-import gzip
-import lzma
+from __future__ import annotations
+
 import os
 import re
-import secrets
 import stat
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, cast
 
 from lately.cli.errors import optional
 from lately.cli.inputs import identity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, BinaryIO
 
 
 class Output:
@@ -42,7 +43,7 @@ class Output:
         elif target.exists() and not target.is_file():
             self._file = target.open("wb")
         else:
-            self.path, self._temporary = target, target.with_name(f".lately-{secrets.token_hex(8)}.tmp")
+            self.path, self._temporary = target, beside(target)
             self._file = self._temporary.open("xb")
             if target.exists():
                 self._temporary.chmod(stat.S_IMODE(target.stat().st_mode))
@@ -78,7 +79,8 @@ class Output:
 
     def written(self) -> list[Any]:
         """What tells the file, finished, from what it is before or will be later."""
-        return [str(self.path), *identity(cast(Path, self._temporary).stat())]
+        assert self._temporary is not None
+        return [str(self.path), *identity(self._temporary.stat())]
 
     def replace(self) -> None:
         """Put a file in place, for good."""
@@ -106,6 +108,11 @@ def descriptor_of(name: str) -> int | None:
     return None
 
 
+def beside(path: Path) -> Path:
+    """Give the name of a temporary file that is to replace another."""
+    return path.with_name(f".lately-{os.urandom(8).hex()}.tmp")
+
+
 def sync_folder(folder: Path) -> None:
     """Bring the names in a folder to the disk; where folders cannot be synced they are as safe as they can be."""
     with suppress(OSError):
@@ -122,20 +129,41 @@ def compression(name: str) -> str:
     return extension if extension in _CODECS else ""
 
 
-def _compressed(file: BinaryIO, name: str) -> BinaryIO:
+def _compressed(file: BinaryIO, name: str) -> Any:
     codec = _CODECS.get(compression(name))
     return codec(file, name) if codec else file
 
 
-def _zstd(file: BinaryIO, name: str) -> BinaryIO:
+# What is compressed imports what compresses it.
+
+
+def _gzip(file: BinaryIO, _name: str) -> Any:
+    from gzip import GzipFile
+
+    return GzipFile("", "wb", 6, file)
+
+
+def _zstd(file: BinaryIO, name: str) -> Any:
     compressor = optional("zstandard", f"{name}: zstd").ZstdCompressor()
-    return cast(BinaryIO, compressor.stream_writer(file, closefd=False))
+    return compressor.stream_writer(file, closefd=False)
 
 
-_CODECS: dict[str, Callable[[BinaryIO, str], BinaryIO]] = {
-    ".gz": lambda file, _name: cast(BinaryIO, gzip.GzipFile("", "wb", 6, file)),
+def _xz(file: BinaryIO, _name: str) -> Any:
+    from lzma import LZMAFile
+
+    return LZMAFile(file, "wb")
+
+
+def _bzip2(file: BinaryIO, _name: str) -> Any:
+    from bz2 import BZ2File
+
+    return BZ2File(file, "wb")
+
+
+_CODECS: dict[str, Callable[[BinaryIO, str], Any]] = {
+    ".gz": _gzip,
     ".zst": _zstd,
     ".zstd": _zstd,
-    ".xz": lambda file, _name: cast(BinaryIO, lzma.LZMAFile(file, "wb")),  # noqa: SIM115
-    ".bz2": lambda file, _name: cast(BinaryIO, bz2.BZ2File(file, "wb")),
+    ".xz": _xz,
+    ".bz2": _bzip2,
 }

@@ -1,16 +1,23 @@
 """Parquet in and out, batch by batch, with pyarrow."""
 
-from collections.abc import Callable, Iterator, Sequence
+from __future__ import annotations
+
 from itertools import compress
 from pathlib import Path
-from typing import Any
 
-from lately import Filter
 from lately.cli.errors import CliError, optional
 from lately.cli.inputs import BLOCK, known
-from lately.cli.outputs import Output
-from lately.cli.records import Asked, Batch, Marks
-from lately.cli.signals import Stop
+from lately.cli.records import Batch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from lately import Filter
+    from lately.cli.outputs import Output
+    from lately.cli.records import Asked, Marks
+    from lately.cli.signals import Stop
 
 FIELD = "repeat"
 """The name of the field of marks."""
@@ -25,6 +32,8 @@ _GROUP_BYTES = 1 << 26
 
 class ParquetReader:
     """Batches of rows. Without fields, the whole row is the key."""
+
+    delimiter = ""
 
     def __init__(self, asked: Asked) -> None:
         self._arrow = optional("pyarrow", "Parquet")
@@ -59,6 +68,10 @@ class ParquetReader:
             self.inputs.append(known(name))
         except (self._arrow.ArrowException, OSError) as error:
             raise CliError(f"{name}: {error}") from None
+
+    def sink(self, output: Output, *, marked: bool) -> ParquetSink:
+        """Make what writes such rows."""
+        return ParquetSink(output, self, marked=marked)
 
     def _accept(self, schema: Any, name: str) -> None:
         """Check a schema against the first one and the fields."""
@@ -160,7 +173,7 @@ def bools(marks: Marks) -> Any:
 class ParquetSink:
     """Rows to a stream, with the schema they were read with, and the field of marks before it if they are marked."""
 
-    def __init__(self, output: Output, reader: ParquetReader, *, marked: bool = False) -> None:
+    def __init__(self, output: Output, reader: ParquetReader, *, marked: bool) -> None:
         self._marked = marked
         self._stream = output.stream
         self._reader = reader

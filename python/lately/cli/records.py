@@ -1,44 +1,82 @@
 """Records of text, CSV and JSON lines: their keys, their times, and their bytes as they came."""
 
-import lzma
-import zlib
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
-from itertools import compress
-from typing import Any
+from __future__ import annotations
 
-from lately import Filter
+from abc import ABC, abstractmethod
+from contextlib import closing
+from itertools import compress
+
 from lately._core import Lines
 from lately.cli.errors import CliError
-from lately.cli.inputs import Input, blocks
-from lately.cli.outputs import Output
-from lately.cli.signals import Stop
-from lately.cli.times import Times, array_of
+from lately.cli.inputs import DamagedError, Input, blocks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from lately import Filter
+    from lately.cli.outputs import Output
+    from lately.cli.signals import Stop
+    from lately.cli.times import Times
 
 BOM = "\ufeff"  # some editors and spreadsheets begin a file with it; it is no part of the first record
 
 
-@dataclass(slots=True)
 class Batch:
-    """Records of one file, in order; `keys` is what a filter takes, `records` what goes out again."""
+    """Records of one file, in order.
 
-    source: str
-    keys: Any
-    times: Any
-    """Nanoseconds since 1970, in an array; None where nobody asks."""
-    records: Any
-    numbers: Sequence[int] | None = None
-    """Those of their lines; `Lines` know them."""
-    head: bytes = b""
-    """What goes out before the first record, once: the header of CSV."""
-    unit: str = "line"
+    Attributes
+    ----------
+    source : str
+    keys : Any
+        What a filter takes.
+    times : ndarray of int64 or None
+        Nanoseconds since 1970; None where nobody asks.
+    records : Any
+        What goes out again.
+    numbers : sequence of int or None
+        Those of their lines; `Lines` know them.
+    head : bytes
+        What goes out before the first record, once: the header of CSV.
+    unit : str
+    """
+
+    __slots__ = ("head", "keys", "numbers", "records", "source", "times", "unit")
+
+    def __init__(
+        self,
+        source: str,
+        keys: Any,
+        times: Any,
+        records: Any,
+        numbers: Sequence[int] | None = None,
+        head: bytes = b"",
+        unit: str = "line",
+    ) -> None:
+        self.source = source
+        self.keys = keys
+        self.times = times
+        self.records = records
+        self.numbers = numbers
+        self.head = head
+        self.unit = unit
+
+    def but(self, **other: Any) -> Batch:
+        """Give the same batch but for what is given."""
+        return Batch(**{name: getattr(self, name) for name in self.__slots__} | other)
 
     def place(self, i: int) -> str:
         """Where record `i` stands."""
         number = self.records.line(i) if self.numbers is None else self.numbers[i]
         return f"{self.source}, {self.unit} {number}"
+
+
+def array_of(moments: list[int]) -> Any:
+    """Give nanoseconds since 1970 as an array, which NumPy is imported for: a run without times does without it."""
+    import numpy as np
+
+    return np.array(moments, np.int64)
 
 
 Marks = bytes
@@ -68,19 +106,40 @@ class Malformed:
         self.count += 1
 
 
-@dataclass
 class Asked:
-    """What the options say of the records."""
+    """What the options say of the records.
 
-    key: list[str]
-    time: Times | None
-    encoding: str
-    strict: bool
-    """Whether text that is not valid in it is malformed, and does not just have its bytes for a key."""
-    longest: int
-    malformed: Malformed
-    digest: bool
-    """Whether inputs that are no regular files are to be known again."""
+    Attributes
+    ----------
+    key : list of str
+    time : Times or None
+    encoding : str
+    strict : bool
+        Whether text that is not valid in it is malformed, and does not just have its bytes for a key.
+    longest : int
+    malformed : Malformed
+    digest : bool
+        Whether inputs that are no regular files are to be known again.
+    """
+
+    def __init__(
+        self,
+        key: list[str],
+        time: Times | None,
+        encoding: str,
+        strict: bool,
+        longest: int,
+        malformed: Malformed,
+        *,
+        digest: bool,
+    ) -> None:
+        self.key = key
+        self.time = time
+        self.encoding = encoding
+        self.strict = strict
+        self.longest = longest
+        self.malformed = malformed
+        self.digest = digest
 
 
 def key_of(text: str) -> str | bytes:
@@ -123,8 +182,12 @@ class LineReader(ABC):
                 self.inputs.append(file.identity())
         except OSError as error:
             raise CliError(f"{shown}: {error.strerror or error}") from None
-        except (EOFError, zlib.error, lzma.LZMAError) as error:
+        except DamagedError as error:
             raise CliError(f"{shown}: damaged compressed data: {error}") from None
+
+    def sink(self, output: Output, *, marked: bool) -> LineSink:
+        """Make what writes such records; their bytes hold the mark."""
+        return LineSink(output)
 
     @abstractmethod
     def _batches(self, blocks: Iterator[bytes], name: str, filter: Filter) -> Iterator[Batch]:

@@ -1,15 +1,20 @@
 """What a run tells a person: how far it is, and how it ended."""
 
+from __future__ import annotations
+
 import math
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
 
-import lately
 from lately._families import EVERY, generations, name_of
-from lately.cli.records import Marks
-from lately.cli.slack import InSlack
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import lately
+    from lately.cli.records import Marks
+    from lately.cli.slack import InSlack
 
 _GOLDEN = (1 + 5**0.5) / 2
 
@@ -67,15 +72,19 @@ class Mistakes:
         self._seen = self._kept = 0
 
 
-@dataclass
 class Counts:
-    """Records by what became of them."""
+    """Records by what became of them.
 
-    kept: int = 0
-    dropped: int = 0
-    malformed: int = 0
-    latest: int | None = None
-    """The latest time, in nanoseconds since the Unix epoch."""
+    Attributes
+    ----------
+    kept, dropped, malformed : int
+    latest : int or None
+        The latest time, in nanoseconds since the Unix epoch.
+    """
+
+    def __init__(self) -> None:
+        self.kept = self.dropped = self.malformed = 0
+        self.latest: int | None = None
 
     def add(self, new: Marks, times: Any) -> None:
         """Take account of a batch."""

@@ -1,13 +1,20 @@
 """The ways out: which records go where, and in what form."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
 from contextlib import contextmanager, suppress
 
 from lately.cli.errors import CliError
-from lately.cli.marks import Mark
 from lately.cli.outputs import Output
-from lately.cli.parquet import ParquetReader, ParquetSink
-from lately.cli.records import Batch, LineReader, LineSink, Marks, others
+from lately.cli.records import others
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lately.cli.marks import Mark
+    from lately.cli.parquet import ParquetReader, ParquetSink
+    from lately.cli.records import Batch, LineReader, LineSink, Marks
 
 
 class Route:
@@ -36,10 +43,7 @@ class Route:
             self.output = Output(name)
         self._sink: LineSink | ParquetSink | None = None
         if not count:
-            if isinstance(reader, ParquetReader):
-                self._sink = ParquetSink(self.output, reader, marked=mark is not None)
-            else:
-                self._sink = LineSink(self.output)
+            self._sink = reader.sink(self.output, marked=mark is not None)
 
     def write(self, batch: Batch, new: Marks) -> None:
         """Write those of a batch that go this way."""

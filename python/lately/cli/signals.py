@@ -3,10 +3,15 @@
 Who follows files that go on and on is told so when the files are to end here.
 """
 
+from __future__ import annotations
+
 import signal
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from types import FrameType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

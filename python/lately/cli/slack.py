@@ -1,14 +1,20 @@
 """About how many repeats were dropped that came after the window, in the slack."""
 
-import math
-import secrets
-from collections import OrderedDict
-from typing import Any
+from __future__ import annotations
 
-import lately
-from lately._core import Hashed
+import math
+import os
+from collections import OrderedDict
+
 from lately._families import EVERY, name_of
-from lately.cli.records import Marks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import lately
+    from lately._core import Hashed
+    from lately.cli.records import Marks
 
 # Most keys of the sample. A hundred repeats in the slack are then known to about a tenth, times the root of how many
 # keys one of the sample stands for.
@@ -37,7 +43,8 @@ class InSlack:
         self._window = round(filter.window * unit)
         self._end = round((filter.window + filter.slack) * unit) if self._counts else self._window
         # So that nobody chooses what is in the sample, though everybody may know the filter's seed.
-        self._secret = secrets.randbits(64) | 1, secrets.randbits(64)
+        multiplier, addend = (int.from_bytes(os.urandom(8)) for _ in range(2))
+        self._secret = multiplier | 1, addend
         # A window of records says beforehand how many keys one of the sample stands for.
         self._zeros = 0 if unit > 1 else max(0, math.ceil(math.log2(self._end / _KEYS)))
         # Number of a key: when its window began, the oldest first. (Of a dict it takes long to find the first after

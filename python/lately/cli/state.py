@@ -6,33 +6,35 @@ it was, and the run again gives the same output. Struck after it, the filter hol
 run again leaves its output in place.
 """
 
+from __future__ import annotations
+
 import fcntl
 import hashlib
 import json
 import os
-import secrets
 import stat
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-import lately
 from lately.cli.errors import CliError
 from lately.cli.filters import save
 from lately.cli.inputs import identity
-from lately.cli.outputs import sync_folder
+from lately.cli.outputs import beside, sync_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    import lately
 
 _HEADER = 64  # bytes of a saved filter that hold the sums of all the others
 _RUNS = 32  # how many runs a note remembers
 
 
 @contextmanager
-def open_state(name: str | None) -> "Iterator[State | None]":
+def open_state(name: str) -> Iterator[State]:
     """Take the state that is named, which no other run may use meanwhile."""
-    if name is None:
-        yield None
-        return
     path = Path(name).resolve()  # a link stays a link
     if path.exists() and not path.is_file():
         raise CliError(f"--state {name}: not a regular file")
@@ -138,7 +140,7 @@ class State:
             raise
 
     def _beside(self, path: Path) -> Path:
-        made = path.with_name(f".lately-{secrets.token_hex(8)}.tmp")
+        made = beside(path)
         self._waiting[path] = made
         return made
 

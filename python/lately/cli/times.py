@@ -1,16 +1,9 @@
 """The times of records."""
 
 from datetime import datetime
-from typing import Any
 
 from lately._core import read_moment
-
-
-def array_of(moments: list[int]) -> Any:
-    """Give nanoseconds since 1970 as an array, which NumPy is imported for: a run without times does without it."""
-    import numpy as np
-
-    return np.array(moments, np.int64)
+from lately.cli.records import array_of
 
 
 class Times:

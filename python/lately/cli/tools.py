@@ -1,12 +1,11 @@
 """The small commands: a filter planned, shown, asked and united with others."""
 
+from __future__ import annotations
+
 import csv
 import json
 import sys
-from argparse import Namespace
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import lately
 from lately._families import name_of
@@ -14,6 +13,12 @@ from lately.cli.errors import CliError
 from lately.cli.filters import FPR, load, save
 from lately.cli.state import note_of
 from lately.cli.times import Times
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+    from typing import Any
 
 
 def plan(options: Namespace) -> None:
