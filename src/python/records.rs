@@ -2,6 +2,8 @@
 //!
 //! None of it needs NumPy, whose import takes longer than the work on many a file.
 
+use std::ops::Range;
+use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use memchr::memchr_iter;
@@ -105,7 +107,7 @@ impl RecordReader {
             None => Times::Raw(found.times.iter().map(|range| PyBytes::new(py, &bytes[range.clone()])).collect()),
         };
         let lines = Lines { block: block.clone().unbind(), origin: start, number, start, ends: found.ends };
-        Ok((lines, Hashed { hashes: found.hashes }, times, found.met))
+        Ok((lines, Hashed::new(found.hashes), times, found.met))
     }
 }
 
@@ -242,7 +244,7 @@ enum Part<'py> {
     Some(Bound<'py, PySlice>),
 }
 
-fn range(slice: &Bound<'_, PySlice>, len: usize) -> PyResult<std::ops::Range<usize>> {
+fn range(slice: &Bound<'_, PySlice>, len: usize) -> PyResult<Range<usize>> {
     let found = slice.indices(len as isize)?;
     if found.step != 1 {
         return Err(PyValueError::new_err("a slice with a step"));
@@ -251,25 +253,39 @@ fn range(slice: &Bound<'_, PySlice>, len: usize) -> PyResult<std::ops::Range<usi
     Ok(start..start + found.slicelength)
 }
 
-/// Hashes of keys, in order, as one filter sees them.
+/// Hashes of keys, in order, as one filter sees them; a slice shares them.
 #[pyclass(frozen, sequence, module = "lately._core")]
 pub struct Hashed {
-    hashes: Vec<u64>,
+    all: Arc<Vec<u64>>,
+    part: Range<usize>,
+}
+
+impl Hashed {
+    fn new(hashes: Vec<u64>) -> Self {
+        Self { part: 0..hashes.len(), all: Arc::new(hashes) }
+    }
+
+    fn keys(&self) -> Keys {
+        let (all, first) = (Arc::clone(&self.all), self.part.start);
+        Keys::new(self.part.len(), move |start, out| out.copy_from_slice(&all[first + start..][..out.len()]))
+    }
 }
 
 #[pymethods]
 impl Hashed {
     #[new]
     fn of_keys(py: Python<'_>, filter: &Bound<'_, Filter>, keys: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Self { hashes: Batch::untimed(read_keys(keys, &filter.get().hasher)?).hashes(py)? })
+        Ok(Self::new(Batch::untimed(read_keys(keys, &filter.get().hasher)?).hashes(py)?))
     }
 
     fn __len__(&self) -> usize {
-        self.hashes.len()
+        self.part.len()
     }
 
     fn __getitem__(&self, part: &Bound<'_, PySlice>) -> PyResult<Self> {
-        Ok(Self { hashes: self.hashes[range(part, self.hashes.len())?].to_vec() })
+        let within = range(part, self.part.len())?;
+        let first = self.part.start;
+        Ok(Self { all: Arc::clone(&self.all), part: first + within.start..first + within.end })
     }
 
     /// A byte for each: 1 where it is new to the filter, which knows all of them afterwards, and 0 where it is not.
@@ -283,7 +299,7 @@ impl Hashed {
         refresh: Refresh,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let filter = filter.get();
-        let batch = filter.timed(py, Keys::made(self.hashes.clone()), at, true)?;
+        let batch = filter.timed(py, self.keys(), at, true)?;
         let seen = filter.judge(py, &batch, refresh, Threads::default())?;
         let new: Vec<u8> = seen.iter().map(|&seen| u8::from(!seen)).collect();
         Ok(PyBytes::new(py, &new))
@@ -293,7 +309,7 @@ impl Hashed {
     /// multiplier + addend` begins with so many zero bits, and that number. (Dietzfelbinger 1996: any two keys are then
     /// chosen as if by chance, to a factor of two.)
     fn sample(&self, multiplier: u64, addend: u64, zeros: u32) -> Vec<(usize, u64)> {
-        let mixed = self.hashes.iter().map(|hash| hash.wrapping_mul(multiplier).wrapping_add(addend));
+        let mixed = self.all[self.part.clone()].iter().map(|hash| hash.wrapping_mul(multiplier).wrapping_add(addend));
         mixed.enumerate().filter(|(_, mixed)| mixed.leading_zeros() >= zeros).collect()
     }
 }

@@ -49,7 +49,7 @@ impl Reader for Csv {
         stop
     }
 
-    fn is_of_lines(&self, bytes: &[u8]) -> bool {
+    fn is_shared(&self, bytes: &[u8]) -> bool {
         !self.quotes || memchr(b'"', bytes).is_none()
     }
 }

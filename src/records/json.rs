@@ -103,7 +103,7 @@ impl Reader for Json {
         block.len()
     }
 
-    fn is_of_lines(&self, _: &[u8]) -> bool {
+    fn is_shared(&self, _: &[u8]) -> bool {
         true
     }
 }

@@ -29,8 +29,8 @@ pub trait Reader {
     /// or where a record begins that is not taken.
     fn read(&self, block: &[u8], start: usize, hasher: &KeyHasher, found: &mut Found) -> usize;
 
-    /// Whether no record of these bytes, which begin with one, spans lines.
-    fn is_of_lines(&self, bytes: &[u8]) -> bool;
+    /// Whether threads may share these bytes, which begin with a record: none spans lines, and it takes long enough.
+    fn is_shared(&self, bytes: &[u8]) -> bool;
 }
 
 /// The same by several threads, where each may begin at a line. A few bytes are not shared.
@@ -42,7 +42,12 @@ pub fn read_shared(
     threads: usize,
 ) -> (Found, usize) {
     let rest = &block[start..];
-    let threads = if reader.is_of_lines(rest) { threads.min(rest.len() / WORTH).max(1) } else { 1 };
+    let threads = threads.min(rest.len() / WORTH);
+    let mut all = Found::default();
+    if threads <= 1 || !reader.is_shared(rest) {
+        let stop = reader.read(block, start, hasher, &mut all);
+        return (all, stop);
+    }
     let mut begin = start;
     let mut parts: Vec<_> = (1..=threads)
         .map(|part| {
@@ -59,7 +64,6 @@ pub fn read_shared(
         Ok::<_, Infallible>(())
     };
     let Ok(()) = share(threads, parts.iter_mut(), || (), |(), part| read(part));
-    let mut all = Found::default();
     let mut at = start;
     for (part, found, stop) in parts {
         all.append(found);

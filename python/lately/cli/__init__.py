@@ -3,6 +3,7 @@
 It imports nothing of size before `main`, which says what Ctrl-C does meanwhile: a tenth of a second is long enough.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -44,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         with interrupted(to_the_end=argv is None):
             run(options)
             sys.stdout.flush()
+        if argv is None:
+            gc.freeze()  # nothing is to be collected any more: the interpreter would look through all there is
     except CliError as error:
         say(f"lately: error: {error}")
         return 1

@@ -12,7 +12,7 @@ from lately._core import Hashed
 from lately._progress import progress
 from lately.cli.errors import CliError
 from lately.cli.filters import contradiction, open_filter
-from lately.cli.inputs import DamagedError, Input, known, size
+from lately.cli.inputs import BLOCK, DamagedError, Input, known, size
 from lately.cli.outputs import compression, descriptor_of
 from lately.cli.records import Asked, Malformed
 from lately.cli.report import Counts, Mistakes, say, summary, warnings
@@ -79,15 +79,15 @@ def dedupe(options: Namespace) -> None:
                 routes.append(stack.enter_context(closing(rest)))
             with progress(total, "B", False if options.quiet else None) as advance:
                 for name, follow in _in_turn(options.files, stop):
-                    for batch in chain.from_iterable(
+                    batches = chain.from_iterable(
                         _fitting(batch, seen, malformed) for batch in reader.batches(name, advance, follow, filter=seen)
-                    ):
-                        batch = _hashed(batch, seen)
+                    )
+                    for batch in _ahead(name, follow, (_hashed(batch, seen) for batch in batches)):
                         new = _new(seen, batch, mistakes, refresh=options.refresh)
                         for route in routes:
                             route.write(batch, new)
-                        counts.add(new, batch.times)
                         if slack:
+                            counts.add(new, batch.times)
                             slack.count(batch.keys, batch.times, new)
             for route in routes:
                 route.finish()
@@ -120,6 +120,15 @@ def _marker(format: str, reader: LineReader | ParquetReader) -> Mark:
     from lately.cli.marks import marker
 
     return marker(format, reader.delimiter)
+
+
+def _ahead(name: str, follow: Stop | None, batches: Iterator[Batch]) -> Iterator[Batch]:
+    """Read ahead where more than one block is there already: for what is still to come, one waits by oneself."""
+    if follow or (size(name) or 0) <= BLOCK:
+        return batches
+    from lately.cli.ahead import ahead
+
+    return ahead(batches)
 
 
 def _in_turn(names: list[str], stop: Stop | None) -> Iterator[tuple[str, Stop | None]]:

@@ -59,9 +59,8 @@ class ParquetReader:
         try:
             with self._parquet.ParquetFile(name) as file:
                 self._accept(file.schema_arrow, name)
-                # Several threads of pyarrow cost more than they save; one beside this reads while this works.
-                tables = file.iter_batches(batch_size=_rows(file.metadata), use_threads=False)
-                for table in _ahead(tables):
+                # Several threads of pyarrow cost more than they save.
+                for table in file.iter_batches(batch_size=_rows(file.metadata), use_threads=False):
                     yield self._batch(table, name, read + 1)
                     advance(size * len(table) // file.metadata.num_rows)
                     read += len(table)
@@ -141,17 +140,6 @@ class ParquetReader:
                 self._malformed(f"{name}, row {first + row}", str(error))
                 sound[row] = False
         return times, sound
-
-
-def _ahead(items: Iterator[Any]) -> Iterator[Any]:
-    """Give items, none of which is None; a thread makes the next one meanwhile."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as thread:
-        coming = thread.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = thread.submit(next, items, None)
-            yield item
 
 
 def _rows(metadata: Any) -> int:

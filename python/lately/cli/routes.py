@@ -37,7 +37,7 @@ class Route:
         self._name = name
         self._repeats = repeats
         self._mark = mark
-        self._taken = 0
+        self._count = 0
         self._finished = False
         with self._blamed():
             self.output = Output(name)
@@ -50,17 +50,18 @@ class Route:
         goes = others(new) if self._repeats else new
         if self._mark is not None:
             batch, goes = self._mark(batch, new), b"\1" * len(new)
-        self._taken += goes.count(1)
-        if self._sink is not None:
-            with self._blamed():
-                self._sink.write(batch, goes)
+        if self._sink is None:
+            self._count += goes.count(1)
+            return
+        with self._blamed():
+            self._sink.write(batch, goes)
 
     def finish(self) -> None:
         """Write what is waiting, and hand it on or bring it to the disk."""
         self._finished = True
         with self._blamed():
             if self._sink is None:
-                self.output.stream.write(b"%d\n" % self._taken)
+                self.output.stream.write(b"%d\n" % self._count)
             else:
                 self._sink.close()
             self.output.finish()

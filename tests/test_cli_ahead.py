@@ -1,0 +1,66 @@
+"""Blocks of a file are read while those before them are judged: what is told, and when, does not change."""
+
+import threading
+from itertools import count
+
+import pytest
+
+from lately.cli.ahead import ahead
+
+LINE = b'{"k": %d}\n'
+
+
+def test_items_come_in_order_and_one_is_made_ahead():
+    made = []
+
+    def items():
+        for i in range(5):
+            made.append(i)
+            yield i
+
+    for i in ahead(items()):
+        assert made[-1] in (i, i + 1)
+        assert made == list(range(len(made)))
+    assert (i, made) == (4, list(range(5)))
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, StopIteration])
+def test_an_error_comes_where_the_item_would_have_come(error):
+    def items():
+        yield from range(3)
+        if error is not StopIteration:
+            raise error("here")
+
+    got = []
+    try:
+        for i in ahead(items()):
+            got.append(i)
+    except error as said:
+        assert str(said) == "here"
+    else:
+        assert error is StopIteration
+    assert got == [0, 1, 2]
+
+
+def test_who_ends_early_leaves_no_thread_and_nothing_is_made_after_that():
+    numbers, before = count(), threading.active_count()
+    items = ahead(numbers)
+    assert [next(items) for _ in range(3)] == [0, 1, 2]
+    items.close()
+    assert threading.active_count() == before
+    assert next(numbers) in (3, 4)
+
+
+def test_a_malformed_record_of_a_later_block_is_told_after_what_comes_before_it(tmp_path, dedupe):
+    lines = [LINE % i for i in range(300_000)]
+    lines[250_000] = b"{\n"
+    (tmp_path / "a.jsonl").write_bytes(b"".join(lines))
+    before = threading.active_count()
+    ended = dedupe(tmp_path / "a.jsonl", "--key", "k", "--window", 300_000)
+    assert (ended.status, threading.active_count()) == (1, before)
+    assert "a.jsonl, line 250001: not JSON" in ended.err
+    assert ended.out == b"".join(lines[:250_000])[: len(ended.out)]
+    assert len(ended.out) > 2 << 20
+    passed = dedupe(tmp_path / "a.jsonl", "--key", "k", "--window", 300_000, "--skip-bad")
+    assert passed.out == b"".join(lines[:250_000] + lines[250_001:])
+    assert "malformed  1, passed over" in passed.err
