@@ -82,7 +82,8 @@ def dedupe(options: Namespace) -> None:
                     batches = chain.from_iterable(
                         _fitting(batch, seen, malformed) for batch in reader.batches(name, advance, follow, filter=seen)
                     )
-                    for batch in _ahead(name, follow, (_hashed(batch, seen) for batch in batches)):
+                    for batch in _ahead(name, follow, batches):
+                        batch = _hashed(batch, seen)
                         new = _new(seen, batch, mistakes, refresh=options.refresh)
                         for route in routes:
                             route.write(batch, new)
@@ -289,7 +290,7 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
     if format == "parquet":
         from lately.cli.parquet import ParquetReader
 
-        return ParquetReader(asked)
+        return ParquetReader(asked, alone=options.alone)
     if format == "jsonl":
         from lately.cli.json_lines import JsonReader
 

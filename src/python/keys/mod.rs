@@ -6,6 +6,8 @@
 //! Keys contain one another: an array of objects has tuples as elements, and a tuple may hold an array. What lies
 //! within is read by the [`Reader`], which counts how deep it is; `DEEPEST` ends that.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -68,11 +70,12 @@ impl<'a> Reader<'a> {
 }
 
 fn read(keys: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
-    // Before arrays: to know one takes NumPy.
     if let Ok(list) = keys.cast::<PyList>() {
         return objects::read(list.iter(), reader);
     }
-    if let Ok(array) = keys.cast::<PyUntypedArray>() {
+    if has_numpy(keys.py())?
+        && let Ok(array) = keys.cast::<PyUntypedArray>()
+    {
         return numpy_array::read(array, reader);
     }
     if let Ok(tuple) = keys.cast::<PyTuple>() {
@@ -101,6 +104,16 @@ fn read(keys: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
     let items = keys.try_iter().map_err(|_| not_a_batch(keys))?;
     let list = py.get_type::<PyList>().call1((items,))?.cast_into::<PyList>()?;
     objects::read(list.iter(), reader)
+}
+
+/// Whether NumPy is there: nothing is an array before that, and to ask whether it is one would import it.
+fn has_numpy(py: Python<'_>) -> PyResult<bool> {
+    static HAS: AtomicBool = AtomicBool::new(false);
+    if !HAS.load(Ordering::Relaxed) {
+        let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+        HAS.store(modules.get_item(intern!(py, "numpy")).is_ok_and(|numpy| !numpy.is_none()), Ordering::Relaxed);
+    }
+    Ok(HAS.load(Ordering::Relaxed))
 }
 
 /// Iterables that are a single key, or no list of keys.
