@@ -2,9 +2,10 @@
 //!
 //! In one process and in turn: a read of one random cache line per key, fetched ahead, out of as many bytes as the
 //! filter in lines has; and queries of that filter and of the paper's layout, both made for 1 %, of hashes and of
-//! integers still to be hashed. Half of the keys asked for are in the window. A line of the output is a round of one
-//! window: the window, bytes of the filter in lines and of the other, then nanoseconds per key, in the order of
-//! [`NAMES`].
+//! integers still to be hashed. Half of the keys asked for are in the window. Each is timed just after it was done with
+//! as many other keys, so that none finds its memory as another has left the caches; and each round begins with
+//! another. A line of the output is a round of one window: the window, bytes of the filter in lines and of the other,
+//! then nanoseconds per key, in the order of [`NAMES`].
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -24,17 +25,18 @@ const NAMES: &str = "window\tbytes\tpaper_bytes\troof\tline\tline_hashing\tpaper
 const ASKED: usize = 1 << 20;
 /// Keys hashed at a time, as the Python bindings do it.
 const BLOCK: usize = 4096;
-/// Lines in flight, refilled in groups, as in the filter.
+/// Lines in flight, refilled in groups, as in the filter; and how long before that their hashes are fetched.
 const AHEAD: usize = 64;
 const GROUP: usize = 8;
+const HASHES_AHEAD: usize = 128;
 
 /// Words of a cache line.
 const LINE: u64 = 8;
 
-fn nanoseconds(act: impl FnOnce()) -> f64 {
-    let start = Instant::now();
-    act();
-    start.elapsed().as_nanos() as f64 / ASKED as f64
+/// Keys to ask for, and their hashes.
+struct Asked {
+    keys: Vec<i64>,
+    hashes: Vec<u64>,
 }
 
 /// Reads a line per hash; the sum keeps the reads from being left out.
@@ -43,6 +45,7 @@ fn read_lines(words: &[u64], hashes: &[u64]) -> u64 {
     let place = |hash: u64| (scale(hash, lines) * LINE) as usize;
     let mut sum = 0u64;
     for start in (0..hashes.len()).step_by(GROUP) {
+        Address::of(hashes).fetch(start + AHEAD + HASHES_AHEAD);
         for &hash in hashes.iter().skip(start + AHEAD).take(GROUP) {
             address.fetch(place(hash));
         }
@@ -98,23 +101,31 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (mut present, bytes) = (vec![false; ASKED], paper.engine().words().as_slice().len() * 8);
         for round in 0..*rounds {
             // Any hash does to choose one in two at random, and a key of the window or a fresh one.
-            let chance = |i| hasher.unsigned(round * ASKED as u64 + i);
-            let ask = |i| match chance(i) {
+            let key = |i| match hasher.unsigned(i) {
                 odd if odd % 2 == 1 => inserted - 1 - scale(odd, insertions) as i64,
                 even => i64::MIN + (even >> 1) as i64,
             };
-            let keys: Vec<i64> = (0..ASKED as u64).map(ask).collect();
-            let hashes: Vec<u64> = keys.iter().map(|&key| hasher.integer(key)).collect();
-            let roof = nanoseconds(|| _ = black_box(read_lines(words.as_slice(), &hashes)));
-            print!("{insertions}\t{}\t{bytes}\t{roof}", shape.nbytes());
-            for filter in [&in_lines, &paper] {
-                let hashed = nanoseconds(|| query(filter, &hashes, &mut present));
-                let missed = keys.iter().zip(&present).any(|(&key, &present)| key >= 0 && !present);
-                assert!(!missed, "a key of the window is missing");
-                let whole = nanoseconds(|| hash_and_query(filter, hasher, &keys, &mut present));
-                print!("\t{hashed}\t{whole}");
+            let asked = [2 * round, 2 * round + 1].map(|asked| {
+                let keys: Vec<i64> = (asked * ASKED as u64..(asked + 1) * ASKED as u64).map(key).collect();
+                Asked { hashes: keys.iter().map(|&key| hasher.integer(key)).collect(), keys }
+            });
+            let mut times = [0.0; 5];
+            for turn in 0..times.len() {
+                let subject = (turn + round as usize) % times.len();
+                let filter = if subject < 3 { &in_lines } else { &paper };
+                let mut act = |asked: &Asked| match subject {
+                    0 => _ = black_box(read_lines(words.as_slice(), &asked.hashes)),
+                    1 | 3 => query(filter, &asked.hashes, &mut present),
+                    _ => hash_and_query(filter, hasher, &asked.keys, &mut present),
+                };
+                act(&asked[0]);
+                let start = Instant::now();
+                act(&asked[1]);
+                times[subject] = start.elapsed().as_nanos() as f64 / ASKED as f64;
+                let missed = asked[1].keys.iter().zip(&present).any(|(&key, &present)| key >= 0 && !present);
+                assert!(subject == 0 || !missed, "a key of the window is missing");
             }
-            println!();
+            println!("{insertions}\t{}\t{bytes}\t{}", shape.nbytes(), times.map(|time| time.to_string()).join("\t"));
         }
     }
     Ok(())

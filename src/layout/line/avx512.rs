@@ -29,9 +29,9 @@ impl Vectors for Avx512 {
             let (constants, bits) =
                 (_mm512_loadu_si512(SUBLANES.as_ptr().cast()), _mm512_loadu_si512(BITS.as_ptr().cast()));
             let products = _mm512_mullo_epi32(_mm512_set1_epi32(seed as i32), constants);
-            let (upper, lower) = (_mm512_srli_epi32::<12>(products), _mm512_srli_epi32::<24>(products));
-            // Joins the halves: where the first operand has a bit, that of the second, else that of the third.
-            let places = _mm512_ternarylogic_epi32::<0b1100_1010>(_mm512_set1_epi32(-1 << 16), upper, lower);
+            // Both sub-lanes of a product get its highest 16 bits, and shift down to their four.
+            let highest = _mm512_set4_epi32(0x0f0e_0f0e, 0x0b0a_0b0a, 0x0706_0706, 0x0302_0302);
+            let places = _mm512_srlv_epi16(_mm512_shuffle_epi8(products, highest), _mm512_set1_epi32(12 << 16 | 8));
             _mm512_permutexvar_epi16(places, bits)
         }
     }

@@ -150,11 +150,11 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Insert<'_, L
         let mut coming = run.in_flight(words);
         let lines = words.as_chunks_mut().0;
         for start in run.run.clone().step_by(GROUP) {
-            let spots = coming.next(start);
             for key in 0..GROUP.min(run.run.end - start) {
-                let spot = spots.at(key);
+                let spot = coming.group(start).at(key);
                 cells.write(machine, lines, phase, &spot, &cells.taken(machine, &spot));
             }
+            coming.pass(start);
         }
     }
 }
@@ -192,17 +192,20 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Query<'_, L,
         let mut coming = run.in_flight(words);
         for start in run.run.clone().step_by(READ) {
             let block = start..run.run.end.min(start + READ);
-            let (mut pages, mut reads) = ([0; READ], [L::Read::default(); READ]);
-            let groups = pages.chunks_mut(GROUP).zip(reads.chunks_mut(GROUP));
-            for (start, (pages, reads)) in block.clone().step_by(GROUP).zip(groups) {
-                let spots = coming.next(start);
-                for (key, (page, read)) in pages.iter_mut().zip(reads).enumerate().take(block.end - start) {
-                    let spot = spots.at(key);
-                    (*page, *read) =
-                        (spot.page, cells.read(machine, lines, phase, &spot, &cells.taken(machine, &spot)));
+            let (mut pages, mut reads) = ([[0; GROUP]; READ / GROUP], [[L::Read::default(); GROUP]; READ / GROUP]);
+            let groups = pages.iter_mut().zip(&mut reads).enumerate().take(block.len().div_ceil(GROUP));
+            for (group, (pages, reads)) in groups {
+                let start = block.start + group * GROUP;
+                // Where the run ends within a group, the others have places too, and nobody reads their answers.
+                *pages = coming.group(start).pages;
+                for (key, read) in reads.iter_mut().enumerate() {
+                    let spot = coming.group(start).at(key);
+                    *read = cells.read(machine, lines, phase, &spot, &cells.taken(machine, &spot));
                 }
+                coming.pass(start);
             }
-            machine.run(Report { run: &run, pages: &pages, reads: &reads, present: &mut present[block] });
+            let (pages, reads) = (pages.as_flattened(), reads.as_flattened());
+            machine.run(Report { run: &run, pages, reads, present: &mut present[block] });
         }
     }
 }
@@ -230,8 +233,8 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for QueryAlone<'
 /// needs.
 struct Report<'a, L: InLines<LINES>, const LINES: usize> {
     run: &'a Run<'a, L, LINES>,
-    pages: &'a [u32; READ],
-    reads: &'a [L::Read; READ],
+    pages: &'a [u32],
+    reads: &'a [L::Read],
     present: &'a mut [bool],
 }
 
@@ -262,16 +265,17 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Says<'_, L, 
         let (cells, phase, lines) = (*run.cells, run.phase, words.as_chunks().0);
         let mut coming = run.in_flight(words);
         for (start, evidence) in run.run.clone().step_by(READ).zip(evidence.chunks_mut(READ)) {
-            let (mut pages, mut reads) = ([0; READ], [L::Aged::default(); READ]);
-            let groups = pages.chunks_mut(GROUP).zip(reads.chunks_mut(GROUP));
-            for (first, (pages, reads)) in (0..evidence.len()).step_by(GROUP).zip(groups) {
-                let spots = coming.next(start + first);
-                for (key, (page, read)) in pages.iter_mut().zip(reads).enumerate().take(evidence.len() - first) {
-                    let spot = spots.at(key);
-                    (*page, *read) = (spot.page, cells.read_age(machine, lines, phase, &spot));
+            let (mut pages, mut reads) = ([[0; GROUP]; READ / GROUP], [[L::Aged::default(); GROUP]; READ / GROUP]);
+            let groups = pages.iter_mut().zip(&mut reads).enumerate().take(evidence.len().div_ceil(GROUP));
+            for (group, (pages, reads)) in groups {
+                let start = start + group * GROUP;
+                *pages = coming.group(start).pages;
+                for (key, read) in reads.iter_mut().enumerate() {
+                    *read = cells.read_age(machine, lines, phase, &coming.group(start).at(key));
                 }
+                coming.pass(start);
             }
-            machine.run(Tell { run: &run, pages: &pages, reads: &reads, evidence });
+            machine.run(Tell { run: &run, pages: pages.as_flattened(), reads: reads.as_flattened(), evidence });
         }
     }
 }
@@ -279,8 +283,8 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Says<'_, L, 
 /// The same for evidence.
 struct Tell<'a, L: InLines<LINES>, const LINES: usize> {
     run: &'a Run<'a, L, LINES>,
-    pages: &'a [u32; READ],
-    reads: &'a [L::Aged; READ],
+    pages: &'a [u32],
+    reads: &'a [L::Aged],
     evidence: &'a mut [Evidence],
 }
 
@@ -313,9 +317,8 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Duplicated<'
         let mut coming = run.in_flight(words);
         let (lines, mut inserted) = (words.as_chunks_mut().0, 0);
         for (start, seen) in run.run.clone().step_by(GROUP).zip(seen[run.run.clone()].chunks_mut(GROUP)) {
-            let spots = coming.next(start);
             for (key, seen) in seen.iter_mut().enumerate() {
-                let spot = spots.at(key);
+                let spot = coming.group(start).at(key);
                 let taken = cells.taken(machine, &spot);
                 let read = cells.read(machine, lines, phase, &spot, &taken);
                 *seen = cells.holds_now(phase, spot.page, read);
@@ -324,6 +327,7 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Duplicated<'
                     inserted += 1;
                 }
             }
+            coming.pass(start);
         }
         inserted
     }
