@@ -7,6 +7,7 @@ import doctest
 import enum
 import fractions
 import math
+import random
 import subprocess
 import sys
 import uuid
@@ -656,6 +657,39 @@ def test_a_list_that_changes_meanwhile():
 
     keys.extend([dt.datetime(2026, 1, 1, tzinfo=Zone())] * 10)
     assert len(lately.hash_keys(keys)) == 1
+
+
+def test_an_array_of_objects_that_changes_meanwhile():
+    array = np.empty(10, dtype=object)
+
+    class Zone(dt.tzinfo):
+        def utcoffset(self, _):
+            array[:] = [10**6 + i for i in range(10)]
+            return dt.timedelta(0)
+
+    moment = dt.datetime(2026, 1, 1, tzinfo=Zone())
+    array[:] = [1, "a", moment, *[dt.datetime(2026, 1, 2)] * 7]
+    expected = lately.hash_keys([1, "a", moment, *range(10**6 + 3, 10**6 + 10)])
+    array[:] = [1, "a", moment, *[dt.datetime(2026, 1, 2)] * 7]
+    del moment
+    assert (lately.hash_keys(array) == expected).all()
+
+
+def test_integers_among_others_are_hashed_as_alone():
+    class Own(int):
+        pass
+
+    rng = random.Random(5)
+    kinds = [5, -1, 2**63 - 1, -(2**63), 2**63, 2**64, -(2**90), True, Own(7), 2.5, "5", b"5", None, (1, 2), np.int8(3)]
+    for length in (1, 2, 9, 65, 3000):
+        keys = []
+        while len(keys) < length:
+            keys += [rng.choice(kinds)] * rng.choice([1, 1, 2, 20])
+        array = np.empty(len(keys), dtype=object)
+        array[:] = keys
+        alone = [int(lately.hash_keys([key])[0]) for key in keys]
+        for given in (keys, tuple(keys), array, array[::-1][::-1], iter(keys)):
+            assert lately.hash_keys(given).tolist() == alone
 
 
 def test_other_processes_agree():

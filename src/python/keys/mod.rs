@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
 
 fn read(keys: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
     if let Ok(list) = keys.cast::<PyList>() {
-        return objects::read(list.iter(), reader);
+        return objects::read_list(list, reader);
     }
     if has_numpy(keys.py())?
         && let Ok(array) = keys.cast::<PyUntypedArray>()
@@ -79,7 +79,7 @@ fn read(keys: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
         return numpy_array::read(array, reader);
     }
     if let Ok(tuple) = keys.cast::<PyTuple>() {
-        return objects::read(tuple.iter(), reader);
+        return objects::read_tuple(tuple, reader);
     }
     if let Ok(hashes) = keys.cast::<Hashes>() {
         return hashes.get().read(*reader.hasher);
@@ -103,7 +103,7 @@ fn read(keys: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Keys> {
     }
     let items = keys.try_iter().map_err(|_| not_a_batch(keys))?;
     let list = py.get_type::<PyList>().call1((items,))?.cast_into::<PyList>()?;
-    objects::read(list.iter(), reader)
+    objects::read_list(&list, reader)
 }
 
 /// Whether NumPy is there: nothing is an array before that, and to ask whether it is one would import it.

@@ -7,9 +7,9 @@ use numpy::npyffi::{_PyArray_GET_ITEM_DATA, NpyTypes, PY_ARRAY_API, get_type_obj
 use numpy::prelude::*;
 use numpy::{PyArrayDescr, PyUntypedArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice};
+use pyo3::{ffi, intern};
 
 use arrow_array::types::{ArrowPrimitiveType, Float16Type};
 
@@ -135,7 +135,8 @@ fn read_lane(array: &Bound<'_, PyUntypedArray>, reader: Reader<'_>) -> PyResult<
         (b'f', 2) => lane.keys(move |bits: u16| hasher.float(Half::from_bits(bits).to_f64())),
         (b'f', 4) => lane.keys(move |value: f32| hasher.float(value.into())),
         (b'f', 8) => lane.keys(move |value: f64| hasher.float(value)),
-        (b'f' | b'O' | b'T', _) => read_objects(lane.view.bind(py), reader)?,
+        (b'O', _) => read_objects(lane, py, reader.within()?)?,
+        (b'f' | b'T', _) => read_as_list(lane, py, reader.within()?)?,
         (b'S', _) => Keys::of_byte_strings(lane.len, WithoutPadding(lane), hasher),
         (b'V', _) => Keys::of_byte_strings(lane.len, lane, hasher),
         (b'U', width) => Keys::new(lane.len, move |start, out| {
@@ -153,10 +154,21 @@ fn read_lane(array: &Bound<'_, PyUntypedArray>, reader: Reader<'_>) -> PyResult<
     })
 }
 
-/// Objects, `StringDType` (whose layout is private to NumPy) and extended floats, element by element.
-fn read_objects(array: &Bound<'_, PyUntypedArray>, reader: Reader<'_>) -> PyResult<Keys> {
-    let list = array.call_method0(intern!(array.py(), "tolist"))?.cast_into::<PyList>()?;
-    objects::read(list.iter(), reader.within()?)
+/// Objects, in place.
+fn read_objects(lane: Lane, py: Python<'_>, reader: Reader<'_>) -> PyResult<Keys> {
+    let mut hashes = objects::Hashes::with_room(lane.len, reader)?;
+    for i in 0..lane.len {
+        hashes.look_at_signals(py)?;
+        // SAFETY: it is an array of objects, and `push` looks at the object before Python runs.
+        hashes.push(unsafe { lane.object(py, i) })?;
+    }
+    Ok(hashes.into_keys())
+}
+
+/// `StringDType` (whose layout is private to NumPy) and extended floats, element by element.
+fn read_as_list(lane: Lane, py: Python<'_>, reader: Reader<'_>) -> PyResult<Keys> {
+    let list = lane.view.bind(py).call_method0(intern!(py, "tolist"))?.cast_into::<PyList>()?;
+    objects::read_list(&list, reader)
 }
 
 /// Reads `datetime64`, as instants in UTC if `aware`, or `timedelta64`.
@@ -293,6 +305,21 @@ impl Lane {
     #[inline(always)]
     pub fn get<T: bytemuck::Pod>(&self, i: usize) -> T {
         self.elements(i..i + 1).next().expect("there is one")
+    }
+
+    /// Element `i`, as an object.
+    ///
+    /// # Safety
+    ///
+    /// The elements are objects, and no Python runs as long as this one is lent: the array may change.
+    #[inline(always)]
+    unsafe fn object<'py>(&self, py: Python<'py>, i: usize) -> Borrowed<'_, 'py, PyAny> {
+        let place = self.places(self.stride, i..i + 1).next().expect("there is one");
+        // SAFETY: at its place is a reference that the array holds, or null, which NumPy takes for None.
+        unsafe {
+            let object = place.cast::<*mut ffi::PyObject>().read_unaligned();
+            Borrowed::from_ptr(py, if object.is_null() { ffi::Py_None() } else { object })
+        }
     }
 
     /// One key per element.

@@ -38,7 +38,7 @@ fn read_series(series: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<Option
     let dtype = series.getattr(intern!(py, "dtype"))?.to_string();
     if NOT_IN_ARROW.contains(&dtype.as_str()) {
         let list = series.call_method0(intern!(py, "to_list"))?.cast_into::<PyList>()?;
-        return objects::read(list.iter(), reader).map(Some);
+        return objects::read_list(&list, reader).map(Some);
     }
     capsule::read(series, *reader.hasher)
 }
