@@ -21,12 +21,11 @@ pub struct Inference<'a> {
     instructions: Instructions,
 }
 
-/// The [stretches](Question::stretches) that a few keys lie in, if the cells have any.
-pub fn stretches(engine: &dyn Engine, hashes: &[u64]) -> u64 {
+/// What the cells say about each of these keys, for a [`Question`] about them.
+pub fn evidence_of(engine: &dyn Engine, hashes: &[u64]) -> Vec<Evidence> {
     let mut evidence = vec![Evidence::default(); hashes.len()];
     engine.evidence(hashes, &mut evidence);
-    let of = |evidence: &Evidence| 1u64.checked_shl(evidence.stretch().0 as u32).unwrap_or(0);
-    evidence.iter().map(of).fold(0, |all, one| all | one)
+    evidence
 }
 
 impl<'a> Inference<'a> {
@@ -130,10 +129,11 @@ impl<'a> Inference<'a> {
                         batch.note(i, table.answer(evidence, age(key), &mut by_prior));
                     }
                     let (priors, posteriors) = (&priors[keys.clone()], &mut posteriors[keys.clone()]);
-                    batch.posteriors(self.instructions, priors, self.by_insertion(), posteriors);
-                    for (i, posterior) in posteriors.iter_mut().enumerate().filter(|(_, posterior)| posterior.is_nan())
-                    {
-                        *posterior = exact(evidence[i], age(keys.start + i), priors[i]);
+                    let mut others = batch.posteriors(self.instructions, priors, self.by_insertion(), posteriors);
+                    while others != 0 {
+                        let i = others.trailing_zeros() as usize;
+                        others &= others - 1;
+                        posteriors[i] = exact(evidence[i], age(keys.start + i), priors[i]);
                     }
                 });
             }

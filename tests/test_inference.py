@@ -193,7 +193,17 @@ def test_every_family_tells_what_it_can(make):
     np.testing.assert_array_equal(other.decide(KEYS, 1e-4, window=WINDOW), posteriors >= 0.5)
 
 
-@pytest.mark.parametrize("make", [lately.AgePartitionedBloomFilter, lately.AgedQuotientFilter])
+# Of timers there are a few blocks, dozens, and more than are told apart.
+@pytest.mark.parametrize(
+    "make",
+    [
+        lately.AgePartitionedBloomFilter,
+        lately.AgedQuotientFilter,
+        partial(lately.TimingBloomFilter, layout="line"),
+        partial(lately.TimingBloomFilter, layout="line", slack=5),
+        partial(lately.TimingBloomFilter, layout="line", slack=0),
+    ],
+)
 @pytest.mark.parametrize("window", [300, 200_000])
 def test_a_key_alone_gets_the_answers_it_gets_among_many(make, window):
     """Of few keys only the pages that they lie in are looked at, of which there may be one or hundreds."""
@@ -206,6 +216,10 @@ def test_a_key_alone_gets_the_answers_it_gets_among_many(make, window):
         parts = [keys[i : i + few] for i in range(0, len(keys), few)]
         np.testing.assert_array_equal(np.concatenate([f.posterior(part, 1e-6) for part in parts]), many)
         np.testing.assert_array_equal(np.concatenate([f.age(part, 1e-6, finite=True) for part in parts]), ages)
+    f.insert(np.arange(-window // 8, 0))
+    later = f.posterior(keys, 1e-6)
+    assert (later != many).any()
+    np.testing.assert_array_equal(np.concatenate([f.posterior([key], 1e-6) for key in keys]), later)
 
 
 def test_a_buffer_knows_ages():

@@ -19,6 +19,10 @@ use crate::instructions::{Instructions, Work};
 
 /// Keys at a time.
 pub const KEYS: usize = 64;
+/// Keys with a younger stretch at a time: those of a vector.
+const FEW: usize = 8;
+/// Priors per insertion up to this have a shorter logarithm.
+const SMALL: f64 = 1.0 / 64.0;
 /// The most that exponents count: e to this, times what a stretch explains, is finite or infinite, but no nonsense.
 const MOST: f64 = 700.0;
 
@@ -73,15 +77,13 @@ pub struct Batch {
     rest: [f64; KEYS],
     ends: [f64; KEYS],
     younger: [[f64; KEYS]; 3],
-    /// Whether any has a younger stretch.
-    any_younger: bool,
 }
 
 impl Batch {
     /// Nothing of any.
     pub fn new() -> Self {
         let none = [0.0; KEYS];
-        Self { exposure: none, explains: none, rest: none, ends: none, younger: [none; 3], any_younger: false }
+        Self { exposure: none, explains: none, rest: none, ends: none, younger: [none; 3] }
     }
 
     /// Notes what the cells tell of a key.
@@ -94,19 +96,18 @@ impl Batch {
         for (numbers, number) in self.younger.iter_mut().zip(told.younger) {
             numbers[key] = number;
         }
-        self.any_younger |= told.younger[0] > 0.0;
     }
 
-    /// Writes the posteriors of as many keys as there are priors: chances per insertion, or rates per second.
+    /// Writes the posteriors of as many keys as there are priors: chances per insertion, or rates per second. Tells
+    /// which are no numbers, a bit each.
     pub fn posteriors(
-        &mut self,
+        &self,
         instructions: Instructions,
         priors: &[f64],
         by_insertion: bool,
         posteriors: &mut [f64],
-    ) {
-        instructions.run(Posteriors { batch: self, priors, by_insertion, posteriors });
-        self.any_younger = false;
+    ) -> u64 {
+        instructions.run(Posteriors { batch: self, priors, by_insertion, posteriors })
     }
 }
 
@@ -118,15 +119,20 @@ struct Posteriors<'a> {
 }
 
 impl<M> Work<M> for Posteriors<'_> {
-    type Output = ();
+    type Output = u64;
 
     #[inline(always)]
-    fn run(self, _: M) {
+    fn run(self, _: M) -> u64 {
         let Self { batch, priors, by_insertion, posteriors } = self;
         let mut hazards = [0.0; KEYS];
         hazards[..priors.len()].copy_from_slice(priors);
         if by_insertion {
-            hazards.iter_mut().for_each(|p| *p = minus_ln_1m(*p));
+            let any_larger = which(&hazards, |p| p > SMALL) != 0;
+            if any_larger {
+                hazards.iter_mut().for_each(|p| *p = if *p > SMALL { minus_ln_1m(*p) } else { minus_ln_1m_small(*p) });
+            } else {
+                hazards.iter_mut().for_each(|p| *p = minus_ln_1m_small(*p));
+            }
         }
         let (mut all, mut held, mut not_held) = ([0.0; KEYS], [0.0; KEYS], [0.0; KEYS]);
         for key in 0..KEYS {
@@ -138,18 +144,38 @@ impl<M> Work<M> for Posteriors<'_> {
             held[key] = odds * not_held[key];
             all[key] = (odds * of_odds + of_rest * rest) * not_held[key];
         }
-        if batch.any_younger {
-            let [exposures, with_older, alone] = &batch.younger;
-            for key in 0..KEYS {
-                let explains = held[key] * with_older[key] + not_held[key] * alone[key];
-                let odds = odds(hazards[key], exposures[key], explains);
-                all[key] = (odds + all[key]) / (1.0 + odds);
+        // A younger stretch have a few keys in a hundred, where any has: they are brought together.
+        let [exposures, with_older, alone] = &batch.younger;
+        let mut left = which(exposures, |exposure| exposure > 0.0);
+        while left != 0 {
+            let (mut few, mut of) = ([0; FEW], [[0.0; FEW]; 7]);
+            let mut count = 0;
+            while left != 0 && count < FEW {
+                let key = left.trailing_zeros() as usize;
+                let numbers = [&hazards, &held, &not_held, &all, exposures, with_older, alone];
+                of.iter_mut().zip(numbers).for_each(|(of, numbers)| of[count] = numbers[key]);
+                (few[count], left, count) = (key, left & (left - 1), count + 1);
             }
+            let [hazards, held, not_held, within, exposures, with_older, alone] = of;
+            let mut posteriors = [0.0; FEW];
+            for i in 0..FEW {
+                let explains = held[i] * with_older[i] + not_held[i] * alone[i];
+                let odds = odds(hazards[i], exposures[i], explains);
+                posteriors[i] = (odds + within[i]) / (1.0 + odds);
+            }
+            few.iter().zip(posteriors).take(count).for_each(|(&key, posterior)| all[key] = posterior);
         }
         // Not the least of both, which would be a number always.
         all.iter_mut().for_each(|posterior| *posterior = if *posterior > 1.0 { 1.0 } else { *posterior });
         posteriors.copy_from_slice(&all[..posteriors.len()]);
+        which(&all, f64::is_nan) & (u64::MAX >> (KEYS - posteriors.len().max(1)))
     }
+}
+
+/// Of which keys this holds, a bit each.
+#[inline(always)]
+fn which(numbers: &[f64; KEYS], holds: impl Fn(f64) -> bool) -> u64 {
+    (0..KEYS).fold(0, |all, key| all | u64::from(holds(numbers[key])) << key)
 }
 
 /// What a hazard amounts to.
@@ -187,6 +213,13 @@ fn exp_m1(x: f64) -> f64 {
     let part = r + r * r * polynomial(FACTORIALS, r);
     let power = f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52);
     power * part + (power - 1.0)
+}
+
+/// -ln(1 - p) for p from 0 to [`SMALL`], by its series: the next term is below 2^-49 of it.
+#[inline(always)]
+fn minus_ln_1m_small(p: f64) -> f64 {
+    const OF: [f64; 8] = [1.0, 0.5, 1.0 / 3.0, 0.25, 0.2, 1.0 / 6.0, 1.0 / 7.0, 0.125];
+    p * polynomial(OF, p)
 }
 
 /// -ln(1 - p) for p from 0 to 1, without a branch; at 1 it is 709, for infinity.
@@ -260,6 +293,29 @@ mod tests {
                         assert_eq!(evaluated(instructions, told, &priors, by_insertion), portable, "{instructions:?}");
                     }
                 }
+            }
+        }
+    }
+
+    /// Of kinds of evidence in any order, and any number of keys up to [`KEYS`].
+    #[test]
+    fn a_key_gets_among_others_what_it_gets_alone() {
+        let told = ByPrior::of_stretch((100.0, 190.0), 90.0, 40.0, 200.0, 260.0).unwrap();
+        let kinds = [told, told.after(20.0, 1.5, 3.0), ByPrior::unknown(10.0, 260.0), ByPrior::OTHER];
+        let kind = |key: usize| kinds[key * key % 7 % 4];
+        let priors: Vec<f64> = priors().into_iter().step_by(31).take(KEYS).collect();
+        for instructions in Instructions::available() {
+            let mut batch = Batch::new();
+            for keys in [KEYS, 1, 2, 9, KEYS - 1] {
+                let mut posteriors = vec![0.5; keys];
+                (0..keys).for_each(|key| batch.note(key, &kind(key)));
+                let others = batch.posteriors(instructions, &priors[..keys], true, &mut posteriors);
+                for (key, posterior) in posteriors.into_iter().enumerate() {
+                    let alone = evaluated(instructions, kind(key), &priors[key..=key], true)[0];
+                    assert_eq!(posterior.to_bits(), alone.to_bits(), "{instructions:?} {keys} {key}");
+                    assert_eq!(others >> key & 1 == 1, kind(key).ends.is_nan(), "{keys} {key}");
+                }
+                assert_eq!(others.checked_shr(keys as u32).unwrap_or(0), 0, "no key beyond");
             }
         }
     }

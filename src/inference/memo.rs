@@ -95,22 +95,22 @@ impl<T: Copy + Default, const WORDS: usize> Table<T, WORDS> {
             mixed.wrapping_add(*word).wrapping_mul(SPREAD)
         });
         let place = (mixed >> (64 - self.log2)) as usize;
-        if differ(&self.entries[place][0].0, &words) {
-            return self.second(place, words, work_out);
+        // Without a branch: which of the two it is, nobody can predict.
+        let pair = &self.entries[place];
+        let which = usize::from(differ(&pair[0].0, &words));
+        if differ(&pair[which].0, &words) {
+            return self.new_one(place, words, work_out);
         }
-        &self.entries[place][0].1
+        &self.entries[place][which].1
     }
 
     /// A function of its own: little else should be between one key and the next.
     #[cold]
     #[inline(never)]
-    fn second(&mut self, place: usize, words: [u64; WORDS], work_out: impl FnOnce([u64; WORDS]) -> T) -> &T {
+    fn new_one(&mut self, place: usize, words: [u64; WORDS], work_out: impl FnOnce([u64; WORDS]) -> T) -> &T {
         let pair = &mut self.entries[place];
-        if differ(&pair[1].0, &words) {
-            *pair = [(words, work_out(words)), pair[0]];
-            return &pair[0].1;
-        }
-        &pair[1].1
+        *pair = [(words, work_out(words)), pair[0]];
+        &pair[0].1
     }
 }
 

@@ -71,15 +71,15 @@ pub struct Question<'a> {
     pub ages: &'a [f64],
     /// The expected number of distinct keys among n insertions (paper 5, section 2.5), if known.
     pub distinct: Option<&'a Distinct<'a>>,
-    /// The stretches of [pages](mod@line) that the keys lie in, a bit each, where few keys are asked about: what the
-    /// others are like need not be known. All of them, if not said.
-    pub stretches: Option<u64>,
+    /// What the cells say about each of the keys, where these are few: what they say about others need not be
+    /// understood. All evidence, if not said.
+    pub few: Option<&'a [Evidence]>,
 }
 
 impl Question<'_> {
-    /// Whether keys of a stretch are asked about.
+    /// Whether keys of this stretch of [pages](mod@line) are asked about.
     pub fn is_about(&self, stretch: u64) -> bool {
-        self.stretches.is_none_or(|stretches| stretches >> stretch & 1 == 1)
+        self.few.is_none_or(|few| few.iter().any(|evidence| evidence.stretch().0 as u64 == stretch))
     }
 }
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::Error;
 use crate::clock::Window;
+use crate::instructions::{Instructions, Work};
 
 /// One number for all keys of a batch, or one for each.
 #[derive(Debug, Clone, Copy)]
@@ -33,11 +34,10 @@ impl PerKey<'_> {
             Self::All(number) => (std::slice::from_ref(number), true),
             Self::Each(all) => (*all, false),
         };
-        let wrong = |number: &f64| !(0.0..=most).contains(number);
-        // Counted, which compilers do for several at once.
-        if all.iter().map(|number| u64::from(wrong(number))).sum::<u64>() == 0 {
+        if Instructions::best().run(Wrong { all, most }) == 0 {
             return Ok(());
         }
+        let wrong = |number: &f64| !(0.0..=most).contains(number);
         let place = all.iter().position(wrong).expect("one of them is wrong");
         let index = if single { String::new() } else { format!("[{place}]") };
         Err(Error::value(format!("{name}{index} must be {what}, got {}", all[place])))
@@ -68,5 +68,21 @@ impl PerKey<'_> {
             Self::All(_) => self,
             Self::Each(all) => Self::Each(&all[keys]),
         }
+    }
+}
+
+/// Counts the numbers that are not from 0 to `most`: compilers do it for several at once.
+struct Wrong<'a> {
+    all: &'a [f64],
+    most: f64,
+}
+
+impl<M> Work<M> for Wrong<'_> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run(self, _: M) -> u64 {
+        let right = |number: &f64| u64::from((0.0..=self.most).contains(number));
+        self.all.len() as u64 - self.all.iter().map(right).sum::<u64>()
     }
 }

@@ -96,6 +96,13 @@ impl Lanes {
         (self.within(word, first, last) & self.not_zero(word)).count_ones()
     }
 
+    /// How many numbers of the word are this one, which is not zero.
+    #[inline(always)]
+    pub fn count(&self, word: u64, number: u64) -> u32 {
+        let others = self.not_zero(word ^ (self.lows * number));
+        self.count as u32 - others.count_ones()
+    }
+
     /// The top bit of each number in `first..=last`, or, when `last < first`, in `0..=last` or `first..`.
     #[inline(always)]
     fn within(&self, word: u64, first: u64, last: u64) -> u64 {
@@ -162,6 +169,8 @@ mod tests {
             for round in 0..3000 {
                 let word = [next(), next() & next(), next() | next(), 0, u64::MAX][round % 5];
                 let near = numbers(&lanes, word)[0];
+                let equal = numbers(&lanes, word).into_iter().filter(|&n| n == near).count() as u32;
+                assert_eq!(lanes.count(word, near), equal, "{bits} {word:x}");
                 let [first, last] = [near, next()].map(|n| n & lanes.most());
                 for (first, last) in [(first, last), (last, first), (first, first), (0, lanes.most()), (1, 0)] {
                     let inside = |n: u64| if first <= last { first <= n && n <= last } else { n <= last || n >= first };

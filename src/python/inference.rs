@@ -15,9 +15,9 @@ use super::whole::Threads;
 use crate::Error;
 use crate::clock::{Moments, Window};
 use crate::engine::Engine;
-use crate::inference::{Distinct, Memo, PerKey, Posterior, Question, decide};
+use crate::inference::{Distinct, Evidence, Memo, PerKey, Posterior, Question, decide};
 use crate::memory::fallible;
-use crate::posteriors::{Inference, stretches};
+use crate::posteriors::{Inference, evidence_of};
 
 /// Computes what the cells tell about these ages, with the prior's distinct-count curve if it has one; its ValueError
 /// means that it has none. One number for all keys is the prior of a stream of equally frequent keys, and so many are
@@ -28,7 +28,7 @@ fn build<'a>(
     prior: &Bound<'_, PyAny>,
     numbers: PerKey<'_>,
     ages: &[f64],
-    stretches: Option<u64>,
+    few: Option<&[Evidence]>,
 ) -> PyResult<Inference<'a>> {
     let (knows, prior, raised) = (prior.hasattr("distinct")?, prior.clone().unbind(), Mutex::new(None));
     let inference = detached(py, || {
@@ -38,7 +38,7 @@ fn build<'a>(
         };
         let equal = |insertions: &[f64]| equally_frequent(numbers, insertions);
         let distinct: &Distinct<'_> = if knows { &asked } else { &equal };
-        Inference::about(engine, &Question { ages, distinct: Some(distinct), stretches })
+        Inference::about(engine, &Question { ages, distinct: Some(distinct), few })
     })??;
     match raised.into_inner().expect("no panic held it") {
         Some(error) if !error.is_instance_of::<PyValueError>(py) => Err(error),
@@ -91,8 +91,8 @@ impl Filter {
         let numbers = prior.borrow()?;
         let batch = self.batch(py, keys, at, false)?;
         prior.check_len(batch.keys.len())?;
-        let few = if batch.is_short() { Some(stretches(state.engine(), &batch.hashes(py)?)) } else { None };
-        let inference = build(py, state.engine(), prior_given, numbers, ages, few)?;
+        let few = if batch.is_short() { Some(evidence_of(state.engine(), &batch.hashes(py)?)) } else { None };
+        let inference = build(py, state.engine(), prior_given, numbers, ages, few.as_deref())?;
         let memo = || Memo::new(batch.keys.len());
         Ok(batch.run_with(py, threads.0, width, memo, |memo, hashes, keys, at, answers| {
             act(&inference, memo, hashes, at, numbers.slice(keys), answers)

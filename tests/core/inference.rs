@@ -406,7 +406,7 @@ fn a_generalized_posterior_is_the_sum_over_all_ages() {
                 if all < 1e-250 || !all.is_finite() {
                     continue;
                 }
-                let question = Question { ages: &asked, distinct, stretches: None };
+                let question = Question { ages: &asked, distinct, few: None };
                 let likelihood = likelihood(shape, inserted as u64, ones, &question);
                 let (mut spans, hazard) = (Vec::new(), Hazard::per_insertion(p));
                 likelihood.last_inserted(evidence.evidence(), hazard, &mut spans);

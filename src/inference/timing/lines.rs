@@ -20,8 +20,49 @@ const WORDS: usize = 8;
 /// A value for each number of timers, from 0 to all.
 type ByCount = [f64; WORDS + 1];
 
+/// In how many ways each number of a key's words can be chosen, counted once for each timer that may be the key's:
+/// from the counts of timers in its words.
+///
+/// Whole numbers, of a sample as well: exact in any order, as long as there are fewer than 2^53 of them. A line has at
+/// most 2^40, of eight words of 32 timers.
+#[inline(always)]
+fn ways(words: impl Iterator<Item = f64>) -> ByCount {
+    // Word by word: the ways among the words so far, without this word or with it.
+    let mut ways = [0.0; WORDS + 1];
+    ways[0] = 1.0;
+    for count in words {
+        for chosen in (1..=WORDS).rev() {
+            ways[chosen] += count * ways[chosen - 1];
+        }
+    }
+    ways
+}
+
+/// Adds those of `N` lines, several at once.
+#[inline(always)]
+fn add<const N: usize>(sums: &mut ByCount, words: &[[f64; N]]) {
+    let mut of_lines = [[0.0; WORDS]; WORDS + 1];
+    for first in (0..N).step_by(WORDS) {
+        let mut ways = [[0.0; WORDS]; WORDS + 1];
+        ways[0] = [1.0; WORDS];
+        for (before, counts) in words.iter().enumerate() {
+            for chosen in (1..=before + 1).rev() {
+                for line in 0..WORDS {
+                    ways[chosen][line] += counts[first + line] * ways[chosen - 1][line];
+                }
+            }
+        }
+        for chosen in 0..=WORDS {
+            for line in 0..WORDS {
+                of_lines[chosen][line] += ways[chosen][line];
+            }
+        }
+    }
+    sums.iter_mut().zip(of_lines).for_each(|(sum, of_lines)| *sum += of_lines.iter().sum::<f64>());
+}
+
 /// Counts over a sample of lines, one of those that a key has.
-pub struct OfLine {
+pub struct Sums {
     /// Timers of a key, each in a word of its own.
     k: usize,
     /// Timers of a word.
@@ -29,23 +70,73 @@ pub struct OfLine {
     /// Blocks of a range of ages.
     width: u64,
     lines: f64,
-    /// For each range of ages and each number of timers: the sum over lines of the chance that all show one block of
-    /// the range.
-    touched: Vec<ByCount>,
-    /// The chance that none shows a younger block than the range, summed over lines, as the decrease from the range
-    /// before.
-    sooner: Vec<ByCount>,
+    /// For each range of ages and each number of timers: the [`ways`] in which all show one block of the range, and
+    /// those in which none shows a younger block than the range, summed over lines.
+    ranges: Vec<(ByCount, ByCount)>,
+}
+
+impl Sums {
+    /// Of nothing counted yet in so many lines: timers of `blocks` kept blocks, k of a line to a key, `per_word` to a
+    /// word.
+    pub fn new(blocks: u64, k: u32, per_word: u64, lines: usize) -> Self {
+        let width = blocks.div_ceil(RANGES);
+        let ranges = vec![([0.0; WORDS + 1], [0.0; WORDS + 1]); blocks.div_ceil(width) as usize + 1];
+        Self { k: k as usize, per_word: per_word as f64, width, lines: lines as f64, ranges }
+    }
+
+    /// Blocks of a range of ages.
+    pub fn width(&self) -> u64 {
+        self.width
+    }
+
+    /// Those of one range, for one timer or more.
+    #[cfg(test)]
+    pub fn of(&self, range: u64) -> [&[f64]; 2] {
+        let (touched, none_younger) = &self.ranges[range as usize];
+        [&touched[1..], &none_younger[1..]]
+    }
+
+    /// Adds what `N` lines have of one range, in each of a key's words: how many timers show one block of it, and how
+    /// many show none that is younger than all of it.
+    #[inline(always)]
+    pub fn add<const N: usize>(&mut self, range: u64, of_block: &[[f64; N]], none_younger: &[[f64; N]]) {
+        let sums = &mut self.ranges[range as usize];
+        add(&mut sums.0, of_block);
+        add(&mut sums.1, none_younger);
+    }
+
+    /// For each range of ages and each number of timers: the chance that all show one block of the range, and the
+    /// chance that none shows a younger block than all of it.
+    fn chances(self) -> Vec<(ByCount, ByCount)> {
+        let choices = ways((0..self.k).map(|_| 1.0));
+        let share = |sums: ByCount, least: f64| {
+            std::array::from_fn(|count| {
+                let of_all = self.per_word.powi(count as i32);
+                // There are no more timers than the key has.
+                let mean = if count <= self.k { sums[count] / choices[count] } else { 0.0 };
+                f64::max(mean, least) / of_all / self.lines
+            })
+        };
+        let of_range = |&(touched, none_younger): &(ByCount, ByCount)| {
+            // A sample without a key of a block does not prove that there is none.
+            let of_block: ByCount = share(touched, 0.5);
+            (of_block.map(|chance| chance / self.width as f64), share(none_younger, 0.0))
+        };
+        self.ranges.iter().map(of_range).collect()
+    }
+}
+
+/// The same, of all ranges at once and line by line.
+pub struct OfLine {
+    sums: Sums,
     /// The ages of a line at a time, each above the number of its word.
     ages: Vec<u64>,
 }
 
 impl OfLine {
-    /// No lines counted yet: timers of `blocks` kept blocks, k of a line to a key, `per_word` to a word.
-    pub fn new(blocks: u64, k: u32, per_word: u64) -> Self {
-        let width = blocks.div_ceil(RANGES);
-        let nothing = vec![[0.0; WORDS + 1]; blocks.div_ceil(width) as usize + 1];
-        let (sooner, ages) = (nothing.clone(), Vec::new());
-        Self { k: k as usize, per_word: per_word as f64, width, lines: 0.0, touched: nothing, sooner, ages }
+    /// No lines counted yet.
+    pub fn new(sums: Sums) -> Self {
+        Self { sums, ages: Vec::new() }
     }
 
     /// Adds the k words of a line that some key has timers in: the ages of their live timers, each with the number of
@@ -55,53 +146,37 @@ impl OfLine {
         sorted.clear();
         sorted.extend(ages.map(|(age, word)| age * WORDS as u64 + word as u64));
         sorted.sort_unstable();
-        self.lines += 1.0;
-        let (mut older, mut none_younger) = ([1.0; WORDS], [1.0; WORDS + 1]);
+        let (k, width, ranges) = (self.sums.k, self.sums.width, &mut self.sums.ranges);
+        let of_words = |counts: [f64; WORDS]| ways(counts.into_iter().take(k));
+        let mut older = [self.sums.per_word; WORDS];
+        let mut none_younger = of_words(older);
+        ranges[0].1.iter_mut().zip(none_younger).for_each(|(sum, ways)| *sum += ways);
         for block in sorted.chunk_by(|a, b| a / WORDS as u64 == b / WORDS as u64) {
-            let mut share = [0.0; WORDS];
-            block.iter().for_each(|word| share[(word % WORDS as u64) as usize] += 1.0 / self.per_word);
-            older.iter_mut().zip(share).for_each(|(older, share)| *older = f64::max(*older - share, 0.0));
-            let range = (block[0] / WORDS as u64 / self.width) as usize;
+            let mut counts = [0.0; WORDS];
+            block.iter().for_each(|word| counts[(word % WORDS as u64) as usize] += 1.0);
+            older.iter_mut().zip(counts).for_each(|(older, count)| *older -= count);
+            let range = (block[0] / WORDS as u64 / width) as usize;
             let before = none_younger;
-            none_younger = self.by_count(older);
-            for (count, chance) in self.by_count(share).into_iter().enumerate() {
-                self.touched[range][count] += chance;
-                self.sooner[range + 1][count] += before[count] - none_younger[count];
+            none_younger = of_words(older);
+            for (count, ways) in of_words(counts).into_iter().enumerate() {
+                ranges[range].0[count] += ways;
+                // As the difference to the range before, until all lines are counted.
+                ranges[range + 1].1[count] += none_younger[count] - before[count];
             }
         }
         self.ages = sorted;
     }
 
-    /// For each number of timers: the product of their words' shares, averaged over all choices of that many of the k
-    /// words.
-    fn by_count(&self, shares: [f64; WORDS]) -> ByCount {
-        // Word by word: the mean over choices among the words so far, by whether this word is chosen.
-        let mut means = [0.0; WORDS + 1];
-        means[0] = 1.0;
-        for (words, share) in (1..=self.k).zip(shares) {
-            for count in (1..=words).rev() {
-                let chosen = count as f64 / words as f64;
-                means[count] = (1.0 - chosen) * means[count] + chosen * share * means[count - 1];
-            }
-        }
-        means
-    }
-
-    /// For each range of ages and each number of timers: the chance that all show one block of the range, and the
-    /// chance that none shows a younger block than all of it.
-    fn chances(self) -> Vec<(ByCount, ByCount)> {
-        let Self { width, lines, per_word, .. } = self;
-        let mut none_younger = [1.0; WORDS + 1];
-        let of_range = |(touched, sooner): (ByCount, ByCount)| {
-            let of_block = std::array::from_fn(|count| {
-                // A sample without a key of a block does not prove that there is none.
-                let least = 0.5 * per_word.powi(-(count as i32));
-                touched[count].max(least) / lines / width as f64
+    /// What has been counted.
+    pub fn sums(mut self) -> Sums {
+        let mut none_younger = [0.0; WORDS + 1];
+        for (_, sums) in &mut self.sums.ranges {
+            sums.iter_mut().zip(&mut none_younger).for_each(|(sum, of_all)| {
+                *of_all += *sum;
+                *sum = *of_all;
             });
-            none_younger.iter_mut().zip(sooner).for_each(|(none, sooner)| *none -= sooner / lines);
-            (of_block, none_younger)
-        };
-        self.touched.into_iter().zip(self.sooner).map(of_range).collect()
+        }
+        self.sums
     }
 }
 
@@ -112,15 +187,15 @@ pub struct InLines {
     blocks: u64,
     /// Blocks in a range.
     width: u64,
-    /// For each line of a key, each range of ages and each number of timers: see [`OfLine::chances`].
+    /// For each line of a key, each range of ages and each number of timers: see [`Sums::chances`].
     lines: Vec<Vec<(ByCount, ByCount)>>,
 }
 
 impl InLines {
     /// Timers of `blocks` kept blocks, and the sample of each line of a key.
-    pub fn new(clock: Clock, blocks: u64, lines: Vec<OfLine>) -> Self {
+    pub fn new(clock: Clock, blocks: u64, lines: Vec<Sums>) -> Self {
         let width = blocks.div_ceil(RANGES);
-        Self { clock, blocks, width, lines: lines.into_iter().map(OfLine::chances).collect() }
+        Self { clock, blocks, width, lines: lines.into_iter().map(Sums::chances).collect() }
     }
 
     /// How much likelier an insertion in a block makes it that `count` timers of a line show it.
@@ -160,18 +235,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn means_are_those_over_all_choices_of_words() {
-        let shares = [0.5, 0.1, 0.0, 0.9, 0.3, 0.7, 1.0, 0.2];
-        for k in 1..=8u32 {
-            let of_line = OfLine::new(3, k, 4);
-            let means = of_line.by_count(shares);
+    fn ways_are_those_of_all_choices_of_words() {
+        let counts = [5.0, 1.0, 0.0, 9.0, 3.0, 7.0, 10.0, 2.0];
+        for k in 1..=8usize {
+            let ways = ways(counts.into_iter().take(k));
             for count in 0..=k {
-                let choices: Vec<u32> = (0..1u32 << k).filter(|words| words.count_ones() == count).collect();
-                let product = |&words: &u32| -> f64 {
-                    (0..8).filter(|word| words >> word & 1 == 1).map(|word| shares[word]).product()
+                let choices = (0..1u32 << k).filter(|words| words.count_ones() as usize == count);
+                let product = |words: u32| -> f64 {
+                    (0..8).filter(|word| words >> word & 1 == 1).map(|word| counts[word]).product()
                 };
-                let mean = choices.iter().map(product).sum::<f64>() / choices.len() as f64;
-                assert!((means[count as usize] - mean).abs() < 1e-12, "{k} {count}");
+                assert_eq!(ways[count], choices.map(product).sum::<f64>(), "{k} {count}");
             }
         }
     }
@@ -179,12 +252,12 @@ mod tests {
     /// Half of the lines have one timer of each word touched in block 1, the other half in blocks 0 and 2.
     #[test]
     fn chances_are_means_over_lines_and_not_products_of_means() {
-        let mut of_line = OfLine::new(3, 2, 2);
+        let mut of_line = OfLine::new(Sums::new(3, 2, 2, 10));
         for line in 0..10 {
             let blocks: &[u64] = if line % 2 == 0 { &[1] } else { &[0, 2] };
             of_line.add(blocks.iter().flat_map(|&block| [(block, 0), (block, 1)]));
         }
-        let chances = of_line.chances();
+        let chances = of_line.sums().chances();
         let of_block: Vec<_> = chances[..3].iter().map(|(of_block, _)| of_block[1..=2].to_vec()).collect();
         let none_younger: Vec<_> = chances.iter().map(|(_, none)| none[1..=2].to_vec()).collect();
         assert_eq!(of_block, vec![vec![0.25, 0.125]; 3]);

@@ -15,7 +15,7 @@
 
 mod lines;
 
-pub use lines::{InLines, OfLine};
+pub use lines::{InLines, OfLine, Sums};
 
 use super::{ByPrior, Evidence, Hazard, Likelihood, Span, chances};
 use crate::clock::Clock;

@@ -178,8 +178,8 @@ fn infer(filter: &Filter, turn: Option<usize>) {
     let ages = [0.0, 1.0, 17.0, 1e9];
     let questions = [
         Question::default(),
-        Question { ages: &ages, distinct: Some(&known), stretches: None },
-        Question { ages: &ages[..1], distinct: Some(&unknown), stretches: None },
+        Question { ages: &ages, distinct: Some(&known), few: None },
+        Question { ages: &ages[..1], distinct: Some(&unknown), few: None },
     ];
     for question in of(questions, turn) {
         let Ok(inference) = Inference::about(filter.engine(), &question) else { return };

@@ -117,8 +117,8 @@ impl<const LINES: usize> Layout for TimersInLines<LINES> {
         self.run(phase, hashes, 0..hashes.len()).evidence(words, evidence);
     }
 
-    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        Some(Box::new(self.sampled(words, clock)))
+    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
+        Some(Box::new(self.sampled(words, clock, question)))
     }
 
     fn insert_run(&self, words: &mut [u64], phase: TimerPhase, hashes: &[u64], run: Range<usize>) {
@@ -172,6 +172,7 @@ impl<const LINES: usize> Layout for TimersInLines<LINES> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inference::timing::Sums;
     use crate::instructions::Portable;
 
     fn hashes(count: u64) -> Vec<u64> {
@@ -225,6 +226,36 @@ mod tests {
     fn all_instruction_sets_agree() {
         agree::<1>();
         agree::<2>();
+    }
+
+    /// In fewer and in more blocks than are counted one by one.
+    #[test]
+    fn what_blocks_tell_one_by_one_is_what_they_tell_all_at_once() {
+        fn check<const LINES: usize>(k: u32, bpt: u32, instructions: Instructions) {
+            let layout = TimersInLines::<LINES> { instructions, ..TimersInLines::new(shape(k, bpt, LINES as u32)) };
+            let mut words = vec![0; 5 * PAGE];
+            let keys: Vec<u64> = (0..5000u64).map(|i| xxhash_rust::xxh3::xxh3_64(&i.to_le_bytes())).collect();
+            for (generation, keys) in (0..25).zip(keys.chunks(200)) {
+                layout.open(&mut words, generation);
+                layout.insert_run(&mut words, layout.phase(generation, 0), keys, 0..keys.len());
+            }
+            let (phase, t) = (layout.phase(24, 0), LINES - 1);
+            let sums = || Sums::new(phase.kept, layout.k[t], layout.timers.per_word(), layout.sample().len());
+            let every: Vec<u64> = (0..phase.kept).collect();
+            let at_once = layout.of_all(&words, phase, t, sums());
+            for block in 0..phase.kept {
+                let one = layout.of_blocks(&words, phase, t, &[block], sums());
+                assert_eq!(one.of(block), at_once.of(block), "{k} {bpt} {block}");
+                assert!(one.of(block)[0][0] > 0.0, "the block has timers");
+            }
+            assert_eq!(layout.of_blocks(&words, phase, t, &every, sums()).of(0), at_once.of(0));
+        }
+        for instructions in Instructions::available() {
+            for (k, bpt) in [(1, 3), (3, 2), (8, 5), (5, 6)] {
+                check::<1>(k, bpt, instructions);
+                check::<2>(2 * k, bpt, instructions);
+            }
+        }
     }
 
     /// One timer in each of k consecutive words of each line; the lines in one page and in separate ranges; all count.

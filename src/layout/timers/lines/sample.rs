@@ -3,33 +3,81 @@
 
 use super::{LINE, PAGE, TimerPhase, TimersInLines};
 use crate::clock::Clock;
-use crate::inference::timing::{InLines, OfLine};
+use crate::inference::timing::{InLines, OfLine, Sums};
+use crate::inference::{Evidence, Question};
+use crate::instructions::Work;
 use crate::layout::line::Pages;
 
 /// Lines of each range to sample for inference. They tell to some 4 % how well other keys explain timers of one block,
-/// since the loads of lines deviate; it takes some 3 ms.
+/// since the loads of lines deviate.
 const SAMPLE: usize = 2048;
+/// Lines that are counted together; samples are a multiple of it.
+const TOGETHER: usize = 64;
+/// Most blocks that are counted one by one, at some 10 to 20 microseconds each: all of them together take 3 ms.
+const ONE_BY_ONE: u64 = 64;
 
 impl<const LINES: usize> TimersInLines<LINES> {
-    /// What a sample of these words tells of all timers.
-    pub(crate) fn sampled(&self, words: &[u64], clock: &Clock) -> InLines {
+    /// What a sample of these words tells of all timers, or of those that a question is about.
+    pub(crate) fn sampled(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> InLines {
         let phase = self.timers.phase(clock.generation(), 0);
-        let range = Pages::<LINES>::RANGE as usize;
-        let all = self.pages.count as usize * range;
-        // All lines of a small filter, each for several of the 8 runs of words that keys have.
-        let sampled = SAMPLE.min(all * LINE);
+        let mut blocks: Vec<u64> = match question.few {
+            Some(few) => few.iter().filter(|&&one| one != Evidence::ABSENT).map(|one| one.age()).collect(),
+            None => (0..phase.kept.min(ONE_BY_ONE + 1)).collect(),
+        };
+        blocks.sort_unstable();
+        blocks.dedup();
         let of_line = |t: usize| {
-            let mut timers = OfLine::new(phase.kept, self.k[t], self.timers.per_word());
-            for i in 0..sampled {
-                let number = (i as u128 * all as u128 / sampled as u128) as usize;
-                let line = &words[(number / range) * PAGE + (t * range + number % range) * LINE..][..LINE];
-                let ages = (0..self.k[t] as usize)
-                    .flat_map(|run| self.timers.live_ages(line[(i + run) % LINE], phase).map(move |age| (age, run)));
-                timers.add(ages);
+            let sums = Sums::new(phase.kept, self.k[t], self.timers.per_word(), self.sample().len());
+            if sums.width() == 1 && blocks.len() as u64 <= ONE_BY_ONE {
+                self.of_blocks(words, phase, t, &blocks, sums)
+            } else {
+                self.of_all(words, phase, t, sums)
             }
-            timers
         };
         InLines::new(*clock, phase.kept, (0..LINES).map(of_line).collect())
+    }
+
+    /// The lines of a sample, by number: all lines of a small filter, each for several of the 8 runs of words that keys
+    /// have.
+    pub(super) fn sample(&self) -> impl ExactSizeIterator<Item = usize> {
+        let all = self.pages.count as usize * Pages::<LINES>::RANGE as usize;
+        // All divisors are powers of two that compilers know.
+        let small = all * LINE <= SAMPLE;
+        (0..SAMPLE.min(all * LINE)).map(move |i| if small { i / LINE } else { i * all / SAMPLE })
+    }
+
+    /// The line of this number among those that may be the t-th of a key.
+    #[inline(always)]
+    fn line<'w>(&self, words: &'w [u64], t: usize, number: usize) -> &'w [u64] {
+        let range = Pages::<LINES>::RANGE as usize;
+        &words[(number / range) * PAGE + (t * range + number % range) * LINE..][..LINE]
+    }
+
+    /// The sums of all blocks.
+    pub(super) fn of_all(&self, words: &[u64], phase: TimerPhase, t: usize, sums: Sums) -> Sums {
+        let mut timers = OfLine::new(sums);
+        for (i, number) in self.sample().enumerate() {
+            let line = self.line(words, t, number);
+            let ages = (0..self.k[t] as usize)
+                .flat_map(|run| self.timers.live_ages(line[(i + run) % LINE], phase).map(move |age| (age, run)));
+            timers.add(ages);
+        }
+        timers.sums()
+    }
+
+    /// The sums of these blocks.
+    pub(super) fn of_blocks(&self, words: &[u64], phase: TimerPhase, t: usize, blocks: &[u64], mut sums: Sums) -> Sums {
+        let (mut lines, k) = (self.sample().enumerate(), self.k[t] as usize);
+        while lines.len() > 0 && !blocks.is_empty() {
+            let mut runs = [[0; TOGETHER]; LINE];
+            for (line, (i, number)) in lines.by_ref().take(TOGETHER).enumerate() {
+                let words = self.line(words, t, number);
+                runs.iter_mut().take(k).enumerate().for_each(|(run, to)| to[line] = words[(i + run) % LINE]);
+            }
+            let runs = &runs[..k];
+            self.instructions.run(Count { cells: self, phase, runs, blocks, sums: &mut sums });
+        }
+        sums
     }
 
     /// Chance that a fresh key is reported: given the timers, words match independently.
@@ -49,5 +97,40 @@ impl<const LINES: usize> TimersInLines<LINES> {
                 .product::<f64>()
         };
         words.chunks_exact(PAGE).map(of_page).sum::<f64>() / self.pages.count as f64
+    }
+}
+
+/// Counts blocks in the runs of words of some lines.
+struct Count<'a, const LINES: usize> {
+    cells: &'a TimersInLines<LINES>,
+    phase: TimerPhase,
+    runs: &'a [[u64; TOGETHER]],
+    blocks: &'a [u64],
+    sums: &'a mut Sums,
+}
+
+impl<M, const LINES: usize> Work<M> for Count<'_, LINES> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, _: M) {
+        let Self { cells: &TimersInLines { timers, .. }, phase: TimerPhase { newest, .. }, runs, blocks, sums } = self;
+        let (mut of_block, mut none_younger) = ([[0.0; TOGETHER]; LINE], [[0.0; TOGETHER]; LINE]);
+        for &block in blocks {
+            let own = timers.before(newest, block);
+            let younger = block.checked_sub(1).map(|younger| timers.before(newest, younger));
+            for (run, words) in runs.iter().enumerate() {
+                for line in 0..TOGETHER {
+                    of_block[run][line] = f64::from(timers.lanes.count(words[line], own));
+                }
+                none_younger[run] = [timers.per_word() as f64; TOGETHER];
+                if let Some(first) = younger {
+                    for line in 0..TOGETHER {
+                        none_younger[run][line] -= f64::from(timers.lanes.count_within(words[line], first, newest));
+                    }
+                }
+            }
+            sums.add(block, &of_block[..runs.len()], &none_younger[..runs.len()]);
+        }
     }
 }
