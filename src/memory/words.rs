@@ -144,14 +144,13 @@ impl Words {
     }
 
     /// The same, and the clock beside them, in a file that several processes write to.
-    #[inline]
+    // What it gives stays in registers where it is inlined; through memory a single key waited for it, 5 of 80 ns.
+    #[inline(always)]
     pub fn to_mut_live(&mut self) -> Result<(&mut [u64], Option<Live<'_>>), Error> {
         // Nobody can share them meanwhile: only this one can be cloned. (`get_mut` takes twice 5 ns to ask.)
         let shared = Arc::strong_count(&self.region) > 1;
         if shared || matches!(*self.region, Region::Lent { .. }) {
-            let mut own = Self::zeroed(self.len)?;
-            own.to_mut()?.copy_from_slice(self.as_slice());
-            *self = own;
+            self.copy()?;
         }
         let words: &mut [u64] = match Arc::get_mut(&mut self.region) {
             Some(Region::Small(lines)) => bytemuck::cast_slice_mut(lines),
@@ -163,6 +162,17 @@ impl Words {
             _ => unreachable!("the words were made our own above, and are never held weakly"),
         };
         Ok((&mut words[..self.len], None))
+    }
+}
+
+impl Words {
+    /// Makes them this one's own.
+    #[cold]
+    fn copy(&mut self) -> Result<(), Error> {
+        let mut own = Self::zeroed(self.len)?;
+        own.to_mut()?.copy_from_slice(self.as_slice());
+        *self = own;
+        Ok(())
     }
 }
 
