@@ -57,14 +57,14 @@ impl<'a> Hashes<'a> {
     }
 
     /// Lets Ctrl-C end the batch, now and then.
-    #[inline]
+    #[inline(always)]
     pub fn look_at_signals(&self, py: Python<'_>) -> PyResult<()> {
         if self.found.len() % SIGNALS_EVERY == SIGNALS_EVERY - 1 { py.check_signals() } else { Ok(()) }
     }
 
     /// Hashes one more. It is lent by what may change as soon as Python runs, and no Python runs before it is hashed or
     /// there is a reference to it.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, object: Borrowed<'_, '_, PyAny>) -> PyResult<()> {
         if let Some(integer) = small_integer(&object) {
             self.found.push(integer as u64);
@@ -78,6 +78,7 @@ impl<'a> Hashes<'a> {
         Ok(())
     }
 
+    #[inline]
     fn hash_integers(&mut self) {
         if self.hashed < self.found.len() {
             self.reader.hasher.integers(&mut self.found[self.hashed..]);
