@@ -1,6 +1,8 @@
 //! A piece of a batch, sorted by the part of the cells that its keys lie in.
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 
 use std::ops::RangeInclusive;
@@ -86,8 +88,6 @@ pub trait Sorts: Machine {
 }
 
 impl Sorts for crate::instructions::Portable {}
-#[cfg(target_arch = "x86_64")]
-impl Sorts for crate::instructions::Avx2 {}
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 impl Sorts for crate::instructions::Neon {}
 

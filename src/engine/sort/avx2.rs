@@ -1,0 +1,55 @@
+//! Four hashes in one step: AVX2 has no instruction that moves those that are chosen together, but one that permutes.
+
+#![allow(unsafe_code, reason = "vector instructions")]
+
+use std::arch::x86_64::*;
+
+use super::{GROUP, Sorts};
+use crate::instructions::Avx2;
+
+/// Hashes of a vector.
+const HALF: usize = GROUP / 2;
+
+/// For each choice of four hashes, which halves of them to take: the two of each that is chosen, in order, then any.
+static TOGETHER: [[u32; GROUP]; 1 << HALF] = {
+    let (mut halves, mut chosen) = ([[0; GROUP]; 1 << HALF], 0);
+    while chosen < 1 << HALF {
+        let (mut hash, mut kept) = (0, 0);
+        while hash < HALF {
+            if chosen >> hash & 1 == 1 {
+                (halves[chosen][kept], halves[chosen][kept + 1]) = (2 * hash as u32, 2 * hash as u32 + 1);
+                kept += 2;
+            }
+            hash += 1;
+        }
+        chosen += 1;
+    }
+    halves
+};
+
+impl Sorts for Avx2 {
+    #[inline(always)]
+    fn choose(self, hashes: &[u64; GROUP], least: u64, width: u64, out: &mut [u64; GROUP]) -> u8 {
+        let (first, second) = (&hashes[..HALF], &hashes[HALF..]);
+        let chosen = choose(self, first, least, width, out);
+        chosen | choose(self, second, least, width, &mut out[chosen.count_ones() as usize..]) << HALF
+    }
+}
+
+/// The same for four hashes.
+#[inline(always)]
+fn choose(_: Avx2, hashes: &[u64], least: u64, width: u64, out: &mut [u64]) -> u8 {
+    let (hashes, out) = (&hashes[..HALF], &mut out[..HALF]);
+    // SAFETY: an `Avx2` exists, so the processor has the instructions; loads and store are of four words.
+    unsafe {
+        let hashes = _mm256_loadu_si256(hashes.as_ptr().cast());
+        let above = _mm256_sub_epi64(hashes, _mm256_set1_epi64x(least as i64));
+        // The comparison knows signs, so the highest bit of both is turned.
+        let above = _mm256_xor_si256(above, _mm256_set1_epi64x(i64::MIN));
+        let beyond = _mm256_cmpgt_epi64(above, _mm256_set1_epi64x(width as i64 ^ i64::MIN));
+        let chosen = !_mm256_movemask_pd(_mm256_castsi256_pd(beyond)) as u8 & 0b1111;
+        let halves = _mm256_loadu_si256(TOGETHER[usize::from(chosen)].as_ptr().cast());
+        _mm256_storeu_si256(out.as_mut_ptr().cast(), _mm256_permutevar8x32_epi32(hashes, halves));
+        chosen
+    }
+}
