@@ -131,7 +131,7 @@ impl<L: InLines<LINES>, const LINES: usize> Run<'_, L, LINES> {
     /// The places of groups of them, in order, while the lines of later keys are prefetched.
     #[inline(always)]
     fn in_flight(&self, words: &[u64]) -> InFlight<'_, LINES> {
-        InFlight::new(self.cells.pages(), words, self.hashes, &self.run)
+        InFlight::new(self.cells.pages(), words, self.hashes)
     }
 }
 
@@ -148,6 +148,7 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Insert<'_, L
         let Self { run, words } = self;
         let (cells, phase) = (*run.cells, run.phase);
         let mut coming = run.in_flight(words);
+        coming.begin(&run.run);
         let lines = words.as_chunks_mut().0;
         for start in run.run.clone().step_by(GROUP) {
             for key in 0..GROUP.min(run.run.end - start) {
@@ -190,6 +191,7 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Query<'_, L,
         let Self { run, words, present } = self;
         let (cells, phase, lines) = (*run.cells, run.phase, words.as_chunks().0);
         let mut coming = run.in_flight(words);
+        coming.begin(&run.run);
         for start in run.run.clone().step_by(READ) {
             let block = start..run.run.end.min(start + READ);
             let (mut pages, mut reads) = ([[0; GROUP]; READ / GROUP], [[L::Read::default(); GROUP]; READ / GROUP]);
@@ -264,6 +266,7 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Says<'_, L, 
         let Self { run, words, evidence } = self;
         let (cells, phase, lines) = (*run.cells, run.phase, words.as_chunks().0);
         let mut coming = run.in_flight(words);
+        coming.begin(&run.run);
         for (start, evidence) in run.run.clone().step_by(READ).zip(evidence.chunks_mut(READ)) {
             let (mut pages, mut reads) = ([[0; GROUP]; READ / GROUP], [[L::Aged::default(); GROUP]; READ / GROUP]);
             let groups = pages.iter_mut().zip(&mut reads).enumerate().take(evidence.len().div_ceil(GROUP));
@@ -315,6 +318,7 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Duplicated<'
         let Self { run, words, refresh, seen } = self;
         let (cells, phase) = (*run.cells, run.phase);
         let mut coming = run.in_flight(words);
+        coming.begin(&run.run);
         let (lines, mut inserted) = (words.as_chunks_mut().0, 0);
         for (start, seen) in run.run.clone().step_by(GROUP).zip(seen[run.run.clone()].chunks_mut(GROUP)) {
             for (key, seen) in seen.iter_mut().enumerate() {

@@ -82,17 +82,21 @@ pub(super) struct InFlight<'a, const LINES: usize> {
 }
 
 impl<'a, const LINES: usize> InFlight<'a, LINES> {
-    /// Starts before the first key of a run.
+    /// No keys yet.
     #[inline(always)]
-    pub fn new(pages: Pages<LINES>, words: &[u64], hashes: &'a [u64], run: &Range<usize>) -> Self {
-        let (address, first) = (Address::of(words), run.start);
-        let mut coming = Self { pages, address, hashes, first, spots: [Spots::NONE; AHEAD / GROUP] };
+    pub fn new(pages: Pages<LINES>, words: &[u64], hashes: &'a [u64]) -> Self {
+        Self { pages, address: Address::of(words), hashes, first: 0, spots: [Spots::NONE; AHEAD / GROUP] }
+    }
+
+    /// Begins a run. Not in the function that makes it, which would have to copy all places out.
+    #[inline(always)]
+    pub fn begin(&mut self, run: &Range<usize>) {
+        self.first = run.start;
         // Those of a later run have been prefetched.
-        let fetched = if first == 0 { GROUP } else { 0 };
+        let fetched = if run.start == 0 { GROUP } else { 0 };
         for start in run.clone().step_by(GROUP).take(AHEAD / GROUP) {
-            coming.put(start, fetched);
+            self.put(start, fetched);
         }
-        coming
     }
 
     /// The places of the keys from `i` on, a group of the run. They stay where they are: a copy of all of them costs as
