@@ -142,7 +142,7 @@ def test_threads_that_share_pages_leave_the_filter_that_one_leaves(seed, sizes, 
 
 def test_threads_go_on_from_stretch_to_stretch():
     random = np.random.default_rng(4)
-    sizes = [(1 << 18) + 5, (1 << 19) + 20_000]
+    sizes = [(1 << 20) + 5, (1 << 20) + 20_000]
     make = partial(lately.AgePartitionedBloomFilter, 100_000, 0.01, layout="line")
     as_alone(make, calls(random, False, sizes), threads=2)
     with pytest.raises(TypeError, match="complex"):
@@ -151,7 +151,7 @@ def test_threads_go_on_from_stretch_to_stretch():
 
 def test_an_error_comes_before_threads_insert():
     f = lately.AgePartitionedBloomFilter("1h", 0.01, layout="line", capacity=1000)
-    at = np.arange(1 << 19)
+    at = np.arange((1 << 20) + 20_000)
     at[-1] = 0
     for call in (f.insert, f.duplicated):
         with pytest.raises(ValueError, match="before the latest time seen"):

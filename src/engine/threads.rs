@@ -9,6 +9,22 @@
 //! Threads hash pieces of the batch in turn, sort each by part, and hand the sorted keys to the threads of the parts,
 //! which hand them back with their answers. A piece is so short that it is still in the cache when its keys act, and a
 //! thread sorts its next piece before the keys of this one act, so that it seldom has to wait.
+//!
+//! What more threads could gain, by the bytes that are moved per key in a mask of integers in lines:
+//!
+//! | threads | keys and hashes | hashes each part looks at | own hashes, written and read | answers, bits | line, read and written | a thread's share | one thread over that |
+//! |--:|--:|--:|--:|--:|--:|--:|--:|
+//! | 1 | 24 | | | 1 | 128 | 153 | 1 |
+//! | 2 | 16 | 16 | 16 | 3.5 | 128 | 90 | 1.7 |
+//! | 4 | 16 | 32 | 16 | 4 | 128 | 49 | 3.1 |
+//! | 8 | 16 | 64 | 16 | 5 | 128 | 29 | 5.3 |
+//!
+//! With n threads (n - 1) / n of the hashes and answers, 9 bytes a key, come from another core. The gain that was
+//! measured is less, 1.3 for integers with two threads: beginning, sorting and waiting for each other are no bytes.
+//!
+//! If each thread hashed all keys and kept its own, nothing would be handed over. But to read and hash a key takes 1.2
+//! of the 4.0 ns of an insertion, and to choose those of both parts 0.6, so that twice the first would leave a gain of
+//! 1.4 at most, and of less for strings.
 
 use std::convert::Infallible;
 use std::ops::{Range, RangeInclusive};
