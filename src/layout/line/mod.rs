@@ -347,8 +347,8 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
         Some(Box::new(self.rings(words, clock, question)))
     }
 
-    // Inlined, the phase stays in registers: to copy it as a whole has to wait until all of its parts are in memory, and
-    // a single key waited for 5 of 80 ns.
+    // Inlined, the phase stays in registers: to copy it as a whole has to wait until all of its parts are in memory,
+    // for 5 of the 80 ns of a single key.
     #[inline(always)]
     fn insert_run(&self, words: &mut [u64], phase: LanePhase, hashes: &[u64], run: Range<usize>) {
         self.run(phase, hashes, run).insert(words);

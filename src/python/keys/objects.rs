@@ -19,8 +19,8 @@ pub fn read_list(list: &Bound<'_, PyList>, reader: Reader<'_>) -> PyResult<Keys>
     with_critical_section(list, || {
         for index in 0..len {
             hashes.look_at_signals(py)?;
-            // SAFETY: a list, by a thread that is attached; null, with an error set, if it has no such element any more.
-            // Nobody else changes the list before `push` has looked at the object.
+            // SAFETY: a list, and a thread that is attached; it gives null, and sets an error, if there is no such
+            // element any more. Nobody else changes the list before `push` has looked at the object.
             let object = unsafe { Borrowed::from_ptr_or_opt(py, ffi::PyList_GetItem(list.as_ptr(), index as isize)) };
             let Some(object) = object else {
                 drop(PyErr::take(py));
