@@ -19,7 +19,8 @@ const BLOCK: usize = 4096;
 /// Most keys of a batch that acts at once, as a single key does: no thread waits for the interpreter much longer.
 const FEW: usize = 64;
 /// Keys between two checks for signals, so that Ctrl-C works: some 20 ms. Threads that work in order start anew as
-/// often: with a fourth of the keys, masks and insertions of integers by two threads took 6 to 10 % more processor time.
+/// often: with a fourth of the keys, masks and insertions of integers by two threads took 6 to 10 % more processor
+/// time.
 pub const PATIENCE: usize = 1 << 20;
 
 /// How work on a batch may fail: in the core, or in Python.
