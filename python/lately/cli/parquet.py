@@ -76,8 +76,7 @@ class ParquetReader:
         try:
             with self._parquet.ParquetFile(name) as file:
                 self._accept(file.schema_arrow, name)
-                # Several threads of pyarrow cost more than they save.
-                for table in file.iter_batches(batch_size=_rows(file.metadata), use_threads=False):
+                for table in file.iter_batches(batch_size=_rows(file.metadata)):
                     yield self._batch(table, name, read + 1)
                     advance(size * len(table) // file.metadata.num_rows)
                     read += len(table)
