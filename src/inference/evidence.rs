@@ -23,7 +23,7 @@
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Evidence(u128);
 
-/// Where a stretch or a part begins: a [`Memo`](super::Memo), which folds the halves, maps no other number onto it.
+/// Where a stretch or a part begins.
 const HIGH: u32 = 96;
 /// Where the age of the oldest block begins.
 const AGE: u32 = 32;

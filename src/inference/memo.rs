@@ -91,26 +91,28 @@ impl<T: Copy + Default, const WORDS: usize> Table<T, WORDS> {
 
     #[inline(always)]
     fn of(&mut self, words: [u64; WORDS], work_out: impl FnOnce([u64; WORDS]) -> T) -> &T {
-        let mixed = words[3..].iter().fold((words[0] ^ words[1]).wrapping_mul(SPREAD), |mixed, word| {
-            mixed.wrapping_add(*word).wrapping_mul(SPREAD)
-        });
+        // Turned, so that a stretch and marks, which lie at the same places of the halves, do not meet.
+        let halves = words[0] ^ words[1].rotate_left(11);
+        let mixed = words[3..]
+            .iter()
+            .fold(halves.wrapping_mul(SPREAD), |mixed, word| mixed.wrapping_add(*word).wrapping_mul(SPREAD));
         let place = (mixed >> (64 - self.log2)) as usize;
-        // Without a branch: which of the two it is, nobody can predict.
-        let pair = &self.entries[place];
-        let which = usize::from(differ(&pair[0].0, &words));
-        if differ(&pair[which].0, &words) {
-            return self.new_one(place, words, work_out);
+        if differ(&self.entries[place][0].0, &words) {
+            return self.second(place, words, work_out);
         }
-        &self.entries[place][which].1
+        &self.entries[place][0].1
     }
 
     /// A function of its own: little else should be between one key and the next.
     #[cold]
     #[inline(never)]
-    fn new_one(&mut self, place: usize, words: [u64; WORDS], work_out: impl FnOnce([u64; WORDS]) -> T) -> &T {
+    fn second(&mut self, place: usize, words: [u64; WORDS], work_out: impl FnOnce([u64; WORDS]) -> T) -> &T {
         let pair = &mut self.entries[place];
-        *pair = [(words, work_out(words)), pair[0]];
-        &pair[0].1
+        if differ(&pair[1].0, &words) {
+            *pair = [(words, work_out(words)), pair[0]];
+            return &pair[0].1;
+        }
+        &pair[1].1
     }
 }
 
