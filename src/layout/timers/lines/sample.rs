@@ -13,7 +13,7 @@ use crate::layout::line::Pages;
 const SAMPLE: usize = 2048;
 /// Lines that are counted together; samples are a multiple of it.
 const TOGETHER: usize = 64;
-/// Most blocks that are counted one by one, at some 10 to 20 microseconds each: all of them together take 3 ms.
+/// Most blocks that are counted one by one, at some 10 to 40 microseconds each: all of them together take 2 to 4 ms.
 const ONE_BY_ONE: u64 = 64;
 
 impl<const LINES: usize> TimersInLines<LINES> {
