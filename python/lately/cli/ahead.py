@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TypeVar
 
-    Item = TypeVar("Item")
+    _Item = TypeVar("_Item")
 
 
-def ahead(items: Iterator[Item]) -> Iterator[Item]:
+def ahead(items: Iterator[_Item]) -> Iterator[_Item]:
     """Give items; a thread makes the next one meanwhile. An error comes where the item would have come.
 
     Who ends early waits until the one that is being made is there: nobody but the machine should be waited for.
     """
     asked: SimpleQueue[bool] = SimpleQueue()
-    made: SimpleQueue[tuple[Item] | BaseException] = SimpleQueue()
+    made: SimpleQueue[tuple[_Item] | BaseException] = SimpleQueue()
 
     def make() -> None:
         while asked.get():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import lzma
 import zlib
 from bz2 import BZ2Decompressor
+from typing import Protocol
 
 from lately.cli.errors import optional
 from lately.cli.inputs import DamagedError
@@ -12,25 +13,25 @@ from lately.cli.inputs import DamagedError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol
 
-    class Decoder(Protocol):
-        """One compressed frame: what lzma and bz2 have."""
 
-        @property
-        def needs_input(self) -> bool:
-            """Whether it gives nothing more of what it was given."""
+class Decoder(Protocol):
+    """One compressed frame: what lzma and bz2 have."""
 
-        @property
-        def eof(self) -> bool:
-            """Whether it has ended."""
+    @property
+    def needs_input(self) -> bool:
+        """Whether it gives nothing more of what it was given."""
 
-        @property
-        def unused_data(self) -> bytes:
-            """What was given beyond its end."""
+    @property
+    def eof(self) -> bool:
+        """Whether it has ended."""
 
-        def decompress(self, data: bytes, max_length: int, /) -> bytes:
-            """Take compressed bytes, and give at most so many plain ones."""
+    @property
+    def unused_data(self) -> bytes:
+        """What was given beyond its end."""
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes:
+        """Take compressed bytes, and give at most so many plain ones."""
 
 
 # Compressed bytes decoded at a time by zstd, which cannot be told how much to give: a block of 128 KiB comes from as
