@@ -7,8 +7,7 @@ import zlib
 from bz2 import BZ2Decompressor
 from typing import Protocol
 
-from lately.cli.errors import optional
-from lately.cli.inputs import DamagedError
+from lately.cli.errors import DamagedError, optional
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from lately._core import Hashed
 from lately._progress import progress
-from lately.cli.errors import CliError
+from lately.cli.errors import CliError, DamagedError
 from lately.cli.filters import contradiction, open_filter
-from lately.cli.inputs import BLOCK, DamagedError, Input, known, size
+from lately.cli.inputs import BLOCK, Input, known, size
 from lately.cli.outputs import compression, descriptor_of
 from lately.cli.records import Asked, Malformed
 from lately.cli.report import Counts, Mistakes, say, summary, warnings

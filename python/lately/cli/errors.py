@@ -1,4 +1,4 @@
-"""The one error of the command line, and the libraries it can do without."""
+"""What goes wrong in the command, and the libraries it can do without."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 
 class CliError(Exception):
     """What went wrong, told to a person: it names the file, the line or the option."""
+
+
+class DamagedError(Exception):
+    """What is compressed is damaged, or cut off."""
 
 
 def optional(module: str, purpose: str) -> Any:

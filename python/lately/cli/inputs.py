@@ -9,7 +9,7 @@ from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
-from lately.cli.errors import CliError
+from lately.cli.errors import CliError, DamagedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,10 +34,6 @@ _CODECS = {
     # Text may begin with BZh; bzip2 goes on with a digit and digits of pi.
     **{b"BZh%d1AY&SY" % level: "bzip2" for level in range(1, 10)},
 }
-
-
-class DamagedError(Exception):
-    """What is compressed is damaged, or cut off."""
 
 
 class Input:

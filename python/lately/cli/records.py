@@ -7,8 +7,8 @@ from contextlib import closing
 from itertools import compress
 
 from lately._core import Lines
-from lately.cli.errors import CliError
-from lately.cli.inputs import DamagedError, Input, blocks
+from lately.cli.errors import CliError, DamagedError
+from lately.cli.inputs import Input, blocks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from datetime import datetime
 
 from lately._core import read_moment
-from lately.cli.records import array_of
 
 
 class Times:
@@ -30,10 +29,16 @@ class Times:
             if isinstance(value, str):
                 value = self._parsed(value)
             if self._unit != "s" and isinstance(value, float | int) and not isinstance(value, bool) and value == value:
-                value = array_of([round(value)]).view(f"datetime64[{self._unit}]")[0]
+                value = self._counted(round(value))
             return read_moment(value)
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"the time {self.field} {error}") from None
+
+    def _counted(self, units: int) -> object:
+        # Imported here: a run whose times are Unix seconds does without it.
+        import numpy as np
+
+        return np.array([units], np.int64).view(f"datetime64[{self._unit}]")[0]
 
     def _parsed(self, text: str) -> float | datetime:
         try:
