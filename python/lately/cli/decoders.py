@@ -12,6 +12,7 @@ from lately.cli.errors import DamagedError, optional
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 
 class Decoder(Protocol):
@@ -38,57 +39,52 @@ class Decoder(Protocol):
 _ZSTD_CHUNK = 1 << 9
 
 
-class _Gzip:
+class _Frame:
+    """A frame of a library, whose own error is told as `DamagedError`."""
+
+    def __init__(self, frame: Any, error: type[Exception]) -> None:
+        self._frame = frame
+        self._error = error
+
+    @property
+    def needs_input(self) -> bool:
+        return bool(self._frame.needs_input)
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._frame.eof)
+
+    @property
+    def unused_data(self) -> bytes:
+        return bytes(self._frame.unused_data)
+
+    def decompress(self, data: bytes, most: int, /) -> bytes:
+        try:
+            return self._decode(data, most)
+        except self._error as error:
+            raise DamagedError(str(error)) from None
+
+    def _decode(self, data: bytes, most: int) -> bytes:
+        plain: bytes = self._frame.decompress(data, most)
+        return plain
+
+
+class _Gzip(_Frame):
     def __init__(self) -> None:
-        self._frame = zlib.decompressobj(31)
+        super().__init__(zlib.decompressobj(31), zlib.error)
 
     @property
     def needs_input(self) -> bool:
         return not self._frame.unconsumed_tail
 
-    @property
-    def eof(self) -> bool:
-        return self._frame.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._frame.unused_data
-
-    def decompress(self, data: bytes, most: int, /) -> bytes:
-        try:
-            return self._frame.decompress(self._frame.unconsumed_tail + data, most)
-        except zlib.error as error:
-            raise DamagedError(str(error)) from None
+    def _decode(self, data: bytes, most: int) -> bytes:
+        return super()._decode(self._frame.unconsumed_tail + data, most)
 
 
-class _Xz:
-    def __init__(self) -> None:
-        self._frame = lzma.LZMADecompressor(lzma.FORMAT_XZ)
-
-    @property
-    def needs_input(self) -> bool:
-        return self._frame.needs_input
-
-    @property
-    def eof(self) -> bool:
-        return self._frame.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._frame.unused_data
-
-    def decompress(self, data: bytes, most: int, /) -> bytes:
-        try:
-            return self._frame.decompress(data, most)
-        except lzma.LZMAError as error:
-            raise DamagedError(str(error)) from None
-
-
-class _Zstd:
+class _Zstd(_Frame):
     def __init__(self, name: str) -> None:
         zstandard = optional("zstandard", f"{name}: zstd")
-        self._error = zstandard.ZstdError
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        super().__init__(zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError)
         self._compressed = b""
         self._plain = memoryview(b"")
 
@@ -98,20 +94,17 @@ class _Zstd:
 
     @property
     def eof(self) -> bool:
-        return not self._plain and bool(self._frame.eof)
+        return not self._plain and super().eof
 
     @property
     def unused_data(self) -> bytes:
-        return bytes(self._frame.unused_data) + self._compressed
+        return super().unused_data + self._compressed
 
-    def decompress(self, data: bytes, most: int, /) -> bytes:
+    def _decode(self, data: bytes, most: int) -> bytes:
         self._compressed += data
-        try:
-            while self._compressed and not self._plain and not self._frame.eof:
-                chunk, self._compressed = self._compressed[:_ZSTD_CHUNK], self._compressed[_ZSTD_CHUNK:]
-                self._plain = memoryview(self._frame.decompress(chunk))
-        except self._error as error:
-            raise DamagedError(str(error)) from None
+        while self._compressed and not self._plain and not self._frame.eof:
+            chunk, self._compressed = self._compressed[:_ZSTD_CHUNK], self._compressed[_ZSTD_CHUNK:]
+            self._plain = memoryview(self._frame.decompress(chunk))
         part, self._plain = bytes(self._plain[:most]), self._plain[most:]
         return part
 
@@ -119,7 +112,7 @@ class _Zstd:
 DECODERS: dict[str, Callable[[str], Decoder]] = {
     "gzip": lambda _name: _Gzip(),
     "zstd": _Zstd,
-    "xz": lambda _name: _Xz(),
+    "xz": lambda _name: _Frame(lzma.LZMADecompressor(lzma.FORMAT_XZ), lzma.LZMAError),
     "bzip2": lambda _name: BZ2Decompressor(),
 }
 """By the names of `inputs`; each is made for a file of that name, which messages show."""
