@@ -59,9 +59,4 @@ impl Slots for Avx2 {
     fn close_slot(self, format: &Format, line: &mut Line, slot: u32, end: bool) {
         Portable.close_slot(format, line, slot, end);
     }
-
-    #[inline(always)]
-    fn keep_lanes(self, format: &Format, line: &mut Line, slots: u64) {
-        Portable.keep_lanes(format, line, slots);
-    }
 }

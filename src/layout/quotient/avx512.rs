@@ -101,17 +101,24 @@ impl Slots for Avx512 {
     }
 
     #[inline(always)]
-    fn keep_lanes(self, format: &Format, line: &mut Line, slots: u64) {
+    fn keep(self, format: &Format, line: &mut Line, slots: u64, occupied: u64, ends: u64) {
         let old = load(line);
+        let planes = format.planes.iter().chain(&format.count_planes).map(|plane| self.gather(plane.get(line), slots));
         // SAFETY: as above.
-        let lanes = unsafe {
-            if format.lane == 1 {
+        unsafe {
+            let mut fields = _mm512_and_si512(old, row(&format.outside));
+            for (bits, [left, right]) in [occupied, ends].into_iter().chain(planes).zip(&format.shifts) {
+                let bits = _mm512_set1_epi64(bits as i64);
+                let (low, high) = (_mm512_sllv_epi64(bits, row(left)), _mm512_srlv_epi64(bits, row(right)));
+                fields = _mm512_or_si512(fields, _mm512_or_si512(low, high));
+            }
+            let lanes = if format.lane == 1 {
                 _mm512_maskz_compress_epi8(slots << format.lanes | !(u64::MAX << format.lanes), old)
             } else {
                 let first = format.lanes / 2;
                 _mm512_maskz_compress_epi16((slots as u32) << first | !(u32::MAX << first), old)
-            }
-        };
-        store(format, line, old, lanes);
+            };
+            store(format, line, fields, lanes);
+        }
     }
 }

@@ -32,8 +32,8 @@ impl Format {
     pub fn keys(&self, line: &Line) -> u32 {
         let (ends, mut run, mut keys) = (self.ends.get(line), 0, 0);
         for slot in 0..self.used(line) {
-            let print = self.print(self.value(line, slot));
-            keys += u32::from((run..slot).all(|other| self.print(self.value(line, other)) != print));
+            let print = self.print_in(line, slot);
+            keys += u32::from((run..slot).all(|other| self.print_in(line, other) != print));
             run = if ends >> slot & 1 == 1 { slot + 1 } else { run };
         }
         keys

@@ -14,6 +14,7 @@
 //! come first; entries of a bucket lie side by side, and the runs in the order of their buckets. Beyond the slots in
 //! use ends and planes are zero.
 
+use std::iter;
 use std::sync::OnceLock;
 
 use crate::shape::quotient::{COUNT_BITS, FINE_TAG_BITS, FINGERPRINT_BITS, Line as Shape, TAG_BITS, line_of};
@@ -38,7 +39,7 @@ pub struct Row(pub Line);
 pub struct Field {
     word: u32,
     shift: u32,
-    mask: u64,
+    pub mask: u64,
 }
 
 impl Field {
@@ -52,6 +53,17 @@ impl Field {
         let word = self.word as usize;
         let (low, high) = (line[word & 7], line[(word + 1) & 7]);
         (low >> self.shift | high << 1 << (63 - self.shift)) & self.mask
+    }
+
+    /// By how many bits what it has is shifted, to the left or to the right, into each word of a line; 64 leave nothing.
+    fn shifts(self) -> [Row; 2] {
+        let mut shifts = [Row([64; 8]); 2];
+        let word = self.word as usize;
+        shifts[0].0[word] = self.shift.into();
+        if self.shift > 0 && word < 7 {
+            shifts[1].0[word + 1] = u64::from(64 - self.shift);
+        }
+        shifts
     }
 
     /// Writes it.
@@ -79,6 +91,7 @@ pub struct Format {
     pub lane_print: u32,
     /// Of those, the number.
     pub lane_print_bits: u32,
+    pub occupied: Field,
     pub ends: Field,
     pub planes: Vec<Field>,
     /// How many of the planes are of the fingerprint.
@@ -95,6 +108,10 @@ pub struct Format {
     high_fields: Box<[Row]>,
     /// All bits of the planes of the tag.
     tag_fields: Row,
+    /// How the occupied buckets, the ends, and every plane are shifted to where they lie.
+    pub shifts: Vec<[Row; 2]>,
+    /// All bits but those of these fields.
+    pub outside: Row,
 }
 
 /// Planes in a table of all their values.
@@ -135,6 +152,8 @@ impl Format {
         let slots = 0..64;
         let low = planes.min(LOW_PLANES);
         let print_planes = fingerprint_bits - lane_print_bits;
+        let occupied = Field::new(OCCUPIED, shape.buckets + shape.foreign);
+        let of_slots = (0..=planes + count_bits).map(|field| Field::new(offset(field), shape.slots));
         Self {
             shape,
             fingerprint_bits,
@@ -144,6 +163,7 @@ impl Format {
             lanes: 64 - shape.slots * lane,
             lane_print: (1 << lane_print_bits) - 1,
             lane_print_bits,
+            occupied,
             ends: Field::new(ends, shape.slots),
             planes: (1..=planes).map(|plane| Field::new(offset(plane), shape.slots)).collect(),
             print_planes: print_planes as usize,
@@ -155,6 +175,12 @@ impl Format {
                 .map(|bits: u32| row(&|field, _| field <= planes && bits << low << 1 >> field & 1 == 1))
                 .collect(),
             tag_fields: row(&|field, _| (print_planes + 1..=planes).contains(&field)),
+            shifts: iter::once(occupied).chain(of_slots).map(Field::shifts).collect(),
+            outside: {
+                let mut outside = Row(row(&|_, _| true).0.map(|word| !word));
+                outside.0[0] &= !(occupied.mask << OCCUPIED);
+                outside
+            },
         }
     }
 

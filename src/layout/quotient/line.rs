@@ -1,6 +1,6 @@
 //! One line: what is in it, and how entries come and go.
 
-use super::format::{Format, Line, OCCUPIED, REACH, Row, SPARE_FLAG};
+use super::format::{Field, Format, Line, OCCUPIED, REACH, Row, SPARE_FLAG};
 use super::slots::Slots;
 use crate::shape::quotient::FINE_TAG_BITS;
 
@@ -10,7 +10,7 @@ impl Format {
     /// Which buckets have a run.
     #[inline(always)]
     pub fn occupied(&self, line: &Line) -> u64 {
-        line[0] >> OCCUPIED & (u64::MAX >> (64 - self.shape.buckets - self.shape.foreign))
+        line[0] >> OCCUPIED & self.occupied.mask
     }
 
     /// Slots in use.
@@ -51,26 +51,43 @@ impl Format {
         like & end.wrapping_sub(start) & (occupied >> bucket & 1).wrapping_neg()
     }
 
+    /// The lane of a slot.
+    #[inline(always)]
+    fn lane_in(&self, line: &Line, slot: u32) -> u32 {
+        if self.lane == 1 {
+            u32::from(bytemuck::cast_ref::<Line, [u8; 64]>(line)[(self.lanes + slot) as usize & 63])
+        } else {
+            u32::from(bytemuck::cast_ref::<Line, [u16; 32]>(line)[(self.lanes / 2 + slot) as usize & 31])
+        }
+    }
+
+    /// The bits that a slot has in some planes.
+    #[inline(always)]
+    fn bits_in(planes: &[Field], line: &Line, slot: u32) -> u32 {
+        planes.iter().rev().fold(0, |bits, plane| bits << 1 | (plane.get(line) >> slot & 1) as u32)
+    }
+
     /// What is in a slot.
     #[inline(always)]
     pub fn value(&self, line: &Line, slot: u32) -> u32 {
-        let bytes: &[u8; 64] = bytemuck::cast_ref(line);
-        let place = (self.lanes + slot * self.lane) as usize & 63;
-        let high = if self.lane == 2 { u32::from(bytes[(place + 1) & 63]) << 8 } else { 0 };
-        let planes = self.planes.iter().rev().fold(0, |bits, plane| bits << 1 | (plane.get(line) >> slot & 1) as u32);
-        let value = u32::from(bytes[place]) | high | planes << (8 * self.lane);
+        let value = self.lane_in(line, slot) | Self::bits_in(&self.planes, line, slot) << (8 * self.lane);
         if self.count_bits == 0 {
             return value;
         }
         value | self.count(line, slot) << (self.fingerprint_bits + self.tag_bits)
     }
 
+    /// The fingerprint in a slot: up to 8 or 16 bits of it need no plane.
+    #[inline(always)]
+    pub fn print_in(&self, line: &Line, slot: u32) -> u32 {
+        let high = Self::bits_in(&self.planes[..self.print_planes], line, slot);
+        self.lane_in(line, slot) & self.lane_print | high << self.lane_print_bits
+    }
+
     /// The tag in a slot.
     #[inline(always)]
     pub fn tag_in(&self, line: &Line, slot: u32) -> u32 {
-        let planes = self.planes[self.print_planes..].iter().rev();
-        let high = planes.fold(0, |bits, plane| bits << 1 | (plane.get(line) >> slot & 1) as u32);
-        self.tag_of(line, slot, high)
+        self.tag_of(line, slot, Self::bits_in(&self.planes[self.print_planes..], line, slot))
     }
 
     /// The tags of all slots in use, in their order: as [`tag_in`](Self::tag_in) tells them one by one.
@@ -90,18 +107,13 @@ impl Format {
     /// The tag in a slot whose bits in the planes are known.
     #[inline(always)]
     fn tag_of(&self, line: &Line, slot: u32, high: u32) -> u32 {
-        let lane = if self.lane == 1 {
-            u32::from(bytemuck::cast_ref::<Line, [u8; 64]>(line)[(self.lanes + slot) as usize & 63])
-        } else {
-            u32::from(bytemuck::cast_ref::<Line, [u16; 32]>(line)[(self.lanes / 2 + slot) as usize & 31])
-        };
-        high << (8 * self.lane - self.lane_print_bits) | lane >> self.lane_print_bits
+        high << (8 * self.lane - self.lane_print_bits) | self.lane_in(line, slot) >> self.lane_print_bits
     }
 
     /// The count in a slot.
     #[inline(always)]
     pub fn count(&self, line: &Line, slot: u32) -> u32 {
-        self.count_planes.iter().rev().fold(0, |bits, plane| bits << 1 | (plane.get(line) >> slot & 1) as u32)
+        Self::bits_in(&self.count_planes, line, slot)
     }
 
     /// Sets the count in a slot.
@@ -214,19 +226,13 @@ impl Format {
         let alive = used & !dead;
         // A run stays if anything lives in it: a carry from the living runs up to its end.
         let any = (((alive & !ends) + (used & !ends)) | alive) & ends;
-        let occupied = self.occupied(line);
-        let kept = machine.spread(machine.gather(any, ends), occupied);
-        line[0] ^= (occupied ^ kept) << OCCUPIED;
+        let occupied = machine.spread(machine.gather(any, ends), self.occupied(line));
         // The start of a run moves up over the dead to the first that lives.
         let starts = (ends << 1 | 1) & used;
         let starts = ((dead + (starts & dead)) | starts) & alive;
         let left = alive.count_ones();
         let last = u64::from(left > 0) << left >> 1;
-        self.ends.set(line, machine.gather(starts, alive) >> 1 | last);
-        for plane in self.planes.iter().chain(&self.count_planes) {
-            plane.set(line, machine.gather(plane.get(line), alive));
-        }
-        machine.keep_lanes(self, line, alive);
+        machine.keep(self, line, alive, occupied, machine.gather(starts, alive) >> 1 | last);
     }
 
     /// How many of the highest buckets may have entries in second lines.

@@ -185,9 +185,10 @@ impl Pages {
                 if bucket < format.movable() {
                     break;
                 }
-                let (movable, value) = (bucket - format.movable(), format.value(&lines[at], slot));
-                let second = self.second(line, movable, format.print(value)) as usize;
+                let movable = bucket - format.movable();
+                let second = self.second(line, movable, format.print_in(&lines[at], slot)) as usize;
                 if format.used(&lines[second]) + reserve < shape.slots {
+                    let value = format.value(&lines[at], slot);
                     format.put_counted(machine, &mut lines[second], shape.buckets + movable, value);
                     format.remove(machine, &mut lines[at], slot, bucket);
                 }
@@ -198,10 +199,11 @@ impl Pages {
             let at = line as usize;
             let first = format.first_foreign(machine, &lines[at]);
             for slot in (first..format.used(&lines[at])).rev() {
-                let (bucket, value) = (format.bucket(machine, &lines[at], slot), format.value(&lines[at], slot));
+                let bucket = format.bucket(machine, &lines[at], slot);
                 let movable = bucket - shape.buckets;
-                let home = self.home(line, movable, format.print(value)) as usize;
+                let home = self.home(line, movable, format.print_in(&lines[at], slot)) as usize;
                 if format.used(&lines[home]) + room < shape.slots {
+                    let value = format.value(&lines[at], slot);
                     format.put_counted(machine, &mut lines[home], format.movable() + movable, value);
                     format.remove(machine, &mut lines[at], slot, bucket);
                 } else {

@@ -74,7 +74,6 @@ impl<M: Slots> Work<M> for MakeRoom<'_> {
 struct Move {
     slot: u32,
     bucket: u32,
-    value: u32,
     to: u32,
 }
 
@@ -83,14 +82,13 @@ impl Pages {
     #[inline(always)]
     fn next_move<M: Slots>(&self, machine: M, line: &Line, at: u32, slot: u32, foreign: u32) -> Option<Move> {
         let format = self.format;
-        let (bucket, value) = (format.bucket(machine, line, slot), format.value(line, slot));
-        let print = format.print(value);
+        let (bucket, print) = (format.bucket(machine, line, slot), format.print_in(line, slot));
         let to = if slot >= foreign {
             self.home(at, bucket - format.shape.buckets, print)
         } else {
             self.second(at, bucket.checked_sub(format.movable())?, print)
         };
-        Some(Move { slot, bucket, value, to })
+        Some(Move { slot, bucket, to })
     }
 
     /// Moves an entry to where it belongs, where there is room.
@@ -98,12 +96,13 @@ impl Pages {
     fn make<M: Slots>(&self, machine: M, page: &mut [Line], at: u32, entry: Move) {
         let (format, buckets) = (self.format, self.format.shape.buckets);
         let at = at as usize + 1;
+        let value = format.value(&page[at], entry.slot);
         let to = &mut page[entry.to as usize + 1];
         if entry.bucket >= buckets {
-            format.put_counted(machine, to, entry.bucket - buckets + format.movable(), entry.value);
+            format.put_counted(machine, to, entry.bucket - buckets + format.movable(), value);
         } else {
             let movable = entry.bucket - format.movable();
-            format.put_counted(machine, to, buckets + movable, entry.value);
+            format.put_counted(machine, to, buckets + movable, value);
             format.extend_reach(&mut page[at], movable);
         }
         format.remove(machine, &mut page[at], entry.slot, entry.bucket);

@@ -26,8 +26,37 @@ pub trait Slots: Machine {
     /// Takes out what is in a slot; the end of its run, if `end`, goes to the slot before.
     fn close_slot(self, format: &Format, line: &mut Line, slot: u32, end: bool);
 
-    /// Moves the lanes of some slots together.
-    fn keep_lanes(self, format: &Format, line: &mut Line, slots: u64);
+    /// Keeps what is in some slots, side by side, with these runs.
+    #[inline(always)]
+    fn keep(self, format: &Format, line: &mut Line, slots: u64, occupied: u64, ends: u64) {
+        format.occupied.set(line, occupied);
+        format.ends.set(line, ends);
+        for plane in format.planes.iter().chain(&format.count_planes) {
+            plane.set(line, self.gather(plane.get(line), slots));
+        }
+        keep_lanes(format, line, slots);
+    }
+}
+
+/// Moves the lanes of some slots together.
+#[inline(always)]
+fn keep_lanes(format: &Format, line: &mut Line, slots: u64) {
+    let (first, mut kept) = (format.lanes as usize, 0);
+    if format.lane == 1 {
+        let lanes = &mut bytemuck::cast_mut::<Line, [u8; 64]>(line)[first..];
+        for slot in 0..lanes.len() {
+            lanes[kept] = lanes[slot];
+            kept += (slots >> slot & 1) as usize;
+        }
+        lanes[kept..].fill(0);
+    } else {
+        let lanes = &mut bytemuck::cast_mut::<Line, [u16; 32]>(line)[first / 2..];
+        for slot in 0..lanes.len() {
+            lanes[kept] = lanes[slot];
+            kept += (slots >> slot & 1) as usize;
+        }
+        lanes[kept..].fill(0);
+    }
 }
 
 impl Slots for Portable {
@@ -124,25 +153,5 @@ impl Slots for Portable {
         let place = format.lanes as usize + slot as usize * lane;
         bytes.copy_within(place + lane.., place);
         bytes[64 - lane..].fill(0);
-    }
-
-    #[inline(always)]
-    fn keep_lanes(self, format: &Format, line: &mut Line, slots: u64) {
-        let (first, mut kept) = (format.lanes as usize, 0);
-        if format.lane == 1 {
-            let lanes = &mut bytemuck::cast_mut::<Line, [u8; 64]>(line)[first..];
-            for slot in 0..lanes.len() {
-                lanes[kept] = lanes[slot];
-                kept += (slots >> slot & 1) as usize;
-            }
-            lanes[kept..].fill(0);
-        } else {
-            let lanes = &mut bytemuck::cast_mut::<Line, [u16; 32]>(line)[first / 2..];
-            for slot in 0..lanes.len() {
-                lanes[kept] = lanes[slot];
-                kept += (slots >> slot & 1) as usize;
-            }
-            lanes[kept..].fill(0);
-        }
     }
 }
