@@ -80,7 +80,9 @@ impl<'a> Inference<'a> {
         let (at, ages_end) = (self.asked(at, prior, hashes.len())?, self.began());
         let age = |key| (window - self.clock.since_latest(at, key)).min(ages_end);
         match at {
-            Moments::Each(_) | Moments::InOrder(_) => self.at_ages(hashes, age, prior, memo, posteriors),
+            Moments::Each(_) | Moments::InOrder(_) | Moments::Read(_) => {
+                self.at_ages(hashes, age, prior, memo, posteriors)
+            }
             _ => {
                 let same = age(0);
                 self.at_ages(hashes, |_| same, prior, memo, posteriors);

@@ -2,9 +2,11 @@
 
 mod moments;
 mod refusals;
+mod search;
 mod window;
 
-pub use moments::Moments;
+pub use moments::{Moments, Read, Times};
+pub use search::before;
 pub use window::Window;
 
 use std::ops::Range;
@@ -179,7 +181,9 @@ impl Clock {
         self.by_system |= matches!(moments, Moments::Now(_));
         self.latest = self.latest.max(Some(moment));
         self.generation = self.generation_at(self.latest.unwrap_or(moment));
-        self.latest = self.latest.max(Some(moments.latest(i..i + run)));
+        // Who writes to times that are being read can make them later than they were: the clock stays one.
+        let last = moments.latest(i..i + run).min(self.span_of(self.generation).end.saturating_sub(1));
+        self.latest = self.latest.max(Some(last));
         (if first { 0 } else { self.generation.abs_diff(before) }, run)
     }
 
@@ -320,6 +324,8 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
     use super::*;
 
     #[test]
@@ -332,7 +338,51 @@ mod tests {
         assert!(longer.by_insertion().is_err());
     }
 
-    /// Moments in order are searched in strides, others one by one: the clock must come out the same.
+    /// Times that are where they were, or, if `fickle`, others whenever they are read.
+    struct Lying<'a> {
+        times: &'a [i64],
+        fickle: bool,
+        reads: AtomicI64,
+    }
+
+    impl Times for Lying<'_> {
+        fn moment(&self, i: usize) -> i64 {
+            let other = self.reads.fetch_add(0x5851_f42d_4c95_7f2d, Ordering::Relaxed) >> 53;
+            self.times[i] + if self.fickle { other } else { 0 }
+        }
+
+        fn before(&self, range: Range<usize>, end: i64) -> usize {
+            before(range, end, |i| self.moment(i), |_| ())
+        }
+
+        fn write(&self, start: usize, moments: &mut [i64]) {
+            (start..).zip(moments).for_each(|(i, moment)| *moment = self.moment(i));
+        }
+    }
+
+    /// Another thread may write to an array of times while it is read.
+    #[test]
+    fn times_that_change_while_they_are_read_leave_one_clock_that_never_goes_back() {
+        let window = Window::Time { span: 1000, lateness: 30, capacity: 10 };
+        let times: Vec<i64> = (0..3000).map(|i| i * 7).collect();
+        let fickle = Lying { times: &times, fickle: true, reads: AtomicI64::new(3) };
+        for kept in [3, 10] {
+            let (mut clock, mut i, mut generations) = (Clock::new(window, kept), 0, 0);
+            let at = Moments::Read(Read::new(&fickle, 0..3000));
+            while i < 3000 {
+                let (before, latest) = (clock.generation(), clock.latest());
+                let (begun, run) = clock.run(at, i, 3000);
+                assert!((1..=3000 - i).contains(&run));
+                assert!(clock.latest() >= latest);
+                assert_eq!(clock.latest().map(|latest| clock.generation_at(latest)), Some(clock.generation()));
+                assert_eq!(begun, if i == 0 { 0 } else { clock.generation().abs_diff(before) });
+                (i, generations) = (i + run, generations + begun);
+            }
+            assert!(generations > 10);
+        }
+    }
+
+    /// Moments in order are searched, others looked at one by one: the clock must come out the same.
     #[test]
     fn moments_in_order_are_as_if_looked_at_one_by_one() {
         let window = Window::Time { span: 1000, lateness: 30, capacity: 10 };
@@ -345,11 +395,13 @@ mod tests {
                 moment
             };
             let all: Vec<i64> = (0..300).map(|_| next()).collect();
+            let lying = Lying { times: &all, fickle: false, reads: AtomicI64::new(0) };
             let (mut looked, mut told) = (Clock::new(window, kept), Clock::new(window, kept));
-            for start in [0, 1, 2, 40, 41, 130] {
+            for (start, where_it_lies) in [0, 1, 2, 40, 41, 130].into_iter().zip([false, true].into_iter().cycle()) {
                 let end = 300.min(start + 140);
                 let (each, in_order) = (Moments::Each(&all[start..end]), Moments::of(&all[start..end]));
                 assert!(matches!(in_order, Moments::InOrder(_)));
+                let in_order = if where_it_lies { Moments::Read(Read::new(&lying, start..end)) } else { in_order };
                 for check_order in [false, true] {
                     let refused = |clock: &Clock, moments| clock.check(moments, check_order).map_err(|e| e.to_string());
                     assert_eq!(refused(&looked, each), refused(&told, in_order));

@@ -1,6 +1,11 @@
 //! When the keys of a batch were seen.
 
+use std::fmt;
 use std::ops::Range;
+
+use super::search::before;
+use crate::Error;
+use crate::memory::fallible;
 
 /// When the keys of one batch were seen.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +21,57 @@ pub enum Moments<'a> {
     Each(&'a [i64]),
     /// One per key and non-decreasing, as [`of`](Self::of) finds; searches then need not look at each of them.
     InOrder(&'a [i64]),
+    /// The same, read where they lie: some of them only.
+    Read(Read<'a>),
+}
+
+/// Times in non-decreasing order, each converted when it is asked for.
+pub trait Times: Sync {
+    /// Nanoseconds since the Unix epoch of one.
+    fn moment(&self, i: usize) -> i64;
+
+    /// How many of those in `range` lie before `end`.
+    fn before(&self, range: Range<usize>, end: i64) -> usize;
+
+    /// Writes those from `start` on.
+    fn write(&self, start: usize, moments: &mut [i64]);
+}
+
+/// Some of these times, one after the other.
+#[derive(Clone, Copy)]
+pub struct Read<'a> {
+    times: &'a dyn Times,
+    start: usize,
+    len: usize,
+}
+
+impl fmt::Debug for Read<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries((0..self.len).map(|i| self.moment(i))).finish()
+    }
+}
+
+impl<'a> Read<'a> {
+    /// The times of a range.
+    pub fn new(times: &'a dyn Times, range: Range<usize>) -> Self {
+        Self { times, start: range.start, len: range.len() }
+    }
+
+    /// How many there are.
+    pub(super) fn len(self) -> usize {
+        self.len
+    }
+
+    /// Nanoseconds since the Unix epoch of one.
+    pub(super) fn moment(self, i: usize) -> i64 {
+        assert!(i < self.len, "moments beyond the end of a batch");
+        self.times.moment(self.start + i)
+    }
+
+    fn slice(self, range: Range<usize>) -> Self {
+        assert!(range.end <= self.len, "moments beyond the end of a batch");
+        Self { times: self.times, start: self.start + range.start, len: range.len() }
+    }
 }
 
 impl<'a> Moments<'a> {
@@ -29,8 +85,18 @@ impl<'a> Moments<'a> {
         match self {
             Self::Each(moments) => Self::Each(&moments[range]),
             Self::InOrder(moments) => Self::InOrder(&moments[range]),
+            Self::Read(times) => Self::Read(times.slice(range)),
             other => other,
         }
+    }
+
+    /// The same for several to read, who have to see the same whoever writes to times meanwhile: what would be read
+    /// where it lies is copied to `room`.
+    pub fn for_all(self, room: &'a mut Vec<i64>) -> Result<Self, Error> {
+        let Self::Read(times) = self else { return Ok(self) };
+        fallible::resize(room, times.len)?;
+        times.times.write(times.start, room);
+        Ok(Self::of(room))
     }
 
     /// The moment of key `i`, in a window of time.
@@ -39,6 +105,7 @@ impl<'a> Moments<'a> {
             Self::Untimed => i64::MIN,
             Self::At(moment) | Self::Now(moment) => moment,
             Self::Each(all) | Self::InOrder(all) => all[i],
+            Self::Read(times) => times.moment(i),
         }
     }
 
@@ -49,6 +116,7 @@ impl<'a> Moments<'a> {
             Self::At(moment) | Self::Now(moment) => moment,
             Self::Each(all) => all[range].iter().copied().max().unwrap_or(i64::MIN),
             Self::InOrder(all) => all[range].last().copied().unwrap_or(i64::MIN),
+            Self::Read(times) => range.last().map_or(i64::MIN, |last| times.moment(last)),
         }
     }
 
@@ -64,7 +132,12 @@ impl<'a> Moments<'a> {
             }
             Self::InOrder(all) => {
                 let span = span(all[i]);
-                Some((all[i], before(&all[i..len], span.end).max(1)))
+                Some((all[i], before(i..len, span.end, |i| all[i], |_| ()).max(1)))
+            }
+            Self::Read(times) => {
+                let moment = times.moment(i);
+                let range = times.start + i..times.start + len;
+                Some((moment, times.times.before(range, span(moment).end).max(1)))
             }
         }
     }
@@ -73,14 +146,4 @@ impl<'a> Moments<'a> {
 /// The least and the greatest of these moments.
 pub(super) fn extremes(moments: &[i64]) -> (i64, i64) {
     moments.iter().fold((i64::MAX, i64::MIN), |(least, greatest), &moment| (least.min(moment), greatest.max(moment)))
-}
-
-/// How many of these sorted moments lie before `end`. The search goes in strides: processors read on past them at once,
-/// while each step of a bisection waits for the one before it (1.3 ns a key where generations have 250 keys, against
-/// 0.2).
-fn before(moments: &[i64], end: i64) -> usize {
-    const STRIDE: usize = 32;
-    let within = |&moment: &i64| moment < end;
-    let sure = moments.chunks_exact(STRIDE).take_while(|stride| stride.last().is_some_and(within)).count() * STRIDE;
-    sure + moments[sure..].iter().take(STRIDE).filter(|&moment| within(moment)).count()
 }

@@ -18,6 +18,7 @@ impl Clock {
         let first = match moments {
             Moments::At(moment) => Some(moment),
             Moments::Each(all) | Moments::InOrder(all) => all.first().copied(),
+            Moments::Read(times) => (times.len() > 0).then(|| times.moment(0)),
             Moments::Untimed | Moments::Now(_) => None,
         };
         let base = self.latest.or(first).map_or(now, |told| told.max(now));
@@ -70,6 +71,15 @@ impl Clock {
                 not_before(earliest, 0, first)?;
                 let fitting = if last > until { all.partition_point(|&moment| moment <= until) } else { 0 };
                 not_after(fitting, all[fitting])
+            }
+            Moments::Read(times) => {
+                let Some(last) = times.len().checked_sub(1) else { return Ok(()) };
+                not_before(earliest, 0, times.moment(0))?;
+                if times.moment(last) <= until {
+                    return Ok(());
+                }
+                let ahead = (0..=last).find(|&i| times.moment(i) > until).unwrap_or(last);
+                not_after(ahead, times.moment(ahead))
             }
             Moments::Each(all) => {
                 let (least, greatest) = extremes(all);

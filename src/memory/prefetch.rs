@@ -17,6 +17,11 @@ impl Address {
         Self(words.as_ptr())
     }
 
+    /// An address from elsewhere.
+    pub fn at(pointer: *const u8) -> Self {
+        Self(pointer.cast())
+    }
+
     /// Prefetches the cache line of one word. Only a hint: any address will do.
     #[inline(always)]
     pub fn fetch(self, word: usize) {

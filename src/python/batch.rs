@@ -104,11 +104,11 @@ impl Batch {
         &self,
         act: impl FnOnce(&[u64], Moments<'_>, &mut [T]) -> Result<(), Error>,
     ) -> Result<Vec<T>, Error> {
-        let (mut hashes, mut room) = ([0; FEW], Vec::new());
+        let mut hashes = [0; FEW];
         let hashes = &mut hashes[..self.keys.len()];
         self.keys.fill(0, hashes);
         let mut answers = fallible::zeroed(hashes.len())?;
-        act(hashes, self.moments.of(0..hashes.len(), &mut room)?, &mut answers)?;
+        act(hashes, self.moments.of(0..hashes.len()), &mut answers)?;
         Ok(answers)
     }
 
@@ -141,7 +141,8 @@ impl Batch {
                 let keys = start..self.keys.len().min(start + PATIENCE);
                 let hashed = stretch.at(keys.clone());
                 let done = look_at_signals(start).and_then(|()| {
-                    let at = self.moments.of(keys.clone(), &mut room)?;
+                    let at = self.moments.of(keys.clone());
+                    let at = if threads > 1 { at.for_all(&mut room)? } else { at };
                     act(hashed, at, &mut answers[keys]).map_err(E::into)
                 });
                 if let Err(error) = done {
@@ -196,13 +197,13 @@ impl Batch {
         act: &(impl Fn(&mut S, &[u64], Range<usize>, Moments<'_>, &mut [T]) -> Result<(), E> + Sync),
     ) -> Result<(), (usize, E)> {
         let blocks = (start..).step_by(BLOCK).zip(answers.chunks_mut(BLOCK * width));
-        let begin = || (begin(), [0; BLOCK], Vec::new());
-        share(threads, blocks, begin, |(own, hashes, room), (start, answers)| {
+        let begin = || (begin(), [0; BLOCK]);
+        share(threads, blocks, begin, |(own, hashes), (start, answers)| {
             let hashes = &mut hashes[..answers.len() / width];
             self.keys.fill(start, hashes);
             let keys = start..start + hashes.len();
-            let at = self.moments.of(keys.clone(), room);
-            at.map_err(E::from).and_then(|at| act(own, hashes, keys, at, answers)).map_err(|error| (start, error))
+            let at = self.moments.of(keys.clone());
+            act(own, hashes, keys, at, answers).map_err(|error| (start, error))
         })
     }
 }

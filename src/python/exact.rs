@@ -88,7 +88,7 @@ impl Exact {
         }
         let see = |exact: &mut exact::Exact| -> Result<bool, Error> {
             let mut seen = [false];
-            exact.duplicated(&[hash], moments.of(0..1, &mut Vec::new())?, self.refresh, self.unlike, &mut seen)?;
+            exact.duplicated(&[hash], moments.of(0..1), self.refresh, self.unlike, &mut seen)?;
             Ok(seen[0])
         };
         caught(|| match self.inner.try_write() {

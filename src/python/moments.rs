@@ -5,6 +5,7 @@
 //! and reports bad times. (NumPy took 20 ns a time for an array of doubles, more than an insertion.)
 
 use std::ffi::CStr;
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -18,7 +19,7 @@ use super::calls::{caught, detached};
 use super::instants::{self, Times, of_seconds, one_or_array};
 use super::keys::numpy_array::Lane;
 use crate::Error;
-use crate::clock::{Clock, Moments, Window};
+use crate::clock::{self, Clock, Moments, Read, Window, before};
 use crate::memory::fallible;
 
 const DATES: &CStr =
@@ -44,11 +45,32 @@ pub struct InOrder {
     len: usize,
     first: i64,
     last: i64,
-    fill: Box<Fill>,
+    times: Box<dyn clock::Times + Send + Sync>,
 }
 
-/// Writes the moments from a given one on.
-type Fill = dyn Fn(usize, &mut [i64]) + Send + Sync;
+/// The times of an array, and how they are converted, which keeps their order.
+struct Converted<T, C> {
+    lane: Lane,
+    convert: C,
+    of: PhantomData<fn(T)>,
+}
+
+impl<T: Pod, C: Fn(T) -> (i64, bool) + Sync> clock::Times for Converted<T, C> {
+    #[inline(always)]
+    fn moment(&self, i: usize) -> i64 {
+        (self.convert)(self.lane.get(i)).0
+    }
+
+    fn before(&self, range: Range<usize>, end: i64) -> usize {
+        before(range, end, |i| self.moment(i), |i| self.lane.fetch(i))
+    }
+
+    fn write(&self, start: usize, moments: &mut [i64]) {
+        for (time, moment) in self.lane.elements(start..start + moments.len()).zip(moments) {
+            *moment = (self.convert)(time).0;
+        }
+    }
+}
 
 impl OwnedMoments {
     /// Reads `at`; without it, a window of time takes the system's clock.
@@ -136,21 +158,17 @@ impl OwnedMoments {
         let Some(last) = len.checked_sub(1) else {
             return Ok(Some(Self::Each(Vec::new())));
         };
-        let (mut in_order, mut before) = (true, lane.get::<T>(0));
-        for time in lane.elements(1..len) {
-            in_order &= before <= time;
-            before = time;
-        }
-        if in_order {
+        if lane.is_sorted::<T>() {
             // What lies between the first and the last is as good as they are.
             let ((first, first_is_good), (last, last_is_good)) = (convert(lane.get(0)), convert(lane.get(last)));
-            let fill = move |start: usize, out: &mut [i64]| {
-                for (time, out) in lane.elements(start..start + out.len()).zip(out) {
-                    *out = convert(time).0;
-                }
-            };
-            return Ok((first_is_good && last_is_good)
-                .then(|| Self::InOrder(InOrder { len, first, last, fill: Box::new(fill) })));
+            return Ok((first_is_good && last_is_good).then(|| {
+                Self::InOrder(InOrder {
+                    len,
+                    first,
+                    last,
+                    times: Box::new(Converted { lane, convert, of: PhantomData }),
+                })
+            }));
         }
         let mut good = true;
         let moments = fallible::collected(lane.elements(0..len).map(|time| {
@@ -181,7 +199,7 @@ impl OwnedMoments {
             Self::Each(moments) => check(Moments::Each(moments)),
             // Those between lie no further back than the first, and no further ahead than the last.
             Self::InOrder(times) => match check(Moments::InOrder(&[times.first, times.last])) {
-                Err(_) => check(self.of(0..times.len, &mut Vec::new())?),
+                Err(_) => check(times.of(0..times.len)),
                 fine => fine,
             },
         }
@@ -202,7 +220,7 @@ impl OwnedMoments {
             Self::InOrder(times) if times.len > 2 && all_are(&[times.first, times.last]) => {
                 let mut some = [0; 1024];
                 let some = &mut some[..times.len.min(1024)];
-                (times.fill)(0, some);
+                times.times.write(0, some);
                 all_are(some)
             }
             _ => false,
@@ -221,7 +239,7 @@ impl OwnedMoments {
             Self::Each(moments) => Some(moments),
             Self::InOrder(times) => {
                 let mut moments = fallible::zeroed(times.len)?;
-                (times.fill)(0, &mut moments);
+                times.times.write(0, &mut moments);
                 Some(moments)
             }
         })
@@ -238,30 +256,24 @@ impl OwnedMoments {
         back.max().unwrap_or(0)
     }
 
-    /// The moments of the keys in `range`, as the engine takes them; converted ones are written to `room`.
-    ///
-    /// In line, since a single key would wait for a `Result` that is packed in pieces.
+    /// The moments of the keys in `range`, as the engine takes them.
     #[inline(always)]
-    pub fn of<'a>(&'a self, range: Range<usize>, room: &'a mut Vec<i64>) -> Result<Moments<'a>, Error> {
+    pub fn of(&self, range: Range<usize>) -> Moments<'_> {
         match self {
-            Self::Untimed => Ok(Moments::Untimed),
-            Self::At(moment) => Ok(Moments::At(*moment)),
-            Self::Now(moment) => Ok(Moments::Now(*moment)),
-            Self::Each(moments) => Ok(Moments::Each(&moments[range])),
-            Self::InOrder(times) => times.of(range, room),
+            Self::Untimed => Moments::Untimed,
+            Self::At(moment) => Moments::At(*moment),
+            Self::Now(moment) => Moments::Now(*moment),
+            Self::Each(moments) => Moments::Each(&moments[range]),
+            Self::InOrder(times) => times.of(range),
         }
     }
 }
 
 impl InOrder {
-    /// Those of a range, converted.
-    #[inline(never)]
-    fn of<'a>(&self, range: Range<usize>, room: &'a mut Vec<i64>) -> Result<Moments<'a>, Error> {
+    /// Those of a range.
+    fn of(&self, range: Range<usize>) -> Moments<'_> {
         assert!(range.end <= self.len, "moments beyond the end of a batch");
-        fallible::resize(room, range.len())?;
-        (self.fill)(range.start, room);
-        // The order is checked again: another thread may have written to the array meanwhile.
-        Ok(Moments::of(room))
+        Moments::Read(Read::new(&*self.times, range))
     }
 }
 

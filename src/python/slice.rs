@@ -120,7 +120,7 @@ pub fn generations<'py>(
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let (py, n) = (filter.py(), n.within("n")?);
     let (row, moments) = (row(filter)?, filter.get().moments(at, n)?);
-    Ok(detached(py, || row.generations(moments.of(0..n, &mut Vec::new())?, n))??.into_pyarray(py))
+    Ok(detached(py, || row.generations(moments.of(0..n), n))??.into_pyarray(py))
 }
 
 #[pymethods]

@@ -203,7 +203,7 @@ impl Filter {
         let moments = OwnedMoments::read(at, self.window, 1)?;
         self.check_one(py, &moments)?;
         let inserted = self.change_now(py, |filter| {
-            filter.engine_mut().insert(&[hash], moments.of(0..1, &mut Vec::new())?)?;
+            filter.engine_mut().insert(&[hash], moments.of(0..1))?;
             Ok(filter.engine().clock().inserted())
         })?;
         if self.watch.is_due(inserted) { self.warn_if_overfull(py) } else { Ok(()) }
@@ -244,7 +244,7 @@ impl Filter {
         self.check_one(py, &moments)?;
         let (seen, inserted) = self.change_now(py, |filter| {
             let mut seen = [false];
-            filter.engine_mut().duplicated(&[hash], moments.of(0..1, &mut Vec::new())?, refresh, &mut seen)?;
+            filter.engine_mut().duplicated(&[hash], moments.of(0..1), refresh, &mut seen)?;
             Ok((seen[0], filter.engine().clock().inserted()))
         })?;
         if self.watch.is_due(inserted) {

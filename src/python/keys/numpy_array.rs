@@ -1,5 +1,6 @@
 //! NumPy arrays, hashed in place: with any stride and any alignment.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::null_mut;
 
@@ -14,8 +15,10 @@ use pyo3::{ffi, intern};
 use arrow_array::types::{ArrowPrimitiveType, Float16Type};
 
 use super::{Keys, Reader, is_of, objects};
+use crate::instructions::{Instructions, Work};
 use crate::key::time::Unit;
 use crate::key::{KeyHasher, Strings};
+use crate::memory::prefetch::Address;
 
 /// An IEEE binary16.
 type Half = <Float16Type as ArrowPrimitiveType>::Native;
@@ -301,6 +304,17 @@ impl Lane {
         range.map(move |i| unsafe { first.offset(i as isize * stride) })
     }
 
+    /// Whether no element is less than the one before it, or is not to be compared.
+    pub fn is_sorted<T: bytemuck::Pod + PartialOrd>(&self) -> bool {
+        Instructions::best().run(IsSorted { lane: self, of: PhantomData::<T> })
+    }
+
+    /// Prefetches element `i`, which may lie beyond the end.
+    #[inline(always)]
+    pub fn fetch(&self, i: usize) {
+        Address::at(self.first.wrapping_offset((i as isize).wrapping_mul(self.stride))).fetch(0);
+    }
+
     /// Element `i`.
     #[inline(always)]
     pub fn get<T: bytemuck::Pod>(&self, i: usize) -> T {
@@ -347,6 +361,28 @@ impl Lane {
             let elements = self.elements(range);
             out.iter_mut().zip(elements).for_each(|(out, element)| *out = number(element));
         }
+    }
+}
+
+/// [`Lane::is_sorted`].
+struct IsSorted<'a, T> {
+    lane: &'a Lane,
+    of: PhantomData<T>,
+}
+
+impl<M, T: bytemuck::Pod + PartialOrd> Work<M> for IsSorted<'_, T> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self, _: M) -> bool {
+        let (lane, beside) = (self.lane, size_of::<T>() as isize);
+        let sorted = |stride| {
+            let (before, after) =
+                (lane.elements_by::<T>(stride, 0..lane.len - 1), lane.elements_by::<T>(stride, 1..lane.len));
+            // As wide as what is compared, which compilers vectorise.
+            before.zip(after).fold(1, |sorted, (before, after)| sorted & u64::from(before <= after)) == 1
+        };
+        if lane.stride == beside { sorted(beside) } else { sorted(lane.stride) }
     }
 }
 
