@@ -55,7 +55,7 @@ impl Field {
         (low >> self.shift | high << 1 << (63 - self.shift)) & self.mask
     }
 
-    /// By how many bits what it has is shifted, to the left or to the right, into each word of a line; 64 leave nothing.
+    /// By how many bits what it has is shifted into each word of a line, to the left or to the right: 64 leave nothing.
     fn shifts(self) -> [Row; 2] {
         let mut shifts = [Row([64; 8]); 2];
         let word = self.word as usize;
