@@ -25,9 +25,9 @@ const SAMPLE: u64 = 256;
 impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
     /// How many pages have rotated after this one.
     #[inline(always)]
-    fn behind(&self, phase: LanePhase, page: u32) -> u64 {
+    fn behind(&self, phase: LanePhase, page: u32) -> u32 {
         let behind = phase.turned.wrapping_sub(page);
-        u64::from(if page > phase.turned { behind.wrapping_add(self.pages.count as u32) } else { behind })
+        if page > phase.turned { behind.wrapping_add(self.pages.count as u32) } else { behind }
     }
 
     /// Pages of a stretch, as a power of two.
@@ -43,7 +43,7 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
         let first = u32::min(self.k - 1, 1);
         let and_older = |lanes: u32, by: u32| lanes & (lanes >> by | !(Self::ALL >> by));
         let possible = and_older(and_older(self.by_age(phase, page, lanes), first), self.k - 1 - first);
-        Evidence::generations(possible.into()).in_stretch(self.behind(phase, page) >> self.stretch_log2())
+        Evidence::generations(possible.into()).in_stretch((self.behind(phase, page) >> self.stretch_log2()).into())
     }
 
     /// How full the lines are, stretch by stretch.
