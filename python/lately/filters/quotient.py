@@ -77,7 +77,7 @@ class AgedQuotientFilter(Filter):
     >>> f.duplicated(["a", "b", "a"])
     array([False, False,  True])
     >>> round(f.bits_per_key, 1)
-    15.1
+    14.8
     >>> f = lately.AgedQuotientFilter("10min", 0.001, capacity=50_000)
     >>> f.duplicated(["a", "a", "a"], at=[0, 599, 2000])
     array([False,  True, False])
@@ -143,7 +143,8 @@ class AgedQuotientFilter(Filter):
         pages : int
             Pages, which turn one after the other.
         lines : int, default 63
-            Lines of entries in a page, beside a spare one: 3 to 63.
+            Lines of entries in a page, beside a spare one: 3 to 127. The constructor takes 127, which can be fuller,
+            but for small windows.
         count_bits : int, optional
             Bits of a count, 1 to 8, of a filter that counts; with fingerprint and tag at most 32.
         epochs : int, optional

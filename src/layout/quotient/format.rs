@@ -118,21 +118,22 @@ pub struct Format {
 const LOW_PLANES: u32 = 8;
 
 impl Format {
-    /// The lines with fingerprints, tags and counts of these sizes; made once.
-    pub fn of(fingerprint_bits: u32, tag_bits: u32, count_bits: u32) -> &'static Self {
+    /// The lines with fingerprints, tags and counts of these sizes, of large pages or others; made once.
+    pub fn of(fingerprint_bits: u32, tag_bits: u32, count_bits: u32, large: bool) -> &'static Self {
         const PRINTS: usize = (*FINGERPRINT_BITS.end() - *FINGERPRINT_BITS.start() + 1) as usize;
         const TAGS: usize = (*FINE_TAG_BITS.end() - *TAG_BITS.start() + 1) as usize;
         const COUNTS: usize = *COUNT_BITS.end() as usize + 1;
         type Once = OnceLock<Box<Format>>;
-        static FORMATS: [[[Once; COUNTS]; TAGS]; PRINTS] =
-            [const { [const { [const { OnceLock::new() }; COUNTS] }; TAGS] }; PRINTS];
+        static FORMATS: [[[[Once; 2]; COUNTS]; TAGS]; PRINTS] =
+            [const { [const { [const { [const { OnceLock::new() }; 2] }; COUNTS] }; TAGS] }; PRINTS];
         let of_print = &FORMATS[(fingerprint_bits - FINGERPRINT_BITS.start()) as usize];
         let of_tag = &of_print[(tag_bits - TAG_BITS.start()) as usize];
-        of_tag[count_bits as usize].get_or_init(|| Box::new(Self::new(fingerprint_bits, tag_bits, count_bits)))
+        let format = || Box::new(Self::new(fingerprint_bits, tag_bits, count_bits, large));
+        of_tag[count_bits as usize][usize::from(large)].get_or_init(format)
     }
 
-    fn new(fingerprint_bits: u32, tag_bits: u32, count_bits: u32) -> Self {
-        let shape = line_of(fingerprint_bits, tag_bits, count_bits);
+    fn new(fingerprint_bits: u32, tag_bits: u32, count_bits: u32, large: bool) -> Self {
+        let shape = line_of(fingerprint_bits, tag_bits, count_bits, large);
         let bits = fingerprint_bits + tag_bits;
         let lane = if bits < 16 { 1 } else { 2 };
         let ends = OCCUPIED + shape.buckets + shape.foreign;

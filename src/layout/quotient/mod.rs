@@ -1,6 +1,6 @@
 //! The aged quotient filter: fingerprints with the tags of their epochs, in cache lines.
 //!
-//! A page of 4 KiB has 63 lines of entries and a spare one. A hash is read as a number of mixed radix: page, line,
+//! A page of 8 KiB has 127 lines of entries and a spare one. A hash is read as a number of mixed radix: page, line,
 //! bucket, fingerprint. A line is a small quotient filter (Bender et al., *Don't Thrash: How to Cache Your Hash on
 //! Flash*, VLDB 2012, here as the vector quotient filter and the pocket dictionary have it, in one cache line): its
 //! entries lie in the order of their buckets, and a bit of each bucket and a bit of each slot tell where the run of a

@@ -6,6 +6,7 @@ use super::room::MakeRoom;
 use super::slots::Slots;
 use super::spare::{self, Spared};
 use crate::instructions::Work;
+use crate::shape::quotient::MAX_LINES;
 
 /// Where an entry was found.
 pub enum Found {
@@ -194,7 +195,7 @@ impl Pages {
                 }
             }
         }
-        let mut reach = [0; 64];
+        let mut reach = [0; MAX_LINES as usize + 1];
         for line in 0..self.lines {
             let at = line as usize;
             let first = format.first_foreign(machine, &lines[at]);
@@ -207,7 +208,8 @@ impl Pages {
                     format.put_counted(machine, &mut lines[home], format.movable() + movable, value);
                     format.remove(machine, &mut lines[at], slot, bucket);
                 } else {
-                    reach[home & 63] = u32::max(reach[home & 63], shape.foreign - movable);
+                    let reach = &mut reach[home & MAX_LINES as usize];
+                    *reach = u32::max(*reach, shape.foreign - movable);
                 }
             }
         }

@@ -49,7 +49,7 @@ pub struct Pages {
 impl Pages {
     pub fn new(shape: Shape) -> Self {
         Self {
-            format: Format::of(shape.fingerprint_bits, shape.tag_bits, shape.count_bits),
+            format: Format::of(shape.fingerprint_bits, shape.tag_bits, shape.count_bits, shape.large()),
             lines: shape.lines,
             count: shape.pages,
             first: 0,

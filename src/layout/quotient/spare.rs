@@ -7,7 +7,7 @@
 
 use super::format::{Format, Line};
 use super::place::{Pages, Place};
-use crate::shape::quotient::SPARE;
+use crate::shape::quotient::{LINES_OF_SMALL, SPARE};
 
 /// Fewest bits for a tag.
 const TAG_BITS: u32 = 8;
@@ -52,7 +52,8 @@ impl Pages {
         let one = self.at_level(0);
         let Place { line, bucket, print, .. } =
             if self.level == 0 { *place } else { one.place_at(0, self.index(place)) };
-        let known = u64::from(print) << 12 | u64::from(bucket) << 6 | u64::from(line);
+        let of_line = if self.lines > LINES_OF_SMALL { 7 } else { 6 };
+        let known = (u64::from(print) << 6 | u64::from(bucket)) << of_line | u64::from(line);
         let mixed = known.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         ((mixed >> (64 - self.format.spare_print_bits())) as u32).max(1)
     }

@@ -3,8 +3,8 @@
 use std::iter::successors;
 
 use super::{
-    FINE_TAG_BITS, FINGERPRINT_BITS, LINE_BYTES, MAX_LINES, MIN_LINES, Shape, TAG_BITS, check_count_bits,
-    check_distinct,
+    FINE_TAG_BITS, FINGERPRINT_BITS, LINE_BYTES, LINES_OF_SMALL, MAX_LINES, MIN_LINES, Shape, TAG_BITS,
+    check_count_bits, check_distinct,
 };
 use crate::Error;
 use crate::clock::Window;
@@ -13,13 +13,14 @@ use crate::shape::search::{self, Candidate, bisection};
 
 /// The fewest lines of a filter, the spare among them.
 const LEAST: u64 = MIN_LINES as u64 + 1;
-/// The lines of a whole page.
+/// The lines of a whole page, and of the largest that is not large.
 const PAGE: u64 = MAX_LINES as u64 + 1;
-/// Lines of a filter whose pages may have fewer than 63: beyond that, one page more or less is less.
+const SMALL: u64 = LINES_OF_SMALL as u64 + 1;
+/// Lines of a filter whose pages may have fewer than 127: beyond that, one page more or less is less.
 const FEW: u64 = PAGE * PAGE;
 /// Most lines that are looked at: half a tebibyte.
 const MOST: u64 = 1 << 33;
-/// Bits of a tag from which on pages that turn with every epoch take too long, at 2 microseconds each.
+/// Bits of a tag from which on pages that turn with every epoch take too long, at 4 microseconds each.
 const FINE: u32 = 6;
 /// Turns of a page while a tag comes round, as a power of two, where tags are finer.
 const TURNS_LOG2: u32 = 4;
@@ -39,7 +40,7 @@ const LENGTHS: u64 = 64;
 /// - [`Budget::Bytes`]: each gets as many lines as fit; of those with at most 1.5 times the least rate the one with the
 ///   shortest tags, then the least rate.
 ///
-/// For a window of a million keys that gives 15.1 bits per key at 1 %, 19.6 at 0.1 %, 24.4 at 1e-4 and 29.5 at 1e-5.
+/// For a window of a million keys that gives 14.8 bits per key at 1 %, 19.1 at 0.1 %, 23.6 at 1e-4 and 28.4 at 1e-5.
 pub fn choose(
     window: Window,
     budget: Budget,
@@ -145,7 +146,8 @@ impl Candidate for Lines {
 
     /// Steps are whole insertions, and a few pages more may make a difference to the slack, and to the rate.
     ///
-    /// Whole pages err the less the more there are; a page more, of fewer lines each, may err more often.
+    /// Whole pages err the less the more there are; a page more, of fewer lines each, may err more often, and so may
+    /// the smallest of the large pages, which have fewer places in a line.
     fn fewest_units(&self, fpr: f64, most: u64) -> Option<u64> {
         let holds = |lines| self.rate_at_most(&self.shape(lines), fpr).is_some();
         let holds_in = |pages| holds(pages * PAGE);
@@ -155,8 +157,10 @@ impl Candidate for Lines {
         }
         let pages = bisection(0, pages, holds_in);
         let too_few = (pages - 1) * PAGE / pages;
+        let (too_few, enough) =
+            if too_few < SMALL && holds(pages * SMALL) { (too_few, SMALL) } else { (too_few.max(SMALL), PAGE) };
         let of_page =
-            if pages * PAGE > FEW { PAGE } else { bisection(too_few, PAGE, |of_page| holds(pages * of_page)) };
+            if pages * PAGE > FEW { PAGE } else { bisection(too_few, enough, |of_page| holds(pages * of_page)) };
         let enough = (pages * of_page).max(LEAST);
         let step = if enough < FEW { pages } else { PAGE };
         let slightly_more = (enough..=most.min(enough + enough / 64 + PAGE)).step_by(step as usize);

@@ -17,8 +17,9 @@ fn formats() -> impl Iterator<Item = (u32, u32)> {
 fn a_line_has_512_bits() {
     let fine = FINE_TAG_BITS.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t)));
     let all = formats().chain(fine.filter(|(f, t)| f + t <= MOST_FINE_BITS));
-    for ((f, t), c) in all.flat_map(|format| (0..=*COUNT_BITS.end()).map(move |c| (format, c))) {
-        let Line { slots, buckets, foreign } = line_of(f, t, c);
+    let all = all.flat_map(|format| (0..=*COUNT_BITS.end()).map(move |c| (format, c)));
+    for (((f, t), c), large) in all.flat_map(|format| [false, true].map(|large| (format, large))) {
+        let Line { slots, buckets, foreign } = line_of(f, t, c, large);
         let all = 6 + buckets + foreign + slots * (f + t + c + 1);
         assert!((500..=512).contains(&all), "{f} {t} {c}: {all}");
         assert!(buckets + foreign <= 58 && foreign < 32 && slots <= 57 && f + t >= 8);
@@ -45,9 +46,9 @@ fn more_than(room: usize, keys: u64, pages: u64) -> f64 {
 /// of 2^T peaks.
 #[test]
 fn pages_overflow_as_binomials_do() {
-    for (pages, load) in [(3, 0.93), (20, 0.92), (200, 0.93)] {
-        let shape = Shape::new(20, 3, pages, 63, None).unwrap();
-        let slots = 63 * shape.line().slots;
+    for (pages, lines, load) in [(3, 63, 0.93), (20, 63, 0.92), (200, 63, 0.93), (5, 127, 0.94), (90, 127, 0.93)] {
+        let shape = Shape::new(20, 3, pages, lines, None).unwrap();
+        let slots = lines * shape.line().slots;
         let keys = (load * pages as f64 * f64::from(slots)) as u64 / 8 * 8;
         let exact = 4.0 * more_than((slots + SPARE) as usize, keys, pages);
         let stated = shape.false_positive_rate(keys as f64 / 8.0);
@@ -69,8 +70,8 @@ fn parameters_out_of_range_are_named() {
         (Shape::new(8, u32::MAX, 1, 63, None), "tag_bits must lie in 3..=8"),
         (Shape::new(8, 3, 0, 63, None), "pages must lie in 1..=536870911, got 0"),
         (Shape::new(8, 8, 1 << 24, 63, None), "pages must lie in 1..=16777215"),
-        (Shape::new(8, 3, 1, 2, None), "lines must lie in 3..=63, got 2"),
-        (Shape::new(8, 3, 2, 64, None), "lines must lie in 3..=63, got 64"),
+        (Shape::new(8, 3, 1, 2, None), "lines must lie in 3..=127, got 2"),
+        (Shape::new(8, 3, 2, 128, None), "lines must lie in 3..=127, got 128"),
     ] {
         let error = shape.unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
@@ -98,8 +99,8 @@ fn memory_follows_distinct_keys() {
 
 /// The least size of every format that holds a rate: as many lines as fewer pages cannot have, side by side.
 fn smallest(window: Window, slack: u64, fpr: f64) -> impl Iterator<Item = Shape> {
-    let sizes = (1..60).flat_map(|pages| (3..=63).map(move |lines| (pages, lines)));
-    let sizes = sizes.filter(|(pages, lines)| pages * (u64::from(*lines) + 1) > (pages - 1) * 64);
+    let sizes = (1..30).flat_map(|pages| (3..=127).map(move |lines| (pages, lines)));
+    let sizes = sizes.filter(|(pages, lines)| pages * (u64::from(*lines) + 1) > (pages - 1) * 128);
     formats().filter_map(move |(f, t)| {
         let mut shapes = sizes.clone().map(|(pages, lines)| Shape::new(f, t, pages, lines, None).unwrap());
         shapes.find(|shape| shape.fpr(window) <= fpr && shape.slack(window) <= slack)
@@ -172,7 +173,7 @@ fn any_window_has_a_filter() {
 
 #[test]
 fn the_documented_choices() {
-    for (fpr, bits) in [(0.01, 15.1), (0.001, 19.6), (1e-4, 24.4), (1e-5, 29.5)] {
+    for (fpr, bits) in [(0.01, 14.8), (0.001, 19.1), (1e-4, 23.6), (1e-5, 28.4)] {
         let window = count(1_000_000);
         let shape = choose(window, Budget::Rate(fpr), None, None, None, false).unwrap();
         let per_key = 8.0 * shape.nbytes() as f64 / 1e6;

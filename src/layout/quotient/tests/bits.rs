@@ -11,7 +11,7 @@ use crate::layout::quotient::format::Format;
 fn any_sound_bits_can_be_worked_with() {
     let (mut random, mut unsound) = (Random(3), 0);
     for (f, t) in formats() {
-        for (pages, lines) in [(1, 3), (1, 17), (2, 63)] {
+        for (pages, lines) in [(1, 3), (1, 17), (2, 63), (1, 127)] {
             let shape = shape((f, t), pages, lines, 500);
             let mut filter = engine(shape, Window::Count { insertions: 500 }, Instructions::best());
             let format = filter.layout.pages.format;

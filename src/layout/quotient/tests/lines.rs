@@ -82,11 +82,11 @@ fn a_line_is_the_list_of_its_entries_with_every_instruction_set() {
     let (every, steps) = if cfg!(miri) { (9, 40) } else { (1, 600) };
     for (i, (f, t)) in formats().enumerate().step_by(every) {
         // All sizes of counts, if not with all others.
-        for c in [0, (1 + i as u32 % 8).min(32 - f - t)] {
-            let listed = || Listed { format: Format::of(f, t, c), steps };
+        for (c, large) in [(0, i % 2 == 0), ((1 + i as u32 % 8).min(32 - f - t), i % 2 == 1)] {
+            let listed = || Listed { format: Format::of(f, t, c, large), steps };
             let lines = listed().run(Portable);
             for instructions in Instructions::available() {
-                assert!(instructions.run(listed()) == lines, "{f} {t} {c}");
+                assert!(instructions.run(listed()) == lines, "{f} {t} {c} {large}");
             }
         }
     }

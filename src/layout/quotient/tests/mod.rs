@@ -14,7 +14,9 @@ use super::*;
 use crate::clock::Window;
 use crate::engine::Aged;
 use crate::memory::Words;
-use crate::shape::quotient::{FINE_TAG_BITS, FINGERPRINT_BITS, MOST_BITS, MOST_FINE_BITS, TAG_BITS, fine_epochs};
+use crate::shape::quotient::{
+    FINE_TAG_BITS, FINGERPRINT_BITS, LINES_OF_SMALL, MAX_LINES, MOST_BITS, MOST_FINE_BITS, TAG_BITS, fine_epochs,
+};
 
 /// splitmix64 of a number: a bijection.
 fn mix(i: u64) -> u64 {
@@ -65,9 +67,10 @@ fn loaded_counting(format: (u32, u32), c: u32, window: u64, load: f64) -> Shape 
     let of = |pages, lines| Shape { count_bits: c, ..shape(format, pages, lines, window) };
     let least = |shape: &Shape| shape.load(shape.keys_per_epoch(Window::Count { insertions: window })) <= load;
     // Some in several pages of few lines, where these have room: a page turns at every insertion at most, and keeps one
-    // key of each.
-    let few = if window.is_multiple_of(7) { 17 } else { 63 };
-    let several = (1..=64).map(|pages| (pages, few)).chain((1..).map(|pages| (pages, 63)));
+    // key of each. With fingerprints of an even number of bits pages are large.
+    let whole = if format.0.is_multiple_of(2) { MAX_LINES } else { LINES_OF_SMALL };
+    let few = if window.is_multiple_of(7) { 17 } else { whole };
+    let several = (1..=64).map(|pages| (pages, few)).chain((1..).map(|pages| (pages, whole)));
     let sizes = (3..few).map(|lines| (1, lines)).chain(several);
     sizes.map(|(pages, lines)| of(pages, lines)).find(least).unwrap()
 }

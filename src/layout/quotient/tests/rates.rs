@@ -3,6 +3,8 @@
 use super::*;
 use crate::clock::Moments;
 use crate::engine::Engine;
+use crate::shape::Budget;
+use crate::shape::quotient::choose;
 
 /// Fresh keys are reported as often as the entries say, and that is what the formula says.
 #[test]
@@ -30,5 +32,22 @@ fn fresh_keys_are_reported_as_often_as_the_formula_says() {
         assert!((measured - now).abs() <= 5.0 * (now / TRIALS as f64).sqrt(), "{measured} is not {now}");
         // Distinct keys that share an entry take one: the rate itself, of which those of the window are half.
         assert!(now <= theory && now >= theory * (0.97 - theory), "{now} is not {theory}");
+    }
+}
+
+/// What is planned holds for good: window after window, whatever has moved, no page has turned a key away.
+#[test]
+fn a_planned_filter_keeps_its_rate_for_twenty_windows() {
+    const WINDOW: u64 = 300_000;
+    let window = Window::Count { insertions: WINDOW };
+    for fpr in [1e-3, 1e-4, 1e-5] {
+        let shape = choose(window, Budget::Rate(fpr), None, None, None, false).unwrap();
+        let mut filter = engine(shape, window, Instructions::best());
+        for round in 0..20 {
+            let keys: Vec<u64> = (0..WINDOW).map(|i| mix(round * WINDOW + i)).collect();
+            filter.insert(&keys, Moments::Untimed).unwrap();
+            let now = filter.false_positive_rate();
+            assert!(now <= fpr, "{fpr}: {now} after {} windows, {shape:?}", round + 1);
+        }
     }
 }
