@@ -12,8 +12,9 @@ use crate::inference::{Evidence, Question};
 use crate::instructions::{Portable, Work};
 use crate::layout::Layout;
 
-/// Pages of a stretch whose entries are counted, where there are more: 10,000 entries, an eighth of them of each epoch.
-const SAMPLE: u64 = 4;
+/// Lines of a stretch whose entries are counted, in whole pages, where there are more: 10,000 entries, an eighth of them
+/// of each epoch.
+const SAMPLE: usize = 256;
 /// Lines of a page that are looked at first for marks.
 const FIRST: usize = 16;
 /// Longest tags, in bits, that are counted tag by tag, each in all slots of a line at once. Longer ones are counted
@@ -208,7 +209,7 @@ impl Quotient {
             // Of fine tags all pages are one stretch.
             let behind = length.min(steps - first);
             let pages = if self.pages.fine() { count } else { behind };
-            let sampled = SAMPLE.min(pages);
+            let sampled = pages.min(SAMPLE.div_ceil(self.pages.stride()) as u64);
             let mut entries = vec![0; self.pages.kept as usize];
             for i in 0..sampled {
                 let page = ((u64::from(phase.turned) + count - (first + i * pages / sampled) % count) % count) as u32;
