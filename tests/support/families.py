@@ -63,6 +63,7 @@ def in_a_burst(
 
 AGED = partial(planned, lately.AgePartitionedBloomFilter, fpr=FPR)
 EPOCHS = partial(planned, lately.GuardedEpochBloomFilter, fpr=FPR)
+QUOTIENTS = partial(lately.AgedQuotientFilter, fpr=FPR)
 TIMERS = partial(lately.TimingBloomFilter, fpr=FPR, layout="sliced")
 CASES = {
     "age-partitioned": Case(AGED, formulas.age_partitioned),
@@ -74,6 +75,9 @@ CASES = {
     "guarded epochs, blocks of 64": Case(partial(EPOCHS, block_bits=64), formulas.guarded_epoch),
     "guarded epochs, blocks of 512": Case(partial(EPOCHS, block_bits=512), formulas.guarded_epoch),
     "guarded epochs, time": Case(EPOCHS, formulas.guarded_epoch, timed=True),
+    "aged quotient": Case(QUOTIENTS, formulas.aged_quotient, bounds=True),
+    "aged quotient, 0.1 %": Case(partial(QUOTIENTS, fpr=FPR / 10), formulas.aged_quotient, bounds=True),
+    "aged quotient, time": Case(QUOTIENTS, formulas.aged_quotient, timed=True, bounds=True),
     "timing, B = 1": Case(partial(TIMERS, slack=0), formulas.timing),
     "timing, B > 1": Case(TIMERS, formulas.timing),
     "timing, time": Case(TIMERS, formulas.timing, timed=True),

@@ -104,6 +104,33 @@ def guarded_epoch(f: lately.Filter, counts: Generations, ago: Generations) -> tu
     return known_until(1 - spared, np.ones(segments), ago)
 
 
+def home_buckets(fingerprint_bits: int, tag_bits: int, lines: int) -> int:
+    """Buckets of a line of 512 bits that are of its own keys: all that slots leave, but for the foreign ones."""
+    slots = 468 // (fingerprint_bits + tag_bits + 1)
+    buckets = min(58, 506 - slots * (fingerprint_bits + tag_bits + 1))
+    if lines <= 63:
+        return buckets - buckets * 5 // 16
+    for foreign in range(buckets):
+        must_stay = slots * (buckets - 2 * foreign) / (buckets - foreign)
+        if (slots - must_stay) ** 2 >= (33 + fingerprint_bits) / 4 * must_stay:
+            break
+    return buckets - foreign
+
+
+def aged_quotient(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
+    """`docs/aged-quotient.md`: a key is kept until its page, one of P that turn in P generations, has turned 2^T times.
+
+    Of the pages a generation was r P + j turns ago for, j have turned once more than that.
+    """
+    p = f.parameters
+    pages, epochs = p["pages"], 2 ** p["tag_bits"] - 1
+    buckets = home_buckets(p["fingerprint_bits"], p["tag_bits"], p["lines"])
+    places = pages * p["lines"] * buckets << p["fingerprint_bits"]
+    kept = np.clip(epochs + 1 - np.arange(len(counts)) / pages, 0, 1)
+    fresh = slice_fill(places, float(kept @ counts))
+    return known_until(fresh, (kept + (1 - kept) * fresh)[: (epochs + 1) * pages], ago)
+
+
 def timing(f: lately.Filter, counts: Generations, ago: Generations) -> tuple[float, Chances]:
     """Papers 4 and 5: the timers of N + 1 blocks count; with equal timers, k' of the k must be of one block."""
     p = f.parameters
