@@ -108,7 +108,9 @@ impl<L: Line> Stamped<L> {
         unlike: Option<u64>,
         seen: &mut [bool],
     ) -> Result<(), Error> {
-        let mut run = 0..0;
+        let (mut run, mut copied) = (0..0, Vec::new());
+        // Each time is asked for, one by one.
+        let at = at.for_all(&mut copied)?;
         while run.end < hashes.len() {
             let room = self.room()?;
             run = run.end..hashes.len().min(run.end.saturating_add(room));
