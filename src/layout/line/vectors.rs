@@ -22,4 +22,10 @@ pub trait Vectors: Machine {
 
     /// Sets the bits of the mask that `lanes` has too.
     fn set(self, line: &mut [u64; LINE], mask: Self::Mask, lanes: &[u64; LINE]);
+
+    /// How many of the numbers are this one.
+    #[inline(always)]
+    fn equal(self, numbers: &[i64; LINE], to: i64) -> u64 {
+        numbers.iter().map(|&number| u64::from(number == to)).sum()
+    }
 }

@@ -60,7 +60,7 @@ impl Taken {
         missing
     }
 
-    /// How many generations ago each timer was set, more than all generations if it is empty; 0 in words without one.
+    /// How many generations ago each timer was set, more than all generations if it is empty; -1 in words without one.
     /// With a sign, as vectors compare them.
     #[inline(always)]
     fn ages(&self, timers: &Timers, newest: u64, line: &[u64; LINE]) -> [i64; LINE] {
@@ -69,7 +69,7 @@ impl Taken {
         for word in 0..LINE {
             let timer = line[word] >> self.shifts[word] & most;
             let empty = timer.wrapping_sub(1) & 1 << 62;
-            ages[word] = ((empty | timers.age(timer, newest)) & self.words[word]) as i64;
+            ages[word] = (empty | timers.age(timer, newest) | !self.words[word]) as i64;
         }
         ages
     }
@@ -148,12 +148,7 @@ impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
                 oldest = i64::max(oldest, age);
             }
         }
-        let mut counts = [0; LINES];
-        for t in 0..LINES {
-            for (age, taken) in ages[t].into_iter().zip(taken[t].words) {
-                counts[t] += u64::from(age == oldest) & taken;
-            }
-        }
+        let counts = ages.map(|ages| vectors.equal(&ages, oldest));
         Evidence::oldest(oldest as u64, counts).if_there(oldest < kept as i64)
     }
 

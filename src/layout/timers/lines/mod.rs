@@ -183,6 +183,27 @@ mod tests {
         Shape::new(k, bpt, ((1u64 << bpt) - 2).min(20) as u32, 5, lines).unwrap()
     }
 
+    /// What the timers of a key say, one by one.
+    fn said<const LINES: usize>(
+        layout: &TimersInLines<LINES>,
+        words: &[u64],
+        phase: TimerPhase,
+        hash: u64,
+    ) -> Evidence {
+        let mut cells = vec![0; layout.k.iter().sum::<u32>() as usize];
+        layout.cells(hash, &mut cells);
+        let ages: Option<Vec<u64>> = cells.iter().map(|&cell| layout.timers.age_of(words, cell, phase)).collect();
+        let Some(oldest) = ages.as_ref().and_then(|ages| ages.iter().max().copied().filter(|&age| age < phase.kept))
+        else {
+            return Evidence::ABSENT;
+        };
+        let (mut ages, mut counts) = (ages.unwrap().into_iter(), [0; LINES]);
+        for (count, k) in counts.iter_mut().zip(layout.k) {
+            *count = ages.by_ref().take(k as usize).filter(|&age| age == oldest).count() as u64;
+        }
+        Evidence::oldest(oldest, counts)
+    }
+
     /// All that runs of keys do to a filter, ten runs to a generation: its final words, and all answers.
     fn everything<const LINES: usize>(shape: Shape, instructions: Instructions) -> (Vec<u64>, Vec<bool>) {
         let layout = TimersInLines::<LINES> { instructions, ..TimersInLines::new(shape) };
@@ -203,8 +224,10 @@ mod tests {
                 let phase = layout.phase(generation, pending);
                 layout.query_run(&words, phase, &hashes, 0..hashes.len(), &mut seen);
                 answers.extend_from_slice(&seen);
-                let says = |&hash: &u64| layout.evidence(&words, phase, hash) != Evidence::ABSENT;
-                assert!(seen.iter().copied().eq(hashes.iter().map(says)));
+                let mut evidence = vec![Evidence::default(); hashes.len()];
+                layout.evidence_run(&words, phase, &hashes, &mut evidence);
+                assert!(evidence.iter().copied().eq(hashes.iter().map(|&hash| said(&layout, &words, phase, hash))));
+                assert!(seen.iter().copied().eq(evidence.iter().map(|&evidence| evidence != Evidence::ABSENT)));
             }
         }
         (words, answers)
