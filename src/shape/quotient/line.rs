@@ -11,7 +11,7 @@ pub struct Line {
     pub foreign: u32,
 }
 
-/// The line with fingerprints, tags and counts of these sizes, in a page that is [`large`](super::LINES_OF_SMALL) or not.
+/// The line with fingerprints, tags and counts of these sizes, in a [large](super::LINES_OF_SMALL) page or another.
 ///
 /// An entry takes F + T + C + 1 bits. Slots are as many as leave 38 bits for buckets, or a few more: with fewer buckets
 /// an entry is cheaper and shares its bucket with more, and from 35 to 64 of them the two balance to 1 %.
