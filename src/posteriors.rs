@@ -6,12 +6,14 @@ use std::ops::Range;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 use crate::engine::Engine;
-use crate::inference::by_prior::{Batch, KEYS};
-use crate::inference::{ByPrior, Evidence, Hazard, Likelihood, Memo, PerKey, Posterior, Question, Span};
+use crate::inference::by_prior::{KEYS, Posteriors};
+use crate::inference::{ByPrior, Code, Evidence, Hazard, Likelihood, Memo, PerKey, Posterior, Question, Span};
 use crate::instructions::Instructions;
 
 /// Keys whose evidence is read at a time: 8 KiB of it.
 const BLOCK: usize = 512;
+/// Keys whose codes are read at a time: 8 KiB too.
+const CODES: usize = 4096;
 
 /// A filter's cells, their clock and their likelihood, ready for questions.
 pub struct Inference<'a> {
@@ -85,7 +87,9 @@ impl<'a> Inference<'a> {
             }
             _ => {
                 let same = age(0);
-                self.at_ages(hashes, |_| same, prior, memo, posteriors);
+                if !self.by_codes(hashes, same, prior, memo, posteriors) {
+                    self.at_ages(hashes, |_| same, prior, memo, posteriors);
+                }
             }
         }
         Ok(())
@@ -101,11 +105,11 @@ impl<'a> Inference<'a> {
         posteriors: &mut [f64],
     ) {
         let mut spans = Vec::new();
-        let mut exact =
-            |evidence, age, p| self.of(evidence, self.hazard(p), 0.0, f64::INFINITY, &mut spans).within(age);
+        let mut exact = |evidence, age, hazard| self.of(evidence, hazard, 0.0, f64::INFINITY, &mut spans).within(age);
         match prior {
             PerKey::All(p) => {
-                let (table, mut exact) = (memo.shared(p), |evidence, age| exact(evidence, age, p));
+                let (table, hazard) = (memo.shared(p), self.hazard(p));
+                let mut exact = |evidence, age| exact(evidence, age, hazard);
                 self.evidence(hashes, |keys, evidence| {
                     for (key, (&evidence, posterior)) in keys.clone().zip(evidence.iter().zip(&mut posteriors[keys])) {
                         *posterior = *table.answer(evidence, age(key), &mut exact);
@@ -118,28 +122,62 @@ impl<'a> Inference<'a> {
                 self.evidence(hashes, |keys, evidence| {
                     for (key, &evidence) in keys.zip(evidence) {
                         let age = age(key);
-                        let exact = |p| exact(evidence, age, p);
+                        let exact = |p| exact(evidence, age, self.hazard(p));
                         posteriors[key] = table.posterior(evidence, age, priors[key], most, exact);
                     }
                 });
             }
             PerKey::Each(priors) => {
-                let (table, mut batch) = (memo.by_prior(), Batch::new());
+                let (table, by_insertion) = (memo.by_prior(), self.by_insertion());
+                let (mut told, numbers) = ([ByPrior::OTHER; KEYS], &std::array::from_fn(|key| key as u32));
                 let mut by_prior = |evidence, age| self.likelihood.by_prior(evidence, age).unwrap_or(ByPrior::OTHER);
                 self.evidence(hashes, |keys, evidence| {
-                    for (i, (key, &evidence)) in keys.clone().zip(evidence).enumerate() {
-                        batch.note(i, table.answer(evidence, age(key), &mut by_prior));
+                    for (told, (key, &evidence)) in told.iter_mut().zip(keys.clone().zip(evidence)) {
+                        *told = *table.answer(evidence, age(key), &mut by_prior);
                     }
                     let (priors, posteriors) = (&priors[keys.clone()], &mut posteriors[keys.clone()]);
-                    let mut others = batch.posteriors(self.instructions, priors, self.by_insertion(), posteriors);
-                    while others != 0 {
-                        let i = others.trailing_zeros() as usize;
-                        others &= others - 1;
-                        posteriors[i] = exact(evidence[i], age(keys.start + i), priors[i]);
+                    let of_all = Posteriors { told: &told, numbers, priors, by_insertion, posteriors };
+                    for i in of_all.write(self.instructions) {
+                        posteriors[i] = exact(evidence[i], age(keys.start + i), self.hazard(priors[i]));
                     }
                 });
             }
         }
+    }
+
+    /// The same of all keys for one age, where evidence has codes; tells whether.
+    fn by_codes(&self, hashes: &[u64], age: f64, prior: PerKey<'_>, memo: &mut Memo, posteriors: &mut [f64]) -> bool {
+        let (Some(memo), true) = (memo.coded(age), self.engine.codes(&[], &mut [])) else { return false };
+        let (mut spans, mut codes) = (Vec::new(), [Code::default(); CODES]);
+        let mut exact =
+            |code: Code, hazard| self.of(code.evidence(), hazard, 0.0, f64::INFINITY, &mut spans).within(age);
+        let by_prior = |code: Code| self.likelihood.by_prior(code.evidence(), age).unwrap_or(ByPrior::OTHER);
+        let by_insertion = self.by_insertion();
+        for (block, hashes) in hashes.chunks(CODES).enumerate() {
+            let codes = &mut codes[..hashes.len()];
+            self.engine.codes(hashes, codes);
+            let posteriors = posteriors[block * CODES..][..codes.len()].chunks_mut(KEYS);
+            match prior {
+                PerKey::All(p) => {
+                    let (known, hazard) = (memo.shared(p), self.hazard(p));
+                    for (codes, posteriors) in codes.chunks(KEYS).zip(posteriors) {
+                        known.write(codes, posteriors, |code| exact(code, hazard));
+                    }
+                }
+                PerKey::Each(priors) => {
+                    let (known, priors) = (memo.by_prior(), priors[block * CODES..].chunks(KEYS));
+                    for ((codes, priors), posteriors) in codes.chunks(KEYS).zip(priors).zip(posteriors) {
+                        let (told, numbers) = &known.of(codes, by_prior);
+                        let priors = &priors[..codes.len()];
+                        let of_all = Posteriors { told, numbers, priors, by_insertion, posteriors };
+                        for key in of_all.write(self.instructions) {
+                            posteriors[key] = exact(codes[key], self.hazard(priors[key]));
+                        }
+                    }
+                }
+            }
+        }
+        true
     }
 
     /// The moments asked for. Refuses those of no key, and priors.

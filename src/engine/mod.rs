@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
-use crate::inference::{Evidence, Likelihood, Question};
+use crate::inference::{Code, Evidence, Likelihood, Question};
 use crate::layout::Layout;
 use crate::memory::Words;
 use crate::memory::mapped::RECORD;
@@ -156,6 +156,12 @@ pub trait Engine: Any + Send + Sync {
 
     /// Writes what the cells say about each key, for the [likelihood](Self::likelihood) to read.
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]);
+
+    /// The same as codes, if all of its evidence has one; tells whether.
+    fn codes(&self, hashes: &[u64], codes: &mut [Code]) -> bool {
+        let _ = (hashes, codes);
+        false
+    }
 
     /// What evidence tells about ages in the current state of the cells, if this layout has a likelihood.
     fn likelihood(&self, question: &Question<'_>) -> Option<Box<dyn Likelihood>>;
@@ -428,6 +434,11 @@ impl<L: Layout> Engine for Aged<L> {
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
         let phase = self.layout.phase(self.clock().generation(), 0);
         self.layout.evidence_run(self.words.as_slice(), phase, hashes, evidence);
+    }
+
+    fn codes(&self, hashes: &[u64], codes: &mut [Code]) -> bool {
+        let phase = self.layout.phase(self.clock().generation(), 0);
+        self.layout.codes_run(self.words.as_slice(), phase, hashes, codes)
     }
 
     fn likelihood(&self, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {

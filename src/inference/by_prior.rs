@@ -70,52 +70,26 @@ impl ByPrior {
     }
 }
 
-/// What the cells tell of up to [`KEYS`] keys, number by number.
-pub struct Batch {
-    exposure: [f64; KEYS],
-    explains: [f64; KEYS],
-    rest: [f64; KEYS],
-    ends: [f64; KEYS],
-    younger: [[f64; KEYS]; 3],
+/// Posteriors of up to [`KEYS`] keys, of what the cells tell of each: `told`, by number.
+pub struct Posteriors<'a> {
+    pub told: &'a [ByPrior],
+    pub numbers: &'a [u32; KEYS],
+    /// Chances per insertion, or rates per second; as many as there are keys.
+    pub priors: &'a [f64],
+    pub by_insertion: bool,
+    pub posteriors: &'a mut [f64],
 }
 
-impl Batch {
-    /// Nothing of any.
-    pub fn new() -> Self {
-        let none = [0.0; KEYS];
-        Self { exposure: none, explains: none, rest: none, ends: none, younger: [none; 3] }
+impl Posteriors<'_> {
+    /// Writes them. Gives the keys whose posteriors are no numbers.
+    pub fn write(self, instructions: Instructions) -> impl Iterator<Item = usize> + use<> {
+        let mut others = instructions.run(self);
+        std::iter::from_fn(move || {
+            let key = others.trailing_zeros() as usize;
+            others &= others.wrapping_sub(1);
+            (key < KEYS).then_some(key)
+        })
     }
-
-    /// Notes what the cells tell of a key.
-    #[inline(always)]
-    pub fn note(&mut self, key: usize, told: &ByPrior) {
-        self.exposure[key] = told.exposure;
-        self.explains[key] = told.explains;
-        self.rest[key] = told.rest;
-        self.ends[key] = told.ends;
-        for (numbers, number) in self.younger.iter_mut().zip(told.younger) {
-            numbers[key] = number;
-        }
-    }
-
-    /// Writes the posteriors of as many keys as there are priors: chances per insertion, or rates per second. Tells
-    /// which are no numbers, a bit each.
-    pub fn posteriors(
-        &self,
-        instructions: Instructions,
-        priors: &[f64],
-        by_insertion: bool,
-        posteriors: &mut [f64],
-    ) -> u64 {
-        instructions.run(Posteriors { batch: self, priors, by_insertion, posteriors })
-    }
-}
-
-struct Posteriors<'a> {
-    batch: &'a Batch,
-    priors: &'a [f64],
-    by_insertion: bool,
-    posteriors: &'a mut [f64],
 }
 
 impl<M> Work<M> for Posteriors<'_> {
@@ -123,37 +97,48 @@ impl<M> Work<M> for Posteriors<'_> {
 
     #[inline(always)]
     fn run(self, _: M) -> u64 {
-        let Self { batch, priors, by_insertion, posteriors } = self;
+        let Self { told, numbers, priors, by_insertion, posteriors } = self;
         let mut hazards = [0.0; KEYS];
-        hazards[..priors.len()].copy_from_slice(priors);
+        match priors.first_chunk() {
+            Some(priors) => hazards = *priors,
+            None => hazards[..priors.len()].copy_from_slice(priors),
+        }
         if by_insertion {
-            let any_larger = which(&hazards, |p| p > SMALL) != 0;
-            if any_larger {
+            if hazards.iter().fold(false, |any, &p| any | (p > SMALL)) {
                 hazards.iter_mut().for_each(|p| *p = if *p > SMALL { minus_ln_1m(*p) } else { minus_ln_1m_small(*p) });
             } else {
                 hazards.iter_mut().for_each(|p| *p = minus_ln_1m_small(*p));
             }
         }
+        // Number by number, for several keys at once.
+        let [mut exposure, mut explains, mut rest, mut ends, mut younger] = [[0.0; KEYS]; 5];
+        for (key, &number) in numbers.iter().enumerate().take(priors.len()) {
+            let told = &told[number as usize];
+            exposure[key] = told.exposure;
+            explains[key] = told.explains;
+            rest[key] = told.rest;
+            ends[key] = told.ends;
+            younger[key] = told.younger[0];
+        }
         let (mut all, mut held, mut not_held) = ([0.0; KEYS], [0.0; KEYS], [0.0; KEYS]);
         for key in 0..KEYS {
-            let (explains, ends) = (batch.explains[key], batch.ends[key]);
-            let odds = odds(hazards[key], batch.exposure[key], explains);
-            let rest = -exp_m1(-exponent(hazards[key], batch.rest[key]));
-            let (of_odds, of_rest) = (1.0 - ends + ends * rest, 1.0 - ends + ends * explains);
+            let odds = odds(hazards[key], exposure[key], explains[key]);
+            let rest = -exp_m1(-exponent(hazards[key], rest[key]));
+            let (of_odds, of_rest) = (1.0 - ends[key] + ends[key] * rest, 1.0 - ends[key] + ends[key] * explains[key]);
             not_held[key] = 1.0 / (1.0 + odds);
             held[key] = odds * not_held[key];
             all[key] = (odds * of_odds + of_rest * rest) * not_held[key];
         }
         // A younger stretch have a few keys in a hundred, where any has: they are brought together.
-        let [exposures, with_older, alone] = &batch.younger;
-        let mut left = which(exposures, |exposure| exposure > 0.0);
+        let mut left = which(&younger, |exposure| exposure > 0.0);
         while left != 0 {
             let (mut few, mut of) = ([0; FEW], [[0.0; FEW]; 7]);
             let mut count = 0;
             while left != 0 && count < FEW {
                 let key = left.trailing_zeros() as usize;
-                let numbers = [&hazards, &held, &not_held, &all, exposures, with_older, alone];
-                of.iter_mut().zip(numbers).for_each(|(of, numbers)| of[count] = numbers[key]);
+                let [exposure, with_older, alone] = told[numbers[key] as usize].younger;
+                let numbers = [hazards[key], held[key], not_held[key], all[key], exposure, with_older, alone];
+                of.iter_mut().zip(numbers).for_each(|(of, number)| of[count] = number);
                 (few[count], left, count) = (key, left & (left - 1), count + 1);
             }
             let [hazards, held, not_held, within, exposures, with_older, alone] = of;
@@ -167,7 +152,10 @@ impl<M> Work<M> for Posteriors<'_> {
         }
         // Not the least of both, which would be a number always.
         all.iter_mut().for_each(|posterior| *posterior = if *posterior > 1.0 { 1.0 } else { *posterior });
-        posteriors.copy_from_slice(&all[..posteriors.len()]);
+        match posteriors.first_chunk_mut() {
+            Some(posteriors) => *posteriors = all,
+            None => posteriors.copy_from_slice(&all[..posteriors.len()]),
+        }
         which(&all, f64::is_nan) & (u64::MAX >> (KEYS - posteriors.len().max(1)))
     }
 }
@@ -253,10 +241,10 @@ mod tests {
     }
 
     fn evaluated(instructions: Instructions, told: ByPrior, priors: &[f64], by_insertion: bool) -> Vec<f64> {
-        let (mut batch, mut posteriors) = (Batch::new(), vec![f64::NAN; priors.len()]);
+        let mut posteriors = vec![f64::NAN; priors.len()];
         for (priors, posteriors) in priors.chunks(KEYS).zip(posteriors.chunks_mut(KEYS)) {
-            (0..priors.len()).for_each(|key| batch.note(key, &told));
-            batch.posteriors(instructions, priors, by_insertion, posteriors);
+            let (told, numbers) = (&[told], &[0; KEYS]);
+            Posteriors { told, numbers, priors, by_insertion, posteriors }.write(instructions).for_each(drop);
         }
         posteriors
     }
@@ -302,20 +290,22 @@ mod tests {
     fn a_key_gets_among_others_what_it_gets_alone() {
         let told = ByPrior::of_stretch((100.0, 190.0), 90.0, 40.0, 200.0, 260.0).unwrap();
         let kinds = [told, told.after(20.0, 1.5, 3.0), ByPrior::unknown(10.0, 260.0), ByPrior::OTHER];
-        let kind = |key: usize| kinds[key * key % 7 % 4];
+        let number = |key: usize| key * key % 7 % 4;
+        let kind = |key: usize| kinds[number(key)];
         let priors: Vec<f64> = priors().into_iter().step_by(31).take(KEYS).collect();
         for instructions in Instructions::available() {
-            let mut batch = Batch::new();
+            let numbers = &std::array::from_fn(|key| number(key) as u32);
             for keys in [KEYS, 1, 2, 9, KEYS - 1] {
-                let mut posteriors = vec![0.5; keys];
-                (0..keys).for_each(|key| batch.note(key, &kind(key)));
-                let others = batch.posteriors(instructions, &priors[..keys], true, &mut posteriors);
+                let (mut posteriors, priors) = (vec![0.5; keys], &priors[..keys]);
+                let of_all =
+                    Posteriors { told: &kinds, numbers, priors, by_insertion: true, posteriors: &mut posteriors };
+                let others: Vec<usize> = of_all.write(instructions).collect();
+                let expected: Vec<usize> = (0..keys).filter(|&key| kind(key).ends.is_nan()).collect();
+                assert_eq!(others, expected, "{keys}");
                 for (key, posterior) in posteriors.into_iter().enumerate() {
                     let alone = evaluated(instructions, kind(key), &priors[key..=key], true)[0];
                     assert_eq!(posterior.to_bits(), alone.to_bits(), "{instructions:?} {keys} {key}");
-                    assert_eq!(others >> key & 1 == 1, kind(key).ends.is_nan(), "{keys} {key}");
                 }
-                assert_eq!(others.checked_shr(keys as u32).unwrap_or(0), 0, "no key beyond");
             }
         }
     }

@@ -9,7 +9,8 @@
 //! keys with a chance above 1/8 are worked out exactly, and so is a prior that all keys share.
 
 use super::by_prior::polynomial;
-use super::{ByPrior, Evidence};
+use super::coded::Coded;
+use super::{ByPrior, Code, Evidence};
 use crate::memory::fallible;
 
 /// Least entries, as a power of 2: as many as keys. A few keys should not pay for zeroing a whole table.
@@ -40,12 +41,13 @@ pub struct Memo {
     shared: Option<(f64, Table<f64, 3>)>,
     by_prior: Option<Table<ByPrior, 3>>,
     polynomials: Option<Table<Polynomial, 4>>,
+    coded: Option<Coded>,
 }
 
 impl Memo {
     /// Nothing yet, for a batch of `keys` keys.
     pub fn new(keys: usize) -> Self {
-        Self { keys, shared: None, by_prior: None, polynomials: None }
+        Self { keys, shared: None, by_prior: None, polynomials: None, coded: None }
     }
 
     /// Posteriors of a prior that all keys share.
@@ -57,6 +59,15 @@ impl Memo {
     /// What evidence tells by the keys' own priors.
     pub(crate) fn by_prior(&mut self) -> &mut Table<ByPrior, 3> {
         self.by_prior.get_or_insert_with(|| Table::new(self.keys, BY_PRIOR_LOG2))
+    }
+
+    /// What follows from codes where keys are asked for one age; none where so few keys would not pay for the tables.
+    pub(crate) fn coded(&mut self, age: f64) -> Option<&mut Coded> {
+        if self.keys < Code::KINDS / 8 {
+            return None;
+        }
+        self.coded = self.coded.take().filter(|coded| coded.is_of(age));
+        Some(self.coded.get_or_insert_with(|| Coded::new(age)))
     }
 
     /// Posteriors interpolated between priors.

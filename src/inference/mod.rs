@@ -5,7 +5,7 @@
 //!
 //! 1. *Evidence*: what the cells say about one key, [128 bits](Evidence) that a [`Layout`](crate::layout::Layout) reads
 //!    in one sweep like a query. All bits that are physically there count, also those that a query would skip as
-//!    expired.
+//!    expired. Where there are few kinds of it, it comes as a [`Code`].
 //! 2. *Likelihood by age*: a [`Likelihood`] per family turns evidence and a prior into [`Span`]s of ages, within each
 //!    of which the cells cannot tell one age from another.
 //! 3. *Posterior*: every question about the age is a closed sum over the spans ([`Posterior`]).
@@ -19,6 +19,8 @@
 mod ages;
 pub mod buffer;
 pub(crate) mod by_prior;
+mod code;
+mod coded;
 mod decision;
 mod evidence;
 mod fading;
@@ -35,6 +37,7 @@ pub mod timing;
 
 pub use ages::Hazard;
 pub use by_prior::ByPrior;
+pub use code::Code;
 pub use decision::decide;
 pub use evidence::Evidence;
 pub use memo::Memo;

@@ -21,7 +21,7 @@ use std::ops::{Range, RangeInclusive};
 
 use crate::Error;
 use crate::clock::Clock;
-use crate::inference::{Evidence, Likelihood, Question};
+use crate::inference::{Code, Evidence, Likelihood, Question};
 use crate::memory::Words;
 use crate::memory::prefetch::Address;
 use crate::memory::prefetch::in_flight;
@@ -92,6 +92,12 @@ pub trait Layout: Copy + Send + Sync + 'static {
         let address = Address::of(words);
         let fetch = |hash| self.fetch_all(address, hash);
         in_flight(hashes, 0..hashes.len(), fetch, |i, hash| evidence[i] = self.evidence(words, phase, hash));
+    }
+
+    /// The same as codes, if all of its evidence has one; tells whether.
+    fn codes_run(&self, words: &[u64], phase: Self::Phase, hashes: &[u64], codes: &mut [Code]) -> bool {
+        let _ = (words, phase, hashes, codes);
+        false
     }
 
     /// What evidence tells about ages in the current state of the cells, if this layout has a likelihood. It may sample

@@ -14,7 +14,7 @@ use lately::inference::{Distinct, Evidence, Hazard, Likelihood, Memo, PerKey, Po
 use lately::posteriors::Inference;
 use lately::shape::ring::Segment;
 use lately::shape::{
-    bloom, counting, fingerprint_buffer, generalized, growing, ring, slices, stable, swamp, time_limited, timing,
+    bloom, counting, fingerprint_buffer, generalized, growing, line, ring, slices, stable, swamp, time_limited, timing,
     transposed,
 };
 
@@ -359,6 +359,35 @@ fn a_posterior_from_the_memo_is_right_to_a_hundred_thousandth() {
                         assert!((exact - got).abs() < error, "{name}: {got} for {exact} at p {}", priors[key]);
                     })
                     .unwrap();
+            }
+        }
+    }
+}
+
+/// Enough keys for tables with a place for every code, on lines that have them, and others for comparison.
+#[test]
+fn a_key_of_a_large_batch_gets_what_it_gets_alone() {
+    let window = Window::Count { insertions: 4000 };
+    let keys: Vec<u64> = (0..9000).map(|i| key(0, i)).collect();
+    let priors: Vec<f64> = (0..4500).map(|i| 10f64.powf(-f64::from(i % 97) / 12.0)).collect();
+    for shape in [(1, 7, 1, 1), (2, 6, 2, 1), (2, 6, 3, 2), (1, 15, 2, 1), (3, 29, 4, 2)] {
+        let (k, l, pages, lines) = shape;
+        let shape = line::Shape::age_partitioned(k, l, pages, lines).unwrap();
+        let mut filter = Filter::new(shape, window, 0).unwrap();
+        insert(&mut filter, &keys[..7000]);
+        let inference = Inference::new(filter.engine()).unwrap();
+        let asked = &keys[4500..];
+        for prior in [PerKey::All(1e-4), PerKey::All(0.3), PerKey::Each(&priors)] {
+            let mut large = Memo::new(asked.len());
+            for window in [4000.0, 1234.0] {
+                let mut posteriors = vec![f64::NAN; asked.len()];
+                inference.posterior(asked, Moments::Untimed, prior, window, &mut large, &mut posteriors).unwrap();
+                for (i, (posterior, &key)) in posteriors.into_iter().zip(asked).enumerate() {
+                    let (prior, mut alone) = (prior.slice(i..i + 1), [f64::NAN]);
+                    let mut memo = Memo::new(1);
+                    inference.posterior(&[key], Moments::Untimed, prior, window, &mut memo, &mut alone).unwrap();
+                    assert_eq!(posterior.to_bits(), alone[0].to_bits(), "{shape:?} {prior:?} {window} {i}");
+                }
             }
         }
     }

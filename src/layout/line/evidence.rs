@@ -12,9 +12,9 @@
 
 use super::{LanePhase, LanesInLines, Pages};
 use crate::clock::Clock;
+use crate::inference::Question;
 use crate::inference::line::{STRETCHES, Stretches};
 use crate::inference::ring::{Generation, Ring};
-use crate::inference::{Evidence, Question};
 use crate::layout::Layout;
 use crate::shape::line::SUBLANE_BITS;
 
@@ -36,14 +36,19 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
         (self.pages.count - 1).checked_ilog2().map_or(0, |log2| (log2 + 1).saturating_sub(STRETCHES.ilog2()))
     }
 
-    /// The evidence of a key of this page that matches in these lanes, a bit each by place.
+    /// The stretch that this page is in.
     #[inline(always)]
-    pub(super) fn evidence_of(&self, phase: LanePhase, page: u32, lanes: u32) -> Evidence {
+    pub(super) fn stretch(&self, phase: LanePhase, page: u32) -> u32 {
+        self.behind(phase, page) >> self.stretch_log2()
+    }
+
+    /// The generations of a page that lanes do not rule out, of which a key matches in these, a bit each by place.
+    #[inline(always)]
+    pub(super) fn possible(&self, phase: LanePhase, page: u32, lanes: u32) -> u32 {
         // As in `reported`; lanes that are not there rule nothing out.
         let first = u32::min(self.k - 1, 1);
         let and_older = |lanes: u32, by: u32| lanes & (lanes >> by | !(Self::ALL >> by));
-        let possible = and_older(and_older(self.by_age(phase, page, lanes), first), self.k - 1 - first);
-        Evidence::generations(possible.into()).in_stretch((self.behind(phase, page) >> self.stretch_log2()).into())
+        and_older(and_older(self.by_age(phase, page, lanes), first), self.k - 1 - first)
     }
 
     /// How full the lines are, stretch by stretch.

@@ -76,6 +76,19 @@ pub(crate) trait InLines<const LINES: usize>: Copy {
     );
 }
 
+/// What lines tell of a key: evidence, or what a kind of cells has instead.
+pub(crate) trait Told<L: InLines<LINES>, const LINES: usize>: Copy {
+    /// That of a key of this page, from what was read.
+    fn told(cells: &L, phase: L::Phase, page: u32, read: L::Aged) -> Self;
+}
+
+impl<L: InLines<LINES>, const LINES: usize> Told<L, LINES> for Evidence {
+    #[inline(always)]
+    fn told(cells: &L, phase: L::Phase, page: u32, read: L::Aged) -> Self {
+        cells.says(phase, page, read)
+    }
+}
+
 /// Keys that act on cells in one phase: a run of the batch `hashes`.
 pub(crate) struct Run<'a, L: InLines<LINES>, const LINES: usize> {
     pub cells: &'a L,
@@ -105,8 +118,8 @@ impl<L: InLines<LINES>, const LINES: usize> Run<'_, L, LINES> {
 
     /// Writes what the lines say about each of them.
     #[inline(always)]
-    pub fn evidence(self, words: &[u64], evidence: &mut [Evidence]) {
-        self.cells.instructions().run(Says { run: self, words, evidence });
+    pub fn tell<T: Told<L, LINES>>(self, words: &[u64], told: &mut [T]) {
+        self.cells.instructions().run(Says { run: self, words, told });
     }
 
     /// Writes to `seen`, which is as long as the batch, which of them were held, and inserts them; without `refresh`
@@ -252,24 +265,24 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Report<'_, L
     }
 }
 
-struct Says<'a, L: InLines<LINES>, const LINES: usize> {
+struct Says<'a, L: InLines<LINES>, T, const LINES: usize> {
     run: Run<'a, L, LINES>,
     words: &'a [u64],
-    evidence: &'a mut [Evidence],
+    told: &'a mut [T],
 }
 
-impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Says<'_, L, LINES> {
+impl<M: Vectors, L: InLines<LINES>, T: Told<L, LINES>, const LINES: usize> Work<M> for Says<'_, L, T, LINES> {
     type Output = ();
 
     #[inline(always)]
     fn run(self, machine: M) {
-        let Self { run, words, evidence } = self;
+        let Self { run, words, told } = self;
         let (cells, phase, lines) = (*run.cells, run.phase, words.as_chunks().0);
         let mut coming = run.in_flight(words);
         coming.begin(&run.run);
-        for (start, evidence) in run.run.clone().step_by(READ).zip(evidence.chunks_mut(READ)) {
+        for (start, told) in run.run.clone().step_by(READ).zip(told.chunks_mut(READ)) {
             let (mut pages, mut reads) = ([[0; GROUP]; READ / GROUP], [[L::Aged::default(); GROUP]; READ / GROUP]);
-            let groups = pages.iter_mut().zip(&mut reads).enumerate().take(evidence.len().div_ceil(GROUP));
+            let groups = pages.iter_mut().zip(&mut reads).enumerate().take(told.len().div_ceil(GROUP));
             for (group, (pages, reads)) in groups {
                 let start = start + group * GROUP;
                 *pages = coming.group(start).pages;
@@ -278,27 +291,27 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Says<'_, L, 
                 }
                 coming.pass(start);
             }
-            machine.run(Tell { run: &run, pages: pages.as_flattened(), reads: reads.as_flattened(), evidence });
+            machine.run(Tell { run: &run, pages: pages.as_flattened(), reads: reads.as_flattened(), told });
         }
     }
 }
 
-/// The same for evidence.
-struct Tell<'a, L: InLines<LINES>, const LINES: usize> {
+/// Computes what is told from what was read.
+struct Tell<'a, L: InLines<LINES>, T, const LINES: usize> {
     run: &'a Run<'a, L, LINES>,
     pages: &'a [u32],
     reads: &'a [L::Aged],
-    evidence: &'a mut [Evidence],
+    told: &'a mut [T],
 }
 
-impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Tell<'_, L, LINES> {
+impl<M: Vectors, L: InLines<LINES>, T: Told<L, LINES>, const LINES: usize> Work<M> for Tell<'_, L, T, LINES> {
     type Output = ();
 
     #[inline(always)]
     fn run(self, _: M) {
         let (cells, phase) = (*self.run.cells, self.run.phase);
-        for (evidence, (&page, &read)) in self.evidence.iter_mut().zip(self.pages.iter().zip(self.reads)) {
-            *evidence = cells.says(phase, page, read);
+        for (told, (&page, &read)) in self.told.iter_mut().zip(self.pages.iter().zip(self.reads)) {
+            *told = T::told(&cells, phase, page, read);
         }
     }
 }

@@ -43,13 +43,14 @@ use std::ops::Range;
 
 use crate::Error;
 use crate::clock::Clock;
-use crate::inference::{Evidence, Likelihood, Question};
+use crate::inference::{Code, Evidence, Likelihood, Question};
 use crate::instructions::Instructions;
 use crate::layout::{Layout, Part};
 use crate::memory::bits::odd_constants;
 use crate::memory::prefetch::Address;
 use crate::shape::line::{MAX_K, PAGE_LINES, SUBLANE_BITS};
 use crate::shape::runs;
+use kernel::Told;
 pub(crate) use kernel::{InLines, Run};
 pub(crate) use pages::{Pages, Spot};
 pub(crate) use vectors::Vectors;
@@ -268,7 +269,7 @@ impl<const LANES: usize, const LINES: usize> InLines<LINES> for LanesInLines<LAN
 
     #[inline(always)]
     fn says(&self, phase: LanePhase, page: u32, lanes: u32) -> Evidence {
-        self.evidence_of(phase, page, lanes)
+        Evidence::generations(self.possible(phase, page, lanes).into()).in_stretch(self.stretch(phase, page).into())
     }
 
     #[inline(always)]
@@ -284,6 +285,13 @@ impl<const LANES: usize, const LINES: usize> InLines<LINES> for LanesInLines<LAN
         for t in 0..LINES {
             vectors.set(&mut lines[spot.lines[t]], masks[t], written);
         }
+    }
+}
+
+impl<const LANES: usize, const LINES: usize> Told<LanesInLines<LANES, LINES>, LINES> for Code {
+    #[inline(always)]
+    fn told(cells: &LanesInLines<LANES, LINES>, phase: LanePhase, page: u32, lanes: u32) -> Self {
+        Self::new(cells.possible(phase, page, lanes), cells.stretch(phase, page))
     }
 }
 
@@ -340,7 +348,15 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
     }
 
     fn evidence_run(&self, words: &[u64], phase: LanePhase, hashes: &[u64], evidence: &mut [Evidence]) {
-        self.run(phase, hashes, 0..hashes.len()).evidence(words, evidence);
+        self.run(phase, hashes, 0..hashes.len()).tell(words, evidence);
+    }
+
+    fn codes_run(&self, words: &[u64], phase: LanePhase, hashes: &[u64], codes: &mut [Code]) -> bool {
+        let coded = LANES <= Code::GENERATIONS as usize;
+        if coded {
+            self.run(phase, hashes, 0..hashes.len()).tell(words, codes);
+        }
+        coded
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {

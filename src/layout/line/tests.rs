@@ -52,6 +52,9 @@ fn everything<const LANES: usize, const LINES: usize>(
         // A key is reported if some generation that still has all of its lanes is not ruled out.
         let whole = ones(LANES as u32 - k + 1);
         assert!(seen.iter().zip(&says).all(|(&seen, says)| seen == (says.possible() & whole != 0)));
+        let mut codes = vec![Code::default(); hashes.len()];
+        assert_eq!(layout.codes_run(&words, phase, &hashes, &mut codes), LANES == 8);
+        assert!(LANES > 8 || codes.iter().zip(&says).all(|(code, &says)| code.evidence() == says));
         evidence.extend(says);
     }
     (words, answers, evidence)

@@ -114,7 +114,7 @@ impl<const LINES: usize> Layout for TimersInLines<LINES> {
     }
 
     fn evidence_run(&self, words: &[u64], phase: TimerPhase, hashes: &[u64], evidence: &mut [Evidence]) {
-        self.run(phase, hashes, 0..hashes.len()).evidence(words, evidence);
+        self.run(phase, hashes, 0..hashes.len()).tell(words, evidence);
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
