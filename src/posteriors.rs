@@ -147,11 +147,10 @@ impl<'a> Inference<'a> {
 
     /// The same of all keys for one age, where evidence has codes; tells whether.
     fn by_codes(&self, hashes: &[u64], age: f64, prior: PerKey<'_>, memo: &mut Memo, posteriors: &mut [f64]) -> bool {
-        let (Some(memo), true) = (memo.coded(age), self.engine.codes(&[], &mut [])) else { return false };
+        let (Some(memo), Some(read)) = (memo.coded(age), self.engine.coded()) else { return false };
         let (mut spans, mut codes) = (Vec::new(), [Code::default(); CODES]);
-        let mut exact =
-            |code: Code, hazard| self.of(code.evidence(), hazard, 0.0, f64::INFINITY, &mut spans).within(age);
-        let by_prior = |code: Code| self.likelihood.by_prior(code.evidence(), age).unwrap_or(ByPrior::OTHER);
+        let mut exact = |code: Code, hazard| self.of(read(code), hazard, 0.0, f64::INFINITY, &mut spans).within(age);
+        let by_prior = |code: Code| self.likelihood.by_prior(read(code), age).unwrap_or(ByPrior::OTHER);
         let by_insertion = self.by_insertion();
         for (block, hashes) in hashes.chunks(CODES).enumerate() {
             let codes = &mut codes[..hashes.len()];

@@ -157,10 +157,15 @@ pub trait Engine: Any + Send + Sync {
     /// Writes what the cells say about each key, for the [likelihood](Self::likelihood) to read.
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]);
 
-    /// The same as codes, if all of its evidence has one; tells whether.
-    fn codes(&self, hashes: &[u64], codes: &mut [Code]) -> bool {
+    /// How codes are read, if all of its evidence has one.
+    fn coded(&self) -> Option<fn(Code) -> Evidence> {
+        None
+    }
+
+    /// Writes the codes of what the cells say about each key.
+    fn codes(&self, hashes: &[u64], codes: &mut [Code]) {
         let _ = (hashes, codes);
-        false
+        unreachable!("evidence of these cells has no codes");
     }
 
     /// What evidence tells about ages in the current state of the cells, if this layout has a likelihood.
@@ -436,9 +441,13 @@ impl<L: Layout> Engine for Aged<L> {
         self.layout.evidence_run(self.words.as_slice(), phase, hashes, evidence);
     }
 
-    fn codes(&self, hashes: &[u64], codes: &mut [Code]) -> bool {
+    fn coded(&self) -> Option<fn(Code) -> Evidence> {
+        self.layout.coded()
+    }
+
+    fn codes(&self, hashes: &[u64], codes: &mut [Code]) {
         let phase = self.layout.phase(self.clock().generation(), 0);
-        self.layout.codes_run(self.words.as_slice(), phase, hashes, codes)
+        self.layout.codes_run(self.words.as_slice(), phase, hashes, codes);
     }
 
     fn likelihood(&self, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {

@@ -94,10 +94,15 @@ pub trait Layout: Copy + Send + Sync + 'static {
         in_flight(hashes, 0..hashes.len(), fetch, |i, hash| evidence[i] = self.evidence(words, phase, hash));
     }
 
-    /// The same as codes, if all of its evidence has one; tells whether.
-    fn codes_run(&self, words: &[u64], phase: Self::Phase, hashes: &[u64], codes: &mut [Code]) -> bool {
+    /// How codes are read, if all evidence has one.
+    fn coded(&self) -> Option<fn(Code) -> Evidence> {
+        None
+    }
+
+    /// Writes the codes of what the cells say about each key of a batch.
+    fn codes_run(&self, words: &[u64], phase: Self::Phase, hashes: &[u64], codes: &mut [Code]) {
         let _ = (words, phase, hashes, codes);
-        false
+        unreachable!("evidence of these cells has no codes");
     }
 
     /// What evidence tells about ages in the current state of the cells, if this layout has a likelihood. It may sample

@@ -370,11 +370,18 @@ fn a_key_of_a_large_batch_gets_what_it_gets_alone() {
     let window = Window::Count { insertions: 4000 };
     let keys: Vec<u64> = (0..9000).map(|i| key(0, i)).collect();
     let priors: Vec<f64> = (0..4500).map(|i| 10f64.powf(-f64::from(i % 97) / 12.0)).collect();
-    for shape in [(1, 7, 1, 1), (2, 6, 2, 1), (2, 6, 3, 2), (1, 15, 2, 1), (3, 29, 4, 2)] {
-        let (k, l, pages, lines) = shape;
-        let shape = line::Shape::age_partitioned(k, l, pages, lines).unwrap();
-        let mut filter = Filter::new(shape, window, 0).unwrap();
+    let lines = [(1, 7, 1, 1), (2, 6, 2, 1), (2, 6, 3, 2), (1, 15, 2, 1), (3, 29, 4, 2)].map(|(k, l, pages, lines)| {
+        Filter::new(line::Shape::age_partitioned(k, l, pages, lines).unwrap(), window, 0).unwrap()
+    });
+    let timers = [(2, 2, 2, 1), (9, 4, 8, 2), (3, 6, 62, 1), (3, 7, 63, 1)].map(|(k, bpt, blocks, lines)| {
+        Filter::new(timing::line::Shape::new(k, bpt, blocks, 2, lines).unwrap(), window, 0).unwrap()
+    });
+    let slices = [(2, 2, 2, 1), (3, 4, 8, 2), (30, 6, 62, 1), (3, 7, 63, 1)].map(|(k, bpt, blocks, equal)| {
+        Filter::new(timing::Shape::new(k, bpt, blocks, 20_000, equal).unwrap(), window, 0).unwrap()
+    });
+    for mut filter in lines.into_iter().chain(timers).chain(slices) {
         insert(&mut filter, &keys[..7000]);
+        let name = format!("{} {:?}", filter.name(), filter.parameters());
         let inference = Inference::new(filter.engine()).unwrap();
         let asked = &keys[4500..];
         for prior in [PerKey::All(1e-4), PerKey::All(0.3), PerKey::Each(&priors)] {
@@ -386,7 +393,7 @@ fn a_key_of_a_large_batch_gets_what_it_gets_alone() {
                     let (prior, mut alone) = (prior.slice(i..i + 1), [f64::NAN]);
                     let mut memo = Memo::new(1);
                     inference.posterior(&[key], Moments::Untimed, prior, window, &mut memo, &mut alone).unwrap();
-                    assert_eq!(posterior.to_bits(), alone[0].to_bits(), "{shape:?} {prior:?} {window} {i}");
+                    assert_eq!(posterior.to_bits(), alone[0].to_bits(), "{name} {prior:?} {window} {i}");
                 }
             }
         }

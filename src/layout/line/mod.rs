@@ -50,8 +50,7 @@ use crate::memory::bits::odd_constants;
 use crate::memory::prefetch::Address;
 use crate::shape::line::{MAX_K, PAGE_LINES, SUBLANE_BITS};
 use crate::shape::runs;
-use kernel::Told;
-pub(crate) use kernel::{InLines, Run};
+pub(crate) use kernel::{InLines, Run, Told};
 pub(crate) use pages::{Pages, Spot};
 pub(crate) use vectors::Vectors;
 
@@ -291,7 +290,7 @@ impl<const LANES: usize, const LINES: usize> InLines<LINES> for LanesInLines<LAN
 impl<const LANES: usize, const LINES: usize> Told<LanesInLines<LANES, LINES>, LINES> for Code {
     #[inline(always)]
     fn told(cells: &LanesInLines<LANES, LINES>, phase: LanePhase, page: u32, lanes: u32) -> Self {
-        Self::new(cells.possible(phase, page, lanes), cells.stretch(phase, page))
+        Self::of_generations(cells.possible(phase, page, lanes), cells.stretch(phase, page))
     }
 }
 
@@ -351,12 +350,12 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
         self.run(phase, hashes, 0..hashes.len()).tell(words, evidence);
     }
 
-    fn codes_run(&self, words: &[u64], phase: LanePhase, hashes: &[u64], codes: &mut [Code]) -> bool {
-        let coded = LANES <= Code::GENERATIONS as usize;
-        if coded {
-            self.run(phase, hashes, 0..hashes.len()).tell(words, codes);
-        }
-        coded
+    fn coded(&self) -> Option<fn(Code) -> Evidence> {
+        (LANES <= Code::GENERATIONS).then_some(Code::generations)
+    }
+
+    fn codes_run(&self, words: &[u64], phase: LanePhase, hashes: &[u64], codes: &mut [Code]) {
+        self.run(phase, hashes, 0..hashes.len()).tell(words, codes);
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {

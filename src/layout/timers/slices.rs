@@ -2,10 +2,10 @@
 
 use super::{TimerPhase, Timers};
 use crate::clock::Clock;
-use crate::inference::{Evidence, Likelihood, Question, timing};
+use crate::inference::{Code, Evidence, Likelihood, Question, timing};
 use crate::layout::Layout;
 use crate::memory::bits::{odd_constants, scale};
-use crate::memory::prefetch::Address;
+use crate::memory::prefetch::{Address, in_flight};
 use crate::shape::growing::any;
 use crate::shape::timing::{MAX_HASHES, Shape};
 
@@ -151,6 +151,18 @@ impl Layout for TimersInSlices {
             oldest = u64::max(oldest + u64::from(oldest & !0xff == age), age | 1);
         }
         Evidence::oldest(oldest >> 8, [oldest & 0xff]).if_there(oldest >> 8 < kept)
+    }
+
+    fn coded(&self) -> Option<fn(Code) -> Evidence> {
+        (self.generations() <= Code::BLOCKS).then_some(Code::timers::<1>)
+    }
+
+    fn codes_run(&self, words: &[u64], phase: TimerPhase, hashes: &[u64], codes: &mut [Code]) {
+        let address = Address::of(words);
+        let fetch = |hash| self.fetch_all(address, hash);
+        in_flight(hashes, 0..hashes.len(), fetch, |i, hash| {
+            codes[i] = Code::of_timers(self.evidence(words, phase, hash));
+        });
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {

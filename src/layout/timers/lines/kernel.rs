@@ -2,9 +2,9 @@
 //! without branches that compilers vectorise.
 
 use super::{TimerPhase, Timers, TimersInLines};
-use crate::inference::Evidence;
+use crate::inference::{Code, Evidence};
 use crate::instructions::Instructions;
-use crate::layout::line::{InLines, LINE, Pages, Spot, Vectors};
+use crate::layout::line::{InLines, LINE, Pages, Spot, Told, Vectors};
 use crate::memory::bits::odd_constants;
 
 /// Factors for the 32 bits of a key that choose its place in each word. They differ from the constants that choose a
@@ -169,5 +169,13 @@ impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
         for t in 0..LINES {
             taken[t].set(&self.timers, phase.newest, &mut lines[spot.lines[t]]);
         }
+    }
+}
+
+impl<const LINES: usize> Told<TimersInLines<LINES>, LINES> for Code {
+    #[inline(always)]
+    fn told(_: &TimersInLines<LINES>, _: TimerPhase, _page: u32, read: Evidence) -> Self {
+        const { assert!(LINES <= 2) };
+        Self::of_timers(read)
     }
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::{TimerPhase, Timers};
 use crate::clock::Clock;
-use crate::inference::{Evidence, Likelihood, Question};
+use crate::inference::{Code, Evidence, Likelihood, Question};
 use crate::instructions::Instructions;
 use crate::layout::line::{LINE, Pages, Run};
 use crate::layout::{Layout, Part};
@@ -115,6 +115,14 @@ impl<const LINES: usize> Layout for TimersInLines<LINES> {
 
     fn evidence_run(&self, words: &[u64], phase: TimerPhase, hashes: &[u64], evidence: &mut [Evidence]) {
         self.run(phase, hashes, 0..hashes.len()).tell(words, evidence);
+    }
+
+    fn coded(&self) -> Option<fn(Code) -> Evidence> {
+        (self.generations() <= Code::BLOCKS).then_some(Code::timers::<LINES>)
+    }
+
+    fn codes_run(&self, words: &[u64], phase: TimerPhase, hashes: &[u64], codes: &mut [Code]) {
+        self.run(phase, hashes, 0..hashes.len()).tell(words, codes);
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
@@ -228,6 +236,9 @@ mod tests {
                 layout.evidence_run(&words, phase, &hashes, &mut evidence);
                 assert!(evidence.iter().copied().eq(hashes.iter().map(|&hash| said(&layout, &words, phase, hash))));
                 assert!(seen.iter().copied().eq(evidence.iter().map(|&evidence| evidence != Evidence::ABSENT)));
+                let mut codes = vec![Code::default(); hashes.len()];
+                layout.codes_run(&words, phase, &hashes, &mut codes);
+                assert!(evidence.into_iter().eq(codes.into_iter().map(layout.coded().unwrap())));
             }
         }
         (words, answers)
