@@ -84,12 +84,20 @@ impl Taken {
     }
 }
 
+/// The age of the oldest timers of a key, and how many of each line show it, a byte for each: what evidence is made of,
+/// for several keys at once.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Oldest {
+    age: i64,
+    counts: u64,
+}
+
 impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
     type Phase = TimerPhase;
     type Taken<V: Vectors> = [Taken; LINES];
     /// Whether all timers of a key are live.
     type Read = bool;
-    type Aged = Evidence;
+    type Aged = Oldest;
 
     #[inline(always)]
     fn pages(&self) -> Pages<LINES> {
@@ -138,23 +146,30 @@ impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
         &self,
         vectors: V,
         lines: &[[u64; LINE]],
-        TimerPhase { newest, kept }: TimerPhase,
+        TimerPhase { newest, .. }: TimerPhase,
         spot: &Spot<LINES>,
-    ) -> Evidence {
-        let (taken, mut ages, mut oldest) = (self.taken(vectors, spot), [[0; LINE]; LINES], 0);
+    ) -> Oldest {
+        let (taken, mut ages, mut oldest) = (self.taken(vectors, spot), [[0; LINE]; LINES], i64::MIN);
         for t in 0..LINES {
             ages[t] = taken[t].ages(&self.timers, newest, &lines[spot.lines[t]]);
             for age in ages[t] {
                 oldest = i64::max(oldest, age);
             }
         }
-        let counts = ages.map(|ages| vectors.equal(&ages, oldest));
-        Evidence::oldest(oldest as u64, counts).if_there(oldest < kept as i64)
+        let mut counts = 0;
+        for (t, ages) in ages.iter().enumerate() {
+            counts |= vectors.equal(ages, oldest) << (8 * t);
+        }
+        Oldest { age: oldest, counts }
     }
 
     #[inline(always)]
-    fn says(&self, _: TimerPhase, _page: u32, read: Evidence) -> Evidence {
-        read
+    fn says(&self, TimerPhase { kept, .. }: TimerPhase, _page: u32, Oldest { age, counts }: Oldest) -> Evidence {
+        let mut of_lines = [0; LINES];
+        for (t, of_line) in of_lines.iter_mut().enumerate() {
+            *of_line = counts >> (8 * t) & 0xff;
+        }
+        Evidence::oldest(age as u64, of_lines).if_there(age < kept as i64)
     }
 
     #[inline(always)]
@@ -174,8 +189,8 @@ impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
 
 impl<const LINES: usize> Told<TimersInLines<LINES>, LINES> for Code {
     #[inline(always)]
-    fn told(_: &TimersInLines<LINES>, _: TimerPhase, _page: u32, read: Evidence) -> Self {
+    fn told(cells: &TimersInLines<LINES>, phase: TimerPhase, page: u32, read: Oldest) -> Self {
         const { assert!(LINES <= 2) };
-        Self::of_timers(read)
+        Self::of_timers(cells.says(phase, page, read))
     }
 }
