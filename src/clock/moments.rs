@@ -90,8 +90,8 @@ impl<'a> Moments<'a> {
         }
     }
 
-    /// The same for several to read, who have to see the same whoever writes to times meanwhile, or for one who asks for
-    /// each of them: what would be read where it lies is copied to `room`.
+    /// The same for several to read, who have to see the same whoever writes to times meanwhile, or for one who asks
+    /// for each of them: what would be read where it lies is copied to `room`.
     pub fn for_all(self, room: &'a mut Vec<i64>) -> Result<Self, Error> {
         let Self::Read(times) = self else { return Ok(self) };
         fallible::resize(room, times.len)?;

@@ -12,8 +12,8 @@ use crate::inference::{Evidence, Question};
 use crate::instructions::{Portable, Work};
 use crate::layout::Layout;
 
-/// Lines of a stretch whose entries are counted, in whole pages, where there are more: 10,000 entries, an eighth of them
-/// of each epoch.
+/// Lines of a stretch whose entries are counted, in whole pages, where there are more: 10,000 entries, an eighth of
+/// them of each epoch.
 const SAMPLE: usize = 256;
 /// Lines of a page that are looked at first for marks.
 const FIRST: usize = 16;
