@@ -18,9 +18,14 @@ import lately
 BLOCK = 1 << 20
 
 
+def hashed(keys: np.ndarray) -> lately.Hashes:
+    """Hash keys beforehand, so that the filters alone are measured."""
+    return lately.Hashes(lately.hash_keys(keys))
+
+
 def hashes(start: int, count: int) -> lately.Hashes:
-    """Keys `start` and on, hashed, so that the filters alone are measured."""
-    return lately.hash_keys(np.arange(start, start + count, dtype=np.uint64))
+    """Keys `start` and on, hashed."""
+    return hashed(np.arange(start, start + count, dtype=np.uint64))
 
 
 def filled(f: lately.Filter, keys: int) -> int:
@@ -77,8 +82,8 @@ def repeats(window: int) -> None:
         ("insertions", lately.AgedQuotientFilter(window, 0.001)),
         ("distinct keys", lately.AgedQuotientFilter(window, 0.001, distinct=true)),
     ):
-        f.insert(lately.hash_keys(keys))
-        lost = int((~f.query(lately.hash_keys(live))).sum())
+        f.insert(hashed(keys))
+        lost = int((~f.query(hashed(live))).sum())
         print(
             f"| {name} | {f.bits_per_key:.2f} | {f.fpr:.3e} | {reported(f, 1 << 23):.3e} "
             f"| {f.distinct():,.0f}, {true:,} | {lost} of {window:,} |"
@@ -138,7 +143,7 @@ def speed(window: int, rounds: int) -> None:
             numbers = last + BLOCK + np.arange(BLOCK, dtype=np.uint64)
             again = rng.random(BLOCK) < 0.5
             numbers[again] = last - rng.integers(0, window // 4, int(again.sum()), dtype=np.uint64)
-            mixed = lately.hash_keys(numbers)
+            mixed = hashed(numbers)
             for name, f in filters.items():
                 works = (lambda: f.query(absent), lambda: f.insert(new), lambda: f.duplicated(mixed))  # noqa: B023
                 times[name].append([clock(work) for work in works])

@@ -37,6 +37,8 @@ fn refused<T>(len: usize) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::hint::black_box;
+
     use super::*;
 
     #[test]
@@ -44,7 +46,7 @@ mod tests {
         for len in [usize::MAX, usize::MAX / 8, 1 << 58] {
             assert!(matches!(zeroed::<u64>(len), Err(Error::Memory { .. })));
             assert!(matches!(with_room::<u64>(len), Err(Error::Memory { .. })));
-            assert!(matches!(collected(0..len.min(1 << 60)).map(drop), Err(Error::Memory { .. })));
+            assert!(matches!(collected(0..len.min(1 << 60)).map(black_box).map(drop), Err(Error::Memory { .. })));
             assert!(matches!(resize(&mut vec![1u64], len), Err(Error::Memory { .. })));
         }
         let mut some = vec![7u64];

@@ -34,11 +34,9 @@ impl Slots for Avx2 {
             let high = _mm256_loadu_si256(line.as_ptr().add(4).cast());
             if format.lane == 1 {
                 let (value, mask) = (_mm256_set1_epi8(value as i8), _mm256_set1_epi8(mask as i8));
-                let equal = |half| {
-                    let equal = _mm256_cmpeq_epi8(_mm256_and_si256(half, mask), value);
-                    u64::from(_mm256_movemask_epi8(equal) as u32)
-                };
-                (equal(low) | equal(high) << 32) >> format.lanes
+                let low = _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_and_si256(low, mask), value));
+                let high = _mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_and_si256(high, mask), value));
+                (u64::from(low as u32) | u64::from(high as u32) << 32) >> format.lanes
             } else {
                 let (value, mask) = (_mm256_set1_epi16(value as i16), _mm256_set1_epi16(mask as i16));
                 let low = _mm256_cmpeq_epi16(_mm256_and_si256(low, mask), value);

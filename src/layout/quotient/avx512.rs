@@ -101,6 +101,28 @@ impl Slots for Avx512 {
     }
 
     #[inline(always)]
+    fn set_tag(self, format: &Format, line: &mut Line, slot: u32, tag: u32) {
+        let (old, tag, mut room) = (load(line), tag << format.fingerprint_bits, Row::default());
+        // SAFETY: as above.
+        unsafe {
+            let at = row(format.at(slot));
+            let kept = _mm512_andnot_si512(_mm512_and_si512(at, row(format.tag_fields())), old);
+            let fields = _mm512_or_si512(kept, _mm512_and_si512(at, row(format.fields(tag, false, &mut room))));
+            // The lane too in a register: a load of it would wait for the line to be stored.
+            let new = if format.lane == 1 {
+                let print = _mm512_and_si512(old, _mm512_set1_epi8(format.lane_print as i8));
+                let lanes = _mm512_or_si512(print, _mm512_set1_epi8(tag as i8));
+                _mm512_mask_blend_epi8(1 << (format.lanes + slot), fields, lanes)
+            } else {
+                let print = _mm512_and_si512(old, _mm512_set1_epi16(format.lane_print as i16));
+                let lanes = _mm512_or_si512(print, _mm512_set1_epi16(tag as i16));
+                _mm512_mask_blend_epi16(1 << (format.lanes / 2 + slot), fields, lanes)
+            };
+            _mm512_storeu_si512(line.as_mut_ptr().cast(), new);
+        }
+    }
+
+    #[inline(always)]
     fn keep(self, format: &Format, line: &mut Line, slots: u64, occupied: u64, ends: u64) {
         let old = load(line);
         let planes = format.planes.iter().chain(&format.count_planes).map(|plane| self.gather(plane.get(line), slots));

@@ -74,12 +74,12 @@ impl Pages {
         match youngest {
             // What is there no longer counts.
             Some((line, slot)) if age(page, (line, slot)) >= self.kept => {
-                format.set_tag(&mut page[line], 1 << slot, tag);
+                machine.set_tag(format, &mut page[line], slot, tag);
                 format.set_count(&mut page[line], slot, 0);
                 false
             }
             Some((line, slot)) if age(page, (line, slot)) == 0 || format.full(&page[home]) => {
-                format.set_tag(&mut page[line], 1 << slot, tag);
+                machine.set_tag(format, &mut page[line], slot, tag);
                 let count = format.count(&page[line], slot);
                 format.set_count(&mut page[line], slot, format.both(count, 0));
                 true
@@ -136,7 +136,7 @@ impl Pages {
                     [one, _] => counts[usize::from(!one)],
                 };
                 if format.age(now, tag) < format.age(now, old) {
-                    format.set_tag(line, 1 << other, tag);
+                    machine.set_tag(format, line, other, tag);
                 }
                 format.set_count(line, other, count);
                 format.remove(machine, line, slot, bucket);
@@ -206,6 +206,8 @@ pub struct Tick<'a> {
 }
 
 impl Act for Tick<'_> {
+    const PUTS: bool = true;
+
     #[inline(always)]
     fn lines(&self) -> &[Line] {
         self.lines
@@ -230,6 +232,8 @@ struct Count<'a> {
 }
 
 impl Act for Count<'_> {
+    const PUTS: bool = false;
+
     #[inline(always)]
     fn lines(&self) -> &[Line] {
         self.lines

@@ -1,6 +1,6 @@
 //! One line: what is in it, and how entries come and go.
 
-use super::format::{Field, Format, Line, OCCUPIED, REACH, Row, SPARE_FLAG};
+use super::format::{Field, Format, Line, OCCUPIED, REACH, SPARE_FLAG};
 use super::slots::Slots;
 use crate::shape::quotient::FINE_TAG_BITS;
 
@@ -131,11 +131,17 @@ impl Format {
         machine.nth(self.occupied(line), before.count_ones()).trailing_zeros()
     }
 
+    /// The first slot of a bucket and those above it, or where it would be.
+    #[inline(always)]
+    pub fn first_from<M: Slots>(&self, machine: M, line: &Line, bucket: u32) -> u32 {
+        let below = self.occupied(line) & ((1 << bucket) - 1);
+        machine.nth(self.starts(line), below.count_ones()).trailing_zeros()
+    }
+
     /// The first slot of the foreign buckets, or where it would be.
     #[inline(always)]
     pub fn first_foreign<M: Slots>(&self, machine: M, line: &Line) -> u32 {
-        let at_home = self.occupied(line) & ((1 << self.shape.buckets) - 1);
-        machine.nth(self.starts(line), at_home.count_ones()).trailing_zeros()
+        self.first_from(machine, line, self.shape.buckets)
     }
 
     /// The highest bucket that has an entry at home there; 0 if none has.
@@ -149,7 +155,7 @@ impl Format {
     #[inline(always)]
     pub fn put<M: Slots>(&self, machine: M, line: &mut Line, bucket: u32, value: u32) -> u32 {
         let occupied = self.occupied(line);
-        let slot = machine.nth(self.starts(line), (occupied & ((1 << bucket) - 1)).count_ones()).trailing_zeros();
+        let slot = self.first_from(machine, line, bucket);
         machine.open_slot(self, line, slot, value, occupied >> bucket & 1 == 0);
         line[0] |= 1 << (OCCUPIED + bucket);
         slot
@@ -175,26 +181,6 @@ impl Format {
         let alone = last && (ends << 1 | 1) >> slot & 1 == 1;
         machine.close_slot(self, line, slot, last && !alone);
         line[0] &= !(u64::from(alone) << (OCCUPIED + bucket));
-    }
-
-    /// Gives the entry of a slot, a bit, another tag.
-    #[inline(always)]
-    pub fn set_tag(&self, line: &mut Line, slot: u64, tag: u32) {
-        let slot = slot.trailing_zeros();
-        let tag = tag << self.fingerprint_bits;
-        let mut room = Row::default();
-        let new = &self.fields(tag, false, &mut room).0;
-        let (at, fields) = (&self.at(slot).0, &self.tag_fields().0);
-        for i in 0..8 {
-            line[i] = line[i] & !(at[i] & fields[i]) | at[i] & new[i];
-        }
-        if self.lane == 1 {
-            let lane = &mut bytemuck::cast_mut::<Line, [u8; 64]>(line)[(self.lanes + slot) as usize & 63];
-            *lane = *lane & self.lane_print as u8 | tag as u8;
-        } else {
-            let lane = &mut bytemuck::cast_mut::<Line, [u16; 32]>(line)[(self.lanes / 2 + slot) as usize & 31];
-            *lane = *lane & self.lane_print as u16 | tag as u16;
-        }
     }
 
     /// Which of some slots have a tag, whatever its lowest bits are, as many as `any`.

@@ -37,6 +37,7 @@
 //!
 //! Deletion is not offered. Two keys may share an entry, and who takes it out for one forgets the other.
 
+mod ask;
 mod count;
 mod evidence;
 mod format;
@@ -69,6 +70,7 @@ use crate::layout::{Layout, Part};
 use crate::memory::Words;
 use crate::memory::prefetch::Address;
 use crate::shape::quotient::Shape;
+use ask::Ask;
 use count::Tick;
 use format::Line;
 use grow::Limits;
@@ -196,7 +198,7 @@ impl Layout for Quotient {
     #[inline(always)]
     fn fetch_all(&self, words: Address, hash: u64) {
         let place = self.pages.place(hash);
-        words.fetch((self.pages.start(place.page) + place.line as usize + 1) * 8);
+        words.fetch(self.pages.home_of(&place) * 8);
     }
 
     fn insert(&self, words: &mut [u64], phase: Phase, hash: u64) {
@@ -234,8 +236,12 @@ impl Layout for Quotient {
     }
 
     fn query_run(&self, words: &[u64], phase: Phase, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
-        let act = Query { pages: &self.pages, lines: words.as_chunks().0, phase, present };
-        self.instructions.run(Each { pages: &self.pages, hashes, run, act });
+        let (pages, lines) = (&self.pages, words.as_chunks().0);
+        if run.len() > run::BLOCK && phase.all_kept(pages) {
+            self.instructions.run(Ask { pages, lines, hashes, run, present });
+        } else {
+            self.instructions.run(Each { pages, hashes, run, act: Query { pages, lines, phase, present } });
+        }
     }
 
     fn duplicated_run(

@@ -60,13 +60,15 @@ impl Pages {
 
     /// Whether a key that is not in its home line is there.
     #[inline(always)]
-    fn is_elsewhere<M: Slots>(&self, machine: M, page: &[Line], place: &Place) -> bool {
+    pub fn is_elsewhere<M: Slots>(&self, machine: M, page: &[Line], place: &Place) -> bool {
         let (format, home) = (self.format, &page[place.line as usize + 1]);
-        let sent = self.sent(home, place.bucket).is_some_and(|movable| {
+        if let Some(movable) = self.sent(home, place.bucket) {
             let second = self.second(place.line, movable, place.print) as usize + 1;
-            format.find(machine, &page[second], format.shape.buckets + movable, place.print) != 0
-        });
-        sent || format.flagged(home) && spare::ask(self.format, &page[0], self.spare_print(place)) != Spared::No
+            if format.find(machine, &page[second], format.shape.buckets + movable, place.print) != 0 {
+                return true;
+            }
+        }
+        format.flagged(home) && spare::ask(self.format, &page[0], self.spare_print(place)) != Spared::No
     }
 
     /// Whether a key is there that was inserted in the last `kept` epochs.
@@ -129,7 +131,7 @@ impl Pages {
             Found::Entry(line, slot) => {
                 // The old tag is not read where all count.
                 let there = !self.fine() || self.is_kept(tag, self.tag_of(page, line, slot.trailing_zeros()));
-                format.set_tag(&mut page[line], slot, tag);
+                machine.set_tag(format, &mut page[line], slot.trailing_zeros(), tag);
                 return there;
             }
             Found::Spare(Spared::Print(old)) => {

@@ -177,6 +177,12 @@ impl Pages {
         (u64::from(page) - (self.first << self.level)) as usize * self.stride()
     }
 
+    /// The home line of a key, among all that are at hand.
+    #[inline(always)]
+    pub fn home_of(&self, place: &Place) -> usize {
+        self.start(place.page) + place.line as usize + 1
+    }
+
     /// How many lines further an entry lies when it is not at home: by its bucket, as
     /// [movable](Format::movable) as it is, and its fingerprint.
     #[inline(always)]

@@ -15,6 +15,9 @@ use super::slots::Slots;
 use super::spare;
 use crate::instructions::Work;
 
+/// Entries that a full line tries first to part with, whose other lines are fetched beforehand.
+const WAYS: usize = 2;
+
 /// A key whose home line is full.
 pub struct MakeRoom<'a> {
     pub pages: &'a Pages,
@@ -44,19 +47,18 @@ impl<M: Slots> Work<M> for MakeRoom<'_> {
         }
         let movable = place.bucket.checked_sub(format.movable());
         let second = movable.map(|movable| (movable, pages.second(line, movable, place.print)));
-        let roomy = |page: &mut [Line]| {
-            second.filter(|&(_, to)| {
-                let to = to as usize + 1;
-                !format.full(&page[to]) || format.count_bits > 0 && pages.merge_one(machine, page, to, now)
-            })
-        };
         let highest = place.bucket >= format.highest(&page[home]);
-        let mut sent = if highest { roomy(page) } else { None };
+        let mut sent = if highest { pages.with_room(machine, page, second, now) } else { None };
         if sent.is_none() {
             if pages.move_one(machine, page, line) {
                 return format.put_counted(machine, &mut page[home], place.bucket, value);
             }
-            sent = roomy(page).or_else(|| second.filter(|&(_, to)| pages.move_one(machine, page, to)));
+            sent = pages.with_room(machine, page, second, now);
+        }
+        if let (None, Some((_, to))) = (sent, second)
+            && pages.move_one(machine, page, to)
+        {
+            sent = second;
         }
         if let Some((movable, to)) = sent {
             format.put_counted(machine, &mut page[to as usize + 1], format.shape.buckets + movable, value);
@@ -78,17 +80,50 @@ struct Move {
 }
 
 impl Pages {
-    /// What may leave a line, a slot each: from the highest bucket at home down, then the foreign entries.
+    /// The second line of a key, behind the number of its bucket, if it has one and there is room.
     #[inline(always)]
-    fn next_move<M: Slots>(&self, machine: M, line: &Line, at: u32, slot: u32, foreign: u32) -> Option<Move> {
+    fn with_room<M: Slots>(
+        &self,
+        machine: M,
+        page: &mut [Line],
+        second: Option<(u32, u32)>,
+        now: u32,
+    ) -> Option<(u32, u32)> {
+        let at = second?.1 as usize + 1;
+        let merges = self.format.count_bits > 0;
+        let room = !self.format.full(&page[at]) || merges && self.merge_one(machine, page, at, now);
+        if room { second } else { None }
+    }
+
+    /// The slots of what may leave a line, from the first to the last: the highest buckets at home, and from the slot in
+    /// the middle on foreign entries.
+    #[inline(always)]
+    fn movable_slots<M: Slots>(&self, machine: M, line: &Line) -> [u32; 3] {
         let format = self.format;
+        [format.first_from(machine, line, format.movable()), format.first_foreign(machine, line), format.used(line)]
+    }
+
+    /// The move of an entry that may leave its line.
+    #[inline(always)]
+    fn way<M: Slots>(&self, machine: M, line: &Line, at: u32, slot: u32) -> Move {
+        let (format, buckets) = (self.format, self.format.shape.buckets);
         let (bucket, print) = (format.bucket(machine, line, slot), format.print_in(line, slot));
-        let to = if slot >= foreign {
-            self.home(at, bucket - format.shape.buckets, print)
+        let to = if bucket >= buckets {
+            self.home(at, bucket - buckets, print)
         } else {
-            self.second(at, bucket.checked_sub(format.movable())?, print)
+            self.second(at, bucket - format.movable(), print)
         };
-        Some(Move { slot, bucket, to })
+        Move { slot, bucket, to }
+    }
+
+    /// The lines where the entries would go that a full line parts with first.
+    #[inline(always)]
+    pub fn ways_out<M: Slots>(&self, machine: M, line: &Line, at: u32) -> [u32; WAYS] {
+        let ([first, foreign, _], mut ways) = (self.movable_slots(machine, line), [at; WAYS]);
+        for (way, slot) in ways.iter_mut().zip((first..foreign).rev()) {
+            *way = self.way(machine, line, at, slot).to;
+        }
+        ways
     }
 
     /// Moves an entry to where it belongs, where there is room.
@@ -111,10 +146,9 @@ impl Pages {
     /// Moves one entry of a full line to its other line; says whether it could.
     #[inline(always)]
     fn move_one<M: Slots>(&self, machine: M, page: &mut [Line], at: u32) -> bool {
-        let line = &page[at as usize + 1];
-        let foreign = self.format.first_foreign(machine, line);
-        for slot in (0..foreign).rev().chain(foreign..self.format.used(line)) {
-            let Some(entry) = self.next_move(machine, &page[at as usize + 1], at, slot, foreign) else { continue };
+        let [first, foreign, used] = self.movable_slots(machine, &page[at as usize + 1]);
+        for slot in (first..foreign).rev().chain(foreign..used) {
+            let entry = self.way(machine, &page[at as usize + 1], at, slot);
             if !self.format.full(&page[entry.to as usize + 1]) {
                 self.make(machine, page, at, entry);
                 return true;
@@ -126,10 +160,9 @@ impl Pages {
     /// The same where an entry of the other line has to move first.
     #[inline(always)]
     fn move_two<M: Slots>(&self, machine: M, page: &mut [Line], at: u32) -> bool {
-        let line = &page[at as usize + 1];
-        let foreign = self.format.first_foreign(machine, line);
-        for slot in (0..foreign).rev().chain(foreign..self.format.used(line)) {
-            let Some(entry) = self.next_move(machine, &page[at as usize + 1], at, slot, foreign) else { continue };
+        let [first, foreign, used] = self.movable_slots(machine, &page[at as usize + 1]);
+        for slot in (first..foreign).rev().chain(foreign..used) {
+            let entry = self.way(machine, &page[at as usize + 1], at, slot);
             if self.move_one(machine, page, entry.to) {
                 self.make(machine, page, at, entry);
                 return true;

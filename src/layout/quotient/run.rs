@@ -1,4 +1,4 @@
-//! Runs of keys: their places are worked out once, and their lines are on the way when they act.
+//! Runs of keys, block by block: their places are worked out once, and their lines are there when they act.
 
 use std::ops::Range;
 
@@ -10,15 +10,41 @@ use crate::inference::Evidence;
 use crate::instructions::Work;
 use crate::memory::prefetch::Address;
 
-/// Keys in flight. A line is nearly all that a key touches, so that many are needed to hide its latency.
-const AHEAD: usize = 64;
-/// Of those, the ones whose home line is there, and tells whether they need the second one: one in twelve does.
-const NEAR: usize = 16;
+/// Keys of a block. While those of one act, the home lines of the next are there and tell what else is needed, and
+/// those of the one after that are on the way.
+pub const BLOCK: usize = 32;
+/// So few lines, 4 MiB, are near enough that only home lines are fetched ahead.
+const NEAR: usize = 1 << 16;
+
+/// Keys of a block, by their places in it.
+#[derive(Clone, Copy, Default)]
+pub struct Aside {
+    keys: [u8; BLOCK],
+    len: usize,
+}
+
+impl Aside {
+    /// Puts a key aside, or does not, without a branch.
+    #[inline(always)]
+    pub fn put_if(&mut self, key: u8, condition: bool) {
+        self.keys[self.len % BLOCK] = key;
+        self.len += usize::from(condition);
+    }
+
+    /// Those put aside, in order.
+    #[inline(always)]
+    pub fn keys(&self) -> &[u8] {
+        &self.keys[..self.len]
+    }
+}
 
 /// What each key of a run does.
 pub trait Act {
     /// The lines at hand.
     fn lines(&self) -> &[Line];
+
+    /// Whether it puts keys into lines, and needs room there.
+    const PUTS: bool;
 
     /// Does it for key `i` of the batch.
     fn act<M: Slots>(&mut self, machine: M, i: usize, place: &Place);
@@ -39,45 +65,74 @@ impl<M: Slots, A: Act> Work<M> for Each<'_, A> {
     fn run(self, machine: M) -> A {
         let Self { pages, hashes, run, mut act } = self;
         if run.len() == 1 {
-            // Alone, a key is done before a ring for those in flight is there.
+            // Alone, a key is done before there is room for those in flight.
             act.act(machine, run.start, &pages.place(hashes[run.start]));
             return act;
         }
         let address = Address::of(act.lines().as_flattened());
-        let mut places = [Place::default(); AHEAD];
-        for i in run.clone().take(AHEAD) {
-            places[i % AHEAD] = pages.place(hashes[i]);
-            fetch_home(pages, address, &places[i % AHEAD]);
+        // Those of the next run too: a page turns after some hundred keys, and memory is not to wait for that.
+        let end = hashes.len().min(run.end + run.len().min(2 * BLOCK));
+        let far = act.lines().len() > NEAR;
+        let (mut blocks, mut rings) = (hashes[run.start..end].chunks(BLOCK), [[Place::default(); BLOCK]; 3]);
+        let [mut now, mut next, mut later] = rings.each_mut();
+        fetch_homes(pages, address, blocks.next(), now);
+        fetch_homes(pages, address, blocks.next(), next);
+        if far {
+            fetch_others::<M, A>(machine, pages, address, act.lines(), &now[..run.len().min(BLOCK)]);
         }
-        for i in run.start..(run.start + NEAR).min(run.end) {
-            fetch_second(pages, address, act.lines(), &places[i % AHEAD]);
-        }
-        for i in run.clone() {
-            let place = places[i % AHEAD];
-            // Those of the next run too: a page turns after some hundred keys, and memory is not to wait for that.
-            if let Some(&hash) = hashes.get(i + AHEAD) {
-                places[i % AHEAD] = pages.place(hash);
-                fetch_home(pages, address, &places[i % AHEAD]);
+        for start in run.clone().step_by(BLOCK) {
+            fetch_homes(pages, address, blocks.next(), later);
+            let coming = run.end.saturating_sub(start + BLOCK).min(BLOCK);
+            if far {
+                fetch_others::<M, A>(machine, pages, address, act.lines(), &next[..coming]);
             }
-            if i + NEAR < run.end {
-                fetch_second(pages, address, act.lines(), &places[(i + NEAR) % AHEAD]);
+            for (i, place) in (start..run.end).zip(&*now) {
+                act.act(machine, i, place);
             }
-            act.act(machine, i, &place);
+            (now, next, later) = (next, later, now);
         }
         act
     }
 }
 
+/// Works out where keys are at home, and has their lines fetched.
 #[inline(always)]
-fn fetch_home(pages: &Pages, address: Address, place: &Place) {
-    address.fetch((pages.start(place.page) + place.line as usize + 1) * 8);
+fn fetch_homes(pages: &Pages, address: Address, hashes: Option<&[u64]>, places: &mut [Place; BLOCK]) {
+    for (place, &hash) in places.iter_mut().zip(hashes.unwrap_or_default()) {
+        *place = pages.place(hash);
+        address.fetch(pages.home_of(place) * 8);
+    }
 }
 
+/// Has the lines fetched that keys are going to need beside their home lines, which are there. Few need any, and which
+/// do is not to be a branch.
 #[inline(always)]
-fn fetch_second(pages: &Pages, address: Address, lines: &[Line], place: &Place) {
-    let start = pages.start(place.page);
-    if let Some(movable) = pages.sent(&lines[start + place.line as usize + 1], place.bucket) {
-        address.fetch((start + pages.second(place.line, movable, place.print) as usize + 1) * 8);
+fn fetch_others<M: Slots, A: Act>(machine: M, pages: &Pages, address: Address, lines: &[Line], places: &[Place]) {
+    let (format, mut aside) = (pages.format, Aside::default());
+    for (key, place) in (0..).zip(places) {
+        let home = &lines[pages.home_of(place)];
+        aside.put_if(key, pages.sent(home, place.bucket).is_some() | (A::PUTS && format.full(home)));
+    }
+    for &key in aside.keys() {
+        let place = &places[usize::from(key)];
+        fetch_second(pages, address, lines, place);
+        let home = &lines[pages.home_of(place)];
+        if A::PUTS && format.full(home) {
+            let spare = pages.start(place.page);
+            address.fetch(spare * 8);
+            for to in pages.ways_out(machine, home, place.line) {
+                address.fetch((spare + to as usize + 1) * 8);
+            }
+        }
+    }
+}
+
+/// Has the second line of a key fetched, if it may be there.
+#[inline(always)]
+pub fn fetch_second(pages: &Pages, address: Address, lines: &[Line], place: &Place) {
+    if let Some(movable) = pages.sent(&lines[pages.home_of(place)], place.bucket) {
+        let second = pages.second(place.line, movable, place.print);
+        address.fetch((pages.start(place.page) + second as usize + 1) * 8);
     }
 }
 
@@ -89,6 +144,8 @@ pub struct Insert<'a> {
 }
 
 impl Act for Insert<'_> {
+    const PUTS: bool = true;
+
     #[inline(always)]
     fn lines(&self) -> &[Line] {
         self.lines
@@ -110,6 +167,8 @@ pub struct Query<'a> {
 }
 
 impl Act for Query<'_> {
+    const PUTS: bool = false;
+
     #[inline(always)]
     fn lines(&self) -> &[Line] {
         self.lines
@@ -138,6 +197,8 @@ pub struct Duplicated<'a> {
 }
 
 impl Act for Duplicated<'_> {
+    const PUTS: bool = true;
+
     #[inline(always)]
     fn lines(&self) -> &[Line] {
         self.lines
@@ -189,6 +250,8 @@ pub struct Tell<'a> {
 }
 
 impl Act for Tell<'_> {
+    const PUTS: bool = false;
+
     #[inline(always)]
     fn lines(&self) -> &[Line] {
         self.lines

@@ -26,6 +26,25 @@ pub trait Slots: Machine {
     /// Takes out what is in a slot; the end of its run, if `end`, goes to the slot before.
     fn close_slot(self, format: &Format, line: &mut Line, slot: u32, end: bool);
 
+    /// Gives the entry of a slot another tag.
+    #[inline(always)]
+    fn set_tag(self, format: &Format, line: &mut Line, slot: u32, tag: u32) {
+        let tag = tag << format.fingerprint_bits;
+        let mut room = Row::default();
+        let new = &format.fields(tag, false, &mut room).0;
+        let (at, fields) = (&format.at(slot).0, &format.tag_fields().0);
+        for i in 0..8 {
+            line[i] = line[i] & !(at[i] & fields[i]) | at[i] & new[i];
+        }
+        if format.lane == 1 {
+            let lane = &mut bytemuck::cast_mut::<Line, [u8; 64]>(line)[(format.lanes + slot) as usize & 63];
+            *lane = *lane & format.lane_print as u8 | tag as u8;
+        } else {
+            let lane = &mut bytemuck::cast_mut::<Line, [u16; 32]>(line)[(format.lanes / 2 + slot) as usize & 31];
+            *lane = *lane & format.lane_print as u16 | tag as u16;
+        }
+    }
+
     /// Keeps what is in some slots, side by side, with these runs.
     #[inline(always)]
     fn keep(self, format: &Format, line: &mut Line, slots: u64, occupied: u64, ends: u64) {

@@ -67,7 +67,7 @@ impl Pages {
         match self.look_up(machine, page, place) {
             Found::Entry(line, slot) => {
                 if younger(format.tag(format.value(&page[line], slot.trailing_zeros()))) {
-                    format.set_tag(&mut page[line], slot, tag);
+                    machine.set_tag(format, &mut page[line], slot.trailing_zeros(), tag);
                 }
             }
             Found::Spare(Spared::Print(own)) => {

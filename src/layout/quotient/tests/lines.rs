@@ -48,7 +48,7 @@ impl<M: Slots> Work<M> for Listed {
                     let (print, counted) = (format.print(list[slot].1), format.fingerprint_bits + format.tag_bits);
                     let count = list[slot].1 >> counted ^ random.below(1 << format.count_bits) as u32;
                     list[slot].1 = print | tag << format.fingerprint_bits | count << counted;
-                    format.set_tag(&mut line, 1 << slot, tag);
+                    machine.set_tag(format, &mut line, slot as u32, tag);
                     format.set_count(&mut line, slot as u32, count);
                 }
                 6 if random.below(4) == 0 => {
