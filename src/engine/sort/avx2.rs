@@ -1,10 +1,11 @@
 //! Four hashes in one step: AVX2 has no instruction that moves those that are chosen together, but one that permutes.
+//! BMI2 moves eight answers apart.
 
 #![allow(unsafe_code, reason = "vector instructions")]
 
 use std::arch::x86_64::*;
 
-use super::{GROUP, Sorts};
+use super::{GROUP, Sorts, WORD};
 use crate::instructions::Avx2;
 
 /// Hashes of a vector.
@@ -33,6 +34,25 @@ impl Sorts for Avx2 {
         let (first, second) = (&hashes[..HALF], &hashes[HALF..]);
         let chosen = choose(self, first, least, width, out);
         chosen | choose(self, second, least, width, &mut out[chosen.count_ones() as usize..]) << HALF
+    }
+
+    #[inline(always)]
+    fn spread(self, bits: u64, own: &[bool; WORD], answers: &mut [bool; WORD]) {
+        const BYTES: u64 = u64::MAX / 255;
+        let mut next = 0;
+        for (i, answers) in answers.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            let bits = bits >> (8 * i) & 255;
+            // Before the last eight there are at most 56.
+            let Some(own) = own[next..].first_chunk::<8>() else { return };
+            next += bits.count_ones() as usize;
+            // SAFETY: an `Avx2` exists, so the processor has the instructions.
+            let (places, own) = unsafe {
+                let places = _pdep_u64(bits, BYTES) * 255;
+                (places, _pdep_u64(u64::from_le_bytes(own.map(u8::from)), places))
+            };
+            let all = u64::from_le_bytes(answers.map(u8::from)) & !places | own;
+            *answers = all.to_le_bytes().map(|byte| byte != 0);
+        }
     }
 }
 

@@ -1,10 +1,10 @@
-//! Eight hashes in one step: AVX-512 moves those that are chosen together.
+//! Eight hashes in one step: AVX-512 moves those that are chosen together, and the answers of a word apart.
 
 #![allow(unsafe_code, reason = "vector instructions")]
 
 use std::arch::x86_64::*;
 
-use super::{GROUP, Sorts};
+use super::{GROUP, Sorts, WORD};
 use crate::instructions::Avx512;
 
 impl Sorts for Avx512 {
@@ -17,6 +17,15 @@ impl Sorts for Avx512 {
             let chosen = _mm512_cmple_epu64_mask(above, _mm512_set1_epi64(width as i64));
             _mm512_storeu_si512(out.as_mut_ptr().cast(), _mm512_maskz_compress_epi64(chosen, hashes));
             chosen
+        }
+    }
+
+    #[inline(always)]
+    fn spread(self, bits: u64, own: &[bool; WORD], answers: &mut [bool; WORD]) {
+        // SAFETY: as above; loads and store are of 64 bytes, and what is stored are bytes of either, all of them bools.
+        unsafe {
+            let (own, old) = (_mm512_loadu_si512(own.as_ptr().cast()), _mm512_loadu_si512(answers.as_ptr().cast()));
+            _mm512_storeu_si512(answers.as_mut_ptr().cast(), _mm512_mask_expand_epi8(old, bits, own));
         }
     }
 }

@@ -39,7 +39,7 @@ impl Sorted {
         let words = PIECE.div_ceil(WORD) + 1;
         let chosen = Chosen { bits: fallible::zeroed(words)?, before: fallible::zeroed(words)? };
         let room = (2 * PIECE / parts).min(PIECE);
-        let (hashes, answers) = (fallible::zeroed(room + MORE)?, fallible::zeroed(room)?);
+        let (hashes, answers) = (fallible::zeroed(room + MORE)?, fallible::zeroed(room + WORD)?);
         Ok(Self { hashes, count: 0, chosen, len: 0, answers })
     }
 
@@ -52,20 +52,14 @@ impl Sorted {
     /// Has the keys act: `act` writes an answer for each.
     pub fn act(&mut self, act: impl FnOnce(Hashes<'_>, &mut [bool])) {
         let hashes = Hashes { hashes: &self.hashes[..self.count], chosen: Some(&self.chosen), len: self.len };
-        self.answers.resize(self.count, false);
-        act(hashes, &mut self.answers);
+        // And room for a word of more, as behind the hashes.
+        self.answers.resize(self.count + WORD, false);
+        act(hashes, &mut self.answers[..self.count]);
     }
 
     /// Writes the answers to the places of their keys.
     pub fn spread(&self, answers: &mut [bool]) {
-        for (word, answers) in answers.chunks_mut(WORD).enumerate() {
-            let (mut bits, first) = (self.chosen.bits[word], usize::from(self.chosen.before[word]));
-            let mut own = self.answers[first..].iter();
-            while let (true, Some(&own)) = (bits != 0, own.next()) {
-                answers[bits.trailing_zeros() as usize] = own;
-                bits &= bits - 1;
-            }
-        }
+        Instructions::best().run(Spread { sorted: self, answers });
     }
 }
 
@@ -84,6 +78,22 @@ pub trait Sorts: Machine {
             chosen |= u8::from(belongs) << i;
         }
         chosen
+    }
+
+    /// Writes the first of the answers at hand, in order, where a word has its bits, and nothing elsewhere.
+    #[inline(always)]
+    fn spread(self, bits: u64, own: &[bool; WORD], answers: &mut [bool; WORD]) {
+        spread_few(bits, own, answers);
+    }
+}
+
+/// The same where there may be fewer than a word of them.
+#[inline(always)]
+fn spread_few(mut bits: u64, own: &[bool], answers: &mut [bool]) {
+    let mut own = own.iter();
+    while let (true, Some(&own)) = (bits != 0, own.next()) {
+        answers[bits.trailing_zeros() as usize] = own;
+        bits &= bits - 1;
     }
 }
 
@@ -131,6 +141,31 @@ impl<M: Sorts> Work<M> for Take<'_> {
     }
 }
 
+struct Spread<'a> {
+    sorted: &'a Sorted,
+    answers: &'a mut [bool],
+}
+
+impl<M: Sorts> Work<M> for Spread<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, machine: M) {
+        let Self { sorted: Sorted { chosen, answers: own, .. }, answers } = self;
+        let own_of = |word: usize| &own[usize::from(chosen.before[word])..];
+        let (words, rest) = answers.as_chunks_mut::<WORD>();
+        let last = words.len();
+        for (word, answers) in words.iter_mut().enumerate() {
+            if let Some(own) = own_of(word).first_chunk() {
+                machine.spread(chosen.bits[word], own, answers);
+            }
+        }
+        if !rest.is_empty() {
+            spread_few(chosen.bits[last], own_of(last), rest);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,9 +191,11 @@ mod tests {
                         }
                         answers.iter_mut().zip(&own).for_each(|(answer, place)| *answer = place % 3 == 1);
                     });
-                    let mut answers = vec![false; len];
-                    sorted.spread(&mut answers);
-                    assert!((0..len).all(|i| answers[i] == (i % 3 == 1 && part.contains(&piece[i]))));
+                    // Those of other parts stay as they are.
+                    let mut answers: Vec<bool> = (0..len).map(|i| i % 5 < 2).collect();
+                    machine.run(Spread { sorted: &sorted, answers: &mut answers });
+                    let expected = |i| if part.contains(&piece[i]) { i % 3 == 1 } else { i % 5 < 2 };
+                    assert!((0..len).all(|i| answers[i] == expected(i)), "{machine:?}");
                 }
             }
         }

@@ -95,8 +95,8 @@ impl Pages {
         if room { second } else { None }
     }
 
-    /// The slots of what may leave a line, from the first to the last: the highest buckets at home, and from the slot in
-    /// the middle on foreign entries.
+    /// The slots of what may leave a line, from the first to the last: the highest buckets at home, and from the slot
+    /// in the middle on foreign entries.
     #[inline(always)]
     fn movable_slots<M: Slots>(&self, machine: M, line: &Line) -> [u32; 3] {
         let format = self.format;
