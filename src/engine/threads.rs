@@ -20,9 +20,9 @@
 //! | 8 | 16 | 64 | 16 | 5 | 128 | 29 | 5.3 |
 //!
 //! With n threads (n - 1) / n of the hashes and answers, 9 bytes a key, come from another core. The gain that was
-//! measured is less, 1.5 to 1.6 for integers with two threads: to sort takes 0.4 ns a key, where one thread takes 2.6 to
-//! insert it, and the rest is no byte either. Waiting for pieces is not what costs it: sorted two or four rounds before
-//! their keys act, instead of one, the gain was the same.
+//! measured is less, 1.5 to 1.6 for integers with two threads: to sort takes 0.4 ns a key, where one thread takes 2.6
+//! to insert it, and the rest is no byte either. Waiting for pieces is not what costs it: sorted two or four rounds
+//! before their keys act, instead of one, the gain was the same.
 //!
 //! If each thread hashed all keys and kept its own, nothing would be handed over. But to read and hash a key takes 1.2
 //! of the 4.0 ns of an insertion, and to choose those of both parts 0.6, so that twice the first would leave a gain of
