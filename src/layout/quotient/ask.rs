@@ -1,125 +1,56 @@
-//! Questions about many keys, a block of them at a time. One key in twelve needs more than its home line: those are set
-//! aside, and answered when the next block is done. So no key waits for memory, and none for a mispredicted branch.
+//! Queries of many keys, a block of them at a time. One in twelve needs more than its home line: those are set aside,
+//! and answered when the next block is done. So no key waits for memory, and none for a mispredicted branch.
 
 use std::mem;
 use std::ops::Range;
 
-use super::Phase;
 use super::format::Line;
-use super::place::{Pages, Place};
+use super::place::Pages;
 use super::run::{Aside, BLOCK, fetch_second};
 use super::slots::Slots;
-use crate::inference::Evidence;
 use crate::instructions::Work;
 use crate::memory::prefetch::Address;
 
-/// What is asked for of each key.
-pub trait Wanted {
-    /// What is said of a key.
-    type Answer;
-
-    /// Whether entries elsewhere count too where a home line has one.
-    #[inline(always)]
-    fn wants_all(&self, _: &Pages) -> bool {
-        false
-    }
-
-    /// The answer where no more than the home line has to be asked, by the bit of the key's slot there, if it has one.
-    fn at_home(&self, pages: &Pages, page: u32, line: &Line, slot: u64) -> Self::Answer;
-
-    /// The answer by all lines of its page.
-    fn anywhere<M: Slots>(&self, machine: M, pages: &Pages, page: &[Line], place: &Place) -> Self::Answer;
-}
-
-/// Whether keys are there, where all entries count.
-pub struct There;
-
-impl Wanted for There {
-    type Answer = bool;
-
-    #[inline(always)]
-    fn at_home(&self, _: &Pages, _: u32, _: &Line, slot: u64) -> bool {
-        slot != 0
-    }
-
-    #[inline(always)]
-    fn anywhere<M: Slots>(&self, machine: M, pages: &Pages, page: &[Line], place: &Place) -> bool {
-        pages.is_elsewhere(machine, page, place)
-    }
-}
-
-/// How old keys are.
-pub struct Ages(pub Phase);
-
-impl Wanted for Ages {
-    type Answer = Evidence;
-
-    #[inline(always)]
-    fn wants_all(&self, pages: &Pages) -> bool {
-        pages.format.count_bits > 0
-    }
-
-    #[inline(always)]
-    fn at_home(&self, pages: &Pages, page: u32, line: &Line, slot: u64) -> Evidence {
-        // A tag is read in any case, since half of the keys may be there.
-        let tag = pages.format.tag_in(line, slot.trailing_zeros() % 64);
-        let age = pages.format.age(self.0.tag(pages, page), tag);
-        self.0.says(pages, page, (slot != 0 && age < pages.kept).then_some((age, true)))
-    }
-
-    #[inline(always)]
-    fn anywhere<M: Slots>(&self, machine: M, pages: &Pages, page: &[Line], place: &Place) -> Evidence {
-        let told = pages.age(machine, page, place, self.0.tag(pages, place.page));
-        let evidence = self.0.says(pages, place.page, told);
-        match told {
-            Some((_, false)) => evidence.of_marked(pages.marked(page)),
-            _ => evidence,
-        }
-    }
-}
-
-/// Asks it of all keys of a run.
-pub struct Ask<'a, W: Wanted> {
+/// Asks whether keys are there, where all entries count.
+pub struct Ask<'a> {
     pub pages: &'a Pages,
     pub lines: &'a [Line],
     pub hashes: &'a [u64],
     pub run: Range<usize>,
-    pub wanted: W,
-    pub answers: &'a mut [W::Answer],
+    pub present: &'a mut [bool],
 }
 
-/// Where a key is at home: its page, and its line among all at hand.
+/// Where a key is at home: its line among all at hand.
 #[derive(Clone, Copy, Default)]
 struct Home {
     line: usize,
-    page: u32,
     bucket: u32,
     print: u32,
 }
 
-impl<M: Slots, W: Wanted> Work<M> for Ask<'_, W> {
+impl<M: Slots> Work<M> for Ask<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self, machine: M) {
-        let Self { pages, lines, hashes, run, wanted, answers } = self;
+        let Self { pages, lines, hashes, run, present } = self;
         let address = Address::of(lines.as_flattened());
-        let (hashes, answers) = (&hashes[run.clone()], &mut answers[run]);
+        let (hashes, present) = (&hashes[run.clone()], &mut present[run]);
         let (mut coming, mut homes) = ([Home::default(); BLOCK], [Home::default(); BLOCK]);
         let mut before = (&[][..], &mut [][..], Aside::default());
         let mut blocks = hashes.chunks(BLOCK);
         fetch_homes(pages, address, blocks.next().unwrap_or_default(), &mut coming);
-        for (hashes, answers) in hashes.chunks(BLOCK).zip(answers.chunks_mut(BLOCK)) {
+        for (hashes, present) in hashes.chunks(BLOCK).zip(present.chunks_mut(BLOCK)) {
             mem::swap(&mut coming, &mut homes);
             fetch_homes(pages, address, blocks.next().unwrap_or_default(), &mut coming);
-            let aside = ask_homes(machine, pages, lines, &wanted, &homes, answers);
+            let aside = at_home(machine, pages, lines, &homes, present);
             for &key in aside.keys() {
                 fetch_second(pages, address, lines, &pages.place(hashes[usize::from(key)]));
             }
-            ask_others(machine, pages, lines, &wanted, before);
-            before = (hashes, answers, aside);
+            elsewhere(machine, pages, lines, before);
+            before = (hashes, present, aside);
         }
-        ask_others(machine, pages, lines, &wanted, before);
+        elsewhere(machine, pages, lines, before);
     }
 }
 
@@ -130,44 +61,34 @@ fn fetch_homes(pages: &Pages, address: Address, hashes: &[u64], homes: &mut [Hom
         let place = pages.place(hash);
         let line = pages.home_of(&place);
         address.fetch(line * 8);
-        *home = Home { line, page: place.page, bucket: place.bucket, print: place.print };
+        *home = Home { line, bucket: place.bucket, print: place.print };
     }
 }
 
-/// Asks the home lines; says of which keys others have to be asked.
+/// Looks keys up at home; says of which more lines have to be asked.
 #[inline(always)]
-fn ask_homes<M: Slots, W: Wanted>(
-    machine: M,
-    pages: &Pages,
-    lines: &[Line],
-    wanted: &W,
-    homes: &[Home; BLOCK],
-    answers: &mut [W::Answer],
-) -> Aside {
-    let (format, wants_all, mut aside) = (pages.format, wanted.wants_all(pages), Aside::default());
-    for ((key, home), answer) in (0..).zip(homes).zip(answers) {
+fn at_home<M: Slots>(machine: M, pages: &Pages, lines: &[Line], homes: &[Home; BLOCK], present: &mut [bool]) -> Aside {
+    let (format, mut aside) = (pages.format, Aside::default());
+    for ((key, home), present) in (0..).zip(homes).zip(present) {
         let line = &lines[home.line];
-        let slot = format.find(machine, line, home.bucket, home.print);
-        *answer = wanted.at_home(pages, home.page, line, slot);
-        let alone = home.bucket + format.reach(line) < format.shape.buckets && !format.flagged(line);
-        let enough = if wants_all { (slot == 0) & alone } else { (slot != 0) | alone };
-        aside.put_if(key, !enough);
+        *present = format.find(machine, line, home.bucket, home.print) != 0;
+        let all = home.bucket + format.reach(line) < format.shape.buckets && !format.flagged(line);
+        aside.put_if(key, !(*present | all));
     }
     aside
 }
 
-/// Asks all lines about the keys of a block that have been set aside.
+/// Looks up the keys of a block that have been set aside.
 #[inline(always)]
-fn ask_others<M: Slots, W: Wanted>(
+fn elsewhere<M: Slots>(
     machine: M,
     pages: &Pages,
     lines: &[Line],
-    wanted: &W,
-    (hashes, answers, aside): (&[u64], &mut [W::Answer], Aside),
+    (hashes, present, aside): (&[u64], &mut [bool], Aside),
 ) {
     for &key in aside.keys() {
         let place = pages.place(hashes[usize::from(key)]);
         let page = pages.page(lines, place.page);
-        answers[usize::from(key)] = wanted.anywhere(machine, pages, page, &place);
+        present[usize::from(key)] = pages.is_elsewhere(machine, page, &place);
     }
 }

@@ -70,13 +70,13 @@ use crate::layout::{Layout, Part};
 use crate::memory::Words;
 use crate::memory::prefetch::Address;
 use crate::shape::quotient::Shape;
-use ask::{Ages, Ask, There};
+use ask::Ask;
 use count::Tick;
 use format::Line;
 use grow::Limits;
 use page::Turn;
 use place::Pages;
-use run::{Duplicated, Each, Insert, Query};
+use run::{Duplicated, Each, Insert, Query, Tell};
 use unite::Unite;
 
 /// Pages of lines of entries.
@@ -218,8 +218,8 @@ impl Layout for Quotient {
     }
 
     fn evidence_run(&self, words: &[u64], phase: Phase, hashes: &[u64], evidence: &mut [Evidence]) {
-        let (pages, lines, run) = (&self.pages, words.as_chunks().0, 0..hashes.len());
-        self.instructions.run(Ask { pages, lines, hashes, run, wanted: Ages(phase), answers: evidence });
+        let act = Tell { pages: &self.pages, lines: words.as_chunks().0, phase, evidence };
+        self.instructions.run(Each { pages: &self.pages, hashes, run: 0..hashes.len(), act });
     }
 
     fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
@@ -238,7 +238,7 @@ impl Layout for Quotient {
     fn query_run(&self, words: &[u64], phase: Phase, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
         let (pages, lines) = (&self.pages, words.as_chunks().0);
         if run.len() > run::BLOCK && phase.all_kept(pages) {
-            self.instructions.run(Ask { pages, lines, hashes, run, wanted: There, answers: present });
+            self.instructions.run(Ask { pages, lines, hashes, run, present });
         } else {
             self.instructions.run(Each { pages, hashes, run, act: Query { pages, lines, phase, present } });
         }

@@ -6,6 +6,7 @@ use super::Phase;
 use super::format::Line;
 use super::place::{Pages, Place};
 use super::slots::Slots;
+use crate::inference::Evidence;
 use crate::instructions::Work;
 use crate::memory::prefetch::Address;
 
@@ -237,5 +238,33 @@ impl<M: Slots> Work<M> for AddUnseen<'_> {
     fn run(self, machine: M) -> bool {
         let Self { pages, page, place, tag } = self;
         pages.contains_since(machine, page, place, tag, pages.kept) || pages.add(machine, page, place, tag)
+    }
+}
+
+/// Tells how old keys are.
+pub struct Tell<'a> {
+    pub pages: &'a Pages,
+    pub lines: &'a [Line],
+    pub phase: Phase,
+    pub evidence: &'a mut [Evidence],
+}
+
+impl Act for Tell<'_> {
+    const PUTS: bool = false;
+
+    #[inline(always)]
+    fn lines(&self) -> &[Line] {
+        self.lines
+    }
+
+    #[inline(always)]
+    fn act<M: Slots>(&mut self, machine: M, i: usize, place: &Place) {
+        let now = self.phase.tag(self.pages, place.page);
+        let page = self.pages.page(self.lines, place.page);
+        let told = self.pages.age(machine, page, place, now);
+        self.evidence[i] = self.phase.says(self.pages, place.page, told);
+        if told.is_some_and(|(_, surely)| !surely) {
+            self.evidence[i] = self.evidence[i].of_marked(self.pages.marked(page));
+        }
     }
 }
