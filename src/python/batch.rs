@@ -23,12 +23,6 @@ const FEW: usize = 64;
 /// time.
 pub const PATIENCE: usize = 1 << 20;
 
-/// The keys between two checks, of as many: so many for each thread, which takes them as long.
-fn stretches(len: usize, threads: usize) -> impl Iterator<Item = Range<usize>> {
-    let most = PATIENCE.saturating_mul(threads).min(len.max(1));
-    (0..len).step_by(most).map(move |start| start..len.min(start + most))
-}
-
 /// How work on a batch may fail: in the core, or in Python.
 pub trait Failure: From<Error> + Into<PyErr> + Send {}
 
@@ -143,8 +137,8 @@ impl Batch {
         let run = || {
             let mut answers = fallible::zeroed(self.keys.len()).map_err(|error| Stopped::before_all(error.into()))?;
             let (mut stretch, mut room) = (Stretch::new(threads, &self.keys), Vec::new());
-            for keys in stretches(self.keys.len(), threads) {
-                let start = keys.start;
+            for start in (0..self.keys.len()).step_by(PATIENCE) {
+                let keys = start..self.keys.len().min(start + PATIENCE);
                 let hashed = stretch.at(keys.clone());
                 let done = look_at_signals(start).and_then(|()| {
                     let at = self.moments.of(keys.clone());
@@ -175,7 +169,8 @@ impl Batch {
             let len = self.keys.len();
             let answers = len.checked_mul(width).ok_or(Error::Memory { bytes: u64::MAX });
             let mut answers = answers.and_then(fallible::zeroed).map_err(|error| Stopped::before_all(error.into()))?;
-            for Range { start, end } in stretches(len, threads) {
+            for start in (0..len).step_by(PATIENCE) {
+                let end = len.min(start + PATIENCE);
                 let part = &mut answers[start * width..end * width];
                 let done = look_at_signals(start).map_err(|error| (start, error)).and_then(|()| {
                     self.blocks(start, width, part, threads, &begin, &act).map_err(|(done, error)| (done, error.into()))
