@@ -20,7 +20,8 @@ pub struct Ask<'a> {
     pub present: &'a mut [bool],
 }
 
-/// Where a key is at home: its line among all at hand.
+/// Where a key is at home: its line among all at hand. With the line worked out once more, from the place of a key,
+/// absent keys took a sixth more time.
 #[derive(Clone, Copy, Default)]
 struct Home {
     line: usize,
@@ -72,8 +73,7 @@ fn at_home<M: Slots>(machine: M, pages: &Pages, lines: &[Line], homes: &[Home; B
     for ((key, home), present) in (0..).zip(homes).zip(present) {
         let line = &lines[home.line];
         *present = format.find(machine, line, home.bucket, home.print) != 0;
-        let all = home.bucket + format.reach(line) < format.shape.buckets && !format.flagged(line);
-        aside.put_if(key, !(*present | all));
+        aside.put_if(key, !(*present | format.alone(line, home.bucket)));
     }
     aside
 }

@@ -253,4 +253,10 @@ impl Format {
     pub fn flagged(&self, line: &Line) -> bool {
         line[0] & SPARE_FLAG != 0
     }
+
+    /// Whether a home line alone tells of a bucket: no other line has any of it, nor the spare.
+    #[inline(always)]
+    pub fn alone(&self, line: &Line, bucket: u32) -> bool {
+        bucket + self.reach(line) < self.shape.buckets && !self.flagged(line)
+    }
 }

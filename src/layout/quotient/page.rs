@@ -52,7 +52,7 @@ impl Pages {
         let (format, home) = (self.format, &page[place.line as usize + 1]);
         // The home line answers nearly always, and whether it says yes is not to be a branch.
         let found = format.find(machine, home, place.bucket, place.print);
-        if place.bucket + format.reach(home) < format.shape.buckets && !format.flagged(home) {
+        if format.alone(home, place.bucket) {
             return found != 0;
         }
         found != 0 || self.is_elsewhere(machine, page, place)
@@ -76,7 +76,7 @@ impl Pages {
     pub fn contains_since<M: Slots>(&self, machine: M, page: &[Line], place: &Place, now: u32, kept: u32) -> bool {
         let (format, home) = (self.format, &page[place.line as usize + 1]);
         let found = format.find(machine, home, place.bucket, place.print);
-        let alone = place.bucket + format.reach(home) < format.shape.buckets && !format.flagged(home);
+        let alone = format.alone(home, place.bucket);
         if alone && found == 0 {
             return false;
         }
