@@ -20,13 +20,14 @@
 //! | 8 | 16 | 64 | 16 | 5 | 128 | 29 | 5.3 |
 //!
 //! With n threads (n - 1) / n of the hashes and answers, 9 bytes a key, come from another core. The gain that was
-//! measured is less, 1.5 to 1.6 for integers with two threads: to sort takes 0.4 ns a key, where one thread takes 2.6
-//! to insert it, and the rest is no byte either. Waiting for pieces is not what costs it: sorted two or four rounds
-//! before their keys act, instead of one, the gain was the same.
+//! measured is 1.7 with two threads, where two filters side by side gain 1.95 (masks and insertions of integers, two
+//! cores of an AMD EPYC that nobody else used; where a host lends a core to others too there may be none, as each thread
+//! has half the cells, however slow it is). What is lost: to sort takes 0.35 ns a key, where one thread takes 2.6 to
+//! insert it; both threads follow the clock, 0.1; and they wait for each other, 0.15. Pieces sorted two or four rounds
+//! before their keys act, instead of one, and waiting without sleep gained nothing.
 //!
-//! If each thread hashed all keys and kept its own, nothing would be handed over. But to read and hash a key takes 1.2
-//! of the 4.0 ns of an insertion, and to choose those of both parts 0.6, so that twice the first would leave a gain of
-//! 1.4 at most, and of less for strings.
+//! If each thread hashed all keys and kept its own, nothing would be handed over. But to hash them a second time takes
+//! 0.45 ns a key, more for strings, which is as much as is lost by the way.
 
 use std::convert::Infallible;
 use std::ops::{Range, RangeInclusive};
@@ -39,7 +40,7 @@ use super::Refresh;
 use super::hashes::Hashes;
 use super::run::AgedMut;
 pub use super::sort::PIECE;
-use super::sort::Sorted;
+use super::sort::{AT_ONCE, Sorted};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::key::Keys;
@@ -99,7 +100,7 @@ const UNDER_WAY: usize = 3;
 impl Buffers {
     fn room(parts: usize) -> Result<Self, Error> {
         let free = iter::repeat_with(|| Sorted::room(parts)).take(UNDER_WAY * parts).collect::<Result<_, _>>()?;
-        Ok(Self { hashes: fallible::zeroed(PIECE)?, free })
+        Ok(Self { hashes: fallible::zeroed(AT_ONCE)?, free })
     }
 }
 
@@ -149,13 +150,13 @@ pub(crate) fn insert<L: Layout>(
     keys: &mut Stretch<'_>,
     at: Moments<'_>,
 ) -> Result<Clock, Error> {
-    let mut clocks = vec![clock; parts.len()];
-    let turns = parts.into_iter().zip(&mut clocks).map(|(part, clock)| {
+    let mut clocks = vec![Apart(clock); parts.len()];
+    let turns = parts.into_iter().zip(&mut clocks).map(|(part, Apart(clock))| {
         let mut cells = AgedMut { layout: part.layout, words: part.words, clock, live: None };
         Turn { hashes: part.hashes, act: Box::new(move |keys, at, _| cells.insert(keys, at)) }
     });
     side_by_side(turns.collect(), keys, at, &mut [])?;
-    Ok(clocks[0])
+    Ok(clocks[0].0)
 }
 
 /// For each key of a stretch in order: writes to `seen` whether it was in the parts of a filter, then inserts it as
@@ -169,14 +170,19 @@ pub(crate) fn duplicated<L: Layout>(
     refresh: Refresh,
     seen: &mut [bool],
 ) -> Result<Clock, Error> {
-    let mut clocks = vec![clock; parts.len()];
-    let turns = parts.into_iter().zip(&mut clocks).map(|(part, clock)| {
+    let mut clocks = vec![Apart(clock); parts.len()];
+    let turns = parts.into_iter().zip(&mut clocks).map(|(part, Apart(clock))| {
         let mut cells = AgedMut { layout: part.layout, words: part.words, clock, live: None };
         Turn { hashes: part.hashes, act: Box::new(move |keys, at, seen| cells.duplicated(keys, at, refresh, seen)) }
     });
     side_by_side(turns.collect(), keys, at, seen)?;
-    Ok(clocks[0])
+    Ok(clocks[0].0)
 }
+
+/// What a thread writes all the time, in cache lines where no other thread does.
+#[derive(Clone)]
+#[repr(align(128))]
+struct Apart<T>(T);
 
 /// What is done with the keys of a part: with those of each piece, its moments and the place for their answers. Behind
 /// a pointer, so that what threads do is compiled once and not for every layout.
@@ -217,14 +223,14 @@ impl Worker<'_> {
     fn sort(&mut self, round: usize) -> Option<()> {
         let Some(piece) = self.piece(round, self.number) else { return Some(()) };
         let Buffers { hashes, free } = &mut self.buffers;
-        let hashes = &mut hashes[..piece.len()];
-        self.keys.fill(self.range.start + piece.start, hashes);
-        for (part, to) in self.parts.iter().zip(&self.to) {
-            let mut sorted = free.pop().expect("no more pieces are under way than there is room for");
-            sorted.take(hashes, part);
-            to.send(sorted).ok()?;
+        let mut sorted = free.split_off(free.len() - self.parts.len());
+        sorted.iter_mut().for_each(Sorted::begin);
+        for start in piece.clone().step_by(AT_ONCE) {
+            let hashes = &mut hashes[..AT_ONCE.min(piece.end - start)];
+            self.keys.fill(self.range.start + start, hashes);
+            Sorted::take(&mut sorted, hashes, self.parts);
         }
-        Some(())
+        sorted.into_iter().zip(&self.to).try_for_each(|(sorted, to)| to.send(sorted).ok())
     }
 
     /// Lets the keys of its part act, of all pieces of a round.
