@@ -21,8 +21,8 @@
 //!
 //! With n threads (n - 1) / n of the hashes and answers, 9 bytes a key, come from another core. The gain that was
 //! measured is 1.7 with two threads, where two filters side by side gain 1.95 (masks and insertions of integers, two
-//! cores of an AMD EPYC that nobody else used; where a host lends a core to others too there may be none, as each thread
-//! has half the cells, however slow it is). What is lost: to sort takes 0.35 ns a key, where one thread takes 2.6 to
+//! cores of an AMD EPYC that nobody else used; where a host lends a core to others too there may be none, since each
+//! thread has half the cells, however slow it is). What is lost: to sort takes 0.35 ns a key, where one thread takes 2.6 to
 //! insert it; both threads follow the clock, 0.1; and they wait for each other, 0.15. Pieces sorted two or four rounds
 //! before their keys act, instead of one, and waiting without sleep gained nothing.
 //!
