@@ -1,6 +1,7 @@
 """How the cost of a key depends on the window, the batch, the error and threads."""
 
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 from time import perf_counter
 
@@ -10,7 +11,7 @@ from tqdm import tqdm
 import lately
 from speed.ours import OURS, Make, layouts
 from speed.peers import Rotated, frames
-from speed.race import Figures, race, ratio
+from speed.race import Figures, race, spell
 from speed.streams import SEED, Stream
 
 RATES = (0.1, 0.01, 0.001, 0.0001)
@@ -83,17 +84,25 @@ def by_batch(seconds: dict[int, float]) -> str:
 def with_threads(window: int, fpr: float, rounds: int, threads: int) -> dict[str, str]:
     """Speedup of each call that several threads share, for integers and for URLs in Arrow."""
     return {
-        f"{name} of {spoken}": found
+        f"{name} of {spoken}{how}": found
         for kind, spoken in (("int64", "integers"), ("url", "URLs in Arrow"))
-        for name, found in shared(Stream(kind, window, SHARED, rounds), fpr, threads).items()
+        for (name, how), found in shared(Stream(kind, window, SHARED, rounds), fpr, threads).items()
     }
 
 
-def shared(stream: Stream, fpr: float, threads: int) -> dict[str, str]:
-    """The same for one stream: a filter for one thread and a filter for all threads get the same keys."""
-    made = {count: lately.AgePartitionedBloomFilter(stream.window, fpr, layout="line") for count in (1, threads)}
-    for each in made.values():
-        each.insert(stream.filling)
+def shared(stream: Stream, fpr: float, threads: int) -> dict[tuple[str, str], str]:
+    """The same for one stream: a filter for one thread and a filter for all threads get the same keys.
+
+    Beside them as many filters as threads get the keys at the same time, each in a thread of its own. Nothing is shared
+    then, so their speedup is what the cores that can be had at that moment allow.
+    """
+
+    def filled() -> lately.AgePartitionedBloomFilter:
+        made = lately.AgePartitionedBloomFilter(stream.window, fpr, layout="line")
+        made.insert(stream.filling)
+        return made
+
+    alone, together, apart = filled(), filled(), [filled() for _ in range(threads)]
     prior = 1 / stream.window
     calls = {
         "query": lambda one, now, count: one.query(now.asked, threads=count),
@@ -101,11 +110,18 @@ def shared(stream: Stream, fpr: float, threads: int) -> dict[str, str]:
         "duplicated": lambda one, now, count: one.duplicated(now.events, threads=count),
         "insert": lambda one, now, count: one.insert(now.fresh, threads=count),
     }
-    times: dict[tuple[str, int], list[float]] = defaultdict(list)
-    for now in tqdm(stream.rounds, desc=f"{threads} threads, {stream.kind}", unit="round"):
-        for name, call in calls.items():
-            for count, one in made.items():
-                start = perf_counter()
-                call(one, now, count)
-                times[name, count].append(perf_counter() - start)
-    return {name: ratio(times[name, 1], times[name, threads]) for name in calls}
+    found = defaultdict(list)
+    with ThreadPoolExecutor(threads) as pool:
+        for now in tqdm(stream.rounds, desc=f"{threads} threads, {stream.kind}", unit="round"):
+            for name, call in calls.items():
+                marks = [perf_counter()]
+                call(alone, now, 1)
+                marks.append(perf_counter())
+                call(together, now, threads)
+                marks.append(perf_counter())
+                list(pool.map(lambda one, call=call, now=now: call(one, now, 1), apart))
+                marks.append(perf_counter())
+                one, shared, each = np.diff(marks)
+                found[name, ""].append(one / shared)
+                found[name, ", each with a filter of its own"].append(threads * one / each)
+    return {name: spell(ratios) for name, ratios in found.items()}

@@ -18,8 +18,12 @@ PORTION = 1_000_000
 
 def ratio(times: list[float], bases: list[float]) -> str:
     """Spell a ratio taken within each round: the median, the least and the greatest."""
-    shares = [time / base for time, base in zip(times, bases, strict=True)]
-    return f"{median(shares):.2f} ({min(shares):.2f} to {max(shares):.2f})"
+    return spell([time / base for time, base in zip(times, bases, strict=True)])
+
+
+def spell(ratios: list[float]) -> str:
+    """Spell the ratios of all rounds: the median, the least and the greatest."""
+    return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 @dataclass
