@@ -647,16 +647,22 @@ def test_errors_of_an_iterable_come_through():
         lately.hash_keys(1 // i for i in (1, 0))
 
 
-def test_a_list_that_changes_meanwhile():
+@pytest.mark.parametrize("before", [0, 5, 70, 200])
+@pytest.mark.parametrize("plain", [lambda i: i, lambda i: f"key {i}", lambda i: (i, str(i)), lambda i: i / 3])
+def test_a_list_that_changes_meanwhile(before, plain):
+    """A key whose hash empties the list, or fills it with others: no key is read that is no longer there."""
     keys = []
 
     class Zone(dt.tzinfo):
         def utcoffset(self, _):
-            keys.clear()
+            keys[:] = after
             return dt.timedelta(0)
 
-    keys.extend([dt.datetime(2026, 1, 1, tzinfo=Zone())] * 10)
-    assert len(lately.hash_keys(keys)) == 1
+    moment = dt.datetime(2026, 1, 1, tzinfo=Zone())
+    for after in [], [f"new {i}" for i in range(before + 3)], list(range(before + 300)):
+        keys[:] = [*map(plain, range(before)), moment, *map(plain, range(1000, 1100))]
+        expected = [*map(plain, range(before)), moment, *after[before + 1 : before + 101]]
+        assert (lately.hash_keys(keys) == lately.hash_keys(expected)).all()
 
 
 def test_an_array_of_objects_that_changes_meanwhile():

@@ -157,15 +157,10 @@ fn read_lane(array: &Bound<'_, PyUntypedArray>, reader: Reader<'_>) -> PyResult<
     })
 }
 
-/// Objects, in place.
+/// Objects, in place; the array may change meanwhile, as a list may.
 fn read_objects(lane: Lane, py: Python<'_>, reader: Reader<'_>) -> PyResult<Keys> {
-    let mut hashes = objects::Hashes::with_room(lane.len, reader)?;
-    for i in 0..lane.len {
-        hashes.look_at_signals(py)?;
-        // SAFETY: it is an array of objects, and `push` looks at the object before Python runs.
-        hashes.push(unsafe { lane.object(py, i) })?;
-    }
-    Ok(hashes.into_keys())
+    // SAFETY: it is an array of objects, and they are lent until Python runs.
+    objects::read(py, lane.len, reader, |i| Some(unsafe { lane.object(py, i) }))
 }
 
 /// `StringDType` (whose layout is private to NumPy) and extended floats, element by element.
