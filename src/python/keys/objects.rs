@@ -58,13 +58,10 @@ pub fn read<'a, 'py>(
             LINES.into_iter().for_each(|line| Address::at(object.as_ptr().cast()).fetch(line));
         }
         // Most often all are integers, or none.
-        let (mut integers, mut count) = ([0; TOGETHER], 0);
-        for (object, found) in lent.iter().zip(&mut integers) {
-            let Some(integer) = object.as_ref().and_then(|object| small_integer(object)) else { break };
-            *found = integer as u64;
-            count += 1;
-        }
-        hashes.found.extend_from_slice(&integers[..count]);
+        hashes
+            .found
+            .extend(lent.iter().map_while(|object| small_integer(object.as_ref()?)).map(|integer| integer as u64));
+        let count = hashes.found.len() - start;
         let mut python = false;
         for (place, lent) in places.zip(lent).skip(count) {
             // Once Python has run, another may be there, or none.
