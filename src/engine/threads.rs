@@ -20,11 +20,11 @@
 //! | 8 | 16 | 64 | 16 | 5 | 128 | 29 | 5.3 |
 //!
 //! With n threads (n - 1) / n of the hashes and answers, 9 bytes a key, come from another core. The gain that was
-//! measured is 1.7 with two threads, where two filters side by side gain 1.95 (masks and insertions of integers, two
-//! cores of an AMD EPYC that nobody else used; where a host lends a core to others too there may be none, since each
-//! thread has half the cells, however slow it is). What is lost: to sort takes 0.35 ns a key, where one thread takes 2.6 to
-//! insert it; both threads follow the clock, 0.1; and they wait for each other, 0.15. Pieces sorted two or four rounds
-//! before their keys act, instead of one, and waiting without sleep gained nothing.
+//! measured with two threads is 1.6 to 1.8, where two filters side by side gain 1.95 (two cores of an AMD EPYC that
+//! nobody else used; where a host lends a core to others too there may be none, since each thread has half the cells,
+//! however slow it is). What is lost: to sort takes 0.35 ns a key, where one thread takes 2.6 to insert it; both
+//! threads follow the clock, 0.1; and they wait for each other, 0.15. Pieces sorted two or four rounds before their
+//! keys act, instead of one, and waiting without sleep gained nothing.
 //!
 //! If each thread hashed all keys and kept its own, nothing would be handed over. But to hash them a second time takes
 //! 0.45 ns a key, more for strings, which is as much as is lost by the way.

@@ -10,7 +10,8 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
 use bytemuck::Pod;
 
 use super::keys::is_of;
-use super::keys::numpy_array::{Lane, unit};
+use super::keys::lane::Lane;
+use super::keys::numpy_array::unit;
 use super::keys::scalar::{Calendar, DAYS_TO_1970, is_numpy, one_element, time};
 use super::spans::nanoseconds;
 use crate::key::time::{Time, Unit};

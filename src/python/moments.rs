@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 
 use super::calls::{caught, detached};
 use super::instants::{self, Times, of_seconds, one_or_array};
-use super::keys::numpy_array::Lane;
+use super::keys::lane::Lane;
 use crate::Error;
 use crate::clock::{self, Clock, Moments, Read, Window, before};
 use crate::memory::fallible;

@@ -6,7 +6,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::keys::numpy_array::{Lane, unit};
+use super::keys::lane::Lane;
+use super::keys::numpy_array::unit;
 use super::keys::scalar::{Calendar, is_numpy, one_element, time};
 use crate::key::time::{Duration, Time, Unit};
 

@@ -9,7 +9,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 
-use super::numpy_array::Lane;
+use super::lane::Lane;
 use super::{Keys, is_of, scalar};
 use crate::key::{KeyHasher, Seed};
 use crate::python::seeds::{GivenSeed, kept, shown};

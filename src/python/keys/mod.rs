@@ -20,6 +20,7 @@ use crate::key::{KeyHasher, Keys};
 mod arrow;
 mod capsule;
 mod hashes;
+pub mod lane;
 mod numbers;
 pub mod numpy_array;
 mod objects;

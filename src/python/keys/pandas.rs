@@ -4,7 +4,8 @@ use numpy::PyUntypedArray;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use super::numpy_array::{self, Lane};
+use super::lane::Lane;
+use super::numpy_array;
 use super::{Keys, Reader, at, is_of};
 
 /// Reads pandas' types; `None` for anything else.
