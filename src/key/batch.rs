@@ -1,5 +1,7 @@
 //! The hashes of a batch of keys: computed beforehand, or block by block as they are needed.
 
+use std::ops::Range;
+
 use super::KeyHasher;
 use crate::Error;
 use crate::memory::fallible;
@@ -20,13 +22,21 @@ pub trait Strings: Send + Sync + 'static {
 /// It owns whatever holds the keys. Filling it cannot fail and needs no Python.
 pub struct Keys {
     len: usize,
-    fill: Box<Fill>,
+    hashes: Found,
+}
+
+/// Where hashes come from.
+enum Found {
+    /// They exist already.
+    Made(Vec<u64>),
+    /// They are computed as they are needed.
+    Filled(Box<Fill>),
 }
 
 impl Keys {
     /// `fill(start, out)` writes the hashes of the keys `start..start + out.len()`, which lie within `len`.
     pub fn new(len: usize, fill: impl Fn(usize, &mut [u64]) + Send + Sync + 'static) -> Self {
-        Self { len, fill: Box::new(fill) }
+        Self { len, hashes: Found::Filled(Box::new(fill)) }
     }
 
     /// `hash(i)` is the hash of key `i`.
@@ -40,7 +50,7 @@ impl Keys {
 
     /// Hashes that exist already.
     pub fn made(hashes: Vec<u64>) -> Self {
-        Self::new(hashes.len(), move |start, out| out.copy_from_slice(&hashes[start..start + out.len()]))
+        Self { len: hashes.len(), hashes: Found::Made(hashes) }
     }
 
     /// One batch after another.
@@ -224,11 +234,25 @@ impl Keys {
     /// If the batch ends before that.
     pub fn fill(&self, start: usize, out: &mut [u64]) {
         assert!(start <= self.len && out.len() <= self.len - start, "hashes beyond the end of a batch");
-        (self.fill)(start, out);
+        match &self.hashes {
+            Found::Made(hashes) => out.copy_from_slice(&hashes[start..start + out.len()]),
+            Found::Filled(fill) => fill(start, out),
+        }
+    }
+
+    /// The hashes of some keys, if they exist already.
+    pub fn made_before(&self, range: Range<usize>) -> Option<&[u64]> {
+        match &self.hashes {
+            Found::Made(hashes) => Some(&hashes[range]),
+            Found::Filled(_) => None,
+        }
     }
 
     /// All hashes.
     pub fn into_vec(self) -> Result<Vec<u64>, Error> {
+        if let Found::Made(hashes) = self.hashes {
+            return Ok(hashes);
+        }
         let mut hashes = fallible::zeroed(self.len)?;
         self.fill(0, &mut hashes);
         Ok(hashes)
@@ -257,6 +281,7 @@ mod tests {
                 let mut out = vec![u64::MAX; end - start];
                 keys.fill(start, &mut out);
                 assert_eq!(out, expected[start..end], "{start}..{end}");
+                assert!(keys.made_before(start..end).is_none_or(|made| made == out), "{start}..{end}");
             }
         }
         assert_eq!(make().into_vec().unwrap(), expected);
@@ -265,6 +290,7 @@ mod tests {
     #[test]
     fn chunks_follow_each_other() {
         check(|| Keys::made(vec![3, 1, 2]), &[3, 1, 2]);
+        assert!(Keys::made(vec![3]).made_before(0..1).is_some());
         check(|| Keys::chained(vec![]).unwrap(), &[]);
         check(|| Keys::chained(vec![counting(0..0)]).unwrap(), &[]);
         check(|| Keys::chained(vec![counting(0..3)]).unwrap(), &[0, 1, 2]);

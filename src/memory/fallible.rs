@@ -3,11 +3,14 @@
 use bytemuck::Zeroable;
 use bytemuck::allocation::try_zeroed_slice_box;
 
+use super::huge;
 use crate::Error;
 
 /// `len` zeros from the allocator, so that the first write to a page is the first touch of it.
 pub fn zeroed<T: Zeroable>(len: usize) -> Result<Vec<T>, Error> {
-    try_zeroed_slice_box(len).map(Vec::from).map_err(|()| refused::<T>(len))
+    let zeros = try_zeroed_slice_box(len).map(Vec::from).map_err(|()| refused::<T>(len))?;
+    huge::advise(&zeros);
+    Ok(zeros)
 }
 
 /// The items of an iterator that knows its length.
@@ -21,12 +24,16 @@ pub fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, E
 pub fn with_room<T>(len: usize) -> Result<Vec<T>, Error> {
     let mut vec = Vec::new();
     vec.try_reserve_exact(len).map_err(|_| refused::<T>(len))?;
+    huge::advise(&vec);
     Ok(vec)
 }
 
 /// Makes a vector of this length, of what it has and zeros.
 pub fn resize<T: Zeroable + Copy>(vec: &mut Vec<T>, len: usize) -> Result<(), Error> {
-    vec.try_reserve_exact(len.saturating_sub(vec.len())).map_err(|_| refused::<T>(len))?;
+    if vec.capacity() < len {
+        vec.try_reserve_exact(len - vec.len()).map_err(|_| refused::<T>(len))?;
+        huge::advise(vec);
+    }
     vec.resize(len, T::zeroed());
     Ok(())
 }

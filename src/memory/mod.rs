@@ -2,6 +2,7 @@
 
 pub mod bits;
 pub mod fallible;
+mod huge;
 pub mod lanes;
 pub mod mapped;
 pub mod packed;

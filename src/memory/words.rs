@@ -9,12 +9,13 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 use memmap2::MmapMut;
 
+use super::huge;
 use super::mapped::{Live, Mapped};
 use crate::Error;
 
 /// From this size on memory comes from the kernel: zero pages that are touched only when used, huge ones if it has
-/// them. Huge pages gain nothing below 4 MiB, a factor of 1.5 at 32 MiB and of 1.7 to 2.9 above.
-const MAP_FROM: usize = 4 << 20;
+/// them, which gain a factor of 1.5 at 32 MiB and of 1.7 to 2.9 above.
+const MAP_FROM: usize = huge::FROM;
 
 /// Memory that somebody else owns, unchanged while it is lent.
 pub type Lender = Box<dyn AsRef<[u8]> + Send + Sync>;
