@@ -1,0 +1,104 @@
+"""Trees of which a node fails, or is restored from something else."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+import lately
+from lately.distributed._producer.exchange import FailedSitesWarning
+from lately.distributed._tree.tree import BloomTree
+from support.tree import FILTERS, KINDS, LEAVES, SHAPE, by_leaf, nasa, producers, timing
+
+
+@pytest.mark.parametrize("node", [1, 4])
+@pytest.mark.parametrize("name", ["bits", "few blocks"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_node_that_fails_is_passed_by(kind, name, node):
+    keys, leaves, times = (column[:3_000] for column in nasa())
+    tree, single = BloomTree(kind, SHAPE, FILTERS[name]()), FILTERS[name]()
+    at = producers(tree)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for i, (rows, leaf, when) in enumerate(by_leaf(leaves, times, itertools.repeat(100))):
+            if i == 30:
+                tree._exchange.sites.kill(node)
+            if i == 60:
+                tree._exchange.sites.restart(node)
+            when = None if name == "bits" else when
+            expected = single.duplicated(keys[rows], at=when, refresh=False)
+            np.testing.assert_array_equal(at[leaf].duplicated(keys[rows], at=when), expected)
+    said = [str(warning.message).partition(" (")[0] for warning in caught]
+    # If nobody has asked it since, nobody knows that it began anew.
+    came_back = f"site {node} has come back without what it wrote since its last checkpoint"
+    assert said in ([f"site {node} does not answer"], [f"site {node} does not answer", came_back])
+    assert tree.failures == 0
+    assert tree.traffic.failures > 0
+
+
+@pytest.mark.parametrize("slices", [1, 3])
+@pytest.mark.parametrize("verdict", ["duplicate", "distinct"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_the_root_on_failure_decides(kind, verdict, slices):
+    tree = BloomTree(kind, SHAPE, timing(slice_timers=100_000), on_failure=verdict, root_slices=slices)
+    leaf, sites = tree.at(4), tree._exchange.sites
+    leaf.duplicated(np.arange(50), at=0)
+    for site in [0, *range(9, len(sites))]:
+        sites.kill(site)
+    with pytest.warns(FailedSitesWarning, match="does not answer"):
+        seen = leaf.duplicated(np.arange(150), at=1)
+    assert seen[:50].all()
+    assert (seen[50:] == (verdict == "duplicate")).all()
+    assert tree.failures == 100
+    assert tree.at(8).query([1], at=1)[0] == (verdict == "duplicate")
+    # What was let through is known where it was; what was held back comes through when the root is there again.
+    for site in [0, *range(9, len(sites))]:
+        sites.restart(site)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FailedSitesWarning)
+        seen = leaf.duplicated(np.arange(50, 150), at=2)
+    assert (seen == (verdict == "distinct")).all()
+
+
+def test_a_sliced_root_that_has_lost_a_part_still_knows_what_is_new():
+    for verdict in ("duplicate", "distinct"):
+        tree = BloomTree("sparse", SHAPE, lately.BloomFilter(1000, 1e-6), on_failure=verdict, root_slices=4)
+        tree.at(4).duplicated(np.arange(500))
+        tree._exchange.sites.kill(9)
+        with pytest.warns(FailedSitesWarning):
+            seen = tree.at(8).duplicated(np.arange(1_000))
+        if verdict == "duplicate":
+            # A new key is taken for seen only if all its cells that are left are set.
+            assert seen[:500].all()
+            assert seen[500:].mean() < 0.1
+        else:
+            assert not seen[500:].any()
+            assert seen[:500].mean() < 0.1
+        assert tree.failures > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_top_down_without_some_nodes_loses_nothing(kind):
+    for down in (0, 1, 2, 4, 7):
+        tree = BloomTree(kind, SHAPE, lately.BloomFilter(1000, 1e-6), top_down=2, on_failure="duplicate")
+        for leaf in (4, 7):
+            tree.at(leaf).duplicated(np.arange(leaf * 100, leaf * 100 + 50))
+        tree._exchange.sites.kill(down)
+        for leaf in LEAVES:
+            keys = np.r_[400:450, 700:750]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FailedSitesWarning)
+                assert tree.at(leaf).query(keys).all()
+                assert tree.at(leaf).duplicated(keys).all()
+
+
+def test_a_checkpoint_of_another_filter_is_refused(tmp_path):
+    f = lately.BloomFilter(1000, 0.01)
+    with BloomTree("dense", SHAPE, f, checkpoint=tmp_path, name="t") as tree:
+        tree.at(3).duplicated(["a"])
+    with BloomTree("sparse", SHAPE, f, checkpoint=tmp_path, name="t") as tree:
+        assert tree.at(8).query(["a"])[0]
+        assert all(status["restored"] for status in tree.status()[:1])
+    with pytest.raises(ValueError, match="another filter: seed is 0 there and 1 here"):
+        BloomTree("dense", SHAPE, lately.BloomFilter(1000, 0.01, seed=1), checkpoint=tmp_path, name="t")
