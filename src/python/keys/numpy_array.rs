@@ -154,7 +154,7 @@ fn read_lane(array: &Bound<'_, PyUntypedArray>, reader: Reader<'_>) -> PyResult<
 /// Objects, in place; the array may change meanwhile, as a list may.
 fn read_objects(lane: Lane, py: Python<'_>, reader: Reader<'_>) -> PyResult<Keys> {
     // SAFETY: it is an array of objects, and they are lent until Python runs.
-    objects::read(py, lane.len(), reader, |i| Some(unsafe { lane.object(py, i) }))
+    objects::read(py, || lane.len(), reader, |i| unsafe { lane.object(py, i) })
 }
 
 /// `StringDType` (whose layout is private to NumPy) and extended floats, element by element.

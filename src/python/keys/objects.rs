@@ -3,8 +3,9 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::{PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 
+use super::scalar::{plain, small_integer};
 use super::{Keys, Reader, at};
 use crate::memory::fallible;
 use crate::memory::prefetch::Address;
@@ -20,52 +21,51 @@ const LINES: [usize; 3] = [0, 8, 16];
 /// Hashes the elements of a list, which may change meanwhile: those that it has when their turn comes, and no more than
 /// it had at first.
 pub fn read_list(list: &Bound<'_, PyList>, reader: Reader<'_>) -> PyResult<Keys> {
-    let py = list.py();
-    with_critical_section(list, || {
-        read(py, list.len(), reader, |index| {
-            // SAFETY: a list, and a thread that is attached; it gives null, and sets an error, if there is no such
-            // element any more. Nobody else changes the list before Python runs.
-            let object = unsafe { Borrowed::from_ptr_or_opt(py, ffi::PyList_GetItem(list.as_ptr(), index as isize)) };
-            if object.is_none() {
-                drop(PyErr::take(py));
-            }
-            object
-        })
-    })
+    let lend = |index| {
+        // SAFETY: a list that has such an element, and a thread that is attached. Nobody else changes the list before
+        // Python runs.
+        unsafe { Borrowed::from_ptr(list.py(), ffi::PyList_GetItem(list.as_ptr(), index as isize)) }
+    };
+    with_critical_section(list, || read(list.py(), || list.len(), reader, lend))
 }
 
 /// Hashes the elements of a tuple.
 pub fn read_tuple(tuple: &Bound<'_, PyTuple>, reader: Reader<'_>) -> PyResult<Keys> {
-    read(tuple.py(), tuple.len(), reader, |index| tuple.get_borrowed_item(index).ok())
+    // SAFETY: a tuple never changes, and has all elements that it is asked for.
+    read(tuple.py(), || tuple.len(), reader, |index| unsafe { tuple.get_borrowed_item_unchecked(index) })
 }
 
-/// Hashes objects that are lent, until Python runs; where there is none any more, they end.
+/// Hashes objects that are lent until Python runs, when there may be fewer of them, or others: as many as there are at
+/// first, if there are so many still.
 pub fn read<'a, 'py>(
     py: Python<'py>,
-    len: usize,
+    len: impl Fn() -> usize,
     reader: Reader<'_>,
-    lend: impl Fn(usize) -> Option<Borrowed<'a, 'py, PyAny>>,
+    lend: impl Fn(usize) -> Borrowed<'a, 'py, PyAny>,
 ) -> PyResult<Keys> {
-    let mut hashes = Hashes { reader, found: fallible::with_room(len)?, hashed: 0 };
-    'all: for start in (0..len).step_by(TOGETHER) {
-        if start % SIGNALS_EVERY == SIGNALS_EVERY - TOGETHER {
+    let most = len();
+    let mut hashes = Hashes { reader, found: fallible::with_room(most)?, hashed: 0 };
+    loop {
+        let start = hashes.found.len();
+        if start > 0 && start.is_multiple_of(SIGNALS_EVERY) {
             py.check_signals()?;
         }
-        let (places, mut lent) = (start..len.min(start + TOGETHER), [None; TOGETHER]);
+        let (places, mut lent) = (start..most.min(start + TOGETHER).min(len()), [None; TOGETHER]);
+        if places.is_empty() {
+            break;
+        }
         for (place, lent) in places.clone().zip(&mut lent) {
-            *lent = lend(place);
-            let Some(object) = lent else { break };
+            let object = lend(place);
             LINES.into_iter().for_each(|line| Address::at(object.as_ptr().cast()).fetch(line));
+            *lent = Some(object);
         }
         // Most often all are integers, or none.
-        hashes
-            .found
-            .extend(lent.iter().map_while(|object| small_integer(object.as_ref()?)).map(|integer| integer as u64));
-        let count = hashes.found.len() - start;
-        let mut python = false;
+        let integers = lent.iter().map_while(|object| small_integer(object.as_ref()?));
+        hashes.found.extend(integers.map(|integer| integer as u64));
+        let (count, mut python) = (hashes.found.len() - start, false);
         for (place, lent) in places.zip(lent).skip(count) {
-            // Once Python has run, another may be there, or none.
-            let Some(object) = (if python { lend(place) } else { lent }) else { break 'all };
+            let object = if python { (place < len()).then(|| lend(place)) } else { lent };
+            let Some(object) = object else { break };
             python |= !hashes.push(object)?;
         }
     }
@@ -110,48 +110,4 @@ impl Hashes<'_> {
             self.reader.hasher.integers(&mut self.found[self.hashed..]);
         }
     }
-}
-
-/// The hash of an object for which no Python runs: a string that has UTF-8, without which Python has to encode it;
-/// bytes, a float, None, an integer that fits, or a tuple of these.
-#[inline(always)]
-fn plain(object: &Bound<'_, PyAny>, reader: Reader<'_>) -> Option<u64> {
-    let hasher = reader.hasher;
-    if let Ok(text) = object.cast_exact::<PyString>() {
-        return text.to_str().ok().map(|text| hasher.text(text));
-    }
-    if let Some(integer) = small_integer(object) {
-        return Some(hasher.integer(integer));
-    }
-    if let Ok(float) = object.cast_exact::<PyFloat>() {
-        return Some(hasher.float(float.value()));
-    }
-    if let Ok(tuple) = object.cast_exact::<PyTuple>() {
-        return plain_row(tuple, reader.within().ok()?);
-    }
-    if let Ok(bytes) = object.cast_exact::<PyBytes>() {
-        return Some(hasher.bytes(bytes.as_bytes()));
-    }
-    object.is_none().then(|| hasher.missing())
-}
-
-/// The same for a tuple, which holds its elements as long.
-fn plain_row(tuple: &Bound<'_, PyTuple>, reader: Reader<'_>) -> Option<u64> {
-    let hasher = reader.hasher;
-    tuple.iter_borrowed().try_fold(hasher.row_start(tuple.len()), |chain, element| {
-        Some(hasher.row_next(chain, plain(&element, reader)?))
-    })
-}
-
-/// The value of an `int`, but of no subclass, if it fits.
-#[inline]
-fn small_integer(object: &Bound<'_, PyAny>) -> Option<i64> {
-    if !object.is_exact_instance_of::<PyInt>() {
-        return None;
-    }
-    let mut overflow = 0;
-    // SAFETY: a live `int`, read by a thread that is attached. No Python runs, and nothing is raised: what does not fit
-    // is told by `overflow`.
-    let value = unsafe { ffi::PyLong_AsLongLongAndOverflow(object.as_ptr(), &mut overflow) };
-    (overflow == 0).then_some(value)
 }

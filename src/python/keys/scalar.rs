@@ -2,10 +2,10 @@
 
 use numpy::PyUntypedArray;
 use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple, PyType};
+use pyo3::{ffi, intern};
 
 use super::numbers::{hash_integer, hash_ratio};
 use super::{Reader, first, is_of, numpy_array, rarer};
@@ -49,6 +49,50 @@ pub(super) fn hash(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> 
         return Ok(hasher.bytes(bytes.as_bytes()));
     }
     hash_rarer(key, reader)
+}
+
+/// The hash that [`hash`] gives, of an object for which no Python runs: a string that has UTF-8, without which Python
+/// has to encode it; bytes, a float, None, an integer that fits, or a tuple of these.
+#[inline(always)]
+pub(super) fn plain(object: &Bound<'_, PyAny>, reader: Reader<'_>) -> Option<u64> {
+    let hasher = reader.hasher;
+    if let Ok(text) = object.cast_exact::<PyString>() {
+        return text.to_str().ok().map(|text| hasher.text(text));
+    }
+    if let Some(integer) = small_integer(object) {
+        return Some(hasher.integer(integer));
+    }
+    if let Ok(float) = object.cast_exact::<PyFloat>() {
+        return Some(hasher.float(float.value()));
+    }
+    if let Ok(tuple) = object.cast_exact::<PyTuple>() {
+        return plain_row(tuple, reader.within().ok()?);
+    }
+    if let Ok(bytes) = object.cast_exact::<PyBytes>() {
+        return Some(hasher.bytes(bytes.as_bytes()));
+    }
+    object.is_none().then(|| hasher.missing())
+}
+
+/// The same for a tuple, which holds its elements as long.
+fn plain_row(tuple: &Bound<'_, PyTuple>, reader: Reader<'_>) -> Option<u64> {
+    let hasher = reader.hasher;
+    tuple.iter_borrowed().try_fold(hasher.row_start(tuple.len()), |chain, element| {
+        Some(hasher.row_next(chain, plain(&element, reader)?))
+    })
+}
+
+/// The value of an `int`, but of no subclass, if it fits.
+#[inline(always)]
+pub(super) fn small_integer(object: &Bound<'_, PyAny>) -> Option<i64> {
+    if !object.is_exact_instance_of::<PyInt>() {
+        return None;
+    }
+    let mut overflow = 0;
+    // SAFETY: a live `int`, read by a thread that is attached. No Python runs, and nothing is raised: what does not fit
+    // is told by `overflow`.
+    let value = unsafe { ffi::PyLong_AsLongLongAndOverflow(object.as_ptr(), &mut overflow) };
+    (overflow == 0).then_some(value)
 }
 
 fn hash_rarer(key: &Bound<'_, PyAny>, reader: Reader<'_>) -> PyResult<u64> {
