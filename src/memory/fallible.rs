@@ -24,7 +24,7 @@ pub fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, E
 pub fn with_room<T>(len: usize) -> Result<Vec<T>, Error> {
     let mut vec = Vec::new();
     vec.try_reserve_exact(len).map_err(|_| refused::<T>(len))?;
-    huge::advise(&vec);
+    huge::advise(vec.spare_capacity_mut());
     Ok(vec)
 }
 
@@ -32,7 +32,7 @@ pub fn with_room<T>(len: usize) -> Result<Vec<T>, Error> {
 pub fn resize<T: Zeroable + Copy>(vec: &mut Vec<T>, len: usize) -> Result<(), Error> {
     if vec.capacity() < len {
         vec.try_reserve_exact(len - vec.len()).map_err(|_| refused::<T>(len))?;
-        huge::advise(vec);
+        huge::advise(vec.spare_capacity_mut());
     }
     vec.resize(len, T::zeroed());
     Ok(())

@@ -63,9 +63,7 @@ impl Words {
             Region::Small(lines)
         } else {
             let map = MmapMut::map_anon(bytes).map_err(|_| refused())?;
-            #[cfg(target_os = "linux")]
-            // Advice: a kernel without huge pages refuses it, and nothing is lost.
-            let _ = map.advise(memmap2::Advice::HugePage);
+            huge::advise(&map);
             Region::Mapped(map)
         };
         Ok(Self { region: Arc::new(region), len })
