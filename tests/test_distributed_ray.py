@@ -5,7 +5,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from lately.distributed._sites.memo import Ticket
 from lately.distributed._sites.site import Site, SupersededError
 from lately.distributed._sites.store import Folder
 from lately.distributed._sites.taking import RENEW
+from support.site import fences
 from support.stopped import stopped
 
 ROOT = Path(__file__).parent.parent
@@ -221,29 +221,15 @@ def test_a_site_that_hangs_is_passed_by_until_it_answers(hasty):
 
 def test_turns_exclude_each_other_and_end(hasty):
     hashes = lately.hash_keys(["turn"])
-    inside, fences = [], []
-
-    def produce():
-        for _ in range(10):
-            with hasty.turn() as turn:
-                inside.append(1)
-                assert len(inside) == 1
-                fences.append(turn.fence)
-                inside.pop()
-
-    threads = [threading.Thread(target=produce) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert len(set(fences)) == 30
+    found = fences(hasty, producers=3, turns=10)
+    assert len(set(found)) == 30
     with hasty.turn() as early:
         # Three deadlines later it is another's.
         with hasty.turn() as late:
             hasty.call([Message(0, "insert", (hashes,), fence=late.fence)])
         with pytest.raises(SupersededError):
             hasty.call([Message(0, "insert", (hashes,), fence=early.fence)])
-    assert max(fences) < early.fence < late.fence
+    assert max(found) < early.fence < late.fence
 
 
 def test_who_dies_in_his_turn_holds_up_nobody_for_long(pair, ray_cluster):

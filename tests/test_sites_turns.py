@@ -3,7 +3,6 @@
 import asyncio
 import subprocess
 import sys
-import threading
 import time
 from functools import partial
 
@@ -14,7 +13,7 @@ from lately.distributed._sites.interface import Failed, Message, Traffic
 from lately.distributed._sites.local import LocalSites
 from lately.distributed._sites.site import Site
 from lately.distributed._sites.turns import Turns
-from support.site import HASHES, Slow, bloom
+from support.site import HASHES, Slow, bloom, fences
 
 
 def test_local_sites_answer_fail_and_come_back():
@@ -49,23 +48,9 @@ def test_an_error_is_raised_once_all_sites_have_answered():
 
 
 def test_turns_in_process_exclude_each_other():
-    sites, inside, fences = LocalSites([partial(Site, bloom(), name="0")]), [], []
-
-    def produce():
-        for _ in range(50):
-            with sites.turn() as turn:
-                inside.append(1)
-                assert len(inside) == 1
-                fences.append(turn.fence)
-                inside.pop()
-
-    threads = [threading.Thread(target=produce) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert fences == sorted(set(fences))
-    assert len(fences) == 200
+    found = fences(LocalSites([partial(Site, bloom(), name="0")]), producers=4, turns=50)
+    assert found == sorted(set(found))
+    assert len(found) == 200
 
 
 def test_turns_go_to_one_at_a_time_and_end_by_themselves():

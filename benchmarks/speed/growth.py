@@ -1,7 +1,9 @@
 """How the cost of a key depends on the window, the batch, the error and threads."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from statistics import median
 from time import perf_counter
 
@@ -11,8 +13,8 @@ from tqdm import tqdm
 import lately
 from speed.ours import OURS, Make, layouts
 from speed.peers import Rotated, frames
-from speed.race import Figures, race, spell
-from speed.streams import SEED, Stream
+from speed.race import Figures, race, ratio, seconds
+from speed.streams import SEED, Round, Stream
 
 RATES = (0.1, 0.01, 0.001, 0.0001)
 BATCHES = (1, 10, 100, 1_000, 10_000, 100_000)
@@ -20,6 +22,9 @@ BATCHES = (1, 10, 100, 1_000, 10_000, 100_000)
 CALLS = 20_000
 # Keys that threads share in one call.
 SHARED = 2_000_000
+
+# What a filter is asked to do with a round, on so many threads.
+Call = Callable[[lately.AgePartitionedBloomFilter, Round, int], object]
 
 
 def some(window: int, fpr: float) -> dict[str, Make]:
@@ -104,24 +109,26 @@ def shared(stream: Stream, fpr: float, threads: int) -> dict[tuple[str, str], st
 
     alone, together, apart = filled(), filled(), [filled() for _ in range(threads)]
     prior = 1 / stream.window
-    calls = {
+    calls: dict[str, Call] = {
         "query": lambda one, now, count: one.query(now.asked, threads=count),
         "posterior": lambda one, now, count: one.posterior(now.asked, prior, threads=count),
         "duplicated": lambda one, now, count: one.duplicated(now.events, threads=count),
         "insert": lambda one, now, count: one.insert(now.fresh, threads=count),
     }
-    found = defaultdict(list)
+    times: dict[tuple[str, str], list[float]] = defaultdict(list)
     with ThreadPoolExecutor(threads) as pool:
+
+        def side_by_side(call: Call, now: Round) -> None:
+            list(pool.map(lambda one: call(one, now, 1), apart))
+
         for now in tqdm(stream.rounds, desc=f"{threads} threads, {stream.kind}", unit="round"):
             for name, call in calls.items():
-                marks = [perf_counter()]
-                call(alone, now, 1)
-                marks.append(perf_counter())
-                call(together, now, threads)
-                marks.append(perf_counter())
-                list(pool.map(lambda one, call=call, now=now: call(one, now, 1), apart))
-                marks.append(perf_counter())
-                one, shared, each = np.diff(marks)
-                found[name, ""].append(one / shared)
-                found[name, ", each with a filter of its own"].append(threads * one / each)
-    return {name: spell(ratios) for name, ratios in found.items()}
+                times[name, "alone"].append(seconds(partial(call, alone, now, 1)))
+                times[name, "together"].append(seconds(partial(call, together, now, threads)))
+                # One thread would take as many times as long.
+                times[name, "apart"].append(seconds(partial(side_by_side, call, now)) / threads)
+    return {
+        (name, how): ratio(times[name, "alone"], times[name, which])
+        for name in calls
+        for how, which in (("", "together"), (", each with a filter of its own", "apart"))
+    }

@@ -1,7 +1,7 @@
 """The race: all structures are timed in turn within each round, so that slow moments of the machine hit all."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter
@@ -16,14 +16,17 @@ from speed.streams import Stream, give
 PORTION = 1_000_000
 
 
+def seconds(act: Callable[[], object]) -> float:
+    """Time one call."""
+    start = perf_counter()
+    act()
+    return perf_counter() - start
+
+
 def ratio(times: list[float], bases: list[float]) -> str:
     """Spell a ratio taken within each round: the median, the least and the greatest."""
-    return spell([time / base for time, base in zip(times, bases, strict=True)])
-
-
-def spell(ratios: list[float]) -> str:
-    """Spell the ratios of all rounds: the median, the least and the greatest."""
-    return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+    shares = [time / base for time, base in zip(times, bases, strict=True)]
+    return f"{median(shares):.2f} ({min(shares):.2f} to {max(shares):.2f})"
 
 
 @dataclass

@@ -5,23 +5,15 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 
 import lately
-from speed.race import ratio
+from speed.race import ratio, seconds
 
 # Calls for a key at a time.
 CALLS = 20_000
-
-
-def seconds(act: Callable[[], object]) -> float:
-    """Time one call."""
-    start = perf_counter()
-    act()
-    return perf_counter() - start
 
 
 def one_by_one(window: int, fpr: float, rounds: int) -> dict[str, float]:

@@ -182,10 +182,10 @@ pub(crate) fn duplicated<L: Layout>(
     Ok(clocks[0].0)
 }
 
-/// What a thread writes all the time, in cache lines where no other thread does.
+/// The clock of a thread, which writes it all the time, in cache lines where no other thread writes.
 #[derive(Clone)]
 #[repr(align(128))]
-struct Apart<T>(T);
+struct Apart(Clock);
 
 /// What is done with the keys of a part: with those of each piece, its moments and the place for their answers. Behind
 /// a pointer, so that what threads do is compiled once and not for every layout.
@@ -206,7 +206,7 @@ struct Worker<'a> {
     parts: &'a [RangeInclusive<u64>],
     act: Act<'a>,
     buffers: Buffers,
-    /// Where its own pieces have their answers, in order; none where nobody asks.
+    /// Where its own pieces have their answers, in order; none of an insertion.
     answers: vec::IntoIter<&'a mut [bool]>,
     /// To and from each worker: keys that are to act, and keys that have.
     to: Vec<Sender<Sorted>>,
