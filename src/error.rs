@@ -2,27 +2,48 @@
 
 use std::fmt;
 
-/// Why a call was refused. A call that returns one has changed nothing.
-#[derive(Debug, Clone, PartialEq)]
+/// Why a call was refused. A call that returns one has changed nothing, unless its text says otherwise.
+///
+/// The message names the parameter, what was expected and what came.
+///
+/// ```
+/// use lately::{Error, Filter, Window};
+///
+/// let error = Filter::builder(Window::last(0)).fpr(0.01).build().unwrap_err();
+/// assert!(matches!(error, Error::Value(_)));
+/// assert_eq!(error.to_string(), "window must be at least 1 insertion, got 0");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Error {
     /// A parameter is out of its range, or two contradict each other.
     Value(String),
-    /// The memory the filter needs cannot be had.
+    /// The memory that the filter needs is not there.
     Memory {
-        /// Bytes that were asked for.
+        /// Bytes that were requested.
         bytes: u64,
     },
     /// The bytes are damaged, or no filter that this version can read.
     Format(String),
+    /// A file cannot be written, read or replaced.
+    #[non_exhaustive]
+    Io {
+        /// What went wrong.
+        kind: std::io::ErrorKind,
+        /// The path, and the system's message.
+        message: String,
+    },
 }
 
 impl Error {
-    /// A [`Error::Value`] from anything that can be written as text.
+    /// Returns an [`Error::Value`] of a message.
+    #[doc(hidden)]
     pub fn value(message: impl Into<String>) -> Self {
         Self::Value(message.into())
     }
 
-    /// A [`Error::Format`] from anything that can be written as text.
+    /// Returns an [`Error::Format`] of a message.
+    #[doc(hidden)]
     pub fn format(message: impl Into<String>) -> Self {
         Self::Format(message.into())
     }
@@ -31,7 +52,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Value(message) | Self::Format(message) => f.write_str(message),
+            Self::Value(message) | Self::Format(message) | Self::Io { message, .. } => f.write_str(message),
             Self::Memory { bytes } => write!(f, "cannot allocate {bytes} bytes for the filter"),
         }
     }

@@ -105,18 +105,21 @@
 //!
 //! # Shared by processes
 //!
-//! A file that several processes map and [write to](crate::shared) cannot keep up its sums, and its clock changes with
-//! every batch. It is of version 2, which differs in this:
+//! A file that several processes map and [write to](crate::shared) cannot keep up its checksums, and its clock changes
+//! with every batch. It is of version 3, which differs in this:
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 8..10 | 2 |
-//! | 40..48 | zero: the cells have no sum. Their number and the parameters are checked, not what they say |
-//! | behind the parameters | 24 words: the clock as it is now. The clock among the parameters is that of the day the file was made, so that the sum of these holds |
+//! | 8..10 | 3 |
+//! | 40..48 | zero: the cells have no checksum. Their number and the parameters are checked, not their values |
+//! | behind the parameters | 24 words: the clock as it is now. The clock among the parameters is that of the day the file was made, so that their checksum holds |
 //! | .. | cells, as ever |
+//! | behind the cells | 8 words: the first repeats the number below, the others are zero |
 //!
 //! The first of the 24 words is a number that grows by one with each change. If it is even, words 8 to 13 are the
-//! clock, else words 16 to 21; the others are zero, or of no account.
+//! clock, else words 16 to 21; the others are zero, or of no account. The number behind the cells is written last. Where
+//! it is greater than the first, the file was copied while it was written, or the machine failed: the clock is older
+//! than the cells, and the file is refused. Version 2 had no words behind the cells; it is still read.
 //!
 //! | word of the clock | what |
 //! |---|---|
@@ -133,29 +136,35 @@
 //! filter, but for lines of entries, which have to end as many runs as they have, and for tables and counters, which
 //! have to count what their windows hold. The checksums guard against damage, not against an adversary.
 
+pub mod exact;
 mod preamble;
 mod replace;
 
+use std::fmt;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{Read, Result as IoResult, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use memmap2::Mmap;
 
 use crate::Error;
 use crate::filter::Filter;
 use crate::key::Seed;
-use crate::memory::mapped::{LIVE, Mapped};
+use crate::memory::mapped::{LIVE, Mapped, RECORD, TAIL, is_torn, place_of_record};
 use crate::memory::{Lender, Words};
+use crate::shared::{self, TIMEOUT};
 pub use preamble::preamble;
-pub(crate) use preamble::shared_preamble;
-use preamble::{Preamble, fill};
+use preamble::{Preamble, fill, shared_preamble};
 
 #[cfg(target_endian = "big")]
 compile_error!("cells are saved as they lie in memory, which has to be little endian");
 
 /// Bytes written between two checks for signals: a third of a second.
 const PIECE: usize = 64 << 20;
+
+/// How often a file that processes share is read without its lock, before the lock is taken.
+const ATTEMPTS: usize = 4;
 
 /// Why [`save`] or [`open`] failed.
 #[derive(Debug)]
@@ -164,6 +173,33 @@ pub enum SaveError {
     Io(std::io::Error),
     /// The bytes are no filter, or there is no memory for it.
     Filter(Error),
+}
+
+impl fmt::Display for SaveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::Filter(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SaveError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            Self::Filter(error) => Some(error),
+        }
+    }
+}
+
+impl From<SaveError> for Error {
+    fn from(error: SaveError) -> Self {
+        match error {
+            SaveError::Io(error) => Self::Io { kind: error.kind(), message: error.to_string() },
+            SaveError::Filter(error) => error,
+        }
+    }
 }
 
 impl From<std::io::Error> for SaveError {
@@ -207,28 +243,29 @@ pub fn save(filter: &Filter, path: &Path) -> Result<(), SaveError> {
 }
 
 /// [`save`] that asks `go_on` between pieces whether to continue.
-pub fn save_in_pieces(
-    filter: &Filter,
-    path: &Path,
-    look: impl FnMut() -> std::io::Result<()>,
-) -> Result<(), SaveError> {
-    save_as(preamble(filter), filter, path, look)
+pub fn save_in_pieces(filter: &Filter, path: &Path, look: impl FnMut() -> IoResult<()>) -> Result<(), SaveError> {
+    save_as([preamble(filter), Vec::new()], filter, path, |_| Ok(()), look)
 }
 
-/// Writes a filter to a file that processes [share](crate::shared).
+/// Writes a filter to a file that processes [share](crate::shared). Those who may not write to it may not read it either,
+/// since a reader can take its lock.
 pub(crate) fn save_shared(filter: &Filter, path: &Path) -> Result<(), SaveError> {
-    save_as(shared_preamble(filter), filter, path, || Ok(()))
+    let close = |file: &mut File| replace::for_writers_alone(file);
+    save_as([shared_preamble(filter), vec![0; TAIL * 8]], filter, path, close, || Ok(()))
 }
 
+/// Writes the first part, the cells, and the last part.
 fn save_as(
-    preamble: Vec<u8>,
+    [first, last]: [Vec<u8>; 2],
     filter: &Filter,
     path: &Path,
-    mut look: impl FnMut() -> std::io::Result<()>,
+    prepare: impl FnOnce(&mut File) -> IoResult<()>,
+    mut look: impl FnMut() -> IoResult<()>,
 ) -> Result<(), SaveError> {
     let secret = matches!(filter.seed(), Seed::Secret(_));
     replace::file(path, secret, |file| {
-        file.write_all(&preamble)?;
+        prepare(file)?;
+        file.write_all(&first)?;
         for piece in filter.engine().words().as_ref().chunks(PIECE) {
             look()?;
             file.write_all(piece)?;
@@ -237,6 +274,7 @@ fn save_as(
                 file.sync_data()?;
             }
         }
+        file.write_all(&last)?;
         look()
     })?;
     Ok(())
@@ -262,29 +300,87 @@ fn regular(path: &Path) -> Result<File, SaveError> {
 
 /// Reads a filter from a file.
 pub fn open(path: &Path) -> Result<Filter, SaveError> {
+    open_within(path, TIMEOUT, &mut || Ok(()))
+}
+
+/// [`open`], which waits for processes that write to the file for at most `timeout`, and calls `look` meanwhile.
+///
+/// It reads again if the clock of the file has changed meanwhile. Only where that goes on, it takes the lock.
+pub fn open_within(
+    path: &Path,
+    timeout: Duration,
+    look: &mut dyn FnMut() -> IoResult<()>,
+) -> Result<Filter, SaveError> {
     let mut file = regular(path)?;
     let size = file.metadata()?.len();
     let preamble = Preamble::read(&mut file, Some(size))?;
-    if !preamble.shared {
-        return preamble.filter_from(&mut file, None);
+    if preamble.tail.is_none() {
+        let words = preamble.words(&mut file)?;
+        return Ok(preamble.filter(words, None)?);
     }
-    // While nobody writes to it; closing the file ends the lock.
-    file.lock_shared()?;
-    let mut live = [0; LIVE];
-    fill(&mut file, bytemuck::cast_slice_mut(&mut live))?;
-    let record = if live[0] % 2 == 0 { &live[8..] } else { &live[16..] };
-    preamble.filter_from(&mut file, record.first_chunk().copied())
+    // Windows does not let a file be read that another process has locked.
+    for _ in 0..if cfg!(windows) { 0 } else { ATTEMPTS } {
+        let (number, record) = clock_in(&file, &preamble)?;
+        let words = cells_in(&file, &preamble)?;
+        if clock_in(&file, &preamble)?.0 == number {
+            return Ok(preamble.filter(words, Some(record))?);
+        }
+    }
+    // Closing the file releases the lock.
+    shared::lock(&file, timeout, look)?;
+    let (_, record) = clock_in(&file, &preamble)?;
+    let words = cells_in(&file, &preamble)?;
+    Ok(preamble.filter(words, Some(record))?)
 }
 
-/// The filter in a file that processes share, which is mapped, and its words with it; none in one that `save` wrote.
+/// Reads the number and the record of the clock in a file that processes share.
+fn clock_in(mut file: &File, preamble: &Preamble) -> Result<(u64, [u64; RECORD]), SaveError> {
+    let mut read = |at: usize, words: &mut [u64]| {
+        file.seek(SeekFrom::Start(at as u64))?;
+        fill(&mut file, bytemuck::cast_slice_mut(words))
+    };
+    let mut end = [0];
+    if preamble.tail.is_some_and(|tail| tail > 0) {
+        // Before the number at the front, which is written before this one.
+        read(preamble.len + LIVE * 8 + preamble.cells, &mut end)?;
+    }
+    loop {
+        let (mut before, mut live) = ([0], [0; LIVE]);
+        read(preamble.len, &mut before)?;
+        read(preamble.len, &mut live)?;
+        let mut after = [0];
+        read(preamble.len, &mut after)?;
+        if before == after {
+            refuse_torn(is_torn(before[0], end[0]))?;
+            return Ok((before[0], std::array::from_fn(|word| live[place_of_record(before[0])][word])));
+        }
+    }
+}
+
+/// Reads the cells of a file that processes share.
+fn cells_in(mut file: &File, preamble: &Preamble) -> Result<Words, SaveError> {
+    file.seek(SeekFrom::Start((preamble.len + LIVE * 8) as u64))?;
+    preamble.words(&mut file)
+}
+
+fn refuse_torn(torn: bool) -> Result<(), Error> {
+    match torn {
+        false => Ok(()),
+        true => Err(Error::format(
+            "its clock is older than its cells, so keys would be missed: it was copied while it was written, or the \
+             machine failed. Take another copy, and make copies by `lately.open(path).save(copy)`",
+        )),
+    }
+}
+
+/// Returns the filter in a file that processes share, with its words in the mapped file; none if `save` wrote the file.
 pub(crate) fn open_shared(file: &File) -> Result<Option<Filter>, SaveError> {
     let preamble = Preamble::read(&mut &*file, Some(file.metadata()?.len()))?;
-    if !preamble.shared {
-        return Ok(None);
-    }
-    let mapped = Mapped::new(file, preamble.len)?;
-    let told = mapped.live().read();
-    Ok(Some(preamble.filter(Words::in_file(mapped), Some(told))?))
+    let Some(tail) = preamble.tail else { return Ok(None) };
+    let mapped = Mapped::new(file, preamble.len, tail)?;
+    refuse_torn(mapped.live().is_torn())?;
+    let record = mapped.live().read();
+    Ok(Some(preamble.filter(Words::in_file(mapped), Some(record))?))
 }
 
 /// Writes a filter to anything that takes bytes. Others may follow it: [`read`] finds its end.
@@ -295,11 +391,13 @@ pub fn write(filter: &Filter, target: &mut impl Write) -> std::io::Result<()> {
 
 /// Reads a filter from anything that gives bytes, and not a byte beyond it.
 pub fn read(source: &mut impl Read) -> Result<Filter, SaveError> {
-    Preamble::read(source, None)?.filter_from(source, None)
+    let preamble = Preamble::read(source, None)?;
+    let words = preamble.words(source)?;
+    Ok(preamble.filter(words, None)?)
 }
 
-/// The error of bytes in memory, which can always be read.
-fn in_memory(error: SaveError) -> Error {
+/// Returns the error of bytes in memory, which can always be read.
+pub fn in_memory(error: SaveError) -> Error {
     match error {
         SaveError::Filter(error) => error,
         SaveError::Io(error) => Error::format(error.to_string()),

@@ -1,5 +1,4 @@
-//! The instruction sets that work is compiled for, and the choice of one. Vector instructions are asked for nowhere
-//! else.
+//! The instruction sets that work is compiled for, and the choice of one. No other module tests what the processor has.
 //!
 //! Intrinsics are inlined only into functions that have their target features, and a generic function cannot have them
 //! for one instruction set alone. So, as in the memchr crate, all work on a key is `inline(always)`, from the body of a
@@ -7,41 +6,41 @@
 //! that is not inlined there has no vectors: each intrinsic costs a call that passes them through memory (measured: 90
 //! to 400 ns per key instead of 5). A closure is not `inline(always)`, so none of them handles vectors.
 
-/// Work that is compiled for an instruction set. Compilers also vectorise the parts that use no intrinsics.
+/// Work that is compiled for an instruction set. Compilers vectorise the code without intrinsics too.
 pub trait Work<M> {
-    /// Its result.
+    /// The result of the work.
     type Output;
 
-    /// Does it.
+    /// Does the work.
     fn run(self, machine: M) -> Self::Output;
 }
 
-/// An instruction set. To have one is the proof that the processor has it. What a kind of work asks of it is a trait
-/// beside that work.
+/// An instruction set. A value of this type is the proof that the processor has it. The operations that a kind of work
+/// needs are a trait beside that work.
 pub trait Machine: Copy {
-    /// Does work in a function that is compiled for these instructions and never inlined.
+    /// Does work in a function that is compiled for these instructions, and never inlined.
     fn run<W: Work<Self>>(self, work: W) -> W::Output;
 }
 
-/// Work for whichever of them the processor has.
+/// Work that is compiled for every instruction set of this architecture.
 #[cfg(target_arch = "x86_64")]
 pub trait AnyWork<T>: Work<Portable, Output = T> + Work<Avx2, Output = T> + Work<Avx512, Output = T> {}
 #[cfg(target_arch = "x86_64")]
 impl<T, W: Work<Portable, Output = T> + Work<Avx2, Output = T> + Work<Avx512, Output = T>> AnyWork<T> for W {}
 
-/// Work for whichever of them the processor has.
+/// Work that is compiled for every instruction set of this architecture.
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 pub trait AnyWork<T>: Work<Portable, Output = T> + Work<Neon, Output = T> {}
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 impl<T, W: Work<Portable, Output = T> + Work<Neon, Output = T>> AnyWork<T> for W {}
 
-/// Work for whichever of them the processor has.
+/// Work that is compiled for every instruction set of this architecture.
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 pub trait AnyWork<T>: Work<Portable, Output = T> {}
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 impl<T, W: Work<Portable, Output = T>> AnyWork<T> for W {}
 
-/// What every processor has.
+/// The instructions that every processor has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Portable;
 
@@ -80,7 +79,8 @@ mod x86_64 {
     pub struct Avx2(());
 
     impl Avx2 {
-        pub fn here() -> Option<Self> {
+        /// Returns the instruction set, if the processor has it.
+        pub fn detect() -> Option<Self> {
             (has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt") && has!("lzcnt")).then_some(Self(()))
         }
     }
@@ -93,20 +93,20 @@ mod x86_64 {
             fn run<W: Work<Avx2>>(machine: Avx2, work: W) -> W::Output {
                 work.run(machine)
             }
-            // SAFETY: there is an `Avx2`, so the processor has the instructions.
+            // SAFETY: an `Avx2` exists, so the processor has the instructions.
             unsafe { run(self, work) }
         }
     }
 
-    /// AVX-512 with VBMI2, which moves bytes together and apart: processors from 2019 on. Older ones, without it, take
-    /// AVX2.
+    /// AVX-512 with VBMI2, which moves bytes together and apart: processors from 2019 on. Older processors use AVX2.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct Avx512(pub Avx2);
 
     impl Avx512 {
-        pub fn here() -> Option<Self> {
+        /// Returns the instruction set, if the processor has it.
+        pub fn detect() -> Option<Self> {
             let vectors = has!("avx512f") && has!("avx512bw") && has!("avx512vl") && has!("avx512dq");
-            Avx2::here().filter(|_| vectors && has!("avx512vbmi2")).map(Self)
+            Avx2::detect().filter(|_| vectors && has!("avx512vbmi2")).map(Self)
         }
     }
 
@@ -118,13 +118,13 @@ mod x86_64 {
             fn run<W: Work<Avx512>>(machine: Avx512, work: W) -> W::Output {
                 work.run(machine)
             }
-            // SAFETY: there is an `Avx512`, so the processor has the instructions.
+            // SAFETY: an `Avx512` exists, so the processor has the instructions.
             unsafe { run(self, work) }
         }
     }
 }
 
-/// The instruction set of a filter, looked up once.
+/// The instruction set of a filter, chosen once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Instructions {
     Portable(Portable),
@@ -137,17 +137,17 @@ pub enum Instructions {
 }
 
 impl Instructions {
-    /// All that the processor has, the best last.
+    /// Returns all instruction sets that the processor has, the best last.
     pub fn available() -> impl Iterator<Item = Self> {
         let available = [Some(Self::Portable(Portable))].into_iter();
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
         let available = available.chain([Some(Self::Neon(Neon))]);
         #[cfg(target_arch = "x86_64")]
-        let available = available.chain([Avx2::here().map(Self::Avx2), Avx512::here().map(Self::Avx512)]);
+        let available = available.chain([Avx2::detect().map(Self::Avx2), Avx512::detect().map(Self::Avx512)]);
         available.flatten()
     }
 
-    /// The best of them.
+    /// Returns the best instruction set that the processor has.
     pub fn best() -> Self {
         Self::available().last().expect("every processor has the portable ones")
     }

@@ -1,85 +1,151 @@
 //! *Have I seen this key lately?* Filters over a sliding window: an endless stream in constant memory.
 //!
-//! A key inserted within the window is always reported; a key never inserted is reported with a probability that was
-//! chosen beforehand, at the worst moment of the filter's life. The window is the last W insertions, or a span of time.
-//!
-//! # Which filter?
-//!
-//! | filter | take it when | costs |
-//! |---|---|---|
-//! | [Age-partitioned](shape::ring), blocked | speed counts | 18.8 bits per key at 1 %, 28.7 at 0.1 %; 1 cache line per insertion, 3 per query |
-//! | [Age-partitioned](shape::ring), plain | old keys should fade smoothly | 23.5 and 31.0 bits; 5 and 15 lines at 1 % |
-//! | [Guarded epochs](shape::ring), plain | memory counts | 15.9 and 21.3 bits; at 1 % 9 lines per insertion, 30 per query |
-//! | [Guarded epochs](shape::transposed), transposed | memory counts, and queries are many | 15.9 and 21.4 bits; 10 lines per call, and 13 |
-//! | [Guarded epochs](shape::ring), blocked | both count a little | 17.2 and 25.9 bits; 1 and 6 lines |
-//! | [Either in lines](shape::line) | speed is all | 21.1 and 27.3 bits, by guarded epochs 18.0 and 27.9; a cache line per call, or two |
-//! | [Aged quotient](shape::quotient) | memory counts most, or repeats are many, or ages are asked for | 15.1 and 19.6 bits per *distinct* key, 17 and 22 with a headroom of a tenth; a cache line per call; false positives at once where there are more keys than planned |
-//! | [Timing](shape::timing) | the window should be sharp | 28.8 and 43.1 bits, 53 and 80 for a slack of 7 %, 205 and 307 for none; 7 lines at 1 % |
-//! | [Timing in lines](shape::timing::line) | the same, and speed | 30.8 and 50.7 bits, 63 and 116 for a slack of 7 %; a cache line per call, or two |
-//! | [Time-limited](shape::time_limited) | nobody knows how many keys a span of time will hold | 21.7 bits per key that came at 1 %, 30.0 at 0.1 %; 10 and 14 lines per insertion, more of all while the rate rises |
-//! | [SWAMP](shape::swamp) | keys must leave at once, or be counted | 41.8 and 48.5 bits; a cache line or two per call and one for the key that leaves |
-//! | [Fingerprint buffer](shape::fingerprint_buffer) | the same in the least memory, for a small window | 27 and 30 bits; a query searches the window |
-//! | [Counting](shape::counting) | the window has to be exact to one insertion | 106 bits at 1 %, 64 of them for a queue of all keys; false positives that stay where keys come 15 times |
-//! | [Stable](shape::stable) | to compare with | no promise: keys of the window are forgotten at random |
-//! | [Bloom](shape::bloom) | the stream ends: nothing is ever forgotten | 10.5 and 17.3 bits per key of all; 4 and 5 lines |
-//! | [Generalized](shape::generalized) | the window is asked for by the query | 226 and 472 bits for one key in ten of the oldest missed, no promise; 7 and 10 lines |
-//!
-//! (Windows of a million keys. Keys are forgotten at most half a window late, with guarded epochs a fifth.)
+//! Deduplicate web hooks, packets, log lines or tokens against replay: without a database, in a few bytes per key.
 //!
 //! ```
-//! use lately::clock::{Moments, Window};
-//! use lately::engine::Refresh;
-//! use lately::filter::Filter;
-//! use lately::key::KeyHasher;
-//! use lately::shape::Budget;
-//! use lately::shape::ring::{Paper, choose};
+//! use lately::{Filter, Window};
 //!
-//! let window = Window::Count { insertions: 1_000_000 };
-//! let shape = choose(window, Budget::Rate(0.01), None, Some(512), Paper::AgePartitioned)?;
-//! let mut filter = Filter::new(shape, window, 0)?;
-//!
-//! let hasher = KeyHasher::new(filter.seed());
-//! let keys = ["a", "b", "a"].map(|key| hasher.text(key));
-//! let mut seen = [false; 3];
-//! filter.engine_mut().duplicated(&keys, Moments::Untimed, Refresh::Always, &mut seen)?;
-//! assert_eq!(seen, [false, false, true]);
-//!
-//! assert!(shape.bits_per_key(1_000_000) < 18.9);
-//! assert!(filter.fpr() <= 0.01);
+//! let mut filter = Filter::builder(Window::last(1_000_000)).fpr(0.001).build()?;
+//! assert!(!filter.seen("order-17"));
+//! assert!(filter.seen("order-17"));
 //! # Ok::<(), lately::Error>(())
 //! ```
 //!
-//! # How it is built
+//! # The guarantee
 //!
-//! Data runs in one direction: a key becomes a 64-bit hash ([`key`]), the [`engine`] takes batches of hashes through a
-//! filter's cells (in [`memory`], by the [`layout`] of its family), and the [`clock`] tells which generation of cells
-//! is open. A [`shape`] knows what a filter promises before a bit is allocated. A [`filter`] is a shape and an engine;
-//! its table of families says which there are. [`inference`] turns what the cells say of a key into probabilities of
-//! its age, [`posteriors`] asks it of an engine, and a [`prior`] is what is known beforehand. [`mod@format`] is how a
-//! filter is saved, and a [`shard`] is the part of one that lies at a site. [`records`] finds keys in blocks of bytes.
-//! No filter, but the measure of them all, is the [`exact`] window.
+//! A [`Window`] is the last W insertions, or a span of time.
+//!
+//! - A key inserted within the window is *always* reported, at every moment, also in a burst.
+//! - Between window and window + slack a key may be reported.
+//! - A key never inserted, or gone for longer, is reported with probability at most `fpr`, at the worst moment.
+//!
+//! # Which type?
+//!
+//! | type | take it when |
+//! |---|---|
+//! | [`Filter`] | one thread at a time asks |
+//! | [`ConcurrentFilter`] | many threads ask at once, by `&self` and without a lock |
+//! | [`ExactWindow`] | no key may be reported by chance, and there is memory for all of them |
+//!
+//! [`Filter`] chooses among the families of the literature: small slack in little memory by default,
+//! [`Prefer::Speed`] for a cache line per call, [`Prefer::Memory`] for the fewest bytes.
+//!
+//! # What it costs
+//!
+//! Bytes per key of a window of a million insertions:
+//!
+//! | | 1 % | 0.1 % | 0.0001 % |
+//! |---|---|---|---|
+//! | [`Filter`] | 2.3 | 2.8 | 4.6 |
+//! | [`Filter`], [`Prefer::Speed`] | 2.6 | 3.4 | 7.3 |
+//! | [`Filter`], [`Prefer::Memory`] | 1.9 | 2.4 | 4.1 |
+//! | [`ConcurrentFilter`] | 2.7 | 3.5 | 7.4 |
+//!
+//! # Many threads
+//!
+//! ```
+//! use std::time::Duration;
+//! use lately::{ConcurrentFilter, Window};
+//!
+//! let window = Window::time(Duration::from_secs(120));
+//! let filter = ConcurrentFilter::builder(window).fpr(1e-6).capacity(100_000).build()?;
+//! std::thread::scope(|scope| {
+//!     for _ in 0..8 {
+//!         // Of threads that race with a new key exactly one gets `false`.
+//!         scope.spawn(|| filter.seen("token"));
+//!     }
+//! });
+//! assert!(filter.contains("token"));
+//! # Ok::<(), lately::Error>(())
+//! ```
+//!
+//! All types are `Send` and `Sync`. Only [`ConcurrentFilter`] inserts by `&self`.
+//!
+//! # Keys
+//!
+//! A [`Key`] is an integer of any width, a float, text, bytes, a tuple, an `Option`, or a type of yours. Keys have the
+//! hashes of the Python package of this name, so a job in Python and a service in Rust share a file and the meaning of a
+//! key. Hashes of a public seed are no defence against callers who choose keys that collide:
+//! [`Builder::secret`] is.
+//!
+//! # Event times
+//!
+//! In a window of time a key counts as of now. The calls that end in `_at` take the time of an event instead, and
+//! [`Builder::lateness`] allows times to step back.
+//!
+//! ```
+//! use std::time::{Duration, UNIX_EPOCH};
+//! use lately::{Filter, Window};
+//!
+//! let window = Window::time(Duration::from_secs(60));
+//! let mut filter = Filter::builder(window).fpr(0.01).capacity(1000).lateness(Duration::from_secs(5)).build()?;
+//! let at = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
+//! assert!(!filter.seen_at("a", at(1000))?);
+//! assert!(filter.seen_at("a", at(1060))?);
+//! # Ok::<(), lately::Error>(())
+//! ```
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `inference` | `Filter::posterior` and `Filter::decide`: probabilities, and decisions by them |
+//!
+//! It is off by default.
+//!
+//! # Errors and panics
+//!
+//! Constructors, files and event times return an [`Error`] that names the parameter. No call panics. Memory that grows
+//! with the stream (of [`ExactWindow`], and of a [`Filter`] without a fixed size) ends the process when there is no more
+//! of it, as for a `Vec`.
 
 #![deny(unsafe_code)]
+// Layouts compute evidence for a module that is left out.
+#![cfg_attr(not(feature = "inference"), allow(dead_code))]
 
-pub mod clock;
-pub mod engine;
+mod api;
+#[doc(hidden)]
 pub mod error;
+
+#[doc(hidden)]
+pub mod clock;
+#[doc(hidden)]
+pub mod concurrent;
+#[doc(hidden)]
+pub mod engine;
+#[doc(hidden)]
 pub mod exact;
+#[doc(hidden)]
 pub mod filter;
+#[doc(hidden)]
 pub mod format;
+#[doc(hidden)]
+pub mod guide;
+#[doc(hidden)]
 pub mod inference;
-mod instructions;
+#[doc(hidden)]
+pub mod instructions;
+#[doc(hidden)]
 pub mod key;
+#[doc(hidden)]
 pub mod layout;
+#[doc(hidden)]
 pub mod memory;
+#[doc(hidden)]
+pub mod parallel;
+#[doc(hidden)]
+#[cfg(feature = "inference")]
 pub mod posteriors;
+#[doc(hidden)]
+#[cfg(feature = "inference")]
 pub mod prior;
-#[cfg(feature = "python")]
-#[allow(unsafe_code, reason = "buffers of others")]
-mod python;
-pub mod records;
+#[doc(hidden)]
 pub mod shape;
+#[doc(hidden)]
 pub mod shard;
+#[doc(hidden)]
 pub mod shared;
 
+pub use api::{Builder, ConcurrentFilter, ExactWindow, Filter, Prefer, Window};
 pub use error::Error;
+pub use key::{Hashed, Key, KeyHasher};

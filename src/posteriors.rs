@@ -6,8 +6,8 @@ use std::ops::Range;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 use crate::engine::Engine;
-use crate::inference::by_prior::{KEYS, Posteriors};
-use crate::inference::{ByPrior, Code, Evidence, Hazard, Likelihood, Memo, PerKey, Posterior, Question, Span};
+use crate::inference::posterior_curve::{KEYS, Posteriors};
+use crate::inference::{Code, Evidence, Hazard, Likelihood, Memo, PerKey, Posterior, PosteriorCurve, Question, Span};
 use crate::instructions::Instructions;
 
 /// Keys whose evidence is read at a time: 8 KiB of it.
@@ -128,12 +128,13 @@ impl<'a> Inference<'a> {
                 });
             }
             PerKey::Each(priors) => {
-                let (table, by_insertion) = (memo.by_prior(), self.by_insertion());
-                let (mut told, numbers) = ([ByPrior::OTHER; KEYS], &std::array::from_fn(|key| key as u32));
-                let mut by_prior = |evidence, age| self.likelihood.by_prior(evidence, age).unwrap_or(ByPrior::OTHER);
+                let (table, by_insertion) = (memo.posterior_curve(), self.by_insertion());
+                let (mut told, numbers) = ([PosteriorCurve::OTHER; KEYS], &std::array::from_fn(|key| key as u32));
+                let mut posterior_curve =
+                    |evidence, age| self.likelihood.posterior_curve(evidence, age).unwrap_or(PosteriorCurve::OTHER);
                 self.evidence(hashes, |keys, evidence| {
                     for (told, (key, &evidence)) in told.iter_mut().zip(keys.clone().zip(evidence)) {
-                        *told = *table.answer(evidence, age(key), &mut by_prior);
+                        *told = *table.answer(evidence, age(key), &mut posterior_curve);
                     }
                     let (priors, posteriors) = (&priors[keys.clone()], &mut posteriors[keys.clone()]);
                     let of_all = Posteriors { told: &told, numbers, priors, by_insertion, posteriors };
@@ -147,10 +148,11 @@ impl<'a> Inference<'a> {
 
     /// The same of all keys for one age, where evidence has codes; tells whether.
     fn by_codes(&self, hashes: &[u64], age: f64, prior: PerKey<'_>, memo: &mut Memo, posteriors: &mut [f64]) -> bool {
-        let (Some(memo), Some(read)) = (memo.coded(age), self.engine.coded()) else { return false };
+        let (Some(memo), Some(read)) = (memo.coded(age), self.engine.codes(&[], &mut [])) else { return false };
         let (mut spans, mut codes) = (Vec::new(), [Code::default(); CODES]);
         let mut exact = |code: Code, hazard| self.of(read(code), hazard, 0.0, f64::INFINITY, &mut spans).within(age);
-        let by_prior = |code: Code| self.likelihood.by_prior(read(code), age).unwrap_or(ByPrior::OTHER);
+        let posterior_curve =
+            |code: Code| self.likelihood.posterior_curve(read(code), age).unwrap_or(PosteriorCurve::OTHER);
         let by_insertion = self.by_insertion();
         for (block, hashes) in hashes.chunks(CODES).enumerate() {
             let codes = &mut codes[..hashes.len()];
@@ -164,9 +166,9 @@ impl<'a> Inference<'a> {
                     }
                 }
                 PerKey::Each(priors) => {
-                    let (known, priors) = (memo.by_prior(), priors[block * CODES..].chunks(KEYS));
+                    let (known, priors) = (memo.posterior_curve(), priors[block * CODES..].chunks(KEYS));
                     for ((codes, priors), posteriors) in codes.chunks(KEYS).zip(priors).zip(posteriors) {
-                        let (told, numbers) = &known.of(codes, by_prior);
+                        let (told, numbers) = &known.of(codes, posterior_curve);
                         let priors = &priors[..codes.len()];
                         let of_all = Posteriors { told, numbers, priors, by_insertion, posteriors };
                         for key in of_all.write(self.instructions) {

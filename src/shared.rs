@@ -1,65 +1,90 @@
 //! One filter for several processes: a file that each of them maps, and writes to under its lock.
 //!
-//! [`open`] makes of a saved filter a file of [version 2](crate::format), and maps it. Whoever writes holds the lock of
-//! the file for a batch; the system takes it from a process that dies. Whoever reads needs no lock.
+//! [`open`] turns a saved filter into a file of [version 3](crate::format), and maps it. A writer holds the lock of the
+//! file for a batch; the system releases the lock of a process that dies. A reader takes no lock.
 //!
 //! # A process that is killed
 //!
-//! The filter keeps its promise at every instant, so it may be killed at any: *no key is missed whose insertion has
-//! returned, and that is among the last W by the clock of the file*. Only layouts may be shared of which these hold
+//! The filter keeps its promise at every instant, so a process may be killed at any: *no key is missed whose insertion
+//! has returned, and that is among the last W by the clock of the file*. Only layouts may be shared of which these hold
 //! ([`SETS_BITS`](crate::layout::Layout::SETS_BITS)): an insertion sets bits, and nothing else; a new generation clears
 //! bits that no key needs for its promise once that generation has begun, and nothing else; every pattern of bits is
 //! legal. A batch is then a row of three kinds of steps, and a kill falls between two of them:
 //!
-//! 1. *Bits are set*, while the clock stands before them. More bits than the clock knows of are keys that are reported
-//!    early: no insertion of them has returned. The generation takes a few keys more than it is planned for.
-//! 2. *The clock is told*: before a generation clears anything ([`AgedMut::age`](crate::engine)), and when the batch
-//!    is done. A clock is told as a whole or not at all ([`mapped`](crate::memory::mapped)). All keys that it counts
-//!    have set their bits before, so what it says is true.
-//! 3. *Bits are cleared*, and the clock has been told that they are to be. No key needs them by that clock: were it
-//!    told after, then those that the generation drops would be missed by who still has the old clock. The record says
-//!    how many generations are being opened. Whoever has the lock next opens them again, which is the same as once,
-//!    since no key of them has set a bit yet. Until then old bits stay where new ones will lie: keys that have left the
-//!    window may be reported for longer, none is missed.
+//! 1. *Bits are set*, while the clock stands before them. Bits beyond the clock are keys that are reported early: no
+//!    insertion of them has returned. The generation holds a few keys more than it is planned for.
+//! 2. *The clock is written*: before a generation clears anything ([`AgedMut::age`](crate::engine)), and when the batch
+//!    is done. A clock is written as a whole or not at all ([`mapped`](crate::memory::mapped)). All keys that it counts
+//!    have set their bits before.
+//! 3. *Bits are cleared*, after the clock has announced it. By that clock no key needs them. Were the clock written
+//!    later, a reader with the old clock would miss the keys that the generation drops. The record contains how many
+//!    generations are being opened. The next process that has the lock opens them again, which has the same effect as
+//!    once, since no key of them has set a bit yet. Until then old bits stay where new ones will lie: keys that have
+//!    left the window may be reported for longer, none is missed.
 //!
-//! A batch that was killed may leave any first part of it inserted. Its answers are lost: keys asked for again are
-//! repeats.
+//! A batch that was killed may leave any first part of it inserted. Its answers are lost: if its keys come again, they
+//! are repeats.
+//!
+//! Only a process that has the lock may open generations. A process that opens the file has no lock, and finds a record
+//! with unopened generations whenever a writer is at work: it leaves them alone. (It once opened them too. If it was
+//! slow, it cleared what the writer had inserted since, and wrote an old clock.)
 //!
 //! # Readers
 //!
 //! A reader takes the clock first and then looks at the cells, which may be younger by then. Keys that are in the
-//! window all the while are found: their bits were set before the clock was told, lie where that clock has them, and
+//! window all the while are found: their bits were set before the clock was written, lie where that clock has them, and
 //! nothing clears them. Bits of later generations lie, by the older clock, among the oldest, and only add.
+//!
+//! A copy is made without the lock too: it is valid if the clock is the same before and after. Only where processes
+//! write without a pause, a copy takes the lock ([`format::open`], [`Filter::snapshot`]).
+//!
+//! # Waiting
+//!
+//! A process that is stopped keeps its lock. Every call therefore waits with a deadline, holds nothing while it waits,
+//! and names the process that has the lock when the deadline has passed ([`wait`]). The lock is that of `flock`, which
+//! any process can take that may open the file. The file is hence readable for those alone who may write to it.
 //!
 //! # What it is not for
 //!
-//! Memory is shared within one machine. When that fails, the system has written back what it pleased: save the filter
-//! elsewhere now and then. A file that is cut while it is mapped ends the process.
+//! Memory is shared within one machine. When the machine fails, the system has written back any part of the file: save
+//! the filter elsewhere now and then. A file that is cut while it is mapped ends the process.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{Error as IoError, ErrorKind, Result as IoResult};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::{Path, PathBuf, absolute};
+use std::sync::{Mutex, MutexGuard, TryLockError as Busy};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::filter::Filter;
 use crate::format::{self, SaveError};
 
+/// The default of how long a call waits for another process. A block of keys takes some 0.1 ms; this is for clearing a
+/// large filter on a busy machine.
+pub const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The first pause between two attempts, and the longest, to which pauses double.
+const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(2)];
+
+/// How long to wait between two checks for signals.
+const LOOKS_EVERY: Duration = Duration::from_millis(50);
+
 /// The file of a shared filter, in one process.
 pub struct SharedFile {
     path: PathBuf,
-    inode: Inode,
-    /// None in a child of the process that opened it, until it opens it for itself.
+    identity: Identity,
+    /// None in a child of the process that opened it, until the child opens it.
     open: Mutex<Option<Opened>>,
 }
 
 struct Opened {
     file: File,
-    /// A lock belongs to an open file, which a child inherits: both would have it at once.
+    /// A lock belongs to an open file, which a child inherits: parent and child would have the lock at once.
     process: u32,
 }
 
-/// The lock of the file, until it is dropped.
+/// The lock of the file, released when it is dropped.
 pub struct Locked<'a>(MutexGuard<'a, Option<Opened>>);
 
 impl Drop for Locked<'_> {
@@ -72,7 +97,7 @@ impl Drop for Locked<'_> {
 }
 
 /// Opens a filter for several processes, each of which calls this. A file that [`format::save`] wrote is replaced by
-/// one that can be shared; of several who do so at once, one does it.
+/// one that can be shared; of several processes that do so at once, one does it.
 ///
 /// ```
 /// use lately::clock::{Moments, Window};
@@ -88,7 +113,7 @@ impl Drop for Locked<'_> {
 ///
 /// let (mut ours, file) = shared::open(&path).unwrap();
 /// let (theirs, _) = shared::open(&path).unwrap();
-/// let locked = file.lock().unwrap();
+/// let locked = file.lock(shared::TIMEOUT).unwrap();
 /// ours.engine_mut().insert(&[1, 2, 3], Moments::Untimed)?;
 /// drop(locked);
 /// let mut present = [false; 2];
@@ -98,15 +123,25 @@ impl Drop for Locked<'_> {
 /// # Ok::<(), lately::Error>(())
 /// ```
 pub fn open(path: &Path) -> Result<(Filter, SharedFile), SaveError> {
-    let path = std::fs::canonicalize(path)?;
+    open_within(path, TIMEOUT, &mut || Ok(()))
+}
+
+/// [`open`], which waits for processes that replace the file for at most `timeout`, and calls `look` meanwhile.
+pub fn open_within(
+    path: &Path,
+    timeout: Duration,
+    look: &mut dyn FnMut() -> IoResult<()>,
+) -> Result<(Filter, SharedFile), SaveError> {
+    // Links are not resolved: the file is another one too when a link is changed.
+    let path = absolute(path)?;
     if !std::fs::metadata(&path)?.is_file() {
         return Err(Error::format("not a regular file").into());
     }
     loop {
         let file = writable(&path)?;
-        let inode = Inode::of(&file)?;
-        if !inode.named {
-            // Another has replaced it since.
+        let identity = Identity::of(&file.metadata()?);
+        if Identity::at(&path)? != identity {
+            // Another process has replaced it since.
             continue;
         }
         if let Some(filter) = format::open_shared(&file)? {
@@ -114,11 +149,11 @@ pub fn open(path: &Path) -> Result<(Filter, SharedFile), SaveError> {
                 return Err(Error::format("filters of this family cannot be shared by processes").into());
             }
             let opened = Opened { file, process: std::process::id() };
-            return Ok((filter, SharedFile { path, inode, open: Mutex::new(Some(opened)) }));
+            return Ok((filter, SharedFile { path, identity, open: Mutex::new(Some(opened)) }));
         }
-        file.lock()?;
-        // Another may have replaced it meanwhile.
-        if Inode::of(&file)? == inode {
+        lock(&file, timeout, look)?;
+        // Another process may have replaced it meanwhile.
+        if Identity::at(&path)? == identity {
             replace(&path)?;
         }
     }
@@ -143,60 +178,158 @@ fn writable(path: &Path) -> IoResult<File> {
 }
 
 impl SharedFile {
-    /// Where it lies, without links.
+    /// Returns the absolute path that the file was opened by.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Waits for the lock of the file, which has to be held by who writes to the filter. A signal that is handled ends
-    /// the wait with an error of that kind.
+    /// Waits for the lock of the file, which a writer has to hold, for at most `timeout`.
+    pub fn lock(&self, timeout: Duration) -> IoResult<Locked<'_>> {
+        wait(timeout, &mut || Ok(()), || self.try_lock())?.ok_or_else(|| self.timed_out(timeout))
+    }
+
+    /// Takes the lock of the file at once; none if another thread or process has it.
     ///
-    /// A file that was replaced or removed is refused: others may have opened another by its name.
-    pub fn lock(&self) -> IoResult<Locked<'_>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+    /// A file that was replaced, moved or removed is an error: other processes may have opened another by its name.
+    pub fn try_lock(&self) -> IoResult<Option<Locked<'_>>> {
+        let mut open = match self.open.try_lock() {
+            Ok(open) => open,
+            Err(Busy::Poisoned(open)) => open.into_inner(),
+            Err(Busy::WouldBlock) => return Ok(None),
+        };
         let opened = match open.take() {
             Some(opened) if opened.process == std::process::id() => opened,
-            _ => Opened { file: writable(&self.path)?, process: std::process::id() },
+            _ => {
+                let file = writable(&self.path)?;
+                self.check(Identity::of(&file.metadata()?))?;
+                Opened { file, process: std::process::id() }
+            }
         };
-        let file = &open.insert(opened).file;
-        file.lock()?;
+        match open.insert(opened).file.try_lock() {
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            locked => locked?,
+        }
         let locked = Locked(open);
-        match &*locked.0 {
-            Some(Opened { file, .. }) if Inode::of(file)? == self.inode => Ok(locked),
-            _ => Err(IoError::new(ErrorKind::NotFound, "the file was replaced or removed: open it again")),
+        self.check_place()?;
+        Ok(Some(locked))
+    }
+
+    /// Returns an error if the path leads to another file by now, or to none.
+    pub fn check_place(&self) -> IoResult<()> {
+        match Identity::at(&self.path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            identity => self.check(identity.unwrap_or(Identity::NONE)),
         }
     }
 
-    /// Closes what a child has inherited: else it would hold a lock for a parent that dies. To be called in a child.
+    fn check(&self, identity: Identity) -> IoResult<()> {
+        match identity == self.identity {
+            true => Ok(()),
+            false => Err(IoError::new(ErrorKind::NotFound, "the file was replaced, moved or removed: open it again")),
+        }
+    }
+
+    /// Returns the error of a call that waited in vain.
+    pub fn timed_out(&self, timeout: Duration) -> IoError {
+        File::open(&self.path).map_or_else(|error| error, |file| timed_out(&file, timeout))
+    }
+
+    /// Closes what a child has inherited: else the child would hold a lock for a parent that dies. Called in a child.
     pub fn close_inherited(&self) {
-        // No other thread is there to hold it; one of the parent may have.
+        // No other thread of the child can hold it.
         if let Ok(mut open) = self.open.try_lock() {
             *open = None;
         }
     }
 }
 
-/// Which file it is, and that it still has a name.
-#[derive(PartialEq)]
-struct Inode {
-    device: u64,
-    number: u64,
-    named: bool,
+/// Attempts something until it succeeds or `timeout` has passed, with growing pauses; returns `None` if it has. Nothing
+/// may be held between two attempts. Then `look` is called now and then, whose error ends the wait.
+pub fn wait<T, E>(
+    timeout: Duration,
+    look: &mut dyn FnMut() -> Result<(), E>,
+    mut attempt: impl FnMut() -> Result<Option<T>, E>,
+) -> Result<Option<T>, E> {
+    if let Some(done) = attempt()? {
+        return Ok(Some(done));
+    }
+    let (began, mut looked, [mut pause, longest]) = (Instant::now(), Instant::now(), PAUSES);
+    loop {
+        let left = timeout.saturating_sub(began.elapsed());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        sleep(pause.min(left));
+        if let Some(done) = attempt()? {
+            return Ok(Some(done));
+        }
+        pause = longest.min(2 * pause);
+        if looked.elapsed() >= LOOKS_EVERY {
+            look()?;
+            looked = Instant::now();
+        }
+    }
 }
 
-impl Inode {
+/// Waits for the lock of an open file, which closing it releases.
+pub(crate) fn lock(file: &File, timeout: Duration, look: &mut dyn FnMut() -> IoResult<()>) -> IoResult<()> {
+    let attempt = || match file.try_lock() {
+        Ok(()) => Ok(Some(())),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    };
+    wait(timeout, look, attempt)?.ok_or_else(|| timed_out(file, timeout))
+}
+
+fn timed_out(file: &File, timeout: Duration) -> IoError {
+    let holder = holder(file).map_or_else(|| "another process".into(), |process| format!("process {process}"));
+    let message = format!(
+        "{holder} has held the lock of the file for {} s, the timeout: resume or end that process, or pass a longer \
+         timeout",
+        timeout.as_secs_f64()
+    );
+    IoError::new(ErrorKind::TimedOut, message)
+}
+
+/// Returns the process that has the lock of a file, where the system lists locks.
+fn holder(file: &File) -> Option<u32> {
+    let inode = format!(":{}", Identity::of(&file.metadata().ok()?).inode);
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    // Lines such as "1: FLOCK  ADVISORY  WRITE 4321 08:01:1234 0 EOF"; of a waiting process "->" follows the number.
+    locks.lines().find_map(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let is_lock = fields.next() == Some("FLOCK");
+        let process = fields.nth(2)?.parse().ok();
+        process.filter(|_| is_lock && fields.next().is_some_and(|place| place.ends_with(&inode)))
+    })
+}
+
+/// The device and the number of a file, which stay its own whatever its names.
+#[derive(PartialEq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    /// The identity of no file.
+    const NONE: Self = Self { device: u64::MAX, inode: u64::MAX };
+
+    fn at(path: &Path) -> IoResult<Self> {
+        Ok(Self::of(&std::fs::metadata(path)?))
+    }
+
     #[cfg(unix)]
-    fn of(file: &File) -> IoResult<Self> {
+    fn of(file: &Metadata) -> Self {
         use std::os::unix::fs::MetadataExt;
 
-        let file = file.metadata()?;
-        Ok(Self { device: file.dev(), number: file.ino(), named: file.nlink() > 0 })
+        Self { device: file.dev(), inode: file.ino() }
     }
 
     /// Here a file that is open and mapped is neither replaced nor removed.
     #[cfg(not(unix))]
-    fn of(_: &File) -> IoResult<Self> {
-        Ok(Self { device: 0, number: 0, named: true })
+    fn of(_: &Metadata) -> Self {
+        Self { device: 0, inode: 0 }
     }
 }
 
@@ -207,7 +340,7 @@ mod tests {
     use super::*;
     use crate::clock::{Moments, Window};
     use crate::engine::Refresh;
-    use crate::filter::{Family, Request};
+    use crate::filter::{Request, VARIANTS, Variant};
     use crate::memory::mapped::tests::LIVES;
     use crate::shape::Budget;
 
@@ -218,13 +351,17 @@ mod tests {
         (i ^ i >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
     }
 
-    /// A saved filter of this family in a folder of its own.
-    fn saved(family: &str, window: Window) -> (tempfile::TempDir, PathBuf) {
-        let request = Request::from(Budget::Rate(0.01));
-        let shape = (Family::named(family).unwrap().plan)(window, &request).unwrap();
+    fn planned(variant: &Variant, window: Window) -> Option<Filter> {
+        let shape = variant.plan(window, &Request::from(Budget::Rate(0.01))).ok()?;
+        Filter::of(shape, window, 7).ok()
+    }
+
+    /// Saves a filter of this variant in a folder of its own.
+    fn saved(name: &str, window: Window) -> (tempfile::TempDir, PathBuf) {
+        let variant = Variant::named(name).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seen.lately");
-        format::save(&Filter::of(shape, window, 7).unwrap(), &path).unwrap();
+        format::save(&planned(variant, window).unwrap(), &path).unwrap();
         (folder, path)
     }
 
@@ -238,24 +375,82 @@ mod tests {
         present.into_iter().filter(|&present| present).count()
     }
 
+    /// A writer is killed, or stopped, at every step; meanwhile processes open the file. None of them has the lock, so
+    /// none may change a byte: a writer that goes on later would lose what it had inserted.
+    #[test]
+    fn opening_a_file_changes_nothing_in_it_at_whatever_step_its_writer_is() {
+        std::panic::set_hook(Box::new(|_| {}));
+        for family in ["guarded-epoch-transposed", "age-partitioned-line"] {
+            let (_folder, path) = saved(family, Window::Count { insertions: WINDOW });
+            let (mut unopened, mut inserted) = (0, 0);
+            for lives in 0..400 {
+                let (mut filter, file) = open(&path).unwrap();
+                let batch: Vec<u64> = (0..90).map(|i| mix(lives << 20 | i)).collect();
+                LIVES.set(lives as u32 % 40);
+                let done = catch_unwind(AssertUnwindSafe(|| {
+                    let _locked = file.lock(TIMEOUT).unwrap();
+                    filter.engine_mut().insert(&batch, Moments::Untimed).unwrap();
+                }));
+                LIVES.set(u32::MAX);
+                let before = std::fs::read(&path).unwrap();
+                let [record @ .., pending] = filter.engine().words().live().unwrap().read();
+                unopened += u32::from(pending > 0);
+                inserted += u32::from(done.is_ok());
+                for _ in 0..2 {
+                    assert_eq!(format::open(&path).unwrap().engine().clock().inserted(), record[0]);
+                    assert_eq!(open(&path).unwrap().0.engine().clock().inserted(), record[0]);
+                }
+                assert!(before == std::fs::read(&path).unwrap(), "{family} {lives}");
+            }
+            assert!(unopened > 20 && inserted > 20, "{unopened} of 400 stopped while a generation was opened");
+        }
+        let _ = std::panic::take_hook();
+    }
+
+    /// A copy from front to back that begins before a step of a writer and ends after it.
+    #[test]
+    fn a_copy_made_while_a_writer_was_at_work_is_refused_and_one_of_a_killed_writer_is_not() {
+        let (_folder, path) = saved("guarded-epoch-transposed", Window::Count { insertions: WINDOW });
+        let (mut filter, file) = open(&path).unwrap();
+        let copy = path.with_extension("copy");
+        for batch in 0..40 {
+            let before = std::fs::read(&path).unwrap();
+            let locked = file.lock(TIMEOUT).unwrap();
+            let hashes: Vec<u64> = (0..90).map(|i| mix(batch << 20 | i)).collect();
+            filter.engine_mut().insert(&hashes, Moments::Untimed).unwrap();
+            drop(locked);
+            let after = std::fs::read(&path).unwrap();
+            for cut in [100, 4096, before.len() - 64] {
+                std::fs::write(&copy, [&before[..cut.max(400)], &after[cut.max(400)..]].concat()).unwrap();
+                assert!(matches!(format::open(&copy), Err(SaveError::Filter(Error::Format(_)))));
+                assert!(matches!(open(&copy), Err(SaveError::Filter(Error::Format(_)))));
+            }
+            std::fs::write(&copy, &after).unwrap();
+            assert!(format::open(&copy).is_ok() && open(&copy).is_ok());
+            // Killed between the number at the front and the one at the end.
+            std::fs::write(&copy, [&after[..after.len() - 64], &before[before.len() - 64..]].concat()).unwrap();
+            assert!(format::open(&copy).is_ok() && open(&copy).is_ok());
+        }
+    }
+
     /// Writers are killed at every step at which the clock is told, just before it and just after. Whoever looks then,
     /// and whoever opens the file, finds every key that is in the window by the clock there; and keys that left it
     /// do not stay, at a rate of 1 % and what killed batches leave.
     #[test]
     fn killed_at_any_step_no_key_of_the_window_is_missed() {
         std::panic::set_hook(Box::new(|_| {}));
-        for family in [
-            "age-partitioned",
-            "guarded-epoch",
-            "guarded-epoch-transposed",
-            "age-partitioned-line",
-            "guarded-epoch-line",
-        ] {
+        let count = Window::Count { insertions: WINDOW };
+        let shareable = |variant: &&Variant| planned(variant, count).is_some_and(|filter| filter.engine().shareable());
+        let variants: Vec<&Variant> =
+            VARIANTS.iter().filter(shareable).filter(|variant| variant.block_bits.is_none()).collect();
+        assert_eq!(variants.len(), 5);
+        for variant in variants {
+            let family = variant.name();
             for window in [
                 Window::Count { insertions: WINDOW },
                 Window::Time { span: 10 * WINDOW, lateness: 0, capacity: WINDOW },
             ] {
-                let (_folder, path) = saved(family, window);
+                let (_folder, path) = saved(&family, window);
                 let (mut ours, mut file) = open(&path).unwrap();
                 let reader = open(&path).unwrap().0;
                 let timed = matches!(window, Window::Time { .. });
@@ -272,7 +467,7 @@ mod tests {
                     assert_eq!(before, all.len() as u64);
                     LIVES.set((state >> 32) as u32 % 24);
                     let done = catch_unwind(AssertUnwindSafe(|| {
-                        let _locked = file.lock().unwrap();
+                        let _locked = file.lock(TIMEOUT).unwrap();
                         match round % 2 {
                             0 => ours.engine_mut().insert(&batch, at).unwrap(),
                             _ => {

@@ -111,7 +111,7 @@ def test_what_has_grown_is_saved_united_and_asked_like_any_other():
     large.insert(np.arange(2000), at=np.linspace(1000, 1300, 2000))
     assert large.nbytes == small.nbytes
     halved = lately.AgedQuotientFilter("1min", 0.001, capacity=500)
-    with pytest.raises(ValueError, match="agree, but the kind"):
+    with pytest.raises(ValueError, match="family is aged-quotient here"):
         halved.union(large)
 
 

@@ -31,7 +31,7 @@ def now():
 @EVERY
 def test_one_time_of_a_wrong_clock_does_not_blind_the_filter(name):
     f = MAKE[name]()
-    assert f.ahead == 86_400.0
+    assert f.max_ahead == 86_400.0
     f.insert(["before"], at=now())
     wrong = now() + 10 * YEAR
     for call in (
@@ -42,7 +42,7 @@ def test_one_time_of_a_wrong_clock_does_not_blind_the_filter(name):
         lambda: f.add("x", at=wrong),
     ):
         with pytest.raises(
-            ValueError, match=r"at\[0\] lies 3153\d+.* s ahead of the system's clock, but ahead is 86400 s"
+            ValueError, match=r"at\[0\] lies 3153\d+.* s ahead of the system's clock, but max_ahead is 86400 s"
         ):
             call()
     for at, place in (([now(), now() + 5, wrong, wrong + 1], 2), ([now() + 9, wrong, now() + 5], 1)):
@@ -59,36 +59,66 @@ def test_one_time_of_a_wrong_clock_does_not_blind_the_filter(name):
 @EVERY
 def test_how_far_ahead_is_for_the_user_to_say(name):
     MAKE[name]().insert(["x"], at=now() + 86_000)
-    MAKE[name](ahead="366 d").insert(["x"], at=now() + YEAR)
-    with pytest.raises(ValueError, match="but ahead is 1 s"):
-        MAKE[name](ahead=timedelta(seconds=1)).insert(["a", "x"], at=[now(), now() + 3])
-    # What begins in the future is a simulation, and may go on from there.
-    begun = MAKE[name]()
-    begun.insert(range(50), at=np.linspace(0, 86_000, 50) + now() + YEAR)
-    begun.add("x", at=now() + YEAR + 100_000)
-    with pytest.raises(ValueError, match="ahead"):
-        begun.add("x", at=now() + 2 * YEAR)
-    simulated = MAKE[name](ahead=None)
-    assert simulated.ahead is None
+    MAKE[name](max_ahead="366 d").insert(["x"], at=now() + YEAR)
+    with pytest.raises(ValueError, match="but max_ahead is 1 s"):
+        MAKE[name](max_ahead=timedelta(seconds=1)).insert(["a", "x"], at=[now(), now() + 3])
+    simulated = MAKE[name](max_ahead=None)
+    assert simulated.max_ahead is None
     simulated.insert(range(100), at=np.linspace(0, 100, 100) + now() + 100 * YEAR)
     simulated.add("x", at=now() + 150 * YEAR)
     # A replay lies in the past, however long ago.
     MAKE[name]().insert(["x"], at=-1000.0)
-    with pytest.raises(ValueError, match="ahead"):
-        MAKE[name](ahead="soon")
+    with pytest.raises(ValueError, match="max_ahead"):
+        MAKE[name](max_ahead="soon")
+
+
+@EVERY
+def test_times_that_creep_ahead_never_lie_more_than_max_ahead_after_the_clock(name):
+    """Of a fresh filter too, and however small the steps: an hour of keys from an attacker, one a second."""
+    for max_ahead in (0, 60, 86_400):
+        f = MAKE[name](max_ahead=f"{max_ahead}s")
+        for call in ("add", "seen", "insert", "duplicated"):
+            one = call in ("add", "seen")
+            step = max(max_ahead, 1) * 0.9
+            for i in range(900):
+                latest = now() if f.latest is None else max(now(), f.latest.astype(int) / 1e9)
+                try:
+                    getattr(f, call)(i if one else [i], at=latest + step)
+                except ValueError:
+                    step = max(step / 2, 0.001)
+        reached = -np.inf if f.latest is None else f.latest.astype(int) / 1e9
+        assert reached <= now() + max_ahead
+        with pytest.raises(ValueError, match="ahead of the system's clock"):
+            f.add("x", at=now() + max_ahead + 10)
+        # Keys that are as far ahead go on being inserted.
+        f.add("y", at=now() + max_ahead)
+
+
+@pytest.mark.parametrize("name", ["age-partitioned", "guarded-epoch"])
+def test_a_filter_that_is_ahead_of_the_clock_takes_times_up_to_its_latest_and_none_after(name):
+    ahead, f = MAKE[name](max_ahead=None), MAKE[name](max_ahead="0s")
+    latest = now() + YEAR
+    ahead.add("a", at=latest)
+    f |= ahead
+    for _ in range(3):
+        f.add("b", at=latest)
+        f.insert(["c"], at=[latest])
+        for call in (lambda: f.add("d", at=latest + 1), lambda: f.insert(["d"], at=[latest + 1])):
+            with pytest.raises(ValueError, match="ahead of the system's clock"):
+                call()
 
 
 @EVERY
 def test_it_is_kept_with_the_filter(name, tmp_path):
     for ahead, seconds in (("1 d", 86_400.0), ("0 s", 0.0), ("90 s", 90.0), (None, None)):
-        f = MAKE[name](ahead=ahead)
+        f = MAKE[name](max_ahead=ahead)
         f.insert(["x"], at=1000.0)
         f.save(tmp_path / "f")
         again = [copy.copy(f), pickle.loads(pickle.dumps(f)), lately.open(tmp_path / "f")]
         assert all(g.to_bytes() == f.to_bytes() for g in again)
         if name in ("age-partitioned", "guarded-epoch"):
-            again.append(f.union(MAKE[name](ahead="3 d")))
-        assert {g.ahead for g in again} == {seconds}
+            again.append(f.union(MAKE[name](max_ahead="3 d")))
+        assert {g.max_ahead for g in again} == {seconds}
 
 
 @EVERY
@@ -126,7 +156,7 @@ def test_a_filter_that_idles_forgets_by_the_clock():
 def test_windows_of_insertions_know_no_time():
     f = lately.AgePartitionedBloomFilter(100, 0.01)
     f.insert(["a"])
-    assert (f.latest, f.ahead) == (None, None)
+    assert (f.latest, f.max_ahead) == (None, None)
 
 
 def test_the_one_liner_gives_the_same_whenever_it_is_asked():
@@ -140,5 +170,5 @@ def test_a_sliced_filter_refuses_such_a_time_too():
         f = SlicedFilter(kind, 2, like)
         with pytest.raises(ValueError, match=r"at\[1\] lies .* ahead of the system's clock"):
             f.insert(["a", "b"], at=[now(), now() + 10 * YEAR])
-    simulated = SlicedFilter("horizontal", 2, lately.TimingBloomFilter("1h", 0.01, capacity=1000, ahead=None))
+    simulated = SlicedFilter("horizontal", 2, lately.TimingBloomFilter("1h", 0.01, capacity=1000, max_ahead=None))
     simulated.insert(["a"], at=now() + 10 * YEAR)

@@ -121,7 +121,7 @@ def test_what_the_extra_is_for(tmp_path, dedupe, monkeypatch, module, file):
         monkeypatch.setitem(sys.modules, missing, None)
     ended = dedupe(tmp_path / file, "--window", 9, "--output", tmp_path / "o")
     assert ended.status == 1
-    assert f"needs {module}: pip install 'lately[cli]'" in ended.err
+    assert f"needs {module}: pip install {module}" in ended.err
     assert dedupe(tmp_path / "b.csv", "--window", 9).out == b"a\n1\n"
 
 

@@ -15,7 +15,7 @@ from support.command import some_lines, start
 def test_report(tmp_path, dedupe):
     (tmp_path / "a.txt").write_bytes(b"a\nb\na\n\xff\na\nc\n")
     options = (tmp_path / "a.txt", "--window", 200_000, "--skip-bad", "--encoding", "utf-8", "--fpr", 0.001)
-    made = lately.AgePartitionedBloomFilter(200_000, 0.001, layout="line")
+    made = lately.Filter(200_000, 0.001)
     lines = dedupe(*options).err.splitlines()
     assert lines[:3] == ["read       6 records", "kept       3", "dropped    2 as repeats"]
     assert re.fullmatch(r"by chance  \d\S* of them are new, in expectation", lines[3])
@@ -23,14 +23,15 @@ def test_report(tmp_path, dedupe):
     assert lines[4:7] == [
         f"in slack   about 0 of them came after the window, up to {last}",
         "malformed  1, passed over",
-        f"window     200,000 records, with slack {last}",
+        f"window     200,000 records, slack {made.slack:,}: a repeat may be dropped up to {last} after its key",
     ]
     assert lines[7].startswith(
-        f"filter     age-partitioned-line, {made.nbytes:,} bytes; rate of mistakes: planned for {made.fpr:.3g}, "
+        f"filter     {made.family}, {made.nbytes:,} bytes; rate of mistakes: planned for {made.fpr:.3g}, "
     )
     assert dedupe(*options, "--quiet").err == ""
-    lines = dedupe(tmp_path / "a.txt", "--window", 100_000).err.splitlines()
-    assert lines[5] == "window     100,000 records, without slack: no repeat after that is dropped but by chance"
+    lines = dedupe(tmp_path / "a.txt", "--window", 100_000, "--filter", "swamp").err.splitlines()
+    kept = "repeats older than the window are kept (except by chance, at the rate below)"
+    assert lines[5] == f"window     100,000 records, slack 0: {kept}"
     assert lines[6].startswith("filter     swamp, ")
 
 
@@ -130,7 +131,7 @@ def test_repeats_in_the_slack(tmp_path, dedupe, window, sampled):
         assert abs(told - (dropped - within)) < 5 * (8 * (dropped - within)) ** 0.5
     else:
         assert told == dropped - within
-    ended = dedupe(tmp_path / "a.txt", "--window", window, "--seed", 0)  # which is exact
+    ended = dedupe(tmp_path / "a.txt", "--window", window, "--seed", 0, "--filter", "swamp")
     assert "in slack" not in ended.err
     assert ended.out.count(b"\n") == total - within
 
@@ -140,7 +141,50 @@ def test_repeats_in_the_slack_of_a_window_of_time(tmp_path, dedupe, refresh):
     # "x" comes every 51 s in a window of 50 s: every drop is for the slack.
     (tmp_path / "a.csv").write_text("t,k\n" + "".join(f"{51 * i},x\n" for i in range(500)))
     options = ("--key", "k", "--time", "t", "--window", "50s", "--capacity", 10, "--refresh", refresh)
-    ended = dedupe(tmp_path / "a.csv", *options)
+    ended = dedupe(tmp_path / "a.csv", *options, "--filter", "age-partitioned-line")
     dropped = 501 - ended.out.count(b"\n")
     assert dropped > 100
     assert f"in slack   {dropped} of them came after the window, up to " in ended.err
+    by_default = dedupe(tmp_path / "a.csv", *options)
+    assert by_default.out.count(b"\n") == 501, "the default's slack of 0.8 s drops none"
+
+
+@pytest.mark.parametrize("window", [1000, 20_000])
+def test_a_run_with_a_seed_gives_the_same_output_and_report_each_time(tmp_path, dedupe, window):
+    rng = random.Random(1)
+    lines = "".join(f"{rng.randrange(2 * window)}\n" for _ in range(6 * window))
+    (tmp_path / "a.txt").write_text(lines)
+    options = (tmp_path / "a.txt", "--window", window, "--fpr", 0.01, "--filter", "age-partitioned-line")
+    runs = {(ended.out, ended.err) for ended in (dedupe(*options, "--seed", 5) for _ in range(3))}
+    assert len(runs) == 1
+    assert len({dedupe(*options).out for _ in range(3)}) > 1, "without it the seed is drawn"
+
+
+@pytest.mark.parametrize(
+    ("last", "options", "warned"),
+    [
+        (7 * 86_400_000, (), True),
+        (7 * 86_400_000, ("--time-unit", "ms"), True),
+        (7 * 86_400_000, ("--time-unit", "s"), False),
+        (1_700_000_000, (), False),
+        (800_000_000, (), False),
+    ],
+)
+def test_times_from_the_start_are_not_taken_for_unix_seconds_in_silence(tmp_path, dedupe, last, options, warned):
+    (tmp_path / "a.csv").write_text(f"t,k\n{last - 50},a\n{last},b\n")
+    ended = dedupe(tmp_path / "a.csv", "--key", "k", "--time", "t", "--window", "100s", *options)
+    assert ("all times are before 1990" in ended.err) == (warned and "ms" not in options)
+
+
+def test_a_time_that_steps_back_too_far_is_named_with_the_lateness_that_it_needs(tmp_path, dedupe):
+    (tmp_path / "a.csv").write_text("t,k\n1700000000,a\n1700000090,b\n1700000050,c\n")
+    ended = dedupe(tmp_path / "a.csv", "--key", "k", "--time", "t", "--window", "100s", "--lateness", "30s")
+    assert ended.status == 1
+    assert "steps back by 40 s from the latest before it, more than the --lateness of 30 s" in ended.err
+
+
+def test_a_lateness_that_makes_the_filter_large_is_warned_of(tmp_path, dedupe):
+    (tmp_path / "a.csv").write_text("t,k\n1700000000,a\n1700000001,b\n")
+    options = ("--key", "k", "--time", "t", "--window", "1s", "--capacity", 1000)
+    assert "since --lateness is" in dedupe(tmp_path / "a.csv", *options, "--lateness", "30d").err
+    assert "since --lateness is" not in dedupe(tmp_path / "a.csv", *options, "--lateness", "1s").err

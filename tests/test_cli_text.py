@@ -88,5 +88,5 @@ def test_how_far_ahead_a_record_may_lie(tmp_path, dedupe):
     ended = dedupe(tmp_path / "a.csv", *options, "--skip-bad")
     assert ended.out.decode() == "t,k\n" + "".join(rows[:5])
     assert "malformed  2, passed over" in ended.err
-    ended = dedupe(tmp_path / "a.csv", *options, "--ahead", "2000d", "--skip-bad")
+    ended = dedupe(tmp_path / "a.csv", *options, "--max-ahead", "2000d", "--skip-bad")
     assert "steps back" in ended.err

@@ -65,7 +65,7 @@ def test_units_and_formats_of_times(tmp_path, dedupe, options, written, extensio
 def test_dates_taken_for_seconds_are_warned_of(tmp_path, dedupe):
     (tmp_path / "a.csv").write_bytes(b"t,k\n20200131,a\n20200201,a\n")
     ended = dedupe(tmp_path / "a.csv", "--key", "k", "--time", "t", "--window", "1h")
-    assert "warning: all times are before 1971: are they Unix seconds? --time-unit and --time-format tell" in ended.err
+    assert "warning: all times are before 1990" in ended.err
     ended = dedupe(tmp_path / "a.csv", "--key", "k", "--time", "t", "--window", "1h", "--time-format", "%Y%m%d")
     assert "warning" not in ended.err
 
@@ -80,7 +80,7 @@ def test_late_records(tmp_path, dedupe, fraction):
     ended = dedupe(tmp_path / "a.csv", *options, "--lateness", "9.99s", "--output", tmp_path / "o", "--skip-bad")
     assert ended.status == 1
     assert f"{tmp_path}/a.csv, line 90002: the time 2023-11-14T22:28:09.{fraction[1:] or '0'}" in ended.err
-    assert "steps back from the latest before it by more than the --lateness of 9.99 s" in ended.err
+    assert "steps back by 10 s from the latest before it, more than the --lateness of 9.99 s" in ended.err
     assert not (tmp_path / "o").exists()
     ended = dedupe(tmp_path / "a.csv", *options, "--lateness", "10s")
     assert ended.out.decode() == "t,k\n" + "".join(rows)

@@ -64,7 +64,7 @@ def test_every_filter_says_what_it_is_empty_and_filled(f):
 def test_it_says_what_is_promised_and_what_is_not():
     said = lately.Filter(1_000_000, 0.001).explain()
     assert "the last 1,000,000 keys: a key inserted within it is always reported" in said
-    assert "up to 334,400 keys more, in which a key may still be reported" in said
+    assert "up to 8,414 keys more (1/119 of the window), in which a key may still be reported" in said
     timed = lately.Filter("90min", 0.01, capacity=900, lateness="30s")
     timed.add("a", at=2_000_000_000)
     assert "the last 90 min, planned for 900 keys, times may step back by 30 s: a key" in timed.explain()
@@ -76,13 +76,37 @@ def test_it_says_what_is_promised_and_what_is_not():
     assert "none: a key that leaves the window is gone" in lately.Swamp(50, 0.1).explain()
 
 
+@pytest.mark.parametrize(("window", "times"), [(10, None), ("10s", range(14))])
+def test_the_explanation_counts_what_the_slack_may_drop_of_a_sample(window, times):
+    """Two keys are new; "a" comes again after 11, in the slack; every other "b" is a repeat of the window."""
+    keys = ["a", *"bbbbbbbbbb", "a", "b", "b"]
+    limits = {} if times is None else {"capacity": 100}
+    f = lately.AgePartitionedBloomFilter(window, 0.01, slack=5 if times is None else "5s", **limits)
+    assert f.slack >= 1
+    said = f.explain(keys, at=None if times is None else [2e9 + t for t in times])
+    assert f"of 3 records with a new or older key the slack may drop 1 ({1 / 3:.2%})" in said
+    assert "sample" not in f.explain()
+
+
+def test_a_sample_that_does_not_fit_is_refused():
+    counted, timed = lately.Filter(10, 0.01), lately.Filter("10s", 0.01)
+    for f, given, words in (
+        (counted, {"at": [1.0]}, "at is for windows of time"),
+        (timed, {}, "sample needs at"),
+        (timed, {"at": [1.0, 2.0]}, "one time for each key"),
+        (lately.BloomFilter(10, 0.1), {}, "never forgets"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=words):
+            f.explain(["a"], **given)
+
+
 def test_a_secret_is_not_told():
     secret = b"0123456789abcdef"
     f = lately.Filter(1000, 0.01, seed=secret)
     words = [secret.decode(), secret.hex(), *(str(int.from_bytes(secret[i : i + 8], "little")) for i in (0, 8))]
     for said in (f.explain(), f._repr_html_(), repr(f)):
         assert not any(word in said for word in words)
-    assert "secret: nobody else can choose keys that collide" in f.explain()
+    assert "secret: no attacker can choose keys that collide" in f.explain()
 
 
 def test_plans_and_tunings_show_what_is_refused_too():

@@ -19,10 +19,9 @@ import lately
 ROOT = Path(__file__).parent.parent
 CHECKS = {
     "cargo test": ["cargo", "test", "--locked"],
-    "clippy": ["cargo", "clippy", "--locked", "--all-targets", "--features", "python", "--", "-D", "warnings"],
-    "clippy without python": ["cargo", "clippy", "--locked", "--all-targets", "--", "-D", "warnings"],
+    "clippy": ["cargo", "clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"],
     "rustdoc": ["cargo", "doc", "--locked", "--no-deps"],
-    "rustfmt": ["cargo", "fmt", "--check"],
+    "rustfmt": ["cargo", "fmt", "--all", "--check"],
     "ruff check": [sys.executable, "-m", "ruff", "check"],
     "ruff format": [sys.executable, "-m", "ruff", "format", "--check"],
     "typos": [Path(sysconfig.get_path("scripts"), "typos")],
@@ -44,7 +43,9 @@ def test_check_passes(running, name):
 
 def test_no_line_is_wider_than_the_page():
     """rustfmt and ruff look at code; comments and texts keep within its 120 columns too, tables and commands apart."""
-    sources = [path for folder in ("src", "tests", "python", "benchmarks") for path in (ROOT / folder).rglob("*.*")]
+    sources = [
+        path for folder in ("src", "crates", "tests", "python", "benchmarks") for path in (ROOT / folder).rglob("*.*")
+    ]
     wide = [
         f"{path.relative_to(ROOT)}:{number}"
         for path in sources

@@ -146,7 +146,7 @@ def test_a_stream_that_goes_on_in_the_middle(columns):
     assert before + ids(left) == first_seen(columns["text"])
     other = stream.filter(new("text"), with_indices=True)
     other.load_state_dict(state)
-    with pytest.raises(RuntimeError, match="was not seen here"):
+    with pytest.raises(RuntimeError, match="were not seen here"):
         next(iter(other))
 
 

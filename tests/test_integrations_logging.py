@@ -189,7 +189,7 @@ def test_counts_take_bounded_memory(clock):
             log.warning("%d", number)
     once = log.handlers[0].filters[0]
     assert once.held_back == 3_000
-    assert len(once._counts) == 1024
+    assert len(once.held()) == 1024
     clock[0] += 100
     log.warning("0")
     log.warning("2999")
@@ -219,3 +219,23 @@ def test_import_is_lazy():
     assert os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", command]) == 0
     with pytest.raises(AttributeError, match=r"no attribute 'kafka2'; there are .*logging"):
         lately.integrations.kafka2  # noqa: B018
+
+
+def test_what_is_held_back_has_a_count_and_its_first_and_last_time():
+    """In the attributes of the message that reports it, and in `held` until then."""
+    once = OncePerWindow(5, key=lambda record: record.msg)
+
+    def send(text, created):
+        return once.filter(logging.makeLogRecord({"msg": text, "created": created}))
+
+    assert send("a", 100.0) is True
+    assert [send("a", created) for created in (101.0, 102.5, 103.0)] == [False] * 3
+    assert once.held() == {"a": (3, 101.0, 103.0)}
+    for n in range(20):
+        assert send(f"other {n}", 110.0 + n) is True
+    passed = send("a", 200.0)
+    record = passed if isinstance(passed, logging.LogRecord) else None
+    if record is not None:  # from Python 3.12 on
+        assert (record.held_back, record.held_first, record.held_last) == (3, 101.0, 103.0)
+        assert record.getMessage() == "a (3 like it held back)"
+    assert once.held() == {}

@@ -41,7 +41,7 @@ def test_the_moment_is_now_when_nobody_says():
 
 
 def test_now_is_never_late_even_when_time_ran_ahead():
-    f = lately.AgePartitionedBloomFilter("1h", 0.001, capacity=100, ahead=None)
+    f = lately.AgePartitionedBloomFilter("1h", 0.001, capacity=100, max_ahead=None)
     ahead = time.time() + 1e6
     f.add("a", at=ahead)
     f.add("b")
@@ -52,7 +52,7 @@ def test_now_is_never_late_even_when_time_ran_ahead():
 
 def test_the_ends_of_time():
     for window in ("1ns", "3ns", "1s", "40000d"):
-        f = plan(window, k=2, l=3, slice_bits=500, capacity=10, ahead=None)
+        f = plan(window, k=2, l=3, slice_bits=500, capacity=10, max_ahead=None)
         for at in (np.datetime64(-(2**63) + 1, "ns"), 0, np.datetime64(2**63 - 1, "ns")):
             f.insert(["a"], at=at)
             assert f.query(["a"], at=at).all()

@@ -96,7 +96,7 @@ def test_one_by_one_too():
 
 
 def test_a_burst_after_a_long_silence_is_noticed():
-    f = timed(ahead=None)
+    f = timed(max_ahead=None)
     f.insert(np.arange(100), at=START)
     (message,), _ = warned(lambda: f.insert(np.arange(100, 60_000), at=START + 10**6))
     assert "has at least 59900," in message

@@ -1,13 +1,16 @@
 """The planner's choices are built, run, and compared with its figures; `benchmarks/plan.py` does so at full size."""
 
+import html
 import math
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import lately
 from lately._families import EVERY, FAMILIES
+from lately._plan import choice as choice_of
 from support.simulation import most, simulate
 
 REQUESTS = {
@@ -69,13 +72,63 @@ def test_the_one_to_take_is_among_the_choices_and_is_built():
 
 
 def test_with_bytes_given_the_least_rate_is_taken():
-    plan = lately.plan(window=100_000, nbytes=1 << 18)
+    plan = lately.plan(window=100_000, nbytes=1 << 18, prefer="memory")
     assert plan.best.fpr == min(c.fpr for c in plan.choices)
     assert "least rate" in plan.reason
 
 
-def test_fewer_cache_lines_are_worth_half_as_much_memory_again():
-    plan = lately.plan(window=1_000_000, fpr=0.01)
+@pytest.mark.parametrize("request_", [{"fpr": 0.01}, {"fpr": 1e-6}, {"nbytes": 1 << 18}])
+def test_by_default_the_slack_is_a_64th_in_the_fewest_bytes_or_at_the_least_rate(request_):
+    plan = lately.plan(window=100_000, **request_)
+    real = [c for c in plan.choices if not FAMILIES[c.name].baseline and c.slack <= 100_000 // 64]
+    assert plan.best in real
+    if "fpr" in request_:
+        assert plan.best.nbytes == min(c.nbytes for c in real)
+        assert plan.best.fpr <= request_["fpr"]
+    else:
+        assert plan.best.fpr == min(c.fpr for c in real)
+
+
+def test_growing_families_are_refused_a_number_of_bytes():
+    plan = lately.plan("1h", nbytes=1 << 20, capacity=100_000)
+    for name in ("aged-quotient-growing", "timing-growing"):
+        assert plan.refused[name] == "its memory follows bursts: give fpr instead of nbytes"
+
+
+def dropped(f, keys, at):
+    """Count the keys that a filter reports, and those of them that came within the window, by a dict."""
+    last, within, late = {}, [], {} if at is None else {"at": at}
+    for i, key in enumerate(keys.tolist()):
+        now = i if at is None else at[i]
+        within.append(now - last.get(key, -math.inf) <= f.window)
+        last[key] = now
+    reported = f.duplicated(keys, **late)
+    assert reported[np.array(within)].all()
+    return int(reported.sum()) - sum(within), len(keys) - sum(within)
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_the_share_that_slack_may_drop_of_a_sample_is_a_bound_on_what_it_drops(timed):
+    rng = np.random.default_rng(0)
+    keys, at = rng.zipf(1.2, 60_000) % 40_000, None
+    request = {"window": 1000}
+    if timed:
+        at = 2e9 + np.arange(60_000) * 0.06
+        request = {"window": "1min", "capacity": 1000}
+    plan = lately.plan(**request, fpr=1e-5, sample=keys, at=at)
+    shares = {c.name: c.dropped_in_slack for c in plan.choices}
+    assert shares["age-partitioned-line"] > 10 * shares[plan.best.name] > 0
+    for choice in plan.choices:
+        if FAMILIES[choice.name].promise and choice.name != "fingerprint-buffer":
+            more, older = dropped(choice.build(), keys, at)
+            assert more <= choice.dropped_in_slack * older + 6, choice.name
+    assert "dropped in slack" in repr(plan)
+    assert "dropped in slack" in plan.to_pandas()
+    assert "dropped in slack" not in repr(lately.plan(**request, fpr=0.01))
+
+
+def test_where_a_slack_is_given_fewer_cache_lines_are_worth_half_as_much_memory_again():
+    plan = lately.plan(window=1_000_000, fpr=0.01, slack=500_000)
     moved = {c.name: c.miss + c.insert for c in plan.choices if c.nbytes <= 1.5 * plan.choices[0].nbytes}
     assert moved[plan.best.name] == min(moved.values())
 
@@ -88,7 +141,7 @@ def test_tables_say_the_same():
     assert list(frame["bytes"]) == [c.nbytes for c in plan.choices]
     for text in (repr(plan), plan._repr_html_()):
         assert all(f"{c.nbytes:,}" in text and c.name in text for c in plan.choices)
-        assert plan.reason in text
+        assert plan.reason in html.unescape(text)
 
 
 def test_every_family_is_a_choice_or_refused():
@@ -103,7 +156,7 @@ def test_a_baseline_is_listed_and_not_taken():
     plan = lately.plan(1_000_000, 0.01, slack=0)
     assert plan.choices[0].name == "fingerprint-buffer"
     assert plan.best.name == "swamp"
-    plan = lately.plan(1_000_000, nbytes=8 << 20)
+    plan = lately.plan(1_000_000, nbytes=8 << 20, prefer="memory")
     assert plan.choices[0].name == "fingerprint-buffer"
     assert plan.best.name == plan.choices[1].name == "guarded-epoch-transposed"
     assert "may miss" in next(choice for choice in plan.choices if choice.name == "stable").guarantees
@@ -120,7 +173,7 @@ def test_too_much_memory_is_listed_and_fails_only_where_it_is_made(monkeypatch):
     # At such a rate blocks of a word would take 2 TB.
     monkeypatch.setitem(FAMILIES, "guarded-epoch-64", EVERY["guarded-epoch-64"])
     plan = lately.plan(1_000_000, 1e-12)
-    too_much = next(choice for choice in plan.choices if choice.name == "guarded-epoch-64")
+    too_much = choice_of("guarded-epoch-64", 1_000_000, fpr=1e-12)
     assert too_much.nbytes > 1e12
     with pytest.raises(MemoryError, match="cannot allocate"):
         too_much.build()
@@ -176,7 +229,7 @@ def test_what_is_missing_is_a_type_error(given):
 def test_for_a_rate_that_nobody_knows_memory_follows_it():
     plan = lately.plan("1h", 0.001)
     assert [choice.name for choice in plan.choices] == ["time-limited"]
-    assert "nobody" in plan.reason
+    assert "not known" in plan.reason
     assert isinstance(plan.build(), lately.TimeLimitedBloomFilter)
     for given in ({"nbytes": 1 << 20}, {"fpr": 0.1, "nbytes": 1 << 20}):
         with pytest.raises(ValueError, match="needs fpr, and no nbytes"):

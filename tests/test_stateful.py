@@ -65,7 +65,7 @@ def make(name, kind, size, fpr):
     if kind == "insertions":
         return EVERY[name].make(size, fpr=fpr)
     given = {} if EVERY[name].windows == "unknown rate" else {"capacity": size}
-    return EVERY[name].make("10s", fpr=fpr, lateness="1s", ahead=None, **given)
+    return EVERY[name].make("10s", fpr=fpr, lateness="1s", max_ahead=None, **given)
 
 
 class Exact:

@@ -1,4 +1,4 @@
-"""The timing filter for its users: its constructors, what it states, an exact window, equal timers."""
+"""The timing filter for its users: what it states, an exact window, equal timers."""
 
 import math
 from datetime import timedelta
@@ -10,87 +10,6 @@ import lately
 from support.plans import assert_rate_is_measured, bound
 
 timers = lately.TimingBloomFilter.from_parameters
-COUNT, TIME = {"window": 1000, "fpr": 0.01}, {"window": "1min", "fpr": 0.01, "capacity": 100}
-
-
-@pytest.mark.parametrize(
-    ("base", "change", "kind", "name"),
-    [
-        *((COUNT, {"window": w}, ValueError, "window") for w in (0, -1, 2**62 + 1, 2**200, "x", "-1s")),
-        *((COUNT, {"window": w}, TypeError, "window") for w in (1.5, True, None, [5], 1j)),
-        *((COUNT, {"fpr": p}, ValueError, "fpr") for p in (0, 1, -0.1, math.nan, math.inf)),
-        *((COUNT, {"fpr": p}, TypeError, "fpr") for p in ("0.1", None)),
-        (COUNT, {"nbytes": 10_000}, TypeError, "nbytes"),
-        *(({"window": 1000}, {"nbytes": b}, ValueError, "nbytes") for b in (-1, 0, 7, 2**60 + 1, 2**100)),
-        *((COUNT, {"slack": s}, ValueError, "slack") for s in (-1, 2**64)),
-        (COUNT, {"window": 2**40, "slack": 5}, ValueError, "slack"),
-        (TIME, {"slack": "1ns"}, ValueError, "slack"),
-        (TIME, {"slack": 100}, TypeError, "slack"),
-        *((COUNT, {"seed": s}, ValueError, "seed") for s in (-1, 2**64)),
-        (COUNT, {"capacity": 5}, ValueError, "capacity"),
-        (TIME, {"capacity": None}, TypeError, "capacity"),
-        *((TIME, {"lateness": x}, ValueError, "lateness") for x in ("x", "-1s", "60000d")),
-        (COUNT, {"window": 2**50}, MemoryError, "bytes"),
-        (COUNT, {"window": 2**62}, ValueError, "fpr"),
-        (COUNT, {"grow": "density"}, ValueError, "grow is for windows of time"),
-        (TIME, {"grow": "size"}, ValueError, "grow must be 'cardinality' or 'density', got \"size\""),
-        (TIME, {"grow": True}, TypeError, "grow"),
-        (TIME, {"grow": "density", "fpr": None, "nbytes": 1000}, TypeError, "grow goes with fpr"),
-        (TIME, {"grow": "density", "layout": "line"}, ValueError, "grow does not apply to layout='line'"),
-        *((COUNT, {"layout": x}, ValueError, "layout") for x in ("lines", "", "transposed")),
-        (COUNT, {"layout": 1}, TypeError, "layout"),
-        ({"window": 1000}, {"nbytes": 4095, "layout": "line"}, ValueError, "nbytes must be at least 4096"),
-        (COUNT, {"window": 2**45, "layout": "line"}, ValueError, "more than 134217727 pages"),
-    ],
-)
-def test_a_parameter_that_cannot_be_is_named(base, change, kind, name):
-    with pytest.raises(kind, match=name) as caught:
-        lately.TimingBloomFilter(**base | change)
-    assert caught.type is kind
-
-
-GIVEN = {"window": 100, "k": 3, "bpt": 4, "blocks": 9, "slice_timers": 500}
-LINES = {"slice_timers": None, "pages": 5, "lines": 1}
-SPAN = {"window": "1min", "capacity": 100}
-
-
-@pytest.mark.parametrize(
-    ("change", "kind", "name"),
-    [
-        *(({name: x}, ValueError, name) for name in list(GIVEN)[1:] for x in (0, -1, 2**64, 2**100)),
-        *(({name: x}, TypeError, name) for name in GIVEN for x in (1.5, None)),
-        ({"pages": 5}, TypeError, "slice_timers or pages, and not both"),
-        *((LINES | {name: x}, ValueError, name) for name in list(LINES)[1:] for x in (0, -1, 2**64)),
-        *((LINES | {"k": x}, ValueError, "k must lie in 1..=8 in lines") for x in (9, 64)),
-        (LINES | {"k": 1, "lines": 2}, ValueError, "k must lie in 2..=16 in lines"),
-        (LINES | {"lines": 3}, ValueError, "lines must lie in 1..=2"),
-        (LINES | {"pages": 2**27}, ValueError, "pages"),
-        *(
-            (LINES | {name: 2}, ValueError, f"{name} does not apply")
-            for name in ("equal_timers", "part_keys", "part_timers")
-        ),
-        ({"k": 65}, ValueError, "k must"),
-        ({"bpt": 1}, ValueError, "bpt"),
-        ({"bpt": 33}, ValueError, "bpt"),
-        ({"blocks": 15}, ValueError, "blocks"),
-        ({"bpt": 32, "blocks": 2**24 + 1}, ValueError, "blocks"),
-        ({"bpt": 32, "blocks": 2**14 + 1, "equal_timers": 2}, ValueError, "blocks"),
-        *(({"equal_timers": x}, ValueError, "equal_timers") for x in (0, 4, -1)),
-        ({"slice_timers": 2**63}, ValueError, "slice_timers"),
-        ({"slice_timers": 2**53}, MemoryError, "bytes"),
-        ({"part_keys": 5}, ValueError, "grow is for windows of time"),
-        *(({**SPAN, "part_keys": x}, ValueError, "part_keys") for x in (0, -1, 2**62 + 1, 2**64)),
-        *(({**SPAN, "part_timers": x}, ValueError, "part_timers") for x in (0, 2, 3 * 512 + 1, 2**64)),
-        *(({**SPAN, name: 9.5}, TypeError, name) for name in ("part_keys", "part_timers")),
-        ({**SPAN, "part_keys": 9, "part_timers": 9}, TypeError, "part_keys or part_timers"),
-        ({**SPAN, "part_keys": 9, "equal_timers": 2}, ValueError, "equal_timers"),
-    ],
-)
-def test_a_parameter_of_the_papers_that_cannot_be_is_named(change, kind, name):
-    with pytest.raises(kind) as caught:
-        timers(**GIVEN | change)
-    said = " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
-    assert name in said
 
 
 BUILT = [

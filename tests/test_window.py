@@ -45,7 +45,7 @@ def test_no_key_of_the_last_insertions_is_missed(window, shape, make, refresh, b
     data=st.data(),
 )
 def test_no_key_of_the_last_while_is_missed(window, lateness, shape, make, refresh, start, data):
-    f = make(timedelta(seconds=window), *shape, capacity=50, lateness=timedelta(seconds=lateness), ahead=None)
+    f = make(timedelta(seconds=window), *shape, capacity=50, lateness=timedelta(seconds=lateness), max_ahead=None)
     last, latest = {}, start
     event = st.tuples(st.integers(0, 60), st.sampled_from([0, 1, 1, 2, 5, 20, 41, 300]), st.integers(0, lateness))
     for batch in data.draw(st.lists(st.lists(event, max_size=60), max_size=8)):

@@ -1,5 +1,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    lately_fuzz::fuzzed::records::run(bytes);
+    lately_fuzz::records::run(bytes);
 });

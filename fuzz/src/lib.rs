@@ -1,4 +1,10 @@
-//! What is fed with any bytes lies with the tests, which feed it with a few.
+//! The bodies of the fuzz targets. They lie with the tests, which run each on a few inputs.
 
 #[path = "../../tests/core/fuzzed/mod.rs"]
 pub mod fuzzed;
+
+#[path = "../../crates/lately-python/src/reader/mod.rs"]
+mod reader;
+
+#[path = "../../tests/records/fuzzed.rs"]
+pub mod records;

@@ -1,7 +1,24 @@
 """Have I seen this key lately? Sliding-window filters in constant memory.
 
-The shortest way in is `duplicated`, for a whole column. For a stream make a `Filter`, and pass it keys, one by one or
-in batches.
+=====================  =================================================================
+for a column or frame  `duplicated`, `drop_duplicates` (exact; nothing is kept)
+for an iterable        `unique`
+for a stream           `Filter`, or `ExactFilter`; `once` for work done once
+to choose              `plan`, `tune`
+saved filters          `open`, `from_bytes`
+=====================  =================================================================
+
+The calls of a filter, for one key and for a batch:
+
+====================  ============  ======================  ====================
+what it does          one key       a batch                 the filter
+====================  ============  ======================  ====================
+look up               ``key in f``  ``f.query(keys)``       stays as it is
+insert                ``f.add``     ``f.insert``, `update`  holds the keys
+look up, then insert  ``f.seen``    ``f.duplicated(keys)``  holds the keys
+====================  ============  ======================  ====================
+
+`lately.duplicated` changes nothing; ``f.duplicated`` inserts the keys into ``f``.
 """
 
 from importlib import import_module
@@ -23,6 +40,7 @@ from lately.filters import (
     AgedQuotientFilter,
     AgePartitionedBloomFilter,
     BloomFilter,
+    ExactFilter,
     Filter,
     GuardedEpochBloomFilter,
     Swamp,
@@ -44,9 +62,10 @@ if TYPE_CHECKING:
     from lately import priors as priors
     from lately._drop_duplicates import drop_duplicates
     from lately._duplicated import duplicated
+    from lately._once import Claim, once
     from lately._plan import Choice, Plan, plan
     from lately._tune import Trial, Tuned, tune
-    from lately._unique import unique
+    from lately._unique import Counted, unique
     from lately.priors import DistinctCurve, Probabilities, Uniform, Zipf
 
 # What chooses a family, and what explains a filter, knows all families. It is imported when first used: that takes as
@@ -59,10 +78,10 @@ def _chosen(*request: "Any", **limits: "Any") -> "tuple[Any, dict[str, Any]]":
     return choose(*request, **limits)
 
 
-def _explained(made: Filter, form: str) -> str:
+def _explained(made: Filter, form: str, sample: "Any", at: "Any") -> str:
     from lately._explain import explained
 
-    return explained(made, form)
+    return explained(made, form, sample, at)
 
 
 Filter._chosen = staticmethod(_chosen)
@@ -73,7 +92,10 @@ __all__ = [
     "AgedQuotientFilter",
     "BloomFilter",
     "Choice",
+    "Claim",
+    "Counted",
     "DistinctCurve",
+    "ExactFilter",
     "Filter",
     "FormatError",
     "GuardedEpochBloomFilter",
@@ -95,6 +117,7 @@ __all__ = [
     "duplicated",
     "from_bytes",
     "hash_keys",
+    "once",
     "plan",
     "tune",
     "unique",
@@ -105,6 +128,8 @@ __all__ = [
 # import as the filters.
 _LATER = {
     "Choice": "lately._plan",
+    "Claim": "lately._once",
+    "Counted": "lately._unique",
     "DistinctCurve": "lately.priors",
     "Plan": "lately._plan",
     "Probabilities": "lately.priors",
@@ -114,6 +139,7 @@ _LATER = {
     "Zipf": "lately.priors",
     "drop_duplicates": "lately._drop_duplicates",
     "duplicated": "lately._duplicated",
+    "once": "lately._once",
     "plan": "lately._plan",
     "tune": "lately._tune",
     "unique": "lately._unique",

@@ -1,7 +1,8 @@
-"""What a filter is, in words: `Filter.explain`, and the table a notebook shows."""
+"""A filter described in words: `Filter.explain`, and the table a notebook shows."""
 
 import html
 from math import inf
+from typing import Any
 
 from lately._core import Filter
 from lately._families import FAMILIES
@@ -19,24 +20,27 @@ _WHY = {
     "aged-quotient": "the fewest bytes for all but small windows; repeats take no space, and every key has its age",
     "aged-quotient-growing": "few bytes, an age for every key, and another part for a burst",
     "aged-quotient-counting": "few bytes, and how often every key came",
-    "aged-quotient-fine": "few bytes, a sharp edge, and sharp ages",
-    "aged-quotient-fine-growing": "few bytes, a sharp edge, sharp ages, and another part for a burst",
+    "aged-quotient-fine": "little slack in the fewest bytes, and an age for every key",
+    "aged-quotient-fine-growing": "little slack in the fewest bytes, an age for every key, and more memory in a burst",
     "aged-quotient-growing-counting": "few bytes, how often every key came, and another part for a burst",
-    "timing": "a cell knows when it was set; the window may be exact",
-    "timing-line": "a cell knows when it was set, and a key's cells are in one cache line, or two",
+    "timing": "a cell stores when it was set; the window may be exact",
+    "timing-line": "a cell stores when it was set, and a key's cells are in one cache line, or two",
     "timing-growing": "opens another part in a burst, and drops it afterwards",
-    "time-limited": "for a rate of keys that nobody knows: memory follows it",
+    "time-limited": "for an unknown rate of keys: memory follows it",
     "swamp": "an exact window of insertions, that counts keys too",
     "bloom": "for a stream that ends: nothing is forgotten",
 }
-"""Why one takes a family, by its name."""
+"""The reason to take a family, by its name."""
 
 _UNITS = {"d": 86_400, "h": 3600, "min": 60}
 
 
-def explained(made: Filter, form: str) -> str:
-    """Give the explanation as lines of "text", or as a table in "html"."""
-    return {"text": _as_text, "html": _as_html}[form](_rows(made))
+def explained(made: Filter, form: str, sample: Any = None, at: Any = None) -> str:
+    """Format the explanation as lines of "text", or as a table in "html"."""
+    rows = _rows(made)
+    if sample is not None:
+        rows.append(("sample", _sample(made, sample, at)))
+    return {"text": _as_text, "html": _as_html}[form](rows)
 
 
 def _as_text(rows: list[tuple[str, str]]) -> str:
@@ -46,7 +50,7 @@ def _as_text(rows: list[tuple[str, str]]) -> str:
 
 
 def _as_html(rows: list[tuple[str, str]]) -> str:
-    """Without any colours of its own."""
+    """Format rows as a table without colours."""
     (_, name), *rows = rows
     left = ' style="text-align: left"'
     body = "".join(
@@ -56,7 +60,7 @@ def _as_html(rows: list[tuple[str, str]]) -> str:
 
 
 def _rows(made: Filter) -> list[tuple[str, str]]:
-    """Label and words of each fact, the name first."""
+    """List label and words of each fact, the name first."""
     family = made.family
     rows = [("", f"{type(made).__name__}, {family}"), ("why", _why(family))]
     rows += [("window", _window(made))]
@@ -106,7 +110,20 @@ def _slack(made: Filter) -> str:
     if made.slack == 0:
         return "none: a key that leaves the window is gone"
     more = f"{made.slack:,} keys" if isinstance(made.slack, int) else _span(made.slack)
-    return f"up to {more} more, in which a key may still be reported for its own sake"
+    part = f" (1/{made.window / made.slack:.0f} of the window)" if 8 * made.slack <= made.window else ""
+    return f"up to {more} more{part}, in which a key may still be reported"
+
+
+def _sample(made: Filter, sample: Any, at: Any) -> str:
+    """Count what the slack may drop of a sample."""
+    if made.window is None:
+        raise ValueError("sample is for filters with a window; this one never forgets a key")
+    from lately._dropped import Ages
+
+    ages = Ages(sample, at, timed=isinstance(made.window, float))
+    older, dropped = ages.older(made.window), ages.in_slack(made.window, made.slack)
+    share = ages.share(made.window, made.slack)
+    return f"of {older:,} records with a new or older key the slack may drop {dropped:,} ({share:.2%})"
 
 
 def _fill(made: Filter) -> str:
@@ -124,12 +141,12 @@ def _inserted(made: Filter) -> str:
 
 def _seed(made: Filter) -> str:
     if made.seed is None:
-        return "secret: nobody else can choose keys that collide"
-    return f'{made.seed}, which is no secret: for keys that strangers choose, take seed="random"'
+        return "secret: no attacker can choose keys that collide"
+    return f'{made.seed}, which is no secret: where keys come from outside, take seed="random"'
 
 
 def _span(seconds: float) -> str:
-    """Seconds in the largest unit that they are a whole number of."""
+    """Format seconds in the largest unit that they are a whole number of."""
     for unit, length in _UNITS.items():
         if seconds >= length and seconds % length == 0:
             return f"{seconds / length:,.0f} {unit}"

@@ -1,21 +1,13 @@
 """The families of filters by name: what the planner compares and the command takes.
 
-A new family is a line of `FAMILIES`.
+The core's table describes them: `src/filter/families.rs` and `src/filter/variants.rs`.
 """
 
 from __future__ import annotations
 
-from lately._core import plan
-from lately.baselines import CountingBloomFilter, FingerprintBuffer, GeneralizedBloomFilter, StableBloomFilter
-from lately.filters import (
-    AgedQuotientFilter,
-    AgePartitionedBloomFilter,
-    Filter,
-    GuardedEpochBloomFilter,
-    Swamp,
-    TimeLimitedBloomFilter,
-    TimingBloomFilter,
-)
+from lately import baselines, filters
+from lately._core import plan, variants
+from lately.filters import AgePartitionedBloomFilter, Filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +34,7 @@ class Family:
     baseline : bool
         Only for comparison, never the one to take.
     note : str
-        What its users should know before they take it.
+        A warning for its users.
     """
 
     def __init__(
@@ -65,17 +57,17 @@ class Family:
         self.note = note
 
     def _parameters(self) -> Mapping[str, Parameter]:
-        """Give the parameters of the constructor. `inspect` takes longer to import than all filters, so it waits."""
+        """Return the parameters of the constructor. `inspect` takes longer to import than all filters, so it waits."""
         from inspect import signature
 
         return signature(self.kind).parameters
 
     def takes(self, parameter: str) -> bool:
-        """Whether the constructor has such a parameter."""
+        """Return whether the constructor has such a parameter."""
         return parameter in self._parameters()
 
     def plan(self, window: Any, **request: Any) -> dict[str, Any]:
-        """Give the figures of the filter that `make` makes of the same, by the names of its attributes."""
+        """Return the figures of the filter that `make` would make, by the names of its attributes."""
         return plan(self.family, **self.given(window, **request))
 
     def make(self, window: Any, **request: Any) -> Filter:
@@ -100,7 +92,7 @@ class Family:
         return made
 
     def given(self, window: Any, **request: Any) -> dict[str, Any]:
-        """Give all parameters of the constructor; `ValueError` if it lacks one that is asked for."""
+        """Return all parameters of the constructor; `ValueError` if it lacks a requested one."""
         parameters = self._parameters()
         lacks = [name for name in ("window", *request) if name not in parameters]
         if "lateness" in lacks:
@@ -115,74 +107,24 @@ class Family:
         return defaults | {"window": window} | self.layout | request
 
 
-_LINES = {"layout": "line"}
-_SLICED = {"layout": "sliced"}
-_BLOCKS = _SLICED | {"block_bits": 512}
+def _family(variant: dict[str, Any]) -> Family:
+    """Make the family that a row of the core's table describes."""
+    *baseline, kind = variant["kind"].split(".")
+    options = {name: variant[name] for name in ("windows", "promise", "baseline", "note")}
+    return Family(getattr(baselines if baseline else filters, kind), variant["family"], variant["layout"], **options)
 
-FAMILIES = {
-    "age-partitioned": Family(AgePartitionedBloomFilter, "age-partitioned", _SLICED),
-    "age-partitioned-512": Family(AgePartitionedBloomFilter, "age-partitioned", _BLOCKS),
-    "age-partitioned-line": Family(AgePartitionedBloomFilter, "age-partitioned", _LINES),
-    "guarded-epoch-512": Family(GuardedEpochBloomFilter, "guarded-epoch", _BLOCKS),
-    "guarded-epoch-line": Family(GuardedEpochBloomFilter, "guarded-epoch", _LINES),
-    "guarded-epoch-transposed": Family(GuardedEpochBloomFilter, "guarded-epoch", {"layout": "transposed"}),
-    "aged-quotient": Family(AgedQuotientFilter, "aged-quotient", note="fpr rises steeply with keys beyond plan"),
-    "aged-quotient-growing": Family(
-        AgedQuotientFilter, "aged-quotient", {"grow": True}, windows="time", note="bytes and fpr follow bursts"
-    ),
-    "timing": Family(TimingBloomFilter, "timing", _SLICED),
-    "timing-line": Family(TimingBloomFilter, "timing", _LINES),
-    "timing-growing": Family(
-        TimingBloomFilter, "timing", _SLICED | {"grow": "density"}, windows="time", note="bytes and fpr follow bursts"
-    ),
-    "time-limited": Family(
-        TimeLimitedBloomFilter, "time-limited", windows="unknown rate", note="bytes follow the rate"
-    ),
-    "swamp": Family(Swamp, "swamp", windows="insertions"),
-    "counting": Family(
-        CountingBloomFilter,
-        "counting",
-        windows="insertions",
-        baseline=True,
-        note="fpr grows with keys that come 15 times",
-    ),
-    "fingerprint-buffer": Family(
-        FingerprintBuffer, "fingerprint-buffer", windows="insertions", baseline=True, note="searches all of it"
-    ),
-    "generalized": Family(
-        GeneralizedBloomFilter,
-        "generalized",
-        windows="insertions",
-        promise=False,
-        baseline=True,
-        note="fades from the first key on",
-    ),
-    "stable": Family(
-        StableBloomFilter, "stable", windows="insertions", promise=False, baseline=True, note="forgets at random"
-    ),
-}
-"""The families on offer, by the class's field name, and the bits of a block if it has blocks, or the layout."""
 
-EVERY = FAMILIES | {
-    "aged-quotient-fine": Family(AgedQuotientFilter, "aged-quotient-fine"),
-    "aged-quotient-fine-growing": Family(AgedQuotientFilter, "aged-quotient-fine", {"grow": True}, windows="time"),
-    "age-partitioned-64": Family(AgePartitionedBloomFilter, "age-partitioned", _SLICED | {"block_bits": 64}),
-    "guarded-epoch": Family(GuardedEpochBloomFilter, "guarded-epoch", _SLICED),
-    "guarded-epoch-64": Family(GuardedEpochBloomFilter, "guarded-epoch", _SLICED | {"block_bits": 64}),
-}
-"""Also those no longer on offer, which are still made and opened: blocks of 64 bits take more memory than blocks
-of 512 and no fewer cache lines; plain guarded epochs take the memory of transposed ones and more cache lines. And
-aged quotient filters of fine tags, which their family takes where little slack is asked for."""
+_VARIANTS = variants()
 
-DEFAULT = "age-partitioned-line"
-"""The fastest with windows of either kind."""
+FAMILIES = {variant["name"]: _family(variant) for variant in _VARIANTS if variant["listed"]}
+"""The families on offer, by name: that of the family in `src/filter/families.rs`, followed by the options set."""
 
-FASTEST = (DEFAULT, "age-partitioned-512")
-"""The fastest first; the second where lines cannot meet a request."""
+EVERY = FAMILIES | {variant["name"]: _family(variant) for variant in _VARIANTS if not variant["listed"]}
+"""Also those no longer on offer, which are still made and opened."""
 
 
 def whole(window: Any) -> Any:
-    """Give a window that is a whole float, such as 1e6, as an int."""
+    """Return a window as an int if it is a whole float, such as 1e6."""
     return int(window) if isinstance(window, float) and window.is_integer() else window
 
 
@@ -192,7 +134,7 @@ def fastest(window: Any, **request: Any) -> Filter:
 
 
 def unsuited(family: Family, *, timed: bool, unknown: bool) -> str:
-    """Say why a family has no such windows, or nothing if it has."""
+    """Return why a family has no such windows, or an empty string if it has."""
     if timed and family.windows == "insertions":
         return "windows of insertions only"
     if family.windows == "time" and not timed:
@@ -205,7 +147,7 @@ def unsuited(family: Family, *, timed: bool, unknown: bool) -> str:
 
 
 def name_of(made: Filter) -> str:
-    """Name of a filter's family, whether it is offered or not.
+    """Return the name of a filter's family, whether it is offered or not.
 
     Raises
     ------

@@ -12,23 +12,23 @@ LAZY = "keys is a polars LazyFrame, which has no rows yet: collect() it first, o
 
 
 def is_a(thing: object, module: str, *classes: str) -> bool:
-    """Whether it is of one of these classes. Nothing can be of the classes of a module that nobody has imported."""
+    """Return whether a thing is of one of these classes, which nothing is before their module is imported."""
     found = sys.modules.get(module)
     return found is not None and isinstance(thing, tuple(getattr(found, name) for name in classes))
 
 
 def is_lazy(frame: object) -> bool:
-    """Whether it is a query of polars that has not been run."""
+    """Return whether a frame is a query of polars that has not run."""
     return is_a(frame, "polars", "LazyFrame")
 
 
 def is_stream(frame: object) -> bool:
-    """Whether it is a stream of Arrow record batches, which can be read once."""
+    """Return whether a frame is a stream of Arrow record batches, which can be read once."""
     return is_a(frame, "pyarrow", "RecordBatchReader")
 
 
 def columns_of(frame: Any) -> list[Hashable] | None:
-    """Names of the columns; None if it is no frame."""
+    """Return the names of the columns, or None if it is no frame."""
     if is_a(frame, "pandas", "DataFrame") or is_a(frame, "polars", "DataFrame"):
         return list(frame.columns)
     if is_a(frame, "pyarrow", "Table", "RecordBatch"):
@@ -39,7 +39,7 @@ def columns_of(frame: Any) -> list[Hashable] | None:
 
 
 def is_column(rows: object) -> bool:
-    """Whether it is one column of a library whose frames are known here."""
+    """Return whether rows are one column of pandas, polars or pyarrow."""
     return (
         is_a(rows, "pandas", "Series", "Index")
         or is_a(rows, "polars", "Series")
@@ -48,7 +48,7 @@ def is_column(rows: object) -> bool:
 
 
 def loaded(frame: Any) -> Any:
-    """Read what hands over Arrow data, and is no frame by itself, into a table."""
+    """Read Arrow data of an object that is no frame by itself into a table."""
     exports = hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__arrow_c_array__")
     if columns_of(frame) is not None or is_column(frame) or not exports:
         return frame
@@ -61,14 +61,14 @@ def loaded(frame: Any) -> Any:
 
 
 def picked(keys: Any, subset: Any, at: Any) -> tuple[Any, Any]:
-    """Give keys and times, where `subset` or `at` name columns; else as they are.
+    """Return keys and times: columns where `subset` or `at` name them, else as they are.
 
     Without `subset` the keys are all columns but the one that `at` names.
 
     Raises
     ------
     KeyError
-        If there is no such column.
+        If a column does not exist.
     TypeError
         If `keys` has no named columns.
     """
@@ -87,12 +87,12 @@ def picked(keys: Any, subset: Any, at: Any) -> tuple[Any, Any]:
 
 
 def names_of(columns: list[Hashable], subset: Any, at: Any = None) -> list[Hashable]:
-    """Give the columns of the key: one that is named, several, or all but the times.
+    """Return the names of the key's columns: one, several, or all but the times.
 
     Raises
     ------
     KeyError
-        If there is no such column.
+        If a column does not exist.
     ValueError
         If two columns have the name, or the key has none.
     """
@@ -113,7 +113,7 @@ def names_of(columns: list[Hashable], subset: Any, at: Any = None) -> list[Hasha
 
 
 def columns_by_name(frame: Any, names: list[Hashable]) -> Any:
-    """Give the key: a column, or a frame of several, whose rows are keys."""
+    """Return the keys: a column, or a frame of several, whose rows are keys."""
     if len(names) == 1:
         return _column(frame, names[0])
     return frame.select(names) if hasattr(frame, "select") else frame[names]
@@ -124,7 +124,7 @@ def _column(frame: Any, name: Hashable) -> Any:
 
 
 def without(rows: Any, repeats: NDArray[np.bool_]) -> Any:
-    """Give the rows of a frame, a column or an array that are no repeats.
+    """Return the rows of a frame, a column or an array that are no repeats.
 
     Raises
     ------

@@ -1,18 +1,15 @@
 """The filters that meet a request, side by side, and the one to take."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from typing import Any, Literal
 
-from lately._core import Outline
-from lately._families import EVERY, FAMILIES, Family, unsuited, whole
+from lately import _core
+from lately._choose import given
+from lately._core import FilterSpec
+from lately._dropped import Ages
+from lately._families import EVERY, FAMILIES, Family, whole
 from lately._table import Table, assigned
 from lately.filters import Filter
-
-DEARER = 1.5
-"""A filter up to this many times as large as the smallest may be taken because it is faster."""
-
-_One = TypeVar("_One")
 
 
 @dataclass(frozen=True)
@@ -37,8 +34,13 @@ class Choice:
         Keys reported in the slack, over the window, at the peak (paper 1, definition 2).
     insert, hit, miss : float
         Cache lines that an insertion writes, and that a query reads of a key that is reported and of one that is not.
+    accesses : dict of str to float, or None
+        Slices that a query by Algorithm 1 of paper 1 is expected to read, by what it finds; None without such slices.
     guarantees : str
         Whether a key of the window may be missed, whether the window is exact, and what else to know.
+    dropped_in_slack : float or None
+        Of the records of the sample whose key is new or older than the window, the share whose key is in the slack: at
+        most that many more than by `fpr` are taken for repeats. None without a sample.
     """
 
     name: str
@@ -51,7 +53,9 @@ class Choice:
     insert: float
     hit: float
     miss: float
+    accesses: dict[str, float] | None
     guarantees: str
+    dropped_in_slack: float | None
     _family: Family = field(repr=False, compare=False)
     _given: dict[str, Any] = field(repr=False, compare=False)
 
@@ -59,9 +63,9 @@ class Choice:
         """Make the filter, empty."""
         return self._family.make(**self._given)
 
-    def outline(self) -> Outline:
-        """Give what it is, without its cells."""
-        return Outline(self._family.family, **self._family.given(**self._given))
+    def outline(self) -> FilterSpec:
+        """Return a description of the filter, without its cells."""
+        return FilterSpec(self._family.family, **self._family.given(**self._given))
 
 
 class Plan(Table):
@@ -79,44 +83,15 @@ class Plan(Table):
         The others, and why they cannot.
     """
 
-    _columns: ClassVar[list[str]] = [
-        "filter",
-        "parameters",
-        "bits per key",
-        "bytes",
-        "fpr",
-        "slack",
-        "NPWS",
-        "insert",
-        "hit",
-        "miss",
-        "guarantees",
-    ]
+    _columns = ("filter", "parameters", "bits per key", "bytes", "fpr", "slack", "NPWS", "insert", "hit", "miss")
 
-    def __init__(self, choices: list[Choice], refused: dict[str, str], *, fixed_bytes: bool) -> None:
+    def __init__(self, choices: list[Choice], refused: dict[str, str], best: Choice, reason: str) -> None:
+        self.choices = tuple(choices)
         self.refused = refused
-        self.choices = tuple(sorted(choices, key=lambda choice: choice.fpr if fixed_bytes else choice.nbytes))
-        # A baseline is taken only if nothing else is left.
-        real = [choice for choice in self.choices if not FAMILIES[choice.name].baseline] or self.choices
-        first = real[0]
-        if FAMILIES[first.name].windows == "unknown rate":
-            self.best = first
-            self.reason = (
-                "its memory follows the rate of keys, which nobody stated; the bytes given are those it begins with"
-            )
-            return
-        if fixed_bytes:
-            self.best = first
-            self.reason = "it has the least rate of false positives in these bytes; lately.tune weighs what they cost"
-            return
-        self.best = fewest_lines(real, lambda choice: (choice.nbytes, _lines(choice)))
-        if self.best is first:
-            self.reason = "it is the smallest, and none that is up to half as large again moves fewer cache lines"
-        else:
-            self.reason = (
-                f"it moves {_lines(self.best):.1f} cache lines for a new key where the smallest, {first.name}, "
-                f"moves {_lines(first):.1f}, at {self.best.nbytes / first.nbytes:.2f} times its memory"
-            )
+        self.best = best
+        self.reason = reason
+        dropped = () if best.dropped_in_slack is None else ("dropped in slack",)
+        self._columns = (*Plan._columns, *dropped, "guarantees")
 
     def build(self) -> Filter:
         """Make the filter to take, empty.
@@ -133,38 +108,38 @@ class Plan(Table):
         return self.best.name
 
     def _shown(self) -> list[list[Any]]:
-        return [
-            [
-                choice.name,
-                assigned(choice.parameters),
-                choice.bits_per_key,
-                choice.nbytes,
-                choice.fpr,
-                choice.slack,
-                choice.npws,
-                choice.insert,
-                choice.hit,
-                choice.miss,
-                choice.guarantees,
-            ]
-            for choice in self.choices
-        ]
+        return [_row(choice) for choice in self.choices]
 
 
-def fewest_lines(some: Sequence[_One], cost: Callable[[_One], tuple[int, float]]) -> _One:
-    """Take the one that moves the fewest lines among those that are at most `DEARER` times as large as the smallest.
-
-    `cost` gives bytes, and lines moved for a new key; of equals the first is taken.
-    """
-    costs = [cost(one) for one in some]
-    least = min(nbytes for nbytes, _ in costs)
-    _, place = min((lines, i) for i, (nbytes, lines) in enumerate(costs) if nbytes <= DEARER * least)
-    return some[place]
+def _row(choice: Choice) -> list[Any]:
+    sizes = [choice.bits_per_key, choice.nbytes, choice.fpr, choice.slack, choice.npws]
+    dropped = [] if choice.dropped_in_slack is None else [f"{choice.dropped_in_slack:.3%}"]
+    lines = [choice.insert, choice.hit, choice.miss]
+    return [choice.name, assigned(choice.parameters), *sizes, *lines, *dropped, choice.guarantees]
 
 
-def _lines(choice: Choice) -> float:
-    """Cache lines moved for a new key: looked up, then inserted."""
-    return choice.miss + choice.insert
+def _reason(best: Choice, choices: list[Choice], request: dict[str, Any]) -> str:
+    """Explain why the rule of `_choose` takes a filter."""
+    if FAMILIES[best.name].windows == "unknown rate":
+        return "its memory follows the rate of keys, which is not known; the bytes given are those it begins with"
+    goal = "the least rate of false positives in these bytes" if "nbytes" in request["limits"] else "the fewest bytes"
+    if request["prefer"] == "speed":
+        return "it is the fastest, for which its slack is the price"
+    if request["prefer"] == "memory":
+        return f"it has {goal}, for which its slack is the price"
+    if request["slack"] is not None:
+        return "it moves the fewest cache lines of those at most half as large again as the smallest with this slack"
+    if best.name.startswith("age-partitioned"):
+        return "it is the fastest, and less slack would cost more than 16 bytes a key"
+    lines = next((one for one in choices if one.name == "age-partitioned-line"), best)
+    return (
+        f"of those with least slack, {_span(best.slack)}, it has {goal}, {best.nbytes:,}; prefer='speed' takes "
+        f"{lines.name}, {lines.nbytes:,} bytes with a slack of {_span(lines.slack)}"
+    )
+
+
+def _span(slack: float) -> str:
+    return f"{slack:,} keys" if isinstance(slack, int) else f"{slack:g} s"
 
 
 def plan(
@@ -175,8 +150,11 @@ def plan(
     slack: Any = None,
     capacity: int | None = None,
     lateness: Any = None,
+    prefer: Literal["speed", "memory"] | None = None,
+    sample: Any = None,
+    at: Any = None,
 ) -> Plan:
-    """Put the filters that meet a request side by side, and say which to take.
+    """Put the filters that meet a request side by side, and choose the one that `lately.Filter` makes.
 
     Parameters
     ----------
@@ -187,21 +165,28 @@ def plan(
     nbytes : int
         Most bytes to use: every filter then has the least rate that fits.
     slack : int or span of time, optional
-        Longest that a key may still be reported after leaving the window. The default is half the window. The stable
-        filter, which never surely forgets a key, ignores it.
+        Longest that a key may still be reported after leaving the window. The default is 1/64 of the window for each
+        family that keeps it in 16 bytes a key; others are listed with their own slack, at most half the window. The
+        stable filter, which never surely forgets a key, ignores it.
     capacity : int, optional
         Keys expected within a window of time. Without it only the time-limited filter will do, whose memory follows the
         rate.
     lateness : span of time, optional
         For a window of time, how far times may step back.
+    prefer : {"speed", "memory"}, optional
+        As for `lately.Filter`.
+    sample : array-like, Series, column or frame, optional
+        Successive keys of the stream. The table then states, for each filter, which share of the records that are new
+        or older than the window its slack may drop.
+    at : array-like of times, optional
+        For a window of time with a sample: when each key came.
 
     Returns
     -------
     Plan
-        A table, with the filter to take and the reason; `build` makes it. With `nbytes` it is the one of the least
-        rate. With `fpr` it is the one that moves the fewest cache lines among those at most half as large again as the
-        smallest. Filters that may miss a key of the window, or search all of their memory, are listed for comparison,
-        and not taken. No cells are allocated before `build`, so a plan may be for another, larger machine.
+        A table, with the filter to take and the reason; `build` makes it. It is the filter that `lately.Filter` makes
+        of the same request. Filters that may miss a key of the window, or search all of their memory, are listed for
+        comparison, and not taken. No cells are allocated before `build`, so a plan may be for another, larger machine.
 
     Raises
     ------
@@ -210,7 +195,7 @@ def plan(
 
     See Also
     --------
-    Filter : One line for the fastest filter, or the smallest.
+    Filter : The filter that the plan takes, in one line.
     tune : If the two kinds of mistakes cost differently and you have a sample of the stream: the filter whose mistakes
         cost least on it, in a given number of bytes.
     lately.distributed.plan : For a filter on several sites.
@@ -218,58 +203,45 @@ def plan(
     Examples
     --------
     >>> plan = lately.plan(window=1_000_000, fpr=0.01)
-    >>> plan.best.name
-    'age-partitioned-line'
+    >>> plan.best.name, plan.best.slack
+    ('aged-quotient', 8414)
     >>> plan.build()
-    <AgePartitionedBloomFilter window=1000000 fpr=9.94e-3 ...>
+    <AgedQuotientFilter window=1000000 fpr=9.01e-3 ...>
+    >>> lately.plan(1000, 0.01, sample=[1, 2, 3] * 1000).best.dropped_in_slack
+    0.0
     """
-    window = whole(window)
-    timed, unknown = kind_of(window, capacity, fpr, nbytes)
-    request = asked_of(fpr=fpr, nbytes=nbytes, capacity=capacity, lateness=lateness)
-    choices: list[Choice] = []
-    refused: dict[str, str] = {}
-    errors: list[str] = []
-    for name, family in FAMILIES.items():
-        if why := unsuited(family, timed=timed, unknown=unknown):
-            refused[name] = why
-            continue
-        try:
-            choices.append(choice(name, window, slack, **request))
-        except ValueError as error:
-            refused[name] = str(error)
-            errors.append(str(error))
-    if not choices:
-        raise ValueError("; ".join(dict.fromkeys(errors)))
-    return Plan(choices, refused, fixed_bytes=nbytes is not None)
+    window, limits = whole(window), {"fpr": fpr, "nbytes": nbytes, "capacity": capacity, "lateness": lateness}
+    ages = None if sample is None else Ages(sample, at, timed=not hasattr(window, "__index__"))
+    taken, able, refused = _core.compare(prefer, window=window, slack=slack, **limits)
+    choices = [_choice(name, window, given(limits | {"slack": least}), figures, ages) for name, least, figures in able]
+    choices.sort(key=lambda choice: choice.fpr if nbytes is not None else choice.nbytes)
+    best = next(choice for choice in choices if choice.name == taken)
+    request = {"prefer": prefer, "slack": slack, "limits": given(limits)}
+    return Plan(choices, refused, best, _reason(best, choices, request))
 
 
-def kind_of(window: Any, capacity: object, fpr: object, nbytes: object) -> tuple[bool, bool]:
-    """Tell whether a window is one of time, and whether nobody knows how many keys it holds."""
-    timed = not hasattr(window, "__index__")
-    unknown = timed and capacity is None
-    if unknown and (fpr is None or nbytes is not None):
-        raise ValueError(
-            "a window of time without capacity needs fpr, and no nbytes: its memory follows the rate of keys"
-        )
-    return timed, unknown
-
-
-def asked_of(**given: Any) -> dict[str, Any]:
-    """What was given of a request."""
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def choice(name: str, window: Any, slack: Any = None, **request: Any) -> Choice:
+def choice(name: str, window: Any, slack: Any = None, **limits: Any) -> Choice:
     """Plan a filter of a family, and record its figures. No cells are allocated."""
     family = FAMILIES[name]
-    asked, figures = figures_of(family, window, slack, request)
+    bounded = slack is not None and family.takes("slack")
+    request = limits | {"slack": slack} if bounded else limits
+    figures = family.plan(window, **request)
+    if slack is not None and not bounded and figures["slack"] > slack:
+        raise ValueError(f"slack must be at least {figures['slack']} for {name}, which cannot bound it; got {slack}")
+    return _choice(name, window, request, figures, None)
+
+
+def _choice(name: str, window: Any, asked: dict[str, Any], figures: dict[str, Any], ages: Ages | None) -> Choice:
+    family = FAMILIES[name]
     no_miss = "no miss, exact" if figures["slack"] == 0 else "no miss"
     kept = no_miss if family.promise else "may miss"
+    lines = figures["cache_lines"]
     return Choice(
         name=name,
-        **figures.pop("cache_lines"),
-        **figures,
+        **lines,
+        **{figure: value for figure, value in figures.items() if figure != "cache_lines"},
         guarantees=f"{kept}; {family.note}" if family.note else kept,
+        dropped_in_slack=None if ages is None else ages.share(window, figures["slack"]),
         _family=family,
         _given={"window": window, **asked},
     )
@@ -298,15 +270,3 @@ def family_of(filter: object) -> Family:
     raise TypeError(
         f'filter must be a name, such as "swamp", a class, such as lately.Swamp, or a row of lately.plan; got {got}'
     )
-
-
-def figures_of(
-    family: Family, window: Any, slack: Any, request: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Plan a filter of a family: what to ask it for, and its figures."""
-    bounded = slack is not None and family.takes("slack")
-    asked = request | {"slack": slack} if bounded else request
-    figures = family.plan(window, **asked)
-    if slack is not None and not bounded and figures["slack"] > slack:
-        raise ValueError("its slack cannot be bounded")
-    return asked, figures

@@ -18,7 +18,7 @@ def progress(total: int | None, unit: str, show: bool | None = None) -> Iterator
         tqdm = import_module("tqdm").tqdm if wanted else None
     except ImportError:
         if show:
-            raise ImportError("progress=True needs tqdm: pip install 'lately[cli]'") from None
+            raise ImportError("progress=True needs tqdm: pip install tqdm") from None
         tqdm = None
     if tqdm is None:
         yield lambda count: None

@@ -4,24 +4,24 @@ import html
 import math
 from abc import ABC, abstractmethod
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any
 
 # Columns of words are left-aligned, those of numbers right-aligned.
 _WORDS = {"filter", "guarantees"}
 
 
 class Table(ABC):
-    """Rows in a stated order, the families refused, and the filter to take with the reason.
+    """Rows in a stated order, the refused families, and the filter to take with the reason.
 
     Attributes
     ----------
     reason : str
         Why that one.
     refused : dict of str to str
-        The families that could not, and why.
+        The families that cannot meet the request, and why.
     """
 
-    _columns: ClassVar[list[str]]
+    _columns: tuple[str, ...]
     reason: str
     refused: dict[str, str]
 
@@ -38,7 +38,7 @@ class Table(ABC):
         return self._shown()
 
     def to_pandas(self) -> Any:
-        """Give the table as a pandas DataFrame."""
+        """Return the table as a pandas DataFrame."""
         return import_module("pandas").DataFrame([dict(zip(self._columns, row, strict=True)) for row in self._all()])
 
     def __repr__(self) -> str:
@@ -67,7 +67,7 @@ class Table(ABC):
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{taken}</p>{refused}"
 
     def _reasons(self) -> dict[str, list[str]]:
-        """The families refused, by the reason why."""
+        """Group the refused families by the reason."""
         reasons: dict[str, list[str]] = {}
         for name, why in self.refused.items():
             reasons.setdefault(why, []).append(name)
@@ -75,12 +75,12 @@ class Table(ABC):
 
 
 def assigned(parameters: dict[str, int]) -> str:
-    """Parameters in one cell."""
+    """Format parameters for one cell."""
     return " ".join(f"{name}={value}" for name, value in parameters.items())
 
 
 def text(cell: object) -> str:
-    """A cell as a reader sees it."""
+    """Format a cell."""
     if cell == math.inf:
         return "no bound"
     if isinstance(cell, float):

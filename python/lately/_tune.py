@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -86,7 +86,7 @@ class Tuned(Table):
         The families that could not, and why.
     """
 
-    _columns: ClassVar[list[str]] = [
+    _columns = (
         "filter",
         "parameters",
         "bits per key",
@@ -96,7 +96,7 @@ class Tuned(Table):
         "plain penalty",
         "false positives",
         "false negatives",
-    ]
+    )
 
     def __init__(
         self, curve: list[Trial], refused: dict[str, str], prior_penalty: float, decided: int, prior_nbytes: int = 0

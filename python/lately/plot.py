@@ -202,6 +202,6 @@ def _axes(axes: Axes | None) -> Axes:
     try:
         pyplot = import_module("matplotlib.pyplot")
     except ImportError as error:
-        raise ImportError("lately.plot draws with matplotlib: pip install 'lately[plot]'") from error
+        raise ImportError("lately.plot draws with matplotlib: pip install matplotlib") from error
     drawn: Axes = pyplot.subplots(layout="constrained")[1]
     return drawn

@@ -48,7 +48,7 @@ pub struct Clock {
     /// The generation that is open.
     generation: i64,
     /// Time clock: how far ahead of the system's clock a key may lie, in nanoseconds, if anything is too far.
-    ahead: Option<u64>,
+    max_ahead: Option<u64>,
     /// Time clock: whether a key has come without a time of its own, and was taken as of now.
     by_system: bool,
 }
@@ -57,12 +57,12 @@ impl Clock {
     /// A clock that has seen nothing yet, for a filter that keeps `kept` full generations.
     pub fn new(window: Window, kept: u32) -> Self {
         let length = window.generation(kept);
-        Self { window, length, inserted: 0, latest: None, generation: 0, ahead: Some(DAY), by_system: false }
+        Self { window, length, inserted: 0, latest: None, generation: 0, max_ahead: Some(DAY), by_system: false }
     }
 
     /// The same clock with another bound on times ahead of the system's clock; none where they are not told by it.
-    pub fn with_ahead(self, ahead: Option<u64>) -> Self {
-        Self { ahead, ..self }
+    pub fn with_max_ahead(self, max_ahead: Option<u64>) -> Self {
+        Self { max_ahead, ..self }
     }
 
     /// The same clock, which has taken keys as of now if `by_system`.
@@ -71,8 +71,8 @@ impl Clock {
     }
 
     /// How far ahead of the system's clock a key may lie, in nanoseconds, if anything is too far.
-    pub fn ahead(&self) -> Option<u64> {
-        self.ahead
+    pub fn max_ahead(&self) -> Option<u64> {
+        self.max_ahead
     }
 
     /// Whether a key has come without a time of its own, and was taken as of now.
@@ -99,7 +99,7 @@ impl Clock {
     }
 
     /// The same clock at a moment, if that is later.
-    pub(crate) fn at(self, moment: i64) -> Self {
+    pub fn at(self, moment: i64) -> Self {
         let latest = self.latest.map_or(moment, |latest| latest.max(moment));
         Self { latest: Some(latest), generation: self.generation_at(latest), ..self }
     }
@@ -107,18 +107,18 @@ impl Clock {
     /// What of it changes, for the file of a filter that several processes share: keys so far, 1 and the latest moment
     /// or zeros, 1 if it goes by the system's clock, and the open generation. The last cannot be told from the first
     /// while a generation opens.
-    pub(crate) fn told(&self) -> [u64; 5] {
+    pub(crate) fn to_record(&self) -> [u64; 5] {
         let latest = self.latest.unwrap_or(0) as u64;
         [self.inserted, self.latest.is_some().into(), latest, self.by_system.into(), self.generation as u64]
     }
 
     /// The same clock where another process has [told](Self::told) it to be.
-    pub(crate) fn retold(self, [inserted, timed, latest, by_system, generation]: [u64; 5]) -> Self {
+    pub(crate) fn from_record(self, [inserted, timed, latest, by_system, generation]: [u64; 5]) -> Self {
         let latest = (timed == 1).then_some(latest as i64);
         Self { inserted, latest, by_system: by_system != 0, generation: generation as i64, ..self }
     }
 
-    /// Whether it agrees with itself, as far as [`retold`](Self::retold) could break it, and counts no more keys than
+    /// Whether it agrees with itself, as far as [`from_record`](Self::from_record) could break it, and counts no more keys than
     /// any stream has.
     pub(crate) fn is_sound(&self) -> bool {
         let agrees = match (self.window, self.latest) {
@@ -227,7 +227,7 @@ impl Clock {
                 let behind = |clock: &Self| clock.latest.map_or(0, |_| later.generation.abs_diff(clock.generation));
                 let inserted = self.inserted.saturating_add(other.inserted);
                 let by_system = self.by_system || other.by_system;
-                Ok((Self { inserted, by_system, ahead: self.ahead, ..*later }, behind(self), behind(other)))
+                Ok((Self { inserted, by_system, max_ahead: self.max_ahead, ..*later }, behind(self), behind(other)))
             }
         }
     }

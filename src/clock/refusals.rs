@@ -11,21 +11,21 @@ impl Clock {
         self.check_until(moments, in_order, i64::MAX)
     }
 
-    /// [`check`](Self::check) for keys to insert, of which none may lie too far ahead of the system's clock, at `now`,
-    /// and of the latest moment seen, or the first.
+    /// [`check`](Self::check) for keys to insert, of which none may lie further ahead of the system's clock, at `now`,
+    /// than [`max_ahead`](Self::max_ahead): not the first of a filter, and not a key a little ahead of one before it. So
+    /// no key can end the window of keys whose times are more than that after `now`.
     pub fn check_new(&self, moments: Moments<'_>, now: i64) -> Result<(), Error> {
-        // A stream that begins in the future is a simulation, and goes on from where it is.
-        let first = match moments {
-            Moments::At(moment) => Some(moment),
-            Moments::Each(all) | Moments::InOrder(all) => all.first().copied(),
-            Moments::Read(times) => (times.len() > 0).then(|| times.moment(0)),
-            Moments::Untimed | Moments::Now(_) => None,
-        };
-        let base = self.latest.or(first).map_or(now, |told| told.max(now));
-        self.check_until(moments, true, self.ahead.map_or(i64::MAX, |ahead| base.saturating_add_unsigned(ahead)))
+        self.check_until(moments, true, self.until(now))
     }
 
-    /// The same, where none may lie after `until`.
+    /// Returns the latest moment that a key may have, when the system's clock is at `now`: one that was accepted before
+    /// is accepted again.
+    pub fn until(&self, now: i64) -> i64 {
+        let until = self.max_ahead.map_or(i64::MAX, |ahead| now.saturating_add_unsigned(ahead));
+        self.latest.map_or(until, |latest| latest.max(until))
+    }
+
+    /// [`check`](Self::check), where none may lie after `until`.
     fn check_until(&self, moments: Moments<'_>, in_order: bool, until: i64) -> Result<(), Error> {
         let Window::Time { lateness, .. } = self.window else {
             return match moments {
@@ -53,11 +53,11 @@ impl Clock {
             if moment <= until {
                 return Ok(());
             }
-            let ahead = self.ahead.unwrap_or(0);
+            let ahead = self.max_ahead.unwrap_or(0);
             let by = i128::from(moment) - i128::from(until) + i128::from(ahead);
             Err(Error::value(format!(
-                "at[{position}] lies {} s ahead of the system's clock, but ahead is {} s: mend the time, or construct \
-                 the filter with a larger ahead, or with ahead=None if its times are not those of the clock",
+                "at[{position}] lies {} s ahead of the system's clock, but max_ahead is {} s: mend the time, or construct \
+                 the filter with a larger max_ahead, or with max_ahead=None if its times are not those of the clock",
                 by as f64 / 1e9,
                 ahead as f64 / 1e9
             )))

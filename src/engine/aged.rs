@@ -1,16 +1,17 @@
-//! An engine whose cells age by generations, in any layout.
+//! The engine of all cells that age by generations, in any layout.
 
 use std::any::Any;
 use std::ops::Range;
 
 use super::hashes::Hashes;
-use super::run::{AgedMut, age, tell};
-use super::threads::{self, Stretch};
-use super::{Engine, Refresh, no_ages};
+use super::run::{AgedMut, age, for_query_runs, publish};
+use super::threads::{self, Chunk};
+use super::{Engine, Refresh, no_counts};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::inference::{Code, Evidence, Likelihood, Question};
-use crate::layout::Layout;
+use crate::layout::abilities::Resize;
+use crate::layout::{Occupancy, presence_run};
 use crate::memory::Words;
 use crate::memory::mapped::RECORD;
 
@@ -21,92 +22,66 @@ pub struct Aged<L> {
     pub layout: L,
     /// The cells.
     pub words: Words,
-    /// Their clock.
+    /// The clock of the cells.
     pub clock: Clock,
 }
 
-impl<L: Layout> Aged<L> {
-    /// An engine of any layout, boxed.
+impl<L: Occupancy> Aged<L> {
+    /// Returns an engine of any layout, boxed.
     pub(crate) fn boxed(layout: L, words: Words, clock: Clock) -> Box<dyn Engine> {
         Box::new(Self { layout, words, clock })
     }
 
-    /// Has keys act in pieces, after each of which the cells look how full they are. What the pieces are depends on
-    /// the keys so far alone, so that batches give what their keys give one by one.
-    fn in_pieces(&mut self, keys: usize, act: &mut dyn FnMut(AgedMut<'_, L>, Range<usize>)) -> Result<(), Error> {
+    /// Processes keys in pieces, after each of which the cells may be resized. `process` receives the cells and the
+    /// range of the keys of a piece. Only the number of earlier keys decides where pieces end, so batches return what
+    /// their keys return one by one.
+    fn in_pieces(&mut self, keys: usize, process: &mut dyn FnMut(AgedMut<'_, L>, Range<usize>)) -> Result<(), Error> {
         let mut start = 0;
         while start < keys {
-            let (before, every) = (self.clock.inserted(), self.layout.looks_every().unwrap_or(u64::MAX));
-            let room = usize::try_from(every - before % every).unwrap_or(usize::MAX);
+            let (before, interval) =
+                (self.clock.inserted(), self.layout.abilities().resize.map_or(u64::MAX, Resize::resize_interval));
+            let room = usize::try_from(interval - before % interval).unwrap_or(usize::MAX);
             let end = keys.min(start.saturating_add(room));
             let words = self.words.to_mut()?;
-            act(AgedMut { layout: self.layout, words, clock: &mut self.clock, live: None }, start..end);
+            process(AgedMut { layout: self.layout, words, clock: &mut self.clock, live: None }, start..end);
             let after = self.clock.inserted();
-            if after > before && after.is_multiple_of(every) {
-                let phase = self.layout.phase(self.clock.generation(), 0);
-                if let Some((layout, words)) = self.layout.regrown(self.words.as_slice(), phase) {
-                    (self.layout, self.words) = (layout, words);
-                }
+            if after > before
+                && after.is_multiple_of(interval)
+                && let Some(resize) = self.layout.abilities().resize
+                && let Some(resized) = resize.resized(self.words.as_slice(), self.rotation())
+            {
+                (self.layout, self.words) = resized;
             }
             start = end;
         }
         Ok(())
     }
 
-    /// Into how many parts to cut the cells for these keys. One, where other processes write to them: of a process that
-    /// is killed, all cells are then as far as its clock.
-    fn threads(&self, keys: &Stretch<'_>) -> usize {
-        if self.words.live().is_some() { 1 } else { keys.parts() }
+    /// Returns how many partitions to divide the cells into for these keys. One, where other processes use the cells:
+    /// if this process is killed, all cells then agree with its clock.
+    fn partitions(&self, keys: &Chunk<'_>) -> usize {
+        if self.words.live().is_some() { 1 } else { keys.partitions() }
     }
 
-    /// Has keys answered run by run: with the phase in which they are asked for, in a window that is at most the
-    /// filter's own, or in this; or with none, where no key is left to be there.
-    pub(crate) fn answer(
-        &self,
-        keys: usize,
-        at: Moments<'_>,
-        window: Option<u64>,
-        mut answer: impl FnMut(Option<L::Phase>, Range<usize>),
-    ) -> Result<(), Error> {
-        let clock = self.clock();
-        let generation = clock.generation();
-        if window.is_some() {
-            self.layout.phase_within(generation, 0).ok_or_else(no_ages)?;
-        }
-        clock.check(at, false)?;
-        let window = window.map(|window| clock.window().part(window)).transpose()?;
-        let (at, mut i) = (clock.asked(at), 0);
-        while i < keys {
-            let (phase, run) = match window {
-                None => {
-                    let (pending, run) = clock.pending(at, i, keys);
-                    (Some(self.layout.phase(generation, pending)), run)
-                }
-                Some(window) => {
-                    let (back, run) = clock.within(window, at, i, keys);
-                    (back.and_then(|back| self.layout.phase_within(generation, back)), run)
-                }
-            };
-            answer(phase, i..i + run);
-            i += run;
-        }
-        Ok(())
+    /// Returns the rotation of the open generation.
+    fn rotation(&self) -> L::Rotation {
+        self.layout.rotation(self.clock().generation(), 0)
     }
 
-    /// Answers whether keys are there.
+    /// Writes to `present` which of the keys were inserted within `window`, or without one within that of the filter.
     fn present(&self, hashes: &[u64], at: Moments<'_>, window: Option<u64>, present: &mut [bool]) -> Result<(), Error> {
-        self.answer(hashes.len(), at, window, |phase, run| match phase {
-            Some(phase) => self.layout.query_run(self.words.as_slice(), phase, hashes, run, present),
+        for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, |rotation, run| match rotation {
+            Some(rotation) => self.layout.query_run(self.words.as_slice(), rotation, hashes, run, present),
             None => present[run].fill(false),
         })
     }
 }
 
-impl<L: Layout> Engine for Aged<L> {
+impl<L: Occupancy> Engine for Aged<L> {
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
         self.catch_up()?;
         self.clock.check(at, true)?;
-        if self.layout.looks_every().is_some() {
+        if self.layout.abilities().resize.is_some() {
             return self.in_pieces(hashes.len(), &mut |mut cells, keys| {
                 cells.insert(Hashes::all(&hashes[keys.clone()]), at.slice(keys));
             });
@@ -115,7 +90,7 @@ impl<L: Layout> Engine for Aged<L> {
         // insertion of a single key took a fifth longer.
         let (words, live) = self.words.to_mut_live()?;
         AgedMut { layout: self.layout, words, clock: &mut self.clock, live }.insert(Hashes::all(hashes), at);
-        tell(live, &self.clock, 0);
+        publish(live, &self.clock, 0);
         Ok(())
     }
 
@@ -136,7 +111,7 @@ impl<L: Layout> Engine for Aged<L> {
     ) -> Result<(), Error> {
         self.catch_up()?;
         self.clock.check(at, true)?;
-        if self.layout.looks_every().is_some() {
+        if self.layout.abilities().resize.is_some() {
             return self.in_pieces(hashes.len(), &mut |mut cells, keys| {
                 let own = Hashes::all(&hashes[keys.clone()]);
                 cells.duplicated(own, at.slice(keys.clone()), refresh, &mut seen[keys]);
@@ -145,46 +120,61 @@ impl<L: Layout> Engine for Aged<L> {
         let (words, live) = self.words.to_mut_live()?;
         let mut cells = AgedMut { layout: self.layout, words, clock: &mut self.clock, live };
         cells.duplicated(Hashes::all(hashes), at, refresh, seen);
-        tell(live, &self.clock, 0);
+        publish(live, &self.clock, 0);
         Ok(())
     }
 
-    fn insert_shared(&mut self, keys: &mut Stretch<'_>, at: Moments<'_>) -> Result<(), Error> {
+    fn insert_shared(&mut self, keys: &mut Chunk<'_>, at: Moments<'_>) -> Result<(), Error> {
         self.catch_up()?;
         self.clock.check(at, true)?;
-        let threads = self.threads(keys);
-        let parts = self.layout.cut(self.words.to_mut()?, threads);
-        if parts.is_empty() {
+        let count = self.partitions(keys);
+        let Some(divide) = self.layout.abilities().divide else { return self.insert(keys.hashes()?, at) };
+        let partitions = divide.partitions(self.words.to_mut()?, count);
+        if partitions.is_empty() {
             return self.insert(keys.hashes()?, at);
         }
-        self.clock = threads::insert(parts, self.clock, keys, at)?;
+        self.clock = threads::insert(partitions, self.clock, keys, at)?;
         Ok(())
     }
 
     fn duplicated_shared(
         &mut self,
-        keys: &mut Stretch<'_>,
+        keys: &mut Chunk<'_>,
         at: Moments<'_>,
         refresh: Refresh,
         seen: &mut [bool],
     ) -> Result<(), Error> {
         self.catch_up()?;
         self.clock.check(at, true)?;
-        // Where only what is delivered counts, the generation of a key depends on the answers to all before it.
-        let threads = if refresh.waits(&self.clock) { 1 } else { self.threads(keys) };
-        let parts = self.layout.cut(self.words.to_mut()?, threads);
-        if parts.is_empty() {
+        // Where only delivered keys count, the generation of a key depends on the answers to all keys before it.
+        let count = if refresh.waits(&self.clock) { 1 } else { self.partitions(keys) };
+        let Some(divide) = self.layout.abilities().divide else {
+            return self.duplicated(keys.hashes()?, at, refresh, seen);
+        };
+        let partitions = divide.partitions(self.words.to_mut()?, count);
+        if partitions.is_empty() {
             return self.duplicated(keys.hashes()?, at, refresh, seen);
         }
-        self.clock = threads::duplicated(parts, self.clock, keys, at, refresh, seen)?;
+        self.clock = threads::duplicated(partitions, self.clock, keys, at, refresh, seen)?;
         Ok(())
     }
 
-    fn unite(&mut self, other: &dyn Engine) -> Result<(), Error> {
+    fn count(&self, hashes: &[u64], at: Moments<'_>, window: Option<u64>, counts: &mut [u64]) -> Result<(), Error> {
+        let count = self.layout.abilities().count.ok_or_else(no_counts)?;
+        for_query_runs(&self.layout, &self.clock(), hashes.len(), at, window, |rotation, run| match rotation {
+            Some(rotation) => count.count_run(self.words.as_slice(), rotation, hashes, run, counts),
+            None => counts[run].fill(0),
+        })
+    }
+
+    fn merge(&mut self, other: &dyn Engine) -> Result<(), Error> {
         if self.words.live().is_some() {
             return Err(Error::value(
-                "a filter that processes share takes in no other: save it, open it, and unite that",
+                "cannot merge into a filter that processes share: save it, open the file, and merge into that",
             ));
+        }
+        if !L::SETS_BITS && self.layout.abilities().merge.is_none() {
+            return Err(Error::value("filters of this family cannot be united"));
         }
         let (clock, ours_begun, theirs_begun) = self.clock.united(&other.clock())?;
         let theirs = (other as &dyn Any).downcast_ref::<Self>().map_or(self.layout, |theirs| theirs.layout);
@@ -194,24 +184,31 @@ impl<L: Layout> Engine for Aged<L> {
                 age(*layout, words.to_mut()?, clock.generation(), begun);
             }
         }
-        let phase = self.layout.phase(clock.generation(), 0);
-        let grown = |from: &(L, Words), to: &(L, Words)| from.0.grown_as(&to.0, from.1.as_slice(), phase);
-        if let Some(grown) = grown(&ours, &theirs)? {
-            ours = grown;
-        } else if let Some(grown) = grown(&theirs, &ours)? {
-            theirs = grown;
+        let rotation = self.layout.rotation(clock.generation(), 0);
+        let resized = |from: &(L, Words), to: &(L, Words)| match from.0.abilities().resize {
+            Some(resize) => resize.resize_to_match(&to.0, from.1.as_slice(), rotation),
+            None => Ok(None),
+        };
+        if let Some(resized) = resized(&ours, &theirs)? {
+            ours = resized;
+        } else if let Some(resized) = resized(&theirs, &ours)? {
+            theirs = resized;
         }
-        ours.0.unite(ours.1.to_mut()?, theirs.1.as_slice(), phase)?;
+        let (words, others) = (ours.1.to_mut()?, theirs.1.as_slice());
+        match ours.0.abilities().merge {
+            Some(merge) => merge.merge(words, others, rotation),
+            None => words.iter_mut().zip(others).for_each(|(word, other)| *word |= other),
+        }
         ((self.layout, self.words), self.clock) = (ours, clock);
         Ok(())
     }
 
     fn check(&self) -> Result<(), Error> {
-        self.layout.check(self.words.as_slice())
+        self.layout.abilities().check.map_or(Ok(()), |check| check.check(self.words.as_slice(), &self.clock))
     }
 
     fn verify(&self) -> Result<(), Error> {
-        self.layout.verify(self.words.as_slice(), &self.clock)
+        self.layout.abilities().verify.map_or(Ok(()), |verify| verify.check(self.words.as_slice(), &self.clock))
     }
 
     fn shareable(&self) -> bool {
@@ -221,21 +218,23 @@ impl<L: Layout> Engine for Aged<L> {
     #[inline]
     fn catch_up(&mut self) -> Result<(), Error> {
         let Some(live) = self.words.live() else { return Ok(()) };
-        self.take_up(live.read())
+        let record = live.read();
+        self.take_up(record)?;
+        if record[RECORD - 1] > 0 {
+            let (words, live) = self.words.to_mut_live()?;
+            age(self.layout, words, self.clock.generation(), record[RECORD - 1]);
+            publish(live, &self.clock, 0);
+        }
+        Ok(())
     }
 
-    fn take_up(
-        &mut self,
-        [inserted, timed, latest, by_system, generation, unaged]: [u64; RECORD],
-    ) -> Result<(), Error> {
-        let clock = self.clock.retold([inserted, timed, latest, by_system, generation]);
+    fn take_up(&mut self, [record @ .., pending_rotations]: [u64; RECORD]) -> Result<(), Error> {
+        let clock = self.clock.from_record(record);
         if !clock.is_sound() {
             return Err(Error::format("the clock is damaged"));
         }
-        let (words, live) = self.words.to_mut_live()?;
-        if unaged > 0 {
-            age(self.layout, words, clock.generation(), unaged);
-            tell(live, &clock, 0);
+        if pending_rotations > 0 && self.words.live().is_none() {
+            age(self.layout, self.words.to_mut()?, clock.generation(), pending_rotations);
         }
         self.clock = clock;
         Ok(())
@@ -246,14 +245,14 @@ impl<L: Layout> Engine for Aged<L> {
         match self.words.live() {
             None => self.clock,
             Some(live) => {
-                let [told @ .., _] = live.read();
-                self.clock.retold(told)
+                let [record @ .., _] = live.read();
+                self.clock.from_record(record)
             }
         }
     }
 
-    fn set_ahead(&mut self, ahead: Option<u64>) {
-        self.clock = self.clock.with_ahead(ahead);
+    fn set_max_ahead(&mut self, max_ahead: Option<u64>) {
+        self.clock = self.clock.with_max_ahead(max_ahead);
     }
 
     fn words(&self) -> &Words {
@@ -261,33 +260,34 @@ impl<L: Layout> Engine for Aged<L> {
     }
 
     fn fill(&self) -> Vec<f64> {
-        self.layout.fill(self.words.as_slice(), self.layout.phase(self.clock().generation(), 0))
+        self.layout.fill(self.words.as_slice(), self.rotation())
     }
 
     fn match_rates(&self) -> Vec<f64> {
-        self.layout.match_rates(self.words.as_slice(), self.layout.phase(self.clock().generation(), 0))
+        self.layout.match_rates(self.words.as_slice(), self.rotation())
     }
 
     fn false_positive_rate(&self) -> f64 {
-        self.layout.false_positive_rate(self.words.as_slice(), self.layout.phase(self.clock().generation(), 0))
+        self.layout.false_positive_rate(self.words.as_slice(), self.rotation())
     }
 
+    /// Writes the evidence about each key; of a layout without likelihood, whether the key is present.
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
-        let phase = self.layout.phase(self.clock().generation(), 0);
-        self.layout.evidence_run(self.words.as_slice(), phase, hashes, evidence);
+        match self.layout.abilities().infer {
+            Some(infer) => infer.evidence_run(self.words.as_slice(), self.rotation(), hashes, evidence),
+            None => presence_run(&self.layout, self.words.as_slice(), self.rotation(), hashes, evidence),
+        }
     }
 
-    fn coded(&self) -> Option<fn(Code) -> Evidence> {
-        self.layout.coded()
-    }
-
-    fn codes(&self, hashes: &[u64], codes: &mut [Code]) {
-        let phase = self.layout.phase(self.clock().generation(), 0);
-        self.layout.codes_run(self.words.as_slice(), phase, hashes, codes);
+    fn codes(&self, hashes: &[u64], codes: &mut [Code]) -> Option<fn(Code) -> Evidence> {
+        let encode = self.layout.abilities().codes?;
+        encode.codes_run(self.words.as_slice(), self.rotation(), hashes, codes);
+        Some(encode.decoder())
     }
 
     fn likelihood(&self, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        self.layout.likelihood(self.words.as_slice(), &self.clock(), question)
+        let infer = self.layout.abilities().infer?;
+        Some(infer.likelihood(self.words.as_slice(), &self.clock(), question))
     }
 
     fn clone_box(&self) -> Box<dyn Engine> {

@@ -1,39 +1,40 @@
 //! Timers of dynamic size (paper 4, section 5): parts of one size are added as keys come, and dropped when all of their
-//! timers have expired. Keys go to the newest part, queries ask all parts.
+//! timers have expired. Insertions write to the newest part, queries read all parts.
 //!
-//! All parts have the same hash functions, as in the paper. A key seen again while an older part holds it is written
-//! into the newest like any other; the older part forgets it in its own time.
+//! All parts have the same hash functions, as in the paper. A key that comes again while an older part contains it is
+//! inserted into the newest part like any other; the older part forgets it in its own time.
 
+use super::run::for_query_runs;
 use super::{Engine, Refresh};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::inference::{Evidence, Likelihood, Question, timing};
-use crate::layout::Layout;
-use crate::layout::parts::{self, Part as _};
-use crate::layout::timers::{TimerPhase, TimersInSlices};
+use crate::layout::segments::{self, Segment as _};
+use crate::layout::timers::{TimerRotation, TimersInSlices};
+use crate::layout::{Layout, Occupancy};
 use crate::memory::Words;
 use crate::memory::prefetch::Address;
 use crate::memory::prefetch::in_flight;
 use crate::shape::growing::{self, Limit, any};
 
-/// Words before the table: number of parts, load of the newest.
+/// Words before the table of parts: the number of parts, and the load of the newest.
 const HEAD: usize = 2;
 
 /// Parts whose timers are prefetched, the newest first: at the planned rate there are no more. With 16 keys ahead and k
 /// = 7, a hundred parts would be 11,000 lines, and the last would evict the first before they are read.
-const FETCHED: usize = 2;
+const PREFETCHED: usize = 2;
 
-/// One part, as in its row of the table.
+/// One part, as its row of the table stores it.
 #[derive(Clone, Copy)]
 struct Part {
-    /// The word its timers begin at.
+    /// The word at which the timers begin; 0 while the part has none.
     start: usize,
     len: usize,
-    /// The generation of its last insertion, or the one it was opened in.
+    /// The generation of the last insertion, or the one in which the part was added.
     last: i64,
 }
 
-impl parts::Part for Part {
+impl segments::Segment for Part {
     const ROW: usize = 1;
 
     fn len(&self) -> usize {
@@ -59,24 +60,24 @@ impl Part {
     }
 }
 
-/// The parts, the newest first, and their clock.
+/// An engine of parts, the newest first, that come and go.
 #[derive(Clone)]
 pub struct Growing {
     layout: TimersInSlices,
     limit: Limit,
-    /// The most that one key adds to the load.
+    /// The most that one key can add to the load.
     step: u64,
     clock: Clock,
     /// Head, table and timers: all that is saved.
     words: Words,
-    /// The table, as `words` has it.
+    /// The table, as `words` stores it.
     parts: Vec<Part>,
-    /// The newest part's count of what the limit bounds: keys, or set timers.
+    /// What the limit bounds, counted in the newest part: keys, or set timers.
     load: u64,
 }
 
 impl Growing {
-    /// The parts that [`lay_out`](Self::lay_out) wrote into these words; without words, one empty part.
+    /// Returns the parts that [`lay_out`](Self::lay_out) wrote into these words; without words, one empty part.
     pub(crate) fn new(shape: growing::Growing, clock: Clock, words: Words) -> Result<Self, Error> {
         let growing::Growing { part: shape, limit } = shape;
         let layout = TimersInSlices::new(shape);
@@ -88,14 +89,14 @@ impl Growing {
         Ok(new)
     }
 
-    /// Reads the table, trusting nothing.
+    /// Reads the table of parts, and rejects one that is damaged.
     fn read(mut self) -> Result<Self, Error> {
         let damaged = || Error::format("the table of parts is damaged");
         let [parts, load, ..] = *self.words.as_slice() else {
             return Err(damaged());
         };
         let (len, mut newer) = (self.layout.timers.words(), self.clock.generation());
-        let table = parts::read(self.words.as_slice(), HEAD, parts, |_, row| {
+        let table = segments::read(self.words.as_slice(), HEAD, parts, |_, row| {
             let older = row[0] as i64 <= newer;
             newer = row[0] as i64;
             older.then_some(Part { start: 0, len, last: newer })
@@ -105,24 +106,25 @@ impl Growing {
         Ok(self)
     }
 
-    /// How many parts there are.
+    /// Returns the number of parts.
     pub fn parts(&self) -> usize {
         self.parts.len()
     }
 
+    /// Returns a part without timers, added in this generation.
     fn empty(&self, generation: i64) -> Part {
         Part { start: 0, len: self.layout.timers.words(), last: generation }
     }
 
-    /// Replaces the parts; `load` is that of the newest. On an error nothing has changed.
+    /// Replaces the parts; `load` is that of the newest. A call that returns an error has changed nothing.
     fn lay_out(&mut self, mut parts: Vec<Part>, load: u64) -> Result<(), Error> {
-        parts::lay_out(&mut self.words, &[parts.len() as u64, load], &mut parts)?;
+        segments::lay_out(&mut self.words, &[parts.len() as u64, load], &mut parts)?;
         (self.parts, self.load) = (parts, load);
         Ok(())
     }
 
-    /// Opens the last `begun` generations up to `open`: drops parts whose last insertion no longer counts, and sweeps
-    /// the timers of the others. On an error nothing has changed.
+    /// Opens the last `begun` generations up to `open`: drops parts whose last insertion has expired, and sweeps the
+    /// timers of the others. A call that returns an error has changed nothing.
     fn age(&mut self, open: i64, begun: u64) -> Result<(), Error> {
         let live = self.parts.partition_point(|part| open.abs_diff(part.last) < self.layout.generations());
         if live == 0 {
@@ -147,31 +149,32 @@ impl Growing {
         Ok(())
     }
 
-    /// What a key would add to the load.
+    /// Returns what a key would add to the load.
     #[inline(always)]
-    fn need(layout: &TimersInSlices, limit: Limit, newest: &[u64], phase: TimerPhase, hash: u64) -> u64 {
+    fn need(layout: &TimersInSlices, limit: Limit, newest: &[u64], rotation: TimerRotation, hash: u64) -> u64 {
         match limit {
-            Limit::Keys(_) => u64::from(!layout.contains(newest, phase, hash)),
+            Limit::Keys(_) => u64::from(!layout.contains(newest, rotation, hash)),
             Limit::Timers(_) => layout.unset(newest, hash),
         }
     }
 
+    /// Returns whether any part contains a key.
     #[inline(always)]
-    fn contains(layout: &TimersInSlices, parts: &[Part], words: &[u64], phase: TimerPhase, hash: u64) -> bool {
-        parts.iter().any(|part| layout.contains(part.of(words), phase, hash))
+    fn contains(layout: &TimersInSlices, parts: &[Part], words: &[u64], rotation: TimerRotation, hash: u64) -> bool {
+        parts.iter().any(|part| layout.contains(part.of(words), rotation, hash))
     }
 
-    /// Addresses of the timers to prefetch.
-    fn ahead(parts: &[Part], words: &[u64]) -> [Option<Address>; FETCHED] {
+    /// Returns the addresses of the parts whose timers are prefetched.
+    fn prefetched(parts: &[Part], words: &[u64]) -> [Option<Address>; PREFETCHED] {
         std::array::from_fn(|i| parts.get(i).map(|part| Address::of(part.of(words))))
     }
 
-    /// Inserts the keys in order. With `seen`, writes there which were held; then without `refresh` only the others are
-    /// inserted.
+    /// Inserts the keys in order. With `seen`, writes there which keys the parts contained; then without `refresh` only
+    /// the other keys are inserted.
     ///
     /// If a new part cannot be allocated, the error leaves the filter as it was before that key; the keys before it are
     /// inserted.
-    fn take(
+    fn process(
         &mut self,
         hashes: &[u64],
         at: Moments<'_>,
@@ -189,11 +192,12 @@ impl Growing {
             }
             let end = i + run;
             while i < end {
-                // No further than the keys go: after an error a moment can be told again.
+                // The clock moves no further than the keys inserted, so that after an error a moment can be passed again.
                 self.clock.reach(at, i..i + 1);
-                let sure = usize::try_from((self.limit.most() - self.load) / self.step).unwrap_or(usize::MAX);
-                let next = end.min(i.saturating_add(sure.max(1)));
-                if sure == 0 {
+                // The newest part has room for this many keys, whatever they are.
+                let room = usize::try_from((self.limit.most() - self.load) / self.step).unwrap_or(usize::MAX);
+                let next = end.min(i.saturating_add(room.max(1)));
+                if room == 0 {
                     self.make_room(hashes[i], refresh || seen.is_none())?;
                 }
                 self.write(&hashes[i..next], refresh, seen.as_deref_mut().map(|seen| &mut seen[i..next]))?;
@@ -204,101 +208,83 @@ impl Growing {
         Ok(())
     }
 
-    /// Opens another part if the newest has no room for this key and the key will be inserted: `always`, or if it is
-    /// not held.
+    /// Adds a part if the newest has no room for this key and the key will be inserted: `always`, or if no part
+    /// contains it.
     fn make_room(&mut self, hash: u64, always: bool) -> Result<(), Error> {
-        let (phase, words) = (self.layout.phase(self.clock.generation(), 0), self.words.as_slice());
-        let need = Self::need(&self.layout, self.limit, self.parts[0].of(words), phase, hash);
-        let wanted = always || !Self::contains(&self.layout, &self.parts, words, phase, hash);
-        if wanted && self.load + need > self.limit.most() {
+        let (rotation, words) = (self.layout.rotation(self.clock.generation(), 0), self.words.as_slice());
+        let need = Self::need(&self.layout, self.limit, self.parts[0].of(words), rotation, hash);
+        let inserts = always || !Self::contains(&self.layout, &self.parts, words, rotation, hash);
+        if inserts && self.load + need > self.limit.most() {
             let newest = self.empty(self.clock.generation());
             self.lay_out([&[newest], &self.parts[..]].concat(), 0)?;
         }
         Ok(())
     }
 
-    /// Does [`take`](Self::take) for keys of one generation that the newest part has room for.
+    /// Inserts keys of one generation, for which the newest part has room, as [`process`](Self::process) does.
     fn write(&mut self, hashes: &[u64], refresh: bool, mut seen: Option<&mut [bool]>) -> Result<(), Error> {
         let (generation, words) = (self.clock.generation(), self.words.to_mut()?);
         let (layout, limit, parts) = (&self.layout, self.limit, &self.parts);
-        let phase = layout.phase(generation, 0);
-        let addresses = Self::ahead(if seen.is_some() { parts } else { &parts[..1] }, words);
+        let rotation = layout.rotation(generation, 0);
+        let addresses = Self::prefetched(if seen.is_some() { parts } else { &parts[..1] }, words);
         let mut inserted = false;
         in_flight(
             hashes,
             0..hashes.len(),
-            |hash| addresses.iter().flatten().for_each(|&address| layout.fetch_all(address, hash)),
+            |hash| addresses.iter().flatten().for_each(|&address| layout.prefetch_query(address, hash)),
             |j, hash| {
                 if let Some(seen) = &mut seen {
-                    seen[j] = Self::contains(layout, parts, words, phase, hash);
+                    seen[j] = Self::contains(layout, parts, words, rotation, hash);
                     if seen[j] && !refresh {
                         return;
                     }
                 }
                 let newest = parts[0].of_mut(words);
-                self.load += Self::need(layout, limit, newest, phase, hash);
-                layout.insert(newest, phase, hash);
+                self.load += Self::need(layout, limit, newest, rotation, hash);
+                layout.insert(newest, rotation, hash);
                 inserted = true;
             },
         );
         if inserted {
             self.parts[0].last = generation;
-            self.parts[0].write(parts::row::<Part>(words, HEAD, 0));
+            self.parts[0].write(segments::row::<Part>(words, HEAD, 0));
             words[1] = self.load;
         }
         self.clock.count(hashes.len() as u64);
         Ok(())
     }
 
-    /// As [`Aged`](super::Aged) does.
-    fn query_runs(&self, hashes: &[u64], present: &mut [bool], next: impl Fn(usize) -> (Option<TimerPhase>, usize)) {
+    /// Writes to `present` which of the keys were inserted within `window`, or without one within that of the filter.
+    fn present(&self, hashes: &[u64], at: Moments<'_>, window: Option<u64>, present: &mut [bool]) -> Result<(), Error> {
         let (layout, parts, words) = (&self.layout, &self.parts, self.words.as_slice());
-        let addresses = Self::ahead(parts, words);
-        let mut i = 0;
-        while i < hashes.len() {
-            let (phase, run) = next(i);
-            let holds = |hash| phase.is_some_and(|phase| Self::contains(layout, parts, words, phase, hash));
-            in_flight(
-                hashes,
-                i..i + run,
-                |hash| addresses.iter().flatten().for_each(|&address| layout.fetch_all(address, hash)),
-                |j, hash| present[j] = holds(hash),
-            );
-            i += run;
-        }
+        let addresses = Self::prefetched(parts, words);
+        let prefetch = |hash| addresses.iter().flatten().for_each(|&address| layout.prefetch_query(address, hash));
+        for_query_runs(layout, &self.clock, hashes.len(), at, window, |rotation, run| match rotation {
+            Some(rotation) => in_flight(hashes, run, prefetch, |i, hash| {
+                present[i] = Self::contains(layout, parts, words, rotation, hash);
+            }),
+            None => present[run].fill(false),
+        })
     }
 
-    /// One value for each slice of each part, the newest part first.
+    /// Returns the share of live timers in each slice of each part, the newest part first.
     fn live(&self) -> Vec<f64> {
-        let phase = self.layout.phase(self.clock.generation(), 0);
-        self.parts.iter().flat_map(|part| self.layout.fill(part.of(self.words.as_slice()), phase)).collect()
+        let rotation = self.layout.rotation(self.clock.generation(), 0);
+        self.parts.iter().flat_map(|part| self.layout.fill(part.of(self.words.as_slice()), rotation)).collect()
     }
 }
 
 impl Engine for Growing {
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error> {
-        self.take(hashes, at, true, None)
+        self.process(hashes, at, true, None)
     }
 
     fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
-        self.clock.check(at, false)?;
-        let (at, generation) = (self.clock.asked(at), self.clock.generation());
-        self.query_runs(hashes, present, |i| {
-            let (pending, run) = self.clock.pending(at, i, hashes.len());
-            (Some(self.layout.phase(generation, pending)), run)
-        });
-        Ok(())
+        self.present(hashes, at, None, present)
     }
 
     fn query_within(&self, hashes: &[u64], at: Moments<'_>, window: u64, present: &mut [bool]) -> Result<(), Error> {
-        self.clock.check(at, false)?;
-        let window = self.clock.window().part(window)?;
-        let (at, generation) = (self.clock.asked(at), self.clock.generation());
-        self.query_runs(hashes, present, |i| {
-            let (back, run) = self.clock.within(window, at, i, hashes.len());
-            (back.map(|back| self.layout.timers.phase_within(generation, back)), run)
-        });
-        Ok(())
+        self.present(hashes, at, Some(window), present)
     }
 
     fn duplicated(
@@ -308,10 +294,10 @@ impl Engine for Growing {
         refresh: Refresh,
         seen: &mut [bool],
     ) -> Result<(), Error> {
-        self.take(hashes, at, refresh == Refresh::Always, Some(seen))
+        self.process(hashes, at, refresh == Refresh::Always, Some(seen))
     }
 
-    fn unite(&mut self, _: &dyn Engine) -> Result<(), Error> {
+    fn merge(&mut self, _: &dyn Engine) -> Result<(), Error> {
         Err(Error::value("timing filters that grow cannot be united: their parts were opened at different times"))
     }
 
@@ -319,8 +305,8 @@ impl Engine for Growing {
         self.clock
     }
 
-    fn set_ahead(&mut self, ahead: Option<u64>) {
-        self.clock = self.clock.with_ahead(ahead);
+    fn set_max_ahead(&mut self, max_ahead: Option<u64>) {
+        self.clock = self.clock.with_max_ahead(max_ahead);
     }
 
     fn words(&self) -> &Words {
@@ -335,24 +321,24 @@ impl Engine for Growing {
         self.live()
     }
 
-    /// An upper bound where keys have been seen again in another part: parts then match less independently.
+    /// Returns an upper bound where a key has been inserted into several parts: parts then match less independently.
     fn false_positive_rate(&self) -> f64 {
-        let phase = self.layout.phase(self.clock.generation(), 0);
-        any(self.parts.iter().map(|part| self.layout.all_live(part.of(self.words.as_slice()), phase)))
+        let rotation = self.layout.rotation(self.clock.generation(), 0);
+        any(self.parts.iter().map(|part| self.layout.all_live(part.of(self.words.as_slice()), rotation)))
     }
 
-    /// The evidence of the newest part that has the key.
+    /// Writes the evidence of the newest part that contains the key.
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
         let (layout, parts, words) = (&self.layout, &self.parts, self.words.as_slice());
-        let (addresses, phase) = (Self::ahead(parts, words), layout.phase(self.clock.generation(), 0));
+        let (addresses, rotation) = (Self::prefetched(parts, words), layout.rotation(self.clock.generation(), 0));
         in_flight(
             hashes,
             0..hashes.len(),
-            |hash| addresses.iter().flatten().for_each(|&address| layout.fetch_all(address, hash)),
+            |hash| addresses.iter().flatten().for_each(|&address| layout.prefetch_query(address, hash)),
             |i, hash| {
-                let mut said = parts.iter().map(|part| layout.evidence(part.of(words), phase, hash));
-                let newest = said.by_ref().enumerate().find(|&(_, said)| said != Evidence::ABSENT);
-                evidence[i] = newest.map_or(Evidence::ABSENT, |(part, said)| said.in_part(part));
+                let mut of_parts = parts.iter().map(|part| layout.evidence(part.of(words), rotation, hash)).enumerate();
+                let newest = of_parts.find(|&(_, one)| one != Evidence::ABSENT);
+                evidence[i] = newest.map_or(Evidence::ABSENT, |(part, one)| one.in_part(part));
             },
         );
     }

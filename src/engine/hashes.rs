@@ -1,53 +1,53 @@
-//! The keys of a batch whose cells are at hand: all of it, or those of a part.
+//! The hashes of a batch that a thread processes: all of them, or those of one partition.
 
 use std::ops::Range;
 
 /// Bits of a word.
 pub const WORD: usize = 64;
 
-/// The keys of a batch whose cells are at hand, in order.
+/// Hashes of keys of a batch, in order: all of them, or those of one partition.
 #[derive(Clone, Copy)]
 pub(crate) struct Hashes<'a> {
     pub hashes: &'a [u64],
-    /// Which keys of the batch they are; `None` if they are all of it.
-    pub chosen: Option<&'a Chosen>,
-    /// Keys of the batch.
+    /// Which keys of the batch these are; `None` if they are all.
+    pub selection: Option<&'a Selection>,
+    /// The number of keys in the batch.
     pub len: usize,
 }
 
 impl<'a> Hashes<'a> {
-    /// All keys of a batch.
+    /// Returns all keys of a batch.
     pub fn all(hashes: &'a [u64]) -> Self {
-        Self { hashes, chosen: None, len: hashes.len() }
+        Self { hashes, selection: None, len: hashes.len() }
     }
 
-    /// The keys of a range of the batch.
+    /// Returns the places in `hashes` of the keys that lie in a range of the batch.
     #[inline(always)]
     pub fn within(&self, range: Range<usize>) -> Range<usize> {
-        match self.chosen {
+        match self.selection {
             None => range,
-            Some(chosen) => chosen.within(range),
+            Some(selection) => selection.within(range),
         }
     }
 }
 
-/// Which keys of a piece these are, a bit each.
-pub(crate) struct Chosen {
+/// Which keys of a piece of a batch are selected: one bit for each key.
+pub(crate) struct Selection {
     pub bits: Vec<u64>,
-    /// How many of them come before each word.
+    /// The number of selected keys before each word of `bits`.
     pub before: Vec<u16>,
 }
 
-impl Chosen {
-    /// How many of them come before key `end` of the piece.
+impl Selection {
+    /// Returns the number of selected keys before key `end` of the piece.
     #[inline(always)]
     fn until(&self, end: usize) -> usize {
         let (word, bit) = (end / WORD, end % WORD);
-        // Beyond the last word of a full piece lie no bits.
+        // The bits beyond the last word of a full piece are zeros.
         usize::from(self.before[word]) + (self.bits[word] & !(u64::MAX << bit)).count_ones() as usize
     }
 
-    /// Those of a range of the piece, numbered among them.
+    /// Returns the range of the piece as a range of the selected keys.
     #[inline(always)]
     pub fn within(&self, range: Range<usize>) -> Range<usize> {
         self.until(range.start)..self.until(range.end)

@@ -1,19 +1,19 @@
-//! The engine: how a batch of keys meets a filter's cells, whatever the layout.
+//! The engine: runs a batch of keys through the cells of a filter, whatever their layout.
 //!
-//! A batch is cut into runs of keys that belong to one generation, so no key pays for the clock. While a key is worked
-//! on, the cells of the key `AHEAD` places later are prefetched, so that memory latencies overlap. Prefetching crosses
-//! runs, since a run may be a single key where every insertion is a generation. Keys still act one after the other: a
-//! batch gives what its keys give one by one, repeats included.
+//! A batch is cut into runs of keys that belong to one generation, so that no key pays for the clock. While one key is
+//! processed, the cells of a key several places later are prefetched, so that memory latencies overlap. Prefetching
+//! crosses the ends of runs, since a run may be a single key where every insertion is a generation. Keys still take
+//! effect in order: a batch returns what its keys return one by one, repeats included.
 //!
-//! A batch of keys has four names on its way. [`Keys`](crate::key::Keys) have been read, and are hashed as needed. A
-//! [`Stretch`] of them is hashed at a time, in pieces that threads take in turn. `Hashes` are those whose cells are at
-//! hand: a whole stretch, or the keys of one part. A run of these belongs to one generation.
+//! The keys of a batch take four forms on their way. [`Keys`](crate::key::Keys) have been read, and are hashed when
+//! needed. A [`Chunk`] is a range of them that threads share. `Hashes` are the hashes of a chunk, or those of one
+//! partition of the cells. A run is a range of these within one generation.
 
 mod aged;
 pub mod growing;
 pub(crate) mod hashes;
+mod partition;
 pub(crate) mod run;
-mod sort;
 pub mod threads;
 mod time_limited;
 
@@ -26,65 +26,66 @@ use crate::clock::{Clock, Moments, Window};
 use crate::inference::{Code, Evidence, Likelihood, Question};
 use crate::memory::Words;
 use crate::memory::mapped::RECORD;
-use threads::Stretch;
+use threads::Chunk;
 
-/// Which keys [`duplicated`](Engine::duplicated) inserts, so that their window begins anew, and which the window
-/// counts.
+/// Which keys [`duplicated`](Engine::duplicated) inserts, and which keys move the window on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refresh {
-    /// It inserts every key.
+    /// Every key is inserted, so that its window begins anew.
     Always,
-    /// It inserts those that were not there. The window goes on with every key, there or not.
+    /// Unseen keys are inserted. Every key moves the window on.
     Unseen,
-    /// The same, but a window of insertions goes on only with those it inserts: the last W *delivered* (paper 4,
-    /// definition 4). A key that is asked for without end then never comes through again.
+    /// Unseen keys are inserted, and in a window of insertions only these move it on: the last W *delivered* (paper 4,
+    /// definition 4). A key that never stops coming is then never delivered again.
     Delivered,
 }
 
 impl Refresh {
-    /// Whether a key is inserted that was there or not.
-    pub(crate) fn takes(self, seen: bool) -> bool {
+    /// Returns whether a key is inserted that was `seen` or not.
+    pub(crate) fn inserts(self, seen: bool) -> bool {
         self == Self::Always || !seen
     }
 
-    /// Whether the clock has to wait for the answers.
+    /// Returns whether the generation of a key depends on the answers to the keys before it.
     fn waits(self, clock: &Clock) -> bool {
         self == Self::Delivered && matches!(clock.window(), Window::Count { .. })
     }
 }
 
-/// A filter's cells as the outside sees them: batches in, answers out, whatever the layout.
+/// The cells of a filter with their clock: processes batches, whatever the layout.
 ///
-/// An error leaves everything as it was.
+/// A call that returns an error has changed nothing.
 pub trait Engine: Any + Send + Sync {
     /// Inserts the keys in order.
     fn insert(&mut self, hashes: &[u64], at: Moments<'_>) -> Result<(), Error>;
 
-    /// Writes to `present` which of the keys the filter holds. Changes nothing. On a time clock, generations that have
-    /// begun since the last insertion count, key by key.
+    /// Writes to `present` which of the keys the filter contains, and changes nothing. On a time clock the moment of
+    /// each key decides how many generations have begun since the last insertion.
     fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error>;
 
-    /// The same for a window that is at most the filter's own, in insertions or nanoseconds, if the cells know how old
-    /// keys are.
+    /// Writes to `present` which of the keys were inserted within `window`, in insertions or nanoseconds, which is at
+    /// most the window of the filter. Returns an error by default: most cells do not store how old keys are.
     fn query_within(&self, hashes: &[u64], at: Moments<'_>, window: u64, present: &mut [bool]) -> Result<(), Error> {
         let _ = (hashes, at, window, present);
         Err(no_ages())
     }
 
-    /// For each key in order: writes to `seen` whether the filter holds it, then inserts it as `refresh` says.
+    /// Writes to `seen`, for each key in order, whether the filter contains it, and then inserts it as `refresh`
+    /// demands.
     fn duplicated(&mut self, hashes: &[u64], at: Moments<'_>, refresh: Refresh, seen: &mut [bool])
     -> Result<(), Error>;
 
-    /// [`insert`](Self::insert), shared by threads as far as the cells can be; the result is that of one thread.
-    fn insert_shared(&mut self, keys: &mut Stretch<'_>, at: Moments<'_>) -> Result<(), Error> {
+    /// Inserts the keys of a chunk, by several threads if the cells can be divided. The result is that of
+    /// [`insert`](Self::insert).
+    fn insert_shared(&mut self, keys: &mut Chunk<'_>, at: Moments<'_>) -> Result<(), Error> {
         self.insert(keys.hashes()?, at)
     }
 
-    /// [`duplicated`](Self::duplicated), shared by threads as far as the cells can be; the result is that of one
-    /// thread.
+    /// Queries and inserts the keys of a chunk, by several threads if the cells can be divided. The result is that of
+    /// [`duplicated`](Self::duplicated).
     fn duplicated_shared(
         &mut self,
-        keys: &mut Stretch<'_>,
+        keys: &mut Chunk<'_>,
         at: Moments<'_>,
         refresh: Refresh,
         seen: &mut [bool],
@@ -92,83 +93,93 @@ pub trait Engine: Any + Send + Sync {
         self.duplicated(keys.hashes()?, at, refresh, seen)
     }
 
-    /// Takes in all keys of the other, which has the same parameters. On a time clock the earlier one is first brought
-    /// to the generation of the other; on a count clock both must be in the same one.
-    fn unite(&mut self, other: &dyn Engine) -> Result<(), Error>;
+    /// Writes to `counts` how often each key was inserted within `window`, or without one within the window of the
+    /// filter. Returns an error by default: most cells do not count.
+    fn count(&self, hashes: &[u64], at: Moments<'_>, window: Option<u64>, counts: &mut [u64]) -> Result<(), Error> {
+        let _ = (hashes, at, window, counts);
+        Err(no_counts())
+    }
 
-    /// Refuses cells that it could not have left, if they are read from somewhere.
+    /// Merges all keys of another engine, which has the same parameters. On a time clock the earlier engine is first
+    /// brought to the generation of the later one; on a count clock both must be in the same generation.
+    fn merge(&mut self, other: &dyn Engine) -> Result<(), Error>;
+
+    /// Rejects cells, read from any file, that the engine cannot work with. By default every cell is valid.
     fn check(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Refuses cells that would miss keys to come, if they are read from somewhere.
+    /// Rejects cells, read from a file that is to be verified, with which keys to come would be missed. By default no
+    /// cell is such.
     fn verify(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Whether other processes may use its cells, while one of them writes to them: see [`shared`](crate::shared).
+    /// Returns whether several processes may use the cells while one of them writes: see [`shared`](crate::shared).
     fn shareable(&self) -> bool {
         false
     }
 
-    /// Takes up the clock of a file that other processes write to, and finishes what one of them that was killed has
-    /// begun. All that writes does so first.
+    /// Reads the clock of a file that other processes write to, and opens the generations that a killed process has
+    /// left unopened. Every write calls it first, under the lock of the file.
     fn catch_up(&mut self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Goes on where a process has told the clock to be, with cells that have yet to age by the last
-    /// `unaged` generations.
-    fn take_up(&mut self, told: [u64; RECORD]) -> Result<(), Error> {
-        let _ = told;
+    /// Sets the clock to a record from a file that processes share. Words in memory of their own then open the
+    /// generations that the record leaves unopened; words in the file wait for [`catch_up`](Self::catch_up), since only
+    /// a process that has the lock may write to them.
+    fn take_up(&mut self, record: [u64; RECORD]) -> Result<(), Error> {
+        let _ = record;
         Err(Error::format("filters of this family cannot be shared by processes"))
     }
 
-    /// The filter's clock.
+    /// Returns the clock.
     fn clock(&self) -> Clock;
 
-    /// Sets how far [ahead](Clock::ahead) of the system's clock a key may lie.
-    fn set_ahead(&mut self, ahead: Option<u64>);
+    /// Sets how far [ahead](Clock::max_ahead) of the system's clock the moment of a key may lie.
+    fn set_max_ahead(&mut self, max_ahead: Option<u64>);
 
-    /// The cells.
+    /// Returns the cells.
     fn words(&self) -> &Words;
 
-    /// Share of the bits set in each part that rotates as one, the newest first.
+    /// Returns the share of set bits in each segment that rotates as one, the newest first.
     fn fill(&self) -> Vec<f64>;
 
-    /// Chance that a fresh key matches in each part that rotates as one, the newest first.
+    /// Returns the chance that a fresh key matches in each segment that rotates as one, the newest first.
     fn match_rates(&self) -> Vec<f64>;
 
-    /// Chance that a key never inserted is reported now, from the actual bits.
+    /// Returns the chance that a key never inserted is reported now, computed from the actual bits.
     fn false_positive_rate(&self) -> f64;
 
-    /// Writes what the cells say about each key, for the [likelihood](Self::likelihood) to read.
+    /// Writes the evidence about each key, for the [likelihood](Self::likelihood).
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]);
 
-    /// How codes are read, if all of its evidence has one.
-    fn coded(&self) -> Option<fn(Code) -> Evidence> {
+    /// Writes the code of the evidence about each key, and returns the function that decodes codes. By default evidence
+    /// has no codes: returns `None` and writes nothing.
+    fn codes(&self, hashes: &[u64], codes: &mut [Code]) -> Option<fn(Code) -> Evidence> {
+        let _ = (hashes, codes);
         None
     }
 
-    /// Writes the codes of what the cells say about each key.
-    fn codes(&self, hashes: &[u64], codes: &mut [Code]) {
-        let _ = (hashes, codes);
-        unreachable!("evidence of these cells has no codes");
-    }
-
-    /// What evidence tells about ages in the current state of the cells, if this layout has a likelihood.
+    /// Returns the likelihood of evidence in the current state of the cells, if the layout has one.
     fn likelihood(&self, question: &Question<'_>) -> Option<Box<dyn Likelihood>>;
 
-    /// A copy that shares the words until either writes.
+    /// Returns a copy, which shares the words until either is written to.
     fn clone_box(&self) -> Box<dyn Engine>;
 }
 
-/// A shorter window is asked for, and the cells do not know how old keys are.
+/// The error of a query for a shorter window where the cells do not store how old keys are.
 fn no_ages() -> Error {
     Error::value(
         "window is for filters that know how old keys are, AgedQuotientFilter and TimingBloomFilter; this one \
          answers for its own alone",
     )
+}
+
+/// The error of a count where the cells do not count.
+fn no_counts() -> Error {
+    Error::value("this filter does not count: make it with counts=4, the bits of a count")
 }
 
 impl Clone for Box<dyn Engine> {

@@ -1,29 +1,31 @@
-//! Runs of keys that belong to one generation: how a batch meets the cells at hand, which are all of a filter or a part
-//! of it.
+//! Runs of keys that belong to one generation: the loop that takes a batch through the cells.
 
-use super::Refresh;
+use std::ops::Range;
+
 use super::hashes::Hashes;
+use super::{Refresh, no_ages};
+use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::layout::Layout;
 use crate::memory::mapped::Live;
 use crate::memory::prefetch::{Address, in_flight};
 
-/// The cells that a batch acts on, all of a filter or a part, and the clock that ages them.
+/// The cells that a thread writes, all of a filter or one partition, with the clock that ages them.
 pub(crate) struct AgedMut<'a, L> {
     pub layout: L,
     pub words: &'a mut [u64],
     pub clock: &'a mut Clock,
-    /// The clock beside the cells, if other processes write to them too.
+    /// The record of the clock beside the cells, if other processes use them too.
     pub live: Option<Live<'a>>,
 }
 
 impl<L: Layout> AgedMut<'_, L> {
     /// Inserts the keys in order.
     pub fn insert(&mut self, keys: Hashes<'_>, at: Moments<'_>) {
-        if self.clock.turns_each_insertion() && keys.chosen.is_none() {
+        if self.clock.turns_each_insertion() && keys.selection.is_none() {
             return self.insert_each(keys.hashes);
         }
-        let (mut start, mut phase, mut i) = (0, None, 0);
+        let (mut start, mut rotation, mut i) = (0, None, 0);
         while i < keys.len {
             let (mut begun, run) = self.clock.run(at, i, keys.len);
             if run == 0 {
@@ -31,55 +33,44 @@ impl<L: Layout> AgedMut<'_, L> {
                 begun = 1;
             }
             if self.changes(begun) {
-                if let Some(phase) = phase {
-                    self.layout.insert_run(self.words, phase, keys.hashes, keys.within(start..i));
+                if let Some(rotation) = rotation {
+                    self.layout.insert_run(self.words, rotation, keys.hashes, keys.within(start..i));
                 }
                 self.age(begun);
                 start = i;
             }
             if start == i {
-                phase = Some(self.phase());
+                rotation = Some(self.rotation());
             }
             self.clock.count(run as u64);
             i += run;
         }
-        if let Some(phase) = phase {
-            self.layout.insert_run(self.words, phase, keys.hashes, keys.within(start..i));
+        if let Some(rotation) = rotation {
+            self.layout.insert_run(self.words, rotation, keys.hashes, keys.within(start..i));
         }
     }
 
-    /// For each key in order: writes to `seen` whether it was there, then inserts it as `refresh` says. A clock that
-    /// waits for the answers takes all keys, not those of a part.
+    /// Writes to `seen`, for each key in order, whether the cells contain it, and then inserts it as `refresh` demands.
+    /// A clock that [waits](Refresh::waits) for answers needs all keys of the batch, not those of a partition.
     pub fn duplicated(&mut self, keys: Hashes<'_>, at: Moments<'_>, refresh: Refresh, seen: &mut [bool]) {
-        let (all, waits) = (refresh == Refresh::Always, refresh.waits(self.clock));
-        if self.clock.turns_each_insertion() && keys.chosen.is_none() {
+        let (always, waits) = (refresh == Refresh::Always, refresh.waits(self.clock));
+        if self.clock.turns_each_insertion() && keys.selection.is_none() {
             return self.duplicated_each(keys.hashes, refresh, seen);
         }
-        let (mut start, mut phase, mut i) = (0, self.phase(), 0);
+        let (mut start, mut rotation, mut i) = (0, self.rotation(), 0);
         while i < keys.len {
             let (begun, run) = self.clock.run(at, i, keys.len);
-            let full = run == 0 && self.layout.turns(self.clock.generation() + 1);
+            let full = run == 0 && self.layout.rotates(self.clock.generation() + 1);
             if full || self.changes(begun) {
-                self.layout.duplicated_run(self.words, phase, keys.hashes, keys.within(start..i), all, seen);
+                self.layout.duplicated_run(self.words, rotation, keys.hashes, keys.within(start..i), always, seen);
                 self.age(begun);
                 start = i;
             }
             if start == i {
-                phase = self.phase();
+                rotation = self.rotation();
             }
             if full {
-                // Looked up while the old generation is still open.
-                let key = keys.within(i..i + 1);
-                self.layout.query_run(self.words, phase, keys.hashes, key.clone(), seen);
-                let taken = refresh.takes(seen[key.clone()].contains(&true));
-                if taken || !waits {
-                    self.clock.turn();
-                    self.age(1);
-                    self.clock.count(1);
-                }
-                if taken {
-                    keys.hashes[key].iter().for_each(|&hash| self.layout.insert(self.words, self.phase(), hash));
-                }
+                self.duplicated_at_end(keys, i, refresh, seen);
                 i += 1;
                 start = i;
             } else if run == 0 {
@@ -88,40 +79,56 @@ impl<L: Layout> AgedMut<'_, L> {
                 self.clock.count(run as u64);
                 i += run;
             } else {
-                // The clock can go on only when the number of insertions is known.
+                // The clock can continue only when the number of insertions is known.
                 let own = keys.within(i..i + run);
-                self.clock.count(self.layout.duplicated_run(self.words, phase, keys.hashes, own, false, seen));
+                self.clock.count(self.layout.duplicated_run(self.words, rotation, keys.hashes, own, false, seen));
                 i += run;
                 start = i;
             }
         }
-        self.layout.duplicated_run(self.words, phase, keys.hashes, keys.within(start..i), all, seen);
+        self.layout.duplicated_run(self.words, rotation, keys.hashes, keys.within(start..i), always, seen);
     }
 
-    /// [`insert`](Self::insert) where every insertion opens a generation.
+    /// Processes key `i` as [`duplicated`](Self::duplicated) does, where the open generation is full.
+    fn duplicated_at_end(&mut self, keys: Hashes<'_>, i: usize, refresh: Refresh, seen: &mut [bool]) {
+        // The query comes first, while the old generation is still open.
+        let key = keys.within(i..i + 1);
+        self.layout.query_run(self.words, self.rotation(), keys.hashes, key.clone(), seen);
+        let inserts = refresh.inserts(seen[key.clone()].contains(&true));
+        if inserts || !refresh.waits(self.clock) {
+            self.clock.turn();
+            self.age(1);
+            self.clock.count(1);
+        }
+        if inserts {
+            keys.hashes[key].iter().for_each(|&hash| self.layout.insert(self.words, self.rotation(), hash));
+        }
+    }
+
+    /// Inserts the keys in order, where every insertion opens a generation.
     fn insert_each(&mut self, hashes: &[u64]) {
-        let (layout, phase, address) = (self.layout, self.phase(), Address::of(self.words));
-        let fetch = |hash| layout.fetch_newest(address, phase, hash);
-        in_flight(hashes, 0..hashes.len(), fetch, |_, hash| self.take_next(Some(hash)));
+        let (layout, rotation, address) = (self.layout, self.rotation(), Address::of(self.words));
+        let prefetch = |hash| layout.prefetch_insert(address, rotation, hash);
+        in_flight(hashes, 0..hashes.len(), prefetch, |_, hash| self.insert_next(Some(hash)));
     }
 
-    /// [`duplicated`](Self::duplicated) where every insertion opens a generation.
+    /// Processes the keys as [`duplicated`](Self::duplicated) does, where every insertion opens a generation.
     fn duplicated_each(&mut self, hashes: &[u64], refresh: Refresh, seen: &mut [bool]) {
         let (layout, address) = (self.layout, Address::of(self.words));
-        let fetch = |hash| layout.fetch_all(address, hash);
-        in_flight(hashes, 0..hashes.len(), fetch, |i, hash| {
-            // Looked up while the old generation is still open.
-            seen[i] = layout.contains(self.words, self.phase(), hash);
-            let taken = refresh.takes(seen[i]);
-            if taken || refresh != Refresh::Delivered {
-                self.take_next(taken.then_some(hash));
+        let prefetch = |hash| layout.prefetch_query(address, hash);
+        in_flight(hashes, 0..hashes.len(), prefetch, |i, hash| {
+            // The query comes first, while the old generation is still open.
+            seen[i] = layout.contains(self.words, self.rotation(), hash);
+            let inserts = refresh.inserts(seen[i]);
+            if inserts || refresh != Refresh::Delivered {
+                self.insert_next(inserts.then_some(hash));
             }
         });
     }
 
     /// Opens the next generation, unless it is the first, and inserts its key, if it has one.
     #[inline(always)]
-    fn take_next(&mut self, hash: Option<u64>) {
+    fn insert_next(&mut self, hash: Option<u64>) {
         if self.clock.inserted() > 0 {
             self.clock.turn();
             if self.changes(1) {
@@ -129,40 +136,78 @@ impl<L: Layout> AgedMut<'_, L> {
             }
         }
         self.clock.count(1);
-        match hash {
-            Some(hash) => self.layout.insert(self.words, self.phase(), hash),
-            None => self.layout.pass(self.words, self.phase()),
+        if let Some(hash) = hash {
+            self.layout.insert(self.words, self.rotation(), hash);
+        } else if let Some(skip) = self.layout.abilities().skip {
+            skip.skip(self.words, self.rotation());
         }
     }
 
-    /// Whether one of the last `begun` generations changes the cells at hand.
+    /// Returns whether any of the last `begun` generations changes these cells.
     fn changes(&self, begun: u64) -> bool {
-        let turns = |later| self.layout.turns(self.clock.generation() - later as i64);
-        begun >= self.layout.generations() || (0..begun).any(turns)
+        let rotates = |later| self.layout.rotates(self.clock.generation() - later as i64);
+        begun >= self.layout.generations() || (0..begun).any(rotates)
     }
 
-    fn phase(&self) -> L::Phase {
-        self.layout.phase(self.clock.generation(), 0)
+    fn rotation(&self) -> L::Rotation {
+        self.layout.rotation(self.clock.generation(), 0)
     }
 
+    /// Ages the cells by the last `begun` generations, and publishes the clock before and after.
     #[inline]
     fn age(&mut self, begun: u64) {
-        tell(self.live, self.clock, begun);
+        publish(self.live, self.clock, begun);
         age(self.layout, self.words, self.clock.generation(), begun);
-        tell(self.live, self.clock, 0);
+        publish(self.live, self.clock, 0);
     }
 }
 
-/// Tells other processes the clock, where the cells have yet to age by the last `unaged` generations.
+/// Calls `answer` with the rotation and the range of each run of a batch of `keys` queries. They are for `window`, or
+/// without one for the window of the filter. The rotation is `None` where no key can be left in the window.
+pub(super) fn for_query_runs<L: Layout>(
+    layout: &L,
+    clock: &Clock,
+    keys: usize,
+    at: Moments<'_>,
+    window: Option<u64>,
+    mut answer: impl FnMut(Option<L::Rotation>, Range<usize>),
+) -> Result<(), Error> {
+    let generation = clock.generation();
+    let shorten = match window {
+        Some(_) => Some(layout.abilities().shorten.ok_or_else(no_ages)?),
+        None => None,
+    };
+    clock.check(at, false)?;
+    let window = window.map(|window| clock.window().part(window)).transpose()?;
+    let (at, mut i) = (clock.asked(at), 0);
+    while i < keys {
+        let (rotation, run) = match window.zip(shorten) {
+            None => {
+                let (pending, run) = clock.pending(at, i, keys);
+                (Some(layout.rotation(generation, pending)), run)
+            }
+            Some((window, shorten)) => {
+                let (back, run) = clock.within(window, at, i, keys);
+                (back.map(|back| shorten.rotation_within(generation, back)), run)
+            }
+        };
+        answer(rotation, i..i + run);
+        i += run;
+    }
+    Ok(())
+}
+
+/// Writes the clock to the record that other processes read, if there is one, with the number of generations that the
+/// cells have yet to age by.
 #[inline(always)]
-pub(super) fn tell(live: Option<Live<'_>>, clock: &Clock, unaged: u64) {
+pub(super) fn publish(live: Option<Live<'_>>, clock: &Clock, pending_rotations: u64) {
     if let Some(live) = live {
-        let [inserted, timed, latest, by_system, generation] = clock.told();
-        live.write([inserted, timed, latest, by_system, generation, unaged]);
+        let [inserted, timed, latest, by_system, generation] = clock.to_record();
+        live.write([inserted, timed, latest, by_system, generation, pending_rotations]);
     }
 }
 
-/// Opens the last `begun` generations up to `open`; a gap longer than the filter remembers empties it at once.
+/// Opens the last `begun` generations up to `open`. A gap longer than the filter remembers clears all words at once.
 #[inline]
 pub(super) fn age<L: Layout>(layout: L, words: &mut [u64], open: i64, begun: u64) {
     if begun >= layout.generations() {

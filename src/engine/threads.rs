@@ -1,83 +1,54 @@
-//! Work shared by threads. A batch is divided by where the cells of its keys lie, so that answers and cells are those
-//! of one thread.
+//! A batch divided among threads, by where the cells of its keys lie. Cells and answers are those of one thread.
 //!
-//! A [`Part`] of the cells has all cells of its keys. A key changes only its part, and its answer depends on earlier
-//! keys of its part and on the generation, which the clock tells from the place of the key in the batch. So each thread
-//! has a part, lets its keys act in order, and follows the clock by itself: none waits for another because a generation
-//! begins. (Pages of lines rotate every few hundred keys.)
+//! A [`Partition`] has all cells of its keys. A key changes only its own partition. Its answer depends on earlier keys
+//! of the partition and on the generation, which the clock computes from the place of the key in the batch. So each
+//! thread owns one partition, processes its keys in order, and advances a clock of its own. No thread waits for another
+//! because a generation begins. (Pages of lines rotate every few hundred keys.)
 //!
-//! Threads hash pieces of the batch in turn, sort each by part, and hand the sorted keys to the threads of the parts,
-//! which hand them back with their answers. A piece is so short that it is still in the cache when its keys act, and a
-//! thread sorts its next piece before the keys of this one act, so that it seldom has to wait.
+//! The threads take turns to hash pieces of the batch and to scatter the keys of each piece by partition. A thread
+//! passes keys to the threads that own their partitions, and receives them back with answers. A piece is so short that
+//! it is still in the cache when its keys are processed. A thread scatters its next piece before it processes the keys
+//! of this one, so that it seldom waits.
 //!
-//! What more threads could gain, by the bytes that are moved per key in a mask of integers in lines:
+//! The most that more threads can gain, computed from the bytes that are moved per key in a mask of integers in lines:
 //!
-//! | threads | keys and hashes | hashes each part looks at | own hashes, written and read | answers, bits | line, read and written | a thread's share | one thread over that |
+//! | threads | keys and hashes | hashes each partition reads | own hashes, written and read | answers, bits | line, read and written | a thread's share | one thread over that |
 //! |--:|--:|--:|--:|--:|--:|--:|--:|
 //! | 1 | 24 | | | 1 | 128 | 153 | 1 |
 //! | 2 | 16 | 16 | 16 | 3.5 | 128 | 90 | 1.7 |
 //! | 4 | 16 | 32 | 16 | 4 | 128 | 49 | 3.1 |
 //! | 8 | 16 | 64 | 16 | 5 | 128 | 29 | 5.3 |
 //!
-//! With n threads (n - 1) / n of the hashes and answers, 9 bytes a key, come from another core. The gain that was
-//! measured with two threads is 1.6 to 1.8, where two filters side by side gain 1.95 (two cores of an AMD EPYC that
-//! nobody else used; where a host lends a core to others too there may be none, since each thread has half the cells,
-//! however slow it is). What is lost: to sort takes 0.35 ns a key, where one thread takes 2.6 to insert it; both
-//! threads follow the clock, 0.1; and they wait for each other, 0.15. Pieces sorted two or four rounds before their
-//! keys act, instead of one, and waiting without sleep gained nothing.
+//! With n threads (n - 1) / n of the hashes and answers, 9 bytes a key, come from another core. Two threads measured a
+//! gain of 1.6 to 1.8, where two filters side by side gain 1.95, on two otherwise idle cores of an AMD EPYC. (Where a
+//! host lends a core to others there may be no gain, because each thread has half of the cells, however slow it is.)
+//! The losses: scattering takes 0.35 ns a key, where one thread takes 2.6 ns to insert it; both threads advance a
+//! clock, 0.1 ns; and they wait for each other, 0.15 ns. We tried to scatter pieces two or four rounds before their
+//! keys are processed instead of one, and to wait without sleep. Neither gained anything.
 //!
-//! If each thread hashed all keys and kept its own, nothing would be handed over. But to hash them a second time takes
-//! 0.45 ns a key, more for strings, which is as much as is lost by the way.
+//! If each thread hashed all keys and selected its own, nothing would be passed on. But hashing them a second time
+//! takes 0.45 ns a key, more for strings, which is as much as passing them on loses.
 
 use std::convert::Infallible;
 use std::ops::{Range, RangeInclusive};
-use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, PoisonError};
-use std::{iter, thread, vec};
+use std::{iter, vec};
 
 use super::Refresh;
 use super::hashes::Hashes;
+pub use super::partition::PIECE;
+use super::partition::{BLOCK, Partitioned};
 use super::run::AgedMut;
-pub use super::sort::PIECE;
-use super::sort::{AT_ONCE, Sorted};
 use crate::Error;
 use crate::clock::{Clock, Moments};
 use crate::key::Keys;
-use crate::layout::{Layout, Part};
+use crate::layout::Layout;
+use crate::layout::abilities::Partition;
 use crate::memory::fallible;
+use crate::parallel::{run_groups, share};
 
-/// Does `work` on all items, which `threads` take in turn, each with a state that `begin` makes. An error ends it.
-pub fn share<I: Send, S, E: Send>(
-    threads: usize,
-    items: impl Iterator<Item = I> + Send,
-    begin: impl Fn() -> S + Sync,
-    work: impl Fn(&mut S, I) -> Result<(), E> + Sync,
-) -> Result<(), E> {
-    let threads = threads.min(items.size_hint().1.unwrap_or(threads));
-    let items = Mutex::new(items);
-    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let work = || {
-        let mut own = begin();
-        while let Some(item) = next() {
-            work(&mut own, item)?;
-        }
-        Ok(())
-    };
-    thread::scope(|scope| {
-        // If a thread cannot be had, the others do its work.
-        let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
-        let helpers: Vec<_> = (1..threads).map_while(spawn).collect();
-        let done = work();
-        helpers
-            .into_iter()
-            .map(|helper| helper.join().unwrap_or_else(|panic| resume_unwind(panic)))
-            .fold(done, Result::and)
-    })
-}
-
-/// A stretch of a batch that threads share, with buffers that the next stretch uses again.
-pub struct Stretch<'a> {
+/// A range of the keys of a batch that threads share, with buffers that the next range uses again.
+pub struct Chunk<'a> {
     threads: usize,
     keys: &'a Keys,
     range: Range<usize>,
@@ -85,44 +56,45 @@ pub struct Stretch<'a> {
     buffers: Vec<Buffers>,
 }
 
-/// What a thread needs room for.
+/// The buffers of a thread.
 struct Buffers {
-    /// The hashes of a piece.
+    /// The hashes of a block of a piece.
     hashes: Vec<u64>,
-    /// Pieces that nobody works on.
-    free: Vec<Sorted>,
+    /// Pieces that are not under way.
+    free: Vec<Partitioned>,
 }
 
-/// Pieces of a thread that are under way at once: one is sorted while the keys of another act, and the answers of a
-/// third come back.
+/// Pieces of a thread that are under way at once: one is being scattered, the keys of another are being processed, and
+/// the answers of a third come back.
 const UNDER_WAY: usize = 3;
 
 impl Buffers {
-    fn room(parts: usize) -> Result<Self, Error> {
-        let free = iter::repeat_with(|| Sorted::room(parts)).take(UNDER_WAY * parts).collect::<Result<_, _>>()?;
-        Ok(Self { hashes: fallible::zeroed(AT_ONCE)?, free })
+    fn new(partitions: usize) -> Result<Self, Error> {
+        let piece = || Partitioned::with_partitions(partitions);
+        let free = iter::repeat_with(piece).take(UNDER_WAY * partitions).collect::<Result<_, _>>()?;
+        Ok(Self { hashes: fallible::zeroed(BLOCK)?, free })
     }
 }
 
-impl<'a> Stretch<'a> {
-    /// A stretch without keys yet, of this batch.
+impl<'a> Chunk<'a> {
+    /// Returns an empty chunk of a batch.
     pub fn new(threads: usize, keys: &'a Keys) -> Self {
         Self { threads, keys, range: 0..0, hashes: Vec::new(), buffers: Vec::new() }
     }
 
-    /// The keys in `range`.
+    /// Moves the chunk to the keys in `range`.
     pub fn at(&mut self, range: Range<usize>) -> &mut Self {
         self.range = range;
         self
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub(crate) fn len(&self) -> usize {
         self.range.len()
     }
 
-    /// Their hashes.
-    pub(crate) fn hashes(&mut self) -> Result<&[u64], Error> {
+    /// Returns the hashes of the keys.
+    pub fn hashes(&mut self) -> Result<&[u64], Error> {
         if let Some(made) = self.keys.made_before(self.range.clone()) {
             return Ok(made);
         }
@@ -140,137 +112,143 @@ impl<'a> Stretch<'a> {
         Ok(&self.hashes)
     }
 
-    /// How many parts to cut the cells into.
-    pub(crate) fn parts(&self) -> usize {
+    /// Returns how many partitions to divide the cells into.
+    pub(crate) fn partitions(&self) -> usize {
         self.threads.min(self.len() / PIECE)
     }
 }
 
-/// Inserts the keys of a stretch into the parts of a filter; returns the clock after them. An error comes before all.
+/// Inserts the keys of a chunk into the partitions of a filter, and returns the clock after them. A call that returns
+/// an error has changed nothing.
 pub(crate) fn insert<L: Layout>(
-    parts: Vec<Part<'_, L>>,
+    partitions: Vec<Partition<'_, L>>,
     clock: Clock,
-    keys: &mut Stretch<'_>,
+    keys: &mut Chunk<'_>,
     at: Moments<'_>,
 ) -> Result<Clock, Error> {
-    let mut clocks = vec![Apart(clock); parts.len()];
-    let turns = parts.into_iter().zip(&mut clocks).map(|(part, Apart(clock))| {
-        let mut cells = AgedMut { layout: part.layout, words: part.words, clock, live: None };
-        Turn { hashes: part.hashes, act: Box::new(move |keys, at, _| cells.insert(keys, at)) }
+    let mut clocks = vec![CachePadded(clock); partitions.len()];
+    let tasks = partitions.into_iter().zip(&mut clocks).map(|(partition, CachePadded(clock))| {
+        let mut cells = AgedMut { layout: partition.layout, words: partition.words, clock, live: None };
+        Task { hashes: partition.hashes, process: Box::new(move |keys, at, _| cells.insert(keys, at)) }
     });
-    side_by_side(turns.collect(), keys, at, &mut [])?;
+    side_by_side(tasks.collect(), keys, at, &mut [])?;
     Ok(clocks[0].0)
 }
 
-/// For each key of a stretch in order: writes to `seen` whether it was in the parts of a filter, then inserts it as
-/// `refresh` says; says where the clock is then. Not for a clock that waits for the answers, since only all parts
-/// together know where it is.
+/// Writes to `seen`, for each key of a chunk in order, whether the partitions of a filter contain it, and then inserts
+/// it as `refresh` demands. Returns the clock after the keys. A clock that waits for answers needs all partitions, and
+/// cannot be used here.
 pub(crate) fn duplicated<L: Layout>(
-    parts: Vec<Part<'_, L>>,
+    partitions: Vec<Partition<'_, L>>,
     clock: Clock,
-    keys: &mut Stretch<'_>,
+    keys: &mut Chunk<'_>,
     at: Moments<'_>,
     refresh: Refresh,
     seen: &mut [bool],
 ) -> Result<Clock, Error> {
-    let mut clocks = vec![Apart(clock); parts.len()];
-    let turns = parts.into_iter().zip(&mut clocks).map(|(part, Apart(clock))| {
-        let mut cells = AgedMut { layout: part.layout, words: part.words, clock, live: None };
-        Turn { hashes: part.hashes, act: Box::new(move |keys, at, seen| cells.duplicated(keys, at, refresh, seen)) }
+    let mut clocks = vec![CachePadded(clock); partitions.len()];
+    let tasks = partitions.into_iter().zip(&mut clocks).map(|(partition, CachePadded(clock))| {
+        let mut cells = AgedMut { layout: partition.layout, words: partition.words, clock, live: None };
+        let process = move |keys: Hashes<'_>, at: Moments<'_>, seen: &mut [bool]| {
+            cells.duplicated(keys, at, refresh, seen);
+        };
+        Task { hashes: partition.hashes, process: Box::new(process) }
     });
-    side_by_side(turns.collect(), keys, at, seen)?;
+    side_by_side(tasks.collect(), keys, at, seen)?;
     Ok(clocks[0].0)
 }
 
 /// The clock of a thread, which writes it all the time, in cache lines where no other thread writes.
 #[derive(Clone)]
 #[repr(align(128))]
-struct Apart(Clock);
+struct CachePadded(Clock);
 
-/// What is done with the keys of a part: with those of each piece, its moments and the place for their answers. Behind
-/// a pointer, so that what threads do is compiled once and not for every layout.
-struct Turn<'a> {
+/// How the keys of one partition are processed. Behind a pointer, so that the code of the threads is compiled once and
+/// not for every layout.
+struct Task<'a> {
     hashes: RangeInclusive<u64>,
-    act: Act<'a>,
+    process: Process<'a>,
 }
 
-type Act<'a> = Box<dyn FnMut(Hashes<'_>, Moments<'_>, &mut [bool]) + Send + 'a>;
+/// Processes the keys of a piece that lie in one partition: their hashes, their moments, and where answers go.
+type Process<'a> = Box<dyn FnMut(Hashes<'_>, Moments<'_>, &mut [bool]) + Send + 'a>;
 
-/// Who sorts every so manieth piece, and lets the keys of one part act.
+/// One worker: hashes and scatters every n-th piece of a chunk, and processes the keys of one partition.
 struct Worker<'a> {
     number: usize,
     keys: &'a Keys,
     range: Range<usize>,
     moments: Moments<'a>,
-    /// The hashes of each part.
-    parts: &'a [RangeInclusive<u64>],
-    act: Act<'a>,
+    /// The hashes of each partition.
+    partitions: &'a [RangeInclusive<u64>],
+    process: Process<'a>,
     buffers: Buffers,
-    /// Where its own pieces have their answers, in order; none of an insertion.
+    /// Where the answers of this worker's pieces go, in order; empty for insertions.
     answers: vec::IntoIter<&'a mut [bool]>,
-    /// To and from each worker: keys that are to act, and keys that have.
-    to: Vec<Sender<Sorted>>,
-    from: Vec<Receiver<Sorted>>,
-    done_to: Vec<Sender<Sorted>>,
-    done_from: Vec<Receiver<Sorted>>,
+    /// Channels to and from each worker: keys to process, and processed keys.
+    to: Vec<Sender<Partitioned>>,
+    from: Vec<Receiver<Partitioned>>,
+    done_to: Vec<Sender<Partitioned>>,
+    done_from: Vec<Receiver<Partitioned>>,
 }
 
+/// The three steps of a round. They return `None` if another worker has panicked.
 impl Worker<'_> {
-    /// The piece of a worker in a round, if there are keys left for it.
+    /// Returns the piece of a worker in a round, if there are keys left for it.
     fn piece(&self, round: usize, worker: usize) -> Option<Range<usize>> {
-        let start = (round * self.parts.len() + worker) * PIECE;
+        let start = (round * self.partitions.len() + worker) * PIECE;
         (start < self.range.len()).then(|| start..self.range.len().min(start + PIECE))
     }
 
-    /// Hashes and sorts its piece of a round. `None`, here and below: another worker is gone by a panic.
-    fn sort(&mut self, round: usize) -> Option<()> {
+    /// Hashes this worker's piece of a round, scatters its keys, and sends them to the workers of their partitions.
+    fn scatter(&mut self, round: usize) -> Option<()> {
         let Some(piece) = self.piece(round, self.number) else { return Some(()) };
         let Buffers { hashes, free } = &mut self.buffers;
-        let mut sorted = free.split_off(free.len() - self.parts.len());
-        sorted.iter_mut().for_each(Sorted::begin);
-        for start in piece.clone().step_by(AT_ONCE) {
-            let hashes = &mut hashes[..AT_ONCE.min(piece.end - start)];
+        let mut scattered = free.split_off(free.len() - self.partitions.len());
+        scattered.iter_mut().for_each(Partitioned::clear);
+        for start in piece.clone().step_by(BLOCK) {
+            let hashes = &mut hashes[..BLOCK.min(piece.end - start)];
             self.keys.fill(self.range.start + start, hashes);
-            Sorted::take(&mut sorted, hashes, self.parts);
+            Partitioned::scatter(&mut scattered, hashes, self.partitions);
         }
-        sorted.into_iter().zip(&self.to).try_for_each(|(sorted, to)| to.send(sorted).ok())
+        scattered.into_iter().zip(&self.to).try_for_each(|(scattered, to)| to.send(scattered).ok())
     }
 
-    /// Lets the keys of its part act, of all pieces of a round.
-    fn act(&mut self, round: usize) -> Option<()> {
-        for worker in 0..self.parts.len() {
+    /// Processes the keys of this worker's partition in all pieces of a round.
+    fn process(&mut self, round: usize) -> Option<()> {
+        for worker in 0..self.partitions.len() {
             let Some(piece) = self.piece(round, worker) else { break };
-            let mut sorted = self.from[worker].recv().ok()?;
-            sorted.act(|keys, answers| (self.act)(keys, self.moments.slice(piece), answers));
-            self.done_to[worker].send(sorted).ok()?;
+            let mut scattered = self.from[worker].recv().ok()?;
+            scattered.process(|keys, answers| (self.process)(keys, self.moments.slice(piece), answers));
+            self.done_to[worker].send(scattered).ok()?;
         }
         Some(())
     }
 
-    /// Takes back its piece of a round, with the answers.
-    fn collect(&mut self, round: usize) -> Option<()> {
+    /// Receives this worker's piece of a round back, and gathers the answers.
+    fn gather(&mut self, round: usize) -> Option<()> {
         if self.piece(round, self.number).is_some() {
             let answers = self.answers.next().unwrap_or_default();
             for done in &self.done_from {
-                let sorted = done.recv().ok()?;
-                sorted.spread(answers);
-                self.buffers.free.push(sorted);
+                let scattered = done.recv().ok()?;
+                scattered.gather(answers);
+                self.buffers.free.push(scattered);
             }
         }
         Some(())
     }
 }
 
-/// What one thread does, for one worker or more, which take turns.
+/// Runs the workers of one thread, which take turns, and returns their buffers.
 fn work<'a>(mut workers: Vec<Worker<'a>>, rounds: usize) -> Vec<Buffers> {
     let mut all = |step: fn(&mut Worker<'a>, usize) -> Option<()>, round: usize| {
         workers.iter_mut().try_for_each(|worker| step(worker, round))
     };
-    // Of rounds beyond the last there are no pieces.
+    // Rounds beyond the last have no pieces.
     let _ = (0..rounds + 2).try_for_each(|round| {
-        all(Worker::sort, round)?;
-        round.checked_sub(1).map_or(Some(()), |before| all(Worker::act, before))?;
-        round.checked_sub(2).map_or(Some(()), |before| all(Worker::collect, before))
+        all(Worker::scatter, round)?;
+        round.checked_sub(1).map_or(Some(()), |before| all(Worker::process, before))?;
+        round.checked_sub(2).map_or(Some(()), |before| all(Worker::gather, before))
     });
     workers.into_iter().map(|worker| worker.buffers).collect()
 }
@@ -278,7 +256,7 @@ fn work<'a>(mut workers: Vec<Worker<'a>>, rounds: usize) -> Vec<Buffers> {
 /// One end of a channel from each worker to each.
 type Ends<T> = Vec<Vec<T>>;
 
-/// A channel from each worker to each: the senders by who sends, the receivers by who receives.
+/// Returns a channel from each worker to each: the senders by sending worker, the receivers by receiving worker.
 fn channels<T>(workers: usize) -> (Ends<Sender<T>>, Ends<Receiver<T>>) {
     let mut receivers: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
     let to_all = |_| {
@@ -292,34 +270,34 @@ fn channels<T>(workers: usize) -> (Ends<Sender<T>>, Ends<Receiver<T>>) {
     ((0..workers).map(to_all).collect(), receivers)
 }
 
-/// Has each part act on its keys in order, piece by piece, and writes their answers, if there is a place for them. An
-/// error comes before all.
+/// Processes the keys of each partition in order, piece by piece, and writes their answers, if `answers` has room for
+/// them. A call that returns an error has changed nothing.
 fn side_by_side(
-    turns: Vec<Turn<'_>>,
-    keys: &mut Stretch<'_>,
+    tasks: Vec<Task<'_>>,
+    keys: &mut Chunk<'_>,
     moments: Moments<'_>,
     answers: &mut [bool],
 ) -> Result<(), Error> {
-    let count = turns.len();
+    let count = tasks.len();
     if keys.buffers.len() != count {
-        keys.buffers = iter::repeat_with(|| Buffers::room(count)).take(count).collect::<Result<_, _>>()?;
+        keys.buffers = iter::repeat_with(|| Buffers::new(count)).take(count).collect::<Result<_, _>>()?;
     }
-    let parts: Vec<_> = turns.iter().map(|turn| turn.hashes.clone()).collect();
-    let mut places: Vec<_> = (0..count).map(|_| Vec::new()).collect();
+    let partitions: Vec<_> = tasks.iter().map(|task| task.hashes.clone()).collect();
+    let mut answers_of: Vec<_> = (0..count).map(|_| Vec::new()).collect();
     for (piece, answers) in answers.chunks_mut(PIECE).enumerate() {
-        places[piece % count].push(answers);
+        answers_of[piece % count].push(answers);
     }
     let ((to, from), (done_to, done_from)) = (channels(count), channels(count));
     let (mut to, mut from, mut done_to, mut done_from) =
         (to.into_iter(), from.into_iter(), done_to.into_iter(), done_from.into_iter());
-    let own = turns.into_iter().zip(places).zip(keys.buffers.drain(..)).enumerate();
-    let workers = own.map(|(number, ((turn, answers), buffers))| Worker {
+    let own = tasks.into_iter().zip(answers_of).zip(keys.buffers.drain(..)).enumerate();
+    let workers = own.map(|(number, ((task, answers), buffers))| Worker {
         number,
         keys: keys.keys,
         range: keys.range.clone(),
         moments,
-        parts: &parts,
-        act: turn.act,
+        partitions: &partitions,
+        process: task.process,
         buffers,
         answers: answers.into_iter(),
         to: to.next().unwrap_or_default(),
@@ -327,28 +305,8 @@ fn side_by_side(
         done_to: done_to.next().unwrap_or_default(),
         done_from: done_from.next().unwrap_or_default(),
     });
-    let (workers, rounds): (Vec<_>, _) = (workers.collect(), keys.range.len().div_ceil(PIECE * count));
-    keys.buffers = thread::scope(|scope| {
-        // A thread is given its workers when it is known how many threads can be had.
-        let spawn = |_| {
-            let (give, take) = channel();
-            let work = move || take.recv().map_or_else(|_| Vec::new(), |workers| work(workers, rounds));
-            Some((give, thread::Builder::new().spawn_scoped(scope, work).ok()?))
-        };
-        let helpers: Vec<_> = (1..count).map_while(spawn).collect();
-        let mut dealt: Vec<_> = (0..=helpers.len()).map(|_| Vec::new()).collect();
-        for worker in workers {
-            dealt[worker.number % (helpers.len() + 1)].push(worker);
-        }
-        for (give, _) in &helpers {
-            // It waits for them.
-            let _ = give.send(dealt.pop().unwrap_or_default());
-        }
-        let mut buffers = work(dealt.pop().unwrap_or_default(), rounds);
-        for (_, helper) in helpers {
-            buffers.extend(helper.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        }
-        buffers
-    });
+    let rounds = keys.range.len().div_ceil(PIECE * count);
+    let workers: Vec<_> = workers.collect();
+    keys.buffers = run_groups(workers, |workers| work(workers, rounds));
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Batches of the time-limited filter. Its slices come and go with the rate, so words and clock are not enough.
+//! The engine of the time-limited filter. Its slices come and go with the rate of keys, so the engine keeps a table of
+//! them beside words and clock.
 
 use super::{Engine, Refresh};
 use crate::Error;
@@ -26,7 +27,7 @@ impl Engine for Slices {
             let (newest, words) = (&self.table[..self.shape.k as usize], self.words.to_mut()?);
             slicewise::set(newest, words, &hashes[i..i + run]);
             self.clock.reach(at, i..i + run);
-            self.note(run as u64, self.now(i64::MIN))?;
+            self.count_keys(run as u64, self.now(i64::MIN))?;
             self.clock.count(run as u64);
             i += run;
         }
@@ -66,13 +67,13 @@ impl Engine for Slices {
             let live = self.live(now);
             let run = if live < k { 0 } else { self.run(at, i, hashes.len(), live) };
             if run == 0 {
-                // Looked up while the old generation is open; only an insertion opens the next.
+                // The query comes first, while the old generation is open. Only an insertion opens the next.
                 seen[i] = slicewise::contains(&self.table[..live], k, self.words.as_slice(), hashes[i]);
-                if refresh.takes(seen[i]) {
+                if refresh.inserts(seen[i]) {
                     self.shift(now)?;
                     self.clock.reach(at, i..i + 1);
                     slicewise::set_one(&self.table[..k], self.words.to_mut()?, hashes[i]);
-                    self.note(1, now)?;
+                    self.count_keys(1, now)?;
                 }
                 self.clock.reach(at, i..i + 1);
                 self.clock.count(1);
@@ -82,11 +83,11 @@ impl Engine for Slices {
             let run = i..i + run;
             let (live, words, seen) = (&self.table[..live], self.words.to_mut()?, &mut seen[run.clone()]);
             slicewise::duplicated(live, k, words, &hashes[run.clone()], refresh == Refresh::Always, seen);
-            let new = |&seen: &bool| refresh.takes(seen);
+            let new = |&seen: &bool| refresh.inserts(seen);
             if let Some(last) = seen.iter().rposition(new) {
                 let inserted = seen.iter().copied().filter(|seen| new(seen)).count() as u64;
                 self.clock.reach(at, i..i + last + 1);
-                self.note(inserted, self.now(i64::MIN))?;
+                self.count_keys(inserted, self.now(i64::MIN))?;
             }
             self.clock.reach(at, run.clone());
             self.clock.count(run.len() as u64);
@@ -95,8 +96,8 @@ impl Engine for Slices {
         Ok(())
     }
 
-    /// Slices of different machines differ in number and size.
-    fn unite(&mut self, _: &dyn Engine) -> Result<(), Error> {
+    /// Returns an error: slices of different filters differ in number and size.
+    fn merge(&mut self, _: &dyn Engine) -> Result<(), Error> {
         Err(Error::value("time-limited filters cannot be united: their slices have grown apart"))
     }
 
@@ -104,8 +105,8 @@ impl Engine for Slices {
         self.clock
     }
 
-    fn set_ahead(&mut self, ahead: Option<u64>) {
-        self.clock = self.clock.with_ahead(ahead);
+    fn set_max_ahead(&mut self, max_ahead: Option<u64>) {
+        self.clock = self.clock.with_max_ahead(max_ahead);
     }
 
     fn words(&self) -> &Words {
@@ -130,15 +131,16 @@ impl Engine for Slices {
     }
 
     fn evidence(&self, hashes: &[u64], evidence: &mut [Evidence]) {
-        let (slices, words, k) = (self.telling(), self.words.as_slice(), self.shape.k);
+        let (slices, words, k) = (self.in_evidence(), self.words.as_slice(), self.shape.k);
         let mut matches = vec![0; hashes.len()];
         slicewise::matches(slices, words, hashes, &mut matches);
-        let says = matches.into_iter().map(|matches| not_ruled_out(matches, k, slices.len() as u32));
-        evidence.iter_mut().zip(says).for_each(|(evidence, says)| *evidence = says);
+        for (evidence, matches) in evidence.iter_mut().zip(matches) {
+            *evidence = not_ruled_out(matches, k, slices.len() as u32);
+        }
     }
 
     fn likelihood(&self, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let (slices, words) = (self.telling(), self.words.as_slice());
+        let (slices, words) = (self.in_evidence(), self.words.as_slice());
         let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
         let since = |moment: i64| seconds(self.clock.latest().map_or(0, |latest| latest.abs_diff(moment)));
         let noted = |slice: &Slice| Noted { count: slice.load.count, since_last: since(slice.updated) };

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 /// When a key was last seen, counted from 1; 0 where there is no key.
-pub trait Stamp: Copy + Ord {
+pub trait Stamp: Copy + Ord + Into<u64> {
     /// The greatest.
     const LAST: u64;
 

@@ -1,12 +1,13 @@
 //! The exact window, in memory of its keys: which of them were seen lately, without slack and without a rate.
 //!
-//! A key is known by its 64-bit hash alone, so two different keys of one window are taken for one another with chance
+//! A key is represented by its 64-bit hash alone, so two different keys of one window are taken for one another with chance
 //! 2⁻⁶⁴: n keys and a window of W of them meet such a pair with chance n·W / 2⁶⁴ at most.
 //!
 //! The table keeps for each key the stamp of when it last counted: its number among the keys, or its
-//! time. A key whose stamp lies too far back is dead, and its place is another's to take.
+//! time. A key whose stamp lies too far back is dead, and another key may have its place.
 
 mod line;
+mod record;
 mod table;
 
 use std::ops::Range;
@@ -21,19 +22,29 @@ use table::{Key, Table};
 /// Windows of at most this many keys have stamps of 32 bits.
 const SHORT: u64 = 1 << 31;
 
-/// The keys of a window, exactly.
-pub struct Exact(Kind);
+pub use record::{Entry, Record};
 
+/// The keys of a window, exactly.
+#[derive(Clone)]
+pub struct Exact {
+    kind: Kind,
+    /// Keys so far: inserted, or looked up by `duplicated` and not inserted. Where only deliveries count, those.
+    inserted: u64,
+    /// Whether a key came without a time of its own, and was inserted as of the system's clock.
+    by_system: bool,
+}
+
+#[derive(Clone)]
 enum Kind {
     Counted(Stamped<Counted>),
     Timed(Stamped<Timed>),
 }
 
 impl Exact {
-    /// A window that nothing has been seen in yet. In a window of time, `lateness` says how far times may step back
-    /// from the latest one; keys stay for that much longer. `capacity` does not count.
+    /// Makes an empty window. In a window of time keys stay for `lateness` longer, which is how far times may step back
+    /// from the latest one. `capacity` has no effect.
     pub fn new(window: Window) -> Result<Self, Error> {
-        Ok(Self(match window {
+        let kind = match window {
             Window::Count { insertions } => match window.check()?.capacity() {
                 alive if insertions <= SHORT => Kind::Counted(Stamped::new(Table::of(alive)?, window)),
                 alive => Kind::Timed(Stamped::new(Table::of(alive)?, window)),
@@ -43,18 +54,20 @@ impl Exact {
                 Window::Time { span, lateness: 0, capacity }.check()?;
                 Kind::Timed(Stamped::new(Table::growing()?, window))
             }
-        }))
+        };
+        Ok(Self { kind, inserted: 0, by_system: false })
     }
 
-    /// For each key in order: writes to `seen` whether it was seen within the window, then remembers it as `refresh`
-    /// says.
+    /// Writes to `seen` for each key in order whether it was seen within the window, then inserts it according to
+    /// `refresh`.
     ///
-    /// In a window of time a key was seen lately if that was at most the window before its own time. It is never
-    /// remembered as of an earlier time than before. Times that step back by more than the lateness miss keys.
+    /// In a window of time a key was seen lately if that was at most the window before its own time. No insertion makes
+    /// the time of a key earlier. A moment of [`Moments::Now`] is the latest moment so far, if that is later. Times that
+    /// step back by more than the lateness miss keys.
     ///
-    /// A key whose hash is `unlike` is like no other: never seen, never remembered.
+    /// A key whose hash is `unlike` equals no other: it is never seen and never inserted.
     ///
-    /// Where memory is refused, the keys before that are remembered.
+    /// If memory runs out, the keys before that are inserted.
     pub fn duplicated(
         &mut self,
         hashes: &[u64],
@@ -63,23 +76,71 @@ impl Exact {
         unlike: Option<u64>,
         seen: &mut [bool],
     ) -> Result<(), Error> {
-        match &mut self.0 {
-            Kind::Counted(keys) => keys.duplicated(hashes, at, refresh, unlike, seen),
-            Kind::Timed(keys) => keys.duplicated(hashes, at, refresh, unlike, seen),
+        match &mut self.kind {
+            Kind::Counted(keys) => keys.duplicated(hashes, at, refresh, unlike, seen)?,
+            Kind::Timed(keys) => keys.duplicated(hashes, at, refresh, unlike, seen)?,
+        }
+        let delivered = matches!(self.window(), Window::Count { .. }) && refresh == Refresh::Delivered;
+        let counted = if delivered { seen.iter().filter(|&&seen| !seen).count() } else { hashes.len() };
+        self.inserted += counted as u64;
+        self.by_system |= matches!(at, Moments::Now(_)) && !hashes.is_empty();
+        Ok(())
+    }
+
+    /// Writes to `seen` for each key whether it was seen within the window before its moment, and inserts nothing.
+    ///
+    /// In a window of insertions that is whether the key would be seen if it came next. A moment of [`Moments::Now`] is
+    /// the latest moment so far if that is later, or if every key came with a time of its own.
+    pub fn query(&self, hashes: &[u64], at: Moments<'_>, unlike: Option<u64>, seen: &mut [bool]) -> Result<(), Error> {
+        let at = self.resolved(at);
+        match &self.kind {
+            Kind::Counted(keys) => keys.query(hashes, at, unlike, seen),
+            Kind::Timed(keys) => keys.query(hashes, at, unlike, seen),
         }
     }
 
-    /// The latest time of all keys so far, if the window is one of time and there was one.
+    /// Counts the different keys that `query` would report at a moment, by a look at all of the table.
+    pub fn count(&self, at: Moments<'_>) -> usize {
+        let at = self.resolved(at);
+        match &self.kind {
+            Kind::Counted(keys) => keys.count(at),
+            Kind::Timed(keys) => keys.count(at),
+        }
+    }
+
+    /// Returns the moment that stands for the system's clock in a query.
+    fn resolved<'a>(&self, at: Moments<'a>) -> Moments<'a> {
+        match (at, self.latest()) {
+            (Moments::Now(now), Some(latest)) if self.by_system => Moments::At(now.max(latest)),
+            (Moments::Now(_), Some(latest)) => Moments::At(latest),
+            _ => at,
+        }
+    }
+
+    /// Returns the window.
+    pub fn window(&self) -> Window {
+        match &self.kind {
+            Kind::Counted(keys) => keys.window,
+            Kind::Timed(keys) => keys.window,
+        }
+    }
+
+    /// Returns how many keys came so far.
+    pub fn inserted(&self) -> u64 {
+        self.inserted
+    }
+
+    /// Returns the latest time of all keys so far, if the window is one of time and there was one.
     pub fn latest(&self) -> Option<i64> {
-        match &self.0 {
+        match &self.kind {
             Kind::Timed(Stamped { window: Window::Time { .. }, latest: latest @ 1.., .. }) => Some(moment(*latest)),
             _ => None,
         }
     }
 
-    /// Bytes of the table.
+    /// Returns the bytes of the table.
     pub fn nbytes(&self) -> usize {
-        match &self.0 {
+        match &self.kind {
             Kind::Counted(keys) => keys.table.nbytes(),
             Kind::Timed(keys) => keys.table.nbytes(),
         }
@@ -87,6 +148,7 @@ impl Exact {
 }
 
 /// The keys of a window in lines of one kind.
+#[derive(Clone)]
 struct Stamped<L> {
     table: Table<L>,
     window: Window,
@@ -109,8 +171,9 @@ impl<L: Line> Stamped<L> {
         seen: &mut [bool],
     ) -> Result<(), Error> {
         let (mut run, mut copied) = (0..0, Vec::new());
-        // Each time is asked for, one by one.
+        // Times are read one by one.
         let at = at.for_all(&mut copied)?;
+        let earliest = if matches!(at, Moments::Now(_)) { self.latest } else { 0 };
         while run.end < hashes.len() {
             let room = self.room()?;
             run = run.end..hashes.len().min(run.end.saturating_add(room));
@@ -121,10 +184,43 @@ impl<L: Line> Stamped<L> {
                     self.act(keys, false, |latest, _| latest + 1, |seen| !seen, seen)?;
                 }
                 Window::Count { .. } => self.act(keys, always, |latest, _| latest + 1, |_| true, seen)?,
-                Window::Time { .. } => self.act(keys, always, |_, i| stamp(at.moment(i)), |_| true, seen)?,
+                Window::Time { .. } => {
+                    self.act(keys, always, |_, i| stamp(at.moment(i)).max(earliest), |_| true, seen)?;
+                }
             }
         }
         Ok(())
+    }
+
+    fn query(&self, hashes: &[u64], at: Moments<'_>, unlike: Option<u64>, seen: &mut [bool]) -> Result<(), Error> {
+        let mut copied = Vec::new();
+        let at = at.for_all(&mut copied)?;
+        let alive = L::Stamp::of(alive(self.window, self.latest));
+        let homes = self.table.homes();
+        in_flight(
+            hashes,
+            0..hashes.len(),
+            |hash| homes.fetch(hash),
+            |i, hash| {
+                seen[i] = unlike != Some(hash) && self.table.stamp_of(hash, alive) >= self.lately_at(at, i);
+            },
+        );
+        Ok(())
+    }
+
+    fn count(&self, at: Moments<'_>) -> usize {
+        let lately = self.lately_at(at, 0);
+        self.table.entries().filter(|&(_, stamp)| stamp >= lately).count()
+    }
+
+    /// Returns the least stamp that was lately as of moment `i`, or for the next key of a window of insertions.
+    #[inline(always)]
+    fn lately_at(&self, at: Moments<'_>, i: usize) -> L::Stamp {
+        let now = match self.window {
+            Window::Count { .. } => self.latest + 1,
+            Window::Time { .. } => stamp(at.moment(i)),
+        };
+        L::Stamp::of(lately(self.window, now))
     }
 
     /// Makes room for new keys, at least one, and stamps for them; returns for how many.
@@ -171,7 +267,7 @@ impl<L: Line> Stamped<L> {
 struct Run<'a> {
     hashes: &'a [u64],
     run: Range<usize>,
-    /// The hash of keys that are like no other.
+    /// The hash of keys that equal no other.
     unlike: Option<u64>,
 }
 
@@ -209,13 +305,12 @@ mod tests {
 
     use super::*;
 
-    /// Four billion keys later: every stamp is made earlier in the midst of a window, and nobody is forgotten.
     #[test]
-    fn stamps_end_and_begin_again() {
+    fn no_key_of_the_window_is_lost_when_stamps_of_32_bits_run_out() {
         for (refresh, before) in [(Refresh::Always, 700), (Refresh::Unseen, 1), (Refresh::Delivered, 350)] {
             let window = 500;
             let mut exact = Exact::new(Window::Count { insertions: window }).unwrap();
-            let Kind::Counted(keys) = &mut exact.0 else { panic!("a short window") };
+            let Kind::Counted(keys) = &mut exact.kind else { panic!("a short window") };
             keys.latest = u64::from(u32::MAX) - before;
             let (mut last, mut latest) = (HashMap::new(), 0u64);
             for batch in 0..40 {
@@ -235,7 +330,7 @@ mod tests {
                     }
                 }
             }
-            let Kind::Counted(keys) = &exact.0 else { unreachable!() };
+            let Kind::Counted(keys) = &exact.kind else { unreachable!() };
             assert!(keys.latest < u64::from(u32::MAX) / 2, "no stamps were made earlier");
         }
     }

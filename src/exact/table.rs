@@ -18,12 +18,12 @@ use crate::memory::prefetch::Address;
 
 /// Words of a line.
 const WORDS: usize = 8;
-/// Lines of a table of nobody knows how many keys, when it begins.
+/// Lines of a new table that grows as keys arrive.
 const FEWEST: usize = 256;
 /// Keys whose table fits the caches even so.
 const FEW: u64 = 1 << 17;
 
-/// A key that is asked for. No stamp is 0.
+/// A key to look up and insert. No stamp is 0.
 #[derive(Clone, Copy)]
 pub struct Key<S> {
     pub hash: u64,
@@ -37,6 +37,7 @@ pub struct Key<S> {
 }
 
 /// Keys by their hashes, each with a stamp.
+#[derive(Clone)]
 pub struct Table<L> {
     words: Words,
     /// The keys that there may be besides the alive ones of the last count; none where their number is known
@@ -54,7 +55,7 @@ impl<L: Line> Table<L> {
         Self::of_lines((places / L::KEYS as u64).saturating_add(2), None)
     }
 
-    /// A table for nobody knows how many.
+    /// Makes a table that grows as keys arrive.
     pub fn growing() -> Result<Self, Error> {
         Self::of_lines(FEWEST as u64, Some(0))
     }
@@ -71,10 +72,9 @@ impl<L: Line> Table<L> {
         let limit = |lines: usize| lines * L::KEYS * 2 / 3;
         let lines = self.lines();
         if taken >= limit(lines) {
-            let stamps = self.open()?.lines.iter().flat_map(|line| line.stamps());
-            let count = stamps.filter(|&&stamp| stamp >= alive).count();
+            let count = self.entries().filter(|&(_, stamp)| stamp >= alive).count();
             self.taken = Some(count);
-            // Else it would be counted again soon: now a line and a half is looked at for each key that comes.
+            // Otherwise the keys would be counted again soon. So one and a half lines are read for each new key.
             if count >= limit(lines) / 3 * 2 {
                 self.grow(alive)?;
             }
@@ -86,16 +86,47 @@ impl<L: Line> Table<L> {
     fn grow(&mut self, alive: L::Stamp) -> Result<(), Error> {
         let mut more = Self::of_lines(2 * self.lines() as u64, Some(0))?;
         let mut open = more.open()?;
-        for line in self.open()?.lines {
-            for (&hash, &stamp) in line.hashes().iter().zip(line.stamps()).filter(|&(_, &stamp)| stamp >= alive) {
-                open.see(Key { hash, stamp, lately: L::Stamp::of(1), alive, renewed: true });
-            }
+        for (hash, stamp) in self.entries().filter(|&(_, stamp)| stamp >= alive) {
+            open.see(Key { hash, stamp, lately: L::Stamp::of(1), alive, renewed: true });
         }
         *self = more;
         Ok(())
     }
 
-    /// All stamps `by` earlier.
+    /// Returns the stamp of a key, or 0 if it is not in the table. Keys with a stamp before `alive` are dead.
+    #[inline(always)]
+    pub fn stamp_of(&self, hash: u64, alive: L::Stamp) -> L::Stamp {
+        let lines = self.as_lines();
+        let first = home(hash, lines.len());
+        let mut at = first;
+        loop {
+            let line = &lines[at];
+            let own = line.places_of(hash);
+            if own != 0 {
+                return line.stamps()[own.trailing_zeros() as usize];
+            }
+            at = if at + 1 == lines.len() { 0 } else { at + 1 };
+            if line.passed() < alive || at == first {
+                return L::Stamp::of(0);
+            }
+        }
+    }
+
+    /// Returns hash and stamp of each key, dead ones included, in the order of the table.
+    pub fn entries(&self) -> impl Iterator<Item = (u64, L::Stamp)> + '_ {
+        self.as_lines().iter().flat_map(|line| line.hashes().iter().copied().zip(line.stamps().iter().copied()))
+    }
+
+    /// Returns what is needed to [fetch](Homes::fetch) keys before they are looked up.
+    pub fn homes(&self) -> Homes {
+        Homes { address: Address::of(self.words.as_slice()), lines: self.lines() }
+    }
+
+    fn as_lines(&self) -> &[L] {
+        bytemuck::cast_slice(self.words.as_slice())
+    }
+
+    /// Makes all stamps earlier by `by`.
     pub fn rebase(&mut self, by: L::Stamp) -> Result<(), Error> {
         self.open()?.lines.iter_mut().for_each(|line| line.rebase(by));
         Ok(())

@@ -18,7 +18,7 @@ use crate::shape::ring::{self, Paper, Segment};
 use crate::shape::transposed::Transposed;
 use crate::shape::{line, quotient, stable, timing};
 
-pub(super) fn ring(shape: &ring::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
+pub(super) fn ring(shape: &ring::RingShape, clock: Clock, words: Words) -> Box<dyn Engine> {
     match shape.segment {
         Segment::Bits { bits, .. } if shape.paper == Paper::AgePartitioned => {
             ring_of(OneBit::new(bits), shape, clock, words)
@@ -38,7 +38,7 @@ pub(super) fn ring(shape: &ring::Shape, clock: Clock, words: Words) -> Box<dyn E
     }
 }
 
-fn ring_of(cells: impl Cells + 'static, shape: &ring::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
+fn ring_of(cells: impl Cells + 'static, shape: &ring::RingShape, clock: Clock, words: Words) -> Box<dyn Engine> {
     Aged::boxed(Ring::new(cells, shape.k, shape.k + shape.l), words, clock)
 }
 
@@ -52,16 +52,16 @@ pub(super) fn planes(&Transposed { r, k, positions }: &Transposed, clock: Clock,
     }
 }
 
-pub(super) fn quotient(shape: quotient::Shape, clock: Clock, words: Words) -> Result<Box<dyn Engine>, Error> {
+pub(super) fn quotient(shape: quotient::QuotientShape, clock: Clock, words: Words) -> Result<Box<dyn Engine>, Error> {
     let (layout, words) =
         if shape.grow { Quotient::growing(shape, clock.window(), words)? } else { (Quotient::new(shape), words) };
     Ok(Aged::boxed(layout, words, clock))
 }
 
-pub(super) fn decaying(shape: &stable::Shape, clock: Clock, seed: Seed, words: Words) -> Box<dyn Engine> {
+pub(super) fn decaying(shape: &stable::StableShape, clock: Clock, seed: Seed, words: Words) -> Box<dyn Engine> {
     let [first, second] = seed.words();
     let seed = first ^ second;
-    fn aged<const BITS: u32>(shape: &stable::Shape, clock: Clock, seed: u64, words: Words) -> Box<dyn Engine> {
+    fn aged<const BITS: u32>(shape: &stable::StableShape, clock: Clock, seed: u64, words: Words) -> Box<dyn Engine> {
         let cells = CounterSlices::<BITS> { slices: shape.slices };
         Aged::boxed(Decaying { cells, decrements: shape.decrements, seed }, words, clock)
     }
@@ -74,15 +74,15 @@ pub(super) fn decaying(shape: &stable::Shape, clock: Clock, seed: Seed, words: W
     }
 }
 
-pub(super) fn timers_in_lines(shape: timing::line::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
+pub(super) fn timers_in_lines(shape: timing::line::TimingLineShape, clock: Clock, words: Words) -> Box<dyn Engine> {
     match shape.lines {
         1 => Aged::boxed(timers::TimersInLines::<1>::new(shape), words, clock),
         _ => Aged::boxed(timers::TimersInLines::<2>::new(shape), words, clock),
     }
 }
 
-pub(super) fn lines(shape: &line::Shape, clock: Clock, words: Words) -> Box<dyn Engine> {
-    type Aged = fn(&line::Shape, Clock, Words) -> Box<dyn Engine>;
+pub(super) fn lines(shape: &line::LineShape, clock: Clock, words: Words) -> Box<dyn Engine> {
+    type Aged = fn(&line::LineShape, Clock, Words) -> Box<dyn Engine>;
     const fn of_lanes<const LANES: usize>() -> [Aged; MAX_LINES as usize] {
         [lines_of::<LANES, 1>, lines_of::<LANES, 2>, lines_of::<LANES, 3>, lines_of::<LANES, 4>]
     }
@@ -92,7 +92,7 @@ pub(super) fn lines(shape: &line::Shape, clock: Clock, words: Words) -> Box<dyn 
 }
 
 fn lines_of<const LANES: usize, const LINES: usize>(
-    shape: &line::Shape,
+    shape: &line::LineShape,
     clock: Clock,
     words: Words,
 ) -> Box<dyn Engine> {

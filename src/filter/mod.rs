@@ -1,9 +1,12 @@
-//! A filter: a [`Shape`], which knows what it promises, and the [`Engine`] that runs batches through its cells.
+//! A filter: a [`Shape`], which has the formulas, and the [`Engine`] that runs batches through the cells.
 //!
 //! The [table of families](FAMILIES) lists the kinds.
 
+mod choose;
 mod engines;
 mod families;
+mod family;
+mod variants;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,10 +16,14 @@ use crate::clock::{Clock, Window};
 use crate::engine::Engine;
 use crate::key::Seed;
 use crate::memory::Words;
-use crate::shape::{CacheLines, Parameters, Shape};
-pub use families::{FAMILIES, Family, Request, Windows};
+use crate::shape::{Accesses, CacheLines, Parameters, Shape};
+pub use choose::{Choice, Comparison, Prefer, choose, compare};
+pub use families::FAMILIES;
+pub use family::{Family, Form, Layout, Request, Windows};
+use variants::Options;
+pub use variants::{VARIANTS, Variant};
 
-/// Has a key been inserted within the last `window` insertions, or span of time? Its engine answers batches.
+/// A filter: reports whether a key was inserted within the last insertions or the last span of time.
 #[derive(Clone)]
 pub struct Filter {
     shape: Arc<dyn Shape>,
@@ -25,31 +32,31 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// An empty filter.
+    /// Creates an empty filter.
     pub fn new(shape: impl Shape, window: Window, seed: impl Into<Seed>) -> Result<Self, Error> {
         Self::of(Arc::new(shape), window, seed)
     }
 
-    /// The same filter with another bound on [times ahead](Clock::ahead).
-    pub fn with_ahead(mut self, ahead: Option<u64>) -> Self {
-        self.engine.set_ahead(ahead);
+    /// Returns this filter with another bound on [times ahead](Clock::ahead).
+    pub fn with_max_ahead(mut self, max_ahead: Option<u64>) -> Self {
+        self.engine.set_max_ahead(max_ahead);
         self
     }
 
-    /// An empty filter of any shape.
+    /// Creates an empty filter of any shape.
     pub fn of(shape: Arc<dyn Shape>, window: Window, seed: impl Into<Seed>) -> Result<Self, Error> {
         let seed = seed.into();
         shape.check(window)?;
         let bytes = if shape.grows() { 0 } else { shape.bytes(window) };
         let words = Words::zeroed(usize::try_from(bytes / 8).map_err(|_| Error::Memory { bytes })?)?;
-        let engine = Family::of(&*shape).engine(&*shape, Clock::new(window, shape.kept()), seed, words)?;
+        let engine = Family::of(&*shape).engine(&*shape, Clock::new(window, shape.retained()), seed, words)?;
         Ok(Self { shape, seed, engine })
     }
 
-    /// The filter whose [`parameters`](Self::parameters) these are and whose cells these were; `resume` makes of a new
-    /// clock the one it had. Nothing of it is trusted.
+    /// Reads a filter from a saved [form](Form): its parameters in the order of the file, and its cells. `resume` turns
+    /// a new clock into the saved one. No argument is trusted.
     pub fn from_saved(
-        family: &Family,
+        kind: u16,
         parameters: &[u64],
         window: Window,
         resume: impl FnOnce(Clock) -> Clock,
@@ -59,153 +66,173 @@ impl Filter {
         // What a constructor refuses is damage in a saved form.
         let as_damage = |error: Error| Error::format(error.to_string());
         let seed = seed.into();
-        let named = family.parameters.iter().copied().zip(parameters.iter().copied());
-        let named: Vec<(&str, u64)> = named.filter(|&(_, value)| value != 0).collect();
-        let shape = (family.read)(&Parameters(&named)).map_err(as_damage)?;
+        let unknown = || Error::format(format!("filters of kind {kind} are not known to this version"));
+        let (family, form) = Family::of_kind(kind).ok_or_else(unknown)?;
+        let shape = (family.read)(&Parameters(&form.named(parameters.iter().copied()))).map_err(as_damage)?;
         shape.check(window).map_err(as_damage)?;
         let len = words.as_slice().len() as u64;
         if len == 0 || !shape.grows() && len != shape.bytes(window) / 8 {
-            return Err(Error::format("the cells differ in number from what the parameters say"));
+            return Err(Error::format("the number of cells is not that of the parameters"));
         }
-        let clock = resume(Clock::new(window, shape.kept()));
+        let clock = resume(Clock::new(window, shape.retained()));
         let engine = family.engine(&*shape, clock, seed, words)?;
         engine.check()?;
         Ok(Self { shape, seed, engine })
     }
 
-    /// The same filter without a key, as it was made.
+    /// Returns an empty filter of the same shape, window, seed and bound on times ahead.
     pub fn cleared(&self) -> Result<Self, Error> {
         let empty = Self::of(self.shape.clone(), self.window(), self.seed)?;
-        Ok(empty.with_ahead(self.engine.clock().ahead()))
+        Ok(empty.with_max_ahead(self.engine.clock().max_ahead()))
     }
 
-    /// A copy. Of a filter that processes [share](crate::shared) one in memory of its own, while nobody writes to it.
-    pub fn snapshot(&mut self) -> Result<Self, Error> {
-        if self.engine.words().live().is_none() {
-            return Ok(self.clone());
+    /// Returns a copy in private memory; `None` if another process wrote to the filter meanwhile, which cannot happen
+    /// under the lock of the file.
+    pub fn snapshot(&self) -> Result<Option<Self>, Error> {
+        let Some(live) = self.engine.words().live() else { return Ok(Some(self.clone())) };
+        let (number, record) = live.read_numbered();
+        let words = self.engine.words().own()?;
+        if !live.is_still(number) {
+            return Ok(None);
         }
-        self.engine.catch_up()?;
-        let (clock, words) = (self.engine.clock(), self.engine.words().own()?);
-        let engine = self.family().engine(&*self.shape, clock, self.seed, words)?;
-        Ok(Self { shape: self.shape.clone(), seed: self.seed, engine })
+        let mut engine = self.family().engine(&*self.shape, self.engine.clock(), self.seed, words)?;
+        engine.take_up(record)?;
+        Ok(Some(Self { shape: self.shape.clone(), seed: self.seed, engine }))
     }
 
-    /// What it promises and costs.
+    /// Returns the formulas for what the filter promises and costs.
     pub fn shape(&self) -> &dyn Shape {
         &*self.shape
     }
 
-    /// Its shape, if it is of this type.
+    /// Returns the shape, if it is of this type.
     pub fn shape_as<S: Shape>(&self) -> Option<&S> {
         let shape: &dyn Any = &*self.shape;
         shape.downcast_ref()
     }
 
-    /// The cells, to read.
+    /// Returns the engine, to query.
     pub fn engine(&self) -> &dyn Engine {
         &*self.engine
     }
 
-    /// The cells, to write.
+    /// Returns the engine, to insert.
     pub fn engine_mut(&mut self) -> &mut dyn Engine {
         &mut *self.engine
     }
 
-    /// Its engine, if it is of this type: for questions that only one family answers.
+    /// Returns the engine, if it is of this type: for methods that only one family has.
     pub fn engine_as<E: Engine>(&self) -> Option<&E> {
         let engine: &dyn Any = &*self.engine;
         engine.downcast_ref()
     }
 
-    /// The seed its keys are hashed with.
+    /// Returns the seed with which keys are hashed.
     pub fn seed(&self) -> Seed {
         self.seed
     }
 
-    /// Its family.
+    /// Returns the family.
     pub fn family(&self) -> &'static Family {
         Family::of(&*self.shape)
     }
 
-    /// Its name to the planner and the command: that of its family, with the bits of its blocks, or that it grows.
-    pub fn name(&self) -> String {
-        let name = self.family().name;
-        let mut apply = self.parameters().into_iter().filter(|&(_, value)| value != 0);
-        let told = apply.find_map(|(parameter, value)| match parameter {
-            "block_bits" => Some(format!("{name}-{value}")),
-            "part_keys" | "part_timers" => Some(format!("{name}-growing")),
-            _ => None,
-        });
-        told.unwrap_or_else(|| name.to_owned())
+    /// Returns the form in which the filter is saved.
+    pub fn form(&self) -> &'static Form {
+        self.family().form(&*self.shape)
     }
 
-    /// What "lately" means.
+    /// Returns the name that the planner and the command use: that of the family, followed by its options.
+    pub fn name(&self) -> String {
+        let parameters = self.parameters();
+        let value = |wanted| parameters.iter().find(|&&(name, value)| name == wanted && value != 0);
+        let fine = value("epochs").is_some();
+        let options = Options {
+            layout: self.form().layout,
+            block_bits: value("block_bits").map(|&(_, bits)| bits),
+            fine,
+            grows: ["grow", "part_keys", "part_timers"].into_iter().any(|name| value(name).is_some()),
+            counts: !fine && value("count_bits").is_some(),
+        };
+        options.name(self.family())
+    }
+
+    /// Returns what "lately" means.
     pub fn window(&self) -> Window {
         self.engine.clock().window()
     }
 
-    /// The parameters of its paper, by the names of its family; zero if one does not apply.
+    /// Returns the parameters of the paper, by the names of the family; zero if one does not apply.
     pub fn parameters(&self) -> Vec<(&'static str, u64)> {
         self.shape.parameters()
     }
 
-    /// [`Shape::fpr`].
+    /// Returns the planned rate of false positives: [`Shape::fpr`].
     pub fn fpr(&self) -> f64 {
         self.shape.fpr(self.window())
     }
 
-    /// [`Shape::slack`].
+    /// Returns how long a key may be reported after leaving the window: [`Shape::slack`].
     pub fn slack(&self) -> u64 {
         self.shape.slack(self.window())
     }
 
-    /// [`Shape::npws`].
+    /// Returns the keys reported in the slack, over the window: [`Shape::npws`].
     pub fn npws(&self) -> f64 {
         self.shape.npws(self.window())
     }
 
-    /// [`Shape::cache_lines`].
+    /// Returns the cache lines that a call moves: [`Shape::cache_lines`].
     pub fn cache_lines(&self) -> CacheLines {
         self.shape.cache_lines(self.window())
     }
 
-    /// [`Shape::false_negative_rates`].
+    /// Returns the expected slices that a query of paper 1 reads: [`Shape::accesses`].
+    pub fn accesses(&self) -> Option<Accesses> {
+        self.shape.accesses(self.window())
+    }
+
+    /// Returns the chances that keys are missed: [`Shape::false_negative_rates`].
     pub fn false_negative_rates(&self) -> Vec<f64> {
         self.shape.false_negative_rates(self.window())
     }
 
-    /// [`Engine::false_positive_rate`].
+    /// Returns the rate of false positives of the cells as they are: [`Engine::false_positive_rate`].
     pub fn false_positive_rate(&self) -> f64 {
         self.engine.false_positive_rate()
     }
 
     /// Merges all keys of the other filter. Both must agree in family, window, seed and parameters; an error names the
     /// first difference.
-    pub fn unite(&mut self, other: &Self) -> Result<(), Error> {
+    pub fn merge(&mut self, other: &Self) -> Result<(), Error> {
         let agree = |name: &str, ours: String, theirs: String| match ours == theirs {
             true => Ok(()),
             false => Err(Error::value(format!(
-                "filters can be united only when they agree, but {name} is {ours} here and {theirs} there"
+                "cannot merge filters that differ: {name} is {ours} here and {theirs} there; build both alike"
             ))),
         };
-        agree("the kind", self.family().kind.to_string(), other.family().kind.to_string())?;
+        if self.form().kind != other.form().kind {
+            agree("family", self.name(), other.name())?;
+        }
         let name = if self.engine.clock().endless() { "capacity" } else { "window" };
         agree(name, self.window().to_string(), other.window().to_string())?;
         if self.seed != other.seed && self.seed.to_string() == other.seed.to_string() {
-            return Err(Error::value("filters can be united only when they agree, but each has a secret of its own"));
+            return Err(Error::value(
+                "cannot merge filters that differ: each has a secret of its own; build both with one seed",
+            ));
         }
         agree("seed", self.seed.to_string(), other.seed.to_string())?;
         for ((name, ours), (_, theirs)) in self.parameters().into_iter().zip(other.parameters()) {
             agree(name, ours.to_string(), theirs.to_string())?;
         }
-        self.engine.unite(&*other.engine)
+        self.engine.merge(&*other.engine)
     }
 }
 
 /// Filters are equal that agree in all that is saved: in family, parameters, window, seed, clock and cells.
 impl PartialEq for Filter {
     fn eq(&self, other: &Self) -> bool {
-        self.family().kind == other.family().kind
+        self.form().kind == other.form().kind
             && self.parameters() == other.parameters()
             && self.seed == other.seed
             && self.engine.clock() == other.engine.clock()

@@ -10,26 +10,28 @@ use crate::clock::{Clock, DAY, MOST_INSERTED, Window};
 use crate::filter::{Family, Filter};
 use crate::key::Seed;
 use crate::memory::Words;
-use crate::memory::mapped::{LIVE, RECORD};
+use crate::memory::mapped::{LIVE, RECORD, TAIL};
 
 const MAGIC: [u8; 8] = *b"\x89LAT\r\n\x1a\n";
 const VERSION: u16 = 1;
 /// The version of files that processes share.
-const SHARED: u16 = 2;
+const SHARED: u16 = 3;
+/// The version of files that processes share and that have no tail; it is read, and not written any more.
+const SHARED_TAILLESS: u16 = 2;
 const HEADER: usize = 64;
 /// No filter has more parameters than this; a longer block is of another version.
 const MOST_PARAMETERS: u64 = 64 * 16;
 
-/// Header and parameters of a filter: all of its saved form but the cells.
+/// Returns header and parameters of a filter: all of its saved form but the cells.
 pub fn preamble(filter: &Filter) -> Vec<u8> {
     preamble_of(filter, VERSION, xxh3_64(filter.engine().words().as_ref()))
 }
 
-/// All of the file that processes share but the cells.
-pub(crate) fn shared_preamble(filter: &Filter) -> Vec<u8> {
+/// Returns what comes before the cells in a file that processes share.
+pub(super) fn shared_preamble(filter: &Filter) -> Vec<u8> {
     let mut bytes = preamble_of(filter, SHARED, 0);
     let mut live = [0; LIVE];
-    live[8..13].copy_from_slice(&filter.engine().clock().told());
+    live[8..13].copy_from_slice(&filter.engine().clock().to_record());
     bytes.extend(live.into_iter().flat_map(u64::to_le_bytes));
     bytes
 }
@@ -41,23 +43,24 @@ fn preamble_of(filter: &Filter, version: u16, cells_sum: u64) -> Vec<u8> {
         Window::Time { span, lateness, capacity } => [1, span, lateness, capacity],
     };
     let seen = [clock.inserted(), clock.latest().is_some().into(), clock.latest().unwrap_or(0) as u64];
-    let own = filter.parameters().into_iter().map(|(_, value)| value);
-    let ahead = match clock.ahead() {
+    let form = filter.form();
+    let own = form.values(filter.shape());
+    let ahead = match clock.max_ahead() {
         Some(DAY) => 0,
         ahead => ahead.map_or(u64::MAX, |ahead| ahead + 1),
     };
-    let told = [ahead, clock.by_system().into()];
-    // Left out where they say nothing: a filter is then saved as it was before they were thought of.
-    let told = if told == [0, 0] { &[][..] } else { &told };
+    let later = [ahead, clock.by_system().into()];
+    // Zeros are left out, so that such a filter is saved as by versions that lacked these words.
+    let later = if later == [0, 0] { &[][..] } else { &later };
     let mut parameters: Vec<u8> =
-        window.into_iter().chain(seen).chain(own).chain(told.iter().copied()).flat_map(u64::to_le_bytes).collect();
+        window.into_iter().chain(seen).chain(own).chain(later.iter().copied()).flat_map(u64::to_le_bytes).collect();
     parameters.resize(parameters.len().next_multiple_of(64), 0);
 
     let cells: &[u8] = filter.engine().words().as_ref();
     let mut bytes = Vec::with_capacity(HEADER + parameters.len());
     bytes.extend(MAGIC);
     let seed = filter.seed();
-    for number in [version, filter.family().kind, seed.scheme(), 0] {
+    for number in [version, form.kind, seed.scheme(), 0] {
         bytes.extend(number.to_le_bytes());
     }
     let [first, second] = seed.words();
@@ -72,20 +75,20 @@ fn preamble_of(filter: &Filter, version: u16, cells_sum: u64) -> Vec<u8> {
 /// Header and parameters, checked against each other and against the bytes there are.
 pub(super) struct Preamble {
     kind: u16,
-    /// Whether processes share the file: 24 words of the clock come before the cells.
-    pub(super) shared: bool,
+    /// The words behind the cells, if processes share the file; then [`LIVE`] words of the clock come before them.
+    pub(super) tail: Option<usize>,
     seed: Seed,
     parameters: Vec<u64>,
-    /// Bytes up to the cells.
+    /// Bytes of header and parameters.
     pub(super) len: usize,
     /// Bytes of cells.
     pub(super) cells: usize,
-    /// Their sum, if they are to have one.
+    /// The checksum of the cells, if it is to be compared.
     pub(super) cells_sum: Option<u64>,
 }
 
 impl Preamble {
-    /// Reads it from the beginning of as many `bytes`, if that is known.
+    /// Reads header and parameters from the beginning of `bytes` bytes, if their number is known.
     pub(super) fn read(source: &mut impl Read, bytes: Option<u64>) -> Result<Self, SaveError> {
         let mut header = [0; HEADER];
         fill(source, &mut header)?;
@@ -94,17 +97,21 @@ impl Preamble {
         }
         let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| header[at + i]));
-        let shared = half(8) == SHARED;
-        if half(8) != VERSION && !shared {
-            let message = format!("saved in format {}, but this version reads {VERSION} and {SHARED}", half(8));
-            return Err(Error::format(message).into());
-        }
+        let tail = match half(8) {
+            VERSION => None,
+            SHARED => Some(TAIL),
+            SHARED_TAILLESS => Some(0),
+            version => {
+                let message = format!("saved in format {version}, but this version reads {VERSION} to {SHARED}");
+                return Err(Error::format(message).into());
+            }
+        };
         let (length, cells) = (word(24), word(32));
         if length > MOST_PARAMETERS || length % 64 != 0 || cells % 8 != 0 {
             return Err(Error::format("the header is damaged").into());
         }
-        let before = HEADER as u64 + length + if shared { 8 * LIVE as u64 } else { 0 };
-        let promised = before.checked_add(cells);
+        let others = HEADER as u64 + length + tail.map_or(0, |tail| 8 * (LIVE + tail) as u64);
+        let promised = others.checked_add(cells);
         match (promised, bytes) {
             (Some(promised), Some(bytes)) if promised != bytes => {
                 return Err(
@@ -125,28 +132,26 @@ impl Preamble {
         let fields = parameters.chunks_exact(8).map(|bytes| u64::from_le_bytes(std::array::from_fn(|i| bytes[i])));
         Ok(Self {
             kind: half(10),
-            shared,
+            tail,
             seed,
             parameters: fields.collect(),
             len: HEADER + length as usize,
             cells: cells as usize,
-            cells_sum: (!shared).then_some(word(40)),
+            cells_sum: tail.is_none().then_some(word(40)),
         })
     }
 
-    /// The filter whose cells come next; in a file that processes share with the clock that was read before them.
-    pub(super) fn filter_from(self, source: &mut impl Read, told: Option<[u64; RECORD]>) -> Result<Filter, SaveError> {
+    /// Reads the cells.
+    pub(super) fn words(&self, source: &mut impl Read) -> Result<Words, SaveError> {
         let mut words = Words::zeroed(self.cells / 8)?;
         fill(source, bytemuck::cast_slice_mut(words.to_mut()?))?;
-        Ok(self.filter(words, told)?)
+        Ok(words)
     }
 
-    /// The filter with these cells; in a file that processes share with the clock there.
-    pub(super) fn filter(self, words: Words, told: Option<[u64; RECORD]>) -> Result<Filter, Error> {
-        if self.shared != told.is_some() {
-            return Err(Error::format(
-                "processes share this file, so that it is opened by its path, and not by `mmap`",
-            ));
+    /// Returns the filter with these cells; of a file that processes share with this record of its clock.
+    pub(super) fn filter(self, words: Words, record: Option<[u64; RECORD]>) -> Result<Filter, Error> {
+        if self.tail.is_some() != record.is_some() {
+            return Err(Error::format("processes share this file: open it by its path and without `mmap`"));
         }
         if self.cells_sum.is_some_and(|sum| sum != xxh3_64(words.as_ref())) {
             return Err(Error::format("the cells are damaged"));
@@ -164,9 +169,8 @@ impl Preamble {
             return Err(damaged());
         }
         let window = window.check().map_err(|error| Error::format(error.to_string()))?;
-        let family = Family::of_kind(self.kind)
-            .ok_or_else(|| Error::format(format!("filters of kind {} are not known to this version", self.kind)))?;
-        let behind = |word: usize| own.get(family.parameters.len() + word).copied().unwrap_or(0);
+        let own_words = Family::of_kind(self.kind).map_or(0, |(_, form)| form.parameters.len());
+        let behind = |word: usize| own.get(own_words + word).copied().unwrap_or(0);
         let ahead = match behind(0) {
             0 => Some(DAY),
             u64::MAX => None,
@@ -174,14 +178,14 @@ impl Preamble {
         };
         let resume = |clock: Clock| {
             let seen = clock.resumed(inserted, (timed == 1).then_some(latest as i64));
-            seen.with_ahead(ahead).with_system(behind(1) != 0)
+            seen.with_max_ahead(ahead).with_system(behind(1) != 0)
         };
-        let mut filter = Filter::from_saved(family, own, window, resume, self.seed, words)?;
+        let mut filter = Filter::from_saved(self.kind, own, window, resume, self.seed, words)?;
         if self.cells_sum.is_some() {
             filter.engine().verify()?;
         }
-        if let Some(told) = told {
-            filter.engine_mut().take_up(told)?;
+        if let Some(record) = record {
+            filter.engine_mut().take_up(record)?;
         }
         Ok(filter)
     }
@@ -194,7 +198,7 @@ fn sum(header: &[u8], parameters: &[u8]) -> u64 {
     hasher.digest()
 }
 
-/// Fills a part of the saved form.
+/// Fills a part of the saved form; bytes that end early are damage.
 pub(super) fn fill(source: &mut impl Read, part: &mut [u8]) -> Result<(), SaveError> {
     source.read_exact(part).map_err(|error| match error.kind() {
         ErrorKind::UnexpectedEof => Error::format("the bytes are cut short").into(),

@@ -91,7 +91,23 @@ fn keep(_: &File, _: &Metadata) -> Result<()> {
     Ok(())
 }
 
-/// Lets nobody but its owner read a file.
+/// Takes the right to read a file from all who may not write to it.
+#[cfg(unix)]
+pub fn for_writers_alone(file: &File) -> Result<()> {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    let mode = file.metadata()?.permissions().mode();
+    let may_write = mode & 0o222;
+    file.set_permissions(Permissions::from_mode(mode & !0o444 | mode & may_write << 1))
+}
+
+#[cfg(not(unix))]
+pub fn for_writers_alone(_: &File) -> Result<()> {
+    Ok(())
+}
+
+/// Lets only the owner of a file read it.
 #[cfg(unix)]
 fn close(file: &File) -> Result<()> {
     use std::fs::Permissions;

@@ -9,7 +9,7 @@
 //! Paper 5's buffer (equation 36, as corrected by erratum INF-12) is asked only whether the fingerprint is there, and
 //! takes d from the expected number of distinct keys; here d is counted.
 
-use super::{ByPrior, Evidence, Hazard, Likelihood, Span, chances};
+use super::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};
 
 /// A buffer in one state.
 pub struct Buffer {
@@ -53,11 +53,11 @@ impl Likelihood for Buffer {
         spans.push(Span { from: age + 1.0, to: f64::INFINITY, probability: gone });
     }
 
-    fn by_prior(&self, evidence: Evidence, age: f64) -> Option<ByPrior> {
+    fn posterior_curve(&self, evidence: Evidence, age: f64) -> Option<PosteriorCurve> {
         if evidence == Evidence::ABSENT {
-            return Some(ByPrior::unknown(self.kept, age));
+            return Some(PosteriorCurve::unknown(self.kept, age));
         }
         let last = evidence.as_number() as f64;
-        ByPrior::of_stretch((last, last + 1.0), 1.0, self.explains(last), last + 1.0, age)
+        PosteriorCurve::of_stretch((last, last + 1.0), 1.0, self.explains(last), last + 1.0, age)
     }
 }

@@ -1,19 +1,19 @@
 //! What follows from [codes](Code), memoised: tables with a place for every code, of one age that is asked for.
 
-use super::by_prior::KEYS;
-use super::{ByPrior, Code};
+use super::posterior_curve::KEYS;
+use super::{Code, PosteriorCurve};
 
 /// What follows from codes.
 pub(crate) struct Coded {
     age: f64,
     shared: Option<(f64, Shared)>,
-    by_prior: Option<Told>,
+    posterior_curve: Option<CodedBlock>,
 }
 
 impl Coded {
     /// Nothing yet, of this age.
     pub fn new(age: f64) -> Self {
-        Self { age, shared: None, by_prior: None }
+        Self { age, shared: None, posterior_curve: None }
     }
 
     /// Whether it is of this age.
@@ -28,8 +28,9 @@ impl Coded {
     }
 
     /// What evidence tells by the keys' own priors.
-    pub fn by_prior(&mut self) -> &mut Told {
-        self.by_prior.get_or_insert_with(|| Told { numbers: vec![0; Code::KINDS], told: vec![ByPrior::OTHER] })
+    pub fn posterior_curve(&mut self) -> &mut CodedBlock {
+        self.posterior_curve
+            .get_or_insert_with(|| CodedBlock { numbers: vec![0; Code::KINDS], told: vec![PosteriorCurve::OTHER] })
     }
 }
 
@@ -55,15 +56,19 @@ impl Shared {
 }
 
 /// What codes tell, in the order in which they came: that of frequent ones lies together in the cache.
-pub(crate) struct Told {
+pub(crate) struct CodedBlock {
     /// The place of a code in `told`; 0 where it is not known yet.
     numbers: Vec<u32>,
-    told: Vec<ByPrior>,
+    told: Vec<PosteriorCurve>,
 }
 
-impl Told {
+impl CodedBlock {
     /// What the codes of up to [`KEYS`] keys tell, and the place of each key's; `work_out` works it out.
-    pub fn of(&mut self, codes: &[Code], work_out: impl Fn(Code) -> ByPrior) -> (&[ByPrior], [u32; KEYS]) {
+    pub fn of(
+        &mut self,
+        codes: &[Code],
+        work_out: impl Fn(Code) -> PosteriorCurve,
+    ) -> (&[PosteriorCurve], [u32; KEYS]) {
         let mut numbers = [0; KEYS];
         for (number, code) in numbers.iter_mut().zip(codes) {
             *number = self.numbers[code.number()];

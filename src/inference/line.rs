@@ -5,7 +5,7 @@
 //! half as many. Each takes the ages of its middle page, which are off by at most 1/64 of a generation.
 
 use super::ring::Ring;
-use super::{ByPrior, Evidence, Hazard, Likelihood, Span};
+use super::{Evidence, Hazard, Likelihood, PosteriorCurve, Span};
 
 /// Most stretches of pages.
 pub const STRETCHES: u64 = 64;
@@ -22,8 +22,8 @@ impl Likelihood for Stretches {
         self.0[stretch].last_inserted(generations, hazard, spans);
     }
 
-    fn by_prior(&self, evidence: Evidence, age: f64) -> Option<ByPrior> {
+    fn posterior_curve(&self, evidence: Evidence, age: f64) -> Option<PosteriorCurve> {
         let (stretch, generations) = evidence.stretch();
-        self.0[stretch].by_prior(generations, age)
+        self.0[stretch].posterior_curve(generations, age)
     }
 }

@@ -1,6 +1,6 @@
 //! Posteriors, memoised: evidence takes few values, some ten to a few thousand for a filter.
 //!
-//! Where priors differ by key, what evidence tells is [the same for all of them](super::by_prior), or told key by key.
+//! Where priors differ by key, what evidence tells is [the same for all of them](super::posterior_curve), or told key by key.
 //! Only fading cells, which take long for a posterior, have it approximated: in each octave of priors, p to 2p, by the
 //! polynomial of degree 7 through eight Chebyshev nodes. With q the prior, its error is at most 2 / 4^8 times the
 //! greatest q^8 / 8! times the eighth derivative. A posterior is made of two shapes: of odds o q / (1 + o q) that
@@ -8,9 +8,9 @@
 //! error is below 1e-4 for a key as old as a few times 1 / q, and 1e-2 for one long overdue, which is rare. The few
 //! keys with a chance above 1/8 are worked out exactly, and so is a prior that all keys share.
 
-use super::by_prior::polynomial;
 use super::coded::Coded;
-use super::{ByPrior, Code, Evidence};
+use super::posterior_curve::polynomial;
+use super::{Code, Evidence, PosteriorCurve};
 use crate::memory::fallible;
 
 /// Least entries, as a power of 2: as many as keys. A few keys should not pay for zeroing a whole table.
@@ -39,7 +39,7 @@ const NODES: [f64; TERMS] = {
 pub struct Memo {
     keys: usize,
     shared: Option<(f64, Table<f64, 3>)>,
-    by_prior: Option<Table<ByPrior, 3>>,
+    posterior_curve: Option<Table<PosteriorCurve, 3>>,
     polynomials: Option<Table<Polynomial, 4>>,
     coded: Option<Coded>,
 }
@@ -47,7 +47,7 @@ pub struct Memo {
 impl Memo {
     /// Nothing yet, for a batch of `keys` keys.
     pub fn new(keys: usize) -> Self {
-        Self { keys, shared: None, by_prior: None, polynomials: None, coded: None }
+        Self { keys, shared: None, posterior_curve: None, polynomials: None, coded: None }
     }
 
     /// Posteriors of a prior that all keys share.
@@ -57,8 +57,8 @@ impl Memo {
     }
 
     /// What evidence tells by the keys' own priors.
-    pub(crate) fn by_prior(&mut self) -> &mut Table<ByPrior, 3> {
-        self.by_prior.get_or_insert_with(|| Table::new(self.keys, BY_PRIOR_LOG2))
+    pub(crate) fn posterior_curve(&mut self) -> &mut Table<PosteriorCurve, 3> {
+        self.posterior_curve.get_or_insert_with(|| Table::new(self.keys, BY_PRIOR_LOG2))
     }
 
     /// What follows from codes where keys are asked for one age; none where so few keys would not pay for the tables.

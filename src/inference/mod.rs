@@ -18,7 +18,6 @@
 
 mod ages;
 pub mod buffer;
-pub(crate) mod by_prior;
 mod code;
 mod coded;
 mod decision;
@@ -29,6 +28,7 @@ pub mod line;
 mod memo;
 mod per_key;
 mod posterior;
+pub(crate) mod posterior_curve;
 pub mod quotient;
 pub mod ring;
 pub mod stable;
@@ -36,13 +36,13 @@ pub mod time_limited;
 pub mod timing;
 
 pub use ages::Hazard;
-pub use by_prior::ByPrior;
 pub use code::Code;
 pub use decision::decide;
 pub use evidence::Evidence;
 pub use memo::Memo;
 pub use per_key::PerKey;
 pub use posterior::{Posterior, Span};
+pub use posterior_curve::PosteriorCurve;
 
 /// What the cells of one state of a filter say about the age of a key.
 pub trait Likelihood: Send + Sync {
@@ -51,7 +51,7 @@ pub trait Likelihood: Send + Sync {
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>);
 
     /// How the chance that the key came less than `age` ago follows from its prior, if two exponentials tell it.
-    fn by_prior(&self, _evidence: Evidence, _age: f64) -> Option<ByPrior> {
+    fn posterior_curve(&self, _evidence: Evidence, _age: f64) -> Option<PosteriorCurve> {
         None
     }
 

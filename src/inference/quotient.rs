@@ -15,7 +15,7 @@
 //! Pages turn at different times. As for [lines](super::line) they are taken together in stretches, whose ages are off
 //! by 1/64 of an epoch at the most.
 
-use super::{ByPrior, Evidence, Hazard, Likelihood, Span, chances};
+use super::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};
 use crate::clock::Clock;
 use crate::shape::quotient::SPARE;
 
@@ -34,13 +34,13 @@ struct Epoch {
 
 /// The epochs of pages that turned at about the same time, the open one first.
 #[derive(Default)]
-pub struct Stretch {
+pub struct Chunk {
     epochs: Vec<Epoch>,
     /// Share of places that have an entry.
     taken: f64,
 }
 
-impl Stretch {
+impl Chunk {
     /// For each epoch, its beginning and the share of places whose entries it has.
     pub fn new(clock: &Clock, began: &[f64], rates: impl Iterator<Item = f64>) -> Self {
         // The latest insertion stands for the time it takes: see `Clock::exposure`.
@@ -64,7 +64,7 @@ impl Stretch {
 /// Lines of entries in one state.
 pub struct Epochs {
     /// Stretches of pages: those that have turned last come first.
-    pub stretches: Vec<Stretch>,
+    pub stretches: Vec<Chunk>,
     /// Places of a page.
     pub places: f64,
     /// Its lines.
@@ -72,7 +72,7 @@ pub struct Epochs {
 }
 
 /// What evidence tells.
-enum Told {
+enum Match {
     /// The key did not come below this age.
     Not(f64),
     /// It came at these ages, which had so long to take keys and make what is seen so many times as likely, or not
@@ -81,23 +81,23 @@ enum Told {
 }
 
 impl Epochs {
-    fn told(&self, evidence: Evidence) -> Told {
+    fn match_of(&self, evidence: Evidence) -> Match {
         let (stretch, evidence) = evidence.stretch();
         let stretch = &self.stretches[stretch];
         let gone = stretch.from(stretch.epochs.len());
         match (evidence.as_epochs(), evidence.marked()) {
-            (None, _) => Told::Not(gone),
+            (None, _) => Match::Not(gone),
             (Some((number, true)), _) => {
                 let epoch = &stretch.epochs[number];
-                Told::Perhaps((stretch.from(number), epoch.began), epoch.exposure, epoch.explains)
+                Match::Perhaps((stretch.from(number), epoch.began), epoch.exposure, epoch.explains)
             }
-            (Some((number, false)), None) => Told::Not(stretch.from(number)),
+            (Some((number, false)), None) => Match::Not(stretch.from(number)),
             (Some((number, false)), Some(lines)) => {
                 let (from, share) = (stretch.from(number), f64::from(lines) / self.lines);
                 let without_room = -self.lines * (-share).ln_1p();
                 let away = (without_room - f64::from(SPARE)).max(1.0);
                 let others = share * stretch.taken * self.places;
-                Told::Perhaps((from, gone), gone - from, away / (away + others))
+                Match::Perhaps((from, gone), gone - from, away / (away + others))
             }
         }
     }
@@ -106,9 +106,9 @@ impl Epochs {
 impl Likelihood for Epochs {
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
         let unknown_from = |from, probability| Span { from, to: f64::INFINITY, probability };
-        match self.told(evidence) {
-            Told::Not(from) => spans.push(unknown_from(from, 1.0)),
-            Told::Perhaps((from, to), exposure, explains) => {
+        match self.match_of(evidence) {
+            Match::Not(from) => spans.push(unknown_from(from, 1.0)),
+            Match::Perhaps((from, to), exposure, explains) => {
                 let (held, not_held) = chances(hazard.odds(exposure) * explains);
                 spans.push(Span { from, to, probability: held });
                 spans.push(unknown_from(to, not_held));
@@ -116,10 +116,12 @@ impl Likelihood for Epochs {
         }
     }
 
-    fn by_prior(&self, evidence: Evidence, age: f64) -> Option<ByPrior> {
-        match self.told(evidence) {
-            Told::Not(from) => Some(ByPrior::unknown(from, age)),
-            Told::Perhaps(ages, exposure, explains) => ByPrior::of_stretch(ages, exposure, explains, ages.1, age),
+    fn posterior_curve(&self, evidence: Evidence, age: f64) -> Option<PosteriorCurve> {
+        match self.match_of(evidence) {
+            Match::Not(from) => Some(PosteriorCurve::unknown(from, age)),
+            Match::Perhaps(ages, exposure, explains) => {
+                PosteriorCurve::of_stretch(ages, exposure, explains, ages.1, age)
+            }
         }
     }
 }

@@ -25,7 +25,7 @@
 //! slices left by generations beyond l. Where slices share their keys, as the lanes of a line do, a run of them matches
 //! more often than the product of its rates, so what it explains is measured as a whole.
 
-use super::{ByPrior, Evidence, Hazard, Likelihood, Span, chances};
+use super::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};
 use crate::clock::Clock;
 use crate::memory::bits::ones;
 use crate::shape::ring::MAX_SLICES;
@@ -172,14 +172,14 @@ impl Likelihood for Ring {
         spans.push(Span { from: self.gone(), to: f64::INFINITY, probability: gone });
     }
 
-    fn by_prior(&self, evidence: Evidence, age: f64) -> Option<ByPrior> {
+    fn posterior_curve(&self, evidence: Evidence, age: f64) -> Option<PosteriorCurve> {
         let possible = evidence.possible();
         if possible == 0 {
-            return Some(ByPrior::unknown(self.gone(), age));
+            return Some(PosteriorCurve::unknown(self.gone(), age));
         }
         let (i, j) = (possible.trailing_zeros() as usize, possible.ilog2() as usize);
         let (ages, exposure) = ((self.from(j), self.generations[j].began), self.generations[j].exposure);
-        let told = ByPrior::of_stretch(ages, exposure, self.explains(j)[self.k - 1], self.gone(), age)?;
+        let told = PosteriorCurve::of_stretch(ages, exposure, self.explains(j)[self.k - 1], self.gone(), age)?;
         let younger = &self.generations[i];
         let both = possible.count_ones() == 2 && younger.began <= age;
         match self.explains(i) {

@@ -14,7 +14,7 @@
 
 use super::fading::{Fading, Spans, edges};
 use super::{Evidence, Likelihood, Question};
-use crate::shape::stable::Shape;
+use crate::shape::stable::StableShape;
 
 /// The least likelihood of anything: an empty filter never expects a set cell.
 const LEAST: f64 = 1e-300;
@@ -38,7 +38,7 @@ impl Fading for Minima {
 }
 
 /// What the minimum of a key's cells tells after `inserted` insertions; `counts` cells of a sample hold each value.
-pub fn likelihood(shape: Shape, inserted: u64, counts: &[u64], question: &Question<'_>) -> Box<dyn Likelihood> {
+pub fn likelihood(shape: StableShape, inserted: u64, counts: &[u64], question: &Question<'_>) -> Box<dyn Likelihood> {
     let (values, k) = (counts.len(), shape.slices.k as i32);
     let minima = |below: &[f64]| -> Vec<f64> {
         let at_least = |value: usize| (1.0 - below[value]).powi(k);

@@ -43,6 +43,7 @@
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 mod batch;
+mod hashable;
 mod number;
 mod seed;
 mod seeded;
@@ -50,6 +51,7 @@ mod sip;
 pub mod time;
 
 pub use batch::{Keys, Strings, TOGETHER};
+pub use hashable::{Hashed, Key};
 pub use seed::Seed;
 
 use sip::SipKey;

@@ -1,9 +1,9 @@
-//! The cells of one slice of a ring, and which bits of it a key has: one bit, a few anywhere, or a few in one block.
+//! The cells of one slice, and which bits of it a key has: one bit, a few anywhere, or a few in one block.
 //!
 //! Positions come from one 64-bit hash, multiplied for each slice of the ring by an odd constant of its own; the high
-//! bits of the product choose. Double hashing would give only m^2 different patterns, an error floor near 1 / m for
-//! slices of m bits: 0.1 % for a window of 1000 keys. Here a pattern repeats only with the whole hash: for n keys the
-//! floor is n / 2^64, 5e-12 for 1e8 keys.
+//! bits of the product choose. Double hashing has only m^2 different patterns, an error floor near 1 / m for
+//! slices of m bits: 0.1 % for a window of 1000 keys. Here a pattern repeats only with the whole hash. The floor for n
+//! keys is n / 2^64, 5e-12 for 1e8 keys.
 
 use std::ops::Range;
 
@@ -16,58 +16,60 @@ static PLACE: [u64; MAX_SLICES as usize] = odd_constants(0);
 /// Constants that choose a key's bits in its block of each slice, or in each part of a slice.
 static PATTERN: [u64; MAX_SLICES as usize] = odd_constants(MAX_SLICES as u64);
 
-/// Bits of a slice to sample where its match rate need not be exact: if half of them are set, they give it to 0.14 %.
+/// Bits of a slice that are read where its match rate need not be exact. If half of them are set, the rate is right to
+/// 0.14 %.
 pub const SAMPLE: u64 = 1 << 19;
 
-/// Which of the `cells` of a slice a key has.
+/// Returns which of the `cells` of a slice a key has.
 #[inline(always)]
 pub fn place(slice: usize, hash: u64, cells: u64) -> u64 {
     scale(hash.wrapping_mul(PLACE[slice]), cells)
 }
 
-/// Which of the `cells` of a part of a slice a key has; `hash` is already multiplied for the slice.
+/// Returns which of the `cells` of a part of a slice a key has; `hash` is already multiplied for the slice.
 #[inline(always)]
 pub fn place_in_part(part: u32, hash: u64, cells: u64) -> u64 {
     scale(hash.wrapping_mul(PATTERN[part as usize]), cells)
 }
 
-/// The cells of one slice of the ring, which begin at word `start`. `slice` is its place in the ring, which selects its
-/// hash function.
+/// The cells of one slice of a ring. They begin at word `start`. `slice` is the place of the slice in the ring, which
+/// selects its hash function.
 pub trait Cells: Copy + Send + Sync + 'static {
-    /// Words of one slice.
+    /// Returns the number of words of one slice.
     fn words(&self) -> usize;
-    /// The word, counted from the slice's first, where a key's bits begin.
+    /// Returns the word at which a key's bits begin, counted from the slice's first.
     fn word(&self, slice: usize, hash: u64) -> usize;
-    /// Prefetches what [`set`](Self::set) writes: the line of [`word`](Self::word), unless the bits lie apart.
+    /// Prefetches the words that [`set`](Self::set) writes: by default the line of [`word`](Self::word).
     #[inline(always)]
     fn fetch(&self, words: Address, start: usize, slice: usize, hash: u64) {
         words.fetch(start + self.word(slice, hash));
     }
     /// Sets the key's bits.
     fn set(&self, words: &mut [u64], start: usize, slice: usize, hash: u64);
-    /// Whether all of the key's bits are set.
+    /// Returns whether all of the key's bits are set.
     fn all_set(&self, words: &[u64], start: usize, slice: usize, hash: u64) -> bool;
-    /// Bits of one slice that keys can set.
+    /// Returns the number of bits of one slice that keys can set.
     fn bits(&self) -> u64;
-    /// Chance that a fresh key finds all of its bits set in the words of one slice.
+    /// Returns the chance that a fresh key finds all of its bits set in the words of one slice.
     fn match_rate(&self, words: &[u64]) -> f64;
-    /// The same from the first [`SAMPLE`] bits, if there are more: places are hashed, so the first are as good a sample
-    /// as any.
+    /// Returns the [match rate](Self::match_rate) of the first [`SAMPLE`] bits, if there are more. Places are hashed, so
+    /// the first are as good a sample as any.
     fn sampled_match_rate(&self, words: &[u64]) -> f64;
 }
 
-/// One bit a key (paper 1, section 5.1).
+/// A slice of one bit a key (paper 1, section 5.1).
 #[derive(Clone, Copy)]
 pub struct OneBit {
     bits: u64,
 }
 
 impl OneBit {
-    /// A slice of `bits` bits, at least 1.
+    /// Returns a slice of `bits` bits, at least 1.
     pub fn new(bits: u64) -> Self {
         Self { bits }
     }
 
+    /// Returns the bit of a key.
     #[inline(always)]
     pub(crate) fn bit(&self, slice: usize, hash: u64) -> u64 {
         place(slice, hash, self.bits)
@@ -110,55 +112,55 @@ impl Cells for OneBit {
     }
 }
 
-/// `parts` bits a key, one in each part of the slice: a partitioned Bloom filter (paper 2, section 2).
+/// A slice of `parts` bits a key, one in each part: a partitioned Bloom filter (paper 2, section 2).
 ///
-/// Paper 2 lets all bits of a key fall anywhere in the segment. There the chance of a match is `E[fill^k]`, which
-/// exceeds `E[fill]^k` since all k share one random fill. Parts are filled by independent hashes, so the mean of their
-/// product is the product of their means, and the rate is exact in closed form. The cost is negligible: a part's
+/// In paper 2 the bits of a key may lie anywhere in the segment. The chance of a match is then `E[fill^k]`, which
+/// exceeds `E[fill]^k` because all k bits share one random fill. Parts are filled by independent hashes, so the mean of
+/// their product is the product of their means, and the rate is exact in closed form. The cost is negligible: a part's
 /// expected fill is 1 - (1 - k/m)^n instead of 1 - (1 - 1/m)^(kn), higher by 3e-6 of it at k = 10 and m = 1e6.
-/// [`Parts::anywhere`] is the segment of paper 2: each part is all of it.
+/// [`Parts::anywhere`] returns the segment of paper 2, in which every part is the whole segment.
 #[derive(Clone, Copy)]
 pub struct Parts {
     bits: u64,
     parts: u32,
     part_bits: u64,
-    /// From the first bit of one part to the first of the next.
+    /// The number of bits from the start of one part to the start of the next.
     step: u64,
 }
 
 impl Parts {
-    /// A slice of `bits` bits in `parts` equal parts of at least 1 bit, at most [`MAX_SLICES`] of them; the rest of the
-    /// bits stays unused.
+    /// Returns a slice of `bits` bits in `parts` equal parts of at least 1 bit, at most [`MAX_SLICES`] of them. The rest
+    /// of the bits stays unused.
     pub fn new(bits: u64, parts: u32) -> Self {
         let part_bits = bits / u64::from(parts);
         Self { bits, parts, part_bits, step: part_bits }
     }
 
-    /// A slice of `bits` bits, at least 1, of which a key takes `parts` anywhere, at most [`MAX_SLICES`]; some may be
-    /// the same.
+    /// Returns a slice of `bits` bits, at least 1, of which a key has `parts` anywhere, at most [`MAX_SLICES`]. Some may
+    /// be equal.
     pub fn anywhere(bits: u64, parts: u32) -> Self {
         Self { bits, parts, part_bits: bits, step: 0 }
     }
 
-    /// Bits of a key.
+    /// Returns the number of bits of a key.
     pub fn k(&self) -> u32 {
         self.parts
     }
 
-    /// The key's bit in a part, counted from the slice's first; `hash` is already multiplied for the slice.
+    /// Returns the key's bit in a part, counted from the slice's first; `hash` is already multiplied for the slice.
     #[inline(always)]
     fn bit(&self, hash: u64, part: u32) -> u64 {
         u64::from(part) * self.step + place_in_part(part, hash, self.part_bits)
     }
 
-    /// The key's bit in each part.
+    /// Returns the key's bit in each part.
     #[inline(always)]
     pub(crate) fn bits_of(&self, slice: usize, hash: u64) -> impl Iterator<Item = u64> {
         let hash = hash.wrapping_mul(PLACE[slice]);
         (0..self.parts).map(move |part| self.bit(hash, part))
     }
 
-    /// The match rate from the first `bits` bits of every part. A fresh key's bits fall into the parts independently.
+    /// Returns the match rate of the first `bits` bits of every part. The bits of a fresh key are independent.
     fn rate_of_first(&self, words: &[u64], bits: u64) -> f64 {
         let part_rate = |part: u64| {
             let start = part * self.step;
@@ -192,8 +194,9 @@ impl Cells for Parts {
         }
     }
 
-    /// Tests four parts at a time without a branch: if half of the bits are set, one segment in 16 needs more. Stopping
-    /// at the first zero reads two bits instead of 4.3 but mispredicts, and queries take 1.7 times as long.
+    /// Returns whether all of the key's bits are set. Reads four parts at a time without a branch: if half of the bits
+    /// are set, one segment in 16 needs more. A version that stopped at the first zero read two bits instead of 4.3, but
+    /// its branches were mispredicted, and queries took 1.7 times as long.
     #[inline(always)]
     fn all_set(&self, words: &[u64], start: usize, slice: usize, hash: u64) -> bool {
         let hash = hash.wrapping_mul(PLACE[slice]);
@@ -224,9 +227,8 @@ impl Cells for Parts {
     }
 }
 
-/// `PARTS` bits a key, one in each part of a block of `WORDS` words (paper 1, section 6).
-///
-/// Both are known to the compiler, which then unrolls the parts and needs no bounds checks.
+/// A slice of `PARTS` bits a key, one in each part of a block of `WORDS` words (paper 1, section 6). With both constant
+/// the compiler unrolls the parts and needs no bounds checks.
 #[derive(Clone, Copy)]
 pub struct Blocks<const WORDS: usize, const PARTS: u32> {
     blocks: u64,
@@ -236,12 +238,12 @@ impl<const WORDS: usize, const PARTS: u32> Blocks<WORDS, PARTS> {
     const PART_BITS: u32 = WORDS as u32 * 64 / PARTS;
     const PART_LOG2: u32 = Self::PART_BITS.ilog2();
 
-    /// A slice of `blocks` blocks, at least 1.
+    /// Returns a slice of `blocks` blocks, at least 1.
     pub fn new(blocks: u64) -> Self {
         Self { blocks }
     }
 
-    /// The key's bit in each part, counted from the block's first.
+    /// Returns the key's bit in each part, counted from the block's first.
     #[inline(always)]
     fn bits_of(slice: usize, hash: u64) -> impl Iterator<Item = u64> {
         let pattern = hash.wrapping_mul(PATTERN[slice]);
@@ -281,8 +283,8 @@ impl<const WORDS: usize, const PARTS: u32> Cells for Blocks<WORDS, PARTS> {
         self.words() as u64 * 64
     }
 
-    /// Parts of one block are equally full, so a block matches with the product of its parts' fills, not with a power
-    /// of its own fill. Blocks differ in load, so their mean is taken last.
+    /// Returns the mean over the blocks of the product of the fills of their parts. A power of the fill of a block would
+    /// not be its match rate, and blocks differ in load, so the mean comes last.
     fn match_rate(&self, words: &[u64]) -> f64 {
         let bits = Self::PART_BITS as usize;
         let part_rate = |block: &[u64], start: usize| {
@@ -302,15 +304,17 @@ impl<const WORDS: usize, const PARTS: u32> Cells for Blocks<WORDS, PARTS> {
     }
 }
 
-/// Share of `bits` bits that are set, at most 1: a damaged file may have ones beyond the last bit.
+/// Returns the share of `bits` bits that are set, at most 1: a damaged file may have ones beyond the last bit.
 pub fn share_of_ones(words: &[u64], bits: u64) -> f64 {
     (count_ones(words) as f64 / bits as f64).min(1.0)
 }
 
+/// Returns the number of bits that are set.
 fn count_ones(words: &[u64]) -> u64 {
     words.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
+/// Returns the number of bits that are set in a range of bits.
 fn count_ones_within(words: &[u64], bits: Range<u64>) -> u64 {
     let (first, last) = ((bits.start / 64) as usize, (bits.end / 64) as usize);
     let below = |end: u64| words.get((end / 64) as usize).map_or(0, |word| word & !(!0 << (end % 64))).count_ones();
@@ -322,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ones_within_any_range_are_those_counted_bit_by_bit() {
+    fn ones_of_any_range_equal_those_counted_bit_by_bit() {
         let words = [0x9e37_79b9_7f4a_7c15, !0, 0, 0x94d0_49bb_1331_11eb];
         let bit = |i: u64| words[(i / 64) as usize] >> (i % 64) & 1;
         for start in 0..=256 {

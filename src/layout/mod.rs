@@ -1,157 +1,110 @@
-//! Where the bits of a key lie: what the engine needs from a filter's cells, and a file or folder per layout.
+//! Where the bits of a key lie in the words of a filter: the trait [`Layout`], and a file or folder for each layout.
+//!
+//! A layout implements [`Layout`] and [`Occupancy`]. What only some layouts can do, such as encoding evidence or
+//! growing, has a small trait each in [`abilities`].
 
+pub mod abilities;
 pub mod bloom;
 pub mod buffer;
 pub mod cells;
 pub mod counters;
 pub mod counting;
-mod cut;
 pub mod generalized;
 pub mod line;
-pub(crate) mod parts;
+mod partition;
 pub mod quotient;
 pub mod ring;
+pub(crate) mod segments;
 pub mod stable;
 pub mod swamp;
 pub mod time_limited;
 pub mod timers;
 pub mod transposed;
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 
-use crate::Error;
-use crate::clock::Clock;
-use crate::inference::{Code, Evidence, Likelihood, Question};
-use crate::memory::Words;
-use crate::memory::prefetch::Address;
-use crate::memory::prefetch::in_flight;
+use crate::inference::Evidence;
+use crate::memory::prefetch::{Address, in_flight};
+pub use abilities::Abilities;
 
-/// Some cells of a filter and a layout for them alone: they are all cells of the keys whose hashes lie in a range.
-pub struct Part<'a, L> {
-    /// The layout of the whole, restricted to keys of this part and to these words.
-    pub layout: L,
-    /// Its words.
-    pub words: &'a mut [u64],
-    /// The hashes of its keys.
-    pub hashes: RangeInclusive<u64>,
-}
-
-/// Where the bits of a key lie in the words of a filter, and what a new generation does to them.
+/// Where the bits of a key lie in the words of a filter, and how a new generation changes them.
 ///
-/// Generations are numbered by the [`Clock`]. A layout keeps no state: the words and the clock are
-/// all there is to save.
+/// The [`Clock`](crate::clock::Clock) numbers the generations. A layout has no state: words and clock are all there is
+/// to save.
 pub trait Layout: Copy + Send + Sync + 'static {
-    /// What the generation means for the cells, worked out once per run of keys.
-    type Phase: Copy;
+    /// What the open generation means for the cells, computed once per run of keys.
+    type Rotation: Copy;
 
-    /// Whether an insertion only sets bits, and a generation only clears some, whatever they are: then several
-    /// processes may [share](crate::shared) the cells.
+    /// Whether insertions only set bits, and a new generation only clears some, whatever the bits were. Then filters
+    /// merge by the OR of their words, and several processes may [share](crate::shared) the words.
     const SETS_BITS: bool = false;
 
-    /// Generations after which a key has left no trace.
+    /// Returns the number of generations after which a key has left no trace.
     fn generations(&self) -> u64;
 
-    /// The phase of the cells when generation `generation` is open, as they will be once `pending` more have begun.
-    fn phase(&self, generation: i64, pending: u64) -> Self::Phase;
+    /// Returns the rotation of the cells while `generation` is open, as it will be after `pending` more generations.
+    fn rotation(&self, generation: i64, pending: u64) -> Self::Rotation;
 
-    /// The phase of a query for what was inserted in the open generation and the `back` before it, if cells of this
-    /// kind know how old keys are.
-    fn phase_within(&self, generation: i64, back: u64) -> Option<Self::Phase> {
-        let _ = (generation, back);
-        None
-    }
-
-    /// Prefetches the cells that an insertion writes; a few generations later it may write others.
-    fn fetch_newest(&self, words: Address, phase: Self::Phase, hash: u64);
+    /// Prefetches the cells that an insertion writes. A few generations later it may write others.
+    fn prefetch_insert(&self, words: Address, rotation: Self::Rotation, hash: u64);
 
     /// Prefetches the cells that a query reads, which include those that an insertion writes.
-    fn fetch_all(&self, words: Address, hash: u64);
+    fn prefetch_query(&self, words: Address, hash: u64);
 
-    /// Writes a key into the open generation.
-    fn insert(&self, words: &mut [u64], phase: Self::Phase, hash: u64);
+    /// Inserts a key into the open generation.
+    fn insert(&self, words: &mut [u64], rotation: Self::Rotation, hash: u64);
 
-    /// Leaves the open generation without a key, where a generation is one insertion and this one is only asked for.
-    /// What lay where its key would lie is gone already, or goes here.
-    #[inline(always)]
-    fn pass(&self, words: &mut [u64], phase: Self::Phase) {
-        let _ = (words, phase);
-    }
+    /// Returns whether the cells contain a key.
+    fn contains(&self, words: &[u64], rotation: Self::Rotation, hash: u64) -> bool;
 
-    /// Whether the cells hold a key.
-    fn contains(&self, words: &[u64], phase: Self::Phase, hash: u64) -> bool;
-
-    /// What the cells say about a key, for the [likelihood](Self::likelihood) to read: all bits that are there, expired
-    /// or not.
-    #[inline(always)]
-    fn evidence(&self, words: &[u64], phase: Self::Phase, hash: u64) -> Evidence {
-        Evidence::there(self.contains(words, phase, hash))
-    }
-
-    /// Writes what the cells say about each key of a batch.
-    fn evidence_run(&self, words: &[u64], phase: Self::Phase, hashes: &[u64], evidence: &mut [Evidence]) {
+    /// Inserts the keys of a run of the batch `hashes`, in order.
+    fn insert_run(&self, words: &mut [u64], rotation: Self::Rotation, hashes: &[u64], run: Range<usize>) {
         let address = Address::of(words);
-        let fetch = |hash| self.fetch_all(address, hash);
-        in_flight(hashes, 0..hashes.len(), fetch, |i, hash| evidence[i] = self.evidence(words, phase, hash));
+        let prefetch = |hash| self.prefetch_insert(address, rotation, hash);
+        in_flight(hashes, run, prefetch, |_, hash| self.insert(words, rotation, hash));
     }
 
-    /// How codes are read, if all evidence has one.
-    fn coded(&self) -> Option<fn(Code) -> Evidence> {
-        None
-    }
-
-    /// Writes the codes of what the cells say about each key of a batch.
-    fn codes_run(&self, words: &[u64], phase: Self::Phase, hashes: &[u64], codes: &mut [Code]) {
-        let _ = (words, phase, hashes, codes);
-        unreachable!("evidence of these cells has no codes");
-    }
-
-    /// What evidence tells about ages in the current state of the cells, if this layout has a likelihood. It may sample
-    /// the cells, but is the same for the same cells.
-    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let _ = (words, clock, question);
-        None
-    }
-
-    /// Inserts the keys of a run, a part of the batch `hashes`, in order.
-    fn insert_run(&self, words: &mut [u64], phase: Self::Phase, hashes: &[u64], run: Range<usize>) {
+    /// Writes to `present`, which is as long as the batch `hashes`, which keys of a run the cells contain.
+    fn query_run(
+        &self,
+        words: &[u64],
+        rotation: Self::Rotation,
+        hashes: &[u64],
+        run: Range<usize>,
+        present: &mut [bool],
+    ) {
         let address = Address::of(words);
-        let fetch = |hash| self.fetch_newest(address, phase, hash);
-        in_flight(hashes, run, fetch, |_, hash| self.insert(words, phase, hash));
+        let prefetch = |hash| self.prefetch_query(address, hash);
+        in_flight(hashes, run, prefetch, |i, hash| present[i] = self.contains(words, rotation, hash));
     }
 
-    /// Writes to `present`, which is as long as the batch, which keys of a run the cells hold.
-    fn query_run(&self, words: &[u64], phase: Self::Phase, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
-        let address = Address::of(words);
-        let fetch = |hash| self.fetch_all(address, hash);
-        in_flight(hashes, run, fetch, |i, hash| present[i] = self.contains(words, phase, hash));
-    }
-
-    /// For each key of a run in order: writes to `seen` whether the cells hold it, then inserts it; without `refresh`
-    /// only if it was not held. Returns how many it inserted.
+    /// Writes to `seen`, for each key of a run in order, whether the cells contain it, and then inserts it. Without
+    /// `refresh` only keys are inserted that the cells did not contain. Returns the number of insertions.
     fn duplicated_run(
         &self,
         words: &mut [u64],
-        phase: Self::Phase,
+        rotation: Self::Rotation,
         hashes: &[u64],
         run: Range<usize>,
         refresh: bool,
         seen: &mut [bool],
     ) -> u64 {
         let (mut inserted, address) = (0, Address::of(words));
-        let fetch = |hash| self.fetch_all(address, hash);
-        in_flight(hashes, run, fetch, |i, hash| {
-            seen[i] = self.contains(words, phase, hash);
+        let prefetch = |hash| self.prefetch_query(address, hash);
+        in_flight(hashes, run, prefetch, |i, hash| {
+            seen[i] = self.contains(words, rotation, hash);
             if refresh || !seen[i] {
-                self.insert(words, phase, hash);
+                self.insert(words, rotation, hash);
                 inserted += 1;
             }
         });
         inserted
     }
 
-    /// Whether opening `generation` changes these cells.
+    /// Returns whether [`open`](Self::open) with `generation` may change these cells. A
+    /// [partition](abilities::Partition) of the cells skips the generations that rotate other cells.
     #[inline(always)]
-    fn turns(&self, generation: i64) -> bool {
+    fn rotates(&self, generation: i64) -> bool {
         let _ = generation;
         true
     }
@@ -159,58 +112,51 @@ pub trait Layout: Copy + Send + Sync + 'static {
     /// Clears the cells that `generation` will write first, just before it opens.
     fn open(&self, words: &mut [u64], generation: i64);
 
-    /// Cuts the cells into at most `parts`, 2 or more, so that threads can work side by side. Possible if all cells of
-    /// a key lie together, by its hash.
-    fn cut<'a>(&self, words: &'a mut [u64], parts: usize) -> Vec<Part<'a, Self>> {
-        let _ = (words, parts);
-        Vec::new()
-    }
-
-    /// Keys from one look at how full the cells are to the next, if they grow.
+    /// Returns the optional traits that this layout implements: none by default.
     #[inline(always)]
-    fn looks_every(&self) -> Option<u64> {
-        None
+    fn abilities(&self) -> Abilities<'_, Self> {
+        Abilities::NONE
     }
+}
 
-    /// After a look the cells as they lie from now on, if they grow or shrink.
-    fn regrown(&self, words: &[u64], phase: Self::Phase) -> Option<(Self, Words)> {
-        let _ = (words, phase);
-        None
+/// How full the cells of a layout are.
+pub trait Occupancy: Layout {
+    /// Returns the share of set bits in each segment that rotates as one, the newest first.
+    fn fill(&self, words: &[u64], rotation: Self::Rotation) -> Vec<f64>;
+
+    /// Returns the chance that a fresh key matches in each segment that rotates as one, the newest first.
+    fn match_rates(&self, words: &[u64], rotation: Self::Rotation) -> Vec<f64>;
+
+    /// Returns the chance that a fresh key is reported now; by default, for a layout of a single segment, the chance
+    /// that it matches there.
+    fn false_positive_rate(&self, words: &[u64], rotation: Self::Rotation) -> f64 {
+        self.match_rates(words, rotation)[0]
     }
+}
 
-    /// The cells grown as far as those of another filter, if that has grown further.
-    fn grown_as(&self, other: &Self, words: &[u64], phase: Self::Phase) -> Result<Option<(Self, Words)>, Error> {
-        let _ = (other, words, phase);
-        Ok(None)
-    }
+/// Writes the evidence about each key of a batch, which `evidence_of` computes from its hash. Prefetches the cells of
+/// later keys.
+#[inline(always)]
+fn evidence_each<L: Layout>(
+    layout: &L,
+    words: &[u64],
+    hashes: &[u64],
+    evidence: &mut [Evidence],
+    evidence_of: impl Fn(u64) -> Evidence,
+) {
+    let address = Address::of(words);
+    let prefetch = |hash| layout.prefetch_query(address, hash);
+    in_flight(hashes, 0..hashes.len(), prefetch, |i, hash| evidence[i] = evidence_of(hash));
+}
 
-    /// Refuses words that are none of its own, read from somewhere: most layouts make sense of any bits.
-    fn check(&self, words: &[u64]) -> Result<(), Error> {
-        let _ = words;
-        Ok(())
-    }
-
-    /// Refuses words that no insertions leave, and that would miss keys to come. Of a file that is mapped and not to be
-    /// verified it is not asked.
-    fn verify(&self, words: &[u64], clock: &Clock) -> Result<(), Error> {
-        let _ = (words, clock);
-        Ok(())
-    }
-
-    /// Share of the bits set in each part that rotates as one, the newest first.
-    fn fill(&self, words: &[u64], phase: Self::Phase) -> Vec<f64>;
-
-    /// Chance that a fresh key matches in each part that rotates as one, the newest first.
-    fn match_rates(&self, words: &[u64], phase: Self::Phase) -> Vec<f64>;
-
-    /// Chance that a fresh key is reported now; the default is for a single part.
-    fn false_positive_rate(&self, words: &[u64], phase: Self::Phase) -> f64 {
-        self.match_rates(words, phase)[0]
-    }
-
-    /// Merges `others` into `words`, both in this phase, if cells of this kind can be united.
-    fn unite(&self, words: &mut [u64], others: &[u64], phase: Self::Phase) -> Result<(), Error> {
-        let _ = (words, others, phase);
-        Err(Error::value("filters of this family cannot be united"))
-    }
+/// Writes, as the evidence about each key of a batch, whether the cells contain it.
+pub(crate) fn presence_run<L: Layout>(
+    layout: &L,
+    words: &[u64],
+    rotation: L::Rotation,
+    hashes: &[u64],
+    evidence: &mut [Evidence],
+) {
+    let presence = |hash| Evidence::there(layout.contains(words, rotation, hash));
+    evidence_each(layout, words, hashes, evidence, presence);
 }

@@ -1,18 +1,18 @@
-//! Slices in a ring, of which an insertion writes the k newest: the layout of the age-partitioned filter and, with k =
-//! 1, of guarded epochs.
+//! Slices in a ring, of which an insertion writes the k newest: the layout of the age-partitioned Bloom filter and, with
+//! k = 1, of the guarded-epoch Bloom filter.
 
-use crate::Error;
 use crate::clock::Clock;
 use crate::inference::ring::{self, not_ruled_out};
 use crate::inference::{Evidence, Likelihood, Question};
-use crate::layout::Layout;
+use crate::layout::abilities::Infer;
 use crate::layout::cells::{Cells, share_of_ones};
+use crate::layout::{Abilities, Layout, Occupancy, evidence_each};
 use crate::memory::bits::{BitVector, has_run, ones};
 use crate::memory::prefetch::Address;
 use crate::shape::runs;
 use std::ops::Range;
 
-/// The ring of slices.
+/// A ring of slices.
 #[derive(Clone, Copy)]
 pub struct Ring<C> {
     cells: C,
@@ -23,45 +23,47 @@ pub struct Ring<C> {
 }
 
 impl<C: Cells> Ring<C> {
-    /// A ring of `slices` slices, of which an insertion writes the `k` newest.
+    /// Returns a ring of `slices` slices, of which an insertion writes the `k` newest.
     pub(crate) fn new(cells: C, k: u32, slices: u32) -> Self {
         Self { cells, stride: cells.words(), k, slices }
     }
 
-    /// The place in the ring of the slice of an age.
+    /// Returns the place in the ring of the slice of an age.
     #[inline(always)]
     fn slice(&self, newest: u32, age: u32) -> usize {
         let slice = newest + age;
         (if slice < self.slices { slice } else { slice - self.slices }) as usize
     }
 
-    /// The words of the slice of an age.
+    /// Returns the words of the slice of an age.
     fn words_of(&self, newest: u32, age: u32) -> Range<usize> {
         let start = self.slice(newest, age) * self.stride;
         start..start + self.stride
     }
 
-    /// The match vector: bit i says that the slice of age i has all bits of the key.
+    /// Returns the match vector: bit i is set if the slice of age i has all bits of the key.
     #[inline(always)]
     fn matches<V: BitVector>(&self, words: &[u64], newest: u32, hash: u64) -> V {
         let mut ring = V::default();
         for slice in (0..self.slices as usize).rev() {
             ring = ring << 1 | V::from(self.cells.all_set(words, slice * self.stride, slice, hash));
         }
-        // Slice `newest` of the ring has age 0; those before it in the ring follow after the end.
+        // Slice `newest` of the ring has age 0. The slices before it in the ring come after the last one.
         ring >> newest | ring << 1 << (self.slices - 1 - newest)
     }
 }
 
-/// Which slice of the ring is newest, and which ages are still kept.
+/// Which slice of the ring is newest, and which ages are retained.
 #[derive(Clone, Copy)]
-pub struct Phase {
+pub struct Rotation {
+    /// The place in the ring of the newest slice.
     newest: u32,
-    kept: u128,
+    /// The ages that are retained at the moment of a query, a bit for each.
+    retained: u128,
 }
 
 impl<C: Cells> Layout for Ring<C> {
-    type Phase = Phase;
+    type Rotation = Rotation;
 
     const SETS_BITS: bool = true;
 
@@ -69,16 +71,16 @@ impl<C: Cells> Layout for Ring<C> {
         self.slices.into()
     }
 
-    /// The newest slice is number `(-generation) mod (k + l)` of the ring (paper 1, section 5.1).
-    fn phase(&self, generation: i64, pending: u64) -> Phase {
-        Phase {
+    /// Returns the rotation. The newest slice is number `(-generation) mod (k + l)` of the ring (paper 1, section 5.1).
+    fn rotation(&self, generation: i64, pending: u64) -> Rotation {
+        Rotation {
             newest: (-i128::from(generation)).rem_euclid(self.slices.into()) as u32,
-            kept: ones(u64::from(self.slices).saturating_sub(pending) as u32),
+            retained: ones(u64::from(self.slices).saturating_sub(pending) as u32),
         }
     }
 
     #[inline(always)]
-    fn fetch_newest(&self, words: Address, Phase { newest, .. }: Phase, hash: u64) {
+    fn prefetch_insert(&self, words: Address, Rotation { newest, .. }: Rotation, hash: u64) {
         for age in 0..self.k {
             let slice = self.slice(newest, age);
             self.cells.fetch(words, slice * self.stride, slice, hash);
@@ -86,14 +88,14 @@ impl<C: Cells> Layout for Ring<C> {
     }
 
     #[inline(always)]
-    fn fetch_all(&self, words: Address, hash: u64) {
+    fn prefetch_query(&self, words: Address, hash: u64) {
         for slice in 0..self.slices as usize {
             words.fetch(slice * self.stride + self.cells.word(slice, hash));
         }
     }
 
     #[inline(always)]
-    fn insert(&self, words: &mut [u64], Phase { newest, .. }: Phase, hash: u64) {
+    fn insert(&self, words: &mut [u64], Rotation { newest, .. }: Rotation, hash: u64) {
         for age in 0..self.k {
             let slice = self.slice(newest, age);
             self.cells.set(words, slice * self.stride, slice, hash);
@@ -101,16 +103,43 @@ impl<C: Cells> Layout for Ring<C> {
     }
 
     #[inline(always)]
-    fn contains(&self, words: &[u64], Phase { newest, kept }: Phase, hash: u64) -> bool {
+    fn contains(&self, words: &[u64], Rotation { newest, retained }: Rotation, hash: u64) -> bool {
         if self.slices <= 64 {
-            has_run(self.matches::<u64>(words, newest, hash) & kept as u64, self.k)
+            has_run(self.matches::<u64>(words, newest, hash) & retained as u64, self.k)
         } else {
-            has_run(self.matches::<u128>(words, newest, hash) & kept, self.k)
+            has_run(self.matches::<u128>(words, newest, hash) & retained, self.k)
         }
     }
 
+    fn open(&self, words: &mut [u64], generation: i64) {
+        words[self.words_of(self.rotation(generation, 0).newest, 0)].fill(0);
+    }
+
     #[inline(always)]
-    fn evidence(&self, words: &[u64], Phase { newest, .. }: Phase, hash: u64) -> Evidence {
+    fn abilities(&self) -> Abilities<'_, Self> {
+        Abilities { infer: Some(self), ..Abilities::NONE }
+    }
+}
+
+impl<C: Cells> Occupancy for Ring<C> {
+    fn fill(&self, words: &[u64], Rotation { newest, .. }: Rotation) -> Vec<f64> {
+        let fill = |age| share_of_ones(&words[self.words_of(newest, age)], self.cells.bits());
+        (0..self.slices).map(fill).collect()
+    }
+
+    fn match_rates(&self, words: &[u64], Rotation { newest, .. }: Rotation) -> Vec<f64> {
+        (0..self.slices).map(|age| self.cells.match_rate(&words[self.words_of(newest, age)])).collect()
+    }
+
+    fn false_positive_rate(&self, words: &[u64], rotation: Rotation) -> f64 {
+        runs::false_positive_rate(self.k, &self.match_rates(words, rotation))
+    }
+}
+
+impl<C: Cells> Ring<C> {
+    /// Returns the generations that the slices do not rule out for a key, as evidence.
+    #[inline(always)]
+    fn evidence(&self, words: &[u64], Rotation { newest, .. }: Rotation, hash: u64) -> Evidence {
         let matches = if self.slices <= 64 {
             self.matches::<u64>(words, newest, hash).into()
         } else {
@@ -118,35 +147,17 @@ impl<C: Cells> Layout for Ring<C> {
         };
         not_ruled_out(matches, self.k, self.slices)
     }
+}
 
-    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let Phase { newest, .. } = self.phase(clock.generation(), 0);
+impl<C: Cells> Infer<Rotation> for Ring<C> {
+    fn evidence_run(&self, words: &[u64], rotation: Rotation, hashes: &[u64], evidence: &mut [Evidence]) {
+        evidence_each(self, words, hashes, evidence, |hash| self.evidence(words, rotation, hash));
+    }
+
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
+        let Rotation { newest, .. } = self.rotation(clock.generation(), 0);
         let rate = |age| self.cells.sampled_match_rate(&words[self.words_of(newest, age)]);
         let rates: Vec<f64> = (0..self.slices).map(rate).collect();
-        Some(Box::new(ring::Ring::of_clock(self.k, clock, &rates)))
-    }
-
-    fn open(&self, words: &mut [u64], generation: i64) {
-        words[self.words_of(self.phase(generation, 0).newest, 0)].fill(0);
-    }
-
-    fn unite(&self, words: &mut [u64], others: &[u64], _: Self::Phase) -> Result<(), Error> {
-        for (word, other) in words.iter_mut().zip(others) {
-            *word |= other;
-        }
-        Ok(())
-    }
-
-    fn fill(&self, words: &[u64], Phase { newest, .. }: Phase) -> Vec<f64> {
-        let fill = |age| share_of_ones(&words[self.words_of(newest, age)], self.cells.bits());
-        (0..self.slices).map(fill).collect()
-    }
-
-    fn match_rates(&self, words: &[u64], Phase { newest, .. }: Phase) -> Vec<f64> {
-        (0..self.slices).map(|age| self.cells.match_rate(&words[self.words_of(newest, age)])).collect()
-    }
-
-    fn false_positive_rate(&self, words: &[u64], phase: Phase) -> f64 {
-        runs::false_positive_rate(self.k, &self.match_rates(words, phase))
+        Box::new(ring::Ring::of_clock(self.k, clock, &rates))
     }
 }

@@ -1,16 +1,17 @@
-//! Counters that decay at random.
+//! The counters of a [stable Bloom filter](crate::shape::stable), which decay at random.
 
 use crate::clock::Clock;
 use crate::inference::{Evidence, Likelihood, Question, stable};
-use crate::layout::Layout;
+use crate::layout::abilities::Infer;
 use crate::layout::cells::place;
 use crate::layout::counters::CounterSlices;
+use crate::layout::{Abilities, Layout, Occupancy, evidence_each};
 use crate::memory::prefetch::Address;
 use crate::shape::slices::Slices;
-use crate::shape::stable::Shape;
+use crate::shape::stable::StableShape;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Cells that decay at random.
+/// Counters of `BITS` bits that decay at random.
 #[derive(Clone, Copy)]
 pub struct Decaying<const BITS: u32> {
     pub(crate) cells: CounterSlices<BITS>,
@@ -19,38 +20,39 @@ pub struct Decaying<const BITS: u32> {
 }
 
 impl<const BITS: u32> Layout for Decaying<BITS> {
-    type Phase = ();
+    type Rotation = ();
 
-    /// Traces fade at random; none is certain to be gone.
+    /// Returns a number that no stream reaches: traces fade at random, and none is certain to be gone.
     fn generations(&self) -> u64 {
         u64::MAX
     }
 
-    fn phase(&self, _generation: i64, _pending: u64) {}
+    fn rotation(&self, _generation: i64, _pending: u64) {}
 
     #[inline(always)]
-    fn fetch_newest(&self, words: Address, _phase: (), hash: u64) {
+    fn prefetch_insert(&self, words: Address, _rotation: (), hash: u64) {
         self.cells.fetch(words, hash);
     }
 
     #[inline(always)]
-    fn fetch_all(&self, words: Address, hash: u64) {
+    fn prefetch_query(&self, words: Address, hash: u64) {
         self.cells.fetch(words, hash);
     }
 
     #[inline(always)]
-    fn insert(&self, words: &mut [u64], _phase: (), hash: u64) {
+    fn insert(&self, words: &mut [u64], _rotation: (), hash: u64) {
         for (word, shift) in self.cells.places(hash) {
             words[word] |= CounterSlices::<BITS>::CELLS.most() << shift;
         }
     }
 
     #[inline(always)]
-    fn contains(&self, words: &[u64], _phase: (), hash: u64) -> bool {
-        self.cells.holds(words, hash)
+    fn contains(&self, words: &[u64], _rotation: (), hash: u64) -> bool {
+        self.cells.contains(words, hash)
     }
 
-    /// Decrements P cells of each slice, the last followed by the first. (Before the first insertion all are zero.)
+    /// Decrements P cells of each slice from a random one on, the last followed by the first. (Before the first
+    /// insertion all are zero.)
     fn open(&self, words: &mut [u64], generation: i64) {
         let random = xxh3_64_with_seed(&generation.to_le_bytes(), self.seed);
         let Slices { k, cells } = self.cells.slices;
@@ -63,22 +65,37 @@ impl<const BITS: u32> Layout for Decaying<BITS> {
         }
     }
 
-    fn fill(&self, words: &[u64], _phase: ()) -> Vec<f64> {
+    #[inline(always)]
+    fn abilities(&self) -> Abilities<'_, Self> {
+        Abilities { infer: Some(self), ..Abilities::NONE }
+    }
+}
+
+impl<const BITS: u32> Occupancy for Decaying<BITS> {
+    fn fill(&self, words: &[u64], _rotation: ()) -> Vec<f64> {
         vec![self.cells.fill(words)]
     }
 
-    /// The least of a key's cells.
+    fn match_rates(&self, words: &[u64], _rotation: ()) -> Vec<f64> {
+        vec![self.cells.match_rate(words)]
+    }
+}
+
+impl<const BITS: u32> Decaying<BITS> {
+    /// Returns the least of a key's cells as evidence.
     #[inline(always)]
-    fn evidence(&self, words: &[u64], _phase: (), hash: u64) -> Evidence {
+    pub(crate) fn evidence(&self, words: &[u64], _rotation: (), hash: u64) -> Evidence {
         Evidence::number(self.cells.values(words, hash).fold(CounterSlices::<BITS>::CELLS.most(), u64::min))
     }
+}
 
-    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let shape = Shape { slices: self.cells.slices, bits: BITS, decrements: self.decrements };
-        Some(stable::likelihood(shape, clock.inserted(), &self.cells.counts(words), question))
+impl<const BITS: u32> Infer<()> for Decaying<BITS> {
+    fn evidence_run(&self, words: &[u64], rotation: (), hashes: &[u64], evidence: &mut [Evidence]) {
+        evidence_each(self, words, hashes, evidence, |hash| self.evidence(words, rotation, hash));
     }
 
-    fn match_rates(&self, words: &[u64], _phase: ()) -> Vec<f64> {
-        vec![self.cells.match_rate(words)]
+    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Box<dyn Likelihood> {
+        let shape = StableShape { slices: self.cells.slices, bits: BITS, decrements: self.decrements };
+        stable::likelihood(shape, clock.inserted(), &self.cells.counts(words), question)
     }
 }

@@ -1,34 +1,35 @@
-//! The bits of all epochs at one position, side by side in one cell.
+//! The layout of the transposed guarded-epoch Bloom filter: the bits of all epochs at one position, side by side in one
+//! cell.
 //!
 //! A cell of r + 1 bits, 8 to 64, has one bit of each epoch, and a key has k cells, one in each of k parts. An
-//! insertion sets the open epoch's bit in them. A query ANDs them: what remains is the match vector, a bit for every
-//! epoch that has all bits of the key. It reads k cells; separate segments cost up to (r + 1) * k. A new epoch clears
-//! one bit of every cell, in one pass over the memory.
+//! insertion sets the open epoch's bit in them. A query computes their AND, the match vector: a bit for every epoch that
+//! has all bits of the key. A query reads k cells; with separate segments it would read up to (r + 1) * k. A new epoch
+//! clears one bit of every cell, in one pass over the memory.
 
-use crate::Error;
 use crate::clock::Clock;
 use crate::inference::ring::Ring;
 use crate::inference::{Evidence, Likelihood, Question};
-use crate::layout::Layout;
+use crate::layout::abilities::Infer;
 use crate::layout::cells::{SAMPLE, place_in_part};
+use crate::layout::{Abilities, Layout, Occupancy, evidence_each};
 use crate::memory::bits::ones;
 use crate::memory::prefetch::Address;
 use crate::shape::runs;
 use std::ops::Range;
 
-/// The cells: `EPOCHS` bits for every position, as many cells to a 64-bit word as fit.
+/// Cells of `EPOCHS` bits, one for every position; as many to a 64-bit word as fit.
 #[derive(Clone, Copy)]
 pub struct Planes<const EPOCHS: usize> {
     k: u32,
-    /// Positions of each of the k parts.
+    /// The number of positions in each of the k parts.
     part: u64,
 }
 
-/// The open epoch's bit of every cell, and the bits that are kept at the moment of a query, by place.
+/// Which bit of every cell is the open epoch's, and which bits are retained at the moment of a query.
 #[derive(Clone, Copy)]
-pub struct Phase {
+pub struct Rotation {
     newest: u32,
-    kept: u64,
+    retained: u64,
 }
 
 impl<const EPOCHS: usize> Planes<EPOCHS> {
@@ -37,11 +38,12 @@ impl<const EPOCHS: usize> Planes<EPOCHS> {
     /// The lowest bit of every cell of a word.
     const LOWEST: u64 = u64::MAX / Self::CELL;
 
+    /// Returns cells at `positions` positions, of which a key has `k`.
     pub(crate) fn new(k: u32, positions: u64) -> Self {
         Self { k, part: positions / u64::from(k) }
     }
 
-    /// For each cell of a key its word, and the shift of the cell in it.
+    /// Returns the word of each cell of a key, and the shift of the cell in it.
     #[inline(always)]
     fn cells(self, hash: u64) -> impl Iterator<Item = (usize, u64)> {
         (0..self.k).map(move |part| {
@@ -50,19 +52,20 @@ impl<const EPOCHS: usize> Planes<EPOCHS> {
         })
     }
 
+    /// Prefetches the cells of a key.
     #[inline(always)]
     fn fetch(self, words: Address, hash: u64) {
         self.cells(hash).for_each(|(word, _)| words.fetch(word));
     }
 
-    /// The match vector by place, with garbage above the bits of a cell. Four in ten keys that are not there still have
-    /// an epoch left after the first four cells, so stopping early would mispredict.
+    /// Returns the match vector by place, with garbage above the bits of a cell. Four in ten absent keys still have an
+    /// epoch left after the first four cells, so a branch that stops early would be mispredicted.
     #[inline(always)]
     fn matches(self, words: &[u64], hash: u64) -> u64 {
         self.cells(hash).fold(u64::MAX, |all, (word, shift)| all & words[word] >> shift)
     }
 
-    /// In how many of the cells at these positions each bit is set, by place.
+    /// Returns in how many cells at these positions each bit is set, by place.
     fn ones(words: &[u64], positions: Range<u64>) -> [u64; EPOCHS] {
         let Range { start, end } = positions.start * EPOCHS as u64..positions.end * EPOCHS as u64;
         let (first, last) = ((start / 64) as usize, (end / 64) as usize);
@@ -77,7 +80,7 @@ impl<const EPOCHS: usize> Planes<EPOCHS> {
         ones
     }
 
-    /// The chance that a fresh key matches, by age, from the first positions of every part.
+    /// Returns the chance that a fresh key matches, by age, from the first positions of every part.
     fn rates_of_first(self, words: &[u64], newest: u32, positions: u64) -> Vec<f64> {
         let mut rates = [1.0; EPOCHS];
         for start in (0..u64::from(self.k)).map(|part| part * self.part) {
@@ -91,7 +94,7 @@ impl<const EPOCHS: usize> Planes<EPOCHS> {
 }
 
 impl<const EPOCHS: usize> Layout for Planes<EPOCHS> {
-    type Phase = Phase;
+    type Rotation = Rotation;
 
     const SETS_BITS: bool = true;
 
@@ -99,69 +102,81 @@ impl<const EPOCHS: usize> Layout for Planes<EPOCHS> {
         EPOCHS as u64
     }
 
-    /// Bit `(-generation) mod (r + 1)` is the open epoch's, and those above it are older, around the end.
-    fn phase(&self, generation: i64, pending: u64) -> Phase {
+    /// Returns the rotation. Bit `(-generation) mod (r + 1)` is the open epoch's. The bits above it are older, and then
+    /// those from bit 0 on.
+    fn rotation(&self, generation: i64, pending: u64) -> Rotation {
         let newest = (-i128::from(generation)).rem_euclid(EPOCHS as i128) as u32;
-        let kept = ones((EPOCHS as u64).saturating_sub(pending) as u32) << newest;
-        Phase { newest, kept: (kept | kept >> EPOCHS) as u64 & Self::CELL }
+        let retained = ones((EPOCHS as u64).saturating_sub(pending) as u32) << newest;
+        Rotation { newest, retained: (retained | retained >> EPOCHS) as u64 & Self::CELL }
     }
 
     #[inline(always)]
-    fn fetch_newest(&self, words: Address, _phase: Phase, hash: u64) {
+    fn prefetch_insert(&self, words: Address, _rotation: Rotation, hash: u64) {
         self.fetch(words, hash);
     }
 
     #[inline(always)]
-    fn fetch_all(&self, words: Address, hash: u64) {
+    fn prefetch_query(&self, words: Address, hash: u64) {
         self.fetch(words, hash);
     }
 
     #[inline(always)]
-    fn insert(&self, words: &mut [u64], Phase { newest, .. }: Phase, hash: u64) {
+    fn insert(&self, words: &mut [u64], Rotation { newest, .. }: Rotation, hash: u64) {
         self.cells(hash).for_each(|(word, shift)| words[word] |= 1 << newest << shift);
     }
 
     #[inline(always)]
-    fn contains(&self, words: &[u64], Phase { kept, .. }: Phase, hash: u64) -> bool {
-        self.matches(words, hash) & kept != 0
-    }
-
-    #[inline(always)]
-    fn evidence(&self, words: &[u64], Phase { newest, .. }: Phase, hash: u64) -> Evidence {
-        let matches = u128::from(self.matches(words, hash) & Self::CELL);
-        Evidence::generations((matches | matches << EPOCHS) >> newest & u128::from(Self::CELL))
-    }
-
-    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let Phase { newest, .. } = self.phase(clock.generation(), 0);
-        let sample = (SAMPLE / u64::from(self.k)).min(self.part);
-        Some(Box::new(Ring::of_clock(1, clock, &self.rates_of_first(words, newest, sample))))
+    fn contains(&self, words: &[u64], Rotation { retained, .. }: Rotation, hash: u64) -> bool {
+        self.matches(words, hash) & retained != 0
     }
 
     fn open(&self, words: &mut [u64], generation: i64) {
-        let others = !(Self::LOWEST << self.phase(generation, 0).newest);
+        let others = !(Self::LOWEST << self.rotation(generation, 0).newest);
         words.iter_mut().for_each(|word| *word &= others);
     }
 
-    fn unite(&self, words: &mut [u64], others: &[u64], _: Self::Phase) -> Result<(), Error> {
-        words.iter_mut().zip(others).for_each(|(word, other)| *word |= other);
-        Ok(())
+    #[inline(always)]
+    fn abilities(&self) -> Abilities<'_, Self> {
+        Abilities { infer: Some(self), ..Abilities::NONE }
     }
+}
 
-    fn fill(&self, words: &[u64], Phase { newest, .. }: Phase) -> Vec<f64> {
+impl<const EPOCHS: usize> Occupancy for Planes<EPOCHS> {
+    fn fill(&self, words: &[u64], Rotation { newest, .. }: Rotation) -> Vec<f64> {
         let positions = u64::from(self.k) * self.part;
         let mut ones = Self::ones(words, 0..positions);
         ones.rotate_left(newest as usize);
         ones.map(|ones| ones as f64 / positions as f64).to_vec()
     }
 
-    fn match_rates(&self, words: &[u64], Phase { newest, .. }: Phase) -> Vec<f64> {
+    fn match_rates(&self, words: &[u64], Rotation { newest, .. }: Rotation) -> Vec<f64> {
         self.rates_of_first(words, newest, self.part)
     }
 
-    /// As if epochs matched independently; keys that lie in several of them make it less.
-    fn false_positive_rate(&self, words: &[u64], phase: Phase) -> f64 {
-        runs::false_positive_rate(1, &self.match_rates(words, phase))
+    /// Returns the rate as if epochs matched independently. Keys that lie in several epochs make it less.
+    fn false_positive_rate(&self, words: &[u64], rotation: Rotation) -> f64 {
+        runs::false_positive_rate(1, &self.match_rates(words, rotation))
+    }
+}
+
+impl<const EPOCHS: usize> Planes<EPOCHS> {
+    /// Returns the epochs that have all bits of a key, as evidence.
+    #[inline(always)]
+    fn evidence(&self, words: &[u64], Rotation { newest, .. }: Rotation, hash: u64) -> Evidence {
+        let matches = u128::from(self.matches(words, hash) & Self::CELL);
+        Evidence::generations((matches | matches << EPOCHS) >> newest & u128::from(Self::CELL))
+    }
+}
+
+impl<const EPOCHS: usize> Infer<Rotation> for Planes<EPOCHS> {
+    fn evidence_run(&self, words: &[u64], rotation: Rotation, hashes: &[u64], evidence: &mut [Evidence]) {
+        evidence_each(self, words, hashes, evidence, |hash| self.evidence(words, rotation, hash));
+    }
+
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
+        let Rotation { newest, .. } = self.rotation(clock.generation(), 0);
+        let sample = (SAMPLE / u64::from(self.k)).min(self.part);
+        Box::new(Ring::of_clock(1, clock, &self.rates_of_first(words, newest, sample)))
     }
 }
 
@@ -194,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn ones_are_those_counted_bit_by_bit() {
+    fn counted_ones_equal_those_counted_bit_by_bit() {
         check_counts::<8>();
         check_counts::<16>();
         check_counts::<32>();
@@ -217,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_epoch_clears_its_own_bits_and_no_others() {
+    fn a_new_epoch_clears_its_own_bits_alone() {
         check_opening::<8>();
         check_opening::<16>();
         check_opening::<32>();

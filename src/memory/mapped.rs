@@ -1,8 +1,11 @@
-//! A file that several processes map and write to: the cells of a filter, and before them its clock.
+//! A file that several processes map and write to: the clock of a filter, its cells, and a number behind them.
 //!
-//! Of the clock there are two records, and a number that tells which of them holds: the number's lowest bit. Whoever
-//! writes, under a lock of the file, fills the other record and then raises the number, so that a process that is
-//! killed at any instant leaves a whole record. Who reads needs no lock: it reads again if the number has changed.
+//! There are two records of the clock. The lowest bit of a number selects the one that holds. A writer, which has the
+//! lock of the file, fills the other record and then raises the number, so a process that is killed at any instant
+//! leaves a whole record. A reader needs no lock: it reads again if the number has changed.
+//!
+//! The last line of the file repeats the number, after the first one was raised. A program that copies the file from
+//! front to back while it is written reads a greater number at the end than at the front: [`is_torn`].
 
 #![allow(unsafe_code, reason = "memory that other processes write to")]
 
@@ -19,86 +22,125 @@ pub const RECORD: usize = 6;
 /// Words of the number and of both records, each in a cache line of its own.
 pub const LIVE: usize = 24;
 
-/// A mapped file whose last words are the cells of a filter, right behind the [`LIVE`] words of its clock.
+/// Words behind the cells, of which the first repeats the number.
+pub const TAIL: usize = 8;
+
+/// Returns the words of the record that `number` selects, among the [`LIVE`] words.
+pub fn place_of_record(number: u64) -> std::ops::Range<usize> {
+    let start = 8 * (1 + (number & 1) as usize);
+    start..start + RECORD
+}
+
+/// Returns whether a file with these numbers at its front and its end was copied while it was written.
+///
+/// The end is written last, and at most one number later: of a writer that stopped between the two it is one less.
+pub fn is_torn(front: u64, end: u64) -> bool {
+    end > front
+}
+
+/// A mapped file: the [`LIVE`] words of a clock, the cells of a filter, and a tail, which files of version 2 lack.
 pub struct Mapped {
     map: MmapRaw,
-    /// Where the clock begins, in bytes: a multiple of 64.
+    /// Offset of the clock in bytes, a multiple of 64.
     live: usize,
+    /// Words behind the cells: [`TAIL`] or none.
+    tail: usize,
 }
 
 impl Mapped {
-    /// Maps a file, whose clock begins at byte `live`.
-    pub fn new(file: &File, live: usize) -> Result<Self> {
+    /// Maps a file whose clock begins at byte `live`, and that ends with `tail` words behind the cells.
+    pub fn new(file: &File, live: usize, tail: usize) -> Result<Self> {
         let map = MmapOptions::new().map_raw(file)?;
-        assert!(live.is_multiple_of(64) && live + LIVE * 8 <= map.len(), "the file was measured before");
-        Ok(Self { map, live })
+        assert!(live.is_multiple_of(64) && live + (LIVE + tail) * 8 <= map.len(), "the caller measured the file");
+        Ok(Self { map, live, tail })
     }
 
     fn cells(&self) -> (*mut u64, usize) {
         let start = self.live + LIVE * 8;
-        (self.map.as_mut_ptr().wrapping_add(start).cast(), (self.map.len() - start) / 8)
+        (self.map.as_mut_ptr().wrapping_add(start).cast(), (self.map.len() - start) / 8 - self.tail)
     }
 
-    /// The cells.
+    /// Returns the cells, to read.
     pub fn words(&self) -> &[u64] {
         let (cells, len) = self.cells();
-        // SAFETY: they lie in the mapping, on a boundary of 64 bytes, and live as long as it does. Within this process
-        // only `words_mut` writes to them, which borrows the mapping alone. Other processes may write meanwhile: then
-        // answers change with them, but every pattern of bits is legal, so nothing is read out of bounds.
+        // SAFETY: the cells lie in the mapping, on a boundary of 64 bytes, and live as long as it does. Within this
+        // process only `words_mut` writes to them, which borrows the mapping alone. Other processes may write
+        // meanwhile: then answers change with them, but every pattern of bits is legal, so nothing is read out of
+        // bounds.
         unsafe { std::slice::from_raw_parts(cells, len) }
     }
 
-    /// The cells, to write under the lock of the file, and the clock.
+    /// Returns the cells, to write under the lock of the file, and the clock.
     pub fn words_mut(&mut self) -> (&mut [u64], Live<'_>) {
         let (cells, len) = self.cells();
-        // SAFETY: as in `words`; the clock lies before them, apart.
+        // SAFETY: as in `words`; clock and tail lie outside the cells.
         (unsafe { std::slice::from_raw_parts_mut(cells, len) }, self.live())
     }
 
-    /// The clock.
+    /// Returns the clock.
+    #[inline]
     pub fn live(&self) -> Live<'_> {
-        let live: *mut AtomicU64 = self.map.as_mut_ptr().wrapping_add(self.live).cast();
-        // SAFETY: it lies in the mapping, on a boundary of 64 bytes, and is only ever used as these atomic words.
-        Live(unsafe { &*live.cast::<[AtomicU64; LIVE]>() })
+        let words = self.map.as_mut_ptr().wrapping_add(self.live).cast::<[AtomicU64; LIVE]>();
+        let tail = self.map.as_mut_ptr().wrapping_add(self.map.len() - self.tail * 8).cast::<AtomicU64>();
+        // SAFETY: both lie in the mapping, on boundaries of 8 bytes, and are only ever used as these atomic words. The
+        // tail is used only where there is one.
+        unsafe { Live { words: &*words, end: (self.tail > 0).then(|| &*tail) } }
     }
 }
 
 /// The clock of a shared filter, in its file.
 #[derive(Clone, Copy)]
-pub struct Live<'a>(&'a [AtomicU64; LIVE]);
+pub struct Live<'a> {
+    words: &'a [AtomicU64; LIVE],
+    end: Option<&'a AtomicU64>,
+}
 
-impl<'a> Live<'a> {
-    /// The record that holds under this number.
-    fn record(self, number: u64) -> &'a [AtomicU64] {
-        let start = 8 * (1 + (number & 1) as usize);
-        &self.0[start..start + RECORD]
+impl Live<'_> {
+    /// Returns the record that was written last. Neither a lock nor a killed process delays it.
+    pub fn read(self) -> [u64; RECORD] {
+        self.read_numbered().1
     }
 
-    /// What was written last. No lock, and nobody who was killed, keeps it waiting.
-    pub fn read(self) -> [u64; RECORD] {
+    /// Returns the record that was written last, and its number.
+    pub fn read_numbered(self) -> (u64, [u64; RECORD]) {
         loop {
-            let number = self.0[0].load(Acquire);
-            let record = self.record(number);
+            let number = self.words[0].load(Acquire);
+            let record = &self.words[place_of_record(number)];
             let read = std::array::from_fn(|word| record[word].load(Relaxed));
-            fence(Acquire);
-            if self.0[0].load(Relaxed) == number {
-                return read;
+            if self.is_still(number) {
+                return (number, read);
             }
         }
     }
 
-    /// Writes, under the lock of the file. Whatever was written to the cells before is there for all who read this;
-    /// whatever is written to them later comes later.
-    pub fn write(self, told: [u64; RECORD]) {
+    /// Returns whether nothing was written to the clock since `number` was read.
+    pub fn is_still(self, number: u64) -> bool {
+        fence(Acquire);
+        self.words[0].load(Relaxed) == number
+    }
+
+    /// Returns whether the file was [copied while it was written](is_torn).
+    pub fn is_torn(self) -> bool {
+        // The end is read first, since the file may be written to meanwhile.
+        let end = self.end.map(|end| end.load(Acquire));
+        end.is_some_and(|end| is_torn(self.words[0].load(Acquire), end))
+    }
+
+    /// Writes a record, under the lock of the file. Cells that were written before are visible to every reader of the
+    /// record; cells that are written later come later.
+    pub fn write(self, record: [u64; RECORD]) {
         #[cfg(test)]
         tests::live_on();
-        let number = self.0[0].load(Relaxed).wrapping_add(1);
-        // Not before the number that told readers to leave this record.
+        let number = self.words[0].load(Relaxed).wrapping_add(1);
+        // The record must not be written before the number that led readers away from it.
         fence(SeqCst);
-        for (word, told) in self.record(number).iter().zip(told) {
-            word.store(told, Relaxed);
+        for (word, value) in self.words[place_of_record(number)].iter().zip(record) {
+            word.store(value, Relaxed);
         }
-        self.0[0].store(number, Release);
+        self.words[0].store(number, Release);
+        if let Some(end) = self.end {
+            end.store(number, Release);
+        }
         fence(SeqCst);
         #[cfg(test)]
         tests::live_on();
@@ -113,11 +155,11 @@ pub(crate) mod tests {
     use super::*;
 
     thread_local! {
-        /// How many more times this thread may come to where clocks are told, before and after, until it is killed.
+        /// How many more times this thread may write a clock, counted before and after, until it is killed.
         pub static LIVES: Cell<u32> = const { Cell::new(u32::MAX) };
     }
 
-    /// Ends the thread here, as a kill would, if it has come so far.
+    /// Ends the thread, as a kill would, when its lives are used up.
     pub fn live_on() {
         let left = LIVES.get();
         LIVES.set(left.wrapping_sub(1));
@@ -127,8 +169,8 @@ pub(crate) mod tests {
     #[test]
     fn readers_see_whole_records_while_they_are_written() {
         let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&[0; 64 + LIVE * 8 + 80]).unwrap();
-        let (mut ours, theirs) = (Mapped::new(&file, 64).unwrap(), Mapped::new(&file, 64).unwrap());
+        file.write_all(&[0; 64 + LIVE * 8 + 80 + TAIL * 8]).unwrap();
+        let (mut ours, theirs) = (Mapped::new(&file, 64, TAIL).unwrap(), Mapped::new(&file, 64, TAIL).unwrap());
         assert_eq!(ours.words().len(), 10);
         ours.words_mut().0[9] = 7;
         assert_eq!(theirs.words()[9], 7, "another mapping of the file");

@@ -18,7 +18,7 @@ use super::budget::{Budget, too_few_bytes};
 use super::ring::MAX_SLICES;
 use super::search::bisection;
 use super::slices::Slices;
-use super::{CacheLines, Parameters, fill};
+use super::{CacheLines, FamilyId, Parameters, fill};
 use crate::Error;
 use crate::clock::{ENDLESS, Window};
 
@@ -27,7 +27,7 @@ const MAX_BITS: u64 = 1 << 60;
 
 /// Where the k bits of a key may lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum BloomShape {
     /// Anywhere in one array (Bloom, 1970).
     Classical {
         /// Positions of a key, some of which may be the same.
@@ -39,7 +39,7 @@ pub enum Shape {
     Partitioned(Slices),
 }
 
-impl Shape {
+impl BloomShape {
     /// One array of at least 1 bit and at most 2^60, k at most [`MAX_SLICES`].
     pub fn classical(k: u32, bits: u64) -> Result<Self, Error> {
         check("bits", k, bits, MAX_BITS)?;
@@ -86,9 +86,9 @@ impl Shape {
     }
 }
 
-impl super::Shape for Shape {
-    fn family(&self) -> &'static str {
-        "bloom"
+impl super::Shape for BloomShape {
+    fn family(&self) -> FamilyId {
+        FamilyId::Bloom
     }
 
     fn parameters(&self) -> Vec<(&'static str, u64)> {
@@ -99,7 +99,7 @@ impl super::Shape for Shape {
         vec![("k", self.k().into()), ("bits", bits), ("slice_bits", slice_bits)]
     }
 
-    /// Its window is the number of keys it is planned for.
+    /// A window is the number of keys that the filter is planned for.
     fn check(&self, window: Window) -> Result<(), Error> {
         match window {
             Window::Count { insertions: capacity } => check_capacity(capacity),
@@ -107,7 +107,7 @@ impl super::Shape for Shape {
         }
     }
 
-    fn kept(&self) -> u32 {
+    fn retained(&self) -> u32 {
         ENDLESS
     }
 
@@ -156,7 +156,7 @@ pub fn check_capacity(capacity: u64) -> Result<(), Error> {
 /// which trade up to a quarter more memory than the least for fewer bits of a key, each of which costs a line of
 /// memory: 10.5 bits per key with k = 4 at 1 %, where k = 7 would take 9.6. Of one array it is then the fewest bits
 /// that keep the rate, or all bits there are.
-pub fn choose(capacity: u64, budget: Budget, partitioned: bool) -> Result<Shape, Error> {
+pub fn choose(capacity: u64, budget: Budget, partitioned: bool) -> Result<BloomShape, Error> {
     check_capacity(capacity)?;
     budget.check()?;
     match budget {
@@ -169,20 +169,20 @@ pub fn choose(capacity: u64, budget: Budget, partitioned: bool) -> Result<Shape,
                 )));
             }
             let slices = Slices::for_rate(capacity, cells)?;
-            if partitioned { Ok(Shape::Partitioned(slices)) } else { smallest_array(slices.k, capacity, fpr) }
+            if partitioned { Ok(BloomShape::Partitioned(slices)) } else { smallest_array(slices.k, capacity, fpr) }
         }
         Budget::Bytes(bytes) if bytes < 8 => Err(too_few_bytes(8, "", bytes)),
         Budget::Bytes(bytes) => {
             let bits = (bytes / 8).saturating_mul(64).min(MAX_BITS);
             let slices = Slices::for_cells(capacity, bits);
-            Ok(if partitioned { Shape::Partitioned(slices) } else { Shape::Classical { k: slices.k, bits } })
+            Ok(if partitioned { BloomShape::Partitioned(slices) } else { BloomShape::Classical { k: slices.k, bits } })
         }
     }
 }
 
 /// The fewest bits of one array that hold `keys` at a rate of at most `fpr`, by bisection.
-pub fn smallest_array(k: u32, keys: u64, fpr: f64) -> Result<Shape, Error> {
-    let made = |bits| Shape::Classical { k, bits };
+pub fn smallest_array(k: u32, keys: u64, fpr: f64) -> Result<BloomShape, Error> {
+    let made = |bits| BloomShape::Classical { k, bits };
     let holds = |bits| made(bits).false_positive_rate(keys) <= fpr;
     let (mut too_few, mut enough) = (0, 1);
     while !holds(enough) {

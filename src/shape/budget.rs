@@ -1,4 +1,4 @@
-//! What a filter must meet, and what is refused before a shape is searched.
+//! What a filter must meet, and what is rejected before a shape is searched.
 
 use super::fill;
 use crate::Error;
@@ -17,7 +17,12 @@ pub enum Budget {
 }
 
 impl Budget {
-    /// Refuses what no filter can have, whatever its window.
+    /// Returns whether this is a number of bytes.
+    pub fn is_bytes(self) -> bool {
+        matches!(self, Self::Bytes(_))
+    }
+
+    /// Rejects what no filter can have, whatever its window.
     pub(super) fn check(self) -> Result<(), Error> {
         match self {
             Self::Rate(fpr) => check_rate(fpr),
@@ -29,7 +34,7 @@ impl Budget {
     }
 }
 
-/// Refuses what is no rate of false positives.
+/// Rejects numbers that are no rate of false positives.
 pub(super) fn check_rate(fpr: f64) -> Result<(), Error> {
     if fpr > 0.0 && fpr < 1.0 {
         return Ok(());
@@ -37,8 +42,8 @@ pub(super) fn check_rate(fpr: f64) -> Result<(), Error> {
     Err(Error::value(format!("fpr must lie between 0 and 1, both excluded, got {fpr}")))
 }
 
-/// Refuses a rate below the chance that a fresh key has the hash of one of the keys remembered. No memory lowers that
-/// one. `remembered` has the number of these keys for every candidate; the least counts.
+/// Rejects a rate below the chance that a fresh key has the hash of one of the keys remembered. No memory lowers that
+/// chance. `remembered` contains the number of these keys for every candidate; the least counts.
 pub(super) fn refuse_below(remembered: impl Iterator<Item = u64>, fpr: f64) -> Result<(), Error> {
     let floor = fill::same_hash(remembered.min().unwrap_or(0));
     if fpr > floor {
@@ -49,18 +54,18 @@ pub(super) fn refuse_below(remembered: impl Iterator<Item = u64>, fpr: f64) -> R
     )))
 }
 
-/// The error for a rate that takes more memory than there may be.
+/// Returns the error for a rate that takes more memory than there may be.
 pub(super) fn too_much_memory(fpr: f64, most: &str) -> Error {
     Error::value(format!("fpr={fpr} for this window takes more than {most}"))
 }
 
-/// The error for fewer bytes than the smallest shape has.
+/// Returns the error for fewer bytes than the smallest shape has.
 pub(super) fn too_few_bytes(needed: u64, of_what: &str, bytes: u64) -> Error {
     Error::value(format!("nbytes must be at least {needed}{of_what}, got {bytes}"))
 }
 
-/// The slack a filter may have, in the clock's unit (insertions or nanoseconds): what is asked for, or by default half
-/// the window.
+/// Returns the slack a filter may have, in the clock's unit (insertions or nanoseconds): the requested one, or by
+/// default half the window.
 ///
 /// On the time clock the default is half of span and lateness together, beyond the lateness, which no shape avoids. It
 /// is at least 64 units, so that rounding to whole generations leaves a tiny window a choice.
@@ -72,7 +77,7 @@ pub fn allowed_slack(window: Window, slack: Option<u64>) -> u64 {
     slack.unwrap_or(half.max(64))
 }
 
-/// The candidates whose slack is allowed; or the error that says what the best of them has.
+/// Returns the candidates whose slack is allowed, or an error with the least slack among them.
 pub(super) fn within_slack<C>(
     window: Window,
     slack: Option<u64>,
@@ -94,8 +99,8 @@ pub(super) fn within_slack<C>(
     Err(Error::value(format!("slack must be at least {least} for this window, got {bound}")))
 }
 
-/// The error for a slack that could be had, and a rate that could be had, but not both, since more memory ages in
-/// smaller steps, of whole insertions.
+/// Returns the error for a slack and a rate of which only one can be met: more memory ages in smaller steps, which are
+/// whole insertions.
 pub(super) fn too_little_slack(window: Window, fpr: f64, enough: u64, slack: u64) -> Error {
     let (enough, slack) = (in_units(window, enough), in_units(window, slack));
     Error::value(format!("fpr={fpr} for this window takes a slack of {enough}, got {slack}"))

@@ -16,7 +16,7 @@
 
 use super::budget::{Budget, too_few_bytes};
 use super::slices::Slices;
-use super::{CacheLines, Parameters, fill};
+use super::{CacheLines, FamilyId, Parameters, fill};
 use crate::Error;
 use crate::clock::{BY_INSERTION, Window};
 
@@ -28,21 +28,21 @@ pub const BITS: u32 = 4;
 
 /// Everything but the window that determines the size and the error of a counting filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct CountingShape {
     /// The slices of counters.
     pub slices: Slices,
 }
 
-impl Shape {
+impl CountingShape {
     /// The shape of these parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
         Ok(Self { slices: Slices::new(parameters.narrow("k")?, parameters.wide("slice_cells")?)? })
     }
 }
 
-impl super::Shape for Shape {
-    fn family(&self) -> &'static str {
-        "counting"
+impl super::Shape for CountingShape {
+    fn family(&self) -> FamilyId {
+        FamilyId::Counting
     }
 
     fn parameters(&self) -> Vec<(&'static str, u64)> {
@@ -53,7 +53,7 @@ impl super::Shape for Shape {
         window.by_insertion().map(|_| ())
     }
 
-    fn kept(&self) -> u32 {
+    fn retained(&self) -> u32 {
         BY_INSERTION
     }
 
@@ -85,18 +85,18 @@ impl super::Shape for Shape {
 /// [`Slices::for_cells`]. A number of bytes is for counters and queue together.
 ///
 /// For a window of a million keys at 1 % that gives k = 4: 42 bits of counters per key beside 64 of the queue.
-pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
+pub fn choose(window: Window, budget: Budget) -> Result<CountingShape, Error> {
     let window = window.by_insertion()?;
     budget.check()?;
     match budget {
-        Budget::Rate(fpr) => Ok(Shape { slices: Slices::for_rate(window, fpr)? }),
+        Budget::Rate(fpr) => Ok(CountingShape { slices: Slices::for_rate(window, fpr)? }),
         Budget::Bytes(bytes) => {
             let needed = 8 * (window + 1);
             if bytes < needed {
                 return Err(too_few_bytes(needed, " (a queue of 8 bytes per key, and counters)", bytes));
             }
             let cells = (bytes / 8 - window).saturating_mul(64 / u64::from(BITS));
-            Ok(Shape { slices: Slices::for_cells(window, cells.min(1 << 60)) })
+            Ok(CountingShape { slices: Slices::for_cells(window, cells.min(1 << 60)) })
         }
     }
 }
@@ -120,7 +120,7 @@ pub fn sticking_rate(slice_cells: u64, window: u64) -> f64 {
 /// Rate below which the false positives never fall again once `hot` distinct keys have each been inserted 15 times
 /// within a window: their counters stick, and are a Bloom filter of these keys that never forgets.
 ///
-/// It is small as long as they are few beside the window: planned at 1 % (k = 4), a tenth of the window's keys leaves a
+/// The rate is small as long as they are few beside the window: planned at 1 % (k = 4), a tenth of the window's keys leaves a
 /// floor of 2e-6, half of it 9e-4, and as many as the window 1 % on top of what the window itself makes.
 pub fn floor(slices: &Slices, hot: u64) -> f64 {
     slices.false_positive_rate(hot)

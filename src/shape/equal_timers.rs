@@ -21,7 +21,7 @@ pub struct Rates {
 ///
 /// The walk keeps, for every number of timers already met, the chance that no `equal` of them were of one generation
 /// (`unequal`), and that some were (`found`). All terms are positive, so small rates are as accurate as large ones.
-/// It takes generations * k^2 steps.
+/// The sum takes generations * k^2 steps.
 pub fn rates(k: u32, equal: u32, timers: u64, generations: u32, keys: f64) -> Rates {
     let (k, equal) = (k as usize, equal as usize);
     let log_missed = keys * (-1.0 / timers as f64).ln_1p(); // by one generation

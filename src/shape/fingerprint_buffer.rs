@@ -15,7 +15,7 @@
 
 use super::budget::{Budget, too_few_bytes};
 use super::swamp::fingerprints;
-use super::{CacheLines, Parameters, fill};
+use super::{CacheLines, FamilyId, Parameters, fill};
 use crate::Error;
 use crate::clock::{BY_INSERTION, Window};
 
@@ -24,12 +24,12 @@ pub const GROUP: u64 = 64;
 
 /// Everything but the window that determines the size and the error of a fingerprint buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct BufferShape {
     /// bph: bits of a fingerprint, 1 to 64.
     pub fingerprint_bits: u32,
 }
 
-impl Shape {
+impl BufferShape {
     /// A shape whose parameter is in range.
     pub fn new(fingerprint_bits: u32) -> Result<Self, Error> {
         if !(1..=64).contains(&fingerprint_bits) {
@@ -65,9 +65,9 @@ impl Shape {
     }
 }
 
-impl super::Shape for Shape {
-    fn family(&self) -> &'static str {
-        "fingerprint-buffer"
+impl super::Shape for BufferShape {
+    fn family(&self) -> FamilyId {
+        FamilyId::FingerprintBuffer
     }
 
     fn parameters(&self) -> Vec<(&'static str, u64)> {
@@ -78,7 +78,7 @@ impl super::Shape for Shape {
         window.by_insertion().map(|_| ())
     }
 
-    fn kept(&self) -> u32 {
+    fn retained(&self) -> u32 {
         BY_INSERTION
     }
 
@@ -109,17 +109,17 @@ impl super::Shape for Shape {
 }
 
 /// The shape for a window and a budget: the fewest bits with the rate, or the most in the bytes.
-pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
+pub fn choose(window: Window, budget: Budget) -> Result<BufferShape, Error> {
     let insertions = window.by_insertion()?;
     match budget {
         Budget::Rate(fpr) => {
             // R = 2^bits - 1 is at least as many as needed.
-            Shape::new(u64::BITS - fingerprints(insertions, fpr)?.leading_zeros())
+            BufferShape::new(u64::BITS - fingerprints(insertions, fpr)?.leading_zeros())
         }
         Budget::Bytes(bytes) => {
             let bit = 8 * insertions.div_ceil(GROUP);
             let bits = (bytes / bit).min(64) as u32;
-            Shape::new(bits).map_err(|_| too_few_bytes(bit, " for this window", bytes))
+            BufferShape::new(bits).map_err(|_| too_few_bytes(bit, " for this window", bytes))
         }
     }
 }

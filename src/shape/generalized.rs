@@ -4,7 +4,7 @@
 //!
 //! k1 hashes of a key set bits to one, k0 reset bits to zero, and where both hit, zero wins. A key matches when its
 //! zeros are zero and its ones are one: it was inserted lately, as long as no later key changed one of its bits. How
-//! lately is a matter of chance, told by [`Memory`], and of the query, which may ask
+//! lately is a matter of chance, described by [`Memory`], and of the query, which may ask
 //! for any window: what of the bits matches is [evidence](crate::inference::generalized::Matches) for it. The window
 //! of the filter is what its shape was chosen for, and nothing else.
 //!
@@ -26,7 +26,7 @@
 use super::budget::Budget;
 use super::search::{self, Candidate};
 use super::stable::FORGOTTEN;
-use super::{CacheLines, Parameters};
+use super::{CacheLines, FamilyId, Parameters};
 use crate::Error;
 use crate::clock::Window;
 
@@ -41,7 +41,7 @@ const MAX_BITS: u64 = 1 << 60;
 
 /// Everything that determines the size and the errors of a generalized filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct GeneralizedShape {
     /// m: cells, of one bit each.
     pub bits: u64,
     /// Hashes that set a cell.
@@ -50,7 +50,7 @@ pub struct Shape {
     pub k0: u32,
 }
 
-impl Shape {
+impl GeneralizedShape {
     /// A shape whose parameters are in range: 2 to 2^60 bits, and 1 to 64 hashes of each kind.
     pub fn new(bits: u64, k1: u32, k0: u32) -> Result<Self, Error> {
         if !(2..=MAX_BITS).contains(&bits) {
@@ -81,7 +81,7 @@ impl Shape {
 
     /// Expected share of ones that the filter tends to, q1 / (q0 + q1), from none (paper 5, equations 28 to 31).
     ///
-    /// It is a little less than k1 / (k0 + k1), up to which the more ones there are, the more often a fresh key
+    /// The share is a little less than k1 / (k0 + k1), up to which the more ones there are, the more often a fresh key
     /// matches: so the rate is worst in the end, not on the way.
     pub fn steady_fill(&self) -> f64 {
         let reset = -self.log_missed(self.k0).exp_m1();
@@ -135,9 +135,9 @@ impl Shape {
     }
 }
 
-impl super::Shape for Shape {
-    fn family(&self) -> &'static str {
-        "generalized"
+impl super::Shape for GeneralizedShape {
+    fn family(&self) -> FamilyId {
+        FamilyId::Generalized
     }
 
     fn parameters(&self) -> Vec<(&'static str, u64)> {
@@ -149,7 +149,7 @@ impl super::Shape for Shape {
     }
 
     /// Any number would do: bits fade with the insertions.
-    fn kept(&self) -> u32 {
+    fn retained(&self) -> u32 {
         1
     }
 
@@ -177,7 +177,7 @@ impl super::Shape for Shape {
     }
 
     /// Of the key just inserted and of the oldest of the window, a generation of the clock before it; of all ages
-    /// between and beyond [`Memory`] tells.
+    /// between and beyond [`Memory`] states.
     fn false_negative_rates(&self, window: Window) -> Vec<f64> {
         vec![0.0, self.memory().missed((window.capacity() - 1) as f64)]
     }
@@ -198,7 +198,7 @@ impl Memory {
         self.sum(|power| (power * age * self.log_untouched).exp()).min(1.0)
     }
 
-    /// Chance that a key of this age does not match: a false negative, if it is asked for within a window.
+    /// Chance that a key of this age does not match: a false negative, if it is looked up within a window.
     pub fn missed(&self, age: f64) -> f64 {
         self.sum(|power| -(power * age * self.log_untouched).exp_m1()).min(1.0)
     }
@@ -224,7 +224,7 @@ impl Memory {
 ///   none does, the one whose errors of both kinds add up to least.
 ///
 /// Both kinds of error fall with the number of bits, and trade through the number of hashes.
-pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
+pub fn choose(window: Window, budget: Budget) -> Result<GeneralizedShape, Error> {
     budget.check()?;
     let window = insertions(window)?;
     let kinds = (1..=MOST_CHOSEN).flat_map(|k1| (1..=MOST_CHOSEN).map(move |k0| Kind { k1, k0, window }));
@@ -243,11 +243,11 @@ pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
 }
 
 /// Where so few bits forget more of the window: the shape whose errors of both kinds add up to least, of fresh keys and
-/// of those as old as the window, if it tells a tenth of the latter from the former. (At 5 bits per key, as in paper 5,
+/// of those as old as the window, if it separates a tenth of the latter from the former. (At 5 bits per key, as in paper 5,
 /// they add up to .55.)
-fn least_errors(kinds: &[Kind], bits: u64, window: u64) -> Option<Shape> {
-    let errors = |shape: &Shape| shape.false_positive_rate() + shape.memory().missed((window - 1) as f64);
-    let shapes = kinds.iter().filter_map(|kind| Shape::new(bits, kind.k1, kind.k0).ok());
+fn least_errors(kinds: &[Kind], bits: u64, window: u64) -> Option<GeneralizedShape> {
+    let errors = |shape: &GeneralizedShape| shape.false_positive_rate() + shape.memory().missed((window - 1) as f64);
+    let shapes = kinds.iter().filter_map(|kind| GeneralizedShape::new(bits, kind.k1, kind.k0).ok());
     let least = shapes.map(|shape| (errors(&shape), shape)).min_by(|(a, _), (b, _)| a.total_cmp(b));
     least.filter(|&(errors, _)| errors <= 1.0 - FORGOTTEN).map(|(_, shape)| shape)
 }
@@ -260,21 +260,21 @@ struct Kind {
 }
 
 impl Candidate for Kind {
-    type Shape = Shape;
+    type Shape = GeneralizedShape;
 
     fn rank(&self) -> u32 {
         MAX_HASHES * self.k1 + self.k0
     }
 
-    fn shape(&self, bits: u64) -> Shape {
-        Shape { bits, k1: self.k1, k0: self.k0 }
+    fn shape(&self, bits: u64) -> GeneralizedShape {
+        GeneralizedShape { bits, k1: self.k1, k0: self.k0 }
     }
 
     fn memory_of_unit(&self) -> u64 {
         1
     }
 
-    fn rate_at_most(&self, shape: &Shape, limit: f64) -> Option<f64> {
+    fn rate_at_most(&self, shape: &GeneralizedShape, limit: f64) -> Option<f64> {
         let keeps = shape.bits > 1 && shape.keeps(self.window);
         keeps.then(|| shape.false_positive_rate()).filter(|&rate| rate <= limit)
     }

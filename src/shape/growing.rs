@@ -1,6 +1,6 @@
 //! When a timing filter that grows opens another part, and what the parts cost (paper 4, section 5, "dynamic size").
 //!
-//! A part is a whole timing filter. Keys go to the newest; once it is full another is opened, and queries ask all. Each
+//! A part is a whole timing filter. Keys go to the newest; once it is full another is opened, and queries read all. Each
 //! reports a fresh key with probability P at most, so F of them do with 1 - (1 - P)^F at most, and with just that while
 //! all are full: the rate is kept per part, not in total, and erratum OIE-10 corrects the paper's "slightly worse". At
 //! P = 1 % that is 2 % for 2 parts, 9.6 % for 10, 63 % for 100.
@@ -9,11 +9,11 @@
 //! the sum of both rates is greatest where one of the two is empty.
 
 use super::timing::{self, live_keys};
-use super::{CacheLines, Parameters, fill};
+use super::{CacheLines, FamilyId, Parameters, fill};
 use crate::Error;
 use crate::clock::Window;
 
-/// What decides that a part is full.
+/// The rule by which a part is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grow {
     /// The keys that came: a part is closed for good when as many have come as are planned to be live at once.
@@ -34,7 +34,7 @@ pub enum Limit {
 impl Limit {
     /// The limit at which a part has the rate of the whole plan: the keys of `blocks` + 1 generations, or the timers
     /// that these are expected to set.
-    pub fn planned(grow: Grow, shape: timing::Shape, window: Window) -> Self {
+    pub fn planned(grow: Grow, shape: timing::TimingShape, window: Window) -> Self {
         let keys = live_keys(window, shape.blocks);
         match grow {
             Grow::Cardinality => Self::Keys(keys),
@@ -42,12 +42,12 @@ impl Limit {
         }
     }
 
-    /// Refuses what cannot grow: windows of insertions, equal timers, a limit that one key goes beyond.
-    pub fn check(self, shape: timing::Shape, window: Window) -> Result<Self, Error> {
+    /// Rejects what cannot grow: windows of insertions, equal timers, a limit that one key goes beyond.
+    pub fn check(self, shape: timing::TimingShape, window: Window) -> Result<Self, Error> {
         const MOST_KEYS: u64 = 1 << 62;
         if let Window::Count { .. } = window {
             return Err(Error::value(
-                "grow is for windows of time: a window of insertions never holds more keys than it says",
+                "grow is for windows of time: a window of insertions never holds more keys than its length; leave grow out",
             ));
         }
         if shape.equal_timers > 1 {
@@ -74,7 +74,7 @@ impl Limit {
     }
 
     /// The most that one key adds.
-    pub fn step(self, shape: timing::Shape) -> u64 {
+    pub fn step(self, shape: timing::TimingShape) -> u64 {
         match self {
             Self::Keys(_) => 1,
             Self::Timers(_) => shape.k.into(),
@@ -84,7 +84,7 @@ impl Limit {
     /// P: probability that a full part reports a key never inserted. By keys it is exact in expectation. By timers it
     /// is an upper bound for the timers as they are: the product of the k fills is at most the k-th power of their
     /// mean.
-    pub fn false_positive_rate(self, shape: timing::Shape) -> f64 {
+    pub fn false_positive_rate(self, shape: timing::TimingShape) -> f64 {
         let (fill, keys) = match self {
             Self::Keys(keys) => (shape.fill(keys), keys),
             Self::Timers(set) => {
@@ -100,25 +100,25 @@ impl Limit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Growing {
     /// A part.
-    pub part: timing::Shape,
+    pub part: timing::TimingShape,
     /// What it takes before another is opened.
     pub limit: Limit,
 }
 
 impl Growing {
-    /// The shape of these parameters, of which one says what a part takes.
+    /// Reads the shape from parameters, of which one is the limit of a part.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
         let limit = match (parameters.get("part_keys"), parameters.get("part_timers")) {
             (Some(keys), None) => Limit::Keys(keys),
             (None, Some(timers)) => Limit::Timers(timers),
             _ => return Err(Error::value("give part_keys or part_timers, and not both")),
         };
-        Ok(Self { part: timing::Shape::read(parameters)?, limit })
+        Ok(Self { part: timing::TimingShape::read(parameters)?, limit })
     }
 }
 
 impl super::Shape for Growing {
-    fn family(&self) -> &'static str {
+    fn family(&self) -> FamilyId {
         self.part.family()
     }
 
@@ -136,8 +136,8 @@ impl super::Shape for Growing {
         self.limit.check(self.part, window.check()?).map(|_| ())
     }
 
-    fn kept(&self) -> u32 {
-        self.part.kept()
+    fn retained(&self) -> u32 {
+        self.part.retained()
     }
 
     /// Of one part, its row in the table and the head of the table.
@@ -149,7 +149,7 @@ impl super::Shape for Growing {
         true
     }
 
-    /// That of one full part.
+    /// Returns the rate of one full part.
     fn fpr(&self, _: Window) -> f64 {
         self.limit.false_positive_rate(self.part)
     }
@@ -173,7 +173,7 @@ impl super::Shape for Growing {
 }
 
 /// Timers of all slices.
-fn timers(shape: timing::Shape) -> f64 {
+fn timers(shape: timing::TimingShape) -> f64 {
     f64::from(shape.k) * shape.slice_timers() as f64
 }
 

@@ -2,7 +2,7 @@
 //!
 //! No bits here. Each formula is one small function that names its source (paper, section) and the erratum where the
 //! printed form is not the right one; all rates are *exact in expectation* for distinct keys and independent uniform
-//! hashes, at the worst phase unless said otherwise. Repeated keys only lower them.
+//! hashes, at the worst phase unless stated otherwise. Repeated keys only lower them.
 //!
 //! The logarithms and exponentials come from the platform's mathematical library, whose last digit may differ between
 //! machines, so the same request could in principle size two filters one word apart. That cannot matter to a saved
@@ -37,48 +37,85 @@ use crate::Error;
 use crate::clock::Window;
 pub use budget::Budget;
 pub use parameters::Parameters;
+pub use runs::Accesses;
 
 /// What a filter promises and what it costs, for any window: all that is known before a bit is allocated.
 pub trait Shape: Any + Debug + Send + Sync {
-    /// The name of its family in [the table](crate::filter::FAMILIES).
-    fn family(&self) -> &'static str;
+    /// Returns the family, which [the table](crate::filter::FAMILIES) describes.
+    fn family(&self) -> FamilyId;
 
-    /// The parameters of its paper, by the names and in the order of its family; zero where one does not apply.
+    /// Returns the parameters of the paper, by the names of the family; zero where one does not apply.
     fn parameters(&self) -> Vec<(&'static str, u64)>;
 
-    /// Refuses a window that it cannot have.
+    /// Rejects a window that the filter cannot have.
     fn check(&self, window: Window) -> Result<(), Error> {
         window.check().map(|_| ())
     }
 
-    /// Full generations that its clock keeps.
-    fn kept(&self) -> u32;
+    /// Returns the number of full generations that the clock retains.
+    fn retained(&self) -> u32;
 
-    /// Bytes of the cells of an empty filter.
+    /// Returns the bytes of the cells of an empty filter.
     fn bytes(&self, window: Window) -> u64;
 
-    /// Whether cells come and go, so that [`bytes`](Self::bytes) holds for an empty filter only.
+    /// Returns whether cells come and go, so that [`bytes`](Self::bytes) holds for an empty filter only.
     fn grows(&self) -> bool {
         false
     }
 
-    /// Chance that a key never inserted is reported, at the worst phase and planned load, exactly in expectation.
+    /// Returns the chance that a key never inserted is reported, at the worst phase and planned load, exactly in expectation.
     fn fpr(&self, window: Window) -> f64;
 
-    /// How long after leaving the window a key may still be reported by its own traces: insertions, or nanoseconds.
+    /// Returns how long after leaving the window a key may still be reported by its own bits: insertions, or
+    /// nanoseconds.
     fn slack(&self, window: Window) -> u64;
 
-    /// Expected number of keys reported within the slack over the window, at its peak (paper 1, definition 2).
+    /// Returns the expected number of keys reported within the slack over the window, at its peak (paper 1, definition 2).
     fn npws(&self, window: Window) -> f64;
 
-    /// Cache lines that the engine moves for one key, as long as the filter is larger than the cache.
+    /// Returns the cache lines that the engine moves for one key, as long as the filter is larger than the cache.
     fn cache_lines(&self, window: Window) -> CacheLines;
 
-    /// Chance that a key is missed, by the generations since its own, the newest first; empty where none ever is.
+    /// Returns the expected slices that Algorithm 1 of paper 1 reads for a query, which stops early; `None` for filters
+    /// without its slices.
+    fn accesses(&self, window: Window) -> Option<Accesses> {
+        let _ = window;
+        None
+    }
+
+    /// Returns the chances that a key is missed, by the generations since its own, the newest first; empty where no key
+    /// ever is.
     fn false_negative_rates(&self, window: Window) -> Vec<f64> {
         let _ = window;
         Vec::new()
     }
+}
+
+/// The families of shapes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FamilyId {
+    /// Age-partitioned Bloom filters (paper 1), in slices, blocks or lines.
+    AgePartitioned,
+    /// Guarded epoch Bloom filters (paper 2), in segments, blocks, lines or transposed.
+    GuardedEpoch,
+    /// Timing Bloom filters, in slices or lines.
+    Timing,
+    /// Time-limited Bloom filters (paper 3).
+    TimeLimited,
+    /// Bloom filters that forget nothing.
+    Bloom,
+    /// Counting Bloom filters beside a queue of all keys.
+    Counting,
+    /// Stable Bloom filters.
+    Stable,
+    /// A buffer of fingerprints.
+    FingerprintBuffer,
+    /// Generalized Bloom filters.
+    Generalized,
+    /// Sliding windows by a buffer and a table (SWAMP).
+    Swamp,
+    /// Aged quotient filters.
+    AgedQuotient,
 }
 
 /// Cache lines, in expectation where it depends on the key.
@@ -93,7 +130,7 @@ pub struct CacheLines {
 }
 
 impl CacheLines {
-    /// The same number for all three.
+    /// Returns cache lines that are this number for all three.
     fn each(lines: u32) -> Self {
         let lines = lines.into();
         Self { insert: lines, hit: lines, miss: lines }

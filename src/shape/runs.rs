@@ -36,7 +36,7 @@ pub fn false_positive_rate(k: u32, r: &[f64]) -> f64 {
     found_within[r.len()].min(1.0) // near 1 the sum may round beyond it
 }
 
-/// The same for k = 1, where any of `segments` that all match with chance `p` is a run.
+/// Probability that some of `segments` match, each with chance `p`: the rate where a run is a single match.
 pub fn of_one(segments: u32, p: f64) -> f64 {
     -(f64::from(segments) * (-p).ln_1p()).exp_m1()
 }

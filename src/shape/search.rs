@@ -2,7 +2,7 @@
 //! smallest, or err about as rarely as the best; of these the one whose calls cost least is taken.
 //!
 //! Segments, slices and lines cost time: every call reads a few. Memory falls with their number, ever more slowly. So a
-//! little of the budget is traded for fewer of them; each family says how much.
+//! little of the budget is traded for fewer of them; each family defines how much.
 
 /// A shape without its size.
 pub(super) trait Candidate {

@@ -13,13 +13,13 @@
 //!
 //! How full it stays, and how soon it forgets: all exact in expectation, for distinct keys. One insertion first takes
 //! one from a cell with chance d = P/m, then sets it to Max with chance p = 1/m, in every one of the k slices of m
-//! cells alike. What a cell holds is told by the last events it met, of which there is one per insertion with chance
+//! cells alike. What a cell holds follows from the last events it met, of which there is one per insertion with chance
 //! q = p + (1 - p) d: it is zero when the last Max of them were decrements.
 
 use super::budget::{Budget, check_rate, too_much_memory};
 use super::search::{bisection, near_the_least};
 use super::slices::Slices;
-use super::{CacheLines, Parameters};
+use super::{CacheLines, FamilyId, Parameters};
 use crate::Error;
 use crate::clock::{BY_INSERTION, Window};
 
@@ -37,7 +37,7 @@ const MOST_CELLS: u64 = 1 << 56;
 
 /// Everything that determines the size and the errors of a stable filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct StableShape {
     /// The cells.
     pub slices: Slices,
     /// Bits of a cell, 1, 2, 4 or 8; an insertion sets it to Max = 2^bits - 1.
@@ -46,7 +46,7 @@ pub struct Shape {
     pub decrements: u64,
 }
 
-impl Shape {
+impl StableShape {
     /// A shape whose parameters are in range.
     pub fn new(slices: Slices, bits: u32, decrements: u64) -> Result<Self, Error> {
         if !WIDTHS.contains(&bits) {
@@ -82,7 +82,7 @@ impl Shape {
         self.events_where(1.0)
     }
 
-    /// The same of a cell that is set `often` times as often as the mean of all: p is that many times 1/m.
+    /// Returns that chance for a cell that is set `often` times as often as the mean of all: p is that many times 1/m.
     fn events_where(&self, often: f64) -> (f64, f64) {
         let cells = self.slices.cells as f64;
         let set = (often / cells).min(1.0);
@@ -117,7 +117,7 @@ impl Shape {
         self.worn(age, often, |_| 0.0)
     }
 
-    /// The same of a cell that was empty `age` insertions ago, which met that many events or fewer, all decrements.
+    /// Returns that chance for a cell that was empty `age` insertions ago, which met that many events or fewer, all decrements.
     pub fn below_from_empty(&self, age: f64, often: f64) -> Vec<f64> {
         self.worn(age, often, |fewer| fewer)
     }
@@ -163,7 +163,7 @@ impl Shape {
         let zeros = 1.0 - fpr.powf(1.0 / f64::from(slices.k));
         let decremented = zeros.powf(1.0 / f64::from((1u32 << bits) - 1));
         let cells = slices.cells as f64;
-        // Upwards by more than the last digits: what is asked for is kept.
+        // Upwards by more than the last digits: what is requested is kept.
         let needed = decremented / (1.0 - decremented) * cells / (cells - 1.0) * (1.0 + 1e-12);
         (needed < cells).then(|| Self { slices, bits, decrements: needed.ceil().max(1.0) as u64 })
     }
@@ -187,9 +187,9 @@ impl Shape {
     }
 }
 
-impl super::Shape for Shape {
-    fn family(&self) -> &'static str {
-        "stable"
+impl super::Shape for StableShape {
+    fn family(&self) -> FamilyId {
+        FamilyId::Stable
     }
 
     fn parameters(&self) -> Vec<(&'static str, u64)> {
@@ -202,7 +202,7 @@ impl super::Shape for Shape {
         window.by_insertion().map(|_| ())
     }
 
-    fn kept(&self) -> u32 {
+    fn retained(&self) -> u32 {
         BY_INSERTION
     }
 
@@ -237,15 +237,15 @@ impl super::Shape for Shape {
 ///   with the fewest slices, then the one that touches the fewest bits per insertion.
 /// - [`Budget::Bytes`]: each gets all bytes and the most decrements; of those with at most twice the least rate the
 ///   same.
-pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
+pub fn choose(window: Window, budget: Budget) -> Result<StableShape, Error> {
     let window = window.by_insertion()?;
     let kinds = (1..=MOST_SLICES).flat_map(|k| WIDTHS.map(|bits| (k, bits)));
-    let touched = |shape: &Shape| (shape.slices.k, shape.decrements * u64::from(shape.bits));
+    let touched = |shape: &StableShape| (shape.slices.k, shape.decrements * u64::from(shape.bits));
     match budget {
         Budget::Rate(fpr) => {
             check_rate(fpr)?;
-            let each = kinds.filter_map(|(k, bits)| Shape::smallest(k, bits, window, fpr)).collect();
-            near_the_least(each, Shape::nbytes, |least| least + least / 4)
+            let each = kinds.filter_map(|(k, bits)| StableShape::smallest(k, bits, window, fpr)).collect();
+            near_the_least(each, StableShape::nbytes, |least| least + least / 4)
                 .min_by_key(touched)
                 .ok_or_else(|| too_much_memory(fpr, "2**56 cells"))
         }
@@ -257,9 +257,9 @@ pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
             let each = kinds
                 .map(|kind| (slices(kind), kind.1))
                 .filter(|(slices, _)| slices.cells > 0)
-                .filter_map(|(slices, bits)| Shape::emptiest(slices, bits, window))
+                .filter_map(|(slices, bits)| StableShape::emptiest(slices, bits, window))
                 .collect();
-            near_the_least(each, Shape::false_positive_rate, |least| 2.0 * least)
+            near_the_least(each, StableShape::false_positive_rate, |least| 2.0 * least)
                 .min_by_key(touched)
                 .ok_or_else(|| Error::value(format!("nbytes={bytes} is too little to remember this window by")))
         }

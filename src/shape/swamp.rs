@@ -12,7 +12,7 @@
 
 use super::budget::{Budget, MAX_BYTES, check_rate, too_few_bytes};
 use super::search::bisection;
-use super::{CacheLines, Parameters, fill};
+use super::{CacheLines, FamilyId, Parameters, fill};
 use crate::Error;
 use crate::clock::{BY_INSERTION, Window};
 
@@ -22,14 +22,14 @@ const MOST_LOADED: (u64, u64) = (4, 5);
 
 /// Everything but the window that determines the size and the error of a SWAMP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct SwampShape {
     /// S: slots of the table, a multiple of 64 and more than the window has insertions.
     pub slots: u64,
-    /// r: bits of a fingerprint that a slot keeps; its place tells the others.
+    /// r: bits of a fingerprint that a slot keeps; its place determines the others.
     pub remainder_bits: u32,
 }
 
-impl Shape {
+impl SwampShape {
     /// A shape whose parameters are in range: at most 2^63 fingerprints and [`MAX_BYTES`] bytes.
     pub fn new(slots: u64, remainder_bits: u32) -> Result<Self, Error> {
         if slots == 0 || !slots.is_multiple_of(64) {
@@ -98,9 +98,9 @@ impl Shape {
     }
 }
 
-impl super::Shape for Shape {
-    fn family(&self) -> &'static str {
-        "swamp"
+impl super::Shape for SwampShape {
+    fn family(&self) -> FamilyId {
+        FamilyId::Swamp
     }
 
     fn parameters(&self) -> Vec<(&'static str, u64)> {
@@ -119,7 +119,7 @@ impl super::Shape for Shape {
         Ok(())
     }
 
-    fn kept(&self) -> u32 {
+    fn retained(&self) -> u32 {
         BY_INSERTION
     }
 
@@ -150,11 +150,11 @@ impl super::Shape for Shape {
 /// The shape for a window and a budget: the fewest bytes with the rate, or the least rate with the bytes.
 ///
 /// Every bit of the remainder is tried, each with the fewest (or most) slots that do.
-pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
+pub fn choose(window: Window, budget: Budget) -> Result<SwampShape, Error> {
     let insertions = window.by_insertion()?;
     let least_slots = (insertions * MOST_LOADED.1).div_ceil(MOST_LOADED.0).max(insertions + 1).next_multiple_of(64);
-    let shapes = |slots: &dyn Fn(u32) -> Option<u64>| -> Vec<Shape> {
-        (1..=57).filter_map(|bits| Shape::new(slots(bits)?, bits).ok()).collect()
+    let shapes = |slots: &dyn Fn(u32) -> Option<u64>| -> Vec<SwampShape> {
+        (1..=57).filter_map(|bits| SwampShape::new(slots(bits)?, bits).ok()).collect()
     };
     match budget {
         Budget::Rate(fpr) => {
@@ -165,11 +165,11 @@ pub fn choose(window: Window, budget: Budget) -> Result<Shape, Error> {
             })
         }
         Budget::Bytes(bytes) => {
-            let fits = |slots, bits| Shape::new(slots, bits).is_ok_and(|shape| shape.nbytes(insertions) <= bytes);
+            let fits = |slots, bits| SwampShape::new(slots, bits).is_ok_and(|shape| shape.nbytes(insertions) <= bytes);
             let too_many = |bits| bisection(least_slots / 64 - 1, 1 << 57, |blocks| !fits(64 * blocks, bits));
             let slots = |bits| Some(64 * (too_many(bits) - 1)).filter(|&slots| slots >= least_slots);
-            shapes(&slots).into_iter().max_by_key(Shape::fingerprints).ok_or_else(|| {
-                let needed = Shape { slots: least_slots, remainder_bits: 1 }.nbytes(insertions);
+            shapes(&slots).into_iter().max_by_key(SwampShape::fingerprints).ok_or_else(|| {
+                let needed = SwampShape { slots: least_slots, remainder_bits: 1 }.nbytes(insertions);
                 too_few_bytes(needed, " for this window", bytes)
             })
         }

@@ -1,5 +1,5 @@
 //! The time-limited Bloom filter (paper 3: Rodrigues, Shtul, Baquero, Almeida, *Time-limited Bloom Filter*, 2023): an
-//! age-partitioned filter for a span of time in which nobody knows how many keys will come.
+//! age-partitioned filter for a span of time in which an unknown number of keys will come.
 //!
 //! Slices have sizes of their own. An insertion sets one bit in each of the k newest; a shift puts a new slice before
 //! them, sized by the rate seen; a slice whose last update is older than the span is stale, is passed over by queries
@@ -23,14 +23,14 @@
 //! its memory is an error that leaves the filter as it was before the key; the keys before it are inserted.
 //!
 //! Symbols are those of paper 3, Table 1: slice i, 0 the newest, has m_i bits, capacity c_i and count n_i. The
-//! equations lost theirs in print; erratum TLBF-1 has them, TLBF-2 says how they round.
+//! equations lost theirs in print; erratum TLBF-1 has them, TLBF-2 states how they round.
 
 use std::f64::consts::LN_2;
 
 use super::budget::check_rate;
 use super::ring::{MAX_SLICES, Paper, check_slices, rings_within_slack};
 use super::search::near_the_least;
-use super::{CacheLines, Parameters, runs};
+use super::{Accesses, CacheLines, FamilyId, Parameters, runs};
 use crate::Error;
 use crate::clock::Window;
 
@@ -42,7 +42,7 @@ pub const MOST_BITS: u64 = 1 << 60;
 
 /// Consecutive slices that must match, and full generations kept at a steady rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct TimeLimitedShape {
     /// Slices a key is inserted into.
     pub k: u32,
     /// A generation lasts at most the l-th part of the window.
@@ -51,7 +51,7 @@ pub struct Shape {
     pub first_bits: u64,
 }
 
-impl Shape {
+impl TimeLimitedShape {
     /// A shape in range: k and l at least 1, k + l at most [`MAX_SLICES`], the first slices of whole words.
     pub fn new(k: u32, l: u32, first_bits: u64) -> Result<Self, Error> {
         check_slices(k, l)?;
@@ -68,7 +68,7 @@ impl Shape {
         Self::new(parameters.narrow("k")?, parameters.narrow("l")?, parameters.wide("slice_bits")?)
     }
 
-    /// k and l, with first slices for a steady rate of as many keys per window as the window's capacity says.
+    /// k and l, with first slices for a steady rate of as many keys per window as the window's capacity.
     pub fn planned(k: u32, l: u32, window: Window) -> Self {
         Self { k, l, first_bits: bits(window.keys_per_generation(l).saturating_mul(k.into())) }
     }
@@ -98,9 +98,9 @@ impl Shape {
     }
 }
 
-impl super::Shape for Shape {
-    fn family(&self) -> &'static str {
-        "time-limited"
+impl super::Shape for TimeLimitedShape {
+    fn family(&self) -> FamilyId {
+        FamilyId::TimeLimited
     }
 
     fn parameters(&self) -> Vec<(&'static str, u64)> {
@@ -114,7 +114,7 @@ impl super::Shape for Shape {
         }
     }
 
-    fn kept(&self) -> u32 {
+    fn retained(&self) -> u32 {
         self.l
     }
 
@@ -141,6 +141,10 @@ impl super::Shape for Shape {
         window.npws(self.l, f64::from(self.l) * runs::npws(self.k, self.l, &self.fills()))
     }
 
+    fn accesses(&self, _: Window) -> Option<Accesses> {
+        Some(runs::expected_accesses(self.k, self.l, &self.fills()))
+    }
+
     /// One in each slice: k are written, and a query reads as Algorithm 1 does, over all slices planned.
     fn cache_lines(&self, _: Window) -> CacheLines {
         let accesses = runs::expected_accesses(self.k, self.l, &self.fills());
@@ -152,12 +156,12 @@ impl super::Shape for Shape {
 ///
 /// As for the age-partitioned filter, of the shapes whose bits per key are at most 1.25 times the least the one with
 /// the fewest slices is taken, then the fewest bits.
-pub fn choose(window: Window, fpr: f64, slack: Option<u64>) -> Result<Shape, Error> {
+pub fn choose(window: Window, fpr: f64, slack: Option<u64>) -> Result<TimeLimitedShape, Error> {
     check_rate(fpr)?;
-    let bits = |shape: &Shape| shape.bits_per_key()[0];
+    let bits = |shape: &TimeLimitedShape| shape.bits_per_key()[0];
     let allowed = rings_within_slack(window.check()?, slack, Paper::AgePartitioned)?
         .into_iter()
-        .map(|(k, l)| Shape::planned(k, l, window));
+        .map(|(k, l)| TimeLimitedShape::planned(k, l, window));
     let holding = allowed.filter(|shape| shape.false_positive_rate() <= fpr).collect();
     near_the_least(holding, bits, |least| 1.25 * least)
         .min_by(|a, b| (a.k + a.l).cmp(&(b.k + b.l)).then(bits(a).total_cmp(&bits(b))))

@@ -7,13 +7,13 @@
 //! - For a fresh key of a stream without repeats it makes no difference to the rate: epochs then hold different keys,
 //!   whose bits fall independently, and a key has one bit in each part.
 //! - A key that lies in several epochs has the same bits in all of them. A fresh key that collides with them does so in
-//!   all at once: it is reported less often than the rate says, but a match of it looks like several independent ones.
+//!   all at once: it is reported less often than the rate, but a match of it looks like several independent ones.
 //!   The likelihood of a match vector takes them for such. That shows only where keys repeat and bits are few: for
 //!   a window of 7000 of 7000 keys, all as frequent, posteriors are off by 0.018 in the mean at 6 bits per key of the
 //!   window (0.001 with positions of their own), and by 0.001 from 10 bits on, either way.
 
 use super::ring::{self, MAX_PARTS, Segment, choose_plain_epochs};
-use super::{Budget, CacheLines, Parameters};
+use super::{Budget, CacheLines, FamilyId, Parameters};
 use crate::Error;
 use crate::clock::Window;
 
@@ -41,7 +41,7 @@ impl Transposed {
             return Err(Error::value(format!("positions must be at least k={k}, got {positions}")));
         }
         let shape = Self { r, k, positions };
-        ring::Shape::guarded_epoch(r, shape.segments().segment).map(|_| shape)
+        ring::RingShape::guarded_epoch(r, shape.segments().segment).map(|_| shape)
     }
 
     /// The shape of these parameters.
@@ -50,9 +50,9 @@ impl Transposed {
     }
 
     /// Plain segments of the same sizes and rates.
-    pub fn segments(&self) -> ring::Shape {
+    pub fn segments(&self) -> ring::RingShape {
         let segment = Segment::Bits { bits: self.positions, parts: self.k };
-        ring::Shape { paper: ring::Paper::GuardedEpoch, k: 1, l: self.r, segment }
+        ring::RingShape { paper: ring::Paper::GuardedEpoch, k: 1, l: self.r, segment }
     }
 }
 
@@ -60,23 +60,23 @@ impl Transposed {
 /// million keys at 1 % and 0.1 % that gives r = 7, k = 10 at 15.9 bits per key and k = 13 at 21.4.
 pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<Transposed, Error> {
     match choose_plain_epochs(&EPOCHS, window, budget, slack)? {
-        ring::Shape { l: r, segment: Segment::Bits { bits: positions, parts: k }, .. } => {
+        ring::RingShape { l: r, segment: Segment::Bits { bits: positions, parts: k }, .. } => {
             Ok(Transposed { r, k, positions })
         }
-        shape => unreachable!("{shape:?} has blocks, which were not asked for"),
+        shape => unreachable!("{shape:?} has blocks, which were not requested"),
     }
 }
 
 impl super::Shape for Transposed {
-    fn family(&self) -> &'static str {
-        "guarded-epoch-transposed"
+    fn family(&self) -> FamilyId {
+        FamilyId::GuardedEpoch
     }
 
     fn parameters(&self) -> Vec<(&'static str, u64)> {
         vec![("r", self.r.into()), ("k", self.k.into()), ("positions", self.positions)]
     }
 
-    fn kept(&self) -> u32 {
+    fn retained(&self) -> u32 {
         self.r
     }
 

@@ -112,7 +112,7 @@ impl Shard {
         let (words, cells) = (self.words.as_slice(), self.cells.end - self.cells.start);
         match self.row.cells {
             Cells::Bits(_) => share_of_ones(words, cells),
-            Cells::Timers { timers, .. } => timers.count(words, timers.phase(self.newest, 0)) as f64 / cells as f64,
+            Cells::Timers { timers, .. } => timers.count(words, timers.rotation(self.newest, 0)) as f64 / cells as f64,
         }
     }
 
@@ -130,7 +130,7 @@ impl Shard {
                 });
             }
             Cells::Timers { timers, .. } => {
-                let phase = timers.phase(newest, 0);
+                let phase = timers.rotation(newest, 0);
                 let fetch = |cell| timers.fetch(address, cell - start);
                 in_flight(cells, all, fetch, |i, cell| {
                     let age = timers.age_of(words, cell - start, phase);
@@ -147,7 +147,7 @@ impl Shard {
         debug_assert_eq!(cells.len(), width * generations.len());
         self.check_cells(cells)?;
         generations.iter().try_for_each(|&generation| self.check_generation(generation))?;
-        let (start, kept) = (self.cells.start, self.row.kept() as u64);
+        let (start, kept) = (self.cells.start, self.row.retained() as u64);
         for (i, &generation) in generations.iter().enumerate() {
             self.open(generation)?;
             let (cells, newest) = (&cells[i * width..(i + 1) * width], self.newest);
@@ -159,7 +159,7 @@ impl Shard {
                     }
                 }
                 Cells::Timers { timers, .. } if age <= kept => {
-                    let phase = timers.phase(newest, 0);
+                    let phase = timers.rotation(newest, 0);
                     for cell in cells {
                         timers.raise(words, cell - start, phase, age);
                     }
@@ -176,7 +176,7 @@ impl Shard {
         let start = self.cells.start;
         let mut last = fallible::zeroed(cells.len())?;
         self.read(&fallible::collected(cells.iter().map(|&cell| start.saturating_add(cell.into())))?, &mut last)?;
-        Ok((Ages::of(&last, self.newest, self.row.kept() as u64)?, self.newest))
+        Ok((Ages::of(&last, self.newest, self.row.retained() as u64)?, self.newest))
     }
 
     /// Tells as [`ages`](Self::ages) when each cell was last set, and sets it before the next is read: in generation
@@ -194,7 +194,7 @@ impl Shard {
         let of = |i: usize| behind.map_or(newest, |behind| newest.saturating_sub_unsigned(behind[i].into()));
         self.check_generation(newest)?;
         (0..cells.len()).try_for_each(|i| self.check_generation(of(i)))?;
-        let kept = self.row.kept() as u64;
+        let kept = self.row.retained() as u64;
         let address = Address::of(self.words.as_slice());
         let row = self.row;
         let fetch = |i: usize| match (cells.get(i), row.cells) {
@@ -204,7 +204,7 @@ impl Shard {
         };
         (0..AHEAD).for_each(fetch);
         let phase_at = |newest| match row.cells {
-            Cells::Timers { timers, .. } if newest != NEVER => Some(timers.phase(newest, 0)),
+            Cells::Timers { timers, .. } if newest != NEVER => Some(timers.rotation(newest, 0)),
             _ => None,
         };
         let (mut phase, mut last) = (phase_at(self.newest), fallible::zeroed(cells.len())?);
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
     use crate::clock::{Moments, Window};
     use crate::filter::Filter;
-    use crate::shape::timing::Shape;
+    use crate::shape::timing::TimingShape;
 
     fn key(i: u64) -> u64 {
         (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -296,7 +296,7 @@ mod tests {
     /// Blocks of 5 insertions; `blocks` is at most what the timestamps allow.
     fn filter(bpt: u32, blocks: u32) -> Filter {
         let window = Window::Count { insertions: u64::from(blocks) * 5 + 1 };
-        Filter::new(Shape::new(3, bpt, blocks, 200, 1).unwrap(), window, 0).unwrap()
+        Filter::new(TimingShape::new(3, bpt, blocks, 200, 1).unwrap(), window, 0).unwrap()
     }
 
     #[test]

@@ -37,16 +37,16 @@ impl Row {
     /// The cells of a filter of this shape, of which none need exist, if its family can be sliced.
     pub fn of_shape(shape: &dyn Shape, clock: Clock) -> Result<Self, Error> {
         let shape: &dyn Any = shape;
-        if let Some(&shape) = shape.downcast_ref::<bloom::Shape>() {
+        if let Some(&shape) = shape.downcast_ref::<bloom::BloomShape>() {
             let parts = Bits::new(shape).0;
             return Ok(Self { cells: Cells::Bits(parts), clock, k: parts.k() });
         }
         if shape.is::<growing::Growing>() {
             return Err(Error::value("a timing Bloom filter that grows cannot be sliced: its cells come and go"));
         }
-        let (places, k) = if let Some(&shape) = shape.downcast_ref::<timing::Shape>() {
+        let (places, k) = if let Some(&shape) = shape.downcast_ref::<timing::TimingShape>() {
             (Places::Slices(TimersInSlices::new(shape)), shape.k)
-        } else if let Some(&shape) = shape.downcast_ref::<timing::line::Shape>() {
+        } else if let Some(&shape) = shape.downcast_ref::<timing::line::TimingLineShape>() {
             let places = match shape.lines {
                 1 => Places::OneLine(TimersInLines::new(shape)),
                 _ => Places::TwoLines(TimersInLines::new(shape)),
@@ -64,7 +64,7 @@ impl Row {
     }
 
     /// Full generations that a cell counts beyond the one it was set in.
-    pub fn kept(&self) -> i64 {
+    pub fn retained(&self) -> i64 {
         match self.cells {
             Cells::Bits(_) => FOREVER,
             Cells::Timers { timers, .. } => timers.blocks().into(),

@@ -1,5 +1,5 @@
-//! The counting filter: its window is exact to one insertion, on skewed streams too; its rate is the promised one; and
-//! the share of stuck counters is the one its shape states.
+//! The counting Bloom filter: its window is exact to one insertion, on skewed streams too, and its rate and its share of
+//! stuck counters are those that its shape computes.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use lately::engine::Aged;
 use lately::filter::Filter;
 use lately::layout::counting::Counters;
 use lately::shape::Budget;
-use lately::shape::counting::{Shape, choose, floor, sticking_rate};
+use lately::shape::counting::{CountingShape, choose, floor, sticking_rate};
 use lately::shape::slices::Slices;
 
 fn made(window: u64, rate: f64) -> Filter {
@@ -18,15 +18,15 @@ fn made(window: u64, rate: f64) -> Filter {
 }
 
 fn with(k: u32, cells: u64, insertions: u64) -> Filter {
-    Filter::new(Shape { slices: Slices::new(k, cells).unwrap() }, Window::Count { insertions }, 0).unwrap()
+    Filter::new(CountingShape { slices: Slices::new(k, cells).unwrap() }, Window::Count { insertions }, 0).unwrap()
 }
 
 #[test]
-fn no_key_of_the_window_is_ever_missing() {
+fn no_key_of_the_window_is_missed() {
     for window in [1, 2, 7, 1000] {
         for rate in [0.5, 0.01, 1e-5] {
             check_window(&mut made(window, rate), window, 1 + window / 20, 4 * window + 50).unwrap();
-            // One more key is promised than is kept: the check sees it where hardly any key is reported by chance.
+            // One more key is promised than is retained. The check fails where hardly any key is reported by chance.
             if rate == 1e-5 {
                 check_window(&mut made(window, rate), window + 1, 1 + window / 20, 4 * window + 50).unwrap_err();
             }
@@ -46,10 +46,10 @@ fn a_key_leaves_with_the_insertion_after_its_window() {
     }
 }
 
-/// Reads what the check of skewed streams needs of a filter.
+/// A filter of the check of skewed streams.
 trait Windowed {
     fn add(&mut self, key: u64);
-    fn holds(&self, key: u64) -> bool;
+    fn contains(&self, key: u64) -> bool;
 }
 
 impl Windowed for Filter {
@@ -57,12 +57,12 @@ impl Windowed for Filter {
         insert(self, &[key]);
     }
 
-    fn holds(&self, key: u64) -> bool {
+    fn contains(&self, key: u64) -> bool {
         present(self, &[key]) == 1
     }
 }
 
-/// The same with saturation as it is often written: a counter at 15 counts no further, but is decremented.
+/// A counting filter with naive saturation: a counter at 15 counts no further, but is decremented.
 struct Naive {
     counters: Vec<u8>,
     last: VecDeque<u64>,
@@ -89,13 +89,12 @@ impl Windowed for Naive {
         }
     }
 
-    fn holds(&self, key: u64) -> bool {
+    fn contains(&self, key: u64) -> bool {
         self.of(key).into_iter().all(|i| self.counters[i] != 0)
     }
 }
 
-/// How often a key of the window is missing, over all queries of a stream in which a few keys make up most of the
-/// window.
+/// Returns how often a key of the window is missed, in a stream in which a few keys make up most of the window.
 fn missing(filter: &mut impl Windowed, window: usize) -> usize {
     let mut last = VecDeque::new();
     let mut missing = 0;
@@ -110,14 +109,14 @@ fn missing(filter: &mut impl Windowed, window: usize) -> usize {
             last.pop_front();
         }
         if n % 16 == 0 {
-            missing += last.iter().filter(|&&key| !filter.holds(key)).count();
+            missing += last.iter().filter(|&&key| !filter.contains(key)).count();
         }
     }
     missing
 }
 
 #[test]
-fn no_key_is_missing_on_skewed_streams_where_naive_saturation_loses_some() {
+fn no_key_of_a_skewed_stream_is_missed_where_naive_saturation_misses_some() {
     for window in [100, 1000] {
         assert_eq!(missing(&mut with(3, 10 * window as u64, window as u64), window), 0);
         let mut naive = Naive { counters: vec![0; 30 * window], last: VecDeque::new(), window };
@@ -125,9 +124,9 @@ fn no_key_is_missing_on_skewed_streams_where_naive_saturation_loses_some() {
     }
 }
 
-/// Fresh keys reported by filters in their fourth turn, against the exact rate: within five standard deviations. The
-/// reports of one filter vary together, by the rate's slope in the fill of each slice, and cells of a slice at most
-/// like independent ones.
+/// Checks that filters in their fourth round report fresh keys at `rate`, within five standard deviations. The answers
+/// of one filter vary together, by the rate's slope in the fill of each slice, and cells of a slice vary at most like
+/// independent ones.
 fn check_rate(slices: Slices, window: u64, rate: f64, filters: u64, trials: u64) -> Result<(), String> {
     let mut reported = 0;
     for stream in 0..filters {
@@ -154,13 +153,13 @@ fn fresh_keys_are_reported_at_the_exact_rate() {
         let exact = slices.false_positive_rate(window);
         assert_eq!(with(k, cells, window).fpr(), exact);
         check_rate(slices, window, exact, filters, trials).unwrap();
-        // Without deletions, or with one key in ten left out, the rate would differ.
+        // The check must fail without deletions, or if one key in ten were left out.
         check_rate(slices, window, slices.false_positive_rate(window + window / 10), filters, trials).unwrap_err();
     }
 }
 
 #[test]
-fn counters_stick_no_faster_than_the_bound_and_most_of_it() {
+fn counters_stick_nearly_as_fast_as_the_bound_and_no_faster() {
     let (cells, window, windows, filters) = (1000, 4000, 40, 20);
     let mut stuck = 0.0;
     for stream in 0..filters {
@@ -171,24 +170,24 @@ fn counters_stick_no_faster_than_the_bound_and_most_of_it() {
     }
     let bound = sticking_rate(cells, window) * (windows * filters * cells) as f64;
     assert!(bound > 100.0 && stuck <= bound + 5.0 * bound.sqrt(), "{stuck} {bound}");
-    // A counter that comes to 15 again soon after is counted twice by the bound: that is its slack.
+    // The bound counts a counter twice that reaches 15 again soon after: that is its slack.
     assert!(stuck >= bound / 2.0, "{stuck} {bound}");
 }
 
 #[test]
-fn keys_that_come_15_times_leave_the_floor_that_is_stated() {
+fn keys_that_come_15_times_leave_the_stated_rate_forever() {
     let (window, hot) = (3000, 1000);
     let mut filter = made(window, 0.01);
-    let Shape { slices } = choose(Window::Count { insertions: window }, Budget::Rate(0.01)).unwrap();
+    let CountingShape { slices } = choose(Window::Count { insertions: window }, Budget::Rate(0.01)).unwrap();
     for i in 0..hot {
         insert(&mut filter, &[key(9, i); 15]);
     }
-    // One key for a whole window: of the others only stuck counters are left.
+    // With one key for a whole window, only stuck counters of the others are left.
     insert(&mut filter, &vec![key(9, 0); window as usize]);
     let rate = filter.false_positive_rate();
     assert!((rate / floor(&slices, hot) - 1.0).abs() < 0.2, "{rate} {}", floor(&slices, hot));
     let hot_keys: Vec<_> = (0..hot).map(|i| key(9, i)).collect();
-    assert_eq!(present(&filter, &hot_keys) as u64, hot, "and are reported themselves");
+    assert_eq!(present(&filter, &hot_keys) as u64, hot, "the keys with stuck counters are still reported");
     let measured = present(&filter, &(0..1_000_000).map(|i| key(10, i)).collect::<Vec<_>>()) as f64 / 1e6;
     assert!((measured - rate).abs() < 5.0 * (rate / 1e6).sqrt(), "{measured} {rate}");
 }

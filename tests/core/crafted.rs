@@ -1,4 +1,4 @@
-//! Saved filters whose cells somebody chose, under right sums: each is refused, or keeps the keys that come.
+//! Saved filters whose cells an attacker chose, with correct sums: each is rejected, or keeps the keys that come.
 
 use crate::fuzzed::saved::{HEADER, bytes_of, reread, seal, set_word, word};
 use crate::hostile::{GOLDEN, Random, golden, try_all};
@@ -8,11 +8,11 @@ use lately::clock::Window;
 use lately::engine::Aged;
 use lately::format;
 use lately::layout::swamp::Buffered;
-use lately::shape::swamp::Shape;
+use lately::shape::swamp::SwampShape;
 
-/// Who changed a file may have chosen what it holds. What comes after it was opened is held all the same.
+/// An attacker may choose what a file contains. Keys that come after it was opened are kept all the same.
 #[test]
-fn whatever_is_opened_keeps_the_keys_that_come() {
+fn a_crafted_filter_that_opens_keeps_the_keys_that_come() {
     let mut random = Random(5);
     let (mut counted, mut timed) = (0, 0);
     for name in GOLDEN.into_iter().filter(|name| !matches!(*name, "stable" | "generalized")) {
@@ -57,7 +57,7 @@ fn whatever_is_opened_keeps_the_keys_that_come() {
 
 /// A table that lost what the buffer has, or has what it lost, would take the last one off too early.
 #[test]
-fn windows_that_count_what_they_do_not_hold_are_refused() {
+fn a_window_whose_counts_differ_from_its_keys_is_rejected() {
     for name in ["swamp", "counting"] {
         let bytes = golden(name);
         let filter = reread(&bytes);
@@ -87,10 +87,10 @@ fn windows_that_count_what_they_do_not_hold_are_refused() {
     }
 }
 
-/// Tables and buffers of any size and any cells, from hardly any bit set to all: tables are refused, and if nobody
-/// looks no call fails.
+/// Tables and buffers of any size and any cells, from hardly any bit set to all: tables are rejected, and no call
+/// fails on a buffer that was opened unchecked.
 #[test]
-fn exact_windows_of_any_cells_are_refused_or_legal() {
+fn exact_windows_of_any_cells_are_rejected_or_legal() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hostile.lately");
     let mut random = Random(4);
@@ -101,7 +101,7 @@ fn exact_windows_of_any_cells_are_refused_or_legal() {
             let window = 1 + random.below(200) as u64;
             (8, [bits, 0], window, bits * window.div_ceil(64))
         } else {
-            let shape = Shape::new(64 * blocks, bits as u32).unwrap();
+            let shape = SwampShape::new(64 * blocks, bits as u32).unwrap();
             let window = 1 + random.below(64 * blocks as usize - 1) as u64;
             (11, [64 * blocks, bits], window, shape.nbytes(window) / 8)
         };

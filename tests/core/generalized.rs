@@ -1,39 +1,40 @@
-//! The generalized filter: no promise, but its fill, its rate of false positives and its false negatives by age are
-//! those that its shape states; and its evidence is what a plain count gives.
+//! The generalized Bloom filter: it promises no window, but its fill, its rate of false positives and its false negatives
+//! by age are those that its shape computes, and its evidence equals a plain count.
 
 use crate::support::{check_window, insert, key, mean, present};
 use lately::clock::Window;
 use lately::engine::Aged;
-use lately::filter::{Family, Filter};
+use lately::filter::Filter;
 use lately::inference::generalized::Matches;
 use lately::layout::generalized::FadingBits;
 use lately::memory::Words;
 use lately::shape::Budget;
-use lately::shape::generalized::{Shape, choose};
+use lately::shape::generalized::{GeneralizedShape, choose};
 
 const WINDOW: Window = Window::Count { insertions: 100 };
 
-/// Bits, k1, k0. Large enough that the joint chance of a key's cells is the product: to less than (k1 + k0)^2 / bits.
+/// Bits, k1 and k0. The bits are so many that the joint chance of a key's bits is the product, to less than
+/// (k1 + k0)^2 / bits.
 const SHAPES: [(u64, u32, u32); 4] = [(3000, 1, 1), (20_000, 3, 4), (20_001, 2, 1), (30_000, 6, 2)];
 
-fn shape((bits, k1, k0): (u64, u32, u32)) -> Shape {
-    Shape::new(bits, k1, k0).unwrap()
+fn shape((bits, k1, k0): (u64, u32, u32)) -> GeneralizedShape {
+    GeneralizedShape::new(bits, k1, k0).unwrap()
 }
 
-fn filled(shape: Shape, stream: u64, keys: u64) -> Filter {
+fn filled(shape: GeneralizedShape, stream: u64, keys: u64) -> Filter {
     let mut filter = Filter::new(shape, WINDOW, 0).unwrap();
     insert(&mut filter, &(0..keys).map(|i| key(stream, i)).collect::<Vec<_>>());
     filter
 }
 
 #[test]
-fn in_the_end_fill_and_rate_are_those_stated() {
+fn fill_and_rate_converge_to_those_stated() {
     for parameters in SHAPES {
         let shape = shape(parameters);
         let untouched = -shape.memory().log_untouched;
         let (mut fills, mut reported, mut by_bits) = (Vec::new(), Vec::new(), Vec::new());
         for stream in 0..40 {
-            // Until 1e-6 of the cells are still as in the beginning.
+            // Keys are inserted until 1e-6 of the bits have never been written.
             let filter = filled(shape, stream, (14.0 / untouched) as u64);
             fills.push(filter.engine().fill()[0]);
             by_bits.push(filter.false_positive_rate());
@@ -45,8 +46,8 @@ fn in_the_end_fill_and_rate_are_those_stated() {
         let near = f64::from((shape.k1 + shape.k0).pow(2)) / shape.bits as f64 * shape.false_positive_rate();
         for (rate, deviation) in [mean(&reported), mean(&by_bits)] {
             assert!((rate - shape.false_positive_rate()).abs() < deviation + near, "{shape:?} {rate}");
-            let other = Shape { k0: shape.k0 + 1, ..shape };
-            assert!((rate - other.false_positive_rate()).abs() > deviation + near, "another k0 would show");
+            let other = GeneralizedShape { k0: shape.k0 + 1, ..shape };
+            assert!((rate - other.false_positive_rate()).abs() > deviation + near, "the test must detect another k0");
         }
         assert_eq!(filled(shape, 0, 0).fpr(), shape.false_positive_rate());
     }
@@ -62,7 +63,7 @@ fn keys_are_forgotten_by_age_as_stated() {
             let (keys, start) = (tenth.max(50), 60 * tenth);
             let missing: Vec<f64> = (0..60)
                 .map(|stream| {
-                    // Every age is reached by another key at another moment.
+                    // Each age is measured on other keys at other moments.
                     let mut filter = filled(shape, stream, start);
                     let mut missing = 0;
                     for i in start..start + keys + age {
@@ -76,21 +77,21 @@ fn keys_are_forgotten_by_age_as_stated() {
                 .collect();
             let (measured, deviation) = mean(&missing);
             let exact = memory.missed(age as f64);
-            // So rare that hardly a filter shows any: counted as coins.
+            // Misses are so rare that hardly a filter has any: they vary as coins.
             let coins = 5.0 * (exact / (60 * keys) as f64).sqrt();
             let near = f64::from((shape.k1 + shape.k0).pow(2)) / shape.bits as f64 * (1.0 - exact);
             assert!(
                 (measured - exact).abs() < deviation.max(coins) + near,
                 "{shape:?} {age}: {measured} is not {exact} +- {deviation}"
             );
-            assert!(age != 0 || missing.iter().all(|&missing| missing == 0.0), "the key just inserted is there");
+            assert!(age != 0 || missing.iter().all(|&missing| missing == 0.0), "the key just inserted is never missed");
         }
     }
 }
 
-/// The check that the other filters pass: how many keys of a window are held.
+/// The filter fails the check of the window that other filters pass.
 #[test]
-fn no_window_is_promised_and_nine_tenths_of_its_end_are_kept() {
+fn no_window_is_promised_and_nine_tenths_of_the_oldest_keys_are_reported() {
     let window = Window::Count { insertions: 2000 };
     let made = || Filter::new(choose(window, Budget::Rate(0.01)).unwrap(), window, 0).unwrap();
     check_window(&mut made(), 2000, 100, 8000).unwrap_err();
@@ -98,19 +99,19 @@ fn no_window_is_promised_and_nine_tenths_of_its_end_are_kept() {
     insert(&mut filter, &(0..8000).map(|i| key(0, i)).collect::<Vec<_>>());
     let rates = filter.false_negative_rates();
     assert!(rates.len() == 2 && rates[0] == 0.0 && rates[1] > 0.09 && rates[1] <= 0.1, "{rates:?}");
-    let beyond = filter.shape_as::<Shape>().unwrap().memory().remembered_from(2000.0);
+    let beyond = filter.shape_as::<GeneralizedShape>().unwrap().memory().remembered_from(2000.0);
     assert!((filter.npws() - beyond / 2000.0).abs() < 1e-12, "{}", filter.npws());
     let kept = present(&filter, &(6000..8000).map(|i| key(0, i)).collect::<Vec<_>>());
     assert!((1700..2000).contains(&kept), "{kept}");
 }
 
-/// In so few bits hashes of one key often hit one bit: of zeros and ones, zeros win, and each bit counts once.
+/// In few bits several hashes of one key often choose one bit.
 #[test]
-fn zeros_win_and_evidence_counts_bits_once() {
-    let shape = Shape::new(13, 5, 4).unwrap();
+fn a_bit_both_set_and_reset_is_zero_and_evidence_counts_each_bit_once() {
+    let shape = GeneralizedShape::new(13, 5, 4).unwrap();
     let mut fewer = 0;
     for i in 0..2000 {
-        // The effect of one insertion on empty bits and on full ones: the ones of the key, and its zeros.
+        // One insertion into zeros shows the ones of the key, and one into ones its zeros.
         let touched = |cells: u64| {
             let mut filter = with_words(shape, cells);
             insert(&mut filter, &[key(0, i)]);
@@ -136,10 +137,9 @@ fn zeros_win_and_evidence_counts_bits_once() {
     assert!(fewer > 1000, "{fewer} keys of 2000 have hashes that hit one bit");
 }
 
-/// A filter of this shape with these cells.
-fn with_words(shape: Shape, cells: u64) -> Filter {
+/// Returns a filter of this shape with `cells` as every word.
+fn with_words(shape: GeneralizedShape, cells: u64) -> Filter {
     let parameters = [shape.bits, shape.k1.into(), shape.k0.into()];
     let words = Words::copied(&cells.to_le_bytes()).unwrap();
-    let family = Family::named("generalized").unwrap();
-    Filter::from_saved(family, &parameters, WINDOW, |clock| clock, 0, words).unwrap()
+    Filter::from_saved(10, &parameters, WINDOW, |clock| clock, 0, words).unwrap()
 }

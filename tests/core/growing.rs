@@ -1,4 +1,4 @@
-//! Timers of dynamic size: the promise in a burst and through every wrap, how many parts there are, and the rate.
+//! Timers of dynamic size: the promise in a burst and through every wrap of timestamps, the number of parts, and the rate.
 
 use crate::support::key;
 use crate::support::timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
@@ -7,13 +7,13 @@ use lately::engine::{Refresh, growing};
 use lately::filter::Filter;
 use lately::shape::Budget;
 use lately::shape::growing::{Grow, Growing, Limit};
-use lately::shape::timing::{Shape, choose, timestamps};
+use lately::shape::timing::{TimingShape, choose, timestamps};
 
 fn window(lateness: i64, capacity: u64) -> Window {
     Window::Time { span: SPAN as u64, lateness: lateness as u64, capacity }
 }
 
-fn made(shape: Shape, limit: Limit, lateness: i64) -> Filter {
+fn made(shape: TimingShape, limit: Limit, lateness: i64) -> Filter {
     Filter::new(Growing { part: shape, limit }, window(lateness, 100), 0).unwrap()
 }
 
@@ -21,18 +21,18 @@ fn how_many(filter: &Filter) -> usize {
     filter.engine_as::<growing::Growing>().unwrap().parts()
 }
 
-/// No padding and much of it, one block and many, one bit of time and several.
-fn shapes() -> [Shape; 5] {
-    [(2, 1), (2, 2), (3, 4), (4, 14), (5, 20)].map(|(bpt, blocks)| Shape::new(12, bpt, blocks, 1024, 1).unwrap())
+/// Returns shapes with and without padding in their words, of one block and many, and of timers of few bits and many.
+fn shapes() -> [TimingShape; 5] {
+    [(2, 1), (2, 2), (3, 4), (4, 14), (5, 20)].map(|(bpt, blocks)| TimingShape::new(12, bpt, blocks, 1024, 1).unwrap())
 }
 
-/// Parts of 20 keys, and parts of as many timers as hardly more keys set: so empty that nothing is reported by chance.
+/// Parts of 20 keys, and parts of as many timers as hardly more keys set: so empty that no key is reported by chance.
 const LIMITS: [Limit; 2] = [Limit::Keys(20), Limit::Timers(12 * 20)];
 
 #[test]
-fn no_key_is_missing_in_a_burst_or_after_gaps_or_when_times_step_back() {
+fn no_key_is_missed_in_a_burst_or_after_gaps_or_when_times_step_back() {
     for (shape, limit) in shapes().into_iter().flat_map(|shape| LIMITS.map(|limit| (shape, limit))) {
-        // 100 times the rate for a third of a window, and back.
+        // A hundred times the rate for a third of a window, and back.
         let burst = steady(&[(3.0, 20.0), (0.33, 2000.0), (3.0, 20.0), (0.5, 3.0), (1.0, 20.0)]);
         check_promise(&mut made(shape, limit, 0), burst.into_iter()).unwrap();
         for lateness in [0, 45 * SECOND, 2 * SPAN] {
@@ -48,10 +48,10 @@ fn no_key_is_missing_in_a_burst_or_after_gaps_or_when_times_step_back() {
     }
 }
 
-/// Exactly the keys of the kept generations are held, whichever part they are in, as in one part. A timer of an old
-/// part that looks young again shows as well as a part dropped too soon.
+/// Exactly the keys of the retained generations are reported, whichever part they are in. The test detects a timer of an
+/// old part that looks young again, and a part that is dropped too soon.
 #[test]
-fn what_the_parts_hold_is_what_one_filter_would() {
+fn parts_report_the_keys_that_a_single_filter_would() {
     for (shape, limit) in shapes().into_iter().flat_map(|shape| LIMITS.map(|limit| (shape, limit))) {
         let length = window(0, 100).generation(shape.blocks) as i64;
         let (mut filter, mut generations, mut most) = (made(shape, limit, 0), Vec::<i64>::new(), 0);
@@ -75,9 +75,10 @@ fn what_the_parts_hold_is_what_one_filter_would() {
     }
 }
 
-/// By cardinality, exactly the parts opened within the last two reaches exist; memory is exactly in proportion.
+/// With a limit of keys, exactly the parts that were added within the last two windows exist, and memory is exactly in
+/// proportion.
 #[test]
-fn parts_come_with_the_keys_and_go_with_them() {
+fn parts_are_added_with_the_keys_and_dropped_with_them() {
     for (fpr, slack) in [(0.01, None), (0.01, Some(SPAN as u64 / 10))] {
         let window = window(0, 1000);
         let shape = choose(window, Budget::Rate(fpr), slack).unwrap();
@@ -100,7 +101,7 @@ fn parts_come_with_the_keys_and_go_with_them() {
                 start = end;
                 parts
             });
-            // Live in the burst: the keys of N + 1 generations at most, in parts of as many planned; beside them the
+            // In the burst the keys of N + 1 generations at most are live, in parts of as many planned. Beside them are the
             // newest, the oldest, and what the rate of the plan falls short of that of the phase.
             let reach = window.generation(shape.blocks) * u64::from(shape.blocks + 1);
             let live = 100_000.0 * reach as f64 / SPAN as f64;
@@ -112,10 +113,10 @@ fn parts_come_with_the_keys_and_go_with_them() {
     }
 }
 
-/// Below the planned rate expired timers make room, so by density there is one part. By cardinality a full part is
-/// closed for good, and two take turns.
+/// Below the planned rate expired timers make room, so with a limit of timers one part is enough. With a limit of keys a
+/// full part stays closed, and two parts alternate.
 #[test]
-fn below_the_planned_rate_density_needs_one_part() {
+fn below_the_planned_rate_a_limit_of_timers_needs_one_part() {
     let window = window(0, 1000);
     for (slack, grow) in [None, Some(SPAN as u64 / 10)]
         .into_iter()
@@ -133,10 +134,10 @@ fn below_the_planned_rate_density_needs_one_part() {
     }
 }
 
-/// Keys that are already held take no room: neither a key that comes again and again, nor, without `refresh`, one that
-/// an older part holds.
+/// Repeats take no room: neither a key that comes again and again, nor, without `refresh`, one that an older part
+/// contains.
 #[test]
-fn repeats_open_no_part() {
+fn repeats_add_no_part() {
     let shape = shapes()[1];
     for limit in LIMITS {
         let mut filter = made(shape, limit, 0);
@@ -151,14 +152,14 @@ fn repeats_open_no_part() {
         filter.engine_mut().duplicated(&all, Moments::At(START), Refresh::Unseen, &mut seen).unwrap();
         assert!(seen.iter().all(|&seen| seen));
         assert_eq!(how_many(&filter), parts);
-        // With refresh they move to the newest, which stays their only part once the old ones have expired.
+        // With refresh they are inserted into the newest part, which is the only one left once the older have expired.
         filter.engine_mut().insert(&keys, Moments::At(START + SPAN / 2)).unwrap();
         assert!(how_many(&filter) > parts);
         assert_eq!(reported(&filter, &keys, START + SPAN / 2 + SPAN), 50);
     }
 }
 
-/// Fresh keys are reported as often as the timers say: 1 - (1 - P)^F if all parts are full (OIE-10).
+/// Fresh keys are reported as often as the timers determine: 1 - (1 - P)^F if all parts are full (OIE-10).
 #[test]
 fn the_rate_is_that_of_all_parts() {
     const TRIALS: u64 = 200_000;
@@ -171,7 +172,7 @@ fn the_rate_is_that_of_all_parts() {
             assert!(filter.fpr() <= fpr);
             for parts in 1..=6 {
                 let mut n = 1_000_000 * parts as u64;
-                // Until the next key would open another part.
+                // Keys are inserted until the next one would add a part.
                 loop {
                     let mut next = filter.clone();
                     next.engine_mut().insert(&[key(4, n)], Moments::At(START)).unwrap();
@@ -183,7 +184,7 @@ fn the_rate_is_that_of_all_parts() {
                 let fresh: Vec<u64> = (0..TRIALS).map(|i| key(77, i)).collect();
                 let (measured, rate) = (reported(&filter, &fresh, START) as f64, filter.false_positive_rate());
                 let deviation = (TRIALS as f64 * rate * (1.0 - rate)).sqrt();
-                // Parts that share positions by chance deviate from independent ones by less than 1 / sqrt(m).
+                // Parts share positions by chance, and deviate from independent parts by less than 1 / sqrt(m).
                 let shared = TRIALS as f64 * rate / (shape.slice_timers() as f64).sqrt();
                 assert!((measured - TRIALS as f64 * rate).abs() <= 5.0 * deviation + shared, "{measured} {rate}");
                 let total = 1.0 - (1.0 - filter.fpr()).powi(parts as i32);
@@ -197,17 +198,18 @@ fn the_rate_is_that_of_all_parts() {
     }
 }
 
-/// Timers set in a full part.
-fn limit_of_fill(shape: Shape, limit: Limit) -> f64 {
+/// Returns the number of timers set in a full part.
+fn limit_of_fill(shape: TimingShape, limit: Limit) -> f64 {
     match limit {
         Limit::Keys(keys) => keys as f64 * f64::from(shape.k),
         Limit::Timers(timers) => timers as f64,
     }
 }
 
-/// By density no part ever reports more than P, whatever the stream; and at the planned rate the total stays near it.
+/// With a limit of timers no part ever reports more than P, whatever the stream. At the planned rate the total stays
+/// near P.
 #[test]
-fn the_planned_rate_is_kept_at_the_planned_load() {
+fn the_planned_rate_of_false_positives_holds_at_the_planned_load() {
     let window = window(0, 20_000);
     for (grow, slack) in [Grow::Cardinality, Grow::Density].into_iter().flat_map(|g| [(g, None), (g, Some(50))]) {
         let slack = slack.map(|seconds| (seconds * SECOND) as u64);
@@ -233,10 +235,10 @@ fn the_planned_rate_is_kept_at_the_planned_load() {
 }
 
 #[test]
-fn it_cannot_be_united_and_takes_no_window_of_insertions() {
+fn merging_and_windows_of_insertions_are_rejected() {
     let mut filter = made(shapes()[1], LIMITS[0], 0);
     let other = filter.clone();
-    let error = filter.unite(&other).unwrap_err().to_string();
+    let error = filter.merge(&other).unwrap_err().to_string();
     assert!(error.contains("timing filters that grow cannot be united"), "{error}");
     let error =
         Filter::new(Growing { part: shapes()[1], limit: LIMITS[0] }, Window::Count { insertions: 9 }, 0).err().unwrap();

@@ -1,9 +1,9 @@
-//! The promise of the guarded-epoch filter, plain, blocked and transposed: no key of the window is missing through
+//! The promise of the guarded-epoch Bloom filter, plain, blocked and transposed: no key of the window is missed through
 //! three rounds of the ring, exactly r * epoch + 1 to (r + 1) * epoch insertions are retained, and at the end of an
-//! epoch there are neither more nor fewer false positives than its shape states. At the end are the synthetic rows of
-//! paper 2's Table 1, measured beside theory: `cargo test --test core synthetic -- --nocapture` prints them.
+//! epoch false positives are as frequent as the shape computes. At the end of this file are the synthetic rows of paper
+//! 2's Table 1, measured beside theory: `cargo test --test core synthetic -- --nocapture` prints them.
 //!
-//! Each check is a function that says what is wrong, so that tests can show it to fail.
+//! Each check is a function that returns what is wrong, so that tests can show that it fails.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use lately::clock::{Moments, Window};
 use lately::filter::Filter;
 use lately::shape::Budget;
 use lately::shape::fill;
-use lately::shape::ring::{self, Paper, Segment, Shape};
+use lately::shape::ring::{self, Paper, RingShape, Segment};
 use lately::shape::transposed::{self, Transposed};
 
 const WINDOWS: [u64; 4] = [1, 7, 1000, 100_003];
@@ -20,7 +20,7 @@ const RATES: [f64; 4] = [0.1, 0.01, 0.001, 1e-5];
 const LAYOUTS: [Layout; 4] = [PLAIN, Layout::Sliced(Some(64)), Layout::Sliced(Some(512)), Layout::Transposed];
 const PLAIN: Layout = Layout::Sliced(None);
 
-/// Separate segments, plain or in blocks of a given number of bits, or transposed.
+/// The layout of a filter: separate segments, plain or in blocks of this number of bits, or transposed.
 #[derive(Clone, Copy)]
 enum Layout {
     Sliced(Option<u32>),
@@ -28,7 +28,7 @@ enum Layout {
 }
 
 impl Layout {
-    fn choose(self, window: u64, rate: f64) -> Shape {
+    fn choose(self, window: u64, rate: f64) -> RingShape {
         match self {
             Self::Sliced(block_bits) => {
                 ring::choose(count(window), Budget::Rate(rate), None, block_bits, Paper::GuardedEpoch).unwrap()
@@ -37,7 +37,7 @@ impl Layout {
         }
     }
 
-    fn filter(self, shape: Shape, window: Window) -> Filter {
+    fn filter(self, shape: RingShape, window: Window) -> Filter {
         match self {
             Self::Sliced(_) => Filter::new(shape, window, 0).unwrap(),
             Self::Transposed => {
@@ -55,7 +55,7 @@ const fn count(insertions: u64) -> Window {
 }
 
 /// Calls `check` for every window, rate and layout of the promise.
-fn for_all(check: impl Fn(Layout, Shape, u64, f64) + Sync) {
+fn for_all(check: impl Fn(Layout, RingShape, u64, f64) + Sync) {
     std::thread::scope(|scope| {
         for layout in LAYOUTS {
             let check = &check;
@@ -70,8 +70,8 @@ fn for_all(check: impl Fn(Layout, Shape, u64, f64) + Sync) {
     });
 }
 
-/// The last `window` keys, through three full rounds of the ring of a filter made for `promised`.
-fn check_window(layout: Layout, shape: Shape, promised: u64, window: u64) -> Result<(), String> {
+/// Checks the last `window` keys, through three full rounds of the ring of a filter made for `promised`.
+fn check_window(layout: Layout, shape: RingShape, promised: u64, window: u64) -> Result<(), String> {
     let mut filter = layout.filter(shape, count(promised));
     let epoch = count(promised).generation(shape.l);
     let turns = 3 * u64::from(shape.l + 1) * epoch;
@@ -79,9 +79,9 @@ fn check_window(layout: Layout, shape: Shape, promised: u64, window: u64) -> Res
 }
 
 #[test]
-fn no_key_of_the_window_is_ever_missing() {
+fn no_key_of_the_window_is_missed() {
     for_all(|layout, shape, window, _| check_window(layout, shape, window, window).unwrap());
-    // Words of every width; epochs of one insertion, of a few, and of many.
+    // Cells of every width, and epochs of one insertion, of a few, and of many.
     for r in [7, 15, 31, 63] {
         for window in [5, 64, 1000, 10_007] {
             check_window(Layout::Transposed, Transposed::new(r, 5, 3 * window + 5).unwrap().segments(), window, window)
@@ -95,18 +95,18 @@ fn the_check_of_the_window_fails_without_a_guard() {
     for (layout, window) in [(PLAIN, 1000), (PLAIN, 100_003), (Layout::Transposed, 1000), (Layout::Transposed, 100_003)]
     {
         let shape = layout.choose(window, 0.01);
-        // Wrong on purpose, as if all r + 1 segments covered the window: epochs are too short by a share of 1 / (r +
-        // 1).
+        // Wrong on purpose, as if all r + 1 segments covered the window: epochs are too short by a share of
+        // 1 / (r + 1).
         let short = window.div_ceil(u64::from(shape.l) + 1);
         check_window(layout, shape, short * u64::from(shape.l) + 1, window).unwrap_err();
     }
 }
 
-/// With hardly a bit set nothing is reported by chance: only retained keys are.
+/// So few bits are set that no key is reported by chance: only retained keys are.
 #[test]
-fn the_retained_insertions_are_those_stated() {
+fn as_many_insertions_are_retained_as_stated() {
     let plain = Segment::Bits { bits: 1 << 20, parts: 7 };
-    // r divides W - 1, W, neither; r above W.
+    // r divides W - 1, W, or neither; and r is above W.
     let sliced = [(101, 4), (100, 4), (100, 3), (103, 4), (1, 1), (5, 9)];
     let transposed = [(106, 7), (105, 7), (101, 7), (100, 15), (5, 31), (70, 63)];
     for (layout, segment, cases) in [
@@ -116,14 +116,14 @@ fn the_retained_insertions_are_those_stated() {
     ] {
         for (window, r) in cases {
             let epoch = (window - 1_u64).div_ceil(r.into()).max(1);
-            let mut filter = layout.filter(Shape::guarded_epoch(r, segment).unwrap(), count(window));
+            let mut filter = layout.filter(RingShape::guarded_epoch(r, segment).unwrap(), count(window));
             let full = epoch * u64::from(r + 1);
             let mut retained = Vec::new();
             for n in 0..4 * full {
                 insert(&mut filter, &[key(0, n)]);
                 let newest_first: Vec<_> = (0..=n).rev().map(|i| key(0, i)).collect();
                 let count = present(&filter, &newest_first);
-                assert_eq!(present(&filter, &newest_first[..count]), count, "the newest, without a gap");
+                assert_eq!(present(&filter, &newest_first[..count]), count, "the retained keys are the newest");
                 if n + 1 >= full {
                     retained.push(count as u64);
                 }
@@ -146,7 +146,7 @@ fn a_window_of_time_retains_r_to_r_plus_1_epochs() {
 fn check_window_of_time(layout: Layout, r: u32) {
     let (span, lateness) = (1000_u64, 130);
     let epoch = (span + lateness).div_ceil(r.into()) as i64;
-    let shape = Shape::guarded_epoch(r, Segment::Bits { bits: 1 << 20, parts: 7 }).unwrap();
+    let shape = RingShape::guarded_epoch(r, Segment::Bits { bits: 1 << 20, parts: 7 }).unwrap();
     let last_reported = |inserted: i64| {
         let window = Window::Time { span, lateness, capacity: 10 };
         let mut filter = layout.filter(shape, window);
@@ -158,19 +158,20 @@ fn check_window_of_time(layout: Layout, r: u32) {
             present[0]
         };
         let last = (0..3 * span as i64).take_while(|&age| reported(age)).count() as i64 - 1;
-        assert!((last + 1..3 * span as i64).all(|age| !reported(age)), "gone for good");
+        assert!((last + 1..3 * span as i64).all(|age| !reported(age)), "a forgotten key must not return");
         last
     };
     let ages: Vec<i64> = (0..epoch).map(|phase| last_reported(7 * epoch + phase)).collect();
-    // The last moment of an epoch is the shortest-lived; late keys may be `lateness` older than their epoch says.
+    // A key of the last moment of an epoch is reported for the shortest time. Late keys may be `lateness` older.
     assert_eq!(*ages.iter().min().unwrap(), epoch * i64::from(r));
     assert_eq!(*ages.iter().max().unwrap(), epoch * i64::from(r + 1) - 1);
 }
 
-/// How much the chance of a match varies from segment to segment of `keys` distinct keys, at most.
+/// Returns a bound of the variance of the chance of a match, over segments of `keys` distinct keys.
 ///
-/// A plain segment's is the product of k independent fills f of m bits, whose squares have a mean of at most
-/// f^2 + f (1 - f) / m, since occupied bits are negatively associated; the other is the mean of as many blocks.
+/// In a plain segment the chance is the product of k independent fills f of m bits. Their squares have a mean of at most
+/// f^2 + f (1 - f) / m, because occupied bits are negatively associated. In a blocked segment it is the mean over the
+/// blocks.
 fn variance_of_segment(segment: Segment, keys: u64) -> f64 {
     match segment {
         Segment::Bits { bits, parts: k } => {
@@ -185,12 +186,12 @@ fn variance_of_segment(segment: Segment, keys: u64) -> f64 {
     }
 }
 
-/// At the end of an epoch, of filters that have gone round once: the share of fresh keys reported, and five standard
-/// deviations of it.
+/// Returns the share of fresh keys reported, and five standard deviations of it, at the end of an epoch in the second
+/// round.
 ///
-/// A trial's outcome varies as a coin with the exact rate. Beside it the rate varies from filter to filter: it rises by
-/// at most the rise of each segment's chance of a match, so it varies by at most the sum of their variances.
-fn measure(layout: Layout, shape: Shape, window: u64, filters: u64, trials: u64) -> (f64, f64) {
+/// A trial's outcome varies as a coin with the exact rate. The rate varies too from filter to filter. It rises by at most
+/// the rise of each segment's chance of a match, so its variance is at most the sum of theirs.
+fn measure(layout: Layout, shape: RingShape, window: u64, filters: u64, trials: u64) -> (f64, f64) {
     let epoch = count(window).generation(shape.l);
     let inserted = u64::from(shape.l + 2) * epoch;
     let mut reported = 0;
@@ -205,19 +206,19 @@ fn measure(layout: Layout, shape: Shape, window: u64, filters: u64, trials: u64)
     (reported as f64 / all, 5.0 * (rate * (1.0 - rate) / all + between).sqrt())
 }
 
-/// What was measured is `rate`, neither more nor less.
+/// Checks that the measured share is `rate`, within the tolerance.
 fn check_rate((measured, tolerance): (f64, f64), rate: f64) -> Result<(), String> {
     if (measured - rate).abs() <= tolerance { Ok(()) } else { Err(format!("{measured} is not {rate} +- {tolerance}")) }
 }
 
-fn exact_rate(shape: Shape, window: u64) -> f64 {
+fn exact_rate(shape: RingShape, window: u64) -> f64 {
     shape.false_positive_rate(count(window).generation(shape.l))
 }
 
 #[test]
-fn fresh_keys_are_reported_as_often_as_the_sizing_says_and_no_more_than_asked_for() {
+fn fresh_keys_are_reported_as_often_as_computed_and_no_more_than_planned() {
     for_all(|layout, shape, window, rate| {
-        // Small filters differ much from each other, large ones little.
+        // Small filters vary more than large ones.
         let (filters, trials) = match window {
             100_003 => (100, 20_000),
             1000 => (2000, 1000),
@@ -230,40 +231,40 @@ fn fresh_keys_are_reported_as_often_as_the_sizing_says_and_no_more_than_asked_fo
 }
 
 #[test]
-fn the_check_of_the_rate_fails_on_what_a_shorter_formula_gives() {
+fn the_check_of_the_rate_fails_for_simpler_formulas() {
     let window = 20_000;
     let blocks = Segment::Blocks { blocks: 60, block_bits: 512, parts: 8 };
     let plain = Segment::Bits { bits: 31_111, parts: 8 };
     for (layout, r, segment, filters) in
         [(PLAIN, 8, plain, 1000), (Layout::Sliced(Some(512)), 8, blocks, 4000), (Layout::Transposed, 7, plain, 1000)]
     {
-        let shape = Shape::guarded_epoch(r, segment).unwrap();
+        let shape = RingShape::guarded_epoch(r, segment).unwrap();
         let epoch = count(window).generation(shape.l);
         let measured = measure(layout, shape, window, filters, 1000);
         check_rate(measured, exact_rate(shape, window)).unwrap();
-        // The guard left out; and the mean over the phase, a tenth lower (erratum GEBF-3).
+        // One formula omits the guard, the other computes the mean over the phases, a tenth lower (erratum GEBF-3).
         let guardless = 1.0 - (1.0 - segment.match_rate(epoch)).powi(r as i32);
         check_rate(measured, guardless).unwrap_err();
         let others = 1.0 - guardless;
         let mean = (1..=epoch).map(|keys| 1.0 - others * (1.0 - segment.match_rate(keys))).sum::<f64>() / epoch as f64;
         check_rate(measured, mean).unwrap_err();
         if segment == blocks {
-            // Blocks taken as evenly loaded, as proposition 2 has it for a whole segment.
+            // This formula assumes blocks of equal load, as proposition 2 does for a whole segment.
             let part_fill = 1.0 - (-(8.0 / 512.0) * epoch as f64 / 60.0).exp();
             check_rate(measured, 1.0 - (1.0 - part_fill.powi(8)).powi(9)).unwrap_err();
         }
     }
 }
 
-/// The rate from the bits, which a user can ask for at any time, is that of the actual bits.
+/// A user can read the rate that follows from the actual bits at any time.
 #[test]
-fn the_rate_by_the_bits_is_the_one_measured() {
+fn the_rate_of_the_actual_bits_is_the_one_measured() {
     for (layout, r, segment) in [
         (PLAIN, 4, Segment::Bits { bits: 1000, parts: 5 }),
         (Layout::Sliced(Some(64)), 4, Segment::Blocks { blocks: 20, block_bits: 64, parts: 4 }),
         (Layout::Transposed, 7, Segment::Bits { bits: 603, parts: 5 }),
     ] {
-        let mut filter = layout.filter(Shape::guarded_epoch(r, segment).unwrap(), count(600));
+        let mut filter = layout.filter(RingShape::guarded_epoch(r, segment).unwrap(), count(600));
         for inserted in [60, 700, 2000] {
             let so_far = filter.engine().clock().inserted();
             insert(&mut filter, &(so_far..inserted).map(|i| key(0, i)).collect::<Vec<_>>());
@@ -278,7 +279,7 @@ fn the_rate_by_the_bits_is_the_one_measured() {
 
 // ---------------------------------------------------------------------------------------------- paper 2, Table 1
 //
-// Its synthetic rows at 14 bits per key: 120,000 insertions, 20,000 queries of each kind, three seeds of a uniform, a
+// The synthetic rows of the table at 14 bits per key: 120,000 insertions, 20,000 queries of each kind, three seeds of a uniform, a
 // Zipf-like and a bursty stream. The paper leaves open k, the block size and the streams (erratum GEBF-4). Here k = 8,
 // which gives .0228 for distinct keys at r = 4 and r = 8 where the table has .0227 and .0222; and both sizes of block.
 // Zipf-like are ranks by 1 / rank of a million keys; bursty is a stream of new keys in which every
@@ -291,7 +292,7 @@ const QUERIES: u64 = 20_000;
 const SEEDS: u64 = 3;
 const STREAMS: [&str; 3] = ["uniform", "Zipf-like", "bursty"];
 
-/// Event numbers become keys; a number that was there before repeats its key.
+/// Returns a stream of keys. Equal event numbers are equal keys.
 fn stream(name: &str, seed: u64) -> Vec<u64> {
     let random = |i: u64| key(100 + seed, i) as f64 / 2.0_f64.powi(64);
     let mut events: Vec<u64> = Vec::new();
@@ -315,9 +316,9 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Medians over the seeds of one stream: the rate, its theory, the share of expired keys reported. Each seed is held to
-/// its own theory on the way.
-fn medians(shape: Shape, name: &str) -> [f64; 3] {
+/// Returns the medians over the seeds of one stream: the rate, the rate by theory, and the share of expired keys
+/// reported. Checks that the rate of each seed agrees with theory.
+fn medians(shape: RingShape, name: &str) -> [f64; 3] {
     let epoch = count(WINDOW).generation(shape.l);
     let (mut rates, mut theories, mut expired_shares) = (Vec::new(), Vec::new(), Vec::new());
     for seed in 0..SEEDS {
@@ -325,7 +326,7 @@ fn medians(shape: Shape, name: &str) -> [f64; 3] {
         let mut filter = Filter::new(shape, count(WINDOW), seed).unwrap();
         insert(&mut filter, &keys);
         let (before, live) = keys.split_at((INSERTED - WINDOW) as usize);
-        assert_eq!(present(&filter, live), live.len(), "live false negatives");
+        assert_eq!(present(&filter, live), live.len(), "no live key may be missed");
 
         let retained = keys[(INSERTED - epoch * u64::from(shape.l + 1)) as usize..].chunks(epoch as usize);
         let epochs: Vec<u64> = retained.map(|keys| distinct(keys).len() as u64).collect();
@@ -341,7 +342,7 @@ fn medians(shape: Shape, name: &str) -> [f64; 3] {
         let expired: Vec<u64> = previous.into_iter().filter(|key| !live.contains(key)).collect();
         let share = present(&filter, &expired) as f64 / expired.len() as f64;
         if name == "uniform" {
-            // The guard holds the youngest 1 / r of them; the others count as fresh.
+            // The guard contains the youngest 1 / r of them. The others are like fresh keys.
             let guard = 1.0 / f64::from(shape.l);
             let expected = guard + (1.0 - guard) * theory;
             assert!((share - expected).abs() <= 5.0 * deviation, "{share} is not {expected}");
@@ -354,7 +355,7 @@ fn medians(shape: Shape, name: &str) -> [f64; 3] {
 }
 
 #[test]
-fn the_synthetic_rows() {
+fn synthetic_rows_of_table_1_agree_with_theory() {
     let bits = |r: u32| 14 * WINDOW / u64::from(r + 1);
     let plain = |r| Segment::Bits { bits: bits(r), parts: 8 };
     let blocked = |r, block_bits, parts| Segment::Blocks { blocks: bits(r) / u64::from(block_bits), block_bits, parts };
@@ -366,7 +367,7 @@ fn the_synthetic_rows() {
         ("512 bits, r = 8", 8, blocked(8, 512, 8), 0.0708, 0.1858),
     ] {
         for stream in STREAMS {
-            let [rate, theory, expired] = medians(Shape::guarded_epoch(r, segment).unwrap(), stream);
+            let [rate, theory, expired] = medians(RingShape::guarded_epoch(r, segment).unwrap(), stream);
             println!(
                 "{structure:15}  {stream:9}   {rate:.4}        {theory:.4}  {printed:.4}    {expired:.4}            \
                  {printed_expired:.4}"

@@ -30,37 +30,37 @@ fn transposed(positions: u64, window: Window) -> Filter {
 /// Small filters at some tens of percent of false positives, so that all evidence is ambiguous.
 fn small_filters() -> Vec<(&'static str, Filter)> {
     let ring = |k, l, segment| {
-        let shape = ring::Shape::age_partitioned(k, l, segment).unwrap();
+        let shape = ring::RingShape::age_partitioned(k, l, segment).unwrap();
         Filter::new(shape, WINDOW, 0).unwrap()
     };
     let epochs = |r, segment| {
-        let shape = ring::Shape::guarded_epoch(r, segment).unwrap();
+        let shape = ring::RingShape::guarded_epoch(r, segment).unwrap();
         Filter::new(shape, WINDOW, 0).unwrap()
     };
     let timers = |k, bpt, blocks, slice, equal| {
-        let shape = timing::Shape::new(k, bpt, blocks, slice, equal).unwrap();
+        let shape = timing::TimingShape::new(k, bpt, blocks, slice, equal).unwrap();
         Filter::new(shape, WINDOW, 0).unwrap()
     };
     let slices = |k, cells| slices::Slices::new(k, cells).unwrap();
     let bloom = |shape| Filter::new(shape, WINDOW, 0).unwrap();
     let stable = |k, cells, bits, decrements| {
-        let shape = stable::Shape::new(slices(k, cells), bits, decrements).unwrap();
+        let shape = stable::StableShape::new(slices(k, cells), bits, decrements).unwrap();
         Filter::new(shape, WINDOW, 0).unwrap()
     };
     let generalized = |bits, k1, k0| {
-        let shape = generalized::Shape::new(bits, k1, k0).unwrap();
+        let shape = generalized::GeneralizedShape::new(bits, k1, k0).unwrap();
         Filter::new(shape, WINDOW, 0).unwrap()
     };
     let buffer = |bits| {
-        let shape = fingerprint_buffer::Shape::new(bits).unwrap();
+        let shape = fingerprint_buffer::BufferShape::new(bits).unwrap();
         Filter::new(shape, WINDOW, 0).unwrap()
     };
     vec![
-        ("classical", bloom(bloom::Shape::classical(2, 400).unwrap())),
-        ("partitioned", bloom(bloom::Shape::partitioned(3, 150).unwrap())),
-        ("counters", Filter::new(counting::Shape { slices: slices(2, 70) }, WINDOW, 0).unwrap()),
+        ("classical", bloom(bloom::BloomShape::classical(2, 400).unwrap())),
+        ("partitioned", bloom(bloom::BloomShape::partitioned(3, 150).unwrap())),
+        ("counters", Filter::new(counting::CountingShape { slices: slices(2, 70) }, WINDOW, 0).unwrap()),
         ("fingerprints of 7 bits", buffer(7)),
-        ("counted fingerprints", Filter::new(swamp::Shape::new(64, 2).unwrap(), WINDOW, 0).unwrap()),
+        ("counted fingerprints", Filter::new(swamp::SwampShape::new(64, 2).unwrap(), WINDOW, 0).unwrap()),
         ("cells of 1 bit", stable(3, 200, 1, 3)),
         ("cells of 2 bits", stable(2, 200, 2, 8)),
         ("cells of 4 bits", stable(2, 200, 4, 40)),
@@ -174,11 +174,11 @@ fn check_against_timed_streams(name: &str, empty: &Filter, (p, told): (f64, f64)
 }
 
 fn timed_filters() -> Vec<(&'static str, Filter)> {
-    let ring = ring::Shape::age_partitioned(3, 4, Segment::Bits { bits: 61, parts: 1 }).unwrap();
-    let epochs = ring::Shape::guarded_epoch(3, Segment::Bits { bits: 90, parts: 2 }).unwrap();
-    let timers = timing::Shape::new(3, 3, 4, 105, 1).unwrap();
-    let limited = time_limited::Shape::new(2, 4, 512).unwrap();
-    let part = timing::Shape::new(3, 3, 4, 60, 1).unwrap();
+    let ring = ring::RingShape::age_partitioned(3, 4, Segment::Bits { bits: 61, parts: 1 }).unwrap();
+    let epochs = ring::RingShape::guarded_epoch(3, Segment::Bits { bits: 90, parts: 2 }).unwrap();
+    let timers = timing::TimingShape::new(3, 3, 4, 105, 1).unwrap();
+    let limited = time_limited::TimeLimitedShape::new(2, 4, 512).unwrap();
+    let part = timing::TimingShape::new(3, 3, 4, 60, 1).unwrap();
     let growing = |limit| Filter::new(growing::Growing { part, limit }, TIMED, 0).unwrap();
     // Epochs of 20 keys, as the others have 10 or more: of fewer, a key's own bits are too large a share.
     let long = Window::Time { span: 140_000_000_000, lateness: 0, capacity: 140 };
@@ -371,13 +371,13 @@ fn a_key_of_a_large_batch_gets_what_it_gets_alone() {
     let keys: Vec<u64> = (0..9000).map(|i| key(0, i)).collect();
     let priors: Vec<f64> = (0..4500).map(|i| 10f64.powf(-f64::from(i % 97) / 12.0)).collect();
     let lines = [(1, 7, 1, 1), (2, 6, 2, 1), (2, 6, 3, 2), (1, 15, 2, 1), (3, 29, 4, 2)].map(|(k, l, pages, lines)| {
-        Filter::new(line::Shape::age_partitioned(k, l, pages, lines).unwrap(), window, 0).unwrap()
+        Filter::new(line::LineShape::age_partitioned(k, l, pages, lines).unwrap(), window, 0).unwrap()
     });
     let timers = [(2, 2, 2, 1), (9, 4, 8, 2), (3, 6, 62, 1), (3, 7, 63, 1)].map(|(k, bpt, blocks, lines)| {
-        Filter::new(timing::line::Shape::new(k, bpt, blocks, 2, lines).unwrap(), window, 0).unwrap()
+        Filter::new(timing::line::TimingLineShape::new(k, bpt, blocks, 2, lines).unwrap(), window, 0).unwrap()
     });
     let slices = [(2, 2, 2, 1), (3, 4, 8, 2), (30, 6, 62, 1), (3, 7, 63, 1)].map(|(k, bpt, blocks, equal)| {
-        Filter::new(timing::Shape::new(k, bpt, blocks, 20_000, equal).unwrap(), window, 0).unwrap()
+        Filter::new(timing::TimingShape::new(k, bpt, blocks, 20_000, equal).unwrap(), window, 0).unwrap()
     });
     for mut filter in lines.into_iter().chain(timers).chain(slices) {
         insert(&mut filter, &keys[..7000]);
@@ -410,7 +410,7 @@ fn a_generalized_posterior_is_the_sum_over_all_ages() {
     for (round, k) in (0..120).zip([1, 3, 10, 25, 60].into_iter().cycle()) {
         let mut uniform = uniform(round);
         let bits = 10f64.powf(1.5 + 3.0 * uniform()).floor();
-        let shape = generalized::Shape::new(bits as u64, k, 1 + (uniform() * f64::from(k)) as u32).unwrap();
+        let shape = generalized::GeneralizedShape::new(bits as u64, k, 1 + (uniform() * f64::from(k)) as u32).unwrap();
         let inserted = 10f64.powf(5.0 * uniform()).floor();
         let log_kept = f64::from(shape.k0 + shape.k1) * (-1.0 / bits).ln_1p();
         let ones = (bits * shape.steady_fill() * -(inserted * log_kept).exp_m1()).round();

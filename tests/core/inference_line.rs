@@ -9,7 +9,7 @@ use lately::clock::{Moments, Window};
 use lately::filter::Filter;
 use lately::inference::{Evidence, Hazard, PerKey, Posterior, Question};
 use lately::posteriors::Inference;
-use lately::shape::line::Shape;
+use lately::shape::line::LineShape;
 use lately::shape::timing;
 
 /// A window of insertions, or of as many seconds.
@@ -23,13 +23,13 @@ fn window(insertions: u64, timed: bool) -> Window {
 
 /// A filter for this many keys between two rotations of a page.
 fn filter(k: u32, l: u32, lines: u32, pages: u64, keys: u64, timed: bool) -> Filter {
-    let shape = Shape::age_partitioned(k, l, pages, lines).unwrap();
+    let shape = LineShape::age_partitioned(k, l, pages, lines).unwrap();
     Filter::new(shape, window(keys * u64::from(l), timed), 0).unwrap()
 }
 
 /// Timers, for a window of this many keys.
 fn timers(k: u32, bpt: u32, blocks: u32, lines: u32, pages: u64, keys: u64, timed: bool) -> Filter {
-    let shape = timing::line::Shape::new(k, bpt, blocks, pages, lines).unwrap();
+    let shape = timing::line::TimingLineShape::new(k, bpt, blocks, pages, lines).unwrap();
     Filter::new(shape, window(keys, timed), 0).unwrap()
 }
 

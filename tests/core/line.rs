@@ -1,34 +1,33 @@
-//! The promise of the line layout: no key of the window is missing at any phase through three rotations of all pages,
-//! exactly as many insertions are retained as stated, and there are neither more nor fewer false positives than its
-//! shape states.
+//! The promise of the line layout: no key of the window is missed at any phase through three rotations of all pages,
+//! exactly as many insertions are retained as stated, and false positives are as frequent as the shape computes.
 //!
-//! Each check is a function that says what is wrong, so that tests can show it to fail.
+//! Each check is a function that returns what is wrong, so that tests can show that it fails.
 
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::filter::Filter;
 use lately::shape::Budget;
-use lately::shape::line::{Shape, choose};
+use lately::shape::line::{LineShape, choose};
 use lately::shape::ring::Paper;
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
-fn filter(shape: Shape, window: Window) -> Filter {
+fn filter(shape: LineShape, window: Window) -> Filter {
     Filter::new(shape, window, 0).unwrap()
 }
 
-/// The last `window` keys, through three rotations of all pages of a filter made for `promised`.
-fn check_window(shape: Shape, promised: u64, window: u64) -> Result<(), String> {
-    let step = count(promised).generation(shape.kept());
+/// Checks the last `window` keys, through three rotations of all pages of a filter made for `promised`.
+fn check_window(shape: LineShape, promised: u64, window: u64) -> Result<(), String> {
+    let step = count(promised).generation(shape.retained());
     let turns = 3 * u64::from(shape.lanes) * shape.pages * step;
     support::check_window(&mut filter(shape, count(promised)), window, step, turns + 1)
         .map_err(|error| format!("{shape:?}: {error}"))
 }
 
 #[test]
-fn no_key_of_the_window_is_ever_missing() {
+fn no_key_of_the_window_is_missed() {
     for paper in [Paper::AgePartitioned, Paper::GuardedEpoch] {
         for (window, rate) in [(1, 0.1), (7, 1e-3), (1000, 0.01), (5000, 1e-5), (30_011, 0.01)] {
             check_window(choose(count(window), Budget::Rate(rate), None, paper).unwrap(), window, window).unwrap();
@@ -37,31 +36,31 @@ fn no_key_of_the_window_is_ever_missing() {
     // Steps of one insertion, of a few, and of many; one page, and more than a window has keys.
     for (k, l, lines) in [(1, 7, 1), (2, 6, 2), (4, 4, 3), (3, 13, 1), (4, 12, 4), (1, 31, 3), (4, 28, 2)] {
         for (window, pages) in [(300, 1), (300, 7), (100, 120), (2000, 3)] {
-            check_window(Shape::age_partitioned(k, l, pages, lines).unwrap(), window, window).unwrap();
+            check_window(LineShape::age_partitioned(k, l, pages, lines).unwrap(), window, window).unwrap();
         }
     }
 }
 
 #[test]
-fn the_check_of_the_window_fails_when_one_step_too_many_is_promised() {
+fn the_check_of_the_window_fails_if_one_step_too_many_is_promised() {
     for (window, pages) in [(1000_u64, 1), (3000, 5), (30_011, 20)] {
-        let shape = Shape::age_partitioned(2, 6, pages, 1).unwrap();
-        // Wrong on purpose, as if another step were kept: steps are too short by a share of 1 / (l P + 1).
-        let short = window.div_ceil(u64::from(shape.kept()) + 1);
-        assert!(short < count(window).generation(shape.kept()), "short by an insertion at least");
-        check_window(shape, short * u64::from(shape.kept()) + 1, window).unwrap_err();
+        let shape = LineShape::age_partitioned(2, 6, pages, 1).unwrap();
+        // Wrong on purpose, as if another step were retained: steps are too short by a share of 1 / (l P + 1).
+        let short = window.div_ceil(u64::from(shape.retained()) + 1);
+        assert!(short < count(window).generation(shape.retained()), "short by an insertion at least");
+        check_window(shape, short * u64::from(shape.retained()) + 1, window).unwrap_err();
     }
 }
 
-/// With hardly a key in a line nothing is reported by chance: only retained keys are.
+/// Lines have so few keys that none is reported by chance: only retained keys are.
 #[test]
-fn the_retained_insertions_are_those_stated() {
+fn as_many_insertions_are_retained_as_stated() {
     for (k, l, lines, window, pages) in [(1, 7, 2, 71, 2), (2, 6, 2, 120, 3), (3, 13, 4, 79, 1), (2, 14, 3, 400, 5)] {
-        let shape = Shape::age_partitioned(k, l, pages, lines).unwrap();
+        let shape = LineShape::age_partitioned(k, l, pages, lines).unwrap();
         let mut filter = filter(shape, count(window));
-        let step = count(window).generation(shape.kept());
+        let step = count(window).generation(shape.retained());
         let full = step * u64::from(shape.lanes) * pages;
-        // How long each key is reported after its insertion, for the keys of one round of the pages.
+        // How long after its insertion each key of one round of the pages is reported.
         let ages: Vec<u64> = (0..full / u64::from(shape.lanes))
             .map(|phase| {
                 let mut filter = filter.clone();
@@ -75,40 +74,40 @@ fn the_retained_insertions_are_those_stated() {
             })
             .collect();
         let (least, most) = (*ages.iter().min().unwrap(), *ages.iter().max().unwrap());
-        assert!(least >= step * u64::from(shape.kept()) && least + 1 >= window, "{least}");
+        assert!(least >= step * u64::from(shape.retained()) && least + 1 >= window, "{least}");
         // A key may be reported until its page has rotated l + 1 times.
-        assert!(most < step * u64::from(shape.kept() + pages as u32), "{most}");
+        assert!(most < step * u64::from(shape.retained() + pages as u32), "{most}");
         insert(&mut filter, &[key(0, 0)]);
         assert_eq!(filter.slack(), full - window);
     }
 }
 
 #[test]
-fn a_window_of_time_retains_what_it_says_and_ends_with_the_moment_asked_for() {
+fn a_window_of_time_ends_as_stated_before_the_moment_of_the_query() {
     let (span, lateness, pages) = (1000_u64, 130, 5);
     let window = Window::Time { span, lateness, capacity: 10 };
-    let shape = Shape::age_partitioned(2, 6, pages, 2).unwrap();
-    let step = window.generation(shape.kept()) as i64;
+    let shape = LineShape::age_partitioned(2, 6, pages, 2).unwrap();
+    let step = window.generation(shape.retained()) as i64;
     let last_reported = |stream: u64, inserted: i64| {
         let mut filter = filter(shape, window);
         let keys = [key(stream, 0)];
         filter.engine_mut().insert(&keys, Moments::At(inserted)).unwrap();
-        let asked = |filter: &Filter, age: i64| {
+        let reported_at = |filter: &Filter, age: i64| {
             let mut present = [false];
             filter.engine().query(&keys, Moments::At(inserted + age), &mut present).unwrap();
             present[0]
         };
-        let last = (0..3 * span as i64).take_while(|&age| asked(&filter, age)).count() as i64 - 1;
-        assert!((last + 1..3 * span as i64).all(|age| !asked(&filter, age)), "gone for good");
-        // A query in the future sees what is there once that future has come.
+        let last = (0..3 * span as i64).take_while(|&age| reported_at(&filter, age)).count() as i64 - 1;
+        assert!((last + 1..3 * span as i64).all(|age| !reported_at(&filter, age)), "a forgotten key must not return");
+        // A query in the future returns what it will return when that moment has come.
         for age in [last, last + 1] {
             let mut later = filter.clone();
             later.engine_mut().insert(&[key(99, 9)], Moments::At(inserted + age)).unwrap();
-            assert_eq!(asked(&later, age), age == last, "{age}");
+            assert_eq!(reported_at(&later, age), age == last, "{age}");
         }
         last
     };
-    let kept = i64::from(shape.kept());
+    let kept = i64::from(shape.retained());
     let mut ages: Vec<i64> =
         (0..60).flat_map(|s| [0, step / 2, step - 1].map(|at| last_reported(s, 37 * step + at))).collect();
     ages.sort_unstable();
@@ -116,8 +115,8 @@ fn a_window_of_time_retains_what_it_says_and_ends_with_the_moment_asked_for() {
     assert!(ages[ages.len() - 1] < (kept + pages as i64) * step, "{}", ages[ages.len() - 1]);
 }
 
-/// Share of fresh keys reported, at all phases of one round of a filter that has gone round once.
-fn measure(shape: Shape, window: u64, trials: u64) -> (f64, f64) {
+/// Returns the share of fresh keys reported, and the one computed from the bits, at all phases of the second round.
+fn measure(shape: LineShape, window: u64, trials: u64) -> (f64, f64) {
     let mut filter = filter(shape, count(window));
     let generation = shape.keys_per_generation(count(window));
     let turns = generation * u64::from(shape.lanes);
@@ -145,16 +144,16 @@ const RATED: [(u32, u32, u32, f64); 8] = [
 ];
 
 /// `false_positive_rate` is exact given the bits, and the trials vary about it as coins do. The bits vary from filter
-/// to filter: the chances of lines that a key may choose together have a deviation about as large as their mean, and
-/// there are 17,000 of them or more, so that 2 % are more than two and a half deviations of one turn, of which the
-/// eight looks share but a part.
+/// to filter: the chances of the lines that a key may choose have a deviation about as large as their mean. There are
+/// 17,000 of them or more, so 2 % are more than two and a half deviations of one round, which the eight measurements
+/// share only in part.
 #[test]
-fn fresh_keys_are_reported_as_often_as_the_sizing_says() {
+fn fresh_keys_are_reported_as_often_as_the_shape_computes() {
     const WINDOW: u64 = 2_000_000;
     const TRIALS: u64 = 1_000_000;
     for (k, l, lines, bits) in RATED {
         let pages = (bits * WINDOW as f64 / 32768.0) as u64;
-        let shape = Shape::age_partitioned(k, l, pages, lines).unwrap();
+        let shape = LineShape::age_partitioned(k, l, pages, lines).unwrap();
         let theory = shape.false_positive_rate(shape.keys_per_generation(count(WINDOW)));
         let (measured, now) = measure(shape, WINDOW, TRIALS);
         let coin = (now * (1.0 - now) / TRIALS as f64).sqrt();
@@ -165,9 +164,9 @@ fn fresh_keys_are_reported_as_often_as_the_sizing_says() {
 }
 
 #[test]
-fn the_check_of_the_rate_fails_on_lines_of_the_mean_load() {
-    // Wrong on purpose, as if every line held the mean number of keys: half of the reports.
-    let shape = Shape::age_partitioned(2, 6, 128, 1).unwrap();
+fn the_check_of_the_rate_fails_if_all_lines_have_the_mean_load() {
+    // Wrong on purpose, as if every line had the mean number of keys: half of the false positives.
+    let shape = LineShape::age_partitioned(2, 6, 128, 1).unwrap();
     let keys = shape.keys_per_generation(count(200_000)) as f64;
     let load = 2.0 * keys / (shape.pages * 64) as f64;
     let lane = (1.0 - (15.0_f64 / 16.0).powf(load)).powi(4);
@@ -177,24 +176,24 @@ fn the_check_of_the_rate_fails_on_lines_of_the_mean_load() {
 }
 
 #[test]
-fn parameters_out_of_range_are_named() {
+fn errors_name_the_parameter_out_of_range() {
     for (shape, words) in [
-        (Shape::age_partitioned(2, 7, 1, 1), "k + l must be 8, 16 or 32 in the line layout, got k=2, l=7"),
-        (Shape::age_partitioned(8, 0, 1, 1), "got k=8, l=0"),
-        (Shape::age_partitioned(u32::MAX, 9, 1, 1), "got k=4294967295, l=9"),
-        (Shape::age_partitioned(0, 8, 1, 1), "k must lie in 1..=4 in the line layout, got 0"),
-        (Shape::age_partitioned(5, 11, 1, 1), "k must lie in 1..=4 in the line layout, got 5"),
-        (Shape::guarded_epoch(8, 1, 1), "r must be 7, 15 or 31 in the line layout, got 8"),
-        (Shape::guarded_epoch(u32::MAX, 1, 1), "r must be 7, 15 or 31"),
-        (Shape::guarded_epoch(7, 0, 1), "pages must lie in 1..=134217727 in the line layout, got 0"),
-        (Shape::guarded_epoch(7, 1 << 27, 1), "pages must lie in"),
-        (Shape::guarded_epoch(7, 1, 0), "lines must lie in 1..=4"),
-        (Shape::guarded_epoch(7, 1, 5), "lines must lie in 1..=4 in the line layout, got 5"),
+        (LineShape::age_partitioned(2, 7, 1, 1), "k + l must be 8, 16 or 32 in the line layout, got k=2, l=7"),
+        (LineShape::age_partitioned(8, 0, 1, 1), "got k=8, l=0"),
+        (LineShape::age_partitioned(u32::MAX, 9, 1, 1), "got k=4294967295, l=9"),
+        (LineShape::age_partitioned(0, 8, 1, 1), "k must lie in 1..=4 in the line layout, got 0"),
+        (LineShape::age_partitioned(5, 11, 1, 1), "k must lie in 1..=4 in the line layout, got 5"),
+        (LineShape::guarded_epoch(8, 1, 1), "r must be 7, 15 or 31 in the line layout, got 8"),
+        (LineShape::guarded_epoch(u32::MAX, 1, 1), "r must be 7, 15 or 31"),
+        (LineShape::guarded_epoch(7, 0, 1), "pages must lie in 1..=134217727 in the line layout, got 0"),
+        (LineShape::guarded_epoch(7, 1 << 27, 1), "pages must lie in"),
+        (LineShape::guarded_epoch(7, 1, 0), "lines must lie in 1..=4"),
+        (LineShape::guarded_epoch(7, 1, 5), "lines must lie in 1..=4 in the line layout, got 5"),
     ] {
         let error = shape.unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
-    let largest = Shape::guarded_epoch(31, (1 << 27) - 1, 4).unwrap();
-    assert_eq!(largest.kept(), 31 * ((1 << 27) - 1));
+    let largest = LineShape::guarded_epoch(31, (1 << 27) - 1, 4).unwrap();
+    assert_eq!(largest.retained(), 31 * ((1 << 27) - 1));
     let _ = (largest.slack(count(1 << 62)), largest.false_positive_rate(largest.keys_per_generation(count(1 << 62))));
 }

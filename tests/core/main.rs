@@ -3,22 +3,25 @@
 mod support;
 
 mod bloom;
+mod choose;
 mod counting;
 mod crafted;
 mod exact;
+mod face;
 mod families;
 mod fuzzed;
 mod generalized;
 mod growing;
 mod guarded_epoch;
 mod hostile;
+mod hostile_parameters;
 mod inference;
 mod inference_line;
+mod keys;
 mod learned;
 mod line;
 mod paper1_tables;
 mod promise;
-mod records;
 mod shape;
 mod stable;
 mod swamp;

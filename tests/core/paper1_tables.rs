@@ -1,58 +1,61 @@
 //! Tables 1 to 4 of paper 1 (Age-Partitioned Bloom Filters), cell by cell, from the formulas of `lately::shape`.
 //!
-//! The forms the paper printed its tables with live here and end in `_printed`; the product has only the right ones.
-//! A cell is compared as text, with the decimals the paper gives. Cells are rounded to the nearest, except the bits per
-//! item and the rates of Table 1, which the paper truncates. Where a cell is wrong, what is printed and what is right
-//! are both asserted, with the id of the erratum. `--nocapture` shows the true rates beside the printed ones.
+//! The formulas behind the printed tables are in this file, and their names end in `_printed`; the crate has only the
+//! right formulas. A cell is compared as text, with the decimals the paper gives. Cells are rounded to the nearest,
+//! except the bits per item and the rates of Table 1, which the paper truncates. Where a cell is wrong, both the printed
+//! and the right value are asserted, with the id of the erratum. `--nocapture` prints the true rates beside the printed.
 
 use lately::clock::Window;
 use lately::shape::Budget;
-use lately::shape::ring::{Segment, Shape};
+use lately::shape::ring::{RingShape, Segment};
 use lately::shape::runs::{expected_accesses, false_positive_rate, npws};
 use lately::shape::{fill, swamp};
 
-// ---- the forms the paper used ----
+// ---- the formulas of the paper ----
 
-/// Section 5.3: a straight line up to one half (erratum APBF-1: optimistic).
+/// Returns the fills by section 5.3: a straight line up to one half (erratum APBF-1: optimistic).
 fn gradient_printed(k: u32, l: u32) -> Vec<f64> {
     (0..k + l).map(|i| f64::from((i + 1).min(k)) / f64::from(2 * k)).collect()
 }
 
-/// Section 5.2: every missing slice half full (erratum APBF-8: an approximation).
+/// Returns the NPWS by section 5.2: every missing slice is half full (erratum APBF-8: an approximation).
 fn npws_printed(k: u32, l: u32) -> f64 {
     npws_terms_printed(k, l, 0.5)
 }
 
-/// The same sum with another fill of the full segments, as Table 3 has it.
+/// Returns the NPWS of section 5.2 with another fill of the full segments, as in Table 3.
 fn npws_terms_printed(terms: u32, l: u32, full: f64) -> f64 {
     (0..terms).map(|i| full.powi(i as i32)).sum::<f64>() / f64::from(l)
 }
 
-/// Section 5.5, with k_b the real number log2(1/fp) (erratum APBF-5), not the integer of Table 1.
+/// Returns the efficiency by section 5.5, where k_b is the real number log2(1/fp) (erratum APBF-5), not the integer of
+/// Table 1.
 fn efficiency(k: u32, l: u32, fp: f64) -> f64 {
     -fp.log2() * f64::from(l) / f64::from(k * (k + l))
 }
 
-// ---- the right ones ----
+// ---- the right formulas ----
 
-/// Slices that are half full after k generations, just before a shift, in the limit of large slices (APBF-1).
+/// Returns the fills of slices that are half full after k generations, just before a shift, in the limit of large slices
+/// (APBF-1).
 fn gradient(k: u32, l: u32) -> Vec<f64> {
     (0..k + l).map(|i| 1.0 - (-f64::from((i + 1).min(k)) / f64::from(k)).exp2()).collect()
 }
 
-/// Mean load of a block whose parts would be half full if every block had it (APBBF-1).
+/// Returns the mean load of a block whose parts would be half full if every block had it (APBBF-1).
 fn mean_load(block_bits: u32, parts: u32) -> f64 {
     0.5_f64.ln() / (-f64::from(parts) / f64::from(block_bits)).ln_1p()
 }
 
-/// Blocked segments just before a shift; 2^40 blocks make the binomial loads Poisson to 12 digits.
+/// Returns the match rates of blocked segments just before a shift. With 2^40 blocks the binomial loads are Poisson to 12
+/// digits.
 fn gradient_of_blocks(k: u32, l: u32, block_bits: u32, parts: u32) -> Vec<f64> {
     const BLOCKS: u64 = 1 << 40;
     let keys = |i: u32| mean_load(block_bits, parts) * f64::from((i + 1).min(k)) / f64::from(k) * BLOCKS as f64;
     (0..k + l).map(|i| fill::blocks(BLOCKS, block_bits, parts, keys(i) as u64)).collect()
 }
 
-/// F by another road: the distribution of the current run length, carried from slice to slice.
+/// Returns F by another method: the distribution of the length of the current run, computed slice by slice.
 fn false_positive_rate_by_run_length(k: usize, r: &[f64]) -> f64 {
     let mut running = vec![0.0; k + 1];
     running[0] = 1.0;
@@ -73,7 +76,7 @@ fn decimals(printed: &str) -> usize {
     printed.split_once('.').map_or(0, |(_, fraction)| fraction.len())
 }
 
-/// The last decimal place is given once `offset` of it has been added and the rest cut off.
+/// Checks a printed cell: `value` plus `offset` of the last printed decimal place, truncated.
 #[track_caller]
 fn assert_cell(value: f64, offset: f64, printed: &str) {
     let decimals = decimals(printed);
@@ -91,7 +94,7 @@ fn assert_truncated(value: f64, printed: &str) {
     assert_cell(value, 0.0, printed);
 }
 
-/// What is printed is not what is right: `form` gives the printed cell, `right` the true one.
+/// Checks a wrong cell: `form` gives the printed value, `right` the corrected one.
 #[track_caller]
 fn assert_erratum(form: f64, printed: &str, right: f64, corrected: &str) {
     assert_nearest(form, printed);
@@ -114,7 +117,7 @@ fn table_1() {
     for (aimed, k, bits_per_item, actual, absent) in rows {
         assert_eq!(-aimed.log2().floor() as u32, k);
         assert_truncated(f64::from(k) / std::f64::consts::LN_2, bits_per_item);
-        // A Bloom filter is one run of k half full slices: l = 0 leaves only the start 0.
+        // A Bloom filter is one run of k half full slices: with l = 0 the only start is 0.
         let full = vec![0.5; k as usize];
         assert_truncated(false_positive_rate(k, &full), actual);
         let accesses = expected_accesses(k, 0, &full);
@@ -123,7 +126,7 @@ fn table_1() {
     }
 }
 
-/// k, l, then as printed: actual fp, efficiency, accesses (window, fp, false), NPWS.
+/// The rows of Table 2: k, l, then as printed: actual fp, efficiency, accesses (window, fp, false), NPWS.
 type Row2 = (u32, u32, [&'static str; 6]);
 
 const TABLE_2: [Row2; 25] = [
@@ -154,7 +157,7 @@ const TABLE_2: [Row2; 25] = [
     (21, 54, ["0.000010", "0.68", "23.61", "22.83", "5.63", "0.04"]),
 ];
 
-/// Cells that are a unit off in the last place, by no rule that the others follow: column, what is printed, corrected.
+/// Cells that are wrong by a unit in the last place, for no known reason: column, printed, corrected.
 const TABLE_2_UNIT_OFF: [(u32, u32, &str, &str, &str); 5] = [
     (11, 46, "window", "15.24", "15.23"),
     (18, 16, "window", "18.93", "18.94"),
@@ -169,11 +172,11 @@ fn table_2_as_printed() {
         let r = gradient_printed(k, l);
         let rate = false_positive_rate(k, &r);
         let eff_right = efficiency(k, l, rate);
-        // APBF-4: three efficiencies were printed for a rate of 10^-6, a tenth of the row's.
+        // APBF-4: three efficiencies are those of a rate of 10^-6, a tenth of the row's.
         let eff_for_a_millionth = efficiency(k, l, 1e-6);
         match (k, l) {
             (13, 23) => {
-                // APBF-3: the rate printed, and the efficiency that follows from it, are those of l = 22.
+                // APBF-3: the printed rate, and the efficiency that follows from it, are those of l = 22.
                 let rate_22 = false_positive_rate(k, &gradient_printed(k, 22));
                 assert_erratum(rate_22, fp, rate, "0.000990");
                 assert_erratum(efficiency(k, l, rate_22), eff, eff_right, "0.49");
@@ -230,9 +233,9 @@ fn table_2_true_values() {
         );
         let other_road = false_positive_rate_by_run_length(k as usize, &r);
         assert!((right / other_road - 1.0).abs() < 1e-12, "({k}, {l}): {right} and {other_road}");
-        // APBF-9: the bound is met nowhere.
+        // APBF-9: no row reaches the bound.
         assert!(ratio > 1.0);
-        // APBF-8: too high when missing slices lie in the gradient, else too low by the coincidental runs.
+        // APBF-8: the printed value is too high if missing slices lie in the gradient, else too low by coincidental runs.
         assert_eq!(npws_right > npws_printed, l + 1 >= k, "({k}, {l})");
     }
     let excess = |k, l| false_positive_rate(k, &gradient(k, l)) / false_positive_rate(k, &gradient_printed(k, l));
@@ -244,7 +247,7 @@ fn table_2_true_values() {
     assert_erratum(npws_printed(4, 3), "0.625", npws_true(4, 3), "0.633");
 }
 
-/// k, l, B, b, then as printed: rate blocked and plain, capacity, accesses (window, fp, false), NPWS.
+/// The rows of Table 3: k, l, B, b, then as printed: rate blocked and plain, capacity, accesses (window, fp, false), NPWS.
 type Row3 = (u32, u32, u32, u32, [&'static str; 7]);
 
 const TABLE_3: [Row3; 16] = [
@@ -274,7 +277,7 @@ fn table_3() {
         let r = gradient_of_blocks(k, l, block_bits, parts);
         let rate = false_positive_rate(k, &r);
         assert_nearest(rate, blocked);
-        // The plain filter beside it has the linear gradient: the comparison flatters the plain one.
+        // The plain filter is computed with the linear gradient, which flatters it.
         let (kb, lb) = (k * parts, l * parts);
         let plain_printed = false_positive_rate(kb, &gradient_printed(kb, lb));
         let plain_right = false_positive_rate(kb, &gradient(kb, lb));
@@ -291,11 +294,11 @@ fn table_3() {
         assert_nearest(accesses.absent, absent);
         let full = r[k as usize];
         assert_nearest(npws_terms_printed(k, l, full), weighted_slack);
-        // Coincidental runs, which the printed form leaves out, add up to 0.003.
+        // Coincidental runs, which the printed formula omits, add up to 0.003.
         let left_out = npws(k, l, &r) - npws_terms_printed(k, l, full);
         assert!((0.0..0.003).contains(&left_out), "{left_out}");
     }
-    // The two cells where that changes a printed digit.
+    // In two cells they change a printed digit.
     let right = |k, l, block_bits, parts| npws(k, l, &gradient_of_blocks(k, l, block_bits, parts));
     assert_nearest(right(2, 3, 512, 4), "0.36");
     assert_nearest(right(2, 5, 64, 4), "0.22");
@@ -303,9 +306,8 @@ fn table_3() {
     assert_nearest(1.0 - (-mean_load(64, 8) * 8.0 / 64.0).exp(), "0.477");
 }
 
-/// k, l, B, b, then as printed: rate, bits per element of SWAMP and APBBF, NPWS of APBBF.
-///
-/// SWAMP's bits are read off a figure of its paper ("approximate values", section 6), so they are not cells to compute.
+/// The rows of Table 4: k, l, B, b, then as printed: rate, bits per element of SWAMP and APBBF, NPWS of APBBF. The bits of
+/// SWAMP are read off a figure of its paper ("approximate values", section 6), so they cannot be computed.
 const TABLE_4: [(u32, u32, u32, u32, [&str; 4]); 4] = [
     (2, 5, 512, 4, ["0.0197654", "32.0", "16.2", "0.21"]),
     (3, 8, 512, 4, ["0.0017993", "39.8", "23.9", "0.13"]),
@@ -326,24 +328,24 @@ fn table_4() {
         let rate = false_positive_rate(k, &r);
         assert_nearest(rate, fp);
         assert_nearest(npws_terms_printed(k, l, r[k as usize]), weighted_slack);
-        // The rows are Table 3's: what it says of a query holds for these bits too.
+        // The rows are those of Table 3, so its accesses apply to these bits too.
         let same = TABLE_3.iter().find(|row| (row.0, row.1, row.2, row.3) == (k, l, block_bits, parts)).unwrap();
         assert_eq!([same.4[0], same.4[6]], [fp, weighted_slack]);
 
-        // The elements of l generations, as many as stay just after a shift; whole blocks for 2^16 take a trifle more.
+        // The elements of l generations are in the filter just after a shift. Whole blocks for 2^16 take slightly more.
         let keys_per_block = mean_load(block_bits, parts) / f64::from(k);
         let bits = f64::from((k + l) * block_bits) / (keys_per_block * f64::from(l));
         assert_nearest(bits, bits_per_element);
         let generation = window.generation(l);
         let blocks = (generation as f64 / keys_per_block).ceil() as u64;
-        let shape = Shape::age_partitioned(k, l, Segment::Blocks { blocks, block_bits, parts }).unwrap();
+        let shape = RingShape::age_partitioned(k, l, Segment::Blocks { blocks, block_bits, parts }).unwrap();
         assert!((shape.bits_per_key(ELEMENTS) / bits - 1.0).abs() < 0.01);
         // A block more than needed lowers the load by its share, and the rate by at most the k b-th power of that.
         let whole_blocks = shape.false_positive_rate(generation) / rate;
         let floor = (1.0 - 1.0 / blocks as f64).powi((k * parts) as i32);
         assert!((floor..1.0).contains(&whole_blocks), "{whole_blocks} {floor}");
 
-        // Our SWAMP, whose table is another, and the conclusion of the paper: at the same rate it takes more.
+        // The conclusion of the paper holds for our SWAMP, which has another table: at the same rate it takes more bits.
         let swamp_bits = swamp::choose(window, Budget::Rate(rate)).unwrap().bits_per_key(ELEMENTS);
         assert!(swamp_bits > bits);
         let accesses = expected_accesses(k, l, &r);

@@ -1,27 +1,27 @@
-//! The stable filter: no promise, but both of its errors are those that its shape states.
+//! The stable Bloom filter: it promises no window, but both of its errors are those that its shape computes.
 
 use crate::support::{check_window, insert, key, mean, present};
 use lately::clock::Window;
 use lately::filter::Filter;
 use lately::shape::Budget;
 use lately::shape::slices::Slices;
-use lately::shape::stable::{Shape, choose};
+use lately::shape::stable::{StableShape, choose};
 
 const SHAPES: [(u32, u64, u32, u64); 5] =
     [(1, 500, 1, 3), (2, 3500, 4, 30), (3, 2000, 2, 25), (2, 300, 8, 300), (4, 64, 1, 5)];
 
-fn shape((k, cells, bits, decrements): (u32, u64, u32, u64)) -> Shape {
-    Shape::new(Slices::new(k, cells).unwrap(), bits, decrements).unwrap()
+fn shape((k, cells, bits, decrements): (u32, u64, u32, u64)) -> StableShape {
+    StableShape::new(Slices::new(k, cells).unwrap(), bits, decrements).unwrap()
 }
 
-fn filled(shape: Shape, seed: u64, keys: u64) -> Filter {
+fn filled(shape: StableShape, seed: u64, keys: u64) -> Filter {
     let mut filter = Filter::new(shape, Window::Count { insertions: 100 }, seed).unwrap();
     insert(&mut filter, &(0..keys).map(|i| key(seed, i)).collect::<Vec<_>>());
     filter
 }
 
 #[test]
-fn at_the_stable_point_fill_and_rate_are_the_exact_ones() {
+fn fill_and_rate_at_the_stable_point_are_exact() {
     for parameters in SHAPES {
         let shape = shape(parameters);
         let (mut fills, mut reported) = (Vec::new(), Vec::new());
@@ -36,9 +36,9 @@ fn at_the_stable_point_fill_and_rate_are_the_exact_ones() {
         let (rate, deviation) = mean(&reported);
         assert!((rate - shape.false_positive_rate()).abs() < deviation, "{shape:?} {rate}");
         assert_eq!(filled(shape, 0, 0).fpr(), shape.false_positive_rate());
-        // With one decrement more or less the rate is another, where there are few.
+        // Where there are few decrements, the test must detect one more or one fewer.
         if parameters.3 <= 5 {
-            let other = Shape { decrements: parameters.3 + 1, ..shape };
+            let other = StableShape { decrements: parameters.3 + 1, ..shape };
             assert!((rate - other.false_positive_rate()).abs() > deviation);
         }
     }
@@ -52,7 +52,7 @@ fn keys_are_forgotten_by_age_as_stated() {
         for age in [0, turnover / 2, 3 * turnover, 20 * turnover] {
             let missing: Vec<f64> = (0..100)
                 .map(|seed| {
-                    // Every age is reached by another key at another moment, 200 of them in each filter.
+                    // Each age is measured on other keys at other moments, 200 in each filter.
                     let mut filter = filled(shape, seed, 1000);
                     let mut missing = 0;
                     let last = 1000 + 200 + age;
@@ -67,14 +67,14 @@ fn keys_are_forgotten_by_age_as_stated() {
                 .collect();
             let (measured, deviation) = mean(&missing);
             let exact = shape.false_negative_rate(age as f64);
-            // So rare that no filter shows any: counted as 20,000 coins.
+            // Misses are so rare that no filter has any: they vary as 20,000 coins.
             let deviation = deviation.max(5.0 * (exact / 20_000.0).sqrt());
             assert!((measured - exact).abs() < deviation, "{shape:?} {age}: {measured} is not {exact} +- {deviation}");
         }
     }
 }
 
-/// The check that the other filters pass.
+/// The filter fails the check of the window that other filters pass.
 #[test]
 fn no_window_is_promised() {
     let window = Window::Count { insertions: 1000 };
@@ -90,5 +90,5 @@ fn the_decay_follows_from_the_seed() {
         filter.engine().words().as_slice().to_vec()
     };
     assert_eq!(made(1), made(1));
-    assert_ne!(made(1), made(2), "though the hashes are the same");
+    assert_ne!(made(1), made(2), "two seeds must decay differently, although the hashes are equal");
 }

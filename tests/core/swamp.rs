@@ -1,5 +1,5 @@
-//! The promise of the two filters that keep every insertion, SWAMP and the fingerprint buffer: the last W keys are held
-//! at every phase, the one before them is gone, and fresh keys are reported exactly as often as computed.
+//! The promise of the two filters that store every insertion, SWAMP and the fingerprint buffer: the last W keys are
+//! reported at every phase, the key before them is forgotten, and fresh keys are reported exactly as often as computed.
 
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
@@ -29,20 +29,20 @@ fn swamp(window: u64, fpr: f64) -> Filter {
 type Make = fn(u64, f64) -> Filter;
 const BOTH: [Make; 2] = [buffer, swamp];
 
-/// The last `window` keys through three full rounds: the oldest at every phase, all of them now and then.
+/// Checks the last `window` keys through three full rounds: the oldest at every phase, and all of them at some.
 fn check_window(filter: &mut Filter, window: u64) -> Result<(), String> {
     support::check_window(filter, window, window.div_ceil(16), 3 * window + 5)
 }
 
-/// Fresh keys are reported by full filters as often as their rate says, but for five standard deviations of the mean:
-/// a trial varies as a coin with that rate, and beside it the number of different fingerprints varies from filter to
-/// filter, by less than a sum of W coins with the chance that a key collides with another (which is at most the rate).
+/// Checks that full filters report fresh keys at their rate, within five standard deviations of the mean. A trial varies
+/// as a coin with that rate. The number of different fingerprints varies too from filter to filter: by less than a sum
+/// of W coins with the chance that a key collides with another, which is at most the rate.
 fn check_rate(make: Make, window: u64, fpr: f64, rate: f64) -> Result<(), String> {
     let (filters, trials) = if window > 1000 { (20, 20_000) } else { (400, 1000) };
     let mut reported = 0;
     for stream in 0..filters {
         let mut filter = make(window, fpr);
-        // Half a round beyond the first, so that overwritten places are tested as well.
+        // One and a half rounds, so that the check covers overwritten places.
         let inserted = window + window / 2;
         insert(&mut filter, &(0..inserted).map(|i| key(stream, i)).collect::<Vec<_>>());
         let fresh: Vec<_> = (0..trials).map(|i| key(stream, inserted + i)).collect();
@@ -56,7 +56,7 @@ fn check_rate(make: Make, window: u64, fpr: f64, rate: f64) -> Result<(), String
 }
 
 #[test]
-fn no_key_of_the_window_is_ever_missing() {
+fn no_key_of_the_window_is_missed() {
     for make in BOTH {
         for window in WINDOWS {
             for fpr in RATES {
@@ -67,7 +67,7 @@ fn no_key_of_the_window_is_ever_missing() {
 }
 
 #[test]
-fn the_check_of_the_window_fails_one_insertion_beyond_it() {
+fn the_check_of_the_window_fails_if_one_more_insertion_is_promised() {
     for make in BOTH {
         for window in [7, 1000] {
             check_window(&mut make(window, 1e-5), window + 1).unwrap_err();
@@ -76,7 +76,7 @@ fn the_check_of_the_window_fails_one_insertion_beyond_it() {
 }
 
 #[test]
-fn a_key_is_gone_as_soon_as_the_window_is() {
+fn a_key_is_forgotten_as_soon_as_it_leaves_the_window() {
     for make in BOTH {
         for window in WINDOWS {
             let mut filter = make(window, 1e-12);
@@ -104,7 +104,7 @@ fn fresh_keys_are_reported_as_often_as_computed() {
 }
 
 #[test]
-fn the_check_of_the_rate_fails_on_another_number_of_fingerprints() {
+fn the_check_of_the_rate_fails_for_another_number_of_fingerprints() {
     for make in BOTH {
         for (window, fpr) in [(1000, 0.1), (10_007, 0.1), (10_007, 0.01)] {
             let rate = make(window, fpr).fpr();
@@ -115,7 +115,7 @@ fn the_check_of_the_rate_fails_on_another_number_of_fingerprints() {
 }
 
 #[test]
-fn the_rate_by_the_cells_is_that_of_the_fingerprints_in_them() {
+fn the_rate_of_the_actual_cells_follows_from_their_fingerprints() {
     for make in BOTH {
         let mut filter = make(500, 0.3);
         assert_eq!((filter.false_positive_rate(), filter.engine().fill()), (0.0, vec![0.0]));
@@ -133,9 +133,9 @@ fn distinct(filter: &Filter) -> f64 {
     layout.distinct(words.as_slice())
 }
 
-/// A few keys much more often than others: with fingerprints enough that none collide, counts are exact.
+/// A few keys come much more often than others. Fingerprints are so many that none collide, so counts are exact.
 #[test]
-fn counts_and_different_keys_are_those_of_the_window() {
+fn counts_and_distinct_keys_are_those_of_the_window() {
     let window = 1000;
     let shape = swamp::choose(count(window), Budget::Rate(1e-9)).unwrap();
     let mut filter = Filter::new(shape, count(window), 3).unwrap();
@@ -160,11 +160,11 @@ fn counts_and_different_keys_are_those_of_the_window() {
     }
 }
 
-/// With as many fingerprints as keys the plain number of fingerprints is 1 - 1/e of the keys; the estimate is not.
+/// With as many possible fingerprints as keys, the number of fingerprints in use is 1 - 1/e of the keys.
 #[test]
-fn the_estimate_of_different_keys_is_unbiased_where_fingerprints_collide() {
+fn the_estimate_of_distinct_keys_is_unbiased_where_fingerprints_collide() {
     let (window, keys, filters) = (127, 100, 2000);
-    let shape = swamp::Shape::new(128, 1).unwrap();
+    let shape = swamp::SwampShape::new(128, 1).unwrap();
     let mut sum = 0.0;
     for stream in 0..filters {
         let mut filter = Filter::new(shape, count(window), 0).unwrap();
@@ -177,11 +177,11 @@ fn the_estimate_of_different_keys_is_unbiased_where_fingerprints_collide() {
     assert!((sum / filters as f64 - keys as f64).abs() < allowed, "{}", sum / filters as f64);
 }
 
-/// Paper 1, Table 4 has the bits per element of SWAMP, read off a figure of its authors, for a window of 2^16 at four
-/// rates. Ours, whose table cannot overflow and is at most 4/5 full, takes 4 to 11 % more; the fingerprints alone are
-/// more than half of it.
+/// Paper 1, Table 4 contains the bits per element of SWAMP for a window of 2^16 at four rates, read off a figure of its
+/// authors. Our table cannot overflow and is at most 4/5 full, so our SWAMP takes 4 to 11 % more. The fingerprints alone
+/// are more than half of it.
 #[test]
-fn bits_per_key_beside_those_of_the_paper() {
+fn bits_per_key_exceed_those_of_the_paper_by_4_to_11_percent() {
     let window = 1 << 16;
     for (fpr, printed, ours, fingerprints) in [
         (0.0197654, 32.0, 35.5, 22.0),

@@ -9,40 +9,40 @@ use lately::engine::Refresh;
 use lately::filter::Filter;
 use lately::layout::time_limited::Slices;
 use lately::shape::runs;
-use lately::shape::time_limited::{Shape, choose};
+use lately::shape::time_limited::{TimeLimitedShape, choose};
 
 fn window(span: i64, lateness: i64) -> Window {
     Window::Time { span: span as u64, lateness: lateness as u64, capacity: 1000 }
 }
 
-const fn shape(k: u32, l: u32) -> Shape {
-    Shape { k, l, first_bits: 512 }
+const fn shape(k: u32, l: u32) -> TimeLimitedShape {
+    TimeLimitedShape { k, l, first_bits: 512 }
 }
 
-fn made(shape: Shape, first_bits: u64, lateness: i64) -> Filter {
-    Filter::new(Shape { first_bits, ..shape }, window(SPAN, lateness), 0).unwrap()
+fn made(shape: TimeLimitedShape, first_bits: u64, lateness: i64) -> Filter {
+    Filter::new(TimeLimitedShape { first_bits, ..shape }, window(SPAN, lateness), 0).unwrap()
 }
 
 fn slice_bits(filter: &Filter) -> Vec<u64> {
     filter.engine_as::<Slices>().unwrap().slice_bits()
 }
 
-const SHAPES: [Shape; 5] = [shape(1, 1), shape(3, 5), shape(5, 10), shape(7, 5), shape(10, 25)];
+const SHAPES: [TimeLimitedShape; 5] = [shape(1, 1), shape(3, 5), shape(5, 10), shape(7, 5), shape(10, 25)];
 
 #[test]
-fn no_key_is_missing_at_a_steady_rate_or_in_a_burst() {
+fn no_key_is_missed_at_a_steady_rate_or_in_a_burst() {
     for shape in SHAPES {
         for keys in [3.0, 200.0, 2000.0] {
             check_promise(&mut made(shape, 512, 0), steady(&[(4.0, keys)]).into_iter()).unwrap();
         }
-        // 100 times the rate for a third of a window, and back.
+        // A hundred times the rate for a third of a window, and back.
         let burst = steady(&[(3.0, 300.0), (0.33, 30_000.0), (3.0, 300.0), (0.5, 3.0), (1.0, 300.0)]);
         check_promise(&mut made(shape, 512, 0), burst.into_iter()).unwrap();
     }
 }
 
 #[test]
-fn no_key_is_missing_when_the_rate_changes_with_every_generation() {
+fn no_key_is_missed_when_the_rate_changes_with_every_generation() {
     for shape in SHAPES {
         let phase = |i: u64| (0.3 / f64::from(shape.l), [20.0, 9000.0, 150.0, 40_000.0][below(i, 4) as usize]);
         let moments = steady(&(0..20 * u64::from(shape.l)).map(phase).collect::<Vec<_>>());
@@ -51,12 +51,12 @@ fn no_key_is_missing_when_the_rate_changes_with_every_generation() {
 }
 
 #[test]
-fn no_key_is_missing_after_gaps_at_equal_times_or_when_times_step_back() {
+fn no_key_is_missed_after_gaps_at_equal_times_or_when_times_step_back() {
     for shape in SHAPES {
         for (round, lateness) in [(0, 0), (1, 45 * SECOND), (2, 2 * SPAN)] {
             let mut at = START;
             let moments = (0..8000).map(|n| {
-                // Half of the keys come at the time of the last; gaps up to a little more than a window.
+                // Half of the keys come at the time of the key before. Gaps are up to a little more than a window.
                 let gap = [0, 0, 0, SECOND, 7 * SECOND, SPAN / 30, SPAN / 3, SPAN - 1, SPAN, SPAN + 1];
                 let weighted = below(n + 100_000 * round, 1000);
                 at += gap[match weighted {
@@ -71,7 +71,7 @@ fn no_key_is_missing_after_gaps_at_equal_times_or_when_times_step_back() {
     }
 }
 
-/// Keys at a rate that rises, falls and pauses, two in three of them repeats of keys up to 5000 back.
+/// Returns keys at a rate that rises, falls and pauses. Two in three of them repeat a key up to 5000 keys back.
 fn with_repeats(keys: u64) -> (Vec<u64>, Vec<i64>) {
     let mut at = START;
     let moments = (0..keys).map(|n| {
@@ -82,10 +82,9 @@ fn with_repeats(keys: u64) -> (Vec<u64>, Vec<i64>) {
     (hashes.collect(), moments.collect())
 }
 
-/// Cells and answers do not depend on the size of batches: those that go slice by slice, and those whose slices fill a
-/// cache.
+/// Covers batches that are processed slice by slice, and batches whose slices exceed a cache.
 #[test]
-fn a_batch_is_its_keys_one_by_one() {
+fn cells_and_answers_do_not_depend_on_the_size_of_batches() {
     let (hashes, moments) = with_repeats(100_000);
     for (shape, first_bits) in SHAPES.map(|shape| (shape, 512)).into_iter().chain([(shape(10, 20), 1 << 20)]) {
         for refresh in [Refresh::Always, Refresh::Unseen] {
@@ -118,7 +117,7 @@ fn a_batch_is_its_keys_one_by_one() {
 }
 
 #[test]
-fn the_check_of_the_promise_fails_when_more_than_the_span_is_promised() {
+fn the_check_of_the_promise_fails_if_more_than_the_span_is_promised() {
     for shape in [shape(3, 5), shape(5, 10)] {
         let longer = SPAN + SPAN / i64::from(shape.l) * 2;
         let mut kept = VecDeque::from(steady(&[(6.0, 3000.0)]));
@@ -135,7 +134,7 @@ fn the_check_of_the_promise_fails_when_more_than_the_span_is_promised() {
 }
 
 #[test]
-fn idle_for_longer_than_the_span_it_is_empty_and_begins_anew() {
+fn a_filter_idle_for_longer_than_the_span_is_empty() {
     let mut filter = made(shape(5, 10), 1024, 0);
     let keys: Vec<u64> = (0..5000).map(|i| key(0, i)).collect();
     filter.engine_mut().insert(&keys, Moments::At(START)).unwrap();
@@ -143,14 +142,14 @@ fn idle_for_longer_than_the_span_it_is_empty_and_begins_anew() {
     assert_eq!(reported(&filter, &keys, START + SPAN), 5000);
     assert_eq!(reported(&filter, &keys, START + SPAN + 1), 0);
     filter.engine_mut().insert(&[1], Moments::At(START + SPAN + 1)).unwrap();
-    assert_eq!(reported(&filter, &keys, START + SPAN + 1), 0, "expired keys do not come back with an insertion");
+    assert_eq!(reported(&filter, &keys, START + SPAN + 1), 0, "an insertion must not bring expired keys back");
     assert_eq!(slice_bits(&filter), [1024; 5]);
 }
 
-/// No key is reported beyond window and slack, however slowly others follow it.
+/// Few or many keys follow a key that leaves the window.
 #[test]
-fn the_slack_holds_at_any_rate() {
-    // With so many slices to match, a run of them by chance has a probability below 1e-6.
+fn no_key_is_reported_beyond_window_and_slack_at_any_rate() {
+    // So many slices must match that a run of them by chance has a probability below 1e-6.
     for shape in [shape(24, 6), shape(24, 40)] {
         for step in [SPAN / 1000, SPAN / 7, SPAN - 1] {
             let mut filter = made(shape, 512, 0);
@@ -167,9 +166,9 @@ fn the_slack_holds_at_any_rate() {
     }
 }
 
-/// The slices of a burst are not kept live by the few keys that follow, however rarely these come.
+/// Keys that follow a burst, however few, do not keep the slices of the burst live.
 #[test]
-fn the_slices_of_a_key_are_stale_after_window_and_slack() {
+fn the_slices_of_a_key_expire_after_window_and_slack() {
     for shape in [shape(1, 3), shape(5, 10), shape(24, 6)] {
         for step in [SPAN / 1000, SPAN / 7, SPAN / 2, SPAN - 1] {
             let mut filter = made(shape, 1 << 16, 0);
@@ -186,7 +185,7 @@ fn the_slices_of_a_key_are_stale_after_window_and_slack() {
 }
 
 #[test]
-fn memory_follows_the_rate_and_comes_back() {
+fn memory_grows_and_shrinks_with_the_rate() {
     let shape = choose(window(SPAN, 0), 0.01, None).unwrap();
     let mut filter = made(shape, shape.first_bits, 0);
     let mut bytes_after = |moments: &[i64]| {
@@ -209,7 +208,8 @@ fn memory_follows_the_rate_and_comes_back() {
     assert!(in_burst > 50 * before && after < 2 * before, "{before} {in_burst} {after}");
 }
 
-/// The share of fresh keys reported, within five standard deviations of what the filter computes from its bits.
+/// Returns the rate that the filter computes from its bits. Checks that it reports fresh keys at that rate, within five
+/// standard deviations.
 fn check_rate(filter: &Filter, at: i64) -> f64 {
     const TRIALS: u64 = 200_000;
     let fresh: Vec<u64> = (0..TRIALS).map(|i| key(77, i)).collect();
@@ -219,10 +219,9 @@ fn check_rate(filter: &Filter, at: i64) -> f64 {
     rate
 }
 
-/// At a steady rate the worst phase of many generations stays below `fpr` (but for the filter's own fluctuation, at
-/// these sizes below 5 %) and comes near it; the shift lowers it.
+/// The filter fluctuates by less than 5 % at these sizes.
 #[test]
-fn the_rate_is_kept_at_a_steady_rate() {
+fn at_a_steady_rate_of_keys_the_worst_rate_of_false_positives_is_just_below_fpr() {
     for fpr in [0.1, 0.01, 0.001] {
         let shape = choose(window(SPAN, 0), fpr, None).unwrap();
         let mut filter = made(shape, shape.first_bits, 0);
@@ -242,9 +241,9 @@ fn the_rate_is_kept_at_a_steady_rate() {
     }
 }
 
-/// While the rate rises more slices are live, and the rate is that of a run in any of them; then all is as before.
+/// While the rate of keys rises, more slices are live. After the burst all is as before.
 #[test]
-fn in_a_burst_the_rate_is_that_of_the_slices_there_are() {
+fn in_a_burst_the_rate_of_false_positives_follows_from_the_live_slices() {
     let shape = choose(window(SPAN, 0), 0.01, None).unwrap();
     let mut filter = made(shape, shape.first_bits, 0);
     let (mut most, mut worst, mut n) = (0, 0.0_f64, 0);
@@ -255,7 +254,7 @@ fn in_a_burst_the_rate_is_that_of_the_slices_there_are() {
             let slices = filter.engine().fill().len();
             let bound = runs::false_positive_rate(shape.k, &[shape.fills(), vec![0.5; 200]].concat()[..slices]);
             let rate = filter.false_positive_rate();
-            // The smallest slices have 512 bits and hold some 4 % more or less than expected each.
+            // The smallest slices have 512 bits, and some 4 % more or fewer keys than expected.
             assert!(rate <= 1.5 * bound, "{rate} {bound} {slices}");
             (most, worst) = (most.max(slices), worst.max(rate));
         }
@@ -270,7 +269,7 @@ fn in_a_burst_the_rate_is_that_of_the_slices_there_are() {
 }
 
 #[test]
-fn windows_of_insertions_and_sizes_out_of_range_are_refused() {
+fn windows_of_insertions_and_sizes_out_of_range_are_rejected() {
     for (k, l, bits, window, words) in [
         (3, 5, 512, Window::Count { insertions: 5 }, "window must be a span of time"),
         (3, 5, 511, window(SPAN, 0), "slice_bits must be a multiple of 64"),
@@ -282,7 +281,11 @@ fn windows_of_insertions_and_sizes_out_of_range_are_refused() {
         (5, 0, 512, window(SPAN, 0), "l must be at least 1"),
         (100, 29, 512, window(SPAN, 0), "k + l must be at most 128"),
     ] {
-        let error = Shape::new(k, l, bits).and_then(|shape| Filter::new(shape, window, 0)).err().unwrap().to_string();
+        let error = TimeLimitedShape::new(k, l, bits)
+            .and_then(|shape| Filter::new(shape, window, 0))
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains(words), "{error}");
     }
 }

@@ -1,35 +1,35 @@
-//! The promise of the timing filter, in slices and in lines, through every wrap of its timestamps, on either clock,
-//! and its rates at the worst phase, with equal timers too.
+//! The promise of the timing Bloom filter, in slices and in lines, through every wrap of its timestamps, on either
+//! clock, and its rates at the worst phase, with equal timers too.
 
 use crate::support::{self, insert, key, present};
 use lately::clock::{Moments, Window};
 use lately::filter::Filter;
 use lately::shape::Budget;
 use lately::shape::Shape as _;
-use lately::shape::timing::{Shape, choose, line, sweeps, timestamps};
+use lately::shape::timing::{TimingShape, choose, line, sweeps, timestamps};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
-/// Timers in either layout.
+/// A shape of timers, in slices or in lines.
 #[derive(Debug, Clone, Copy)]
 enum Timers {
-    Slices(Shape),
-    Lines(line::Shape),
+    Slices(TimingShape),
+    Lines(line::TimingLineShape),
 }
 
 impl Timers {
-    /// Practically free of chance: so empty that only held keys are reported.
+    /// Returns shapes so empty that no key is reported by chance.
     fn sparse(bpt: u32, blocks: u32) -> [Self; 3] {
         [
-            Self::Slices(Shape::new(12, bpt, blocks, 2048, 1).unwrap()),
-            Self::Lines(line::Shape::new(8, bpt, blocks, 3, 1).unwrap()),
-            Self::Lines(line::Shape::new(13, bpt, blocks, 2, 2).unwrap()),
+            Self::Slices(TimingShape::new(12, bpt, blocks, 2048, 1).unwrap()),
+            Self::Lines(line::TimingLineShape::new(8, bpt, blocks, 3, 1).unwrap()),
+            Self::Lines(line::TimingLineShape::new(13, bpt, blocks, 2, 2).unwrap()),
         ]
     }
 
-    /// The choice for a rate, in each layout.
+    /// Returns the shape chosen for a rate, in each layout.
     fn chosen(window: Window, rate: f64, slack: Option<u64>) -> [Self; 2] {
         let budget = Budget::Rate(rate);
         [
@@ -47,23 +47,23 @@ impl Timers {
 
     fn bpt(self) -> u32 {
         match self {
-            Self::Slices(Shape { bpt, .. }) | Self::Lines(line::Shape { bpt, .. }) => bpt,
+            Self::Slices(TimingShape { bpt, .. }) | Self::Lines(line::TimingLineShape { bpt, .. }) => bpt,
         }
     }
 
     fn blocks(self) -> u32 {
         match self {
-            Self::Slices(Shape { blocks, .. }) | Self::Lines(line::Shape { blocks, .. }) => blocks,
+            Self::Slices(TimingShape { blocks, .. }) | Self::Lines(line::TimingLineShape { blocks, .. }) => blocks,
         }
     }
 
-    /// Generations through which timestamps wrap three times, and every part of the timers is swept that often.
-    fn three_turns(self) -> u64 {
+    /// Returns the number of generations in which timestamps wrap three times and all timers are swept three times.
+    fn three_rounds(self) -> u64 {
         3 * (u64::from(timestamps(self.bpt())) + u64::from(sweeps(self.bpt(), self.blocks()))) + 2
     }
 
-    /// No more timers are live than `keys` distinct keys set. An old timer that looks young again is one more; queries
-    /// hardly ever show it, since all timers of a key would have to come back.
+    /// Checks that no more timers are live than `keys` distinct keys set. An old timer that looks young again is one more.
+    /// Queries hardly ever show it, because all timers of a key would have to look young.
     fn check(self, filter: &Filter, keys: u64) {
         let (timers, most) = match self {
             Self::Slices(shape) => (shape.slice_timers(), keys),
@@ -76,7 +76,7 @@ impl Timers {
     }
 }
 
-/// Widths, blocks and windows: the least of each, no padding and all of it, B = 1 and B > 1.
+/// Returns shapes and windows: the least width, blocks and window, words with and without padding, and B = 1 and B > 1.
 fn shapes() -> impl Iterator<Item = (Timers, Window)> {
     let divided = [(2, 1), (2, 2), (3, 1), (3, 4), (3, 6), (4, 9), (4, 14), (5, 29), (5, 30), (6, 3)];
     let windows = [1, 2, 3, 7, 31].map(count);
@@ -84,10 +84,10 @@ fn shapes() -> impl Iterator<Item = (Timers, Window)> {
     shapes.flat_map(move |timers| windows.map(|window| (timers, window)))
 }
 
-/// After every insertion, from the first on, exactly the keys that should be held are: one that came back when its
-/// timestamp came round would show as well as one that went too soon.
+/// After every insertion exactly the retained keys are reported. The test detects a key that returns when its timestamp
+/// wraps, and one that is forgotten too soon.
 #[test]
-fn no_key_of_the_window_is_missing_and_none_comes_back() {
+fn no_key_of_the_window_is_missed_and_no_expired_key_returns() {
     for (timers, window) in shapes() {
         let Window::Count { insertions } = window else { unreachable!() };
         let block = window.generation(timers.blocks());
@@ -95,9 +95,9 @@ fn no_key_of_the_window_is_missing_and_none_comes_back() {
         let mut filter = timers.filter(window);
         assert_eq!(filter.slack(), reach - insertions);
         let mut longest = 0;
-        for n in 0..timers.three_turns() * block {
+        for n in 0..timers.three_rounds() * block {
             insert(&mut filter, &[key(0, n)]);
-            // Exactly the open block and the full ones before it.
+            // The retained keys are those of the open block and of the full blocks before it.
             let kept = n % block + 1 + (reach - block);
             let there: Vec<u64> = (0..=n).filter(|&i| present(&filter, &[key(0, i)]) == 1).collect();
             let expected: Vec<u64> = ((n + 1).saturating_sub(kept)..=n).collect();
@@ -110,10 +110,9 @@ fn no_key_of_the_window_is_missing_and_none_comes_back() {
     }
 }
 
-/// On the time clock, keys come in any generation, none, or several: whatever is queried, exactly the kept ones are
-/// held.
+/// On the time clock a generation has no key, one, or several.
 #[test]
-fn gaps_of_every_length_at_every_phase() {
+fn exactly_the_retained_keys_are_reported_after_gaps_of_every_length_at_every_phase() {
     let window = Window::Time { span: 1000, lateness: 0, capacity: 10 };
     let divided = [(2, 1), (2, 2), (3, 4), (3, 6), (4, 3), (4, 14)];
     for timers in divided.into_iter().flat_map(|(bpt, blocks)| Timers::sparse(bpt, blocks)) {
@@ -124,7 +123,7 @@ fn gaps_of_every_length_at_every_phase() {
                 let mut filter = timers.filter(window);
                 let mut generations = Vec::new();
                 let mut generation = start;
-                // A key in every other generation through two turns, so that timers of all ages are about; the gap.
+                // A key comes in every other generation through two rounds, so that timers have all ages. Then the gap.
                 for step in (0..codes).map(|_| 2).chain([gap, 1, gap]) {
                     generation += step;
                     let at = Moments::At(generation * length);
@@ -146,15 +145,15 @@ fn gaps_of_every_length_at_every_phase() {
 }
 
 #[test]
-fn what_is_chosen_keeps_its_promise() {
+fn chosen_shapes_keep_their_promise() {
     for insertions in [1, 7, 1000, 100_003] {
         for (rate, slack) in [(0.1, None), (0.001, None), (0.01, Some(0)), (0.01, Some(insertions / 20))] {
             let slack = if insertions == 1 { None } else { slack };
             let window = count(insertions);
             for timers in Timers::chosen(window, rate, slack) {
                 let block = window.generation(timers.blocks());
-                // Three windows, and of short timestamps three turns.
-                let turns = if timestamps(timers.bpt()) < 1000 { timers.three_turns() * block } else { 0 };
+                // Three windows, and three rounds of short timestamps.
+                let turns = if timestamps(timers.bpt()) < 1000 { timers.three_rounds() * block } else { 0 };
                 let insertions_checked = turns.max(3 * insertions).min(600_000);
                 let every = block.max(insertions / 10);
                 support::check_window(&mut timers.filter(window), insertions, every, insertions_checked).unwrap();
@@ -165,16 +164,16 @@ fn what_is_chosen_keeps_its_promise() {
 
 /// Wrong on purpose, as if one more block fitted into the window: the blocks are too short.
 #[test]
-fn the_check_of_the_window_fails_when_one_block_too_many_is_promised() {
+fn the_check_of_the_window_fails_if_one_block_too_many_is_promised() {
     for timers in Timers::sparse(4, 9) {
         support::check_window(&mut timers.filter(count(9 * 10 + 1)), 91, 10, 1000).unwrap();
         support::check_window(&mut timers.filter(count(9 * 10 + 1)), 92, 10, 1000).unwrap_err();
     }
 }
 
-/// Shares of fresh keys reported, and of the keys of each generation missed (the newest first), just before a shift of
-/// filters whose timestamps have wrapped.
-fn measure(shape: Shape, window: Window, filters: u64, trials: u64) -> (f64, Vec<f64>) {
+/// Returns the share of fresh keys reported, and the share of keys missed of each generation, the newest first, just
+/// before a shift of filters whose timestamps have wrapped.
+fn measure(shape: TimingShape, window: Window, filters: u64, trials: u64) -> (f64, Vec<f64>) {
     let block = window.generation(shape.blocks);
     let generations = u64::from(shape.blocks) + 1;
     let inserted = (u64::from(timestamps(shape.bpt)) + generations + 1) * block;
@@ -194,11 +193,11 @@ fn measure(shape: Shape, window: Window, filters: u64, trials: u64) -> (f64, Vec
     (reported as f64 / (filters * trials) as f64, missed)
 }
 
-/// The measured share of reported fresh keys lies within five standard deviations of `rate`.
+/// Checks that the measured share of fresh keys reported lies within five standard deviations of `rate`.
 ///
-/// A trial varies as a coin does; beside it the fill p of each of the k slices varies from filter to filter by at most
-/// p (1 - p) / s, and carries over by the slope of p^k in it.
-fn check_rate(shape: Shape, window: Window, rate: f64, filters: u64, trials: u64) -> Result<(), String> {
+/// A trial varies as a coin does. The fill p of each of the k slices varies too from filter to filter: its variance is at
+/// most p (1 - p) / s, times the square of the slope of p^k in it.
+fn check_rate(shape: TimingShape, window: Window, rate: f64, filters: u64, trials: u64) -> Result<(), String> {
     let (measured, _) = measure(shape, window, filters, trials);
     let (k, p) = (f64::from(shape.k), rate.powf(1.0 / f64::from(shape.k)));
     let between = k * (rate / p).powi(2) * p * (1.0 - p) / shape.slice_timers() as f64;
@@ -211,7 +210,7 @@ fn fresh_keys_are_reported_as_often_as_computed() {
     for (insertions, filters, trials) in [(7, 20_000, 100), (1000, 500, 2000), (100_003, 10, 50_000)] {
         for (rate, slack) in [(0.1, None), (0.01, None), (0.001, None), (0.01, Some(insertions / 20)), (0.01, Some(0))]
         {
-            // A turn of the timestamps that B = 1 takes for the longest window is 80 times it.
+            // With B = 1 a round of the timestamps of the longest window takes 80 windows.
             if slack == Some(0) && insertions > 1000 {
                 continue;
             }
@@ -224,9 +223,9 @@ fn fresh_keys_are_reported_as_often_as_computed() {
     }
 }
 
-/// Share of fresh keys reported just before a shift by filters in lines, each of which stands for what its timers say:
-/// the mean of that, and its standard error as they differ.
-fn check_lines(shape: line::Shape, window: Window, filters: u64, trials: u64) -> (f64, f64) {
+/// Returns the rate of filters in lines just before a shift, and its standard error: the mean of what each computes from
+/// its timers. Checks that fresh keys are reported at that rate.
+fn check_lines(shape: line::TimingLineShape, window: Window, filters: u64, trials: u64) -> (f64, f64) {
     let block = window.generation(shape.blocks);
     let inserted = (u64::from(timestamps(shape.bpt)) + u64::from(shape.blocks) + 2) * block;
     let (mut reported, mut rates) = (0, Vec::new());
@@ -260,8 +259,8 @@ fn fresh_keys_are_reported_by_lines_as_often_as_computed() {
         (10, 9, 500, 2, 110.0),
     ] {
         let pages = (bits * WINDOW as f64 / 32768.0) as u64;
-        let shape = line::Shape::new(k, bpt, blocks, pages, lines).unwrap();
-        // A campaign measures to 1 %; with fewer filters the error is greater, as the root of their number is less.
+        let shape = line::TimingLineShape::new(k, bpt, blocks, pages, lines).unwrap();
+        // A campaign measures to 1 %. The error grows as the inverse root of the number of filters.
         let campaign_filters: u64 = if bpt < 6 { 24 } else { 8 };
         let filters = if support::campaign() { campaign_filters } else { 8 };
         let telling = 0.01 * (campaign_filters as f64 / filters as f64).sqrt();
@@ -273,10 +272,10 @@ fn fresh_keys_are_reported_by_lines_as_often_as_computed() {
     }
 }
 
-/// Wrong on purpose, as if every line held the mean number of keys.
+/// Wrong on purpose, as if every line had the mean number of keys.
 #[test]
-fn the_check_of_the_rate_fails_on_lines_of_the_mean_load() {
-    let (window, shape) = (count(100_000), line::Shape::new(6, 2, 2, 94, 1).unwrap());
+fn the_check_of_the_rate_fails_if_all_lines_have_the_mean_load() {
+    let (window, shape) = (count(100_000), line::TimingLineShape::new(6, 2, 2, 94, 1).unwrap());
     let load = 150_000.0 / (94.0 * 64.0);
     let naive = (1.0 - (1.0_f64 - 6.0 / 8.0 / 32.0).powf(load)).powi(6);
     let (now, error) = check_lines(shape, window, 10, 10_000);
@@ -284,10 +283,10 @@ fn the_check_of_the_rate_fails_on_lines_of_the_mean_load() {
 }
 
 #[test]
-fn the_check_of_the_rate_fails_on_the_keys_of_the_window_alone() {
+fn the_check_of_the_rate_fails_for_the_keys_of_the_window_alone() {
     let window = count(1000);
-    for shape in [(7, 2, 2), (7, 5, 23)].map(|(k, bpt, blocks)| Shape::new(k, bpt, blocks, 1500, 1).unwrap()) {
-        // The paper's (1 - e^(-kn/m))^k with n = W: the slack is forgotten.
+    for shape in [(7, 2, 2), (7, 5, 23)].map(|(k, bpt, blocks)| TimingShape::new(k, bpt, blocks, 1500, 1).unwrap()) {
+        // The paper's (1 - e^(-kn/m))^k with n = W omits the slack.
         let printed = (1.0 - (-1000.0 / shape.slice_timers() as f64).exp()).powi(7);
         check_rate(shape, window, printed, 500, 20_000).unwrap_err();
         check_rate(shape, window, shape.false_positive_rate(window), 500, 20_000).unwrap();
@@ -299,14 +298,14 @@ fn equal_timers_err_as_often_as_computed() {
     for (k, equal, bpt, blocks, timers, insertions) in
         [(8, 2, 8, 100, 160, 101), (8, 3, 8, 100, 160, 101), (6, 4, 5, 23, 640, 500), (4, 4, 7, 99, 99, 100)]
     {
-        let shape = Shape::new(k, bpt, blocks, timers, equal).unwrap();
-        let plain = Shape { equal_timers: 1, ..shape };
+        let shape = TimingShape::new(k, bpt, blocks, timers, equal).unwrap();
+        let plain = TimingShape { equal_timers: 1, ..shape };
         let window = count(insertions);
         let (filters, trials) = (3000, 2000);
         let (reported, missed) = measure(shape, window, filters, trials);
         let rate = shape.false_positive_rate(window);
         assert!(rate < plain.false_positive_rate(window));
-        // The fills carry over with at most the slope of the plain rate, where all slices vary alike.
+        // The slope of the rate in the fills is at most that of the plain rate, where all slices vary alike.
         let p = plain.false_positive_rate(window).powf(1.0 / f64::from(k));
         let slope = f64::from(k) * p.powi(k as i32 - 1);
         let between = slope.powi(2) * p * (1.0 - p) / shape.slice_timers() as f64;
@@ -315,13 +314,13 @@ fn equal_timers_err_as_often_as_computed() {
         let computed = shape.false_negative_rates(window);
         assert_eq!(missed.len(), computed.len());
         assert!(*computed.last().unwrap() > 0.0);
-        // Keys of one filter share their generation's fate at worst entirely: each filter is one trial.
+        // At worst all keys of a generation are missed together, so each filter is one trial.
         for (age, (missed, computed)) in missed.iter().zip(&computed).enumerate() {
             let sigma = (computed * (1.0 - computed) / filters as f64).sqrt();
             assert!((missed - computed).abs() <= 5.0 * sigma + 1e-9, "{shape:?} {age}: {missed} {computed} {sigma}");
         }
         let (_, missed) = measure(plain, window, 10, 1);
-        assert!(missed.iter().all(|&missed| missed == 0.0), "without the heuristic none is missed");
+        assert!(missed.iter().all(|&missed| missed == 0.0), "without the heuristic no key may be missed");
     }
 }
 
@@ -330,7 +329,7 @@ fn equal_timers_err_as_often_as_computed() {
 fn equal_timers_of_blocks_that_are_mostly_empty_err_as_often_as_computed() {
     let (span, capacity) = (100_000, 44);
     let window = Window::Time { span, lateness: 0, capacity };
-    let shape = Shape::new(4, 8, 100, 60, 2).unwrap();
+    let shape = TimingShape::new(4, 8, 100, 60, 2).unwrap();
     let (filters, trials) = (3000, 2000);
     let (mut reported, mut missed) = (0, 0);
     for stream in 0..filters {
@@ -350,8 +349,8 @@ fn equal_timers_of_blocks_that_are_mostly_empty_err_as_often_as_computed() {
     }
     let rate = shape.false_positive_rate(window);
     let measured = reported as f64 / (filters * trials) as f64;
-    // Twice the slope of the rate in the number of keys, squared, times the variance that keys' chances to meet lend
-    // it: fresh keys of one filter share its timers, of which 60 a slice vary by a part in sqrt(60 * 0.5).
+    // Twice the slope of the rate in the number of keys, squared, times the variance of that number. Fresh keys of one
+    // filter share its timers, and the 60 of a slice vary by a part in sqrt(60 * 0.5).
     let sigma = rate * (2.0 / 30.0 / filters as f64 + 1.0 / (rate * (filters * trials) as f64)).sqrt();
     assert!((measured - rate).abs() <= 5.0 * sigma, "{measured} {rate} {sigma}");
     let miss = shape.false_negative_rates(window)[99];

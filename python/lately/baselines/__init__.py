@@ -1,6 +1,6 @@
 """What the papers compare their filters with: for comparisons, not to be taken.
 
-Each answers and saves as every `lately.Filter` does. `lately.plan` lists them too, and never chooses one.
+Each has the calls of `lately.Filter`. `lately.plan` lists them too, and never chooses one.
 """
 
 from lately.baselines._buffer import FingerprintBuffer

@@ -23,22 +23,13 @@ class FingerprintBuffer(Filter):
     window : int
         What "lately" means: a number of insertions, at most 2**32. A span of time is refused: it may hold more keys
         than there is room for.
-    fpr : float
-        Highest chance of reporting a key never inserted, in (0, 1). Give this or `nbytes`.
-    nbytes : int
-        Most bytes to use. The filter then has the lowest rate that fits.
-    seed : int, bytes or "random", default 0
-        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
-        bytes that the filter draws itself. See Notes of `hash_keys`.
+    fpr, nbytes, seed
+        As in `Filter`.
 
     Raises
     ------
-    ValueError
-        If a parameter is out of range, or no filter meets all of them. The message names it.
-    TypeError
-        If a parameter is of the wrong type.
-    MemoryError
-        If there is not enough memory.
+    ValueError, TypeError, MemoryError
+        As `Filter`.
 
     Notes
     -----
@@ -64,7 +55,7 @@ class FingerprintBuffer(Filter):
 
     @classmethod
     def from_parameters(cls, window: int, fingerprint_bits: int, *, seed: _Seed = 0) -> Self:
-        """A filter with the parameters of the paper.
+        """Make a filter with the parameters of the paper.
 
         Parameters
         ----------
@@ -74,15 +65,6 @@ class FingerprintBuffer(Filter):
             bph: bits of a fingerprint, 1 to 64.
         seed
             As in the constructor.
-
-        Returns
-        -------
-        FingerprintBuffer
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range; the message names it.
 
         Examples
         --------

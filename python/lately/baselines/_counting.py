@@ -31,25 +31,20 @@ class CountingBloomFilter(Filter):
         times, in (0, 1). Give this or `nbytes`.
     nbytes : int
         Most bytes to use, the queue's 8 per key included. The filter then has nearly the lowest rate that fits.
-    seed : int, bytes or "random", default 0
-        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
-        bytes that the filter draws itself. See Notes of `hash_keys`.
+    seed
+        As in `Filter`.
 
     Raises
     ------
-    ValueError
-        If a parameter is out of range; the message names it.
-    TypeError
-        If a parameter is of the wrong type.
-    MemoryError
-        If there is not enough memory.
+    ValueError, TypeError, MemoryError
+        As `Filter`.
 
     Notes
     -----
-    No key of the window is missed, on any stream: a counter that has reached 15 cannot tell how many keys need it and
-    is never lowered again. **So false positives grow for good** with every key that comes 15 times within a window:
+    No key of the window is missed, on any stream: a counter at 15 does not store how many keys need it, and is never
+    lowered again. **So false positives grow for good** with every key that comes 15 times within a window:
     these stay, as if in a Bloom filter that never forgets. Of a filter planned at 1 %, a tenth of the window's keys
-    makes a floor of 2e-6, half of it 9e-4, as many as the window 1 %; `false_positive_rate` tells where it stands.
+    makes a floor of 2e-6, half of it 9e-4, as many as the window 1 %; `false_positive_rate` returns the floor so far.
     Distinct keys alone make no such floor: fewer than 1e-13 of the counters stick per window.
 
     Papers 1 and 2 name this baseline; with counters that are lowered from 15 (as usual) it loses keys of skewed
@@ -72,7 +67,7 @@ class CountingBloomFilter(Filter):
 
     @classmethod
     def from_parameters(cls, window: int, k: int, slice_cells: int, *, seed: _Seed = 0) -> Self:
-        """A filter of given size.
+        """Make a filter of a given size.
 
         Parameters
         ----------
@@ -85,15 +80,6 @@ class CountingBloomFilter(Filter):
         seed : int, bytes or "random", default 0
             As in the constructor.
 
-        Returns
-        -------
-        CountingBloomFilter
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range; the message names it.
-
         Examples
         --------
         >>> f = lately.baselines.CountingBloomFilter.from_parameters(1000, k=3, slice_cells=2000)
@@ -103,7 +89,7 @@ class CountingBloomFilter(Filter):
         return cls._of("counting", window=window, k=k, slice_cells=slice_cells, seed=seed)
 
     def count(self, keys: Any) -> NDArray[np.uint64]:
-        """Tell how often keys were inserted within the window, up to 15.
+        """Return how often keys were inserted within the window, up to 15.
 
         Parameters
         ----------

@@ -21,8 +21,8 @@ class GeneralizedBloomFilter(Filter):
 
     An insertion sets k1 bits of the key to one and resets k0 to zero, which wins where both hit. A key is reported when
     all of them are as it left them: each later key may have changed one, by chance, and so the filter loses some keys
-    of the window and keeps some beyond. `false_negative_rates` tells how many by age. Its posteriors need to know how
-    many keys are different: see Notes.
+    of the window and keeps some beyond. `false_negative_rates` returns how many, by age. Posteriors need the
+    number of different keys: see Notes.
 
     Parameters
     ----------
@@ -35,18 +35,13 @@ class GeneralizedBloomFilter(Filter):
     nbytes : int
         Most bytes to use. The filter then has the lowest rate that remembers the window as well as that. If no filter
         of so few bytes does, it has the least sum of two chances: to report a new key, and to miss the window's oldest.
-    seed : int, bytes or "random", default 0
-        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
-        bytes that the filter draws itself. See Notes of `hash_keys`.
+    seed
+        As in `Filter`.
 
     Raises
     ------
-    ValueError
-        If a parameter is out of range; the message names it.
-    TypeError
-        If a parameter is of the wrong type.
-    MemoryError
-        If there is not enough memory.
+    ValueError, TypeError, MemoryError
+        As `Filter`.
 
     Notes
     -----
@@ -54,11 +49,11 @@ class GeneralizedBloomFilter(Filter):
     key wrote is still as it was, i different other keys later, with chance (1 - 1/bits)**(i * (k0 + k1)), or else holds
     what any cell does. Repeated keys change nothing anew: they make it forget less.
 
-    With ``refresh=False`` a key that is asked for without end may never come through again: only insertions forget.
+    With ``refresh=False`` a key that comes without end may never be let through again: only insertions forget.
 
-    The bits fade by the number of different keys, which posteriors have to know: from a prior with a method
-    ``distinct``, such as `lately.Uniform` or `lately.Zipf`, or from one number for all keys, which says that they are
-    equally frequent, and so how many there are. **An array of numbers does not say it**: all insertions are then taken
+    The bits fade by the number of different keys, which posteriors need: from a prior with a method
+    ``distinct``, such as `lately.Uniform` or `lately.Zipf`, or from one number for all keys, by which they are equally
+    frequent, so that their number follows. **An array of numbers does not contain it**: all insertions are then taken
     for different keys, and where they repeat posteriors are off by .02 to .12 at 10 to 20 bits per key. `Probabilities`
     is both, chances and a curve.
 
@@ -85,7 +80,7 @@ class GeneralizedBloomFilter(Filter):
 
     @classmethod
     def from_parameters(cls, window: int, bits: int, *, k1: int, k0: int, seed: _Seed = 0) -> Self:
-        """A filter of given size.
+        """Make a filter of a given size.
 
         Parameters
         ----------
@@ -100,15 +95,6 @@ class GeneralizedBloomFilter(Filter):
         seed : int, bytes or "random", default 0
             As in the constructor.
 
-        Returns
-        -------
-        GeneralizedBloomFilter
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range; the message names it.
-
         Examples
         --------
         >>> f = lately.baselines.GeneralizedBloomFilter.from_parameters(1000, bits=100_000, k1=4, k0=3)
@@ -118,7 +104,7 @@ class GeneralizedBloomFilter(Filter):
         return cls._of("generalized", window=window, bits=bits, k1=k1, k0=k0, seed=seed)
 
     def false_negative_rates(self, ages: Sequence[int] | NDArray[np.integer[Any]]) -> NDArray[np.float64]:
-        """Chance that a key is missed, by its age.
+        """Return the chance that a key is missed, by its age.
 
         Parameters
         ----------

@@ -33,12 +33,8 @@ class StableBloomFilter(Filter):
 
     Raises
     ------
-    ValueError
-        If a parameter is out of range; the message names it.
-    TypeError
-        If a parameter is of the wrong type.
-    MemoryError
-        If there is not enough memory.
+    ValueError, TypeError, MemoryError
+        As `Filter`.
 
     Notes
     -----
@@ -65,7 +61,7 @@ class StableBloomFilter(Filter):
     def from_parameters(
         cls, window: int, k: int, slice_cells: int, *, bits: Literal[1, 2, 4, 8], decrements: int, seed: _Seed = 0
     ) -> Self:
-        """A filter of given size and decay.
+        """Make a filter of a given size and decay.
 
         Parameters
         ----------
@@ -81,15 +77,6 @@ class StableBloomFilter(Filter):
             P: cells of each slice that every insertion takes one from, at most all.
         seed : int, bytes or "random", default 0
             As in the constructor.
-
-        Returns
-        -------
-        StableBloomFilter
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range; the message names it.
 
         Examples
         --------

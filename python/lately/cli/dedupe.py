@@ -99,7 +99,7 @@ def dedupe(options: Namespace) -> None:
     counts.malformed = malformed.count
     if mistakes and slack:
         mistakes.settle()
-        say("\n".join([summary(counts, mistakes, slack, seen), *warnings(counts, mistakes)]))
+        say("\n".join([summary(counts, mistakes, slack, seen), *_warnings(options, counts, mistakes, seen)]))
         if malformed.count:
             say(f"warning: the first malformed record is {malformed.first}")
         if reader.absent and counts.read:
@@ -179,6 +179,10 @@ def _remember(state: State, options: Namespace) -> None:
             raise contradiction(options.state, option, given, has)
 
 
+def _warnings(options: Namespace, counts: Counts, mistakes: Mistakes, seen: lately.Filter) -> list[str]:
+    return warnings(counts, mistakes, seen, time_unit=options.time_unit or options.time_format)
+
+
 def _say_held(state: State, options: Namespace) -> None:
     if not options.quiet:
         say(f"these inputs are in --state {state.name} already; {options.output} is as that run wrote it")
@@ -190,7 +194,7 @@ def _fitting(batch: Batch, seen: lately.Filter, malformed: Malformed) -> Iterato
     The filter would refuse them: one of them would end the window of all records before it.
     """
     times = batch.times
-    limit = None if times is None or seen.ahead is None else time.time_ns() + int(seen.ahead * 1e9)
+    limit = None if times is None or seen.max_ahead is None else time.time_ns() + int(seen.max_ahead * 1e9)
     if times is None or limit is None or not len(times) or times.max() <= limit:
         yield batch
         return
@@ -206,7 +210,7 @@ def _fitting(batch: Batch, seen: lately.Filter, malformed: Malformed) -> Iterato
         )
         if stop < len(times):
             shown = times[stop].view("datetime64[ns]")
-            reason = f"the time {shown} lies more than {seen.ahead:g} s ahead of this machine's clock"
+            reason = f"the time {shown} lies more than {seen.max_ahead:g} s ahead of this machine's clock"
             malformed(batch.place(stop), reason)
         start = stop + 1
 
@@ -231,13 +235,13 @@ def _new(seen: lately.Filter, batch: Batch, mistakes: Mistakes | None, *, refres
         try:
             new = batch.keys[part].new_to(seen, at=at, refresh=refresh)
         except (TypeError, ValueError) as error:
-            late = None if at is None else re.search(r"at\[(\d+)\]", str(error))
+            late = None if at is None else re.search(r"at\[(\d+)\] lies (.+?) before", str(error))
             if at is None or late is None:
                 raise CliError(f"{batch.source}: {error}") from None
             i = int(late[1])
             raise CliError(
-                f"{batch.place(start + i)}: the time {at[i]} steps back from the latest before it by more than the "
-                f"--lateness of {seen.lateness:g} s: sort the records by time, or allow for more"
+                f"{batch.place(start + i)}: the time {at[i]} steps back by {late[2]} from the latest before "
+                f"it, more than the --lateness of {seen.lateness:g} s: sort the records by time, or allow for more"
             ) from None
         if mistakes:
             mistakes.count(len(new), new.count(1))
@@ -315,7 +319,7 @@ def _reader(options: Namespace, malformed: Malformed) -> LineReader | ParquetRea
 def _times(options: Namespace) -> Times:
     from lately.cli.times import Times
 
-    return Times(options.time, options.time_unit, options.time_format)
+    return Times(options.time, options.time_unit or "s", options.time_format)
 
 
 def _format(options: Namespace) -> str:

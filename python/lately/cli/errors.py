@@ -1,4 +1,4 @@
-"""What goes wrong in the command, and the libraries it can do without."""
+"""Errors of the command, and the import of optional libraries."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
 
 
 class CliError(Exception):
-    """What went wrong, told to a person: it names the file, the line or the option."""
+    """An error that ends a run; the message names the file, the line or the option."""
 
 
 class DamagedError(Exception):
-    """What is compressed is damaged, or cut off."""
+    """Compressed input is damaged or cut off."""
 
 
 def optional(module: str, purpose: str) -> Any:
-    """Import a library of the extra ``lately[cli]``, or say who needs it and how to get it."""
+    """Import a library of the extra ``cli``; a `CliError` names its purpose and how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError:
         library = module.partition(".")[0]
-        raise CliError(f"{purpose} needs {library}: pip install 'lately[cli]'") from None
+        raise CliError(f"{purpose} needs {library}: pip install {library}") from None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import lately
 from lately._core import read_span
-from lately._families import EVERY, FAMILIES, fastest, name_of
+from lately._families import EVERY, FAMILIES, name_of
 from lately.cli.errors import CliError
 
 TYPE_CHECKING = False
@@ -16,14 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from lately._families import Family
+
 FPR = 1e-6
 """Rate of false positives where neither the options nor a state say otherwise: what is dropped is gone, and a million
 records in a window of a million cost four megabytes more than at a thousandth."""
-
-EXACT = 100_000
-"""Longest window of records that has no slack unless another filter is asked for. At `FPR` such a filter has the size
-of one in lines, give or take a fifth. It takes 0.2 microseconds a record more, which matter less than the time to read
-records, and less than the slack does."""
 
 
 def open_filter(options: Namespace) -> lately.Filter:
@@ -50,7 +47,7 @@ def _create(options: Namespace) -> lately.Filter:
     family = FAMILIES[name] if name else None
     limits: dict[str, Any] = {}
     if isinstance(window, int):
-        for option in ("capacity", "lateness", "ahead"):
+        for option in ("capacity", "lateness", "max_ahead"):
             if getattr(options, option) is not None:
                 raise CliError(f"--{option} is for windows of time, such as --window 10min; this window counts records")
     elif unknown and family and family.windows != "unknown rate":
@@ -61,17 +58,12 @@ def _create(options: Namespace) -> lately.Filter:
         )
     else:
         limits = {"lateness": options.lateness or "0s"}
-        limits |= {option: given for option in ("capacity", "ahead") if (given := getattr(options, option)) is not None}
-    make = family.make if family else _slackless if isinstance(window, int) and window <= EXACT else fastest
+        limits |= {
+            option: given for option in ("capacity", "max_ahead") if (given := getattr(options, option)) is not None
+        }
+    make = family.make if family else lately.Filter
     seed = "random" if options.seed is None else options.seed
     return _make(make, window, fpr=FPR if options.fpr is None else options.fpr, seed=seed, **limits)
-
-
-def _slackless(window: int, **request: Any) -> lately.Filter:
-    try:
-        return lately.Swamp(window, **request)
-    except ValueError:  # a rate too low for it, or what the other will not do either
-        return fastest(window, **request)
 
 
 def _make(make: Callable[..., lately.Filter], window: Any, **request: Any) -> lately.Filter:
@@ -123,12 +115,12 @@ def save(made: lately.Filter, path: Path, mode: int | None = None) -> None:
 def _compare(found: lately.Filter, options: Namespace) -> None:
     """Refuse options that the state contradicts."""
     name = name_of(found)
-    if options.filter not in (None, name):
+    if options.filter is not None and not _same_family(FAMILIES[options.filter], EVERY[name]):
         _refuse(options, "filter", name)
     given = {
         "window": options.window if isinstance(options.window, int) else _seconds(options.window),
         "lateness": _seconds(options.lateness),
-        "ahead": _seconds(options.ahead),
+        "max_ahead": _seconds(options.max_ahead),
         "capacity": options.capacity,
         "seed": None if options.seed == "random" and found.seed is None else options.seed,
     }
@@ -137,16 +129,21 @@ def _compare(found: lately.Filter, options: Namespace) -> None:
         if value is not None and (value != has or type(value) is not type(has)):
             _refuse(options, option, f"{has:g} s" if isinstance(has, float) else _shown(option, has))
     if options.fpr is not None:
-        # A state knows the rate it has, which rounding made a little less than the one asked for. What was asked for
-        # is the same if it gives the same filter.
+        # The rate of a state is a little less than the one it was made for. Another --fpr is the same if it gives the
+        # same filter, by default or by the name of the family.
         window: Any = found.window
         limits: dict[str, Any] = {}
         if isinstance(window, float):
             window = _timedelta(window)
             limits = {"capacity": found.capacity, "lateness": _timedelta(found.lateness or 0.0)}
-        again = _make(EVERY[name].make, window, fpr=options.fpr, seed=found.seed or 0, **limits)
-        if again.parameters != found.parameters:
+        makes: list[Callable[..., lately.Filter]] = [lately.Filter, EVERY[name].make]
+        again = [_make(make, window, fpr=options.fpr, seed=found.seed or 0, **limits) for make in makes]
+        if found.parameters not in [made.parameters for made in again]:
             _refuse(options, "fpr", f"{found.fpr:.3g}")
+
+
+def _same_family(one: Family, other: Family) -> bool:
+    return (one.kind, one.layout) == (other.kind, other.layout)
 
 
 def _shown(option: str, has: object) -> object:

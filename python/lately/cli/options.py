@@ -7,9 +7,9 @@ from contextlib import suppress
 
 from lately import __version__
 from lately._core import read_span
-from lately._families import DEFAULT, FAMILIES
+from lately._families import FAMILIES
 from lately.cli.errors import CliError, optional
-from lately.cli.filters import EXACT, FPR
+from lately.cli.filters import FPR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,16 +17,21 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Pass on every record whose key was not seen in the window, as it came, byte for byte; drop the repeats. No repeat within
-the window is missed. After the window comes the slack, at most half as long: a repeat there may be dropped too. Windows
-of up to {exact:,} records have none.
+the window is missed. After the window comes the slack, in which a repeat may be dropped too: 1/64 of the window, and a
+fourth or half of it for a window of time without --capacity.
 
 A new record, or a repeat after the slack, is dropped by mistake with a chance of at most --fpr. The report at the end,
-on standard error, says how many that are in expectation, and about how many were dropped in the slack. Memory does not
-grow with the input.
+on standard error, states how many that are in expectation, and about how many were dropped in the slack. Memory does
+not grow with the input; for a window of time it follows the rate of records.
 
-So it is with every --filter but three: stable and generalized miss some repeats, and the memory of time-limited, which
-a window of time without --capacity takes, follows the rate of records.
+Two of the filters miss some repeats: stable and generalized.
 """
+
+_DEFAULTS = {
+    "aged-quotient": "the default",
+    "aged-quotient-growing": "the default with --capacity",
+    "time-limited": "the default without --capacity",
+}
 
 _EXAMPLES = """\
 examples:
@@ -153,7 +158,7 @@ def _dedupe(commands: Any) -> None:
     command = commands.add_parser(
         "dedupe",
         help="drop records seen lately from a file or stream",
-        description=_DESCRIPTION.format(exact=EXACT),
+        description=_DESCRIPTION,
         epilog=_EXAMPLES.format(filters=_filters()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -198,9 +203,7 @@ def _dedupe(commands: Any) -> None:
         metavar="FIELD",
         help="field with the time of a record, for windows of time: Unix seconds, or ISO 8601 (UTC if it has no zone)",
     )
-    what.add_argument(
-        "--time-unit", choices=["s", "ms", "us", "ns"], default="s", help="of times that are numbers; default: s"
-    )
+    what.add_argument("--time-unit", choices=["s", "ms", "us", "ns"], help="of times that are numbers; default: s")
     what.add_argument(
         "--time-format", metavar="FORMAT", help="of times, as for strptime: '%%d/%%b/%%Y:%%H:%%M:%%S %%z', '%%Y%%m%%d'"
     )
@@ -241,7 +244,7 @@ def _dedupe(commands: Any) -> None:
         "--lateness", type=_span, metavar="SPAN", help="for windows of time: how far times may step back; default: 0s"
     )
     lately.add_argument(
-        "--ahead",
+        "--max-ahead",
         type=_span,
         metavar="SPAN",
         help="for windows of time: how far times may lie ahead of this machine's clock, else a record is malformed; "
@@ -267,7 +270,7 @@ def _dedupe(commands: Any) -> None:
         "--filter",
         choices=list(FAMILIES),
         metavar="NAME",
-        help="one of those below",
+        help="one of those below; default: the one that lately plan takes, a filter of little slack",
     )
     lately.add_argument(
         "--seed",
@@ -317,8 +320,7 @@ def _filters() -> str:
     }
     lines = []
     for name, family in FAMILIES.items():
-        default = "(default)" if name == DEFAULT else ""
-        words = "; ".join(filter(None, (default, kinds[family.windows], family.note)))
+        words = "; ".join(filter(None, (_DEFAULTS.get(name), kinds[family.windows], family.note)))
         lines.append(f"  {name:<26}{words}".rstrip())
     return "\n".join(lines)
 

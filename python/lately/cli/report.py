@@ -1,4 +1,4 @@
-"""What a run tells a person: how far it is, and how it ended."""
+"""The report of a run on standard error, and its warnings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GOLDEN = (1 + 5**0.5) / 2
 
 
 def say(text: str) -> None:
-    """Write to standard error, if somebody is there."""
+    """Write to standard error, if it is open."""
     if sys.stderr is not None:  # print would turn to standard output, among the records
         with suppress(OSError):
             print(text, file=sys.stderr, flush=True)
@@ -32,12 +32,11 @@ class Mistakes:
     A new record is dropped with the rate p of false positives of that moment. Where `kept` came through, kept / (1 - p)
     are expected to have come, so kept * p / (1 - p) were dropped: an estimate without bias, whatever the records are.
 
-    p changes smoothly within a generation and falls when the next begins, and to ask for it reads all of the filter's
-    memory. It is asked for every 1.618 generations, at the planned load, and between two answers their mean counts. By
-    this ratio, the golden one, the answers come from all phases of the generation in turn. For a window of a million
-    that is a read of seven megabytes, which takes 14 ms, every 0.2 million records: 0.1 microseconds for each. Where
-    generations are short, at least 251 records lie between two answers. Where memory grows with the rate, so does the
-    step.
+    p changes smoothly within a generation and falls when the next begins. Computing it reads all of the filter's
+    memory. It is computed every 1.618 generations, at the planned load, and between two results their mean counts. By
+    this ratio, the golden one, the results come from all phases of the generation in turn. For a window of a million
+    that is a read of seven megabytes, which takes 14 ms, every 0.2 million records: 0.1 microseconds for each. At least
+    251 records lie between two results, and a 64th of a window. Where memory grows with the rate, so does the step.
     """
 
     def __init__(self, filter: lately.Filter) -> None:
@@ -51,18 +50,18 @@ class Mistakes:
 
     @property
     def every(self) -> int:
-        """Most records to count at a time."""
+        """The most records to count at a time."""
         return max(int(self._step * self._filter.nbytes), 251)
 
     def count(self, seen: int, kept: int) -> None:
-        """Take account of records just seen, at most `every` of them, and those of them that were kept."""
+        """Count records just seen, at most `every` of them, and those of them that were kept."""
         self._seen += seen
         self._kept += kept
         if self._seen >= self.every:
             self.settle()
 
     def settle(self) -> None:
-        """Ask for the rate, and take account of the records since it was asked for last."""
+        """Compute the rate, and count the records since it was computed last."""
         rate = self._filter.false_positive_rate()
         mean = (self._rate + rate) / 2
         if self._kept:
@@ -73,7 +72,7 @@ class Mistakes:
 
 
 class Counts:
-    """Records by what became of them.
+    """Numbers of records kept, dropped and malformed.
 
     Attributes
     ----------
@@ -87,7 +86,7 @@ class Counts:
         self.latest: int | None = None
 
     def add(self, new: Marks, times: Any) -> None:
-        """Take account of a batch."""
+        """Count a batch."""
         kept = new.count(1)
         self.kept += kept
         self.dropped += len(new) - kept
@@ -96,12 +95,12 @@ class Counts:
 
     @property
     def read(self) -> int:
-        """All of them."""
+        """Count all records."""
         return self.kept + self.dropped + self.malformed
 
 
 def summary(counts: Counts, mistakes: Mistakes, slack: InSlack, filter: lately.Filter) -> str:
-    """Put a run in figures."""
+    """Format the report of a run."""
     name = name_of(filter)
     timed = isinstance(filter.window, float)
     window, last = (
@@ -109,11 +108,12 @@ def summary(counts: Counts, mistakes: Mistakes, slack: InSlack, filter: lately.F
     )
     late = []
     if not EVERY[name].promise:
-        window += ", of which this filter may miss some repeats, and drop others at any time later"
+        window += ", of which this filter may miss repeats; older repeats may be dropped at any time"
     elif not filter.slack:
-        window += ", without slack: no repeat after that is dropped but by chance"
+        window += ", slack 0: repeats older than the window are kept (except by chance, at the rate below)"
     else:
-        window += f", with slack {last}"
+        slacks = f"{filter.slack:g} s" if timed else f"{filter.slack:,}"
+        window += f", slack {slacks}: a repeat may be dropped up to {last} after its key"
         late = [f"in slack   {'about ' * slack.sampled}{slack.expected:,} of them came after the window, up to {last}"]
     return "\n".join(
         [
@@ -130,19 +130,31 @@ def summary(counts: Counts, mistakes: Mistakes, slack: InSlack, filter: lately.F
     )
 
 
-# From this share on the mistakes among what was dropped are worth a word.
+# Least share of mistakes among the dropped records that is warned of.
 _MANY = 0.01
-_1971 = 365 * 86_400 * 10**9
+_LONG_AGO = 20 * 365 * 86_400 * 10**9
+"""Times before 1990 are probably counted from the start of a recording, or in another unit."""
+
+_DEAR = 256
+"""Bytes of a filter for each record, from which on a shorter lateness is advised; beside 4 MiB."""
 
 
-def warnings(counts: Counts, mistakes: Mistakes) -> list[str]:
-    """Say what a person would want to know before using the result."""
+def warnings(counts: Counts, mistakes: Mistakes, filter: lately.Filter, *, time_unit: str | None = None) -> list[str]:
+    """List what to check before the result is used."""
     found = []
     if mistakes.expected >= 1 and mistakes.expected > _MANY * counts.dropped:
         found.append(
             f"warning: about {mistakes.expected:.3g} of the {counts.dropped:,} dropped are new records: a lower --fpr, "
             "or for windows of time a --capacity that is enough, drops fewer"
         )
-    if counts.latest is not None and counts.latest < _1971:
-        found.append("warning: all times are before 1971: are they Unix seconds? --time-unit and --time-format tell")
+    if counts.latest is not None and counts.latest < _LONG_AGO and time_unit is None:
+        found.append(
+            "warning: all times are before 1990, counted in seconds from 1970: --time-unit ms, us or ns sets another "
+            "unit, --time-unit s accepts these, and --time-format reads others"
+        )
+    if filter.lateness and filter.nbytes > (4 << 20) + _DEAR * counts.read:
+        found.append(
+            f"warning: the filter takes {filter.nbytes:,} bytes for {counts.read:,} records, since --lateness is "
+            f"{filter.lateness:g} s: a shorter one takes less"
+        )
     return found

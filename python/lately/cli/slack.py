@@ -1,10 +1,10 @@
-"""About how many repeats were dropped that came after the window, in the slack."""
+"""An estimate of the repeats that were dropped after the window, in the slack."""
 
 from __future__ import annotations
 
 import math
-import os
 from collections import OrderedDict
+from random import Random, SystemRandom
 
 from lately._families import EVERY, name_of
 
@@ -24,8 +24,8 @@ _KEYS = 4096
 class InSlack:
     """Estimate of the repeats dropped between the window and the end of its slack.
 
-    The filter cannot tell them from those within the window. Some keys are followed exactly instead: all, until there
-    are too many, then those whose number begins with a zero bit, then with two, and so on; each stands for one, two,
+    The filter does not distinguish them from those within the window. Some keys are followed exactly: all, until there
+    are too many, then those whose hash begins with a zero bit, then with two, and so on; each stands for one, two,
     four. The estimate has no bias, and its memory is constant. Keys of an earlier run, in a state, are not known here.
 
     Attributes
@@ -38,17 +38,17 @@ class InSlack:
     def __init__(self, filter: lately.Filter, *, refresh: bool | str) -> None:
         unit = 10**9 if isinstance(filter.window, float) else 1
         self._refresh = refresh
-        # What comes after the window and drops records: nothing, or with other filters anything, at any time.
         self._counts = EVERY[name_of(filter)].promise and 0 < filter.slack < math.inf
         self._window = round(filter.window * unit)
         self._end = round((filter.window + filter.slack) * unit) if self._counts else self._window
-        # So that nobody chooses what is in the sample, though everybody may know the filter's seed.
-        multiplier, addend = (int.from_bytes(os.urandom(8)) for _ in range(2))
+        # An attacker must not choose the keys of the sample. A public seed makes the report reproducible instead.
+        random = SystemRandom() if filter.seed is None else Random(filter.seed)
+        multiplier, addend = (random.getrandbits(64) for _ in range(2))
         self._secret = multiplier | 1, addend
-        # A window of records says beforehand how many keys one of the sample stands for.
+        # How many keys one of the sample stands for is computed beforehand where the window counts records.
         self._zeros = 0 if unit > 1 else max(0, math.ceil(math.log2(self._end / _KEYS)))
-        # Number of a key: when its window began, the oldest first. (Of a dict it takes long to find the first after
-        # deletions.)
+        # From the number of a key to the begin of its window, the oldest first. (In a dict the search for the first is
+        # slow after deletions.)
         self._last: OrderedDict[int, int] = OrderedDict()
         self._position = 0
         self.expected = 0
@@ -59,7 +59,7 @@ class InSlack:
         return self._zeros > 0
 
     def count(self, keys: Hashed, times: Any, new: Marks) -> None:
-        """Take account of records that the filter has judged, in order."""
+        """Count records that the filter has decided, in order."""
         if not self._counts or not len(new):
             return
         delivered, counted = self._refresh == "delivered", 0  # what the window counts: those passed on, or all
@@ -82,7 +82,7 @@ class InSlack:
         self._forget(self._position if times is None else int(times.max()))
 
     def _forget(self, now: int) -> None:
-        """Drop keys that nothing can be said of any more, and half of the others while they are too many."""
+        """Drop keys older than the slack, and half of the others while they are too many."""
         last = self._last
         while last and now - next(iter(last.values())) > self._end:
             last.popitem(last=False)

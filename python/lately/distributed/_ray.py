@@ -9,4 +9,4 @@ def imported(module: str = "ray") -> Any:
     try:
         return import_module(module)
     except ImportError:
-        raise ImportError("Ray is needed here: pip install 'lately[distributed]'") from None
+        raise ImportError("Ray is needed here: pip install 'ray[data]'") from None

@@ -1,9 +1,9 @@
 """The seed that sites and producers share."""
 
-from lately._core import Filter, Outline
+from lately._core import Filter, FilterSpec
 
 
-def shared_seed(made: Filter | Outline) -> int:
+def shared_seed(made: Filter | FilterSpec) -> int:
     """Give the seed of a filter that goes over many sites.
 
     Raises

@@ -3,6 +3,7 @@
 from lately.filters.aging import AgePartitionedBloomFilter, GuardedEpochBloomFilter
 from lately.filters.base import Filter
 from lately.filters.bloom import BloomFilter
+from lately.filters.exact import ExactFilter
 from lately.filters.quotient import AgedQuotientFilter
 from lately.filters.swamp import Swamp
 from lately.filters.time_limited import TimeLimitedBloomFilter
@@ -12,6 +13,7 @@ __all__ = [
     "AgePartitionedBloomFilter",
     "AgedQuotientFilter",
     "BloomFilter",
+    "ExactFilter",
     "Filter",
     "GuardedEpochBloomFilter",
     "Swamp",

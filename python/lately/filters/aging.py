@@ -1,4 +1,4 @@
-"""Filters that forget a generation at a time, slice by slice or segment by segment."""
+"""Bloom filters that forget a generation at a time, slice by slice or segment by segment."""
 
 from __future__ import annotations
 
@@ -25,13 +25,6 @@ class AgePartitionedBloomFilter(Filter):
 
     Parameters
     ----------
-    window : int or span of time
-        What "lately" means: a number of insertions, or a span of time such as ``"10min"``, a `datetime.timedelta` or a
-        `numpy.timedelta64`.
-    fpr : float
-        Highest chance of reporting a key never inserted, at the worst phase, in (0, 1). Give this or `nbytes`.
-    nbytes : int
-        Most bytes to use. The filter then has the lowest rate that fits.
     slack : int or span of time, optional
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`. The
         default is half the window (and never less than 64 insertions).
@@ -44,27 +37,13 @@ class AgePartitionedBloomFilter(Filter):
         In slices: set the bits that a key has in one slice within one block of 512 bits, a cache line, which is several
         times faster than anywhere. For blocks of 64 bits, which take more memory and no fewer cache lines, there is
         `from_parameters`.
-    capacity : int, optional
-        Needed for a window of time: the keys expected within it when they come fastest. More of them, even for part of
-        the window, cost accuracy, never the window.
-    lateness : span of time, optional
-        For a window of time: how far `at` may step back. The window is kept for late keys too. The default is 0.
-    ahead : span of time or None, default "1 d"
-        For a window of time: how far `at` may lie ahead of the system's clock when keys are inserted. One time of a
-        wrong clock would otherwise end the window of all keys before it, and every right time would be refused. A day
-        lets pass local times that are taken for UTC. None refuses nothing: for simulations.
-    seed : int, bytes or "random", default 0
-        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
-        bytes that the filter draws itself. See Notes of `hash_keys`.
+    window, fpr, nbytes, capacity, lateness, max_ahead, seed
+        As in `Filter`.
 
     Raises
     ------
-    ValueError
-        If a parameter is out of range, or no filter meets all of them. The message names it.
-    TypeError
-        If a parameter is of the wrong type.
-    MemoryError
-        If there is not enough memory.
+    ValueError, TypeError, MemoryError
+        As `Filter`.
 
     Notes
     -----
@@ -95,11 +74,11 @@ class AgePartitionedBloomFilter(Filter):
         layout: Literal["line", "sliced"] | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
         _refuse_small(block_bits)
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
+        given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
         request = {"fpr": fpr, "nbytes": nbytes, "slack": slack}
         if layout is None and block_bits is None:
             return cls._in_first((_LINES, _BLOCKS), "age-partitioned", **given, **request)
@@ -122,10 +101,10 @@ class AgePartitionedBloomFilter(Filter):
         lines: Literal[1, 2, 3, 4] = 1,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
-        """A filter with the parameters of the paper.
+        """Make a filter with the parameters of the paper.
 
         Parameters
         ----------
@@ -145,17 +124,8 @@ class AgePartitionedBloomFilter(Filter):
             Pages of 4 KiB of a filter in lines, instead of `slice_bits`; k + l is then 8, 16 or 32, and k at most 4.
         lines : {1, 2, 3, 4}, default 1
             Lines of a page that a key has bits in.
-        capacity, lateness, ahead, seed
+        capacity, lateness, max_ahead, seed
             As in the constructor.
-
-        Returns
-        -------
-        AgePartitionedBloomFilter
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range; the message names it.
 
         Examples
         --------
@@ -163,7 +133,7 @@ class AgePartitionedBloomFilter(Filter):
         >>> f.nbytes, round(f.npws, 3)
         (4488, 0.261)
         """
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
+        given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
         sizes = {"slice_bits": slice_bits, "blocks": blocks, "block_bits": block_bits, "parts": parts, "pages": pages}
         return cls._of("age-partitioned", k=k, l=l, **sizes, lines=lines, **given)
 
@@ -172,16 +142,11 @@ class GuardedEpochBloomFilter(Filter):
     """Guarded-epoch Bloom filter, in the fewest bits: no key of the window is missed, and old ones go by epochs.
 
     r + 1 Bloom filters in a ring, of which the newest is filled and the oldest cleared after every epoch of
-    ceil((window - 1) / r) insertions. A query asks all of them. Posteriors of the default layout are right from 10 bits
-    per key on: where keys repeat, they are off by .03 at 5 bits and by .02 at 6.
+    ceil((window - 1) / r) insertions. A query reads all of them. Posteriors of the default layout are right from 10
+    bits per key on: where keys repeat, they are off by .03 at 5 bits and by .02 at 6.
 
     Parameters
     ----------
-    window : int or span of time
-        What "lately" means: a number of insertions, or a span of time such as ``"10min"``, a `datetime.timedelta` or a
-        `numpy.timedelta64`.
-    fpr : float
-        Highest chance of reporting a key never inserted, at the worst phase, in (0, 1). Give this or `nbytes`.
     nbytes : int
         Most bytes to use. The filter then has the lowest rate that fits, to within a 64th of it.
     slack : int or span of time, optional
@@ -198,34 +163,20 @@ class GuardedEpochBloomFilter(Filter):
         "sliced" sets the bits that a key has in one segment within one block of 512 bits, a cache line. It takes about
         1.3 bits per key more than the plain filter at 1 %, 4.6 at 0.1 %. Plain segments and blocks of 64 bits are made
         by `from_parameters`: others take less memory or fewer cache lines.
-    capacity : int, optional
-        Needed for a window of time: the keys expected within it when they come fastest. More of them, even for part of
-        the window, cost accuracy, never the window.
-    lateness : span of time, optional
-        For a window of time: how far `at` may step back. The window is kept for late keys too. The default is 0.
-    ahead : span of time or None, default "1 d"
-        For a window of time: how far `at` may lie ahead of the system's clock when keys are inserted. One time of a
-        wrong clock would otherwise end the window of all keys before it, and every right time would be refused. A day
-        lets pass local times that are taken for UTC. None refuses nothing: for simulations.
-    seed : int, bytes or "random", default 0
-        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
-        bytes that the filter draws itself. See Notes of `hash_keys`.
+    window, fpr, capacity, lateness, max_ahead, seed
+        As in `Filter`.
 
     Raises
     ------
-    ValueError
-        If a parameter is out of range, or no filter meets all of them. The message names it.
-    TypeError
-        If a parameter is of the wrong type.
-    MemoryError
-        If there is not enough memory.
+    ValueError, TypeError, MemoryError
+        As `Filter`.
 
     Notes
     -----
     Paper 2: F. Alpay, L. Sarıoğlu, Guarded Epoch Bloom Filters for Sliding-Window Membership, 2026. Between
     r * epoch + 1 and (r + 1) * epoch insertions are retained; `fpr` holds at the end of an epoch. The segments of
     "transposed" share a key's positions, and a position that many keys share is set in all of them. Posteriors take
-    segments for independent, which is what is wrong with them at few bits per key.
+    segments for independent, which is their error at few bits per key.
 
     Examples
     --------
@@ -253,13 +204,13 @@ class GuardedEpochBloomFilter(Filter):
         layout: Literal["transposed", "line", "sliced"] = "transposed",
         capacity: int | None = None,
         lateness: _Span | None = None,
-        ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
         _refuse_small(block_bits)
         if layout == "sliced" and block_bits is None:
             raise ValueError("layout='sliced' needs block_bits=512: plain segments are made by from_parameters")
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
+        given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
         request = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "block_bits": block_bits, "layout": layout}
         return cls._of("guarded-epoch", **given, **request)
 
@@ -279,10 +230,10 @@ class GuardedEpochBloomFilter(Filter):
         positions: int | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
-        """A filter with the parameters of the paper.
+        """Make a filter with the parameters of the paper.
 
         Parameters
         ----------
@@ -306,17 +257,8 @@ class GuardedEpochBloomFilter(Filter):
             Lines of a page that a key has bits in.
         positions : int, optional
             Positions of a transposed filter, of r + 1 bits each, instead of `segment_bits`; r is then 7, 15, 31 or 63.
-        capacity, lateness, ahead, seed
+        capacity, lateness, max_ahead, seed
             As in the constructor.
-
-        Returns
-        -------
-        GuardedEpochBloomFilter
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range; the message names it.
 
         Examples
         --------
@@ -324,6 +266,6 @@ class GuardedEpochBloomFilter(Filter):
         >>> f.slack, round(f.fpr, 4)
         (2500, 0.0228)
         """
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
+        given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
         sizes = {"k": k, "segment_bits": segment_bits, "blocks": blocks, "block_bits": block_bits, "parts": parts}
         return cls._of("guarded-epoch", r=r, **sizes, pages=pages, lines=lines, positions=positions, **given)

@@ -11,53 +11,58 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, ClassVar, Literal, Self
 
-    from lately._core import _Seed, _Span
+    from lately._core import _Moments, _Seed, _Span
+    from lately._once import Claim
 
 
 class Filter(_core.Filter):
-    """Have I seen this key lately? The filter that suits a window: one name for all of them.
+    """Filter over a window: remembers the keys of the window in constant memory. One name for all families.
 
-    The planner chooses a family, and the filter is an instance of its class, such as `AgePartitionedBloomFilter`. All
-    families are subclasses of `Filter`, and share what is below.
+    The planner chooses a family, and the filter is an instance of its class, such as `AgedQuotientFilter`. All families
+    are subclasses of `Filter`, and share the methods below.
 
     Parameters
     ----------
     window : int or span of time
         What "lately" means: a number of insertions, or a span of time such as ``"10min"``, a `datetime.timedelta` or a
-        `numpy.timedelta64`.
+        `numpy.timedelta64`. It is closed: a key that comes again after exactly this long is a repeat.
     fpr : float
         Highest chance of reporting a key never inserted, at the worst phase, in (0, 1). Give this or `nbytes`.
     nbytes : int
-        Most bytes to use. The filter then has the lowest rate that its family can have in them. So few that the rate
-        would be above one half are refused, with how many are enough.
+        Most bytes to use. The filter then has the lowest rate that its family can have in them. Raises `ValueError` if
+        that rate would exceed one half; the message gives the minimum.
     slack : int or span of time, optional
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`. The
-        default is at most half the window (or 64 insertions).
+        default is at most 1/64 of the window (and `lateness`). Without `capacity` it is the least that 128 slices
+        allow: a fourth of the window at 1e-3, half of it at 1e-6.
     capacity : int, optional
         For a window of time: the keys expected within it when they come fastest. Without it memory follows the keys.
-        More of them cost accuracy, never the window, and an `OverfullWarning` says so.
+        If twice as many come, memory doubles and the rate does; the window stays whole. With `nbytes` or
+        ``prefer="speed"`` only the rate rises, and an `OverfullWarning` is issued.
     lateness : span of time, optional
         For a window of time: how far `at` may step back. The window is kept for late keys too. The default is 0.
-    ahead : span of time or None, default "1 d"
-        For a window of time: how far `at` may lie ahead of the system's clock when keys are inserted; None refuses
-        nothing. As in `AgePartitionedBloomFilter`.
+    max_ahead : span of time or None, default "1 d"
+        For a window of time: how far `at` may lie ahead of the system's clock when keys are inserted. One time of a
+        wrong clock would otherwise end the window of all keys before it, and every right time would be rejected. A day
+        lets pass local times that are taken for UTC. None accepts any time: for simulations.
     distinct : int, optional
         For a window of insertions: how many different keys it has at most, if not all are. Only `AgedQuotientFilter`
-        knows such a plan, and is chosen.
+        can be planned so, and is chosen.
     seed : int, bytes or "random", default 0
-        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
-        bytes that the filter draws itself. See Notes of `hash_keys`.
-    prefer : {"speed", "memory"}, default "speed"
-        "speed": `AgePartitionedBloomFilter` in lines, or in blocks where lines cannot meet the request. "memory": the
-        family that takes the fewest bytes (with `nbytes`, that has the lowest rate): `AgedQuotientFilter`, unless the
-        window is small. Without `capacity`, for a window of time, both are `TimeLimitedBloomFilter`. What neither lines
-        nor blocks can meet, such as a slack of 0, is met by the family that moves the fewest cache lines among those up
-        to half as large again as the smallest.
+        Seed of the key hashes: in [0, 2**64), or 16 secret bytes, or "random" for such bytes that the filter draws
+        itself. Take "random" where keys come from outside. See Notes of `hash_keys`.
+    prefer : {"speed", "memory"}, optional
+        By default the filter has little slack, in the fewest bytes: `AgedQuotientFilter`. "speed":
+        `AgePartitionedBloomFilter` in lines, which takes new keys about ten times as fast, and whose slack may be half
+        the window. "memory": the family that takes the fewest bytes (with `nbytes`, that has the lowest rate), whose
+        slack may be half the window too. Where `slack` is given, the default is the family that moves the fewest cache
+        lines among those up to half as large again as the smallest. Without `capacity`, for a window of time, all are
+        `TimeLimitedBloomFilter`. Take "speed" for a filter that processes share.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, or no filter meets all of them. The message says why.
+        If a parameter is out of range, or no filter meets all of them. The message gives the reason.
     TypeError
         If a parameter is of the wrong type, or neither `fpr` nor `nbytes` is given.
     MemoryError
@@ -67,21 +72,23 @@ class Filter(_core.Filter):
     --------
     plan : The families side by side, with all that they promise and cost.
     duplicated : A whole column in one call.
+    ExactFilter : Right answers, in memory that holds every key.
 
     Notes
     -----
-    The same request is the same filter, on every machine. No memory is taken for families that are not chosen.
+    Equal requests make equal filters, on every machine. No memory is allocated for families that are not chosen.
+    `from_parameters` of each class takes the parameters of its paper; it raises `ValueError` for one out of range.
 
-    Keys are anything that `hash_keys` takes; keys that compare equal in Python are one key, whatever holds them. A
-    filter may be used from many threads: queries run side by side, and each key of a batch acts as a whole. (Threads
-    that insert into one window of time with times of their own move one clock: a batch that others leave behind by more
-    than `lateness` stops with an error half-way.) `os.fork` waits until no thread is within a block of keys: the child
-    has a filter of its own, as it was between two.
+    Keys are anything that `hash_keys` takes; keys that compare equal in Python are one key, in any container. A filter
+    may be used from many threads: queries run side by side, and each key of a batch is one step. (Threads that insert
+    into one window of time with times of their own move one clock: a batch that others leave behind by more than
+    `lateness` stops with an error half-way.) `os.fork` waits until no thread is within a block of keys: the child has a
+    filter of its own, as it was between two blocks.
 
-    ``key in f`` takes no time: it asks as of now, or as of the latest time told where every key has come with its own.
-    `query` and `seen` take one.
+    ``key in f`` has no time of its own: it is as of now, or as of the latest time where every key came with its own.
+    `query` and `seen` take a time.
 
-    A subclass of `Filter` itself has the engine of the family that is chosen, but not what its class alone can do.
+    A subclass of `Filter` itself has the engine of the chosen family, without the methods of that family's class.
 
     Examples
     --------
@@ -89,21 +96,21 @@ class Filter(_core.Filter):
     >>> f.seen("a"), f.seen("b"), f.seen("a")
     (False, False, True)
     >>> type(f).__name__, isinstance(f, lately.Filter)
-    ('AgePartitionedBloomFilter', True)
-    >>> small = lately.Filter(1_000_000, 0.001, prefer="memory")
-    >>> type(small).__name__, small.nbytes < f.nbytes
     ('AgedQuotientFilter', True)
+    >>> fast = lately.Filter(1_000_000, 0.001, prefer="speed")
+    >>> type(fast).__name__, f.slack, fast.slack
+    ('AgePartitionedBloomFilter', 8414, 334400)
     >>> f = lately.Filter("10min", 0.001)
     >>> f.duplicated(["a", "a", "a"], at=[0, 599, 2000])
     array([False,  True, False])
     """
 
     __module__ = "lately"
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
 
-    # What knows all families lies above them: the package puts it here.
+    # The package sets these: the modules that import all families cannot be imported here.
     _chosen: ClassVar[Callable[..., tuple[Any, dict[str, Any]]]]
-    _explained: ClassVar[Callable[[Filter, str], str]]
+    _explained: ClassVar[Callable[[Filter, str, Any, Any], str]]
 
     def __new__(
         cls,
@@ -114,13 +121,13 @@ class Filter(_core.Filter):
         slack: int | _Span | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "1 d",
         distinct: int | None = None,
         seed: _Seed = 0,
-        prefer: Literal["speed", "memory"] = "speed",
+        prefer: Literal["speed", "memory"] | None = None,
     ) -> Self:
         limits: dict[str, Any] = {"capacity": capacity, "lateness": lateness, "distinct": distinct}
-        limits |= {"slack": slack, "ahead": ahead, "seed": seed}
+        limits |= {"slack": slack, "max_ahead": max_ahead, "seed": seed}
         family, given = Filter._chosen(window, prefer, fpr=fpr, nbytes=nbytes, **limits)
         kind: Any = family.kind if cls is Filter else cls
         made: Self = kind._of(family.family, **given)
@@ -128,12 +135,12 @@ class Filter(_core.Filter):
 
     @classmethod
     def _of(cls, family: str, **given: Any) -> Self:
-        """Make a filter of a family, of which this is the class."""
+        """Make a filter of a family whose class this is."""
         return super().__new__(cls, _core.build(family, **given))
 
     @classmethod
     def _in_first(cls, layouts: Sequence[dict[str, Any]], family: str, **given: Any) -> Self:
-        """Make it in the first layout that meets the request; where none does, the first says why."""
+        """Make a filter in the first layout that meets the request; if none does, raise the error of the first."""
         first, *others = layouts
         try:
             return cls._of(family, **given, **first)
@@ -145,29 +152,104 @@ class Filter(_core.Filter):
 
     update = _core.Filter.insert
 
-    def explain(self) -> str:
-        """Say in words what this filter is, what it promises, and how it is now.
+    def once(self, key: Any, *, at: _Moments = None, wait: _Span | None = None, lease: _Span = "10min") -> Claim:
+        """Claim a key for a block of work that is done once, and remembered only when it succeeds.
+
+        The block begins with a claim, which is true if the block has to do the work. The key is inserted when the block
+        ends. An exception ends the claim without an insertion, so that another block may try. Use it by ``with``, or by
+        ``async with`` in a coroutine.
+
+        Parameters
+        ----------
+        key : key
+            Anything that `hash_keys` takes, such as the sender's id of an event.
+        at : time, optional
+            When the event happened, for a window of time. By default it is now.
+        wait : span of time, optional
+            How long the block waits at its begin for another block that holds a claim of the key. By default it does
+            not wait.
+        lease : span of time, default "10min"
+            When a claim ends at the latest, where processes share the filter: a process may die with its claims. Choose
+            more than the longest work takes, because after it another block may claim the key. In a private filter a
+            claim ends with its block.
+
+        Returns
+        -------
+        Claim
+            True if this block has to do the work. Else `Claim.done`: the work was done within the window; or
+            `Claim.busy`: another block holds a claim, and its work may still fail.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the key has no canonical form, or a parameter is out of range.
+
+        See Also
+        --------
+        lately.once : The same as a decorator.
+        seen : Insert the key at once, whatever becomes of the work.
+
+        Notes
+        -----
+        Of threads, tasks and processes with one new key, one gets a claim that is true. See :doc:`/how-to/once` for
+        what a crash leaves at each step. A repeat does not begin the window anew. A new key is taken for one whose work
+        was done with the chance `fpr`.
+
+        Processes share a filter by `open` with ``shared=True``. Their claims are in an SQLite file beside it, with
+        ``.claims`` behind its name.
+
+        Examples
+        --------
+        >>> seen = lately.Filter("1d", 1e-9, capacity=10_000)
+        >>> def receive(event, fails=False):
+        ...     with seen.once(event) as claim:
+        ...         if claim.busy:
+        ...             return "retry later"
+        ...         if claim and fails:
+        ...             raise ConnectionError(event)
+        ...         return "done now" if claim else "done before"
+        >>> receive("evt_1", fails=True)
+        Traceback (most recent call last):
+        ...
+        ConnectionError: evt_1
+        >>> receive("evt_1"), receive("evt_1")
+        ('done now', 'done before')
+        """
+        from lately._once import Claim
+
+        return Claim(self, key, at, wait, lease)
+
+    def explain(self, sample: Any = None, *, at: Any = None) -> str:
+        """Describe in words what this filter is, what it promises, and how full it is now.
+
+        Parameters
+        ----------
+        sample : array-like, Series, column or frame, optional
+            Successive keys of the stream. The text then states how many of them the slack may drop.
+        at : array-like of times, optional
+            For a window of time with a sample: when each key came.
 
         Returns
         -------
         str
-            Its family and why one takes it, window, slack, the rate planned and the rate now, bytes, fill, keys so far
-            and the kind of its seed. Reads all of the filter's memory.
+            Its family and the reason to take it, window, slack, the rate planned and the rate now, bytes, fill, keys so
+            far and the kind of its seed. Reads all of the filter's memory.
 
         Examples
         --------
-        >>> print(lately.Filter(1_000_000, 0.001).explain())
-        AgePartitionedBloomFilter, age-partitioned-line
-          why              the fastest for windows of either kind: a key's bits are in one cache line, or a few
+        >>> print(lately.Filter(1_000_000, 0.001).explain(sample=[1, 2, 3] * 1000))
+        AgedQuotientFilter, aged-quotient-fine
+          why              little slack in the fewest bytes, and an age for every key
           window           the last 1,000,000 keys: a key inserted within it is always reported
-          slack            up to 334,400 keys more, in which a key may still be reported for its own sake
-          false positives  a key never inserted is reported with a chance of 0.000968 as planned, 0 now
-          memory           3,416,064 bytes, 27.3 bits per key of a full window
-          fill             0.0% of the cells in use, 0.0% at most of 8 parts
+          slack            up to 8,414 keys more (1/119 of the window), in which a key may still be reported
+          false positives  a key never inserted is reported with a chance of 0.000953 as planned, 0 now
+          memory           2,842,624 bytes, 22.7 bits per key of a full window
+          fill             0.0% of the cells in use, 0.0% at most of 121 parts
           inserted         0 so far
-          seed             0, which is no secret: for keys that strangers choose, take seed="random"
+          seed             0, which is no secret: where keys come from outside, take seed="random"
+          sample           of 3 records with a new or older key the slack may drop 0 (0.00%)
         """
-        return Filter._explained(self, "text")
+        return Filter._explained(self, "text", sample, at)
 
     def _repr_html_(self) -> str:
-        return Filter._explained(self, "html")
+        return Filter._explained(self, "html", None, None)

@@ -1,4 +1,4 @@
-"""The filter that forgets nothing."""
+"""The Bloom filter, which forgets nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class BloomFilter(Filter):
-    """Bloom filter, classical or partitioned: whether a key was **ever** inserted.
+    """Bloom filter, classical or partitioned: reports every key that was **ever** inserted.
 
     It has no window (`window` is None) and forgets nothing. Take it for a stream that ends, or to compare with. For an
     endless one take any other filter.
@@ -33,18 +33,13 @@ class BloomFilter(Filter):
         Most bytes to use. The filter then has at most twice the lowest rate that fits.
     partitioned : bool, default False
         Keep a slice for each of the k bits of a key, for a trifle more memory. The default is one array for all.
-    seed : int, bytes or "random", default 0
-        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
-        bytes that the filter draws itself. See Notes of `hash_keys`.
+    seed
+        As in `Filter`.
 
     Raises
     ------
-    ValueError
-        If a parameter is out of range; the message names it.
-    TypeError
-        If a parameter is of the wrong type.
-    MemoryError
-        If there is not enough memory.
+    ValueError, TypeError, MemoryError
+        As `Filter`.
 
     Notes
     -----
@@ -84,7 +79,7 @@ class BloomFilter(Filter):
     def from_parameters(
         cls, capacity: int, k: int, *, bits: int | None = None, slice_bits: int | None = None, seed: _Seed = 0
     ) -> Self:
-        """A filter of given size.
+        """Make a filter of a given size.
 
         Parameters
         ----------
@@ -99,15 +94,6 @@ class BloomFilter(Filter):
         seed : int, bytes or "random", default 0
             As in the constructor.
 
-        Returns
-        -------
-        BloomFilter
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range; the message names it.
-
         Examples
         --------
         >>> f = lately.BloomFilter.from_parameters(1000, k=7, bits=9600)
@@ -119,11 +105,11 @@ class BloomFilter(Filter):
 
     @property
     def kept(self) -> int:
-        """int: generations that a cell counts beside its own; 2**62, since nothing is forgotten."""
-        return _core.kept(self)
+        """int: generations that a cell distinguishes beside its own; 2**62, since nothing is forgotten."""
+        return _core.retained(self)
 
     def cells(self, keys: Any) -> NDArray[np.uint64]:
-        """Which cells are a key's, for `lately.distributed`: a cell's number is its place in the words of all cells.
+        """Return the cells of each key, by their places in the words of all cells, for `lately.distributed`.
 
         Parameters
         ----------
@@ -149,7 +135,7 @@ class BloomFilter(Filter):
         return _core.cells(self, keys)
 
     def generations(self, at: _Moments, n: int) -> NDArray[np.int64]:
-        """The generation of each moment, for `lately.distributed`: of a filter that forgets nothing there is only one.
+        """Return the generation of each moment, for `lately.distributed`: 0, since nothing is forgotten.
 
         Parameters
         ----------

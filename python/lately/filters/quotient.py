@@ -1,4 +1,4 @@
-"""The filter that keeps fingerprints with ages, near the least memory there can be."""
+"""The filter of fingerprints with ages, near the least memory that is possible."""
 
 from __future__ import annotations
 
@@ -23,9 +23,6 @@ class AgedQuotientFilter(Filter):
 
     Parameters
     ----------
-    window : int or span of time
-        What "lately" means: a number of insertions, or a span of time such as ``"10min"``, a `datetime.timedelta` or a
-        `numpy.timedelta64`.
     fpr : float
         Highest chance of reporting a key never inserted, in (0, 1); it is the same at all times. Give this or `nbytes`.
     nbytes : int
@@ -45,31 +42,21 @@ class AgedQuotientFilter(Filter):
         that, and comes back when they have left the window. With twice the keys the rate is then twice `fpr`, with ten
         times as many ten times; without it nearly every key is reported from a fifth more on.
     counts : int, optional
-        Bits of a count for each key and epoch, 1 to 8, so that `count` tells how often keys came. Counts of an epoch
-        end at ``2**counts``. By default there are none, and they cost nothing.
-    lateness : span of time, optional
-        For a window of time: how far `at` may step back. The window is kept for late keys too. The default is 0.
-    ahead : span of time or None, default "1 d"
-        How far `at` may lie ahead of the system's clock when keys are inserted; None refuses nothing. As in
-        `AgePartitionedBloomFilter`.
-    seed : int, bytes or "random", default 0
-        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
-        bytes that the filter draws itself. See Notes of `hash_keys`.
+        Bits of a count for each key and epoch, 1 to 8, for `count`, which returns how often keys came. Counts of an
+        epoch end at ``2**counts``. By default there are none, and they cost nothing.
+    window, lateness, max_ahead, seed
+        As in `Filter`.
 
     Raises
     ------
-    ValueError
-        If a parameter is out of range, or no filter meets all of them. The message names it.
-    TypeError
-        If a parameter is of the wrong type.
-    MemoryError
-        If there is not enough memory.
+    ValueError, TypeError, MemoryError
+        As `Filter`.
 
     Notes
     -----
-    It has no paper but `docs/aged-quotient.md`: structure, proof and rate. Where more keys come than there is room for,
-    lines that had to turn a key away answer yes to all, until that key's time is over. A filter that grows looks how
-    full it is after every 32nd of the keys it has room for, and moves all entries at once: some 20 ns for each.
+    Structure, proof and rate are in `docs/aged-quotient.md`. Where more keys come than there is room for, lines that
+    had to reject a key report every key, until that key's window is over. A filter that grows checks its load after
+    every 32nd of the keys it has room for, and moves all entries at once: some 20 ns for each.
 
     Examples
     --------
@@ -98,7 +85,7 @@ class AgedQuotientFilter(Filter):
         grow: bool = False,
         counts: int | None = None,
         lateness: _Span | None = None,
-        ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
         given = {
@@ -106,7 +93,7 @@ class AgedQuotientFilter(Filter):
             "capacity": capacity,
             "grow": grow,
             "lateness": lateness,
-            "ahead": ahead,
+            "max_ahead": max_ahead,
             "seed": seed,
             "distinct": distinct,
             "counts": counts,
@@ -128,10 +115,10 @@ class AgedQuotientFilter(Filter):
         count_bits: int | None = None,
         epochs: int | None = None,
         lateness: _Span | None = None,
-        ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
-        """A filter with the parameters of the structure.
+        """Make a filter with the parameters of the structure.
 
         Parameters
         ----------
@@ -150,17 +137,8 @@ class AgedQuotientFilter(Filter):
         epochs : int, optional
             Full epochs that are kept, fewer than ``2**tag_bits``, where tags are finer than the turns of pages: a page
             turns once in as many epochs as there are tags left for, at most an eighth of them.
-        distinct, capacity, grow, lateness, seed
+        distinct, capacity, grow, lateness, max_ahead, seed
             As in the constructor.
-
-        Returns
-        -------
-        AgedQuotientFilter
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range; the message names it.
 
         Examples
         --------
@@ -173,7 +151,7 @@ class AgedQuotientFilter(Filter):
             "capacity": capacity,
             "grow": grow,
             "lateness": lateness,
-            "ahead": ahead,
+            "max_ahead": max_ahead,
             "seed": seed,
             "distinct": distinct,
             "count_bits": count_bits,
@@ -183,7 +161,7 @@ class AgedQuotientFilter(Filter):
         return cls._of("aged-quotient", **sizes, **given)
 
     def count(self, keys: Any, *, at: _Moments = None, window: int | _Span | None = None) -> NDArray[np.uint64]:
-        """Tell how often keys were inserted within the window, of a filter made with `counts`.
+        """Return how often keys were inserted within the window, of a filter made with `counts`.
 
         Parameters
         ----------
@@ -197,11 +175,11 @@ class AgedQuotientFilter(Filter):
         Returns
         -------
         ndarray of uint64, shape (n,)
-            Never less than the true number in the window, up to ``2**counts``, the most that is told for sure. More,
+            Never less than the true number in the window, up to ``2**counts``, the greatest certain count. More,
             with probability at most `fpr`, by another key in the same place; by occurrences that left the window less
-            than an epoch ago (a seventh of the filter's window, unless a smaller slack was asked for); and where a line
-            is full, by older ones, which are then kept as long as a younger one of the same key. Keys that are asked
-            for and not inserted (``refresh=False``) do not count.
+            than an epoch ago (a seventh of the filter's window, unless the filter has a smaller slack); and where a
+            line is full, by older ones, which are then kept as long as a younger one of the same key. Keys that
+            ``refresh=False`` did not insert do not count.
 
         Raises
         ------
@@ -227,7 +205,7 @@ class AgedQuotientFilter(Filter):
         Parameters
         ----------
         window : int or span of time, optional
-            A shorter window to ask about, in the unit of the filter's own, which is the default.
+            A shorter window, in the unit of the filter's own, which is the default.
 
         Returns
         -------

@@ -26,22 +26,13 @@ class Swamp(Filter):
     window : int
         What "lately" means: a number of insertions, at most 2**32. A span of time is refused: it may hold more keys
         than there is room for.
-    fpr : float
-        Highest chance of reporting a key never inserted, in (0, 1). Give this or `nbytes`.
-    nbytes : int
-        Most bytes to use. The filter then has the lowest rate that fits.
-    seed : int, bytes or "random", default 0
-        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
-        bytes that the filter draws itself. See Notes of `hash_keys`.
+    fpr, nbytes, seed
+        As in `Filter`.
 
     Raises
     ------
-    ValueError
-        If a parameter is out of range, or no filter meets all of them. The message names it.
-    TypeError
-        If a parameter is of the wrong type.
-    MemoryError
-        If there is not enough memory.
+    ValueError, TypeError, MemoryError
+        As `Filter`.
 
     Notes
     -----
@@ -66,7 +57,7 @@ class Swamp(Filter):
 
     @classmethod
     def from_parameters(cls, window: int, slots: int, remainder_bits: int, *, seed: _Seed = 0) -> Self:
-        """A filter with the parameters of its table.
+        """Make a filter with the parameters of its table.
 
         Parameters
         ----------
@@ -79,15 +70,6 @@ class Swamp(Filter):
         seed
             As in the constructor.
 
-        Returns
-        -------
-        Swamp
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range; the message names it.
-
         Examples
         --------
         >>> f = lately.Swamp.from_parameters(1000, slots=1280, remainder_bits=8)
@@ -97,7 +79,7 @@ class Swamp(Filter):
         return cls._of("swamp", window=window, slots=slots, remainder_bits=remainder_bits, seed=seed)
 
     def count(self, keys: Any) -> NDArray[np.uint64]:
-        """Tell how often keys were inserted within the window.
+        """Return how often keys were inserted within the window.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The filter whose memory follows the keys that come, slice by slice."""
+"""The filter whose memory follows the rate of keys, slice by slice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TimeLimitedBloomFilter(Filter):
-    """Time-limited Bloom filter: a window of time for a rate that nobody knows; memory follows the keys that come.
+    """Time-limited Bloom filter: a window of time for an unknown rate; memory follows the keys.
 
     Parameters
     ----------
@@ -29,30 +29,19 @@ class TimeLimitedBloomFilter(Filter):
         one costs memory or accuracy for the first window or two.
     slack : span of time, optional
         Longest time for which a key may still be reported after it has left the window. The default is half the window.
-    lateness : span of time, optional
-        How far `at` may step back; the window is kept for late keys too. The default is 0.
-    ahead : span of time or None, default "1 d"
-        How far `at` may lie ahead of the system's clock when keys are inserted; None refuses nothing. As in
-        `AgePartitionedBloomFilter`.
-    seed : int, bytes or "random", default 0
-        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
-        bytes that the filter draws itself. See Notes of `hash_keys`.
+    lateness, max_ahead, seed
+        As in `Filter`.
 
     Raises
     ------
-    ValueError
-        If a parameter is out of range, or no filter meets all of them. The message names it.
-    TypeError
-        If a parameter is of the wrong type.
-    MemoryError
-        If there is not enough memory. A filter that cannot grow raises it for the keys it refuses; those before are
-        inserted.
+    ValueError, TypeError, MemoryError
+        As `Filter`. A filter that cannot grow raises MemoryError for the keys it rejects; those before are inserted.
 
     Notes
     -----
     No key of the window is missed, whatever the rate does. While the rate rises there are more slices than planned, and
     more chances for a run of matches: `fpr` is then exceeded, in proportion to their number, until sizes have followed,
-    for about one window. `false_positive_rate` says what it is now, and `fill` has one value per live slice.
+    for about one window. `false_positive_rate` returns the rate now, and `fill` has one value per live slice.
 
     `nbytes` is what the slices take now, of memory that may be up to a seventh more. It grows with the rate and comes
     back as old slices are dropped, which is done by insertions; when the memory has to change, there are for a moment
@@ -82,10 +71,10 @@ class TimeLimitedBloomFilter(Filter):
         capacity: int | None = None,
         slack: _Span | None = None,
         lateness: _Span | None = None,
-        ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
+        given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
         return cls._of("time-limited", fpr=fpr, slack=slack, **given)
 
     @classmethod
@@ -98,10 +87,10 @@ class TimeLimitedBloomFilter(Filter):
         slice_bits: int,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
-        """A filter with the parameters of the paper.
+        """Make a filter with the parameters of the paper.
 
         Parameters
         ----------
@@ -111,17 +100,8 @@ class TimeLimitedBloomFilter(Filter):
             Consecutive slices that must match, and full generations kept; k + l at most 128.
         slice_bits : int
             Bits of each of the first k slices: a multiple of 64, at least 512.
-        capacity, lateness, ahead, seed
+        capacity, lateness, max_ahead, seed
             As in the constructor, but `capacity` does not size the first slices here.
-
-        Returns
-        -------
-        TimeLimitedBloomFilter
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range; the message names it.
 
         Examples
         --------
@@ -131,12 +111,12 @@ class TimeLimitedBloomFilter(Filter):
         >>> f.slice_bits.tolist() == [2048] * 10
         True
         """
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
+        given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
         return cls._of("time-limited", k=k, l=l, slice_bits=slice_bits, **given)
 
     @property
     def slice_bits(self) -> NDArray[np.uint64]:
-        """Bits of each slice there is, the newest first: ndarray of uint64, shape (slices,).
+        """Bits of each slice, the newest first: ndarray of uint64, shape (slices,).
 
         Stale slices stay until an insertion makes room; `fill` has the live ones only.
         """

@@ -1,4 +1,4 @@
-"""The filter whose cells know when they were set."""
+"""The filter whose cells store when they were set."""
 
 from __future__ import annotations
 
@@ -16,17 +16,10 @@ if TYPE_CHECKING:
 
 
 class TimingBloomFilter(Filter):
-    """Timing Bloom filter: cells that remember when they were set, so that keys go one block at a time.
+    """Timing Bloom filter: cells that store when they were set, and keys that expire one block at a time.
 
     Parameters
     ----------
-    window : int or span of time
-        What "lately" means: a number of insertions, or a span of time such as ``"10min"``, a `datetime.timedelta` or a
-        `numpy.timedelta64`.
-    fpr : float
-        Highest chance of reporting a key never inserted, at the worst phase, in (0, 1). Give this or `nbytes`.
-    nbytes : int
-        Most bytes to use. The filter then has the lowest rate that fits.
     slack : int or span of time, optional
         Longest time for which a key may still be reported after it has left the window, in the unit of `window`: about
         a block. 0 makes the window exact (the plain timing Bloom filter, B = 1), for some seven times the memory at a
@@ -36,39 +29,24 @@ class TimingBloomFilter(Filter):
         fast at a million keys, for 30.8 and 50.7 bits per key at 1 % and 0.1 % where slices take 28.8 and 43.1. A
         filter then has whole pages, and does not grow. "sliced" is the papers' layout. The default is lines, or slices
         where lines cannot meet the request, such as a slack of 0, or `grow`.
-    capacity : int, optional
-        Needed for a window of time: the keys expected within it when they come fastest. More of them, even for part of
-        the window, cost accuracy, never the window.
-    lateness : span of time, optional
-        For a window of time: how far `at` may step back. The window is kept for late keys too. The default is 0.
-    ahead : span of time or None, default "1 d"
-        For a window of time: how far `at` may lie ahead of the system's clock when keys are inserted. One time of a
-        wrong clock would otherwise end the window of all keys before it, and every right time would be refused. A day
-        lets pass local times that are taken for UTC. None refuses nothing: for simulations.
     grow : {"cardinality", "density"}, optional
         For a window of time with `fpr`: open another part, of the same size, when more keys come than planned; drop it
         when all of its keys have expired. "cardinality" opens one when a part has taken the keys that `capacity` plans
         to be live at once; "density" opens one when as many timers are set as those keys would set. The default is one
         size.
-    seed : int, bytes or "random", default 0
-        Seed of the key hashes: in [0, 2**64), or for keys that strangers choose 16 secret bytes, or "random" for such
-        bytes that the filter draws itself. See Notes of `hash_keys`.
+    window, fpr, nbytes, capacity, lateness, max_ahead, seed
+        As in `Filter`.
 
     Raises
     ------
-    ValueError
-        If a parameter is out of range, or no filter meets all of them. The message names it.
-    TypeError
-        If a parameter is of the wrong type.
-    MemoryError
-        If there is not enough memory. A filter that cannot grow raises it for the keys it refuses; those before are
-        inserted.
+    ValueError, TypeError, MemoryError
+        As `Filter`. A filter that cannot grow raises MemoryError for the keys it rejects; those before are inserted.
 
     Notes
     -----
     With `grow` no key of the window is missed in a burst either, and memory comes back: `nbytes` is what the parts take
     now, and `parts` how many that is, F. Keys go to the newest part and queries ask all, so the chance of a false
-    positive is at most 1 - (1 - fpr)**F: `fpr` is that of one part, and `false_positive_rate` says what it is now. At
+    positive is at most 1 - (1 - fpr)**F: `fpr` is that of one part, and `false_positive_rate` returns the total now. At
     the planned rate the total stays at `fpr`. In a burst of 100 times the rate, though, there are some 100 parts for a
     query to ask, until window and slack have passed after it; `TimeLimitedBloomFilter` holds its rate there. By
     cardinality there are one or two parts at the planned rate, by density mostly one (with timers of many bits the
@@ -116,11 +94,11 @@ class TimingBloomFilter(Filter):
         layout: Literal["line", "sliced"] | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "1 d",
         grow: Literal["cardinality", "density"] | None = None,
         seed: _Seed = 0,
     ) -> Self:
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
+        given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
         request = {"fpr": fpr, "nbytes": nbytes, "slack": slack, "grow": grow}
         if layout is None and grow is None:
             return cls._in_first(({"layout": "line"}, {"layout": "sliced"}), "timing", **given, **request)
@@ -142,7 +120,7 @@ class TimingBloomFilter(Filter):
         part_timers: int | None = None,
         capacity: int | None = None,
         lateness: _Span | None = None,
-        ahead: _Span | None = "1 d",
+        max_ahead: _Span | None = "1 d",
         seed: _Seed = 0,
     ) -> Self:
         """A filter with the parameters of the papers.
@@ -169,23 +147,14 @@ class TimingBloomFilter(Filter):
         equal_timers : int, default 1
             k': how many of its timers must be equal for a key to be reported (paper 4). From 2 on this lowers the rate
             of false positives, and the promise is off: keys of the window are missed when later ones have set too many
-            of their timers, as often as `false_negative_rates` says. `false_positive_rate()` is then an upper bound.
+            of their timers, with the chances of `false_negative_rates`. `false_positive_rate()` is then an upper bound.
         part_keys, part_timers : int, optional
             Grow, as the constructor does with ``grow="cardinality"`` or ``"density"``, by parts of the size given here.
             A part is full once it has taken this many keys that it did not hold, or once this many of its timers are
             set over all slices, at least k. `fpr` is that of a full part. None of these, nor equal timers, apply
             in lines.
-        capacity, lateness, ahead, seed
+        capacity, lateness, max_ahead, seed
             As in the constructor.
-
-        Returns
-        -------
-        TimingBloomFilter
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range; the message names it.
 
         Examples
         --------
@@ -208,7 +177,7 @@ class TimingBloomFilter(Filter):
             raise TypeError("give part_keys or part_timers, and not both")
         if pages is not None and equal_timers != 1:
             raise ValueError(f"equal_timers does not apply to pages, got {equal_timers}")
-        given = {"window": window, "capacity": capacity, "lateness": lateness, "ahead": ahead, "seed": seed}
+        given = {"window": window, "capacity": capacity, "lateness": lateness, "max_ahead": max_ahead, "seed": seed}
         timers = {"k": k, "bpt": bpt, "blocks": blocks, "equal_timers": equal_timers}
         sizes = {"slice_timers": slice_timers, "pages": pages, "lines": lines}
         limits = {"part_keys": part_keys, "part_timers": part_timers}
@@ -226,16 +195,16 @@ class TimingBloomFilter(Filter):
 
     @property
     def parts(self) -> int:
-        """int: parts there are now, 1 unless the filter grows; `nbytes` is in proportion."""
+        """int: number of parts now, 1 unless the filter grows; `nbytes` is in proportion."""
         return _core.parts(self)
 
     @property
     def kept(self) -> int:
         """int: blocks that a timer counts beside its own, for `lately.distributed`."""
-        return _core.kept(self)
+        return _core.retained(self)
 
     def cells(self, keys: Any) -> NDArray[np.uint64]:
-        """Which cells are a key's, for `lately.distributed`: a cell's number is its place in the words of all cells.
+        """Return the cells of each key, by their places in the words of all cells, for `lately.distributed`.
 
         Parameters
         ----------
@@ -264,7 +233,7 @@ class TimingBloomFilter(Filter):
         return _core.cells(self, keys)
 
     def generations(self, at: _Moments, n: int) -> NDArray[np.int64]:
-        """The generation, or block, that each moment lies in, for `lately.distributed`.
+        """Return the generation, or block, of each moment, for `lately.distributed`.
 
         Parameters
         ----------

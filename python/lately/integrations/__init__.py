@@ -1,7 +1,7 @@
 """Adapters for the tools in which streams already run, each imported when first used.
 
-None of their libraries is needed to import lately; the extra of an adapter's name installs its own, as in
-``pip install 'lately[scrapy]'``.
+None of their libraries is needed to import lately. In a clone the extra of an adapter's name installs its library, as
+in ``pip install '.[scrapy]'``.
 """
 
 from importlib import import_module

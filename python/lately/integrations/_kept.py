@@ -1,12 +1,13 @@
 """The filter of an earlier run."""
 
 from pathlib import Path
+from typing import Any
 
 import lately
 
 
-def opened(path: Path, planned: lately.Filter, instead: str) -> lately.Filter:
-    """Open the filter that an earlier run has left, or begin with the one that is planned.
+def opened(path: Path, planned: Any, instead: str) -> Any:
+    """Open the filter that an earlier run saved, or return the planned one if there is none.
 
     Raises
     ------
@@ -15,9 +16,9 @@ def opened(path: Path, planned: lately.Filter, instead: str) -> lately.Filter:
     """
     if not path.exists():
         return planned
-    kept = lately.open(path)
+    saved: Any = lately.open(path)
     for name in ("family", "window", "capacity", "fpr"):
-        was, now = getattr(kept, name), getattr(planned, name)
+        was, now = getattr(saved, name, "exact"), getattr(planned, name, "exact")
         if was != now:
             raise ValueError(f"{path} was begun with other settings: its {name} is {was!r}, not {now!r}; {instead}")
-    return kept
+    return saved

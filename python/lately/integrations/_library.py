@@ -1,6 +1,6 @@
-"""The error for a library that is not there."""
+"""The error for a library that is missing."""
 
 
 def missing(library: str, extra: str) -> ImportError:
-    """Say which library an adapter needs, and how to install it."""
-    return ImportError(f"lately.integrations.{extra} needs {library}: pip install 'lately[{extra}]'")
+    """Return an error that names the library of an adapter, and how to install it."""
+    return ImportError(f"lately.integrations.{extra} needs {library}: pip install {extra}")

@@ -19,7 +19,7 @@ except ModuleNotFoundError as _error:
 __all__ = ["new"]
 
 _FOREVER = "1d"
-"""Where all times are 0 nothing leaves a window of time, whose memory follows its keys."""
+"""A window of time, whose memory follows its keys. All times are 0, so that no key leaves it."""
 
 
 class new:  # noqa: N801
@@ -60,11 +60,11 @@ class new:  # noqa: N801
     -----
     Without `filter` the answer is exact, and takes 26 to 100 bytes for each key of the window: hashes, not texts.
 
-    The indices tell where a pass over the dataset begins. Each begins with nothing seen, so that the second epoch of an
+    Index 0 marks the begin of a pass over the dataset. Each begins with nothing seen, so that the second epoch of an
     `IterableDataset` has the same examples as the first, and the cache of `datasets` holds what it should.
 
-    A process of ``num_proc``, or a worker of a data loader, sees only part of the examples, and would keep repeats of
-    what others see: that is an error, and so is an iteration that goes on from ``load_state_dict``.
+    A process of ``num_proc``, or a worker of a data loader, gets only part of the examples, and would keep repeats of
+    the others: that is an error, and so is an iteration that goes on from ``load_state_dict``.
 
     Examples
     --------
@@ -93,26 +93,26 @@ class new:  # noqa: N801
         if filter is not None and not isinstance(filter, lately.Filter):
             raise TypeError(f"filter must be a filter of lately, got {type(filter).__name__}")
         if filter is None and at is None and window is not None and not hasattr(window, "__index__"):
-            raise TypeError("a window of time needs at: the column that says when each example was")
+            raise TypeError("a window of time needs at: the column of the examples' times")
         self._at = at
         self._refresh = refresh
         self._filter = filter
         self._window: dict[str, Any] = {
             "window": _FOREVER if window is None else window,
-            "refresh": refresh,
             "missing": missing,
         }
         self._process = os.getpid()
         self._begin()
+        self._seen.duplicated([], refresh=refresh)  # raises if it is no such choice
 
     def _begin(self) -> None:
         """Begin a pass over the dataset, with nothing seen."""
-        # Texts come from strangers: a secret seed.
+        # A secret seed: texts may come from an attacker.
         self._seen: Any = Exact(**self._window, seed="random") if self._filter is None else self._filter.copy()
         self._next = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Give what was asked for, without what was seen: by this `datasets` knows whether a result is in its cache."""
+        """Return the request, without what was seen: `datasets` finds a result in its cache by it."""
         return {name: value for name, value in vars(self).items() if name not in ("_seen", "_next")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -121,11 +121,11 @@ class new:  # noqa: N801
         self._begin()
 
     def __call__(self, examples: Any, indices: Any = None) -> Any:
-        """Tell which examples are new: a list of bool for a batch, a bool for one example."""
+        """Return which examples are new: a list of bool for a batch, a bool for one example."""
         if not (isinstance(examples, Mapping) or hasattr(examples, "columns")):
             raise TypeError(f"examples must come with their columns, got {type(examples).__name__}: no input_columns")
         if indices is None:
-            raise TypeError("pass with_indices=True to filter: the indices tell where a pass over the dataset begins")
+            raise TypeError("pass with_indices=True to filter: index 0 marks the begin of a pass over the dataset")
         batched = not isinstance(indices, int)
         self._go_on(indices[0] if batched else indices)
         keys = [self._column(examples, name, batched) for name in self._keys]
@@ -133,31 +133,30 @@ class new:  # noqa: N801
         if self._window["window"] is _FOREVER and self._filter is None:
             times = 0
         rows = keys[0] if len(keys) == 1 else list(zip(*keys, strict=True))
-        given = {} if self._filter is None else {"refresh": self._refresh}
-        fresh = (~self._seen.duplicated(rows, at=times, **given)).tolist()
+        fresh = (~self._seen.duplicated(rows, at=times, refresh=self._refresh)).tolist()
         self._next += len(fresh)
         return fresh if batched else fresh[0]
 
     def _go_on(self, index: int) -> None:
         if os.getpid() != self._process:
             raise RuntimeError(
-                "in another process each sees part of the examples, and misses repeats of what others see: "
+                "another process gets part of the examples only, and misses repeats of the others: "
                 "leave out num_proc, and workers of a data loader"
             )
         if index == 0:
             self._begin()
         elif index != self._next:
             raise RuntimeError(
-                f"example {index} comes where {self._next} was expected: what came before it was not seen here. "
+                f"example {index} comes where {self._next} was expected: those before it were not seen here. "
                 "Begin the dataset anew, or skip() to the place behind the filter"
             )
 
     def _column(self, examples: Any, name: str, batched: bool) -> Any:
-        """Give the keys or times of a column, in any format of `datasets`."""
+        """Return the keys or times of a column, in any format of `datasets`."""
         try:
             values: Any = examples[name]
         except KeyError:
-            raise KeyError(f"no column {name!r} to tell new examples by") from None
+            raise KeyError(f"no column {name!r} to compare examples by") from None
         if not batched:
             values = [values]
         if hasattr(values, "to_pylist"):

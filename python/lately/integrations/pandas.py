@@ -16,9 +16,7 @@ __all__ = ["Lately"]
 @pd.api.extensions.register_dataframe_accessor("lately")
 @pd.api.extensions.register_series_accessor("lately")
 class Lately:
-    """Which rows of a frame, or values of a column, were seen lately: ``frame.lately``.
-
-    The methods are those of pandas, with a window.
+    """Accessor ``frame.lately``: pandas' `duplicated` and `drop_duplicates` of a frame or column, with a window.
 
     Examples
     --------
@@ -53,7 +51,7 @@ class Lately:
         at : column label or n times, optional
             When each row happened. A Series must have the index of these rows.
         **options
-            `fpr`, `refresh`, `missing`, `seed`, `filter` and `threads` of `lately.duplicated`.
+            `keep`, `fpr`, `refresh`, `missing`, `seed`, `filter` and `threads` of `lately.duplicated`.
 
         Returns
         -------

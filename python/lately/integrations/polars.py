@@ -15,7 +15,7 @@ __all__ = ["Lately"]
 
 @pl.api.register_expr_namespace("lately")
 class Lately:
-    """Which values of a column, or of a struct of several, were seen lately: ``pl.col("ip").lately``.
+    """Namespace of expressions: marks values of a column, or of a struct of several, that were seen lately.
 
     For whole frames there is `lately.drop_duplicates`.
 
@@ -41,7 +41,7 @@ class Lately:
         at : str or Expr, optional
             When each row happened: a column, or an expression.
         **options
-            `fpr`, `refresh`, `missing`, `seed`, `filter` and `threads` of `lately.duplicated`.
+            `keep`, `fpr`, `refresh`, `missing`, `seed`, `filter` and `threads` of `lately.duplicated`.
 
         Returns
         -------
@@ -50,7 +50,7 @@ class Lately:
         Raises
         ------
         TypeError, ValueError
-            If a parameter is of the wrong type or out of range. About keys and times when the query runs.
+            If a parameter is of the wrong type or out of range; for keys and times when the query runs.
 
         Notes
         -----
@@ -69,7 +69,7 @@ class Lately:
         >>> clicks.select(pl.struct("ip", "url").lately.duplicated(window=100)).to_series().to_list()
         [False, False, False, True]
         """
-        # What is wrong with the request is said now, not when the query runs.
+        # A wrong request raises now, not when the query runs.
         lately.duplicated([], window, at=None if at is None else [], **options)
 
         def marks(columns: Any) -> pl.Series:

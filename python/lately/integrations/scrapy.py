@@ -1,4 +1,4 @@
-"""Scrapy's filter of requests that were made before, in constant memory: ``DUPEFILTER_CLASS``."""
+"""A ``DUPEFILTER_CLASS`` for Scrapy: drops requests that were made before, in constant memory."""
 
 import logging
 from pathlib import Path
@@ -34,7 +34,7 @@ class DupeFilter(RFPDupeFilter):
     """Drop the requests that were made before, ever or within a window, in constant memory.
 
     It takes the place of Scrapy's own filter, by ``DUPEFILTER_CLASS = "lately.integrations.scrapy.DupeFilter"``, and
-    knows requests by the same fingerprints. With a ``JOBDIR`` it is saved there when the spider closes, and opened
+    compares requests by the same fingerprints. With a ``JOBDIR`` it is saved there when the spider closes, and opened
     when the job goes on.
 
     A request that was made is always dropped. One that was not is dropped by mistake, and its page never crawled, with
@@ -47,7 +47,7 @@ class DupeFilter(RFPDupeFilter):
         ``"7d"``, and at most half as long again. The default is forever.
     LATELY_CAPACITY : int, default 1,000,000
         Without a window: how many different requests to plan for. More are taken too, but more of them are dropped by
-        mistake; an `OverfullWarning` in the log says so.
+        mistake; an `OverfullWarning` in the log reports it.
     LATELY_FPR : float, default 1e-6
         Greatest chance of dropping a request that is new: 4.3 MB for a million requests, forever.
 
@@ -58,8 +58,8 @@ class DupeFilter(RFPDupeFilter):
 
     Notes
     -----
-    Pages choose the addresses that a crawler sees, so the seed is secret: nobody can choose addresses that are dropped.
-    The statistic ``lately/false_positive_rate`` says at the end how probable a mistake has become.
+    Pages choose the addresses that a crawler sees, so the seed is secret: an attacker cannot choose addresses that
+    are dropped. The statistic ``lately/false_positive_rate`` is the chance of a mistake at the end.
 
     A crawler that is killed goes on from where it was last closed, as Scrapy's own queue of requests does: some pages
     are crawled again, and none is missed.
@@ -84,7 +84,7 @@ class DupeFilter(RFPDupeFilter):
 
     @classmethod
     def from_crawler(cls, crawler: "Crawler") -> "Self":
-        """Read the settings, and what an earlier run has left in ``JOBDIR``."""
+        """Make the filter from the settings, or open the one that an earlier run saved in ``JOBDIR``."""
         settings = crawler.settings
         folder = job_dir(settings)
         seen = _planned(settings)
@@ -97,7 +97,7 @@ class DupeFilter(RFPDupeFilter):
         return cls(seen, folder, crawler, settings.getbool("DUPEFILTER_DEBUG"))
 
     def request_seen(self, request: "Request") -> bool:
-        """Whether the request was let through lately; if not it now is."""
+        """Return whether the request was let through lately, and let it through if not."""
         return self._seen.seen(self.fingerprinter.fingerprint(request), refresh=False)
 
     def close(self, reason: str) -> None:
@@ -110,7 +110,7 @@ class DupeFilter(RFPDupeFilter):
 
 
 def _planned(settings: "BaseSettings") -> lately.Filter:
-    """Make the filter that the settings ask for."""
+    """Make the filter of the settings."""
     window: Any = settings.get("LATELY_WINDOW")
     fpr = settings.getfloat("LATELY_FPR", _FPR)
     if window is None:

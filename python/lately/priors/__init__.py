@@ -1,4 +1,4 @@
-"""What is known of a stream beforehand: how likely each key is to come next, and how many keys are different.
+"""Priors: how likely each key of a stream is to come next, and how many keys are different.
 
 A prior is any object with two methods, `probability(keys)` and `distinct(insertions)`, and for windows of time a third,
 `rate(keys)`. The ones here serve streams of a known law; `lately.Learned` learns from the stream itself.

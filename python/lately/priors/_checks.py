@@ -1,4 +1,4 @@
-"""What the priors refuse, each said once."""
+"""Checks of the parameters that the priors share."""
 
 import operator
 from typing import Any, SupportsIndex
@@ -11,7 +11,7 @@ ROUNDING = 1e-6
 
 
 def probabilities(values: Any, name: str) -> NDArray[np.float64]:
-    """One chance per key; ValueError if it has not one dimension, or one lies outside [0, 1]."""
+    """Return one chance per key; ValueError if it has not one dimension, or one lies outside [0, 1]."""
     array = np.asarray(values, np.float64)
     if array.ndim != 1:
         raise ValueError(f"{name} must have one dimension, got {array.ndim}")
@@ -23,7 +23,7 @@ def probabilities(values: Any, name: str) -> NDArray[np.float64]:
 
 
 def universe(value: SupportsIndex) -> int:
-    """Number of keys; ValueError below 1."""
+    """Return the number of keys; ValueError below 1."""
     try:
         whole = operator.index(value)
     except TypeError:
@@ -34,21 +34,21 @@ def universe(value: SupportsIndex) -> int:
 
 
 def rate(value: float | None) -> float | None:
-    """Insertions per second of the whole stream; ValueError unless positive and finite, or None."""
+    """Return the insertions per second of the whole stream; ValueError unless positive and finite, or None."""
     if value is not None and not 0 < value < np.inf:
         raise ValueError(f"rate must be a positive number of insertions per second, got {value}")
     return None if value is None else float(value)
 
 
 def rate_text(rate: float | None) -> str:
-    """How a repr ends."""
+    """Return the end of a repr."""
     return "" if rate is None else f", rate={rate}"
 
 
 def known(rate: float | None) -> float:
-    """Raise ValueError where the rate of the stream is needed and was not given."""
+    """Return the rate of the stream; ValueError if it was not given."""
     if rate is None:
         raise ValueError(
-            "this prior knows no time: construct it with rate, the insertions per second of the whole stream"
+            "this prior has no rate: construct it with rate=, the insertions per second of the whole stream"
         )
     return rate

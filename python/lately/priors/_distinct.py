@@ -1,4 +1,4 @@
-"""How many different keys to expect among j successive insertions: D(j) of paper 5, section 2.5."""
+"""The expected number of different keys among j successive insertions: D(j) of paper 5, section 2.5."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STRETCHES = 64
 
 
 class DistinctCurve:
-    """How many different keys to expect among a number of successive insertions.
+    """Curve of the expected number of different keys among successive insertions.
 
     Known at some points, and between them by eq. 18 of paper 5: straight lines of ln D over ln j. A few points per
     decade are enough.
@@ -39,11 +39,11 @@ class DistinctCurve:
     Raises
     ------
     ValueError
-        If the points are no such curve; the message says where.
+        If the points are no such curve; the message gives the first that is wrong.
 
     Notes
     -----
-    One insertion is one key and none is none, whatever the points say. Beyond the last point the line of the last two
+    One insertion is always one key, and none is none. Beyond the last point the line of the last two
     goes on, with a slope between 0 and 1.
 
     Examples
@@ -71,7 +71,7 @@ class DistinctCurve:
 
     @classmethod
     def of_probabilities(cls, probability: ArrayLike, keys: ArrayLike = 1.0) -> Self:
-        """Give the curve of independent keys: eq. 15, tabulated.
+        """Compute the curve of independent keys: eq. 15, tabulated.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class DistinctCurve:
         Returns
         -------
         DistinctCurve
-            What is missing to 1 is taken for keys that never repeat.
+            The rest to 1 is taken for keys that never repeat.
 
         Raises
         ------
@@ -143,7 +143,7 @@ class DistinctCurve:
         if not n:
             raise ValueError("keys must hold one insertion or more")
         lengths = np.unique(np.append((2.0 ** (np.arange(2 * np.log2(n)) / 2)).round(), n)).astype(np.int64)
-        # How many insertions ago the key came before: those for whom that lies outside of a stretch are its first.
+        # The place of the last insertion of the same key. Where that lies before a stretch, the key is new to it.
         order = np.argsort(hashes, kind="stable")
         again = hashes[order[1:]] == hashes[order[:-1]]
         before = np.full(n, -1)
@@ -155,7 +155,7 @@ class DistinctCurve:
         return cls(lengths, np.maximum.accumulate(means))
 
     def __call__(self, insertions: ArrayLike) -> NDArray[np.float64]:
-        """Give D(j).
+        """Return D(j).
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class DistinctCurve:
         return np.minimum(np.exp(ln_d), j)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both have the same points."""
+        """Return whether both have the same points."""
         if not isinstance(other, DistinctCurve):
             return NotImplemented
         return np.array_equal(self._ln_j, other._ln_j) and np.array_equal(self._ln_d, other._ln_d)
@@ -184,13 +184,13 @@ class DistinctCurve:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        """Both ends."""
+        """Return both ends of the curve."""
         j, d = np.exp(self._ln_j[-1]), np.exp(self._ln_d[-1])
         return f"DistinctCurve({len(self._ln_j)} points to D({j:.4g}) = {d:.4g})"
 
 
 def _alike(p: NDArray[np.float64], many: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Take probabilities that are alike together: their mean, and how many keys have it."""
+    """Merge probabilities that are alike into their mean, and count the keys that have it."""
     if not p.size:
         return p, many
     _, group = np.unique((np.log(p) / _ALIKE).astype(np.int64), return_inverse=True)

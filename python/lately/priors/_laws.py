@@ -20,7 +20,7 @@ _NODES = 256
 
 
 class Uniform:
-    """Every insertion is one of a number of keys, each as likely as the others.
+    """Prior of a stream in which all keys of a universe are equally likely.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Uniform:
 
     Notes
     -----
-    Every key asked for is taken to be one of them.
+    Every key is taken to be one of them.
 
     Examples
     --------
@@ -53,12 +53,12 @@ class Uniform:
         self._universe, self._rate = _checks.universe(universe), _checks.rate(rate)
 
     def probability(self, keys: Any = None) -> float:
-        """Give the chance that the next insertion is this key: of any key, the same.
+        """Return the chance that the next insertion is this key, which is equal for all keys.
 
         Parameters
         ----------
         keys : optional
-            Not looked at.
+            Ignored.
 
         Returns
         -------
@@ -67,12 +67,12 @@ class Uniform:
         return 1 / self._universe
 
     def rate(self, keys: Any = None) -> float:
-        """Give the insertions of each key per second.
+        """Return the insertions of each key per second.
 
         Parameters
         ----------
         keys : optional
-            Not looked at.
+            Ignored.
 
         Returns
         -------
@@ -86,7 +86,7 @@ class Uniform:
         return self.probability() * _checks.known(self._rate)
 
     def distinct(self, insertions: ArrayLike) -> NDArray[np.float64]:
-        """Give the expected number of distinct keys among a number of insertions: paper 5, eq. 16, exactly.
+        """Return the expected number of distinct keys among a number of insertions: paper 5, eq. 16, exactly.
 
         Parameters
         ----------
@@ -109,22 +109,22 @@ class Uniform:
         return np.asarray(np.minimum(-missing, j))
 
     def __eq__(self, other: object) -> bool:
-        """Whether both describe the same stream."""
+        """Return whether both describe the same stream."""
         if not isinstance(other, Uniform):
             return NotImplemented
         return (self._universe, self._rate) == (other._universe, other._rate)
 
     def __hash__(self) -> int:
-        """Equal for equal priors."""
+        """Return a hash that is equal for equal priors."""
         return hash((Uniform, self._universe, self._rate))
 
     def __repr__(self) -> str:
-        """As it is constructed."""
+        """Return the call that constructs it."""
         return f"Uniform({self._universe}{_checks.rate_text(self._rate)})"
 
 
 class Zipf:
-    """Keys are the ranks 1, 2, 3 ... and rank x comes in proportion to 1 / x**exponent.
+    """Prior of a stream of the ranks 1, 2, 3 ..., where rank x comes in proportion to 1 / x**exponent.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class Zipf:
         self._exponent = float(exponent)
 
     def probability(self, keys: ArrayLike) -> NDArray[np.float64]:
-        """Give the chance that the next insertion is this key.
+        """Return the chance that the next insertion is this key.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class Zipf:
         return np.where(is_rank, np.where(is_rank, ranks, 1) ** -self._exponent / self._total, 0.0)
 
     def rate(self, keys: ArrayLike) -> NDArray[np.float64]:
-        """Give the insertions of each key per second.
+        """Return the insertions of each key per second.
 
         Parameters
         ----------
@@ -209,7 +209,7 @@ class Zipf:
         return self.probability(keys) * _checks.known(self._rate)
 
     def distinct(self, insertions: ArrayLike) -> NDArray[np.float64]:
-        """Give the expected number of distinct keys among a number of insertions, D(j).
+        """Return the expected number of distinct keys among a number of insertions, D(j).
 
         Parameters
         ----------
@@ -229,7 +229,7 @@ class Zipf:
 
     @cached_property
     def _ranks(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Ranks to sum over, and how many ranks each stands for: all the first, then nodes of an integral."""
+        """Ranks to sum over, and their weights: the first ranks one by one, then nodes of an integral."""
         first = np.arange(1, min(self._universe, _EXACT_RANKS) + 1, dtype=np.float64)
         if self._universe <= _EXACT_RANKS:
             return first, np.ones_like(first)
@@ -241,7 +241,7 @@ class Zipf:
 
     @cached_property
     def _total(self) -> float:
-        """What 1 / x**exponent comes to over all ranks: the harmonic number of the universe for exponent 1."""
+        """The sum of 1 / x**exponent over all ranks: for exponent 1 the harmonic number of the universe."""
         ranks, many = self._ranks
         return float(ranks**-self._exponent @ many)
 
@@ -251,15 +251,15 @@ class Zipf:
         return DistinctCurve.of_probabilities(ranks**-self._exponent / self._total, many)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both describe the same stream."""
+        """Return whether both describe the same stream."""
         if not isinstance(other, Zipf):
             return NotImplemented
         return (self._universe, self._exponent, self._rate) == (other._universe, other._exponent, other._rate)
 
     def __hash__(self) -> int:
-        """Equal for equal priors."""
+        """Return a hash that is equal for equal priors."""
         return hash((Zipf, self._universe, self._exponent, self._rate))
 
     def __repr__(self) -> str:
-        """As it is constructed."""
+        """Return the call that constructs it."""
         return f"Zipf({self._universe}, {self._exponent}{_checks.rate_text(self._rate)})"

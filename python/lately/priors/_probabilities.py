@@ -1,4 +1,4 @@
-"""Streams of which somebody knows how likely each key is."""
+"""Streams whose chances are given key by key."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from lately.priors._distinct import DistinctCurve
 
 
 class Probabilities:
-    """The chance of each key is given: one by one, by a table, or by a function.
+    """Prior of given chances: one by one, by a table, or by a function.
 
     Parameters
     ----------
     p : array-like, mapping, Series or callable
-        The chance of each key that the next insertion is this key, in [0, 1]. An array has one for each key of the
-        batch that is asked for. A mapping, or a pandas Series by its index, has them by key, and keys are compared as
+        The chance of each key that the next insertion is this key, in [0, 1]. An array has one for each key of a
+        batch. A mapping, or a pandas Series by its index, has them by key, and keys are compared as
         filters compare them: 5, 5.0 and np.int8(5) are one key. A callable is given the keys of a batch and returns an
         array, or a number for all.
     distinct : callable, optional
@@ -86,7 +86,7 @@ class Probabilities:
             raise ValueError(f"p must sum to 1 at most, got {p.sum()}")
 
     def probability(self, keys: Any) -> float | NDArray[np.float64]:
-        """Give the chance that the next insertion is this key.
+        """Return the chance that the next insertion is this key.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class Probabilities:
         Returns
         -------
         ndarray of float64, shape (n,), or a float that holds for all
-            An array that the prior was constructed with is given as it is.
+            An array that the prior was constructed with is returned as it is.
 
         Raises
         ------
@@ -118,7 +118,7 @@ class Probabilities:
         return float(checked[0]) if given.ndim == 0 else checked
 
     def rate(self, keys: Any) -> float | NDArray[np.float64]:
-        """Give the insertions of each key per second.
+        """Return the insertions of each key per second.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class Probabilities:
         return self.probability(keys) * _checks.known(self._rate)
 
     def distinct(self, insertions: ArrayLike) -> NDArray[np.float64]:
-        """Give the expected number of distinct keys among a number of insertions, D(j).
+        """Return the expected number of distinct keys among a number of insertions, D(j).
 
         Parameters
         ----------
@@ -153,22 +153,22 @@ class Probabilities:
         Raises
         ------
         ValueError
-            If one is negative or NaN, or the prior does not know: it was given neither a mapping nor `distinct`.
+            If one is negative or NaN, or the prior was given neither a mapping nor `distinct`.
         """
         if self._distinct is None:
             self._distinct = self._curve()
         return np.asarray(self._distinct(read_insertions(insertions)), np.float64)
 
     def _curve(self) -> DistinctCurve:
-        """Eq. 15 over the table, and over as many keys of the default chance as are left."""
+        """Compute eq. 15 over the table, and over the remaining keys of the default chance."""
         if self._hashes is None:
-            raise ValueError("this prior knows chances, but not how many keys there are: construct it with distinct")
+            raise ValueError("this prior has chances, but no number of keys: construct it with distinct=")
         p, many = np.append(self._p, self._default), np.ones(len(self._p) + 1)
         many[-1] = max(0.0, 1 - self._p.sum()) / self._default if self._default else 0.0
         return DistinctCurve.of_probabilities(p, many)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both were given the same; callables are the same where they are equal."""
+        """Return whether both were given the same; callables are compared by equality."""
         if not isinstance(other, Probabilities):
             return NotImplemented
         mine, theirs = (
@@ -185,7 +185,7 @@ class Probabilities:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        """What it was given, in short."""
+        """Return the parameters in short."""
         if self._hashes is not None:
             given = f"{len(self._p)} keys, default={self._default}"
         else:

@@ -20,7 +20,7 @@ mod powers;
 
 use super::fading::{Fading, Spans, edges};
 use super::{Evidence, Hazard, Likelihood, Question, Span};
-use crate::shape::generalized::Shape;
+use crate::shape::generalized::GeneralizedShape;
 use powers::Powers;
 
 /// The logarithm that stands for a chance of zero.
@@ -63,7 +63,7 @@ impl Ones {
     /// From the number of ones and the share of bits still untouched since the beginning, which are zeros. One more
     /// bit, half of it a one, is added so that no chance is zero; touched bits get the share of ones of a steady filter
     /// while nothing has been touched.
-    fn new(shape: Shape, ones: f64, untouched: f64) -> Self {
+    fn new(shape: GeneralizedShape, ones: f64, untouched: f64) -> Self {
         let bits = shape.bits as f64;
         let one_more = 0.5 * (1.0 - untouched) + shape.steady_fill() * untouched;
         let touched = (ones + one_more) / ((bits * (1.0 - untouched)).max(ones) + 1.0);
@@ -133,7 +133,7 @@ impl Likelihood for Exact {
 }
 
 /// What a key's matching bits tell after `inserted` insertions, when `ones` of all bits are one.
-pub fn likelihood(shape: Shape, inserted: u64, ones: f64, question: &Question<'_>) -> Box<dyn Likelihood> {
+pub fn likelihood(shape: GeneralizedShape, inserted: u64, ones: f64, question: &Question<'_>) -> Box<dyn Likelihood> {
     let (inserted, log_untouched) = (inserted as f64, shape.memory().log_untouched);
     let curve = |ages: &[f64]| question.distinct.and_then(|distinct| distinct(ages));
     let known = curve(&[inserted]);

@@ -10,9 +10,9 @@
 //! Two approximations remain: the two lines of a page are taken as independent, and a key that comes again in every
 //! block as a different key each time.
 
-use super::{RANGES, by_prior, of_block_at, of_none};
+use super::{RANGES, of_block_at, of_none, posterior_curve};
 use crate::clock::Clock;
-use crate::inference::{ByPrior, Evidence, Hazard, Likelihood, Span};
+use crate::inference::{Evidence, Hazard, Likelihood, PosteriorCurve, Span};
 
 /// Words of a line: the most timers that one key has there.
 const WORDS: usize = 8;
@@ -181,7 +181,7 @@ impl OfLine {
 }
 
 /// Timers in lines, in one state.
-pub struct InLines {
+pub struct LineKernel {
     clock: Clock,
     /// Blocks kept, the open one among them.
     blocks: u64,
@@ -191,7 +191,7 @@ pub struct InLines {
     lines: Vec<Vec<(ByCount, ByCount)>>,
 }
 
-impl InLines {
+impl LineKernel {
     /// Timers of `blocks` kept blocks, and the sample of each line of a key.
     pub fn new(clock: Clock, blocks: u64, lines: Vec<Sums>) -> Self {
         let width = blocks.div_ceil(RANGES);
@@ -217,7 +217,7 @@ impl InLines {
     }
 }
 
-impl Likelihood for InLines {
+impl Likelihood for LineKernel {
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
         if evidence == Evidence::ABSENT {
             return of_none(&self.clock, self.blocks, spans);
@@ -225,8 +225,8 @@ impl Likelihood for InLines {
         of_block_at(&self.clock, evidence.age(), self.explains(evidence), (1.0, 0.0), hazard, spans);
     }
 
-    fn by_prior(&self, evidence: Evidence, age: f64) -> Option<ByPrior> {
-        by_prior(&self.clock, self.blocks, evidence, |evidence| self.explains(evidence), age)
+    fn posterior_curve(&self, evidence: Evidence, age: f64) -> Option<PosteriorCurve> {
+        posterior_curve(&self.clock, self.blocks, evidence, |evidence| self.explains(evidence), age)
     }
 }
 

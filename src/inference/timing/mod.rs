@@ -11,13 +11,13 @@
 //! This needs no curve of distinct keys, and holds for repeats and drifting streams too.
 //!
 //! Timers of one key in one line share its keys, and are touched together more often than the product of the shares
-//! says: [`InLines`] replaces the product.
+//! says: [`LineKernel`] replaces the product.
 
 mod lines;
 
-pub use lines::{InLines, OfLine, Sums};
+pub use lines::{LineKernel, OfLine, Sums};
 
-use super::{ByPrior, Evidence, Hazard, Likelihood, Span, chances};
+use super::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};
 use crate::clock::Clock;
 
 /// Ranges of ages whose timers are counted separately. With more blocks than this a range spans several, taken as
@@ -103,18 +103,18 @@ fn of_none(clock: &Clock, blocks: u64, spans: &mut Vec<Span>) {
 }
 
 /// What either kind of evidence tells by any prior; `explains` as above.
-fn by_prior(
+fn posterior_curve(
     clock: &Clock,
     blocks: u64,
     evidence: Evidence,
     explains: impl FnOnce(Evidence) -> f64,
     age: f64,
-) -> Option<ByPrior> {
+) -> Option<PosteriorCurve> {
     if evidence == Evidence::ABSENT {
-        return Some(ByPrior::unknown(clock.began(blocks - 1), age));
+        return Some(PosteriorCurve::unknown(clock.began(blocks - 1), age));
     }
     let (block, ages) = (evidence.age(), ages_of(clock, evidence.age()));
-    ByPrior::of_stretch(ages, clock.exposure(block), explains(evidence), ages.1, age)
+    PosteriorCurve::of_stretch(ages, clock.exposure(block), explains(evidence), ages.1, age)
 }
 
 /// Timers in parts that come and go; every insertion wrote the newest part of its time. A part loses no key while its
@@ -151,7 +151,7 @@ impl Likelihood for Timers {
         self.of_oldest(evidence, (1.0, 0.0), hazard, spans);
     }
 
-    fn by_prior(&self, evidence: Evidence, age: f64) -> Option<ByPrior> {
-        by_prior(&self.clock, self.blocks, evidence, |evidence| self.explains(evidence), age)
+    fn posterior_curve(&self, evidence: Evidence, age: f64) -> Option<PosteriorCurve> {
+        posterior_curve(&self.clock, self.blocks, evidence, |evidence| self.explains(evidence), age)
     }
 }

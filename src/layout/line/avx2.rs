@@ -71,7 +71,7 @@ impl Vectors for Avx2 {
     }
 }
 
-/// The half of a mask that the eight constants from `first` on make.
+/// Returns the half of a mask that the eight constants from `first` on give.
 #[inline(always)]
 fn half_mask(_: Avx2, seed: u32, first: usize) -> __m256i {
     // SAFETY: as above, and the load is of eight of the sixteen constants, and of nothing beyond them.

@@ -8,7 +8,7 @@ use super::vectors::Vectors;
 use super::{LINE, SUBLANES};
 use crate::instructions::Avx512;
 
-/// The bits of a sub-lane, twice over: the index is read to five bits, of which four count.
+/// The bits of a sub-lane, twice: the instruction reads an index of five bits, of which four matter.
 static BITS: [u16; 32] = {
     let (mut bits, mut i) = ([0; 32], 0);
     while i < 32 {
@@ -29,7 +29,7 @@ impl Vectors for Avx512 {
             let (constants, bits) =
                 (_mm512_loadu_si512(SUBLANES.as_ptr().cast()), _mm512_loadu_si512(BITS.as_ptr().cast()));
             let products = _mm512_mullo_epi32(_mm512_set1_epi32(seed as i32), constants);
-            // Both sub-lanes of a product get its highest 16 bits, and shift down to their four.
+            // Both sub-lanes of a product receive its highest 16 bits, and shift them down to their four.
             let highest = _mm512_set4_epi32(0x0f0e_0f0e, 0x0b0a_0b0a, 0x0706_0706, 0x0302_0302);
             let places = _mm512_srlv_epi16(_mm512_shuffle_epi8(products, highest), _mm512_set1_epi32(12 << 16 | 8));
             _mm512_permutexvar_epi16(places, bits)
@@ -69,7 +69,8 @@ impl Vectors for Avx512 {
         }
     }
 
-    /// Compilers take the bits of a comparison apart and add them one by one.
+    /// Returns how many of the numbers equal `to`. Compilers would extract the bits of the comparison and add them one
+    /// by one.
     #[inline(always)]
     fn equal(self, numbers: &[i64; LINE], to: i64) -> u64 {
         // SAFETY: as above, and the load is of the eight numbers.

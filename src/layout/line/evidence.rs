@@ -1,16 +1,16 @@
-//! What lines say about keys, and how full they are: for [inference](crate::inference::line).
+//! The evidence of lines, and how full they are: for [inference](crate::inference::line).
 //!
 //! Adjacent lanes share the keys of k - 1 generations, so a run of them matches by chance more often than the product
 //! of their rates: in a loaded line all of them are loaded. So runs of up to k lanes are measured as one. (At 15 bits
 //! per key with k = 2, on a uniform stream of 2^16 keys, posteriors are off by 0.0008 in the mean, and by 0.0021 if
-//! lanes are taken as independent.) The fill of a key's own line does not count: the evidence is its lanes alone, and
+//! lanes are taken as independent.) The fill of a key's own line is not used: the evidence is its lanes alone, and
 //! the rates are those of all lines that it could have had.
 //!
 //! One approximation remains: a lane that does not match, next to a run, indicates a line of few keys. So posteriors
 //! between 0.2 and 0.8, those of a few keys in a hundred, are up to 0.045 too low with k = 4, and 0.01 with k = 2. In
 //! the mean over all keys this is 0.002 or less from 15 bits per key on (0.006 with 32 lanes and k = 4).
 
-use super::{LanePhase, LanesInLines, Pages};
+use super::{LaneRotation, LanesInLines, Pages};
 use crate::clock::Clock;
 use crate::inference::Question;
 use crate::inference::line::{STRETCHES, Stretches};
@@ -18,62 +18,63 @@ use crate::inference::ring::{Generation, Ring};
 use crate::layout::Layout;
 use crate::shape::line::SUBLANE_BITS;
 
-/// Lines of a stretch of pages whose bits are counted, if there are more. They give the rates of a stretch to 4 %,
-/// without bias, since the loads of lines deviate by a third and more.
+/// Lines of a stretch of pages whose bits are counted, if there are more. The loads of lines deviate by a third and
+/// more, so the rates of a stretch are right to 4 %, without bias.
 const SAMPLE: u64 = 256;
 
 impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
-    /// How many pages have rotated after this one.
+    /// Returns how many pages have rotated after this one.
     #[inline(always)]
-    fn behind(&self, phase: LanePhase, page: u32) -> u32 {
-        let behind = phase.turned.wrapping_sub(page);
-        if page > phase.turned { behind.wrapping_add(self.pages.count as u32) } else { behind }
+    fn behind(&self, rotation: LaneRotation, page: u32) -> u32 {
+        let behind = rotation.rotated.wrapping_sub(page);
+        if page > rotation.rotated { behind.wrapping_add(self.pages.count as u32) } else { behind }
     }
 
-    /// Pages of a stretch, as a power of two.
+    /// Returns the binary logarithm of the number of pages in a stretch.
     #[inline(always)]
     fn stretch_log2(&self) -> u32 {
         (self.pages.count - 1).checked_ilog2().map_or(0, |log2| (log2 + 1).saturating_sub(STRETCHES.ilog2()))
     }
 
-    /// The stretch that this page is in.
+    /// Returns the stretch of a page.
     #[inline(always)]
-    pub(super) fn stretch(&self, phase: LanePhase, page: u32) -> u32 {
-        self.behind(phase, page) >> self.stretch_log2()
+    pub(super) fn stretch(&self, rotation: LaneRotation, page: u32) -> u32 {
+        self.behind(rotation, page) >> self.stretch_log2()
     }
 
-    /// The generations of a page that lanes do not rule out, of which a key matches in these, a bit each by place.
+    /// Returns the generations that are not ruled out for a key of this page, a bit for each. `lanes` are the lanes, by
+    /// place, in which the key matches.
     #[inline(always)]
-    pub(super) fn possible(&self, phase: LanePhase, page: u32, lanes: u32) -> u32 {
-        // As in `reported`; lanes that are not there rule nothing out.
+    pub(super) fn possible(&self, rotation: LaneRotation, page: u32, lanes: u32) -> u32 {
+        // As in `reported`; lanes beyond the oldest rule nothing out.
         let first = u32::min(self.k - 1, 1);
         let and_older = |lanes: u32, by: u32| lanes & (lanes >> by | !(Self::ALL >> by));
-        and_older(and_older(self.by_age(phase, page, lanes), first), self.k - 1 - first)
+        and_older(and_older(self.by_age(rotation, page, lanes), first), self.k - 1 - first)
     }
 
-    /// How full the lines are, stretch by stretch.
+    /// Returns how full the lines are, stretch by stretch.
     pub(super) fn rings(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Stretches {
-        let (phase, length) = (self.phase(clock.generation(), 0), 1 << self.stretch_log2());
+        let (rotation, length) = (self.rotation(clock.generation(), 0), 1 << self.stretch_log2());
         let stretch = |first: u64| {
             if !question.is_about(first / length) {
                 return Ring::default();
             }
             let pages = length.min(self.pages.count - first);
             let sampled = SAMPLE.div_ceil(Pages::<LINES>::RANGE).min(pages);
-            let page = |behind: u64| (u64::from(phase.turned) + self.pages.count - behind) % self.pages.count;
+            let page = |behind: u64| (u64::from(rotation.rotated) + self.pages.count - behind) % self.pages.count;
             let sample = (0..sampled).map(|i| page(first + i * pages / sampled));
-            let chances = sample.flat_map(|page| self.chances_of(words, phase, page));
+            let chances = sample.flat_map(|page| self.chances_of(words, rotation, page));
             Ring::of_runs(self.k, self.generations_of(clock, first + pages / 2), self.run_rates(chances))
         };
         Stretches((0..self.pages.count).step_by(length as usize).map(stretch).collect())
     }
 
-    /// The generations of a page after which `behind` pages have rotated.
+    /// Returns the generations of a page after which `behind` pages have rotated.
     fn generations_of(&self, clock: &Clock, behind: u64) -> Vec<Generation> {
-        // The latest insertion counts as the time it takes: see `Clock::exposure`.
+        // The latest insertion is included with the time it takes: see `Clock::exposure`.
         let mut next = -clock.gap();
-        let generation = |turns: u64| {
-            let began = clock.began(turns * self.pages.count + behind);
+        let generation = |rotations: u64| {
+            let began = clock.began(rotations * self.pages.count + behind);
             let exposure = began - next;
             next = began;
             Generation { began, exposure }
@@ -81,7 +82,8 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
         (0..LANES as u64).map(generation).collect()
     }
 
-    /// From the chances of a sample of lines: for each lane, those of the runs of 1 to k lanes from it on.
+    /// Returns, for each lane, the chances that runs of 1 to k lanes from it on match. `chances` are those of a sample of
+    /// lines.
     pub(super) fn run_rates(&self, chances: impl Iterator<Item = [f64; LANES]>) -> impl Iterator<Item = f64> {
         let k = self.k as usize;
         let (mut sums, mut lines) = (vec![0.0; LANES * k], 0);
@@ -95,7 +97,7 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
                 }
             }
         }
-        // If no line of the sample has the bits, half a line is taken to have those of one key.
+        // If no line of the sample has the bits, half a line is assumed to have the bits of one key.
         let of_one = f64::from(SUBLANE_BITS).powi(-((LINES * 32 / LANES) as i32));
         sums.into_iter().enumerate().map(move |(i, sum)| {
             let least = 0.5 * of_one.powi((i % k + 1) as i32);

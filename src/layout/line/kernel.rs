@@ -1,208 +1,213 @@
-//! What a run of keys does to lines, written once for all cells that lie in lines.
+//! Runs of keys in lines: the loops that all layouts in lines share, over the trait [`LineKernel`].
 
 use std::ops::Range;
 
 use super::LINE;
-use super::pages::{GROUP, InFlight, Pages, Spot};
+use super::pages::{GROUP, Location, Pages, PrefetchRing};
 use super::vectors::Vectors;
 use crate::inference::Evidence;
 use crate::instructions::{Instructions, Work};
 
-/// Keys to read before their answers are computed, which vector instructions do for several at once.
+/// Keys that are read before their answers are computed: vector instructions compute several answers at once.
 const READ: usize = 64;
 
-/// What a key does in its lines. All of it is `inline(always)`: see [instructions](crate::instructions).
-pub(crate) trait InLines<const LINES: usize>: Copy {
-    /// What the generation means for the cells.
-    type Phase: Copy;
+/// How one layout reads and writes a key in its lines. All methods are `inline(always)`: see
+/// [instructions](crate::instructions).
+pub(crate) trait LineKernel<const LINES: usize>: Copy {
+    /// What the open generation means for the cells.
+    type Rotation: Copy;
 
-    /// A key's cells in its lines.
-    type Taken<V: Vectors>: Copy;
+    /// The bits of a key, or the places of its timers, in its lines.
+    type Probe<V: Vectors>: Copy;
 
-    /// What a query reads.
+    /// What a query reads in the lines of a key.
     type Read: Copy + Default;
 
-    /// What tells the age of a key.
+    /// What evidence is computed from.
     type Aged: Copy + Default;
 
-    /// The pages of the lines.
+    /// Returns the pages of the lines.
     fn pages(&self) -> Pages<LINES>;
 
-    /// The instruction set to use.
+    /// Returns the instruction set to use.
     fn instructions(&self) -> Instructions;
 
-    /// A key's cells in its lines.
-    fn taken<V: Vectors>(&self, vectors: V, spot: &Spot<LINES>) -> Self::Taken<V>;
+    /// Returns the probe of a key.
+    fn probe<V: Vectors>(&self, vectors: V, location: &Location<LINES>) -> Self::Probe<V>;
 
-    /// Reads those cells.
+    /// Reads the lines of a key.
     fn read<V: Vectors>(
         &self,
         vectors: V,
         lines: &[[u64; LINE]],
-        phase: Self::Phase,
-        spot: &Spot<LINES>,
-        taken: &Self::Taken<V>,
+        rotation: Self::Rotation,
+        location: &Location<LINES>,
+        probe: &Self::Probe<V>,
     ) -> Self::Read;
 
-    /// Whether a key of this page is held, from what was read.
-    fn holds(&self, phase: Self::Phase, page: u32, read: Self::Read) -> bool;
+    /// Returns whether the lines contain a key of this page, from what was read.
+    fn reports(&self, rotation: Self::Rotation, page: u32, read: Self::Read) -> bool;
 
-    /// The same, in a phase without pending generations.
+    /// Returns whether the lines contain a key of this page, in a rotation without pending generations.
     #[inline(always)]
-    fn holds_now(&self, phase: Self::Phase, page: u32, read: Self::Read) -> bool {
-        self.holds(phase, page, read)
+    fn reports_now(&self, rotation: Self::Rotation, page: u32, read: Self::Read) -> bool {
+        self.reports(rotation, page, read)
     }
 
-    /// Reads what tells the age of a key.
+    /// Reads what evidence about a key is computed from.
     fn read_age<V: Vectors>(
         &self,
         vectors: V,
         lines: &[[u64; LINE]],
-        phase: Self::Phase,
-        spot: &Spot<LINES>,
+        rotation: Self::Rotation,
+        location: &Location<LINES>,
     ) -> Self::Aged;
 
-    /// What the lines say about a key of this page, from what was read.
-    fn says(&self, phase: Self::Phase, page: u32, read: Self::Aged) -> Evidence;
+    /// Returns the evidence about a key of this page, from what was read.
+    fn evidence_at(&self, rotation: Self::Rotation, page: u32, read: Self::Aged) -> Evidence;
 
     /// Writes a key into its lines.
     fn write<V: Vectors>(
         &self,
         vectors: V,
         lines: &mut [[u64; LINE]],
-        phase: Self::Phase,
-        spot: &Spot<LINES>,
-        taken: &Self::Taken<V>,
+        rotation: Self::Rotation,
+        location: &Location<LINES>,
+        probe: &Self::Probe<V>,
     );
 }
 
-/// What lines tell of a key: evidence, or what a kind of cells has instead.
-pub(crate) trait Told<L: InLines<LINES>, const LINES: usize>: Copy {
-    /// That of a key of this page, from what was read.
-    fn told(cells: &L, phase: L::Phase, page: u32, read: L::Aged) -> Self;
+/// A form of the evidence about a key: [`Evidence`] itself, or a code for it.
+pub(crate) trait Encode<L: LineKernel<LINES>, const LINES: usize>: Copy {
+    /// Returns the evidence about a key of this page in this form, from what was read.
+    fn encode(cells: &L, rotation: L::Rotation, page: u32, read: L::Aged) -> Self;
 }
 
-impl<L: InLines<LINES>, const LINES: usize> Told<L, LINES> for Evidence {
+impl<L: LineKernel<LINES>, const LINES: usize> Encode<L, LINES> for Evidence {
     #[inline(always)]
-    fn told(cells: &L, phase: L::Phase, page: u32, read: L::Aged) -> Self {
-        cells.says(phase, page, read)
+    fn encode(cells: &L, rotation: L::Rotation, page: u32, read: L::Aged) -> Self {
+        cells.evidence_at(rotation, page, read)
     }
 }
 
-/// Keys that act on cells in one phase: a run of the batch `hashes`.
-pub(crate) struct Run<'a, L: InLines<LINES>, const LINES: usize> {
+/// A run of the batch `hashes`, with the cells that process it.
+pub(crate) struct Run<'a, L: LineKernel<LINES>, const LINES: usize> {
     pub cells: &'a L,
-    pub phase: L::Phase,
+    pub rotation: L::Rotation,
     pub hashes: &'a [u64],
     pub run: Range<usize>,
 }
 
-impl<L: InLines<LINES>, const LINES: usize> Run<'_, L, LINES> {
-    /// Inserts them.
+impl<L: LineKernel<LINES>, const LINES: usize> Run<'_, L, LINES> {
+    /// Inserts the keys.
     #[inline(always)]
     pub fn insert(self, words: &mut [u64]) {
-        match self.alone() {
-            Some(spot) => self.cells.instructions().run(InsertAlone { run: self, spot, words }),
+        match self.only_key() {
+            Some(location) => self.cells.instructions().run(InsertOne { run: self, location, words }),
             None => self.cells.instructions().run(Insert { run: self, words }),
         }
     }
 
-    /// Writes to `present`, which is as long as the batch, which of them are held.
+    /// Writes to `present`, which is as long as the batch, which keys the lines contain.
     #[inline(always)]
     pub fn query(self, words: &[u64], present: &mut [bool]) {
-        match self.alone() {
-            Some(spot) => self.cells.instructions().run(QueryAlone { run: self, spot, words, present }),
+        match self.only_key() {
+            Some(location) => self.cells.instructions().run(QueryOne { run: self, location, words, present }),
             None => self.cells.instructions().run(Query { run: self, words, present }),
         }
     }
 
-    /// Writes what the lines say about each of them.
+    /// Writes the evidence about each key.
     #[inline(always)]
-    pub fn tell<T: Told<L, LINES>>(self, words: &[u64], told: &mut [T]) {
-        self.cells.instructions().run(Says { run: self, words, told });
+    pub fn encode<T: Encode<L, LINES>>(self, words: &[u64], evidence: &mut [T]) {
+        self.cells.instructions().run(ReadEvidence { run: self, words, evidence });
     }
 
-    /// Writes to `seen`, which is as long as the batch, which of them were held, and inserts them; without `refresh`
-    /// only the others. Returns how many it inserted.
+    /// Writes to `seen`, which is as long as the batch, which keys the lines contain, and then inserts them; without
+    /// `refresh` only the other keys. Returns the number of insertions.
     #[inline(always)]
     pub fn duplicated(self, words: &mut [u64], refresh: bool, seen: &mut [bool]) -> u64 {
-        match self.alone() {
-            Some(spot) => self.cells.instructions().run(DuplicatedAlone { run: self, spot, words, refresh, seen }),
+        match self.only_key() {
+            Some(location) => {
+                self.cells.instructions().run(DuplicatedOne { run: self, location, words, refresh, seen })
+            }
             None => self.cells.instructions().run(Duplicated { run: self, words, refresh, seen }),
         }
     }
 
-    /// The place of the key, if it is alone: it is done before a ring for keys in flight is set up.
+    /// Returns the location of the key, if the run has only one: it is processed before a prefetch ring could be set up.
     #[inline(always)]
-    fn alone(&self) -> Option<Spot<LINES>> {
+    fn only_key(&self) -> Option<Location<LINES>> {
         match &self.hashes[self.run.clone()] {
-            &[hash] => Some(self.cells.pages().spot(hash)),
+            &[hash] => Some(self.cells.pages().location(hash)),
             _ => None,
         }
     }
 
-    /// The places of groups of them, in order, while the lines of later keys are prefetched.
+    /// Returns an empty ring for the locations of the keys, which prefetches their lines.
     #[inline(always)]
-    fn in_flight(&self, words: &[u64]) -> InFlight<'_, LINES> {
-        InFlight::new(self.cells.pages(), words, self.hashes)
+    fn in_flight(&self, words: &[u64]) -> PrefetchRing<'_, LINES> {
+        PrefetchRing::new(self.cells.pages(), words, self.hashes)
     }
 }
 
-struct Insert<'a, L: InLines<LINES>, const LINES: usize> {
+/// Inserts a run of keys.
+struct Insert<'a, L: LineKernel<LINES>, const LINES: usize> {
     run: Run<'a, L, LINES>,
     words: &'a mut [u64],
 }
 
-impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Insert<'_, L, LINES> {
+impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for Insert<'_, L, LINES> {
     type Output = ();
 
     #[inline(always)]
     fn run(self, machine: M) {
         let Self { run, words } = self;
-        let (cells, phase) = (*run.cells, run.phase);
+        let (cells, rotation) = (*run.cells, run.rotation);
         let mut coming = run.in_flight(words);
         coming.begin(&run.run);
         let lines = words.as_chunks_mut().0;
         for start in run.run.clone().step_by(GROUP) {
             for key in 0..GROUP.min(run.run.end - start) {
-                let spot = coming.group(start).at(key);
-                cells.write(machine, lines, phase, &spot, &cells.taken(machine, &spot));
+                let location = coming.group(start).at(key);
+                cells.write(machine, lines, rotation, &location, &cells.probe(machine, &location));
             }
-            coming.pass(start);
+            coming.replace(start);
         }
     }
 }
 
-/// The same for a run of one key. A function of its own, beside which the loop is compiled as if it were alone.
-struct InsertAlone<'a, L: InLines<LINES>, const LINES: usize> {
+/// Inserts a single key. A [`Work`] of its own, so that the compiler optimises the loop of [`Insert`] separately.
+struct InsertOne<'a, L: LineKernel<LINES>, const LINES: usize> {
     run: Run<'a, L, LINES>,
-    spot: Spot<LINES>,
+    location: Location<LINES>,
     words: &'a mut [u64],
 }
 
-impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for InsertAlone<'_, L, LINES> {
+impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for InsertOne<'_, L, LINES> {
     type Output = ();
 
     #[inline(always)]
     fn run(self, machine: M) {
-        let Self { run: Run { cells, phase, .. }, spot, words } = self;
-        cells.write(machine, words.as_chunks_mut().0, phase, &spot, &cells.taken(machine, &spot));
+        let Self { run: Run { cells, rotation, .. }, location, words } = self;
+        cells.write(machine, words.as_chunks_mut().0, rotation, &location, &cells.probe(machine, &location));
     }
 }
 
-struct Query<'a, L: InLines<LINES>, const LINES: usize> {
+/// Queries a run of keys.
+struct Query<'a, L: LineKernel<LINES>, const LINES: usize> {
     run: Run<'a, L, LINES>,
     words: &'a [u64],
     present: &'a mut [bool],
 }
 
-impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Query<'_, L, LINES> {
+impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for Query<'_, L, LINES> {
     type Output = ();
 
     #[inline(always)]
     fn run(self, machine: M) {
         let Self { run, words, present } = self;
-        let (cells, phase, lines) = (*run.cells, run.phase, words.as_chunks().0);
+        let (cells, rotation, lines) = (*run.cells, run.rotation, words.as_chunks().0);
         let mut coming = run.in_flight(words);
         coming.begin(&run.run);
         for start in run.run.clone().step_by(READ) {
@@ -211,166 +216,178 @@ impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Query<'_, L,
             let groups = pages.iter_mut().zip(&mut reads).enumerate().take(block.len().div_ceil(GROUP));
             for (group, (pages, reads)) in groups {
                 let start = block.start + group * GROUP;
-                // Where the run ends within a group, the others have places too, and nobody reads their answers.
+                // Where the run ends within a group, the other keys have locations too, and their answers are not read.
                 *pages = coming.group(start).pages;
                 for (key, read) in reads.iter_mut().enumerate() {
-                    let spot = coming.group(start).at(key);
-                    *read = cells.read(machine, lines, phase, &spot, &cells.taken(machine, &spot));
+                    let location = coming.group(start).at(key);
+                    *read = cells.read(machine, lines, rotation, &location, &cells.probe(machine, &location));
                 }
-                coming.pass(start);
+                coming.replace(start);
             }
             let (pages, reads) = (pages.as_flattened(), reads.as_flattened());
-            machine.run(Report { run: &run, pages, reads, present: &mut present[block] });
+            machine.run(Answer { run: &run, pages, reads, present: &mut present[block] });
         }
     }
 }
 
-/// The same for a run of one key.
-struct QueryAlone<'a, L: InLines<LINES>, const LINES: usize> {
+/// Queries a single key.
+struct QueryOne<'a, L: LineKernel<LINES>, const LINES: usize> {
     run: Run<'a, L, LINES>,
-    spot: Spot<LINES>,
+    location: Location<LINES>,
     words: &'a [u64],
     present: &'a mut [bool],
 }
 
-impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for QueryAlone<'_, L, LINES> {
+impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for QueryOne<'_, L, LINES> {
     type Output = ();
 
     #[inline(always)]
     fn run(self, machine: M) {
-        let Self { run: Run { cells, phase, run, .. }, spot, words, present } = self;
-        let read = cells.read(machine, words.as_chunks().0, phase, &spot, &cells.taken(machine, &spot));
-        present[run.start] = cells.holds(phase, spot.page, read);
+        let Self { run: Run { cells, rotation, run, .. }, location, words, present } = self;
+        let read = cells.read(machine, words.as_chunks().0, rotation, &location, &cells.probe(machine, &location));
+        present[run.start] = cells.reports(rotation, location.page, read);
     }
 }
 
-/// Computes answers from what was read. A separate function, since its registers would displace those that reading
-/// needs.
-struct Report<'a, L: InLines<LINES>, const LINES: usize> {
+/// Computes the answers of a query from what was read. A separate function, because its registers would displace those
+/// that reading needs.
+struct Answer<'a, L: LineKernel<LINES>, const LINES: usize> {
     run: &'a Run<'a, L, LINES>,
     pages: &'a [u32],
     reads: &'a [L::Read],
     present: &'a mut [bool],
 }
 
-impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Report<'_, L, LINES> {
+impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for Answer<'_, L, LINES> {
     type Output = ();
 
     #[inline(always)]
     fn run(self, _: M) {
-        let (cells, phase) = (*self.run.cells, self.run.phase);
+        let (cells, rotation) = (*self.run.cells, self.run.rotation);
         for (present, (&page, &read)) in self.present.iter_mut().zip(self.pages.iter().zip(self.reads)) {
-            *present = cells.holds(phase, page, read);
+            *present = cells.reports(rotation, page, read);
         }
     }
 }
 
-struct Says<'a, L: InLines<LINES>, T, const LINES: usize> {
+/// Reads the evidence about a run of keys.
+struct ReadEvidence<'a, L: LineKernel<LINES>, T, const LINES: usize> {
     run: Run<'a, L, LINES>,
     words: &'a [u64],
-    told: &'a mut [T],
+    evidence: &'a mut [T],
 }
 
-impl<M: Vectors, L: InLines<LINES>, T: Told<L, LINES>, const LINES: usize> Work<M> for Says<'_, L, T, LINES> {
+impl<M: Vectors, L: LineKernel<LINES>, T: Encode<L, LINES>, const LINES: usize> Work<M>
+    for ReadEvidence<'_, L, T, LINES>
+{
     type Output = ();
 
     #[inline(always)]
     fn run(self, machine: M) {
-        let Self { run, words, told } = self;
-        let (cells, phase, lines) = (*run.cells, run.phase, words.as_chunks().0);
+        let Self { run, words, evidence } = self;
+        let (cells, rotation, lines) = (*run.cells, run.rotation, words.as_chunks().0);
         let mut coming = run.in_flight(words);
         coming.begin(&run.run);
-        for (start, told) in run.run.clone().step_by(READ).zip(told.chunks_mut(READ)) {
+        for (start, evidence) in run.run.clone().step_by(READ).zip(evidence.chunks_mut(READ)) {
             let (mut pages, mut reads) = ([[0; GROUP]; READ / GROUP], [[L::Aged::default(); GROUP]; READ / GROUP]);
-            let groups = pages.iter_mut().zip(&mut reads).enumerate().take(told.len().div_ceil(GROUP));
+            let groups = pages.iter_mut().zip(&mut reads).enumerate().take(evidence.len().div_ceil(GROUP));
             for (group, (pages, reads)) in groups {
                 let start = start + group * GROUP;
                 *pages = coming.group(start).pages;
                 for (key, read) in reads.iter_mut().enumerate() {
-                    *read = cells.read_age(machine, lines, phase, &coming.group(start).at(key));
+                    *read = cells.read_age(machine, lines, rotation, &coming.group(start).at(key));
                 }
-                coming.pass(start);
+                coming.replace(start);
             }
-            machine.run(Tell { run: &run, pages: pages.as_flattened(), reads: reads.as_flattened(), told });
+            machine.run(EncodeEvidence {
+                run: &run,
+                pages: pages.as_flattened(),
+                reads: reads.as_flattened(),
+                evidence,
+            });
         }
     }
 }
 
-/// Computes what is told from what was read.
-struct Tell<'a, L: InLines<LINES>, T, const LINES: usize> {
+/// Encodes evidence from what was read.
+struct EncodeEvidence<'a, L: LineKernel<LINES>, T, const LINES: usize> {
     run: &'a Run<'a, L, LINES>,
     pages: &'a [u32],
     reads: &'a [L::Aged],
-    told: &'a mut [T],
+    evidence: &'a mut [T],
 }
 
-impl<M: Vectors, L: InLines<LINES>, T: Told<L, LINES>, const LINES: usize> Work<M> for Tell<'_, L, T, LINES> {
+impl<M: Vectors, L: LineKernel<LINES>, T: Encode<L, LINES>, const LINES: usize> Work<M>
+    for EncodeEvidence<'_, L, T, LINES>
+{
     type Output = ();
 
     #[inline(always)]
     fn run(self, _: M) {
-        let (cells, phase) = (*self.run.cells, self.run.phase);
-        for (told, (&page, &read)) in self.told.iter_mut().zip(self.pages.iter().zip(self.reads)) {
-            *told = T::told(&cells, phase, page, read);
+        let (cells, rotation) = (*self.run.cells, self.run.rotation);
+        for (evidence, (&page, &read)) in self.evidence.iter_mut().zip(self.pages.iter().zip(self.reads)) {
+            *evidence = T::encode(&cells, rotation, page, read);
         }
     }
 }
 
-struct Duplicated<'a, L: InLines<LINES>, const LINES: usize> {
+/// Queries and inserts a run of keys.
+struct Duplicated<'a, L: LineKernel<LINES>, const LINES: usize> {
     run: Run<'a, L, LINES>,
     words: &'a mut [u64],
     refresh: bool,
     seen: &'a mut [bool],
 }
 
-impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for Duplicated<'_, L, LINES> {
+impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for Duplicated<'_, L, LINES> {
     type Output = u64;
 
     #[inline(always)]
     fn run(self, machine: M) -> u64 {
         let Self { run, words, refresh, seen } = self;
-        let (cells, phase) = (*run.cells, run.phase);
+        let (cells, rotation) = (*run.cells, run.rotation);
         let mut coming = run.in_flight(words);
         coming.begin(&run.run);
         let (lines, mut inserted) = (words.as_chunks_mut().0, 0);
         for (start, seen) in run.run.clone().step_by(GROUP).zip(seen[run.run.clone()].chunks_mut(GROUP)) {
             for (key, seen) in seen.iter_mut().enumerate() {
-                let spot = coming.group(start).at(key);
-                let taken = cells.taken(machine, &spot);
-                let read = cells.read(machine, lines, phase, &spot, &taken);
-                *seen = cells.holds_now(phase, spot.page, read);
+                let location = coming.group(start).at(key);
+                let probe = cells.probe(machine, &location);
+                let read = cells.read(machine, lines, rotation, &location, &probe);
+                *seen = cells.reports_now(rotation, location.page, read);
                 if refresh || !*seen {
-                    cells.write(machine, lines, phase, &spot, &taken);
+                    cells.write(machine, lines, rotation, &location, &probe);
                     inserted += 1;
                 }
             }
-            coming.pass(start);
+            coming.replace(start);
         }
         inserted
     }
 }
 
-/// The same for a run of one key.
-struct DuplicatedAlone<'a, L: InLines<LINES>, const LINES: usize> {
+/// Queries and inserts a single key.
+struct DuplicatedOne<'a, L: LineKernel<LINES>, const LINES: usize> {
     run: Run<'a, L, LINES>,
-    spot: Spot<LINES>,
+    location: Location<LINES>,
     words: &'a mut [u64],
     refresh: bool,
     seen: &'a mut [bool],
 }
 
-impl<M: Vectors, L: InLines<LINES>, const LINES: usize> Work<M> for DuplicatedAlone<'_, L, LINES> {
+impl<M: Vectors, L: LineKernel<LINES>, const LINES: usize> Work<M> for DuplicatedOne<'_, L, LINES> {
     type Output = u64;
 
     #[inline(always)]
     fn run(self, machine: M) -> u64 {
-        let Self { run: Run { cells, phase, run, .. }, spot, words, refresh, seen } = self;
-        let (lines, taken) = (words.as_chunks_mut().0, cells.taken(machine, &spot));
-        let held = cells.holds_now(phase, spot.page, cells.read(machine, lines, phase, &spot, &taken));
-        seen[run.start] = held;
-        let inserted = refresh || !held;
+        let Self { run: Run { cells, rotation, run, .. }, location, words, refresh, seen } = self;
+        let (lines, probe) = (words.as_chunks_mut().0, cells.probe(machine, &location));
+        let present =
+            cells.reports_now(rotation, location.page, cells.read(machine, lines, rotation, &location, &probe));
+        seen[run.start] = present;
+        let inserted = refresh || !present;
         if inserted {
-            cells.write(machine, lines, phase, &spot, &taken);
+            cells.write(machine, lines, rotation, &location, &probe);
         }
         inserted.into()
     }

@@ -10,7 +10,7 @@ use super::vectors::Vectors;
 use super::{LINE, SUBLANES};
 use crate::instructions::Neon;
 
-/// The bits of a byte, twice over.
+/// The bits of a byte, twice.
 static BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
 
 // SAFETY, of all blocks here: NEON is part of aarch64.
@@ -21,7 +21,7 @@ impl Vectors for Neon {
     fn mask(self, seed: u32) -> Self::Mask {
         // SAFETY: as above.
         unsafe {
-            // The highest byte of each product: the place in the upper sub-lane above that in the lower.
+            // The highest byte of each product has the place in the upper sub-lane above the place in the lower one.
             let low = vuzp2q_u16(products(self, seed, 0), products(self, seed, 4));
             let high = vuzp2q_u16(products(self, seed, 8), products(self, seed, 12));
             let pairs = vuzp2q_u8(vreinterpretq_u8_u16(low), vreinterpretq_u8_u16(high));
@@ -95,42 +95,42 @@ impl Vectors for Neon {
     }
 }
 
-/// The products of four constants from `first` on.
+/// Returns the products of the seed and four constants from `first` on.
 #[inline(always)]
 fn products(_: Neon, seed: u32, first: usize) -> uint16x8_t {
     // SAFETY: as above, and the load is of four constants.
     unsafe { vreinterpretq_u16_u32(vmulq_n_u32(vld1q_u32(SUBLANES[first..][..4].as_ptr()), seed)) }
 }
 
-/// Two of the eight words of a line.
+/// Returns two of the eight words of a line.
 #[inline(always)]
 fn quarter(_: Neon, line: &[u64; LINE], i: usize) -> uint16x8_t {
     // SAFETY: as above, and the load is of two words.
     unsafe { vreinterpretq_u16_u64(vld1q_u64(line[2 * i..][..2].as_ptr())) }
 }
 
-/// All ones in the lanes of 64 bits that miss none.
+/// Returns all ones in the lanes of 64 bits without a missing bit.
 #[inline(always)]
 fn complete_64(_: Neon, missing: uint16x8_t) -> uint32x4_t {
     // SAFETY: as above.
     unsafe { vreinterpretq_u32_u64(vceqzq_u64(vreinterpretq_u64_u16(missing))) }
 }
 
-/// The same of 32 bits.
+/// Returns all ones in the lanes of 32 bits without a missing bit.
 #[inline(always)]
 fn complete_32(_: Neon, missing: uint16x8_t) -> uint16x8_t {
     // SAFETY: as above.
     unsafe { vreinterpretq_u16_u32(vceqzq_u32(vreinterpretq_u32_u16(missing))) }
 }
 
-/// The same of 16 bits.
+/// Returns all ones in the lanes of 16 bits without a missing bit.
 #[inline(always)]
 fn complete_16(_: Neon, missing: uint16x8_t) -> uint8x16_t {
     // SAFETY: as above.
     unsafe { vreinterpretq_u8_u16(vceqzq_u16(missing)) }
 }
 
-/// The bits of 32 bytes side by side, of which each has one of its own eight.
+/// Returns the bits of 32 bytes side by side. Each byte has at most the bit of its own place among eight.
 #[inline(always)]
 fn gathered(_: Neon, low: uint8x16_t, high: uint8x16_t) -> u32 {
     // SAFETY: as above.

@@ -1,68 +1,69 @@
-//! Which lines a key has: all in one page of 4 KiB, each in a range of its own there.
+//! Where the lines of a key are: all in one page of 4 KiB, each in a range of its own there.
 
 use std::ops::{Range, RangeInclusive};
 
 use super::LINE;
-use crate::layout::cut::cut;
+use crate::layout::partition::partition;
 use crate::memory::bits::odd_constants;
 use crate::memory::prefetch::Address;
 use crate::shape::line::{MAX_LINES, PAGE_LINES};
 
-/// Keys in flight. A key touches a single line, so more keys are needed to hide its latency than where a key touches
-/// many.
+/// Keys whose lines are prefetched ahead. A key reads a single line, so more keys are needed to hide its latency than
+/// where a key reads many.
 const AHEAD: usize = 64;
 
-/// How many keys before their places are computed their hashes are prefetched. Processors do that too, but lose track
-/// of an array among so many lines elsewhere: queries of a million hashes took 1.4 times as long.
+/// Hashes that are prefetched ahead of the keys whose locations are computed. Processors prefetch an array too, but lose
+/// track of it among so many lines elsewhere: queries of a million hashes took 1.4 times as long.
 const HASHES_AHEAD: usize = 128;
 
-/// For each line of a key, the factor for its hash: the high half of the product seeds the key's bits there, the low
-/// half chooses the line.
+/// For each line of a key, the factor for its hash. The high half of the product seeds the key's bits in the line, the
+/// low half chooses the line.
 static CHOICES: [u64; MAX_LINES as usize] = odd_constants(0);
 
-/// Pages of lines, of which a key has `LINES`: all pages, or those at hand.
+/// Pages of lines, of which a key has `LINES`: all pages, or those of a partition.
 #[derive(Clone, Copy)]
 pub(crate) struct Pages<const LINES: usize> {
-    /// How many pages there are in all.
+    /// The number of all pages.
     pub count: u64,
-    /// The first page at hand, and the first beyond.
+    /// The first page of this partition.
     pub first: u64,
+    /// The first page beyond this partition.
     pub end: u64,
 }
 
-/// The place of one key: its page, its lines, and the seeds of its bits there.
+/// The location of one key: its page, its lines among the words of the partition, and the seeds of its bits there.
 #[derive(Clone, Copy)]
-pub(crate) struct Spot<const LINES: usize> {
+pub(crate) struct Location<const LINES: usize> {
     pub page: u32,
     pub lines: [usize; LINES],
     pub seeds: [u32; LINES],
 }
 
-/// Keys whose places are computed together, which compilers vectorise.
+/// Keys whose locations are computed together, which compilers vectorise.
 pub(super) const GROUP: usize = 8;
 
-/// The places of some keys.
+/// The locations of a group of keys.
 #[derive(Clone, Copy)]
-pub(super) struct Spots<const LINES: usize> {
+pub(super) struct Locations<const LINES: usize> {
     pub pages: [u32; GROUP],
     lines: [[u64; GROUP]; LINES],
     seeds: [[u32; GROUP]; LINES],
 }
 
-impl<const LINES: usize> Spots<LINES> {
+impl<const LINES: usize> Locations<LINES> {
     const NONE: Self = Self { pages: [0; GROUP], lines: [[0; GROUP]; LINES], seeds: [[0; GROUP]; LINES] };
 
-    /// The place of one of them.
+    /// Returns the location of one key.
     #[inline(always)]
-    pub fn at(&self, key: usize) -> Spot<LINES> {
-        let mut spot = Spot { page: self.pages[key], lines: [0; LINES], seeds: [0; LINES] };
+    pub fn at(&self, key: usize) -> Location<LINES> {
+        let mut location = Location { page: self.pages[key], lines: [0; LINES], seeds: [0; LINES] };
         for t in 0..LINES {
-            (spot.lines[t], spot.seeds[t]) = (self.lines[t][key] as usize, self.seeds[t][key]);
+            (location.lines[t], location.seeds[t]) = (self.lines[t][key] as usize, self.seeds[t][key]);
         }
-        spot
+        location
     }
 
-    /// Prefetches the lines of the first `keys` of them.
+    /// Prefetches the lines of the first `keys` keys.
     #[inline(always)]
     fn fetch(&self, address: Address, keys: usize) {
         for lines in &self.lines {
@@ -71,106 +72,107 @@ impl<const LINES: usize> Spots<LINES> {
     }
 }
 
-/// The keys of a run and their places, computed once: when the lines of a key are prefetched, some `AHEAD` keys before
-/// it acts. Keys of later runs are prefetched too, whatever their generation.
-pub(super) struct InFlight<'a, const LINES: usize> {
+/// The locations of the next keys of a run, computed once: when the lines of a key are prefetched, some `AHEAD` keys
+/// before it is processed. Keys of later runs are prefetched too, whatever their generation.
+pub(super) struct PrefetchRing<'a, const LINES: usize> {
     pages: Pages<LINES>,
     address: Address,
     hashes: &'a [u64],
     first: usize,
-    spots: [Spots<LINES>; AHEAD / GROUP],
+    locations: [Locations<LINES>; AHEAD / GROUP],
 }
 
-impl<'a, const LINES: usize> InFlight<'a, LINES> {
-    /// No keys yet.
+impl<'a, const LINES: usize> PrefetchRing<'a, LINES> {
+    /// Returns an empty ring.
     #[inline(always)]
     pub fn new(pages: Pages<LINES>, words: &[u64], hashes: &'a [u64]) -> Self {
-        Self { pages, address: Address::of(words), hashes, first: 0, spots: [Spots::NONE; AHEAD / GROUP] }
+        Self { pages, address: Address::of(words), hashes, first: 0, locations: [Locations::NONE; AHEAD / GROUP] }
     }
 
-    /// Begins a run. Not in the function that makes it, which would have to copy all places out.
+    /// Begins a run. [`new`](Self::new) cannot do it, because it would have to copy all locations.
     #[inline(always)]
     pub fn begin(&mut self, run: &Range<usize>) {
         self.first = run.start;
-        // Those of a later run have been prefetched.
+        // The keys of a later run have been prefetched.
         let fetched = if run.start == 0 { GROUP } else { 0 };
         for start in run.clone().step_by(GROUP).take(AHEAD / GROUP) {
             self.put(start, fetched);
         }
     }
 
-    /// The places of the keys from `i` on, a group of the run. They stay where they are: a copy of all of them costs as
-    /// many instructions as what is done with them.
+    /// Returns the locations of the keys from `i` on, a group of the run. They are borrowed: a copy of all of them costs
+    /// as many instructions as processing them.
     #[inline(always)]
-    pub fn group(&self, i: usize) -> &Spots<LINES> {
-        &self.spots[(i - self.first) / GROUP % (AHEAD / GROUP)]
+    pub fn group(&self, i: usize) -> &Locations<LINES> {
+        &self.locations[(i - self.first) / GROUP % (AHEAD / GROUP)]
     }
 
-    /// Gives the room of this group, which has acted, to a later one.
+    /// Replaces the group from key `i` on, which has been processed, by a later one.
     #[inline(always)]
-    pub fn pass(&mut self, i: usize) {
+    pub fn replace(&mut self, i: usize) {
         self.put(i + AHEAD, GROUP);
     }
 
-    /// Computes the places of the keys from `i` on, if there are any, and prefetches the lines of the first `fetched`.
+    /// Computes the locations of the keys from `i` on, if there are any, and prefetches the lines of the first `fetched`.
     #[inline(always)]
     fn put(&mut self, i: usize, fetched: usize) {
-        let place = &mut self.spots[(i - self.first) / GROUP % (AHEAD / GROUP)];
+        let locations = &mut self.locations[(i - self.first) / GROUP % (AHEAD / GROUP)];
         Address::of(self.hashes).fetch(i + HASHES_AHEAD);
         let Some(coming) = self.hashes.get(i..).filter(|coming| !coming.is_empty()) else { return };
         if let Some(group) = coming.first_chunk() {
-            *place = self.pages.spots(group);
-            return place.fetch(self.address, fetched);
+            *locations = self.pages.locations(group);
+            return locations.fetch(self.address, fetched);
         }
         let mut group = [coming[0]; GROUP];
         group[..coming.len()].copy_from_slice(coming);
-        *place = self.pages.spots(&group);
-        place.fetch(self.address, fetched.min(coming.len()));
+        *locations = self.pages.locations(&group);
+        locations.fetch(self.address, fetched.min(coming.len()));
     }
 }
 
 impl<const LINES: usize> Pages<LINES> {
-    /// Lines of a page from which a key chooses one of its lines.
+    /// The number of lines of a page among which a key has one of its lines.
     pub const RANGE: u64 = PAGE_LINES / LINES as u64;
 
+    /// Returns `count` pages, all of them in one partition.
     pub fn new(count: u64) -> Self {
         Self { count, first: 0, end: count }
     }
 
-    /// Whether all of them are at hand.
+    /// Returns whether this partition has all pages.
     #[inline(always)]
     pub fn whole(&self) -> bool {
         self.end - self.first == self.count
     }
 
-    /// The place of a key whose page is at hand.
+    /// Returns the location of a key of this partition.
     #[inline(always)]
-    pub fn spot(&self, hash: u64) -> Spot<LINES> {
+    pub fn location(&self, hash: u64) -> Location<LINES> {
         let page = self.page(hash);
-        let mut spot = Spot { page: page as u32, lines: [0; LINES], seeds: [0; LINES] };
+        let mut location = Location { page: page as u32, lines: [0; LINES], seeds: [0; LINES] };
         for t in 0..LINES {
             let (line, seed) = self.line(t, page, hash);
-            (spot.lines[t], spot.seeds[t]) = (line as usize, seed);
+            (location.lines[t], location.seeds[t]) = (line as usize, seed);
         }
-        spot
+        location
     }
 
-    /// The places of keys whose pages are at hand.
+    /// Returns the locations of keys of this partition.
     #[inline(always)]
-    fn spots(&self, hashes: &[u64; GROUP]) -> Spots<LINES> {
-        let mut spots = Spots::NONE;
-        for (page, &hash) in spots.pages.iter_mut().zip(hashes) {
+    fn locations(&self, hashes: &[u64; GROUP]) -> Locations<LINES> {
+        let mut locations = Locations::NONE;
+        for (page, &hash) in locations.pages.iter_mut().zip(hashes) {
             *page = self.page(hash) as u32;
         }
         for t in 0..LINES {
             for (key, &hash) in hashes.iter().enumerate() {
-                (spots.lines[t][key], spots.seeds[t][key]) = self.line(t, self.page(hash), hash);
+                (locations.lines[t][key], locations.seeds[t][key]) = self.line(t, self.page(hash), hash);
             }
         }
-        spots
+        locations
     }
 
-    /// The page of a key. It is [`scale`](crate::memory::bits::scale) in halves, which compilers vectorise: there are
+    /// Returns the page of a key. It is [`scale`](crate::memory::bits::scale) in halves, which compilers vectorise: there are
     /// fewer than 2^32 pages.
     #[inline(always)]
     fn page(&self, hash: u64) -> u64 {
@@ -179,7 +181,7 @@ impl<const LINES: usize> Pages<LINES> {
         ((hash >> 32) * count + (((hash & LOW) * count) >> 32)) >> 32
     }
 
-    /// One of the lines of a key, and the seed of its bits there.
+    /// Returns one of the lines of a key, and the seed of its bits there.
     #[inline(always)]
     fn line(&self, t: usize, page: u64, hash: u64) -> (u64, u32) {
         let choice = hash.wrapping_mul(CHOICES[t]);
@@ -190,15 +192,20 @@ impl<const LINES: usize> Pages<LINES> {
     /// Prefetches the lines of a key.
     #[inline(always)]
     pub fn fetch(&self, words: Address, hash: u64) {
-        for line in self.spot(hash).lines {
+        for line in self.location(hash).lines {
             words.fetch(line * LINE);
         }
     }
 
-    /// Cuts the pages into at most `parts`: each with its words, and the hashes of its keys. Returns none if there
-    /// would be only one.
-    pub fn cut(self, words: &mut [u64], parts: usize) -> impl Iterator<Item = (Self, &mut [u64], RangeInclusive<u64>)> {
-        let cut = cut(self.count, PAGE_LINES as usize * LINE, words, parts);
-        cut.map(move |(pages, words, hashes)| (Self { first: pages.start, end: pages.end, ..self }, words, hashes))
+    /// Divides the pages into at most `count` partitions, and returns each with its words and the hashes of its keys;
+    /// none if there would be only one.
+    pub fn partitions(
+        self,
+        words: &mut [u64],
+        count: usize,
+    ) -> impl Iterator<Item = (Self, &mut [u64], RangeInclusive<u64>)> {
+        let partitions = partition(self.count, PAGE_LINES as usize * LINE, words, count);
+        partitions
+            .map(move |(pages, words, hashes)| (Self { first: pages.start, end: pages.end, ..self }, words, hashes))
     }
 }

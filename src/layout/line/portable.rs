@@ -54,7 +54,7 @@ impl Vectors for Portable {
     }
 }
 
-/// The word of a line that a lane is in, and its bits there.
+/// Returns the word of a line in which a lane lies, and the bits of the lane there.
 #[inline]
 pub const fn lane_bits<const LANES: usize>(lane: usize) -> (usize, u64) {
     let (per_word, width) = (LANES / LINE, 64 * LINE / LANES);

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::instructions::Portable;
+use crate::layout::abilities::Infer;
+use crate::layout::{Layout, Occupancy};
 use crate::memory::bits::ones;
 
 const PAGES: u64 = 5;
@@ -36,27 +38,27 @@ fn everything<const LANES: usize, const LINES: usize>(
     let (mut answers, mut evidence) = (Vec::new(), Vec::new());
     for (run, generation, pending) in runs(hashes.len()) {
         layout.open(&mut words, generation);
-        let phase = layout.phase(generation, 0);
+        let rotation = layout.rotation(generation, 0);
         let mut seen = vec![false; hashes.len()];
-        layout.insert_run(&mut words, phase, &hashes, run.clone());
+        layout.insert_run(&mut words, rotation, &hashes, run.clone());
         for refresh in [false, true] {
-            let inserted = layout.duplicated_run(&mut words, phase, &hashes, run.clone(), refresh, &mut seen);
+            let inserted = layout.duplicated_run(&mut words, rotation, &hashes, run.clone(), refresh, &mut seen);
             assert!(!refresh || inserted == run.len() as u64);
             answers.extend_from_slice(&seen);
         }
-        layout.query_run(&words, layout.phase(generation, pending), &hashes, 0..hashes.len(), &mut seen);
+        layout.query_run(&words, layout.rotation(generation, pending), &hashes, 0..hashes.len(), &mut seen);
         answers.extend_from_slice(&seen);
         let mut says = vec![Evidence::default(); hashes.len()];
-        layout.evidence_run(&words, phase, &hashes, &mut says);
-        layout.query_run(&words, phase, &hashes, 0..hashes.len(), &mut seen);
+        layout.evidence_run(&words, rotation, &hashes, &mut says);
+        layout.query_run(&words, rotation, &hashes, 0..hashes.len(), &mut seen);
         // A key is reported if some generation that still has all of its lanes is not ruled out.
         let whole = ones(LANES as u32 - k + 1);
         assert!(seen.iter().zip(&says).all(|(&seen, says)| seen == (says.possible() & whole != 0)));
-        assert_eq!(layout.coded().is_some(), LANES == 8);
-        if let Some(read) = layout.coded() {
+        assert_eq!(layout.abilities().codes.is_some(), LANES == 8);
+        if let Some(coded) = layout.abilities().codes {
             let mut codes = vec![Code::default(); hashes.len()];
-            layout.codes_run(&words, phase, &hashes, &mut codes);
-            assert!(says.iter().copied().eq(codes.into_iter().map(read)));
+            coded.codes_run(&words, rotation, &hashes, &mut codes);
+            assert!(says.iter().copied().eq(codes.into_iter().map(coded.decoder())));
         }
         evidence.extend(says);
     }
@@ -97,17 +99,17 @@ fn bits<const LANES: usize, const LINES: usize>(
     hash: u64,
     lanes: &[u32],
 ) -> Vec<usize> {
-    let spot = layout.pages.spot(hash);
+    let location = layout.pages.location(hash);
     let sublanes = 32 / LANES;
     let mut bits = Vec::new();
     for t in 0..LINES {
-        let within = (spot.lines[t] as u64)
-            .checked_sub(u64::from(spot.page) * PAGE_LINES + t as u64 * (PAGE_LINES / LINES as u64));
+        let within = (location.lines[t] as u64)
+            .checked_sub(u64::from(location.page) * PAGE_LINES + t as u64 * (PAGE_LINES / LINES as u64));
         assert!(within.unwrap() < PAGE_LINES / LINES as u64, "a line of the key's page, in its range");
         for sublane in lanes.iter().flat_map(|&lane| lane as usize * sublanes..(lane as usize + 1) * sublanes) {
-            let product = spot.seeds[t].wrapping_mul(SUBLANES[sublane / 2]);
+            let product = location.seeds[t].wrapping_mul(SUBLANES[sublane / 2]);
             let bit = product >> if sublane % 2 == 0 { 24 } else { 28 } & 15;
-            bits.push(spot.lines[t] * 512 + sublane * 16 + bit as usize);
+            bits.push(location.lines[t] * 512 + sublane * 16 + bit as usize);
         }
     }
     bits
@@ -119,24 +121,24 @@ fn an_insertion_sets_what_is_defined_and_a_query_asks_for_it() {
         let layout = LanesInLines::<LANES, LINES>::new(PAGES, k);
         for (i, hash) in hashes(60).into_iter().enumerate() {
             let generation = 3 * i as i64;
-            let turned = (generation as u64 % PAGES, generation as u64 / PAGES);
+            let rotated = (generation as u64 % PAGES, generation as u64 / PAGES);
             // A page counts its rotations; the lane before the last in the ring is the next to be the newest.
-            let turns = turned.1 + u64::from(u64::from(layout.pages.spot(hash).page) <= turned.0);
-            let newest = (1 + LANES as u64 * 1000 - turns) % LANES as u64;
+            let rotations = rotated.1 + u64::from(u64::from(layout.pages.location(hash).page) <= rotated.0);
+            let newest = (1 + LANES as u64 * 1000 - rotations) % LANES as u64;
             let lanes: Vec<u32> = (0..k).map(|age| (newest as u32 + age) % LANES as u32).collect();
             let mut words = vec![0u64; (PAGES * PAGE_LINES) as usize * LINE];
-            let phase = layout.phase(generation, 0);
-            layout.insert(&mut words, phase, hash);
+            let rotation = layout.rotation(generation, 0);
+            layout.insert(&mut words, rotation, hash);
             let mut expected = bits(&layout, hash, &lanes);
             let mut set: Vec<usize> =
                 (0..64 * words.len()).filter(|bit| words[bit / 64] >> (bit % 64) & 1 == 1).collect();
             expected.sort_unstable();
             set.sort_unstable();
             assert_eq!(set, expected, "{LANES} {LINES} {k} {i}");
-            assert!(layout.contains(&words, phase, hash));
+            assert!(layout.contains(&words, rotation, hash));
             for bit in expected {
                 words[bit / 64] ^= 1 << (bit % 64);
-                assert!(!layout.contains(&words, phase, hash), "every bit counts");
+                assert!(!layout.contains(&words, rotation, hash), "every bit counts");
                 words[bit / 64] ^= 1 << (bit % 64);
             }
         }
@@ -153,21 +155,24 @@ fn fills_and_chances_are_those_of_the_bits() {
     let mut words = vec![0; (PAGES * PAGE_LINES) as usize * LINE];
     for generation in 0..40 {
         layout.open(&mut words, generation);
-        let phase = layout.phase(generation, 0);
+        let rotation = layout.rotation(generation, 0);
         hashes(90)[..60]
             .iter()
-            .for_each(|&hash| layout.insert(&mut words, phase, hash ^ (generation as u64 * 0x0123_4567_89ab)));
+            .for_each(|&hash| layout.insert(&mut words, rotation, hash ^ (generation as u64 * 0x0123_4567_89ab)));
     }
-    let phase = layout.phase(39, 0);
+    let rotation = layout.rotation(39, 0);
     let ones: u32 = words.iter().map(|word| word.count_ones()).sum();
-    let fill: f64 = layout.fill(&words, phase).iter().sum();
+    let fill: f64 = layout.fill(&words, rotation).iter().sum();
     assert!((fill - f64::from(ones) / (64 * words.len() / 16) as f64).abs() < 1e-12);
     // The oldest generation is no longer written, the newest only once.
-    let rates = layout.match_rates(&words, phase);
+    let rates = layout.match_rates(&words, rotation);
     assert!(rates[0] < rates[1] && rates.iter().all(|rate| (0.0..1.0).contains(rate)));
     let full = vec![u64::MAX; words.len()];
-    assert_eq!((layout.match_rates(&full, phase), layout.false_positive_rate(&full, phase)), (vec![1.0; 16], 1.0));
-    assert_eq!(layout.false_positive_rate(&vec![0; words.len()], phase), 0.0);
+    assert_eq!(
+        (layout.match_rates(&full, rotation), layout.false_positive_rate(&full, rotation)),
+        (vec![1.0; 16], 1.0)
+    );
+    assert_eq!(layout.false_positive_rate(&vec![0; words.len()], rotation), 0.0);
 }
 
 #[test]
@@ -176,11 +181,11 @@ fn runs_of_lanes_match_as_often_as_a_line_has_them_all() {
     // Half of the lines are full, half empty: all lanes of one match, or none.
     let mut words = vec![0; (PAGES * PAGE_LINES) as usize * LINE];
     words.as_chunks_mut::<LINE>().0.iter_mut().step_by(2).for_each(|line| line.fill(u64::MAX));
-    let rates: Vec<f64> = layout.run_rates(layout.chances(&words, layout.phase(7, 0))).collect();
+    let rates: Vec<f64> = layout.run_rates(layout.chances(&words, layout.rotation(7, 0))).collect();
     assert_eq!(rates, vec![0.5; 3 * 16]);
     // In empty lines half a key is taken to be there: its four bits of one lane, eight of two, twelve of three.
     let nothing = vec![0; words.len()];
-    let rates = layout.run_rates(layout.chances(&nothing, layout.phase(7, 0)));
+    let rates = layout.run_rates(layout.chances(&nothing, layout.rotation(7, 0)));
     let least = |lanes: i32| 0.5 * 16f64.powi(-4 * lanes) / (PAGES * PAGE_LINES / 2) as f64;
     assert!(rates.eq([1, 2, 3].map(least).into_iter().cycle().take(3 * 16)));
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::format::Line;
 use super::place::Pages;
-use super::run::{Aside, BLOCK, fetch_second};
+use super::run::{BLOCK, Deferred, fetch_second};
 use super::slots::Slots;
 use crate::instructions::Work;
 use crate::memory::prefetch::Address;
@@ -38,7 +38,7 @@ impl<M: Slots> Work<M> for Ask<'_> {
         let address = Address::of(lines.as_flattened());
         let (hashes, present) = (&hashes[run.clone()], &mut present[run]);
         let (mut coming, mut homes) = ([Home::default(); BLOCK], [Home::default(); BLOCK]);
-        let mut before = (&[][..], &mut [][..], Aside::default());
+        let mut before = (&[][..], &mut [][..], Deferred::default());
         let mut blocks = hashes.chunks(BLOCK);
         fetch_homes(pages, address, blocks.next().unwrap_or_default(), &mut coming);
         for (hashes, present) in hashes.chunks(BLOCK).zip(present.chunks_mut(BLOCK)) {
@@ -68,8 +68,14 @@ fn fetch_homes(pages: &Pages, address: Address, hashes: &[u64], homes: &mut [Hom
 
 /// Looks keys up at home; says of which more lines have to be asked.
 #[inline(always)]
-fn at_home<M: Slots>(machine: M, pages: &Pages, lines: &[Line], homes: &[Home; BLOCK], present: &mut [bool]) -> Aside {
-    let (format, mut aside) = (pages.format, Aside::default());
+fn at_home<M: Slots>(
+    machine: M,
+    pages: &Pages,
+    lines: &[Line],
+    homes: &[Home; BLOCK],
+    present: &mut [bool],
+) -> Deferred {
+    let (format, mut aside) = (pages.format, Deferred::default());
     for ((key, home), present) in (0..).zip(homes).zip(present) {
         let line = &lines[home.line];
         *present = format.find(machine, line, home.bucket, home.print) != 0;
@@ -84,7 +90,7 @@ fn elsewhere<M: Slots>(
     machine: M,
     pages: &Pages,
     lines: &[Line],
-    (hashes, present, aside): (&[u64], &mut [bool], Aside),
+    (hashes, present, aside): (&[u64], &mut [bool], Deferred),
 ) {
     for &key in aside.keys() {
         let place = pages.place(hashes[usize::from(key)]);

@@ -15,12 +15,10 @@ use std::ops::Range;
 
 use super::format::{Format, Line};
 use super::place::{Pages, Place};
-use super::run::{Act, Each};
+use super::run::{ForEach, Operation};
 use super::slots::Slots;
-use super::{Phase, Quotient, spare};
-use crate::Error;
-use crate::clock::Moments;
-use crate::engine::Aged;
+use super::{Quotient, Rotation, spare};
+use crate::layout::abilities;
 
 impl Format {
     /// The most that a count tells.
@@ -176,36 +174,24 @@ impl Quotient {
     pub fn counts(&self) -> bool {
         self.pages.format.count_bits > 0
     }
-
-    /// Writes how often each key of a run came.
-    fn count_run(&self, words: &[u64], phase: Phase, hashes: &[u64], run: Range<usize>, counts: &mut [u64]) {
-        let act = Count { pages: &self.pages, lines: words.as_chunks().0, phase, counts };
-        self.instructions.run(Each { pages: &self.pages, hashes, run, act });
-    }
 }
 
-impl Aged<Quotient> {
-    /// Writes to `counts` how often keys were inserted within a window, the filter's or a part of it.
-    pub fn count(&self, hashes: &[u64], at: Moments<'_>, window: Option<u64>, counts: &mut [u64]) -> Result<(), Error> {
-        if !self.layout.counts() {
-            return Err(Error::value("this filter does not count: make it with counts=4, the bits of a count"));
-        }
-        self.answer(hashes.len(), at, window, |phase, run| match phase {
-            Some(phase) => self.layout.count_run(self.words.as_slice(), phase, hashes, run, counts),
-            None => counts[run].fill(0),
-        })
+impl abilities::Count<Rotation> for Quotient {
+    fn count_run(&self, words: &[u64], phase: Rotation, hashes: &[u64], run: Range<usize>, counts: &mut [u64]) {
+        let act = Count { pages: &self.pages, lines: words.as_chunks().0, phase, counts };
+        self.instructions.run(ForEach { pages: &self.pages, hashes, run, act });
     }
 }
 
 /// Inserts, in a filter that counts, and says what was there if there is room for the answers.
-pub struct Tick<'a> {
+pub struct CountInsert<'a> {
     pub pages: &'a Pages,
     pub lines: &'a mut [Line],
-    pub phase: Phase,
+    pub phase: Rotation,
     pub seen: &'a mut [bool],
 }
 
-impl Act for Tick<'_> {
+impl Operation for CountInsert<'_> {
     const PUTS: bool = true;
 
     #[inline(always)]
@@ -227,11 +213,11 @@ impl Act for Tick<'_> {
 struct Count<'a> {
     pages: &'a Pages,
     lines: &'a [Line],
-    phase: Phase,
+    phase: Rotation,
     counts: &'a mut [u64],
 }
 
-impl Act for Count<'_> {
+impl Operation for Count<'_> {
     const PUTS: bool = false;
 
     #[inline(always)]
@@ -243,6 +229,6 @@ impl Act for Count<'_> {
     fn act<M: Slots>(&mut self, machine: M, i: usize, place: &Place) {
         let now = self.phase.tag(self.pages, place.page);
         let page = self.pages.page(self.lines, place.page);
-        self.counts[i] = self.pages.count_of(machine, page, place, now, self.phase.kept(self.pages, place.page));
+        self.counts[i] = self.pages.count_of(machine, page, place, now, self.phase.retained(self.pages, place.page));
     }
 }

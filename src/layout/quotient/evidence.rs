@@ -4,10 +4,10 @@ use super::format::Line;
 use super::place::Pages;
 use super::slots::Slots;
 use super::spare;
-use super::{Phase, Quotient};
+use super::{Quotient, Rotation};
 use crate::clock::{Clock, Window};
 use crate::inference::line::STRETCHES;
-use crate::inference::quotient::{Epochs, Stretch};
+use crate::inference::quotient::{Chunk, Epochs};
 use crate::inference::{Evidence, Question};
 use crate::instructions::{Portable, Work};
 use crate::layout::Layout;
@@ -23,7 +23,7 @@ const SLICED: u32 = 4;
 /// Of more epochs those side by side are counted together: so many counts in all.
 const COUNTS: usize = 64;
 
-impl Phase {
+impl Rotation {
     /// How many pages have turned after this one.
     #[inline(always)]
     fn behind(self, pages: &Pages, page: u32) -> u64 {
@@ -37,7 +37,7 @@ impl Phase {
 
     /// The evidence of a key of this page that is told to be so old.
     #[inline(always)]
-    pub fn says(self, pages: &Pages, page: u32, told: Option<(u32, bool)>) -> Evidence {
+    pub fn evidence_at(self, pages: &Pages, page: u32, told: Option<(u32, bool)>) -> Evidence {
         Evidence::epochs(told).in_stretch(self.behind(pages, page) >> pages.stretch_log2())
     }
 }
@@ -121,13 +121,13 @@ impl<M: Slots> Work<M> for CountEpochs<'_> {
 
 impl Quotient {
     /// Adds the keys of a page to a count for each epoch.
-    fn count_epochs(&self, page: &[Line], number: u32, phase: Phase, counts: &mut [u64]) {
+    fn count_epochs(&self, page: &[Line], number: u32, phase: Rotation, counts: &mut [u64]) {
         let (pages, now) = (&self.pages, phase.tag(&self.pages, number));
         self.instructions.run(CountEpochs { pages, page, number, now, counts });
     }
 
     /// How many entries each epoch has, the open one first.
-    pub fn entries(&self, lines: &[Line], phase: Phase) -> Vec<u64> {
+    pub fn entries(&self, lines: &[Line], phase: Rotation) -> Vec<u64> {
         let mut counts = vec![0; self.pages.kept as usize];
         for (number, page) in self.pages.all(lines) {
             self.count_epochs(page, number, phase, &mut counts);
@@ -136,7 +136,7 @@ impl Quotient {
     }
 
     /// Chance that a fresh key is reported: its place has an entry, or its line says yes to all.
-    pub fn rate(&self, lines: &[Line], phase: Phase) -> f64 {
+    pub fn rate(&self, lines: &[Line], phase: Rotation) -> f64 {
         let (format, places) = (self.pages.format, self.pages.places() as f64);
         let keys = |page: &[Line], number: u32, now: u32| -> u32 {
             let of_line = |(at, line): (u32, &Line)| match format.used(line) {
@@ -169,7 +169,7 @@ impl Quotient {
     /// Estimates how many different keys were inserted within a window, the filter's or a part of it in the same unit:
     /// the entries of its epochs, of the oldest one the share that lies in it, corrected for keys that share an entry.
     pub fn distinct(&self, words: &[u64], clock: &Clock, window: u64) -> f64 {
-        let (phase, pages) = (self.phase(clock.generation(), 0), self.pages);
+        let (phase, pages) = (self.rotation(clock.generation(), 0), self.pages);
         let length = match clock.window() {
             Window::Count { .. } => window as f64,
             Window::Time { .. } => window as f64 / 1e9,
@@ -200,11 +200,11 @@ impl Quotient {
 
     /// What the lines are like, stretch by stretch.
     pub fn epochs(&self, lines: &[Line], clock: &Clock, question: &Question<'_>) -> Epochs {
-        let (phase, length) = (self.phase(clock.generation(), 0), 1 << self.pages.stretch_log2());
+        let (phase, length) = (self.rotation(clock.generation(), 0), 1 << self.pages.stretch_log2());
         let (count, steps) = (self.pages.count, self.pages.steps());
         let stretch = |first: u64| {
             if !question.is_about(first / length) {
-                return Stretch::default();
+                return Chunk::default();
             }
             // Of fine tags all pages are one stretch.
             let behind = length.min(steps - first);
@@ -221,7 +221,7 @@ impl Quotient {
             let began = (0..entries.len() as u64).map(|turns| clock.began(turns * steps + first + behind / 2));
             let began: Vec<f64> = began.collect();
             let shares = shares(&entries, &began).into_iter().map(|entries| entries / places);
-            Stretch::new(clock, &began, shares)
+            Chunk::new(clock, &began, shares)
         };
         Epochs {
             stretches: (0..steps).step_by(length as usize).map(stretch).collect(),

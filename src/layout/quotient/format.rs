@@ -17,7 +17,7 @@
 use std::iter;
 use std::sync::OnceLock;
 
-use crate::shape::quotient::{COUNT_BITS, FINE_TAG_BITS, FINGERPRINT_BITS, Line as Shape, TAG_BITS, line_of};
+use crate::shape::quotient::{COUNT_BITS, FINE_TAG_BITS, FINGERPRINT_BITS, Line as QuotientShape, TAG_BITS, line_of};
 
 /// A line of 512 bits.
 pub type Line = [u64; 8];
@@ -78,7 +78,7 @@ impl Field {
 
 /// Where the fields of a line lie, and tables of their bits.
 pub struct Format {
-    pub shape: Shape,
+    pub shape: QuotientShape,
     /// Bits of a fingerprint, of a tag, and of a count, if there are any.
     pub fingerprint_bits: u32,
     pub tag_bits: u32,

@@ -11,12 +11,12 @@
 use super::format::{Line, SPARE_FLAG};
 use super::place::Pages;
 use super::slots::Slots;
-use super::{Phase, Quotient, spare};
+use super::{Quotient, Rotation, spare};
 use crate::Error;
 use crate::clock::Window;
 use crate::instructions::Work;
 use crate::memory::Words;
-use crate::shape::quotient::Shape;
+use crate::shape::quotient::QuotientShape;
 
 /// Pages, or pairs that were one, whose entries are counted to tell how full all are: to 0.7 %, at phases of all kinds.
 const SAMPLE: u64 = 8;
@@ -39,7 +39,7 @@ pub struct Limits {
 
 impl Quotient {
     /// The lines of a filter that grows: at the level that these words are of, or new ones.
-    pub fn growing(shape: Shape, window: Window, words: Words) -> Result<(Self, Words), Error> {
+    pub fn growing(shape: QuotientShape, window: Window, words: Words) -> Result<(Self, Words), Error> {
         let fixed = Self::new(shape);
         let len = shape.nbytes() / 8;
         let words = if words.as_slice().is_empty() { Words::zeroed(len as usize)? } else { words };
@@ -62,16 +62,15 @@ impl Quotient {
         u32::min(self.pages.format.fingerprint_bits - 1, 31 - of_pages)
     }
 
-    /// Keys from one look at the load to the next, if it grows.
+    /// Keys from one look at the load to the next.
     #[inline(always)]
-    pub fn looks(&self) -> Option<u64> {
-        self.limits?;
+    pub fn looks(&self) -> u64 {
         let slots = self.pages.count * u64::from(self.pages.lines * self.pages.format.shape.slots);
-        Some(if self.pages.level > 0 { LOOKS_GROWN.min(slots / LOOKS) } else { slots / LOOKS }.max(1))
+        if self.pages.level > 0 { LOOKS_GROWN.min(slots / LOOKS) } else { slots / LOOKS }.max(1)
     }
 
     /// The level that is right for these lines.
-    pub fn right_level(&self, lines: &[Line]) -> u32 {
+    pub fn target_level(&self, lines: &[Line]) -> u32 {
         let (level, Some(limits)) = (self.pages.level, self.limits) else { return self.pages.level };
         let (mean, fullest) = self.load(lines);
         if mean > limits.mean {
@@ -102,7 +101,7 @@ impl Quotient {
     }
 
     /// The same lines at another level.
-    pub fn at_level(&self, level: u32, lines: &[Line], phase: Phase) -> Result<(Self, Words), Error> {
+    pub fn at_level(&self, level: u32, lines: &[Line], phase: Rotation) -> Result<(Self, Words), Error> {
         let to = Self { pages: self.pages.at_level(level), ..*self };
         let len = (to.pages.count << level) as usize * to.pages.stride() * 8;
         let mut words = Words::zeroed(len)?;
@@ -116,7 +115,7 @@ impl Quotient {
 struct Move<'a> {
     from: &'a Pages,
     to: &'a Pages,
-    phase: Phase,
+    phase: Rotation,
     old: &'a [Line],
     new: &'a mut [Line],
 }
@@ -139,7 +138,7 @@ impl<M: Slots> Work<M> for Move<'_> {
             let page_at = |of_group: u64| to.start(group << to.level | of_group as u32);
             for heir in heirs(first) {
                 // A print may have gone to both pages: it is one key's, and the larger count is the whole.
-                spare::unite(format, &mut new[page_at(heir)], &page[0], now, u32::max);
+                spare::merge(format, &mut new[page_at(heir)], &page[0], now, u32::max);
             }
             for (at, line) in (0..).zip(&page[1..]) {
                 for heir in heirs(first * lines + u64::from(at)) {

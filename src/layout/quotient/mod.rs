@@ -43,6 +43,7 @@ mod evidence;
 mod format;
 mod grow;
 mod line;
+mod merge;
 mod page;
 mod place;
 mod room;
@@ -51,7 +52,6 @@ mod slots;
 mod spare;
 #[cfg(test)]
 mod tests;
-mod unite;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -66,18 +66,19 @@ use crate::Error;
 use crate::clock::Clock;
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::instructions::Instructions;
-use crate::layout::{Layout, Part};
+use crate::layout::abilities::{Check, Divide, Infer, Merge, Partition, Resize, Shorten};
+use crate::layout::{Abilities, Layout, Occupancy};
 use crate::memory::Words;
 use crate::memory::prefetch::Address;
-use crate::shape::quotient::Shape;
+use crate::shape::quotient::QuotientShape;
 use ask::Ask;
-use count::Tick;
+use count::CountInsert;
 use format::Line;
 use grow::Limits;
+use merge::Unite;
 use page::Turn;
 use place::Pages;
-use run::{Duplicated, Each, Insert, Query, Tell};
-use unite::Unite;
+use run::{Duplicated, ForEach, Insert, Query, Tell};
 
 /// Pages of lines of entries.
 #[derive(Clone, Copy)]
@@ -90,7 +91,7 @@ pub struct Quotient {
 
 /// Which epoch is open, page by page, and which are still kept.
 #[derive(Clone, Copy)]
-pub struct Phase {
+pub struct Rotation {
     /// The last group of pages that has begun the epoch whose tag is `newest`; those behind it are one epoch back.
     turned: u32,
     newest: u32,
@@ -101,7 +102,7 @@ pub struct Phase {
     kept: [u32; 2],
 }
 
-impl Phase {
+impl Rotation {
     /// The tag of what a page takes now.
     #[inline(always)]
     fn tag(self, pages: &Pages, page: u32) -> u32 {
@@ -118,7 +119,7 @@ impl Phase {
 
     /// How many epochs, the open one first, count for a query.
     #[inline(always)]
-    fn kept(self, pages: &Pages, page: u32) -> u32 {
+    fn retained(self, pages: &Pages, page: u32) -> u32 {
         let group = pages.group(page);
         let before = group.wrapping_sub(self.turned + 1);
         let before = if group > self.turned { before } else { before.wrapping_add(pages.count as u32) };
@@ -147,32 +148,32 @@ impl Pages {
 
 impl Quotient {
     /// The lines of a shape.
-    pub fn new(shape: Shape) -> Self {
+    pub fn new(shape: QuotientShape) -> Self {
         Self { pages: Pages::new(shape), instructions: Instructions::best(), limits: None }
     }
 }
 
 impl Layout for Quotient {
-    type Phase = Phase;
+    type Rotation = Rotation;
 
     /// Steps until every page has turned through all of its tags.
     fn generations(&self) -> u64 {
         u64::from(self.pages.kept) * self.pages.steps()
     }
 
-    fn phase(&self, generation: i64, pending: u64) -> Phase {
+    fn rotation(&self, generation: i64, pending: u64) -> Rotation {
         // Pages are fewer than 2^29, so that nothing is cut off.
         let pages = self.pages.count as i64;
         let kept = |turns: u64| self.pages.kept.saturating_sub(u32::try_from(turns).unwrap_or(u32::MAX));
         if self.pages.fine() {
             // No page is behind another.
             let newest = self.pages.format.age(generation as u32, 0);
-            return Phase { turned: u32::MAX >> 1, newest, more: 0, kept: [kept(pending); 2] };
+            return Rotation { turned: u32::MAX >> 1, newest, more: 0, kept: [kept(pending); 2] };
         }
         let epoch = generation.div_euclid(pages);
         let (turns, more) =
             if pending == 0 { (0, 0) } else { (pending / self.pages.count, pending % self.pages.count) };
-        Phase {
+        Rotation {
             turned: (generation - epoch * pages) as u32,
             newest: self.pages.format.age(epoch as u32, 0),
             more: more as u32,
@@ -180,74 +181,54 @@ impl Layout for Quotient {
         }
     }
 
-    fn phase_within(&self, generation: i64, back: u64) -> Option<Phase> {
-        if self.pages.fine() {
-            return Some(Phase { kept: [back as u32 + 1; 2], ..self.phase(generation, 0) });
-        }
-        // In `back` steps each page turns `turns` times; those that turned in the last few steps, once more.
-        let (turns, few) = (back / self.pages.count, back % self.pages.count);
-        let (kept, more) = (turns as u32 + 1, if few > 0 { (self.pages.count - few) as u32 } else { 0 });
-        Some(Phase { more, kept: [kept + u32::from(few > 0), kept], ..self.phase(generation, 0) })
+    #[inline(always)]
+    fn prefetch_insert(&self, words: Address, _phase: Rotation, hash: u64) {
+        self.prefetch_query(words, hash);
     }
 
     #[inline(always)]
-    fn fetch_newest(&self, words: Address, _phase: Phase, hash: u64) {
-        self.fetch_all(words, hash);
-    }
-
-    #[inline(always)]
-    fn fetch_all(&self, words: Address, hash: u64) {
+    fn prefetch_query(&self, words: Address, hash: u64) {
         let place = self.pages.place(hash);
         words.fetch(self.pages.home_of(&place) * 8);
     }
 
-    fn insert(&self, words: &mut [u64], phase: Phase, hash: u64) {
+    fn insert(&self, words: &mut [u64], phase: Rotation, hash: u64) {
         self.insert_run(words, phase, &[hash], 0..1);
     }
 
-    fn contains(&self, words: &[u64], phase: Phase, hash: u64) -> bool {
+    fn contains(&self, words: &[u64], phase: Rotation, hash: u64) -> bool {
         let mut present = [false];
         self.query_run(words, phase, &[hash], 0..1, &mut present);
         present[0]
     }
 
-    fn evidence(&self, words: &[u64], phase: Phase, hash: u64) -> Evidence {
-        let mut evidence = [Evidence::default()];
-        self.evidence_run(words, phase, &[hash], &mut evidence);
-        evidence[0]
-    }
-
-    fn evidence_run(&self, words: &[u64], phase: Phase, hashes: &[u64], evidence: &mut [Evidence]) {
-        let act = Tell { pages: &self.pages, lines: words.as_chunks().0, phase, evidence };
-        self.instructions.run(Each { pages: &self.pages, hashes, run: 0..hashes.len(), act });
-    }
-
-    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        Some(Box::new(self.epochs(words.as_chunks().0, clock, question)))
-    }
-
-    fn insert_run(&self, words: &mut [u64], phase: Phase, hashes: &[u64], run: Range<usize>) {
+    fn insert_run(&self, words: &mut [u64], phase: Rotation, hashes: &[u64], run: Range<usize>) {
         let (pages, lines) = (&self.pages, words.as_chunks_mut().0);
         if self.counts() {
-            self.instructions.run(Each { pages, hashes, run, act: Tick { pages, lines, phase, seen: &mut [] } });
+            self.instructions.run(ForEach {
+                pages,
+                hashes,
+                run,
+                act: CountInsert { pages, lines, phase, seen: &mut [] },
+            });
         } else {
-            self.instructions.run(Each { pages, hashes, run, act: Insert { pages, lines, phase } });
+            self.instructions.run(ForEach { pages, hashes, run, act: Insert { pages, lines, phase } });
         }
     }
 
-    fn query_run(&self, words: &[u64], phase: Phase, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
+    fn query_run(&self, words: &[u64], phase: Rotation, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
         let (pages, lines) = (&self.pages, words.as_chunks().0);
         if run.len() > run::BLOCK && phase.all_kept(pages) {
             self.instructions.run(Ask { pages, lines, hashes, run, present });
         } else {
-            self.instructions.run(Each { pages, hashes, run, act: Query { pages, lines, phase, present } });
+            self.instructions.run(ForEach { pages, hashes, run, act: Query { pages, lines, phase, present } });
         }
     }
 
     fn duplicated_run(
         &self,
         words: &mut [u64],
-        phase: Phase,
+        phase: Rotation,
         hashes: &[u64],
         run: Range<usize>,
         refresh: bool,
@@ -256,16 +237,16 @@ impl Layout for Quotient {
         let (pages, lines) = (&self.pages, words.as_chunks_mut().0);
         if self.counts() && refresh {
             let inserted = run.len() as u64;
-            self.instructions.run(Each { pages, hashes, run, act: Tick { pages, lines, phase, seen } });
+            self.instructions.run(ForEach { pages, hashes, run, act: CountInsert { pages, lines, phase, seen } });
             return inserted;
         }
         let act = Duplicated { pages, lines, phase, refresh, seen, inserted: 0 };
-        self.instructions.run(Each { pages, hashes, run, act }).inserted
+        self.instructions.run(ForEach { pages, hashes, run, act }).inserted
     }
 
     /// Turns the pages whose turn it is, if their words are at hand.
     fn open(&self, words: &mut [u64], generation: i64) {
-        let (phase, pages, address) = (self.phase(generation, 0), &self.pages, Address::of(words));
+        let (phase, pages, address) = (self.rotation(generation, 0), &self.pages, Address::of(words));
         // The next is fetched meanwhile, so that its turn does not wait for memory.
         let mut turning = pages.turning(generation).chain(pages.turning(generation + 1).take(1)).peekable();
         for _ in 0..pages.turning(generation).count() {
@@ -285,56 +266,30 @@ impl Layout for Quotient {
 
     /// Whether a page turns that is at hand, or tags of all pages change.
     #[inline(always)]
-    fn turns(&self, generation: i64) -> bool {
+    fn rotates(&self, generation: i64) -> bool {
         let turns = || self.pages.turning(generation).next().is_some();
         self.pages.fine() || self.pages.whole() || turns()
     }
 
-    fn looks_every(&self) -> Option<u64> {
-        self.looks()
-    }
-
-    fn regrown(&self, words: &[u64], phase: Phase) -> Option<(Self, Words)> {
-        let lines = words.as_chunks().0;
-        let level = self.right_level(lines);
-        // Without memory for it, it stays as it is: full lines say yes.
-        if level == self.pages.level { None } else { self.at_level(level, lines, phase).ok() }
-    }
-
-    fn grown_as(&self, other: &Self, words: &[u64], phase: Phase) -> Result<Option<(Self, Words)>, Error> {
-        let level = other.pages.level;
-        (level > self.pages.level).then(|| self.at_level(level, words.as_chunks().0, phase)).transpose()
-    }
-
-    /// Into ranges of pages, unless they grow.
-    fn cut<'a>(&self, words: &'a mut [u64], parts: usize) -> Vec<Part<'a, Self>> {
-        let parts = if self.limits.is_some() { 1 } else { parts };
-        let part = |(pages, words, hashes)| Part { layout: Self { pages, ..*self }, words, hashes };
-        self.pages.cut(words, parts).map(part).collect()
-    }
-
-    /// An entry that both have gets the younger tag.
-    fn unite(&self, words: &mut [u64], others: &[u64], phase: Phase) -> Result<(), Error> {
-        let (lines, others) = (words.as_chunks_mut().0, others.as_chunks().0);
-        for (page, other) in self.pages.all(others) {
-            let now = phase.tag(&self.pages, page);
-            let into = self.pages.page_mut(lines, page);
-            self.instructions.run(Unite { pages: &self.pages, number: page, page: into, other, now });
-        }
-        Ok(())
-    }
-
-    /// Bits of which others could make no lines of entries are refused.
-    fn check(&self, words: &[u64]) -> Result<(), Error> {
-        let sound = |page: &[Line]| page[1..].iter().all(|line| self.pages.format.sound(line));
-        match self.pages.all(words.as_chunks().0).all(|(_, page)| sound(page)) {
-            true => Ok(()),
-            false => Err(Error::format("the cells are no lines of entries")),
+    #[inline(always)]
+    fn abilities(&self) -> Abilities<'_, Self> {
+        let grows = self.limits.is_some();
+        Abilities {
+            shorten: Some(self),
+            infer: Some(self),
+            count: self.counts().then_some(self as _),
+            divide: (!grows).then_some(self as _),
+            resize: grows.then_some(self as _),
+            merge: Some(self),
+            check: Some(self),
+            ..Abilities::NONE
         }
     }
+}
 
+impl Occupancy for Quotient {
     /// Share of the slots in use by each epoch.
-    fn fill(&self, words: &[u64], phase: Phase) -> Vec<f64> {
+    fn fill(&self, words: &[u64], phase: Rotation) -> Vec<f64> {
         let slots = words.len() as f64 / 8.0 * f64::from(self.pages.lines * self.pages.format.shape.slots)
             / f64::from(self.pages.lines + 1);
         // Where all slots are in use, the spare holds more.
@@ -342,12 +297,83 @@ impl Layout for Quotient {
         self.entries(words.as_chunks().0, phase).into_iter().map(share).collect()
     }
 
-    fn match_rates(&self, words: &[u64], phase: Phase) -> Vec<f64> {
+    fn match_rates(&self, words: &[u64], phase: Rotation) -> Vec<f64> {
         let places = self.pages.all_places();
         self.entries(words.as_chunks().0, phase).into_iter().map(|entries| entries as f64 / places).collect()
     }
 
-    fn false_positive_rate(&self, words: &[u64], phase: Phase) -> f64 {
+    fn false_positive_rate(&self, words: &[u64], phase: Rotation) -> f64 {
         self.rate(words.as_chunks().0, phase)
+    }
+}
+
+impl Shorten<Rotation> for Quotient {
+    fn rotation_within(&self, generation: i64, back: u64) -> Rotation {
+        if self.pages.fine() {
+            return Rotation { kept: [back as u32 + 1; 2], ..self.rotation(generation, 0) };
+        }
+        // In `back` steps each page turns `turns` times; those that turned in the last few steps, once more.
+        let (turns, few) = (back / self.pages.count, back % self.pages.count);
+        let (kept, more) = (turns as u32 + 1, if few > 0 { (self.pages.count - few) as u32 } else { 0 });
+        Rotation { more, kept: [kept + u32::from(few > 0), kept], ..self.rotation(generation, 0) }
+    }
+}
+
+impl Infer<Rotation> for Quotient {
+    fn evidence_run(&self, words: &[u64], phase: Rotation, hashes: &[u64], evidence: &mut [Evidence]) {
+        let act = Tell { pages: &self.pages, lines: words.as_chunks().0, phase, evidence };
+        self.instructions.run(ForEach { pages: &self.pages, hashes, run: 0..hashes.len(), act });
+    }
+
+    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Box<dyn Likelihood> {
+        Box::new(self.epochs(words.as_chunks().0, clock, question))
+    }
+}
+
+impl Divide<Self> for Quotient {
+    fn partitions<'a>(&self, words: &'a mut [u64], count: usize) -> Vec<Partition<'a, Self>> {
+        let partition = |(pages, words, hashes)| Partition { layout: Self { pages, ..*self }, words, hashes };
+        self.pages.partitions(words, count).map(partition).collect()
+    }
+}
+
+impl Resize<Self> for Quotient {
+    fn resize_interval(&self) -> u64 {
+        self.looks()
+    }
+
+    fn resized(&self, words: &[u64], phase: Rotation) -> Option<(Self, Words)> {
+        let lines = words.as_chunks().0;
+        let level = self.target_level(lines);
+        // Without memory for it, it stays as it is: full lines say yes.
+        if level == self.pages.level { None } else { self.at_level(level, lines, phase).ok() }
+    }
+
+    fn resize_to_match(&self, other: &Self, words: &[u64], phase: Rotation) -> Result<Option<(Self, Words)>, Error> {
+        let level = other.pages.level;
+        (level > self.pages.level).then(|| self.at_level(level, words.as_chunks().0, phase)).transpose()
+    }
+}
+
+impl Merge<Rotation> for Quotient {
+    /// An entry that both have gets the younger tag.
+    fn merge(&self, words: &mut [u64], others: &[u64], phase: Rotation) {
+        let (lines, others) = (words.as_chunks_mut().0, others.as_chunks().0);
+        for (page, other) in self.pages.all(others) {
+            let now = phase.tag(&self.pages, page);
+            let into = self.pages.page_mut(lines, page);
+            self.instructions.run(Unite { pages: &self.pages, number: page, page: into, other, now });
+        }
+    }
+}
+
+impl Check for Quotient {
+    /// Bits of which others could make no lines of entries are refused.
+    fn check(&self, words: &[u64], _: &Clock) -> Result<(), Error> {
+        let sound = |page: &[Line]| page[1..].iter().all(|line| self.pages.format.sound(line));
+        match self.pages.all(words.as_chunks().0).all(|(_, page)| sound(page)) {
+            true => Ok(()),
+            false => Err(Error::format("the cells are no lines of entries")),
+        }
     }
 }

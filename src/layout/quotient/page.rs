@@ -4,7 +4,7 @@ use super::format::{Line, SPARE_FLAG};
 use super::place::{Pages, Place};
 use super::room::MakeRoom;
 use super::slots::Slots;
-use super::spare::{self, Spared};
+use super::spare::{self, Overflow};
 use crate::instructions::Work;
 use crate::shape::quotient::MAX_LINES;
 
@@ -12,7 +12,7 @@ use crate::shape::quotient::MAX_LINES;
 pub enum Found {
     /// In this line of the page, in the slot of this bit.
     Entry(usize, u64),
-    Spare(Spared),
+    Spare(Overflow),
 }
 
 impl Pages {
@@ -42,7 +42,7 @@ impl Pages {
         Found::Spare(if format.flagged(home) {
             spare::ask(self.format, &page[0], self.spare_print(place))
         } else {
-            Spared::No
+            Overflow::No
         })
     }
 
@@ -68,7 +68,7 @@ impl Pages {
                 return true;
             }
         }
-        format.flagged(home) && spare::ask(self.format, &page[0], self.spare_print(place)) != Spared::No
+        format.flagged(home) && spare::ask(self.format, &page[0], self.spare_print(place)) != Overflow::No
     }
 
     /// Whether a key is there that was inserted in the last `kept` epochs.
@@ -97,9 +97,9 @@ impl Pages {
                 ages.min().map(|age| (age, true))
             }
             Found::Entry(line, slot) => Some((of(self.tag_of(page, line, slot.trailing_zeros())), true)),
-            Found::Spare(Spared::No) => None,
-            Found::Spare(Spared::Print(tag)) => Some((of(tag), true)),
-            Found::Spare(Spared::Perhaps(tag)) => Some((of(tag), false)),
+            Found::Spare(Overflow::No) => None,
+            Found::Spare(Overflow::Print(tag)) => Some((of(tag), true)),
+            Found::Spare(Overflow::Perhaps(tag)) => Some((of(tag), false)),
         };
         told.filter(|&(age, _)| age < self.kept)
     }
@@ -134,12 +134,12 @@ impl Pages {
                 machine.set_tag(format, &mut page[line], slot.trailing_zeros(), tag);
                 return there;
             }
-            Found::Spare(Spared::Print(old)) => {
+            Found::Spare(Overflow::Print(old)) => {
                 spare::renew(self.format, &mut page[0], self.spare_print(place), tag);
                 return self.is_kept(tag, old);
             }
-            Found::Spare(Spared::Perhaps(old)) => self.is_kept(tag, old),
-            Found::Spare(Spared::No) => false,
+            Found::Spare(Overflow::Perhaps(old)) => self.is_kept(tag, old),
+            Found::Spare(Overflow::No) => false,
         };
         self.put(machine, page, place, tag, tag);
         there

@@ -3,9 +3,9 @@
 use std::ops::RangeInclusive;
 
 use super::format::Format;
-use crate::layout::cut::cut;
+use crate::layout::partition::partition;
 use crate::memory::bits::scale;
-use crate::shape::quotient::Shape;
+use crate::shape::quotient::QuotientShape;
 
 /// A weyl constant: 2^64 over the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -47,7 +47,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    pub fn new(shape: Shape) -> Self {
+    pub fn new(shape: QuotientShape) -> Self {
         Self {
             format: Format::of(shape.fingerprint_bits, shape.tag_bits, shape.count_bits, shape.large()),
             lines: shape.lines,
@@ -207,8 +207,12 @@ impl Pages {
 
     /// Cuts them, at level 0, into at most `parts`: those of each, their words, and the hashes of the keys there. Into
     /// none, where that is one.
-    pub fn cut(self, words: &mut [u64], parts: usize) -> impl Iterator<Item = (Self, &mut [u64], RangeInclusive<u64>)> {
-        let cut = cut(self.count, self.stride() * 8, words, parts);
+    pub fn partitions(
+        self,
+        words: &mut [u64],
+        parts: usize,
+    ) -> impl Iterator<Item = (Self, &mut [u64], RangeInclusive<u64>)> {
+        let cut = partition(self.count, self.stride() * 8, words, parts);
         cut.map(move |(pages, words, hashes)| (Self { first: pages.start, end: pages.end, ..self }, words, hashes))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Phase;
+use super::Rotation;
 use super::format::Line;
 use super::place::{Pages, Place};
 use super::slots::Slots;
@@ -18,12 +18,12 @@ const NEAR: usize = 1 << 16;
 
 /// Keys of a block, by their places in it.
 #[derive(Clone, Copy, Default)]
-pub struct Aside {
+pub struct Deferred {
     keys: [u8; BLOCK],
     len: usize,
 }
 
-impl Aside {
+impl Deferred {
     /// Puts a key aside, or does not, without a branch.
     #[inline(always)]
     pub fn put_if(&mut self, key: u8, condition: bool) {
@@ -39,7 +39,7 @@ impl Aside {
 }
 
 /// What each key of a run does.
-pub trait Act {
+pub trait Operation {
     /// The lines at hand.
     fn lines(&self) -> &[Line];
 
@@ -51,14 +51,14 @@ pub trait Act {
 }
 
 /// All keys of a run, one after the other.
-pub struct Each<'a, A> {
+pub struct ForEach<'a, A> {
     pub pages: &'a Pages,
     pub hashes: &'a [u64],
     pub run: Range<usize>,
     pub act: A,
 }
 
-impl<M: Slots, A: Act> Work<M> for Each<'_, A> {
+impl<M: Slots, A: Operation> Work<M> for ForEach<'_, A> {
     type Output = A;
 
     #[inline(always)]
@@ -107,8 +107,8 @@ fn fetch_homes(pages: &Pages, address: Address, hashes: Option<&[u64]>, places: 
 /// Has the lines fetched that keys are going to need beside their home lines, which are there. Few need any, and which
 /// do is not to be a branch.
 #[inline(always)]
-fn fetch_others<M: Slots, A: Act>(machine: M, pages: &Pages, address: Address, lines: &[Line], places: &[Place]) {
-    let (format, mut aside) = (pages.format, Aside::default());
+fn fetch_others<M: Slots, A: Operation>(machine: M, pages: &Pages, address: Address, lines: &[Line], places: &[Place]) {
+    let (format, mut aside) = (pages.format, Deferred::default());
     for (key, place) in (0..).zip(places) {
         let home = &lines[pages.home_of(place)];
         aside.put_if(key, pages.sent(home, place.bucket).is_some() | (A::PUTS && format.full(home)));
@@ -140,10 +140,10 @@ pub fn fetch_second(pages: &Pages, address: Address, lines: &[Line], place: &Pla
 pub struct Insert<'a> {
     pub pages: &'a Pages,
     pub lines: &'a mut [Line],
-    pub phase: Phase,
+    pub phase: Rotation,
 }
 
-impl Act for Insert<'_> {
+impl Operation for Insert<'_> {
     const PUTS: bool = true;
 
     #[inline(always)]
@@ -162,11 +162,11 @@ impl Act for Insert<'_> {
 pub struct Query<'a> {
     pub pages: &'a Pages,
     pub lines: &'a [Line],
-    pub phase: Phase,
+    pub phase: Rotation,
     pub present: &'a mut [bool],
 }
 
-impl Act for Query<'_> {
+impl Operation for Query<'_> {
     const PUTS: bool = false;
 
     #[inline(always)]
@@ -180,7 +180,7 @@ impl Act for Query<'_> {
         self.present[i] = if self.phase.all_kept(self.pages) {
             self.pages.contains(machine, page, place)
         } else {
-            let (now, kept) = (self.phase.tag(self.pages, place.page), self.phase.kept(self.pages, place.page));
+            let (now, kept) = (self.phase.tag(self.pages, place.page), self.phase.retained(self.pages, place.page));
             self.pages.contains_since(machine, page, place, now, kept)
         };
     }
@@ -190,13 +190,13 @@ impl Act for Query<'_> {
 pub struct Duplicated<'a> {
     pub pages: &'a Pages,
     pub lines: &'a mut [Line],
-    pub phase: Phase,
+    pub phase: Rotation,
     pub refresh: bool,
     pub seen: &'a mut [bool],
     pub inserted: u64,
 }
 
-impl Act for Duplicated<'_> {
+impl Operation for Duplicated<'_> {
     const PUTS: bool = true;
 
     #[inline(always)]
@@ -245,11 +245,11 @@ impl<M: Slots> Work<M> for AddUnseen<'_> {
 pub struct Tell<'a> {
     pub pages: &'a Pages,
     pub lines: &'a [Line],
-    pub phase: Phase,
+    pub phase: Rotation,
     pub evidence: &'a mut [Evidence],
 }
 
-impl Act for Tell<'_> {
+impl Operation for Tell<'_> {
     const PUTS: bool = false;
 
     #[inline(always)]
@@ -262,7 +262,7 @@ impl Act for Tell<'_> {
         let now = self.phase.tag(self.pages, place.page);
         let page = self.pages.page(self.lines, place.page);
         let told = self.pages.age(machine, page, place, now);
-        self.evidence[i] = self.phase.says(self.pages, place.page, told);
+        self.evidence[i] = self.phase.evidence_at(self.pages, place.page, told);
         if told.is_some_and(|(_, surely)| !surely) {
             self.evidence[i] = self.evidence[i].of_marked(self.pages.marked(page));
         }

@@ -61,7 +61,7 @@ impl Pages {
 
 /// What a spare line says of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Spared {
+pub enum Overflow {
     /// It is not there.
     No,
     /// Its print is, with this tag.
@@ -79,11 +79,11 @@ fn halves_mut(spare: &mut Line) -> &mut [u32; 16] {
 }
 
 /// What it says of the key of a print. One of its own, by which it is there for longer, comes before all.
-pub fn ask(format: &Format, spare: &Line, print: u32) -> Spared {
+pub fn ask(format: &Format, spare: &Line, print: u32) -> Overflow {
     match (print_of(format, spare, print), since(format, spare)) {
-        (Some((tag, _)), _) => Spared::Print(tag),
-        (None, Some(tag)) => Spared::Perhaps(tag),
-        (None, None) => Spared::No,
+        (Some((tag, _)), _) => Overflow::Print(tag),
+        (None, Some(tag)) => Overflow::Perhaps(tag),
+        (None, None) => Overflow::No,
     }
 }
 
@@ -158,7 +158,7 @@ pub fn tags(format: &Format, spare: &Line) -> impl Iterator<Item = u32> {
 }
 
 /// Takes in all that another has. The count of a print that both have follows from theirs.
-pub fn unite(format: &Format, spare: &mut Line, other: &Line, now: u32, counts: impl Fn(u32, u32) -> u32) {
+pub fn merge(format: &Format, spare: &mut Line, other: &Line, now: u32, counts: impl Fn(u32, u32) -> u32) {
     let prints = &halves(other)[..SPARE as usize];
     for &entry in prints.iter().filter(|&&entry| format.spared(entry).0 != 0) {
         put_entry(format, spare, entry, now, &counts);

@@ -5,42 +5,46 @@ mod table;
 
 use std::hash::{BuildHasher, RandomState};
 
+use std::ops::Range;
+
 use crate::Error;
 use crate::clock::Clock;
 use crate::inference::ring::Ring;
-use crate::inference::{Likelihood, Question};
-use crate::layout::Layout;
+use crate::inference::{Evidence, Likelihood, Question};
+use crate::layout::abilities::{Check, Count, Infer, Skip};
+use crate::layout::{Abilities, Layout, Occupancy, presence_run};
 use crate::memory::bits::scale;
 use crate::memory::packed;
 use crate::memory::prefetch::Address;
-use crate::shape::swamp::Shape;
+use crate::shape::swamp::SwampShape;
 use table::Table;
 
-/// How many insertions before a fingerprint is taken off the table its place there is prefetched.
+/// Insertions by which the prefetch of a fingerprint's place in the table precedes its removal.
 const AHEAD: usize = 16;
-/// Blocks of slots to sample for the number of fingerprints, if there are more: right to 1 % where half are in use.
+/// Blocks of slots in which fingerprints are counted, if there are more: right to 1 % where half of the slots are in use.
 const SAMPLE: usize = 1 << 8;
 
-/// The cyclic buffer, followed by the table.
+/// The words of a SWAMP: the cyclic buffer of fingerprints, followed by the table.
 #[derive(Clone, Copy)]
 pub struct Buffered {
-    /// W: fingerprints in the buffer.
+    /// W: the number of places in the buffer.
     window: usize,
-    shape: Shape,
+    shape: SwampShape,
     fingerprint_bits: u32,
     fingerprints: u64,
     table: Table,
 }
 
-/// Which fingerprint of the buffer is the newest, and how many there are.
+/// The place of the newest fingerprint in the buffer, and the number of places in use.
 #[derive(Clone, Copy)]
-pub struct Phase {
+pub struct Rotation {
     newest: usize,
     filled: usize,
 }
 
 impl Buffered {
-    pub(crate) fn new(shape: Shape, window: u64) -> Self {
+    /// Returns the layout of a shape, with a buffer of `window` fingerprints.
+    pub(crate) fn new(shape: SwampShape, window: u64) -> Self {
         let start = shape.buffer_words(window) as usize;
         Self {
             window: window as usize,
@@ -51,46 +55,47 @@ impl Buffered {
         }
     }
 
+    /// Returns the fingerprint of a key.
     #[inline(always)]
     fn fingerprint(&self, hash: u64) -> u64 {
         scale(hash, self.fingerprints)
     }
 
-    /// A fingerprint of the buffer; damaged cells may hold something else.
+    /// Returns the fingerprint in a place of the buffer. A damaged place may contain a greater number, which is cut.
     #[inline(always)]
     fn buffered(&self, words: &[u64], slot: usize) -> u64 {
         packed::get(words, self.fingerprint_bits, slot).min(self.fingerprints - 1)
     }
 
-    /// Prefetches a fingerprint's place in the table.
+    /// Prefetches the place of a fingerprint in the table.
     #[inline(always)]
     fn fetch(&self, words: Address, fingerprint: u64) {
         self.table.place(fingerprint).into_iter().for_each(|word| words.fetch(word));
     }
 
-    /// How often a key was inserted within the window. It is never too low; each other key of the window adds its
-    /// insertions with chance 1 / [`Shape::fingerprints`].
+    /// Returns how often a key was inserted within the window. It is never too low; each other key of the window adds its
+    /// insertions with chance 1 / [`SwampShape::fingerprints`].
     pub fn count(&self, words: &[u64], hash: u64) -> u64 {
         self.table.count(words, self.fingerprint(hash))
     }
 
-    /// Estimate of the number of different keys in the window, from the number of their fingerprints:
-    /// [`Shape::distinct`].
+    /// Returns an [estimate](SwampShape::distinct) of the number of different keys in the window, from the number of their
+    /// fingerprints.
     pub fn distinct(&self, words: &[u64]) -> f64 {
         self.shape.distinct(self.table.distinct(words), self.window as u64)
     }
 
     /// Counts a fingerprint and makes it the newest.
     #[inline(always)]
-    fn put(&self, words: &mut [u64], Phase { newest, filled }: Phase, fingerprint: u64) {
+    fn put(&self, words: &mut [u64], Rotation { newest, filled }: Rotation, fingerprint: u64) {
         packed::set(words, self.fingerprint_bits, newest, fingerprint);
-        // Only a damaged table has no place for it, and any buffer makes a sound one.
+        // Only a damaged table is full. A new one can be made of any buffer.
         if !self.table.add(words, fingerprint) {
             self.rebuild(words, filled);
         }
     }
 
-    /// Makes the table of the first `filled` fingerprints of the buffer.
+    /// Makes a new table of the first `filled` fingerprints of the buffer.
     #[cold]
     fn rebuild(&self, words: &mut [u64], filled: usize) {
         words[self.table.slots.start..].fill(0);
@@ -103,47 +108,41 @@ impl Buffered {
 }
 
 impl Layout for Buffered {
-    type Phase = Phase;
+    type Rotation = Rotation;
 
     fn generations(&self) -> u64 {
         self.window as u64
     }
 
-    /// A generation is one insertion, so its number gives the fingerprint's place in the buffer.
-    fn phase(&self, generation: i64, _pending: u64) -> Phase {
+    /// Returns the rotation. A generation is one insertion, so its number gives the place in the buffer.
+    fn rotation(&self, generation: i64, _pending: u64) -> Rotation {
         let generation = generation as u64;
         let window = self.window as u64;
-        Phase { newest: (generation % window) as usize, filled: generation.saturating_add(1).min(window) as usize }
+        Rotation { newest: (generation % window) as usize, filled: generation.saturating_add(1).min(window) as usize }
     }
 
     #[inline(always)]
-    fn fetch_newest(&self, words: Address, _phase: Phase, hash: u64) {
-        self.fetch_all(words, hash);
+    fn prefetch_insert(&self, words: Address, _rotation: Rotation, hash: u64) {
+        self.prefetch_query(words, hash);
     }
 
     #[inline(always)]
-    fn fetch_all(&self, words: Address, hash: u64) {
+    fn prefetch_query(&self, words: Address, hash: u64) {
         self.fetch(words, self.fingerprint(hash));
     }
 
-    fn insert(&self, words: &mut [u64], phase: Phase, hash: u64) {
-        self.put(words, phase, self.fingerprint(hash));
-    }
-
-    /// There may be no number that is not a fingerprint: the last one stands for no key. All such places together are
-    /// as one more key of the window, which has fewer keys then, so the rate holds.
-    fn pass(&self, words: &mut [u64], phase: Phase) {
-        self.put(words, phase, self.fingerprints - 1);
+    fn insert(&self, words: &mut [u64], rotation: Rotation, hash: u64) {
+        self.put(words, rotation, self.fingerprint(hash));
     }
 
     #[inline(always)]
-    fn contains(&self, words: &[u64], _phase: Phase, hash: u64) -> bool {
+    fn contains(&self, words: &[u64], _rotation: Rotation, hash: u64) -> bool {
         self.count(words, hash) > 0
     }
 
-    /// Takes the fingerprint to be overwritten off its count.
+    /// Removes the fingerprint that will be overwritten from the table.
     fn open(&self, words: &mut [u64], generation: i64) {
-        let newest = self.phase(generation, 0).newest;
+        let newest = self.rotation(generation, 0).newest;
         if generation as u64 >= self.window as u64 {
             let oldest = self.buffered(words, newest);
             self.table.remove(words, oldest);
@@ -152,10 +151,52 @@ impl Layout for Buffered {
         }
     }
 
-    /// A table that counts other fingerprints than the buffer has would lose one too early: it takes off what another
-    /// insertion brought. Sums of a random function of each, which nobody can foresee, are equal by chance once in 2^64
-    /// insertions of a window.
-    fn verify(&self, words: &[u64], clock: &Clock) -> Result<(), Error> {
+    #[inline(always)]
+    fn abilities(&self) -> Abilities<'_, Self> {
+        Abilities { skip: Some(self), infer: Some(self), count: Some(self), verify: Some(self), ..Abilities::NONE }
+    }
+}
+
+impl Occupancy for Buffered {
+    /// Returns the share of the table's slots in use.
+    fn fill(&self, words: &[u64], _rotation: Rotation) -> Vec<f64> {
+        vec![self.table.used(words) as f64 / self.table.slots.count as f64]
+    }
+
+    fn match_rates(&self, words: &[u64], _rotation: Rotation) -> Vec<f64> {
+        vec![self.table.distinct(words) as f64 / self.fingerprints as f64]
+    }
+}
+
+impl Infer<Rotation> for Buffered {
+    fn evidence_run(&self, words: &[u64], rotation: Rotation, hashes: &[u64], evidence: &mut [Evidence]) {
+        presence_run(self, words, rotation, hashes, evidence);
+    }
+
+    /// Returns a likelihood of a single generation: the table shows whether a key is in the window, and nothing of its
+    /// age. Counts are not used, and searching the buffer takes the time of W keys.
+    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
+        let blocks = self.table.slots.blocks().min(SAMPLE);
+        let fingerprints = self.fingerprints as f64 / self.table.slots.blocks() as f64 * blocks as f64;
+        let used = self.table.distinct_in(words, blocks) as f64;
+        let length = clock.inserted().min(self.window as u64);
+        Box::new(Ring::whole(length, (used + 0.5) / (fingerprints + 1.0)))
+    }
+}
+
+impl Skip<Rotation> for Buffered {
+    /// Inserts the last fingerprint, which then stands for no key, because every number may be a fingerprint. All skipped
+    /// places together are like one more key of the window. The window has fewer keys then, so the rate holds.
+    fn skip(&self, words: &mut [u64], rotation: Rotation) {
+        self.put(words, rotation, self.fingerprints - 1);
+    }
+}
+
+impl Check for Buffered {
+    /// Rejects a table that counts other fingerprints than the buffer contains: removals would then take the counts of
+    /// keys in the window. Compares sums of a random function of each fingerprint, which no attacker can predict. They
+    /// are equal by chance once in 2^64 tables.
+    fn check(&self, words: &[u64], clock: &Clock) -> Result<(), Error> {
         let random = RandomState::new();
         let of = |fingerprint: u64| random.hash_one(fingerprint);
         let filled = clock.inserted().min(self.window as u64) as usize;
@@ -165,23 +206,12 @@ impl Layout for Buffered {
             false => Err(Error::format("the table does not count the fingerprints of the buffer")),
         }
     }
+}
 
-    /// Share of the table's slots in use.
-    fn fill(&self, words: &[u64], _phase: Phase) -> Vec<f64> {
-        vec![self.table.used(words) as f64 / self.table.slots.count as f64]
-    }
-
-    /// It tells whether a key is in the window, but nothing of its age: counts are not used, and searching the buffer
-    /// takes the time of W keys.
-    fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        let blocks = self.table.slots.blocks().min(SAMPLE);
-        let fingerprints = self.fingerprints as f64 / self.table.slots.blocks() as f64 * blocks as f64;
-        let taken = self.table.distinct_in(words, blocks) as f64;
-        let length = clock.inserted().min(self.window as u64);
-        Some(Box::new(Ring::whole(length, (taken + 0.5) / (fingerprints + 1.0))))
-    }
-
-    fn match_rates(&self, words: &[u64], _phase: Phase) -> Vec<f64> {
-        vec![self.table.distinct(words) as f64 / self.fingerprints as f64]
+impl Count<Rotation> for Buffered {
+    fn count_run(&self, words: &[u64], _: Rotation, hashes: &[u64], run: Range<usize>, counts: &mut [u64]) {
+        for i in run {
+            counts[i] = self.count(words, hashes[i]);
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! The counting fingerprint table of a SWAMP: how often each fingerprint of the window occurs in it.
 //!
 //! A quotient filter (Bender et al., *Don't Thrash: How to Cache Your Hash on Flash*, VLDB 2012, section 3): a slot
-//! keeps the lower bits of a fingerprint, its remainder; the upper ones, its quotient, give its preferred place.
-//! Fingerprints of one quotient lie side by side as a run, sorted; [`Slots`] places the runs. Deletion moves later
-//! entries back, so the slots are a function of the fingerprints alone and nothing piles up however long the stream.
+//! stores the lower bits of a fingerprint, its remainder; the upper bits, its quotient, give its preferred place.
+//! Fingerprints of one quotient lie side by side as a run, sorted; [`Slots`] places the runs. A removal moves later
+//! entries back, so the slots are a function of the fingerprints alone, however long the stream.
 //!
 //! A count is written in bijective base 2, one digit of 1 or 2 a slot, the lowest first: a fingerprint that occurs n
 //! times takes floor(log2(n + 1)) <= n adjacent slots of the same remainder. So W occurrences take at most W slots
@@ -14,7 +14,7 @@
 
 use super::slots::{Run, Slots};
 
-/// Where a table lies in the words of its filter.
+/// The place of a table in the words of its filter.
 #[derive(Clone, Copy)]
 pub struct Table {
     /// The slots, as many as quotients.
@@ -46,7 +46,7 @@ impl Entry {
 }
 
 impl Table {
-    /// A table whose first word is `start`, of a multiple of 64 slots.
+    /// Returns a table of `slots` slots, a multiple of 64, whose first word is `start`.
     pub fn new(start: usize, slots: usize, remainder_bits: u32) -> Self {
         let entry_bits = remainder_bits + 1;
         let each = (0..64 / entry_bits).fold(0, |each, i| each | 1 << (i * entry_bits));
@@ -54,13 +54,13 @@ impl Table {
         Self { slots: Slots { start, count: slots, entry_bits }, remainder_bits, each, per_bit }
     }
 
-    /// The words to prefetch for a fingerprint, unless its entries have overflowed to another block.
+    /// Returns the words to prefetch for a fingerprint, as long as its entries have not overflowed to another block.
     #[inline(always)]
     pub fn place(&self, fingerprint: u64) -> [usize; 3] {
         self.slots.place(self.quotient(fingerprint))
     }
 
-    /// How often a fingerprint is in the table.
+    /// Returns how often a fingerprint is in the table.
     #[inline(always)]
     pub fn count(&self, words: &[u64], fingerprint: u64) -> u64 {
         let remainder = self.remainder(fingerprint);
@@ -78,8 +78,7 @@ impl Table {
         count
     }
 
-    /// Counts one more occurrence of a fingerprint. Returns whether it could, as it always can unless the table is
-    /// damaged.
+    /// Adds an occurrence of a fingerprint. Returns false if there is no room, which happens in damaged tables alone.
     #[must_use]
     pub fn add(&self, words: &mut [u64], fingerprint: u64) -> bool {
         let (slots, quotient, remainder) = (self.slots, self.quotient(fingerprint), self.remainder(fingerprint));
@@ -97,7 +96,7 @@ impl Table {
         slots.push(words, quotient, run, step, Entry::new(remainder, 1).0)
     }
 
-    /// Counts one occurrence of a fingerprint less; does nothing if there is none.
+    /// Removes an occurrence of a fingerprint; does nothing if there is none.
     pub fn remove(&self, words: &mut [u64], fingerprint: u64) {
         let (slots, quotient, remainder) = (self.slots, self.quotient(fingerprint), self.remainder(fingerprint));
         let Some(run) = slots.run(words, quotient) else { return };
@@ -116,11 +115,11 @@ impl Table {
         }
     }
 
-    /// The first step in a run whose entry has no lesser remainder, and that entry.
+    /// Returns the first step in a run whose remainder is not less than `remainder`, and the entry there.
     #[inline(always)]
     fn first(&self, words: &[u64], run: Run, remainder: u64) -> (usize, Entry) {
         let Some(entries) = self.slots.window(words, run) else { return self.first_of_many(words, run, remainder) };
-        // All at once: a guard bit above each remainder is borrowed if it is the lesser.
+        // All entries at once: the subtraction borrows the guard bit above each lesser remainder.
         let above = self.each << self.remainder_bits;
         let remainders = entries >> 1 & (above - self.each);
         let not_less = ((remainders | above) - remainder * self.each) & above;
@@ -131,7 +130,7 @@ impl Table {
         (step as usize, Entry(entry))
     }
 
-    /// The same for a long run, or one across blocks.
+    /// Returns what [`first`](Self::first) does, for a long run or one across blocks.
     #[cold]
     fn first_of_many(&self, words: &[u64], run: Run, remainder: u64) -> (usize, Entry) {
         let at = |step| self.entry(words, run, step);
@@ -139,12 +138,12 @@ impl Table {
         (step, at(step))
     }
 
-    /// How many different fingerprints are in the table.
+    /// Returns the number of different fingerprints in the table.
     pub fn distinct(&self, words: &[u64]) -> u64 {
         self.distinct_in(words, self.slots.blocks())
     }
 
-    /// How many of them are in the first `blocks` blocks.
+    /// Returns the number of different fingerprints in the first `blocks` blocks.
     pub fn distinct_in(&self, words: &[u64], blocks: usize) -> u64 {
         let remainder = |slot| Entry(self.slots.entry_in(words, slot)).remainder();
         let first_digit = |&slot: &usize| {
@@ -155,15 +154,15 @@ impl Table {
         (0..blocks).flat_map(slots).filter(first_digit).count() as u64
     }
 
-    /// The sum of `of` for each occurrence of each fingerprint, modulo 2^64. `None` if the cells are none that
-    /// insertions leave.
+    /// Returns the sum of `of` over all occurrences of all fingerprints, modulo 2^64; `None` if no insertions could have
+    /// left these cells.
     pub fn sum(&self, words: &[u64], of: impl Fn(u64) -> u64) -> Option<u64> {
         let (mut sum, mut before, mut weight) = (0u64, 0, 0u64);
         let sound = self.slots.walk(words, |quotient, slot, first| {
             let entry = Entry(self.slots.entry_in(words, slot));
             let fingerprint = (quotient as u64) << self.remainder_bits | entry.remainder();
             let again = !first && fingerprint == before;
-            // No fingerprint has digits enough to reach 2^63.
+            // No fingerprint occurs 2^63 times.
             if again && weight >> 62 != 0 || !first && fingerprint < before {
                 return false;
             }
@@ -175,20 +174,22 @@ impl Table {
         sound.then_some(sum)
     }
 
-    /// Slots in use.
+    /// Returns the number of slots in use.
     pub fn used(&self, words: &[u64]) -> u64 {
         (0..self.slots.blocks()).map(|block| self.slots.used(words, block) as u64).sum()
     }
 
+    /// Returns the upper bits of a fingerprint.
     fn quotient(&self, fingerprint: u64) -> usize {
         (fingerprint >> self.remainder_bits) as usize
     }
 
+    /// Returns the lower bits of a fingerprint.
     fn remainder(&self, fingerprint: u64) -> u64 {
         fingerprint & !(u64::MAX << self.remainder_bits)
     }
 
-    /// The entry at a step of a run.
+    /// Returns the entry at a step of a run.
     #[inline(always)]
     fn entry(&self, words: &[u64], run: Run, step: usize) -> Entry {
         Entry(self.slots.entry(words, run, step))
@@ -201,9 +202,9 @@ mod tests {
 
     use super::*;
 
-    /// A stream of fingerprints, some of them frequent, of which only the last `window` stay in the table.
+    /// Adds a stream of fingerprints, some of them frequent, of which only the last `window` stay in the table.
     #[test]
-    fn counts_are_those_of_a_map() {
+    fn counts_equal_those_of_a_map() {
         let shapes = [(64, 0, 63), (64, 2, 63), (64, 1, 10), (128, 5, 100), (192, 20, 191), (1024, 10, 1023)];
         for (slots, remainder_bits, window) in shapes {
             let table = Table::new(3, slots, remainder_bits);
@@ -215,8 +216,7 @@ mod tests {
             let mut state = 1u64;
             for n in 0..20_000 {
                 state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-                // For a while all are equal; for another, all near the end of the table; then of a few quotients; else
-                // anywhere.
+                // A thousand fingerprints each are equal, near the end of the table, of a few quotients, or anywhere.
                 let fingerprint = match n / 1000 % 5 {
                     0 => fingerprints / 3,
                     1 => fingerprints - 1 - (state >> 60).min(fingerprints - 1),
@@ -259,7 +259,10 @@ mod tests {
                 table.remove(&mut words, fingerprint);
                 table.remove(&mut words, fingerprint);
             }
-            assert!(words.iter().all(|&word| word == 0), "nothing is left, and what is not there is not taken");
+            assert!(
+                words.iter().all(|&word| word == 0),
+                "removals leave zeros, and absent fingerprints change nothing"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Timers in words, wherever those of a key lie: which are live, and how expired ones are swept.
+//! Timers in words, wherever the timers of a key lie: which are live, and how expired timers are swept.
 
 mod lines;
 mod slices;
@@ -11,85 +11,88 @@ use crate::shape::timing::{sweeps, timestamps};
 pub use lines::TimersInLines;
 pub use slices::TimersInSlices;
 
-/// Timers of a filter, by the words they lie in.
+/// The timers of a filter, in words.
 #[derive(Clone, Copy)]
 pub struct Timers {
     pub(crate) lanes: Lanes,
-    /// Words of all timers.
+    /// The number of words of all timers.
     words: u64,
-    /// Generations kept beyond the open one.
+    /// The number of generations retained beyond the open one.
     blocks: u32,
-    /// The greatest timestamp: they run from 1 to this.
+    /// The greatest timestamp; the least is 1, and 0 is an empty timer.
     pub(crate) timestamps: u32,
-    /// Parts in which the timers are swept.
+    /// The number of generations in which all words are swept once.
     sweeps: u32,
 }
 
-/// The timestamp of the open generation, and how many generations up to it still count.
+/// The timestamp of the open generation, and the number of generations up to it that are retained.
 #[derive(Clone, Copy)]
-pub struct TimerPhase {
+pub struct TimerRotation {
     pub(crate) newest: u64,
-    pub(crate) kept: u64,
+    pub(crate) retained: u64,
 }
 
 impl Timers {
+    /// Returns timers of `bpt` bits in `words` words, which retain `blocks` generations beyond the open one.
     pub(crate) fn new(bpt: u32, blocks: u32, words: u64) -> Self {
         Self { lanes: Lanes::new(bpt), words, blocks, timestamps: timestamps(bpt), sweeps: sweeps(bpt, blocks) }
     }
 
-    /// Generations after which a timer no longer counts.
+    /// Returns the number of generations after which a timer has expired.
     pub(crate) fn generations(&self) -> u64 {
         u64::from(self.blocks) + 1
     }
 
-    /// The phase of timers whose open generation is `generation`, as they will be once `pending` more have begun.
-    pub(crate) fn phase(&self, generation: i64, pending: u64) -> TimerPhase {
-        TimerPhase { newest: self.timestamp(generation), kept: self.generations().saturating_sub(pending) }
+    /// Returns the rotation while `generation` is open, as it will be after `pending` more generations.
+    pub(crate) fn rotation(&self, generation: i64, pending: u64) -> TimerRotation {
+        TimerRotation { newest: self.timestamp(generation), retained: self.generations().saturating_sub(pending) }
     }
 
-    /// The phase of a query for what was set in the open generation and the `back` before it.
-    pub(crate) fn phase_within(&self, generation: i64, back: u64) -> TimerPhase {
-        TimerPhase { newest: self.timestamp(generation), kept: back + 1 }
+    /// Returns the rotation of a query for timers set in the open generation or the `back` generations before it.
+    pub(crate) fn rotation_within(&self, generation: i64, back: u64) -> TimerRotation {
+        TimerRotation { newest: self.timestamp(generation), retained: back + 1 }
     }
 
+    /// Returns the timestamp of a generation.
     fn timestamp(&self, generation: i64) -> u64 {
         generation.rem_euclid(self.timestamps.into()) as u64 + 1
     }
 
-    /// The timestamp of the generation `age` before that of `newest`; `age` is below the number of timestamps.
+    /// Returns the timestamp of the generation `age` before that of `newest`; `age` is below the number of timestamps.
     fn before(&self, newest: u64, age: u64) -> u64 {
         if newest > age { newest - age } else { newest + u64::from(self.timestamps) - age }
     }
 
-    /// How many generations ago a timer was set, by the timestamp of the open one. Without a branch: which is the
-    /// greater cannot be predicted.
+    /// Returns how many generations ago a timer was set, if `newest` is the timestamp of the open one. A branch on which
+    /// of the two is greater would be mispredicted.
     #[inline(always)]
     pub(crate) fn age(&self, timer: u64, newest: u64) -> u64 {
         let ago = newest.wrapping_sub(timer);
         ago.wrapping_add((((ago as i64) >> 63) as u64) & u64::from(self.timestamps))
     }
 
-    /// Full generations kept beyond the open one.
+    /// Returns the number of generations retained beyond the open one.
     pub(crate) fn blocks(&self) -> u32 {
         self.blocks
     }
 
-    /// Timers of a word.
+    /// Returns the number of timers of a word.
     pub(crate) fn per_word(&self) -> u64 {
         self.lanes.per_word()
     }
 
-    /// How many generations ago a timer, counted from the first of these words, was last set; `None` if it is empty.
+    /// Returns how many generations ago a timer, counted from the first of these words, was last set; `None` if it is
+    /// empty.
     #[inline(always)]
-    pub(crate) fn age_of(&self, words: &[u64], timer: u64, TimerPhase { newest, .. }: TimerPhase) -> Option<u64> {
+    pub(crate) fn age_of(&self, words: &[u64], timer: u64, TimerRotation { newest, .. }: TimerRotation) -> Option<u64> {
         let (word, shift) = self.lanes.at(timer);
         let timer = self.lanes.get(words[word], shift);
         (timer != 0).then(|| self.age(timer, newest))
     }
 
-    /// Sets a timer to `age` generations ago, unless it has been set since.
+    /// Sets a timer to `age` generations ago, unless it has been set since then.
     #[inline(always)]
-    pub(crate) fn raise(&self, words: &mut [u64], timer: u64, TimerPhase { newest, .. }: TimerPhase, age: u64) {
+    pub(crate) fn raise(&self, words: &mut [u64], timer: u64, TimerRotation { newest, .. }: TimerRotation, age: u64) {
         let (word, shift) = self.lanes.at(timer);
         let there = self.lanes.get(words[word], shift);
         if there == 0 || self.age(there, newest) > age {
@@ -103,9 +106,9 @@ impl Timers {
         words.fetch(self.lanes.at(timer).0);
     }
 
-    /// Empties the expired timers of these words, just before a generation opens. All that counts was set in the
+    /// Empties the expired timers of these words, just before a generation opens. Live timers were set in the
     /// `blocks` generations before it. A timer with the new generation's timestamp is a full cycle of timestamps old,
-    /// since nothing has been set in the new one yet. [`sweeps`] proves that no timer is ever older.
+    /// because none has been set in the new generation yet. [`sweeps`] proves that no timer is ever older.
     pub(crate) fn sweep(&self, words: &mut [u64], generation: i64) {
         let newest = self.timestamp(generation);
         let (first, last) = (self.before(newest, self.blocks.into()), self.before(newest, 1));
@@ -114,16 +117,16 @@ impl Timers {
         }
     }
 
-    /// How many timers of these words are live.
-    pub(crate) fn count(&self, words: &[u64], TimerPhase { newest, kept }: TimerPhase) -> u64 {
-        if kept == 0 {
+    /// Returns how many timers of these words are live.
+    pub(crate) fn count(&self, words: &[u64], TimerRotation { newest, retained }: TimerRotation) -> u64 {
+        if retained == 0 {
             return 0;
         }
-        let oldest = self.before(newest, kept - 1);
+        let oldest = self.before(newest, retained - 1);
         words.iter().map(|&word| u64::from(self.lanes.count_within(word, oldest, newest))).sum()
     }
 
-    /// The words that are swept when a generation opens.
+    /// Returns the words that are swept when a generation opens.
     pub(crate) fn swept(&self, generation: i64) -> Range<usize> {
         let words = self.words();
         let part = words.div_ceil(self.sweeps as usize);
@@ -131,36 +134,40 @@ impl Timers {
         start..(start + part).min(words)
     }
 
-    /// The words to sweep among those in this place, counted from its first.
+    /// Returns the words that are swept within `place` when a generation opens, counted from the start of `place`.
     pub(crate) fn swept_within(&self, generation: i64, place: Range<usize>) -> Range<usize> {
         let swept = self.swept(generation);
         let start = swept.start.clamp(place.start, place.end);
         start - place.start..swept.end.clamp(start, place.end) - place.start
     }
 
-    /// Sweeps those of all words that are due, just before a generation opens.
+    /// Sweeps the words that are due just before a generation opens.
     pub(crate) fn open(&self, words: &mut [u64], generation: i64) {
         self.sweep(&mut words[self.swept(generation)], generation);
     }
 
-    /// The ages of the live timers of a word.
-    pub(crate) fn live_ages(self, word: u64, TimerPhase { newest, kept }: TimerPhase) -> impl Iterator<Item = u64> {
+    /// Returns the ages of the live timers of a word.
+    pub(crate) fn live_ages(
+        self,
+        word: u64,
+        TimerRotation { newest, retained }: TimerRotation,
+    ) -> impl Iterator<Item = u64> {
         let timers = (0..self.lanes.per_word()).map(move |lane| self.lanes.get(word, self.lanes.shift(lane)));
-        timers.filter(|&timer| timer != 0).map(move |timer| self.age(timer, newest)).filter(move |&age| age < kept)
+        timers.filter(|&timer| timer != 0).map(move |timer| self.age(timer, newest)).filter(move |&age| age < retained)
     }
 
-    /// Words of all timers.
+    /// Returns the number of words of all timers.
     pub(crate) fn words(&self) -> usize {
         self.words as usize
     }
 
-    /// How many timers of these words are set, live or not.
+    /// Returns how many timers of these words are set, live or expired.
     pub(crate) fn set(&self, words: &[u64]) -> u64 {
         words.iter().map(|&word| u64::from(self.lanes.count_within(word, 1, self.timestamps.into()))).sum()
     }
 }
 
-/// Which timers a key has, whatever the layout.
+/// The layout that chooses the timers of a key.
 #[derive(Clone, Copy)]
 pub(crate) enum Places {
     Slices(TimersInSlices),
@@ -169,7 +176,7 @@ pub(crate) enum Places {
 }
 
 impl Places {
-    /// The timers themselves.
+    /// Returns the timers.
     pub(crate) fn timers(&self) -> Timers {
         match self {
             Self::Slices(slices) => slices.timers,
@@ -178,7 +185,7 @@ impl Places {
         }
     }
 
-    /// Writes the k cells of each key, counted over all words.
+    /// Writes the numbers of the k timers of each key.
     pub(crate) fn of_keys<'a>(&self, keys: impl Iterator<Item = (u64, &'a mut [u64])>) {
         match self {
             Self::Slices(slices) => keys.for_each(|(hash, cells)| slices.cells(hash, cells)),

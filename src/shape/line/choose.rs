@@ -2,7 +2,7 @@
 
 use std::iter::successors;
 
-use super::{MAX_K, MAX_LINES, MAX_PAGES, PAGE_BYTES, Shape};
+use super::{LineShape, MAX_K, MAX_LINES, MAX_PAGES, PAGE_BYTES};
 use crate::Error;
 use crate::clock::Window;
 use crate::shape::budget::{
@@ -23,7 +23,7 @@ use crate::shape::search::{self, Candidate, bisection};
 ///
 /// For a window of a million keys at 1 % and 0.1 % that gives one line with k = 2, l = 6 at 21.1 bits per key and two
 /// at 27.3; for guarded epochs two lines with r = 7 at 18.0 and 27.9. It takes some 10 ms.
-pub fn choose(window: Window, budget: Budget, slack: Option<u64>, paper: Paper) -> Result<Shape, Error> {
+pub fn choose(window: Window, budget: Budget, slack: Option<u64>, paper: Paper) -> Result<LineShape, Error> {
     let window = window.check()?;
     budget.check()?;
     if let Budget::Bytes(bytes @ ..PAGE_BYTES) = budget {
@@ -33,7 +33,7 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>, paper: Paper) 
     let slack = allowed_slack(window, slack);
     match budget {
         Budget::Rate(fpr) => {
-            let lanes = |shape: &Shape| shape.keys_per_generation(window).saturating_mul(shape.lanes.into());
+            let lanes = |shape: &LineShape| shape.keys_per_generation(window).saturating_mul(shape.lanes.into());
             refuse_below(shapes.iter().map(lanes), fpr)?;
             let found = |slack| {
                 let candidates: Vec<Lines> = shapes.iter().map(|&shape| Lines { shape, window, slack }).collect();
@@ -54,12 +54,12 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>, paper: Paper) 
 
 /// All shapes, of one page, by lines. Large k evens out the loads of a line over generations, which the lines of a key
 /// do by themselves: the more of them there are, the smaller is the k beyond which nothing is won.
-fn shapes(paper: Paper) -> Vec<Shape> {
+fn shapes(paper: Paper) -> Vec<LineShape> {
     let mut found = Vec::new();
     for (lines, most_k) in [(1, MAX_K), (2, 3), (3, 2), (4, 2)] {
         for lanes in [8, 16, 32] {
             let most_k = if paper == Paper::GuardedEpoch { 1 } else { most_k };
-            found.extend((1..=most_k).map(|k| Shape { paper, lanes, k, lines, pages: 1 }));
+            found.extend((1..=most_k).map(|k| LineShape { paper, lanes, k, lines, pages: 1 }));
         }
     }
     found
@@ -67,7 +67,7 @@ fn shapes(paper: Paper) -> Vec<Shape> {
 
 /// A shape without its pages, and the slack allowed for it.
 struct Lines {
-    shape: Shape,
+    shape: LineShape,
     window: Window,
     slack: u64,
 }
@@ -79,7 +79,7 @@ impl Lines {
 }
 
 impl Candidate for Lines {
-    type Shape = Shape;
+    type Shape = LineShape;
 
     fn rank(&self) -> u32 {
         self.shape.lines
@@ -90,15 +90,15 @@ impl Candidate for Lines {
         MAX_LINES * self.shape.k - self.shape.lines
     }
 
-    fn shape(&self, pages: u64) -> Shape {
-        Shape { pages, ..self.shape }
+    fn shape(&self, pages: u64) -> LineShape {
+        LineShape { pages, ..self.shape }
     }
 
     fn memory_of_unit(&self) -> u64 {
         1
     }
 
-    fn rate_at_most(&self, shape: &Shape, limit: f64) -> Option<f64> {
+    fn rate_at_most(&self, shape: &LineShape, limit: f64) -> Option<f64> {
         Some(shape.false_positive_rate(shape.keys_per_generation(self.window))).filter(|&rate| rate <= limit)
     }
 
@@ -113,7 +113,7 @@ impl Candidate for Lines {
     }
 
     /// The most pages whose slack is allowed, to 1 / 256 of them: steps of less than an insertion would keep keys for
-    /// longer than asked for.
+    /// longer than requested.
     fn most_units(&self, most: u64) -> Option<u64> {
         let fewer = |pages: &u64| pages.checked_sub((pages / 256).max(1));
         let first = most.min(MAX_PAGES);

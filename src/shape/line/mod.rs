@@ -21,7 +21,7 @@ mod choose;
 pub use choose::choose;
 
 use super::ring::Paper;
-use super::{CacheLines, Parameters, fill};
+use super::{CacheLines, FamilyId, Parameters, fill};
 use crate::Error;
 use crate::clock::Window;
 
@@ -47,7 +47,7 @@ const LEGENDRE: [(f64, f64); 3] =
 
 /// Everything that determines the size and the error of a filter in lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct LineShape {
     /// Whose filter.
     pub paper: Paper,
     /// Lanes of a line: 8, 16 or 32. It is k + l.
@@ -62,13 +62,13 @@ pub struct Shape {
 
 /// What one generation left in a line.
 pub struct Generation {
-    /// Its keys there, in the mean.
+    /// Keys of the generation in a line, in the mean.
     load: f64,
     /// The mean of (15/16)^(J load) for J = 0, 1, .., at each place of [`HERMITE`] for the keys of the page.
     powers: [Vec<f64>; 3],
 }
 
-impl Shape {
+impl LineShape {
     /// The shape of an age-partitioned filter whose parameters are in range: k + l 8, 16 or 32.
     pub fn age_partitioned(k: u32, l: u32, pages: u64, lines: u32) -> Result<Self, Error> {
         let lanes = k.saturating_add(l);
@@ -117,18 +117,18 @@ impl Shape {
     }
 
     /// Generations of the clock that are kept: the steps in which every page rotates l times.
-    pub fn kept(&self) -> u32 {
+    pub fn retained(&self) -> u32 {
         self.l() * self.pages as u32
     }
 
     /// How long after leaving the window a key may still be remembered: insertions, or nanoseconds.
     pub fn slack(&self, window: Window) -> u64 {
-        window.slack(self.kept(), self.k * self.pages as u32)
+        window.slack(self.retained(), self.k * self.pages as u32)
     }
 
     /// Keys between two rotations of a page.
     pub fn keys_per_generation(&self, window: Window) -> u64 {
-        window.keys_in(self.kept(), self.pages as u32)
+        window.keys_in(self.retained(), self.pages as u32)
     }
 
     /// Probability that a key never inserted is reported. Pages rotate in a stagger, so it is the same at all times
@@ -231,7 +231,7 @@ impl Shape {
         (at_mean * ((from + 1).saturating_sub(self.k)..to).map(raised).product::<f64>()).min(1.0)
     }
 
-    /// The same in one line, by its bits: the mean of the product of (1 - x^L)^b over the lanes, multiplied out. The
+    /// Returns the rate in one line, from its bits: the mean of the product of (1 - x^L)^b over the lanes, multiplied out. The
     /// terms alternate and reach 2^(b (to - from)), so that 1e-10 may be lost; equal masks are more likely than that.
     fn in_one_line<'a>(&self, from: u32, to: u32, table: &dyn Fn(u32) -> &'a [f64]) -> f64 {
         self.terms(from, from, to, &mut vec![0; to as usize], table).max(0.0)
@@ -258,11 +258,11 @@ impl Shape {
     }
 }
 
-impl super::Shape for Shape {
-    fn family(&self) -> &'static str {
+impl super::Shape for LineShape {
+    fn family(&self) -> FamilyId {
         match self.paper {
-            Paper::AgePartitioned => "age-partitioned-line",
-            Paper::GuardedEpoch => "guarded-epoch-line",
+            Paper::AgePartitioned => FamilyId::AgePartitioned,
+            Paper::GuardedEpoch => FamilyId::GuardedEpoch,
         }
     }
 
@@ -275,8 +275,8 @@ impl super::Shape for Shape {
         parameters
     }
 
-    fn kept(&self) -> u32 {
-        self.kept()
+    fn retained(&self) -> u32 {
+        self.retained()
     }
 
     fn bytes(&self, _: Window) -> u64 {
@@ -292,8 +292,8 @@ impl super::Shape for Shape {
     }
 
     fn npws(&self, window: Window) -> f64 {
-        let fading = f64::from(self.kept()) * self.npws(self.keys_per_generation(window));
-        window.npws(self.kept(), fading)
+        let fading = f64::from(self.retained()) * self.npws(self.keys_per_generation(window));
+        window.npws(self.retained(), fading)
     }
 
     fn cache_lines(&self, _: Window) -> CacheLines {

@@ -3,7 +3,7 @@
 use std::iter::successors;
 
 use super::{
-    FINE_TAG_BITS, FINGERPRINT_BITS, LINE_BYTES, LINES_OF_SMALL, MAX_LINES, MIN_LINES, Shape, TAG_BITS,
+    FINE_TAG_BITS, FINGERPRINT_BITS, LINE_BYTES, LINES_OF_SMALL, MAX_LINES, MIN_LINES, QuotientShape, TAG_BITS,
     check_count_bits, check_distinct,
 };
 use crate::Error;
@@ -48,7 +48,7 @@ pub fn choose(
     distinct: Option<u64>,
     count_bits: Option<u32>,
     fine: bool,
-) -> Result<Shape, Error> {
+) -> Result<QuotientShape, Error> {
     let window = window.check()?;
     budget.check()?;
     if let Budget::Bytes(bytes) = budget
@@ -78,10 +78,10 @@ pub fn choose(
 }
 
 /// All shapes in the smallest size, by bits of a tag.
-fn shapes(window: Window, distinct: Option<u64>, count_bits: u32, fine: bool) -> impl Iterator<Item = Shape> {
+fn shapes(window: Window, distinct: Option<u64>, count_bits: u32, fine: bool) -> impl Iterator<Item = QuotientShape> {
     let all = *TAG_BITS.start()..=*FINE_TAG_BITS.end();
     let all = all.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t)));
-    let shape = move |(f, t)| Shape {
+    let shape = move |(f, t)| QuotientShape {
         fingerprint_bits: f,
         tag_bits: t,
         pages: 1,
@@ -106,7 +106,7 @@ pub fn fine_epochs(window: Window, tag_bits: u32) -> u32 {
 
 /// A shape but for its lines, and the slack that it is held to.
 struct Lines {
-    shape: Shape,
+    shape: QuotientShape,
     window: Window,
     slack: u64,
 }
@@ -122,7 +122,7 @@ impl Lines {
 }
 
 impl Candidate for Lines {
-    type Shape = Shape;
+    type Shape = QuotientShape;
 
     fn rank(&self) -> u32 {
         self.shape.tag_bits
@@ -130,17 +130,17 @@ impl Candidate for Lines {
 
     /// A unit is a line, the spare lines count too: they are shared by as few pages as can have them, or, where there
     /// are many, by whole pages.
-    fn shape(&self, lines: u64) -> Shape {
+    fn shape(&self, lines: u64) -> QuotientShape {
         let lines = lines.max(LEAST);
         let pages = if lines <= FEW { lines.div_ceil(PAGE) } else { lines / PAGE };
-        Shape { pages, lines: ((lines / pages).min(PAGE) - 1) as u32, ..self.shape }
+        QuotientShape { pages, lines: ((lines / pages).min(PAGE) - 1) as u32, ..self.shape }
     }
 
     fn memory_of_unit(&self) -> u64 {
         1
     }
 
-    fn rate_at_most(&self, shape: &Shape, limit: f64) -> Option<f64> {
+    fn rate_at_most(&self, shape: &QuotientShape, limit: f64) -> Option<f64> {
         Some(shape.false_positive_rate(shape.keys_per_epoch(self.window))).filter(|&rate| rate <= limit)
     }
 

@@ -24,7 +24,7 @@ pub use line::{Line, line_of};
 
 use std::ops::RangeInclusive;
 
-use super::{CacheLines, Parameters, fill};
+use super::{CacheLines, FamilyId, Parameters, fill};
 use crate::Error;
 use crate::clock::Window;
 
@@ -62,7 +62,7 @@ pub const MOST_LOAD: f64 = 0.95;
 
 /// Everything that determines the size and the error of an aged quotient filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct QuotientShape {
     /// F: bits of a fingerprint.
     pub fingerprint_bits: u32,
     /// T: bits of a tag.
@@ -81,7 +81,7 @@ pub struct Shape {
     pub epochs: Option<u32>,
 }
 
-impl Shape {
+impl QuotientShape {
     /// The shape of a filter whose parameters are in range.
     pub fn new(
         fingerprint_bits: u32,
@@ -202,18 +202,18 @@ impl Shape {
     }
 
     /// Generations of the clock that are kept: the steps of r epochs.
-    pub fn kept(&self) -> u32 {
+    pub fn retained(&self) -> u32 {
         self.full_epochs() * self.steps()
     }
 
     /// How long after leaving the window a key may still be remembered: insertions, or nanoseconds.
     pub fn slack(&self, window: Window) -> u64 {
-        window.slack(self.kept(), self.steps())
+        window.slack(self.retained(), self.steps())
     }
 
     /// Distinct keys of an epoch: those planned for, and the headroom.
     pub fn keys_per_epoch(&self, window: Window) -> f64 {
-        let keys = window.keys_in(self.kept(), self.steps()) as f64;
+        let keys = window.keys_in(self.retained(), self.steps()) as f64;
         match (window, self.distinct) {
             (Window::Count { .. }, None) => keys,
             (Window::Count { insertions }, Some(distinct)) => {
@@ -270,16 +270,9 @@ impl Shape {
     }
 }
 
-impl super::Shape for Shape {
-    fn family(&self) -> &'static str {
-        match (self.epochs, self.grow, self.count_bits > 0) {
-            (None, false, false) => "aged-quotient",
-            (None, true, false) => "aged-quotient-growing",
-            (None, false, true) => "aged-quotient-counting",
-            (None, true, true) => "aged-quotient-growing-counting",
-            (Some(_), false, _) => "aged-quotient-fine",
-            (Some(_), true, _) => "aged-quotient-fine-growing",
-        }
+impl super::Shape for QuotientShape {
+    fn family(&self) -> FamilyId {
+        FamilyId::AgedQuotient
     }
 
     fn parameters(&self) -> Vec<(&'static str, u64)> {
@@ -294,6 +287,7 @@ impl super::Shape for Shape {
             parameters.push(("count_bits", self.count_bits.into()));
         }
         parameters.extend(self.epochs.map(|epochs| ("epochs", epochs.into())));
+        parameters.extend(self.grow.then_some(("grow", 1)));
         parameters
     }
 
@@ -307,8 +301,8 @@ impl super::Shape for Shape {
         check_distinct(window.check()?, self.distinct)
     }
 
-    fn kept(&self) -> u32 {
-        self.kept()
+    fn retained(&self) -> u32 {
+        self.retained()
     }
 
     fn bytes(&self, _: Window) -> u64 {
@@ -329,7 +323,7 @@ impl super::Shape for Shape {
 
     /// In expectation half of an epoch more than those of the window are there.
     fn npws(&self, window: Window) -> f64 {
-        window.npws(self.kept(), 0.5 * (f64::from(self.steps()) + 1.0))
+        window.npws(self.retained(), 0.5 * (f64::from(self.steps()) + 1.0))
     }
 
     /// The line of a key, and the second line that one call in twelve takes (one in twenty to one in seven, measured);

@@ -1,7 +1,7 @@
 //! From a request, a rate or a number of bytes, to a shape.
 
 use super::segment::check_block_bits;
-use super::{MAX_BYTES, MAX_PARTS, MAX_SLICES, Paper, Segment, Shape};
+use super::{MAX_BYTES, MAX_PARTS, MAX_SLICES, Paper, RingShape, Segment};
 use crate::Error;
 use crate::clock::Window;
 use crate::shape::budget::{Budget, refuse_below, too_few_bytes, too_much_memory, within_slack};
@@ -31,7 +31,7 @@ pub fn choose(
     slack: Option<u64>,
     block_bits: Option<u32>,
     paper: Paper,
-) -> Result<Shape, Error> {
+) -> Result<RingShape, Error> {
     let window = window.check()?;
     budget.check()?;
     let grains = match block_bits {
@@ -45,7 +45,7 @@ pub fn choose(
 }
 
 /// Plain guarded epochs, with one of these r.
-pub fn choose_plain_epochs(r: &[u32], window: Window, budget: Budget, slack: Option<u64>) -> Result<Shape, Error> {
+pub fn choose_plain_epochs(r: &[u32], window: Window, budget: Budget, slack: Option<u64>) -> Result<RingShape, Error> {
     let window = window.check()?;
     budget.check()?;
     let rings = r.iter().map(|&r| (1, r));
@@ -59,7 +59,7 @@ fn search(
     grains: &[Grain],
     window: Window,
     budget: Budget,
-) -> Result<Shape, Error> {
+) -> Result<RingShape, Error> {
     let with_grains = |&(k, l): &(u32, u32)| {
         let keys = window.keys_per_generation(l);
         grains.iter().map(move |&grain| Ring { paper, k, l, grain, keys })
@@ -115,7 +115,7 @@ struct Ring {
 }
 
 impl Candidate for Ring {
-    type Shape = Shape;
+    type Shape = RingShape;
 
     fn rank(&self) -> u32 {
         self.k + self.l
@@ -130,12 +130,12 @@ impl Candidate for Ring {
         }
     }
 
-    fn shape(&self, units: u64) -> Shape {
+    fn shape(&self, units: u64) -> RingShape {
         let segment = match self.grain {
             Grain::Word { parts } => Segment::Bits { bits: 64 * units, parts },
             Grain::Block { block_bits, parts } => Segment::Blocks { blocks: units, block_bits, parts },
         };
-        Shape { paper: self.paper, k: self.k, l: self.l, segment }
+        RingShape { paper: self.paper, k: self.k, l: self.l, segment }
     }
 
     fn memory_of_unit(&self) -> u64 {
@@ -144,7 +144,7 @@ impl Candidate for Ring {
 
     /// The worst-phase rate if it is at most `limit`. Two lower bounds of the rate come first, each a fraction of the
     /// cost of the next step: the k oldest segments alone, then all that are full alone, which are k - 1 and older.
-    fn rate_at_most(&self, shape: &Shape, limit: f64) -> Option<f64> {
+    fn rate_at_most(&self, shape: &RingShape, limit: f64) -> Option<f64> {
         let fill_at_least =
             |generations: u32| shape.segment.match_rate_at_least(self.keys.saturating_mul(generations.into()));
         let filling: f64 = (self.l + 1..self.k).map(fill_at_least).product(); // of the k oldest, where l < k - 1

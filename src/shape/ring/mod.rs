@@ -42,7 +42,7 @@ pub use choose::{choose, choose_plain_epochs};
 pub use segment::Segment;
 
 use super::budget::MAX_BYTES;
-use super::{CacheLines, Parameters, fill, runs};
+use super::{Accesses, CacheLines, FamilyId, Parameters, fill, runs};
 use crate::Error;
 use crate::clock::Window;
 
@@ -62,7 +62,7 @@ pub enum Paper {
 
 /// Everything that determines the size and the error of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct RingShape {
     /// Whose filter.
     pub paper: Paper,
     /// Consecutive segments that must match; a key is inserted into the k newest. 1 in guarded epochs.
@@ -73,7 +73,7 @@ pub struct Shape {
     pub segment: Segment,
 }
 
-impl Shape {
+impl RingShape {
     /// A shape of paper 1 whose parameters are in range: k and l at least 1, at most [`MAX_SLICES`] slices of one part
     /// or of blocks, at most [`MAX_BYTES`] bytes.
     pub fn age_partitioned(k: u32, l: u32, segment: Segment) -> Result<Self, Error> {
@@ -198,11 +198,11 @@ pub(super) fn check_slices(k: u32, l: u32) -> Result<(), Error> {
     Ok(())
 }
 
-impl super::Shape for Shape {
-    fn family(&self) -> &'static str {
+impl super::Shape for RingShape {
+    fn family(&self) -> FamilyId {
         match self.paper {
-            Paper::AgePartitioned => "age-partitioned",
-            Paper::GuardedEpoch => "guarded-epoch",
+            Paper::AgePartitioned => FamilyId::AgePartitioned,
+            Paper::GuardedEpoch => FamilyId::GuardedEpoch,
         }
     }
 
@@ -218,7 +218,7 @@ impl super::Shape for Shape {
         [sizes, self.segment.parameters_of_blocks()].concat()
     }
 
-    fn kept(&self) -> u32 {
+    fn retained(&self) -> u32 {
         self.l
     }
 
@@ -236,6 +236,13 @@ impl super::Shape for Shape {
 
     fn npws(&self, window: Window) -> f64 {
         window.npws(self.l, f64::from(self.l) * self.npws(window.keys_per_generation(self.l)))
+    }
+
+    /// The engine reads all slices at once instead, see [`cache_lines`](Self::cache_lines).
+    fn accesses(&self, window: Window) -> Option<Accesses> {
+        let keys = window.keys_per_generation(self.l);
+        let accesses = || runs::expected_accesses(self.k, self.l, &self.worst_fills(keys));
+        (self.paper == Paper::AgePartitioned).then(accesses)
     }
 
     /// One in each slice or blocked segment: queries look at all of them. In a plain segment each part has a line of

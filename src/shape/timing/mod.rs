@@ -20,7 +20,7 @@ pub mod line;
 
 use super::budget::{Budget, MAX_BYTES, refuse_below, too_few_bytes, too_much_memory, within_slack};
 use super::search::{self, Candidate};
-use super::{CacheLines, Parameters, equal_timers, fill};
+use super::{CacheLines, FamilyId, Parameters, equal_timers, fill};
 use crate::Error;
 use crate::clock::Window;
 
@@ -36,7 +36,7 @@ pub const MAX_BLOCKS_EQUAL: u32 = 1 << 14;
 
 /// Everything that determines the size and the errors of a timing Bloom filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct TimingShape {
     /// Timers a key sets, one in each of k slices.
     pub k: u32,
     /// Bits per timer, 2 to 32.
@@ -50,7 +50,7 @@ pub struct Shape {
     pub equal_timers: u32,
 }
 
-impl Shape {
+impl TimingShape {
     /// A shape whose parameters are in range: `slice_timers`, the timers of each of the k slices, are rounded up to
     /// whole words.
     pub fn new(k: u32, bpt: u32, blocks: u32, slice_timers: u64, equal_timers: u32) -> Result<Self, Error> {
@@ -135,9 +135,9 @@ impl Shape {
     }
 }
 
-impl super::Shape for Shape {
-    fn family(&self) -> &'static str {
-        "timing"
+impl super::Shape for TimingShape {
+    fn family(&self) -> FamilyId {
+        FamilyId::Timing
     }
 
     fn parameters(&self) -> Vec<(&'static str, u64)> {
@@ -152,7 +152,7 @@ impl super::Shape for Shape {
         ]
     }
 
-    fn kept(&self) -> u32 {
+    fn retained(&self) -> u32 {
         self.blocks
     }
 
@@ -213,7 +213,7 @@ pub fn timestamps(bpt: u32) -> u32 {
 /// that begins: nothing has been set in that generation yet, so it is still known to be old. That makes P - N
 /// openings, at which the sweep, which goes through its parts in turn, comes by at least once when there are no
 /// more than P - N parts. So no timer older than P - 1 generations is ever there to be misread. (Paper 5, section
-/// 3.2.3, asks for one timestamp more, T_Omega >= ceil(w/B) + 1 with T_Omega + 1 of them: its sweep may come
+/// 3.2.3, needs one timestamp more, T_Omega >= ceil(w/B) + 1 with T_Omega + 1 of them: its sweep may come
 /// after the block's first insertion.)
 pub fn sweeps(bpt: u32, blocks: u32) -> u32 {
     (timestamps(bpt) - blocks - 1).max(1)
@@ -247,11 +247,11 @@ pub const WIDTHS: [u32; 13] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 21, 32];
 ///
 /// For a window of a million keys at 1 % and 0.1 % that gives timers of 2 bits, two blocks: 28.8 and 43.1 bits per key.
 /// A slack of 7 % takes 5 bits (27 blocks), 53.1 and 79.5; none at all, B = 1, takes 21 bits, 204.6 and 306.7.
-pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<Shape, Error> {
+pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<TimingShape, Error> {
     let window = window.check()?;
     budget.check()?;
     let timers = timers_within(window, slack)?;
-    let of_key = |k| timers.iter().map(move |&(bpt, blocks)| Shape { k, bpt, blocks, words: 0, equal_timers: 1 });
+    let of_key = |k| timers.iter().map(move |&(bpt, blocks)| TimingShape { k, bpt, blocks, words: 0, equal_timers: 1 });
     let candidates: Vec<Timers> = (1..=MAX_HASHES).flat_map(of_key).map(|shape| Timers { shape, window }).collect();
     match budget {
         Budget::Rate(fpr) => {
@@ -266,26 +266,26 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<Shap
 
 /// A shape but for its words.
 struct Timers {
-    shape: Shape,
+    shape: TimingShape,
     window: Window,
 }
 
 impl Candidate for Timers {
-    type Shape = Shape;
+    type Shape = TimingShape;
 
     fn rank(&self) -> u32 {
         self.shape.k
     }
 
-    fn shape(&self, words: u64) -> Shape {
-        Shape { words, ..self.shape }
+    fn shape(&self, words: u64) -> TimingShape {
+        TimingShape { words, ..self.shape }
     }
 
     fn memory_of_unit(&self) -> u64 {
         8 * u64::from(self.shape.k)
     }
 
-    fn rate_at_most(&self, shape: &Shape, limit: f64) -> Option<f64> {
+    fn rate_at_most(&self, shape: &TimingShape, limit: f64) -> Option<f64> {
         Some(shape.false_positive_rate(self.window)).filter(|&rate| rate <= limit)
     }
 }

@@ -2,7 +2,6 @@
 
 pub mod learned;
 pub mod operations;
-pub mod records;
 pub mod saved;
 
 #[cfg(test)]

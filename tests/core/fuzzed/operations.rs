@@ -8,8 +8,8 @@ use arbitrary::{Arbitrary, Unstructured};
 use lately::Error;
 use lately::clock::{Moments, Window};
 use lately::engine::Refresh;
-use lately::engine::threads::{PIECE, Stretch};
-use lately::filter::{FAMILIES, Filter, Request};
+use lately::engine::threads::{Chunk, PIECE};
+use lately::filter::{FAMILIES, Family, Filter, Form, Layout, Request};
 use lately::key::Keys;
 use lately::shape::growing::Grow;
 use lately::shape::{Budget, Parameters, Shape};
@@ -119,13 +119,11 @@ impl Case {
     }
 
     fn filter(&self) -> Option<Filter> {
-        let (family, window) = (&FAMILIES[usize::from(self.family) % FAMILIES.len()], self.window());
+        let forms: Vec<(&Family, &Form)> =
+            FAMILIES.iter().flat_map(|family| family.forms.iter().map(move |form| (family, form))).collect();
+        let ((family, form), window) = (forms[usize::from(self.family) % forms.len()], self.window());
         let shape = match &self.shape {
-            Asked::Parameters(values) => {
-                let named = family.parameters.iter().copied().zip(values.map(u64::from));
-                let named: Vec<_> = named.filter(|&(_, value)| value != 0).collect();
-                (family.read)(&Parameters(&named)).ok()?
-            }
+            Asked::Parameters(values) => (family.read)(&Parameters(&form.named(values.map(u64::from)))).ok()?,
             Asked::Planned(number) => Arc::clone(&PLANNED[usize::from(*number) % PLANNED.len()]),
         };
         // Of a planned shape, a window that it was not planned for is as good as any: rates suffer, promises do not.
@@ -150,6 +148,11 @@ static PLANNED: LazyLock<Vec<Arc<dyn Shape>>> = LazyLock::new(|| {
                 Request::from(Budget::Rate(1e-3)),
                 Request { block_bits: Some(64), partitioned: true, grow: Some(Grow::Cardinality), ..plain },
                 Request { block_bits: Some(512), grow: Some(Grow::Density), distinct: Some(5), ..plain },
+                Request { layout: Layout::Line, ..plain },
+                Request { layout: Layout::Transposed, counts: Some(4), distinct: Some(5), ..plain },
+                Request { counts: Some(4), grow: Some(Grow::Cardinality), ..plain },
+                Request { fine: true, ..plain },
+                Request { fine: true, counts: Some(2), grow: Some(Grow::Cardinality), ..plain },
             ] {
                 planned.extend((family.plan)(window, &request));
             }
@@ -184,7 +187,7 @@ impl Pair {
             }
             What::Reopen => self.filter = reread(&bytes_of(&self.filter)),
             What::Copy => self.filter = self.filter.clone(),
-            What::Unite => self.unite(other),
+            What::Unite => self.merge(other),
         }
         let [ours, theirs] = [&self.filter, &self.twin].map(Filter::engine);
         let same = ours.words().as_ref() == theirs.words().as_ref() && ours.clock() == theirs.clock();
@@ -207,7 +210,7 @@ impl Pair {
         let each = self.moments(when, keys.len());
         let mut seen = vec![false; keys.len()];
         let batch = Keys::made(keys.to_vec());
-        let mut stretch = Stretch::new(threads, &batch);
+        let mut stretch = Chunk::new(threads, &batch);
         let (at, engine) = (each.all(), self.filter.engine_mut());
         let stretch = stretch.at(0..keys.len());
         let done = match how {
@@ -256,10 +259,10 @@ impl Pair {
         }
     }
 
-    fn unite(&mut self, other: &Self) {
-        if self.filter.unite(&other.filter).is_ok() {
-            self.twin.unite(&other.twin).unwrap();
-            self.exact.unite(&other.exact);
+    fn merge(&mut self, other: &Self) {
+        if self.filter.merge(&other.filter).is_ok() {
+            self.twin.merge(&other.twin).unwrap();
+            self.exact.merge(&other.exact);
         }
     }
 
@@ -350,7 +353,7 @@ impl Exact {
     fn new(filter: &Filter) -> Self {
         Self {
             window: filter.window(),
-            promises: !matches!(filter.family().name, "stable" | "generalized"),
+            promises: filter.family().promises,
             endless: filter.engine().clock().endless(),
             last: HashMap::new(),
             inserted: 0,
@@ -392,7 +395,7 @@ impl Exact {
     }
 
     /// Takes in the keys of another filter. Numbers of insertions count from the lesser one.
-    fn unite(&mut self, other: &Self) {
+    fn merge(&mut self, other: &Self) {
         let inserted = if self.endless { self.inserted + other.inserted } else { self.inserted.min(other.inserted) };
         let timed = matches!(self.window, Window::Time { .. });
         let moved = |all: &HashMap<u64, i64>, by: i64| -> Vec<(u64, i64)> {

@@ -78,7 +78,7 @@ fn used(bytes: &[u8], chosen: Option<u8>) -> bool {
                 cut(&filter);
             }
             if matches!(call, 2 | 4) {
-                unite(&filter);
+                merge(&filter);
             }
             if matches!(call, 3 | 4) {
                 use_all(filter, &bytes, turn);
@@ -232,7 +232,7 @@ fn cut(filter: &Filter) {
                 let own: Vec<u64> = cells.iter().filter(here).copied().collect();
                 let mut read = vec![0; own.len()];
                 shard.read(&own, &mut read).unwrap();
-                for later in [0, 1, -1, row.kept().saturating_add(2)] {
+                for later in [0, 1, -1, row.retained().saturating_add(2)] {
                     let generation = if newest == 0 { 0 } else { newest.saturating_add(later).max(NEVER + 1) };
                     if had(shard.set(&own, own.len(), &[generation])).is_none() {
                         return;
@@ -253,14 +253,14 @@ fn cut(filter: &Filter) {
             missed: None,
             known: None,
         };
-        let rule = Rule { newest: NEVER, kept: row.kept(), refresh: true, least: 0, equal: 1 };
+        let rule = Rule { newest: NEVER, kept: row.retained(), refresh: true, least: 0, equal: 1 };
         let mut seen = [false; 8];
         had(settle(answers, rule, &mut seen));
     }
 }
 
 /// Takes in a copy of itself that is further on: all keys of both are there.
-fn unite(filter: &Filter) {
+fn merge(filter: &Filter) {
     let (mut ours, mut theirs) = (filter.clone(), filter.clone());
     let keys: [u64; 3] = hashes();
     let at = match filter.window() {
@@ -269,10 +269,10 @@ fn unite(filter: &Filter) {
             Moments::At(filter.engine().clock().latest().unwrap_or(0).saturating_add(span as i64 / 2))
         }
     };
-    if had(theirs.engine_mut().insert(&keys, at)).is_some() && ours.unite(&theirs).is_ok() {
+    if had(theirs.engine_mut().insert(&keys, at)).is_some() && ours.merge(&theirs).is_ok() {
         let mut seen = [false; 3];
         ours.engine().query(&keys, at, &mut seen).unwrap();
-        let promised = !matches!(filter.family().name, "stable" | "generalized");
+        let promised = filter.family().promises;
         let few = match filter.window() {
             Window::Count { insertions } => (insertions as usize).min(3),
             Window::Time { .. } => 3,

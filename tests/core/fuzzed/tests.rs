@@ -1,6 +1,6 @@
 //! A few bytes, the same in each run. Both outcomes are tried: what is read is used, what is not is refused.
 
-use super::{learned, mix, operations, records, saved};
+use super::{learned, mix, operations, saved};
 
 /// So many bytes of this number.
 fn random(number: u64, len: usize) -> Vec<u8> {
@@ -65,20 +65,4 @@ fn priors_of_any_bytes_are_refused_or_used() {
         done += usize::from(read);
     }
     assert!((20..200).contains(&done), "{done} of 200 were priors");
-}
-
-#[test]
-fn records_of_any_bytes_are_taken_or_left() {
-    // Bytes that mean something, and a few others.
-    let means = b"\"\"\"\"\\\n\n\n\r,,,:{}{}[]k\"k\"tn.x1-0e+u8 \t#\xc3\xa4\xff\0";
-    let mut taken = 0;
-    for number in 0..4_000 {
-        let bytes: Vec<u8> = random(number, 8 + number as usize % 60)
-            .into_iter()
-            .enumerate()
-            .map(|(i, byte)| if i < 4 { byte } else { means[byte as usize % means.len()] })
-            .collect();
-        taken += records::run(&bytes);
-    }
-    assert!(taken > 4_000, "{taken} records were taken");
 }

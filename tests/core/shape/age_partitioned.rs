@@ -1,18 +1,20 @@
-//! Shapes of age-partitioned filters: sizes, fills and what is refused.
+//! Shapes of age-partitioned filters: sizes, fills, accesses and rejected parameters.
 
-use lately::shape::ring::{Segment, Shape};
+use lately::clock::Window;
+use lately::shape::Shape;
+use lately::shape::ring::{RingShape, Segment};
 use lately::shape::runs;
 
 const BLOCKS: Segment = Segment::Blocks { blocks: 5, block_bits: 512, parts: 4 };
 
 #[test]
 fn sizes_are_whole_words() {
-    let bytes = |segment| Shape::age_partitioned(3, 4, segment).unwrap().nbytes();
+    let bytes = |segment| RingShape::age_partitioned(3, 4, segment).unwrap().nbytes();
     assert_eq!(bytes(Segment::Bits { bits: 1, parts: 1 }), 7 * 8);
     assert_eq!(bytes(Segment::Bits { bits: 64, parts: 1 }), 7 * 8);
     assert_eq!(bytes(Segment::Bits { bits: 65, parts: 1 }), 7 * 16);
     assert_eq!(bytes(BLOCKS), 7 * 5 * 64);
-    assert_eq!(Shape::age_partitioned(3, 4, BLOCKS).unwrap().bits_per_key(100), 7.0 * 5.0 * 512.0 / 100.0);
+    assert_eq!(RingShape::age_partitioned(3, 4, BLOCKS).unwrap().bits_per_key(100), 7.0 * 5.0 * 512.0 / 100.0);
 }
 
 #[test]
@@ -32,13 +34,13 @@ fn parameters_out_of_range_are_named() {
         (3, 4, blocks(u64::MAX, 512, 8), "2**60"),
         (3, 4, blocks(u64::MAX / 8, 512, 8), "2**60"),
     ] {
-        let error = Shape::age_partitioned(k, l, segment).unwrap_err().to_string();
+        let error = RingShape::age_partitioned(k, l, segment).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
-    assert!(Shape::age_partitioned(1, 127, blocks(1 << 47, 512, 8)).is_ok());
+    assert!(RingShape::age_partitioned(1, 127, blocks(1 << 47, 512, 8)).is_ok());
 }
 
-/// Lets generations pass as section 5.1 tells it, counting keys instead of setting bits.
+/// Shifts generations as in section 5.1 of paper 1, but counts keys instead of setting bits.
 #[test]
 fn fills_are_those_of_the_keys_in_each_segment() {
     for segment in [Segment::Bits { bits: 500, parts: 1 }, BLOCKS] {
@@ -52,11 +54,31 @@ fn fills_are_those_of_the_keys_in_each_segment() {
             }
             keys[..k].iter_mut().for_each(|n| *n += in_current);
             let expected: Vec<f64> = keys.iter().map(|&n| segment.match_rate(n)).collect();
-            let shape = Shape::age_partitioned(k as u32, l as u32, segment).unwrap();
+            let shape = RingShape::age_partitioned(k as u32, l as u32, segment).unwrap();
             assert_eq!(shape.fills(generation, in_current), expected);
             // Just before a shift is the worst phase.
             let rate = runs::false_positive_rate(k as u32, &expected);
             assert!(shape.false_positive_rate(generation) > rate);
         }
     }
+}
+
+/// Rows of table 2 of paper 1, whose slices are half full: a shape, and its accesses. Those in the window are as printed.
+/// The others are printed for a linear gradient of the fills (erratum APBF-1): 10.42 and 1.85 at (10, 7).
+#[test]
+fn a_shape_states_the_accesses_of_the_paper() {
+    for (k, l, expected) in
+        [(4, 3, [4.708, 4.418, 2.158]), (10, 7, [10.858, 10.476, 1.919]), (16, 22, [17.410, 16.858, 3.448])]
+    {
+        let keys = 100_000;
+        let bits = (f64::from(k) * keys as f64 / std::f64::consts::LN_2) as u64;
+        let shape = RingShape::age_partitioned(k, l, Segment::Bits { bits, parts: 1 }).unwrap();
+        let accesses = shape.accesses(Window::Count { insertions: keys * u64::from(l) + 1 }).unwrap();
+        let accesses = [accesses.in_window, accesses.false_positive, accesses.absent];
+        for (ours, expected) in accesses.into_iter().zip(expected) {
+            assert!((ours - expected).abs() < 0.001, "({k}, {l}): {ours} instead of {expected}");
+        }
+    }
+    let epochs = RingShape::guarded_epoch(8, Segment::Bits { bits: 1000, parts: 4 }).unwrap();
+    assert_eq!(epochs.accesses(Window::Count { insertions: 1000 }), None);
 }

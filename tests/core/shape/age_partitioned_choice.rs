@@ -4,22 +4,22 @@ use lately::Error;
 use lately::clock::Window;
 use lately::shape::Budget;
 use lately::shape::budget::allowed_slack;
-use lately::shape::ring::{self, Paper, Segment, Shape};
+use lately::shape::ring::{self, Paper, RingShape, Segment};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
-fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Option<u32>) -> Result<Shape, Error> {
+fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Option<u32>) -> Result<RingShape, Error> {
     ring::choose(window, budget, slack, block_bits, Paper::AgePartitioned)
 }
 
-fn keys(window: Window, shape: &Shape) -> u64 {
+fn keys(window: Window, shape: &RingShape) -> u64 {
     window.keys_per_generation(shape.l)
 }
 
 /// All shapes of the rule, each in every size up to `bytes`, the smallest first.
-fn sizes(window: Window, slack: u64, block_bits: Option<u32>, bytes: u64) -> Vec<Vec<Shape>> {
+fn sizes(window: Window, slack: u64, block_bits: Option<u32>, bytes: u64) -> Vec<Vec<RingShape>> {
     let mut all = Vec::new();
     for (k, l) in (1..128).flat_map(|k| (1..=128 - k).map(move |l| (k, l))) {
         for parts in if block_bits.is_some() { vec![1, 2, 4, 8] } else { vec![1] } {
@@ -28,7 +28,7 @@ fn sizes(window: Window, slack: u64, block_bits: Option<u32>, bytes: u64) -> Vec
                 Some(block_bits) => Segment::Blocks { blocks: units, block_bits, parts },
             };
             if window.slack(l, k) <= slack {
-                let shapes = (1..).map(|units| Shape::age_partitioned(k, l, segment(units)).unwrap());
+                let shapes = (1..).map(|units| RingShape::age_partitioned(k, l, segment(units)).unwrap());
                 all.push(shapes.take_while(|shape| shape.nbytes() <= bytes).collect());
             }
         }
@@ -48,12 +48,12 @@ fn a_rate_gives_what_trying_everything_gives() {
         (500, 1000, Some(512), 0.001, 4000),
     ] {
         let window = count(insertions);
-        let holds = |shape: &Shape| shape.false_positive_rate(keys(window, shape)) <= fpr;
-        let smallest: Vec<Shape> = sizes(window, slack, block_bits, bytes)
+        let holds = |shape: &RingShape| shape.false_positive_rate(keys(window, shape)) <= fpr;
+        let smallest: Vec<RingShape> = sizes(window, slack, block_bits, bytes)
             .into_iter()
             .filter_map(|sizes| sizes.into_iter().find(holds))
             .collect();
-        let least = smallest.iter().map(Shape::nbytes).min().unwrap();
+        let least = smallest.iter().map(RingShape::nbytes).min().unwrap();
         assert!(5 * least <= 4 * bytes, "sizes were tried far enough");
         let best = smallest.iter().filter(|shape| 4 * shape.nbytes() <= 5 * least);
         let best = best.min_by_key(|shape| (shape.k + shape.l, shape.nbytes())).unwrap();
@@ -72,7 +72,7 @@ fn a_number_of_bytes_gives_what_trying_everything_gives() {
         (300, 150, Some(64), 999),
     ] {
         let window = count(insertions);
-        let largest: Vec<(Shape, f64)> = sizes(window, slack, block_bits, bytes)
+        let largest: Vec<(RingShape, f64)> = sizes(window, slack, block_bits, bytes)
             .iter()
             .filter_map(|sizes| sizes.last().map(|shape| (*shape, shape.false_positive_rate(keys(window, shape)))))
             .collect();

@@ -51,7 +51,9 @@ fn the_rate_of_large_arrays_is_exact_too() {
 #[test]
 fn the_documented_figures() {
     let above = |keys| {
-        let Shape::Classical { k, bits } = choose(keys, Budget::Rate(0.01), false).unwrap() else { unreachable!() };
+        let BloomShape::Classical { k, bits } = choose(keys, Budget::Rate(0.01), false).unwrap() else {
+            unreachable!()
+        };
         let of_mean = fill::slice(bits, keys * u64::from(k)).powi(k as i32);
         (k, bits as f64 / keys as f64, array_rate(k, bits, keys) / of_mean - 1.0)
     };
@@ -59,7 +61,7 @@ fn the_documented_figures() {
     assert_eq!((k, (10.0 * bits_per_key).round()), (4, 105.0));
     assert!((above(100).2 / 2e-3 - 1.0).abs() < 0.2, "{:?}", above(100));
     assert!((above(100_000).2 / 2e-6 - 1.0).abs() < 0.2, "{:?}", above(100_000));
-    let Shape::Classical { bits, .. } = smallest_array(7, 1_000_000, 0.01).unwrap() else { unreachable!() };
+    let BloomShape::Classical { bits, .. } = smallest_array(7, 1_000_000, 0.01).unwrap() else { unreachable!() };
     assert_eq!((bits as f64 / 1e5).round(), 96.0);
 }
 
@@ -68,9 +70,9 @@ fn a_choice_keeps_rate_and_bytes_and_one_bit_fewer_would_not() {
     for capacity in [1, 2, 100, 1_000_000, 1 << 40] {
         for fpr in [0.5, 0.01, 1e-6] {
             let arrays = choose(capacity, Budget::Rate(fpr), false).unwrap();
-            let Shape::Classical { k, bits } = arrays else { unreachable!() };
+            let BloomShape::Classical { k, bits } = arrays else { unreachable!() };
             assert!(arrays.false_positive_rate(capacity) <= fpr);
-            assert!(bits == 1 || Shape::Classical { k, bits: bits - 1 }.false_positive_rate(capacity) > fpr);
+            assert!(bits == 1 || BloomShape::Classical { k, bits: bits - 1 }.false_positive_rate(capacity) > fpr);
             let slices = choose(capacity, Budget::Rate(fpr), true).unwrap();
             assert!(slices.false_positive_rate(capacity) <= fpr && slices.k() == k, "{slices:?}");
             for partitioned in [false, true] {
@@ -83,21 +85,21 @@ fn a_choice_keeps_rate_and_bytes_and_one_bit_fewer_would_not() {
 }
 
 #[test]
-fn what_cannot_be_had_is_said() {
-    let said = |made: Result<Shape, Error>, words: &str| {
+fn what_cannot_be_had_is_error() {
+    let error = |made: Result<BloomShape, Error>, words: &str| {
         let error = made.unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     };
-    said(Shape::classical(0, 5), "k must lie in 1 .. 128, got 0");
-    said(Shape::partitioned(129, 5), "k must lie in 1 .. 128, got 129");
-    said(Shape::classical(2, 0), "bits must lie in");
-    said(Shape::partitioned(4, (1 << 58) + 1), "slice_bits must lie in");
-    assert!(Shape::partitioned(4, 1 << 58).is_ok() && Shape::classical(4, 1 << 60).is_ok());
-    said(choose(10, Budget::Rate(1.0), true), "fpr must lie between 0 and 1");
-    said(choose(1 << 50, Budget::Rate(1e-6), false), "has the hash of another");
-    said(choose(1 << 58, Budget::Rate(0.1), false), "more than 2**60");
-    said(choose(0, Budget::Rate(0.1), false), "capacity must lie in 1 .. 2**62 keys, got 0");
-    said(choose(u64::MAX, Budget::Bytes(800), false), "capacity must lie in");
-    said(choose(10, Budget::Bytes(7), false), "nbytes must be at least 8");
-    said(choose(10, Budget::Bytes(u64::MAX), false), "nbytes must be at most");
+    error(BloomShape::classical(0, 5), "k must lie in 1 .. 128, got 0");
+    error(BloomShape::partitioned(129, 5), "k must lie in 1 .. 128, got 129");
+    error(BloomShape::classical(2, 0), "bits must lie in");
+    error(BloomShape::partitioned(4, (1 << 58) + 1), "slice_bits must lie in");
+    assert!(BloomShape::partitioned(4, 1 << 58).is_ok() && BloomShape::classical(4, 1 << 60).is_ok());
+    error(choose(10, Budget::Rate(1.0), true), "fpr must lie between 0 and 1");
+    error(choose(1 << 50, Budget::Rate(1e-6), false), "has the hash of another");
+    error(choose(1 << 58, Budget::Rate(0.1), false), "more than 2**60");
+    error(choose(0, Budget::Rate(0.1), false), "capacity must lie in 1 .. 2**62 keys, got 0");
+    error(choose(u64::MAX, Budget::Bytes(800), false), "capacity must lie in");
+    error(choose(10, Budget::Bytes(7), false), "nbytes must be at least 8");
+    error(choose(10, Budget::Bytes(u64::MAX), false), "nbytes must be at most");
 }

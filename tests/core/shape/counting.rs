@@ -10,7 +10,7 @@ const fn count(insertions: u64) -> Window {
 
 #[test]
 fn the_documented_figures() {
-    let Shape { slices } = choose(count(1_000_000), Budget::Rate(0.01)).unwrap();
+    let CountingShape { slices } = choose(count(1_000_000), Budget::Rate(0.01)).unwrap();
     let bits = |words: u64| 64.0 * words as f64 / 1e6;
     assert_eq!(slices.k, 4);
     assert!((bits(slices.words(BITS)) - 42.1).abs() < 0.1, "{}", bits(slices.words(BITS)));
@@ -23,7 +23,7 @@ fn the_documented_figures() {
 #[test]
 fn a_number_of_bytes_is_for_queue_and_counters() {
     for bytes in [808, 900, 5000] {
-        let Shape { slices } = choose(count(100), Budget::Bytes(bytes)).unwrap();
+        let CountingShape { slices } = choose(count(100), Budget::Bytes(bytes)).unwrap();
         assert!((slices.words(BITS) + 100) * 8 <= bytes && slices.total() + 128 > 16 * (bytes / 8 - 100));
     }
     assert!(choose(count(100), Budget::Bytes(807)).unwrap_err().to_string().contains("at least 808"));

@@ -15,21 +15,21 @@ fn bits_are_the_fewest_that_hold_the_rate_and_the_most_that_fit() {
         for fpr in [0.9, 0.5, 0.01, 1e-6] {
             let shape = choose(count(window), Budget::Rate(fpr)).unwrap();
             assert!(shape.false_positive_rate(window) <= fpr);
-            let fewer = Shape::new(shape.fingerprint_bits - 1);
+            let fewer = BufferShape::new(shape.fingerprint_bits - 1);
             assert!(fewer.is_err() || fewer.unwrap().false_positive_rate(window) > fpr);
             let bytes = shape.nbytes(window);
             assert_eq!(choose(count(window), Budget::Bytes(bytes)), Ok(shape));
             assert!(choose(count(window), Budget::Bytes(bytes - 1)) != Ok(shape));
         }
     }
-    assert_eq!(choose(count(7), Budget::Bytes(u64::MAX)), Shape::new(64));
+    assert_eq!(choose(count(7), Budget::Bytes(u64::MAX)), BufferShape::new(64));
 }
 
 #[test]
 fn parameters_out_of_range_are_named() {
-    let message = |result: Result<Shape, Error>| result.unwrap_err().to_string();
+    let message = |result: Result<BufferShape, Error>| result.unwrap_err().to_string();
     for bits in [0, 65, u32::MAX] {
-        assert!(message(Shape::new(bits)).starts_with("fingerprint_bits must lie in 1 .. 64"));
+        assert!(message(BufferShape::new(bits)).starts_with("fingerprint_bits must lie in 1 .. 64"));
     }
     let timed = Window::Time { span: 1, lateness: 0, capacity: 1 };
     assert!(message(choose(timed, Budget::Rate(0.1))).contains("span of time"));

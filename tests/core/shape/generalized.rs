@@ -10,9 +10,9 @@ const fn count(insertions: u64) -> Window {
 }
 
 /// The chance that all cells of a key match after each age, by the exact chain, and of a fresh key in the end. It
-/// goes back in time, hash by hash: the last hash that hit a cell tells what it holds. States are how many of the
+/// goes back in time, hash by hash: the last hash that hit a cell determines its value. States are how many of the
 /// key's zeros and ones no later hash has hit; a hash of the wrong kind ends it.
-fn by_chain(shape: Shape, ages: u32) -> (Vec<f64>, f64) {
+fn by_chain(shape: GeneralizedShape, ages: u32) -> (Vec<f64>, f64) {
     let (k1, k0, m) = (shape.k1 as usize, shape.k0 as usize, shape.bits as f64);
     let mut open = vec![vec![0.0; k1 + 1]; k0 + 1];
     // The key's own cells: different ones, zeros first.
@@ -70,7 +70,7 @@ fn by_chain(shape: Shape, ages: u32) -> (Vec<f64>, f64) {
 #[test]
 fn errors_are_those_of_the_chain_of_all_cells() {
     for (bits, k1, k0) in [(50, 1, 1), (2000, 3, 4), (300, 2, 1), (1000, 6, 3), (4000, 8, 8)] {
-        let shape = Shape::new(bits, k1, k0).unwrap();
+        let shape = GeneralizedShape::new(bits, k1, k0).unwrap();
         let (matching, fresh) = by_chain(shape, 2 * bits as u32);
         let near = f64::from((k0 + k1).pow(2)) / bits as f64;
         let memory = shape.memory();
@@ -89,7 +89,7 @@ fn errors_are_those_of_the_chain_of_all_cells() {
 #[test]
 fn single_cells_are_exact() {
     // One insertion of one set and one reset into two cells, for a key of different cells.
-    let shape = Shape::new(2, 1, 1).unwrap();
+    let shape = GeneralizedShape::new(2, 1, 1).unwrap();
     assert!((shape.log_missed(2).exp() - 0.25).abs() < 1e-15);
     assert!((shape.steady_fill() - 1.0 / 3.0).abs() < 1e-15, "q1 = 1/4, q0 = 1/2");
     let memory = shape.memory();
@@ -109,7 +109,7 @@ fn a_choice_keeps_rate_and_window_and_no_other_shape_takes_less() {
             let with_bytes = choose(count(window), Budget::Bytes(chosen.nbytes())).unwrap();
             assert!(with_bytes.nbytes() == chosen.nbytes() && with_bytes.false_positive_rate() <= fpr);
             for (k1, k0) in (1..12).flat_map(|k1| (1..12).map(move |k0| (k1, k0))) {
-                let other = Shape { bits: chosen.bits - 1, k1, k0 };
+                let other = GeneralizedShape { bits: chosen.bits - 1, k1, k0 };
                 let holds = other.bits > 1 && other.keeps(window) && other.false_positive_rate() <= fpr;
                 assert!(!holds, "{other:?} {chosen:?}");
             }
@@ -125,7 +125,7 @@ fn parameters_out_of_range_are_named() {
         (9, 0, 1, "k1 must lie in 1 .. 64, got 0"),
         (9, 1, 65, "k0 must lie in 1 .. 64, got 65"),
     ] {
-        assert!(Shape::new(bits, k1, k0).unwrap_err().to_string().contains(words));
+        assert!(GeneralizedShape::new(bits, k1, k0).unwrap_err().to_string().contains(words));
     }
     for (budget, words) in
         [(Budget::Rate(0.0), "fpr"), (Budget::Rate(1e-30), "32 hashes"), (Budget::Bytes(0), "nbytes=0")]

@@ -3,7 +3,7 @@
 use lately::clock::Window;
 use lately::shape::Budget;
 use lately::shape::growing::*;
-use lately::shape::timing::{Shape, choose};
+use lately::shape::timing::{TimingShape, choose};
 
 const WINDOW: Window = Window::Time { span: 600, lateness: 0, capacity: 1000 };
 
@@ -33,8 +33,8 @@ fn parts_add_up_as_oie_10_says() {
 
 #[test]
 fn what_cannot_grow_is_refused() {
-    let shape = Shape::new(3, 4, 5, 160, 1).unwrap();
-    let equal = Shape { equal_timers: 2, ..shape };
+    let shape = TimingShape::new(3, 4, 5, 160, 1).unwrap();
+    let equal = TimingShape { equal_timers: 2, ..shape };
     let keys = Limit::Keys(5);
     for (limit, shape, window, words) in [
         (keys, shape, Window::Count { insertions: 5 }, "grow is for windows of time"),

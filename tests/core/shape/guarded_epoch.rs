@@ -1,6 +1,6 @@
 //! Shapes of guarded-epoch filters, against enumeration, rings and the figures of paper 2.
 
-use lately::shape::ring::{Segment, Shape};
+use lately::shape::ring::{RingShape, Segment};
 use lately::shape::runs;
 use lately::shape::transposed::Transposed;
 
@@ -14,10 +14,10 @@ fn blocks(blocks: u64, block_bits: u32, parts: u32) -> Segment {
 
 #[test]
 fn sizes_are_whole_words() {
-    let bytes = |segment| Shape::guarded_epoch(3, segment).unwrap().nbytes();
+    let bytes = |segment| RingShape::guarded_epoch(3, segment).unwrap().nbytes();
     assert_eq!([bytes(bloom(3, 3)), bytes(bloom(64, 3)), bytes(bloom(65, 3))], [4 * 8, 4 * 8, 4 * 16]);
     assert_eq!(bytes(blocks(5, 512, 4)), 4 * 5 * 64);
-    assert_eq!(Shape::guarded_epoch(3, bloom(128, 2)).unwrap().bits_per_key(100), 4.0 * 128.0 / 100.0);
+    assert_eq!(RingShape::guarded_epoch(3, bloom(128, 2)).unwrap().bits_per_key(100), 4.0 * 128.0 / 100.0);
 }
 
 #[test]
@@ -35,10 +35,10 @@ fn parameters_out_of_range_are_named() {
         (3, bloom(u64::MAX, 4), "2**60"),
         (3, blocks(u64::MAX, 512, 8), "2**60"),
     ] {
-        let error = Shape::guarded_epoch(r, segment).unwrap_err().to_string();
+        let error = RingShape::guarded_epoch(r, segment).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
-    assert!(Shape::guarded_epoch(127, blocks(1 << 47, 512, 8)).is_ok());
+    assert!(RingShape::guarded_epoch(127, blocks(1 << 47, 512, 8)).is_ok());
     for (r, k, positions, words) in [
         (6, 4, 64, "r must be 7, 15, 31 or 63 in the transposed layout, got 6"),
         (u32::MAX, 4, 64, "r must be 7, 15, 31 or 63"),
@@ -86,7 +86,7 @@ fn a_plain_segment_matches_as_often_as_enumeration_says() {
 fn rate_and_slack_are_those_of_a_ring_with_one_slice_written() {
     for segment in [bloom(5000, 4), bloom(700, 1), blocks(40, 64, 4), blocks(9, 512, 8)] {
         for r in [1, 4, 127] {
-            let shape = Shape::guarded_epoch(r, segment).unwrap();
+            let shape = RingShape::guarded_epoch(r, segment).unwrap();
             let full = vec![segment.match_rate(200); r as usize + 1];
             let ring = runs::false_positive_rate(1, &full);
             assert!((shape.false_positive_rate(200) / ring - 1.0).abs() < 1e-12);
@@ -94,7 +94,7 @@ fn rate_and_slack_are_those_of_a_ring_with_one_slice_written() {
             assert!((f64::from(r) * runs::npws(1, r, &full) - 1.0).abs() < 1e-12);
         }
     }
-    let certain = Shape::guarded_epoch(3, bloom(1, 1)).unwrap();
+    let certain = RingShape::guarded_epoch(3, bloom(1, 1)).unwrap();
     assert_eq!([certain.false_positive_rate(0), certain.false_positive_rate(1)], [0.0, 1.0]);
 }
 
@@ -103,7 +103,7 @@ fn rate_and_slack_are_those_of_a_ring_with_one_slice_written() {
 #[test]
 fn the_figures_of_table_1() {
     for (r, k, classical, lower) in [(4, 8, 0.022837, 0.169), (8, 8, 0.022782, 0.094), (8, 9, 0.022629, 0.096)] {
-        let shape = Shape::guarded_epoch(r, bloom(280_000 / u64::from(r + 1), k)).unwrap();
+        let shape = RingShape::guarded_epoch(r, bloom(280_000 / u64::from(r + 1), k)).unwrap();
         let keys = 20_000 / u64::from(r);
         let peak = shape.false_positive_rate(keys);
         assert!((1.0003..1.003).contains(&(peak / classical)), "{peak}");

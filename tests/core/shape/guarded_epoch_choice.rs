@@ -4,23 +4,23 @@ use lately::Error;
 use lately::clock::Window;
 use lately::shape::Budget;
 use lately::shape::budget::allowed_slack;
-use lately::shape::ring::{self, Paper, Segment, Shape};
+use lately::shape::ring::{self, Paper, RingShape, Segment};
 use lately::shape::transposed::{self, Transposed};
 
 const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
-fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Option<u32>) -> Result<Shape, Error> {
+fn choose(window: Window, budget: Budget, slack: Option<u64>, block_bits: Option<u32>) -> Result<RingShape, Error> {
     ring::choose(window, budget, slack, block_bits, Paper::GuardedEpoch)
 }
 
-fn rate(window: Window, shape: &Shape) -> f64 {
+fn rate(window: Window, shape: &RingShape) -> f64 {
     shape.false_positive_rate(window.keys_per_generation(shape.l))
 }
 
 /// All shapes of the rule, each in every size up to `bytes`, the smallest first.
-fn sizes(window: Window, slack: u64, block_bits: Option<u32>, bytes: u64) -> Vec<Vec<Shape>> {
+fn sizes(window: Window, slack: u64, block_bits: Option<u32>, bytes: u64) -> Vec<Vec<RingShape>> {
     let mut all = Vec::new();
     for r in (1..128).filter(|&r| window.slack(r, 1) <= slack) {
         for bits_of_a_key in if block_bits.is_some() { vec![1, 2, 4, 8] } else { (1..=64).collect() } {
@@ -28,26 +28,26 @@ fn sizes(window: Window, slack: u64, block_bits: Option<u32>, bytes: u64) -> Vec
                 None => Segment::Bits { bits: 64 * units, parts: bits_of_a_key },
                 Some(block_bits) => Segment::Blocks { blocks: units, block_bits, parts: bits_of_a_key },
             };
-            let shapes = (1..).map(|units| Shape::guarded_epoch(r, segment(units)).unwrap());
+            let shapes = (1..).map(|units| RingShape::guarded_epoch(r, segment(units)).unwrap());
             all.push(shapes.take_while(|shape| shape.nbytes() <= bytes).collect());
         }
     }
     all
 }
 
-const ASKED: [(u64, u64, Option<u32>); 6] =
+const REQUESTS: [(u64, u64, Option<u32>); 6] =
     [(7, 64, None), (100, 64, None), (300, 150, None), (300, 40, None), (300, 150, Some(64)), (500, 1000, Some(512))];
 
 #[test]
 fn a_rate_gives_what_trying_everything_gives() {
-    for ((insertions, slack, block_bits), fpr) in ASKED.into_iter().zip([1e-4, 0.1, 0.01, 0.01, 0.01, 0.001]) {
+    for ((insertions, slack, block_bits), fpr) in REQUESTS.into_iter().zip([1e-4, 0.1, 0.01, 0.01, 0.01, 0.001]) {
         let window = count(insertions);
         let bytes = 2000;
-        let smallest: Vec<Shape> = sizes(window, slack, block_bits, bytes)
+        let smallest: Vec<RingShape> = sizes(window, slack, block_bits, bytes)
             .into_iter()
             .filter_map(|sizes| sizes.into_iter().find(|shape| rate(window, shape) <= fpr))
             .collect();
-        let least = smallest.iter().map(Shape::nbytes).min().unwrap();
+        let least = smallest.iter().map(RingShape::nbytes).min().unwrap();
         let best = smallest.iter().filter(|shape| 512 * shape.nbytes() <= 513 * least);
         let best = best.min_by_key(|shape| (shape.l, shape.nbytes())).unwrap();
         let chosen = choose(window, Budget::Rate(fpr), Some(slack), block_bits).unwrap();
@@ -58,9 +58,9 @@ fn a_rate_gives_what_trying_everything_gives() {
 
 #[test]
 fn a_number_of_bytes_gives_what_trying_everything_gives() {
-    for ((insertions, slack, block_bits), bytes) in ASKED.into_iter().zip([999, 300, 700, 2000, 999, 2000]) {
+    for ((insertions, slack, block_bits), bytes) in REQUESTS.into_iter().zip([999, 300, 700, 2000, 999, 2000]) {
         let window = count(insertions);
-        let largest: Vec<(Shape, f64)> = sizes(window, slack, block_bits, bytes)
+        let largest: Vec<(RingShape, f64)> = sizes(window, slack, block_bits, bytes)
             .iter()
             .filter_map(|sizes| sizes.last().map(|shape| (*shape, rate(window, shape))))
             .collect();

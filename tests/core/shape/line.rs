@@ -4,8 +4,8 @@ use lately::clock::Window;
 use lately::shape::line::*;
 use lately::shape::ring::Paper;
 
-fn shape(lanes: u32, k: u32, lines: u32, pages: u64) -> Shape {
-    Shape { paper: Paper::AgePartitioned, lanes, k, lines, pages }
+fn shape(lanes: u32, k: u32, lines: u32, pages: u64) -> LineShape {
+    LineShape { paper: Paper::AgePartitioned, lanes, k, lines, pages }
 }
 
 /// The weights of a binomial load, by Pascal's triangle in floating point.
@@ -24,7 +24,7 @@ fn binomial(keys: u32, chance: f64) -> Vec<f64> {
 }
 
 /// Every load of every generation, each lane's chance given them, and every pattern of matches: with one line per key.
-fn by_enumeration(shape: Shape, current: u32, full: u32, of: &dyn Fn(u64) -> bool) -> f64 {
+fn by_enumeration(shape: LineShape, current: u32, full: u32, of: &dyn Fn(u64) -> bool) -> f64 {
     let chance = 1.0 / (shape.pages * PAGE_LINES) as f64;
     let tables: Vec<Vec<f64>> =
         (0..shape.lanes).map(|g| binomial(if g == 0 { current } else { full }, chance)).collect();
@@ -68,7 +68,7 @@ fn one_line_is_what_enumeration_gives() {
             let window = ((1u64 << (to - from)) - 1) << from;
             let exact = by_enumeration(shape, current, full, &|pattern| pattern & window == window);
             let value = shape.all_match(from, to, &of_current, &of_full);
-            // Equal masks, which enumeration of bits knows nothing of, come on top.
+            // Equal masks, which an enumeration of bits leaves out, come on top.
             let same_mask = f64::from(full) / 64.0 / 2_f64.powi(32);
             assert!((value - exact).abs() < 1e-5 * exact + same_mask, "{k} {from} {to}: {value} is not {exact}");
         }
@@ -107,10 +107,10 @@ fn one_page_is_taken_at_its_worst_and_many_at_their_mean() {
 
 #[test]
 fn slack_and_its_weight() {
-    let shape = Shape::age_partitioned(2, 6, 10, 1).unwrap();
+    let shape = LineShape::age_partitioned(2, 6, 10, 1).unwrap();
     let window = Window::Count { insertions: 6001 };
-    assert_eq!((shape.kept(), shape.keys_per_generation(window), shape.slack(window)), (60, 1000, 8000 - 6001));
-    assert!((Shape::guarded_epoch(7, 1000, 2).unwrap().npws(10_000) - 1.0 / 14.0).abs() < 1e-4);
+    assert_eq!((shape.retained(), shape.keys_per_generation(window), shape.slack(window)), (60, 1000, 8000 - 6001));
+    assert!((LineShape::guarded_epoch(7, 1000, 2).unwrap().npws(10_000) - 1.0 / 14.0).abs() < 1e-4);
     let weight = shape.npws(1000);
     assert!(weight > 0.5 / 6.0 && weight < 2.0 / 6.0, "{weight}");
 }

@@ -12,21 +12,21 @@ const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
-fn rate(window: Window, shape: Shape) -> f64 {
+fn rate(window: Window, shape: LineShape) -> f64 {
     shape.false_positive_rate(shape.keys_per_generation(window))
 }
 
 /// All shapes of the rule in every number of pages up to `most` whose slack is allowed.
-fn all(window: Window, slack: u64, paper: Paper, most: u64) -> Vec<Vec<Shape>> {
-    let sizes = |c: Shape| {
-        let shapes = (1..=most).map(|pages| Shape { pages, ..c });
+fn all(window: Window, slack: u64, paper: Paper, most: u64) -> Vec<Vec<LineShape>> {
+    let sizes = |c: LineShape| {
+        let shapes = (1..=most).map(|pages| LineShape { pages, ..c });
         shapes.filter(|shape| shape.slack(window) <= slack).collect()
     };
     let of_lines = [(1, MAX_K), (2, 3), (3, 2), (4, 2)].into_iter();
     let most_k = |k| if paper == Paper::GuardedEpoch { 1 } else { k };
     let lanes = of_lines.flat_map(|(lines, k)| [8, 16, 32].map(|lanes| (lines, lanes, most_k(k))));
-    let shapes =
-        lanes.flat_map(|(lines, lanes, most_k)| (1..=most_k).map(move |k| Shape { paper, lanes, k, lines, pages: 1 }));
+    let shapes = lanes
+        .flat_map(|(lines, lanes, most_k)| (1..=most_k).map(move |k| LineShape { paper, lanes, k, lines, pages: 1 }));
     shapes.map(sizes).collect()
 }
 
@@ -35,7 +35,7 @@ fn a_rate_gives_what_trying_everything_gives() {
     for (insertions, slack, fpr) in [(12_000, 6_000, 0.01), (7_000, 1_400, 0.02), (100, 64, 0.1)] {
         for paper in PAPERS {
             let window = count(insertions);
-            let smallest: Vec<Shape> = all(window, slack, paper, 12)
+            let smallest: Vec<LineShape> = all(window, slack, paper, 12)
                 .iter()
                 .filter_map(|sizes| sizes.iter().copied().find(|&shape| rate(window, shape) <= fpr))
                 .collect();
@@ -54,7 +54,7 @@ fn a_number_of_bytes_gives_what_trying_everything_gives() {
     for (insertions, slack, pages) in [(30_000, 15_000, 17), (20_000, 4_000, 12), (100, 64, 1)] {
         for paper in PAPERS {
             let window = count(insertions);
-            let largest: Vec<Shape> =
+            let largest: Vec<LineShape> =
                 all(window, slack, paper, pages).iter().filter_map(|sizes| sizes.last().copied()).collect();
             let least = largest.iter().map(|&shape| rate(window, shape)).fold(1.0, f64::min);
             let good = largest.into_iter().filter(|&shape| rate(window, shape) <= 4.0 * least);

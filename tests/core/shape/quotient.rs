@@ -47,14 +47,14 @@ fn more_than(room: usize, keys: u64, pages: u64) -> f64 {
 #[test]
 fn pages_overflow_as_binomials_do() {
     for (pages, lines, load) in [(3, 63, 0.93), (20, 63, 0.92), (200, 63, 0.93), (5, 127, 0.94), (90, 127, 0.93)] {
-        let shape = Shape::new(20, 3, pages, lines, None).unwrap();
+        let shape = QuotientShape::new(20, 3, pages, lines, None).unwrap();
         let slots = lines * shape.line().slots;
         let keys = (load * pages as f64 * f64::from(slots)) as u64 / 8 * 8;
         let exact = 4.0 * more_than((slots + SPARE) as usize, keys, pages);
         let stated = shape.false_positive_rate(keys as f64 / 8.0);
         assert!((exact..1.3 * exact + 1e-6).contains(&stated), "{pages} {load}: {stated} is not {exact}");
     }
-    let one = Shape::new(20, 3, 1, 63, None).unwrap();
+    let one = QuotientShape::new(20, 3, 1, 63, None).unwrap();
     assert!(one.false_positive_rate(0.94 * f64::from(63 * one.line().slots) / 8.0) < 1e-6);
     assert_eq!(one.false_positive_rate(0.96 * f64::from(63 * one.line().slots) / 8.0), 1.0);
 }
@@ -62,24 +62,24 @@ fn pages_overflow_as_binomials_do() {
 #[test]
 fn parameters_out_of_range_are_named() {
     for (shape, words) in [
-        (Shape::new(4, 5, 1, 63, None), "fingerprint_bits must lie in 5..=19, got 4"),
-        (Shape::new(20, 5, 1, 63, None), "fingerprint_bits must lie in 5..=19, got 20"),
-        (Shape::new(21, 3, 1, 63, None), "fingerprint_bits must lie in 5..=20, got 21"),
-        (Shape::new(u32::MAX, 3, 1, 63, None), "fingerprint_bits must lie in 5..=20"),
-        (Shape::new(8, 2, 1, 63, None), "tag_bits must lie in 3..=8, got 2"),
-        (Shape::new(8, u32::MAX, 1, 63, None), "tag_bits must lie in 3..=8"),
-        (Shape::new(8, 3, 0, 63, None), "pages must lie in 1..=536870911, got 0"),
-        (Shape::new(8, 8, 1 << 24, 63, None), "pages must lie in 1..=16777215"),
-        (Shape::new(8, 3, 1, 2, None), "lines must lie in 3..=127, got 2"),
-        (Shape::new(8, 3, 2, 128, None), "lines must lie in 3..=127, got 128"),
+        (QuotientShape::new(4, 5, 1, 63, None), "fingerprint_bits must lie in 5..=19, got 4"),
+        (QuotientShape::new(20, 5, 1, 63, None), "fingerprint_bits must lie in 5..=19, got 20"),
+        (QuotientShape::new(21, 3, 1, 63, None), "fingerprint_bits must lie in 5..=20, got 21"),
+        (QuotientShape::new(u32::MAX, 3, 1, 63, None), "fingerprint_bits must lie in 5..=20"),
+        (QuotientShape::new(8, 2, 1, 63, None), "tag_bits must lie in 3..=8, got 2"),
+        (QuotientShape::new(8, u32::MAX, 1, 63, None), "tag_bits must lie in 3..=8"),
+        (QuotientShape::new(8, 3, 0, 63, None), "pages must lie in 1..=536870911, got 0"),
+        (QuotientShape::new(8, 8, 1 << 24, 63, None), "pages must lie in 1..=16777215"),
+        (QuotientShape::new(8, 3, 1, 2, None), "lines must lie in 3..=127, got 2"),
+        (QuotientShape::new(8, 3, 2, 128, None), "lines must lie in 3..=127, got 128"),
     ] {
         let error = shape.unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
-    let largest = Shape::new(8, 8, (1 << 24) - 1, 63, None).unwrap();
-    assert_eq!(largest.kept(), 255 * ((1 << 24) - 1));
+    let largest = QuotientShape::new(8, 8, (1 << 24) - 1, 63, None).unwrap();
+    assert_eq!(largest.retained(), 255 * ((1 << 24) - 1));
     let _ = (largest.slack(count(1 << 62)), largest.fpr(count(1 << 62)));
-    let planned = |distinct, window| Shape { distinct, ..largest }.check(window);
+    let planned = |distinct, window| QuotientShape { distinct, ..largest }.check(window);
     assert!(planned(Some(5), count(5)).is_ok() && planned(Some(6), count(5)).is_err());
     let time = Window::Time { span: 9, lateness: 0, capacity: 9 };
     assert!(planned(None, time).is_ok() && planned(Some(5), time).is_err());
@@ -98,11 +98,11 @@ fn memory_follows_distinct_keys() {
 }
 
 /// The least size of every format that holds a rate: as many lines as fewer pages cannot have, side by side.
-fn smallest(window: Window, slack: u64, fpr: f64) -> impl Iterator<Item = Shape> {
+fn smallest(window: Window, slack: u64, fpr: f64) -> impl Iterator<Item = QuotientShape> {
     let sizes = (1..30).flat_map(|pages| (3..=127).map(move |lines| (pages, lines)));
     let sizes = sizes.filter(|(pages, lines)| pages * (u64::from(*lines) + 1) > (pages - 1) * 128);
     formats().filter_map(move |(f, t)| {
-        let mut shapes = sizes.clone().map(|(pages, lines)| Shape::new(f, t, pages, lines, None).unwrap());
+        let mut shapes = sizes.clone().map(|(pages, lines)| QuotientShape::new(f, t, pages, lines, None).unwrap());
         shapes.find(|shape| shape.fpr(window) <= fpr && shape.slack(window) <= slack)
     })
 }
@@ -142,7 +142,7 @@ fn bytes_are_used_and_slack_is_kept() {
     }
 }
 
-/// Somebody asks for ten thousand keys, somebody else for twelve: no size, rate or slack falls between two pages.
+/// Requests for ten thousand keys and for twelve are met alike: no size, rate or slack falls between two pages.
 #[test]
 fn any_window_has_a_filter() {
     let sizes =

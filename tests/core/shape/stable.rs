@@ -9,12 +9,12 @@ const fn count(insertions: u64) -> Window {
     Window::Count { insertions }
 }
 
-fn shape(k: u32, cells: u64, bits: u32, decrements: u64) -> Shape {
-    Shape::new(Slices::new(k, cells).unwrap(), bits, decrements).unwrap()
+fn shape(k: u32, cells: u64, bits: u32, decrements: u64) -> StableShape {
+    StableShape::new(Slices::new(k, cells).unwrap(), bits, decrements).unwrap()
 }
 
 /// The chain of one cell, step by step: a decrement, then perhaps Max.
-fn step(values: &mut [f64], shape: &Shape) {
+fn step(values: &mut [f64], shape: &StableShape) {
     let cells = shape.slices.cells as f64;
     let (d, p) = (shape.decrements as f64 / cells, 1.0 / cells);
     for i in 0..values.len() {
@@ -82,7 +82,7 @@ fn parameters_out_of_range_are_named() {
     for (bits, decrements, words) in
         [(3, 1, "bits must be"), (4, 0, "decrements must lie in 1 .. slice_cells = 10, got 0"), (1, 11, "got 11")]
     {
-        assert!(Shape::new(slices, bits, decrements).unwrap_err().to_string().contains(words));
+        assert!(StableShape::new(slices, bits, decrements).unwrap_err().to_string().contains(words));
     }
     for (budget, words) in
         [(Budget::Rate(0.0), "fpr"), (Budget::Bytes(0), "nbytes=0"), (Budget::Bytes(u64::MAX), "nbytes must")]

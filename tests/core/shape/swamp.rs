@@ -21,7 +21,7 @@ fn the_rate_equals_the_share_of_all_assignments() {
         let share = 1.0 - (0..all).filter(|&assignment| missed(assignment)).count() as f64 / all as f64;
         assert!((fill::slice(fingerprints, window.into()) - share).abs() < 1e-14);
     }
-    let shape = Shape::new(128, 3).unwrap();
+    let shape = SwampShape::new(128, 3).unwrap();
     assert_eq!(shape.false_positive_rate(100), fill::slice(1024, 100));
 }
 
@@ -47,7 +47,7 @@ fn no_other_shape_holds_the_rate_in_fewer_bytes() {
             for bits in 1..=30 {
                 let fewest = (window * 5).div_ceil(4).max(window + 1).next_multiple_of(64);
                 for slots in (fewest..fewest + 40 * 64).step_by(64) {
-                    let shape = Shape::new(slots, bits).unwrap();
+                    let shape = SwampShape::new(slots, bits).unwrap();
                     let better = shape.nbytes(window) < best.nbytes(window);
                     assert!(!better || shape.false_positive_rate(window) > fpr, "{shape:?} instead of {best:?}");
                 }
@@ -60,7 +60,7 @@ fn no_other_shape_holds_the_rate_in_fewer_bytes() {
 
 #[test]
 fn distinct_inverts_the_expected_number_of_fingerprints() {
-    let shape = Shape::new(1024, 2).unwrap();
+    let shape = SwampShape::new(1024, 2).unwrap();
     for keys in [1u64, 10, 900] {
         let expected = shape.fingerprints() as f64 * fill::slice(shape.fingerprints(), keys);
         let (low, high) = (shape.distinct(expected as u64, 1000), shape.distinct(expected as u64 + 1, 1000));
@@ -72,16 +72,16 @@ fn distinct_inverts_the_expected_number_of_fingerprints() {
 
 #[test]
 fn parameters_out_of_range_are_named() {
-    let message = |result: Result<Shape, Error>| result.unwrap_err().to_string();
+    let message = |result: Result<SwampShape, Error>| result.unwrap_err().to_string();
     for (slots, bits) in [(0, 5), (63, 5), (65, 5)] {
-        assert!(message(Shape::new(slots, bits)).starts_with("slots must be a multiple of 64"));
+        assert!(message(SwampShape::new(slots, bits)).starts_with("slots must be a multiple of 64"));
     }
     for (slots, bits) in [(64, 0), (64, 58), (128, 57), (1 << 62, 2), (64, u32::MAX)] {
-        assert!(message(Shape::new(slots, bits)).starts_with("remainder_bits must"));
+        assert!(message(SwampShape::new(slots, bits)).starts_with("remainder_bits must"));
     }
-    assert!(message(Shape::new(1 << 61, 1)).contains("2**59 bytes"));
-    assert!(Shape::new(64, 57).is_ok());
-    let shape = Shape::new(64, 5).unwrap();
+    assert!(message(SwampShape::new(1 << 61, 1)).contains("2**59 bytes"));
+    assert!(SwampShape::new(64, 57).is_ok());
+    let shape = SwampShape::new(64, 5).unwrap();
     assert_eq!(shape.check(count(63)), Ok(()));
     assert!(shape.check(count(64)).unwrap_err().to_string().starts_with("slots must be more than"));
     assert!(message(choose(count(0), Budget::Rate(0.1))).starts_with("window"));

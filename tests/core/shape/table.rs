@@ -38,7 +38,7 @@ const BUDGETS: [Budget; 10] = [
 type Slack = Option<u64>;
 type Choice = fn(Window, Budget, Slack) -> Result<String, Error>;
 
-/// All possible requests, and the shape in words. The last eight are asked for windows of insertions alone, without
+/// All possible requests, and the shape in words. The last eight requests are for windows of insertions alone, without
 /// slack.
 const CHOICES: [(&str, Choice); 20] = [
     ("age-partitioned", |window, budget, slack| ring(window, budget, slack, None)),
@@ -63,7 +63,7 @@ const CHOICES: [(&str, Choice); 20] = [
     }),
     ("timing, line", |window, budget, slack| {
         let shape = timing::line::choose(window, budget, slack)?;
-        let timing::line::Shape { k, bpt, blocks, lines, pages } = shape;
+        let timing::line::TimingLineShape { k, bpt, blocks, lines, pages } = shape;
         Ok(format!("k={k} bpt={bpt} blocks={blocks} lines={lines} pages={pages}"))
     }),
     ("time-limited", |window, budget, slack| match budget {
@@ -93,7 +93,7 @@ const CHOICES: [(&str, Choice); 20] = [
     }),
     ("aged quotient", |window, budget, _| {
         let shape = quotient::choose(window, budget, None, None, None, false)?;
-        let quotient::Shape { fingerprint_bits, tag_bits, pages, lines, .. } = shape;
+        let quotient::QuotientShape { fingerprint_bits, tag_bits, pages, lines, .. } = shape;
         Ok(format!("fingerprint_bits={fingerprint_bits} tag_bits={tag_bits} pages={pages} lines={lines}"))
     }),
 ];
@@ -107,7 +107,7 @@ fn ring(window: Window, budget: Budget, slack: Slack, block_bits: Option<u32>) -
     Ok(format!("k={} l={} {segment}", shape.k, shape.l))
 }
 
-fn epochs(shape: ring::Shape) -> Result<String, Error> {
+fn epochs(shape: ring::RingShape) -> Result<String, Error> {
     let segment = match shape.segment {
         Segment::Bits { bits, parts: k } => format!("k={k} bits={bits}"),
         Segment::Blocks { blocks, parts, .. } => format!("blocks={blocks} parts={parts}"),
@@ -116,14 +116,14 @@ fn epochs(shape: ring::Shape) -> Result<String, Error> {
 }
 
 fn in_lines(window: Window, budget: Budget, slack: Slack, paper: Paper) -> Result<String, Error> {
-    let line::Shape { lanes, k, lines, pages, .. } = line::choose(window, budget, slack, paper)?;
+    let line::LineShape { lanes, k, lines, pages, .. } = line::choose(window, budget, slack, paper)?;
     Ok(format!("lanes={lanes} k={k} lines={lines} pages={pages}"))
 }
 
-fn bits(shape: bloom::Shape) -> Result<String, Error> {
+fn bits(shape: bloom::BloomShape) -> Result<String, Error> {
     match shape {
-        bloom::Shape::Classical { k, bits } => Ok(format!("k={k} bits={bits}")),
-        bloom::Shape::Partitioned(slices) => Ok(cells(slices)),
+        bloom::BloomShape::Classical { k, bits } => Ok(format!("k={k} bits={bits}")),
+        bloom::BloomShape::Partitioned(slices) => Ok(cells(slices)),
     }
 }
 
@@ -132,7 +132,7 @@ fn cells(slices: Slices) -> String {
 }
 
 fn keys(window: Window) -> u64 {
-    let Window::Count { insertions } = window else { unreachable!("not asked for") };
+    let Window::Count { insertions } = window else { unreachable!("not requested") };
     insertions
 }
 

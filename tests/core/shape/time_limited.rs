@@ -38,7 +38,7 @@ fn below(random: &mut u64, n: u64) -> u64 {
 fn whatever_the_sizes_no_slice_takes_more_than_its_share() {
     let mut random = 1;
     for k in [1, 2, 5, 10, 40] {
-        let shape = Shape::new(k as u32, 5, LEAST_BITS).unwrap();
+        let shape = TimeLimitedShape::new(k as u32, 5, LEAST_BITS).unwrap();
         let first = Load { capacity: capacity(LEAST_BITS), count: 0 };
         let mut filling = vec![first; k];
         for _ in 0..2000 {
@@ -111,7 +111,7 @@ fn table_2() {
         ([(14, 11), (15, 15), (16, 22), (17, 36), (18, 63)], 32, 45),
         ([(17, 13), (18, 16), (19, 22), (20, 33), (21, 54)], 41, 56),
     ] {
-        let all = shapes.map(|(k, l)| Shape::new(k, l, LEAST_BITS).unwrap().bits_per_key());
+        let all = shapes.map(|(k, l)| TimeLimitedShape::new(k, l, LEAST_BITS).unwrap().bits_per_key());
         let ends = |pick: fn(f64, f64) -> f64, none| all.iter().flatten().copied().fold(none, pick).floor() as u32;
         assert_eq!((ends(f64::min, f64::INFINITY), ends(f64::max, 0.0)), (least, most));
     }
@@ -121,10 +121,11 @@ fn table_2() {
 fn the_choice_is_what_trying_everything_gives() {
     for (window, fpr, slack) in [(minutes(10, 0), 0.01, None), (minutes(60, 5), 1e-4, Some(30 * 60_000_000_000))] {
         let bound = slack.unwrap_or(5 * 60_000_000_000);
-        let all = (1..128).flat_map(|k| (1..=128 - k).map(move |l| Shape::planned(k, l, window)));
-        let fits = |shape: &Shape| shape.false_positive_rate() <= fpr && window.slack(shape.l, shape.k) <= bound;
-        let fitting: Vec<Shape> = all.filter(fits).collect();
-        let bits = |shape: &Shape| f64::from(shape.k * (shape.k + shape.l)) / f64::from(shape.l);
+        let all = (1..128).flat_map(|k| (1..=128 - k).map(move |l| TimeLimitedShape::planned(k, l, window)));
+        let fits =
+            |shape: &TimeLimitedShape| shape.false_positive_rate() <= fpr && window.slack(shape.l, shape.k) <= bound;
+        let fitting: Vec<TimeLimitedShape> = all.filter(fits).collect();
+        let bits = |shape: &TimeLimitedShape| f64::from(shape.k * (shape.k + shape.l)) / f64::from(shape.l);
         let least = fitting.iter().map(bits).fold(f64::INFINITY, f64::min);
         let best = fitting.iter().filter(|shape| bits(shape) <= 1.25 * least);
         let best = best.min_by(|a, b| (a.k + a.l).cmp(&(b.k + b.l)).then(bits(a).total_cmp(&bits(b))));

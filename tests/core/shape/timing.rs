@@ -18,7 +18,7 @@ fn every_window() -> impl Iterator<Item = Window> {
 
 #[test]
 fn sizes_are_whole_words() {
-    let shape = |bpt, timers| Shape::new(3, bpt, 1, timers, 1).unwrap();
+    let shape = |bpt, timers| TimingShape::new(3, bpt, 1, timers, 1).unwrap();
     assert_eq!((shape(3, 21).nbytes(), shape(3, 22).nbytes()), (3 * 8, 3 * 16));
     assert_eq!((shape(3, 22).slice_timers(), shape(32, 1).slice_timers()), (42, 2));
     assert_eq!(shape(2, 100).bits_per_key(50), 3.0 * 4.0 * 64.0 / 50.0);
@@ -40,7 +40,7 @@ fn parameters_out_of_range_are_named() {
         ((3, 32, 1 << 17, 10, 2), "blocks must be at most 16384 with equal_timers, got 131072"),
         ((3, 4, 3, u64::MAX, 1), "2**60"),
     ] {
-        let error = Shape::new(k, bpt, blocks, timers, equal).unwrap_err().to_string();
+        let error = TimingShape::new(k, bpt, blocks, timers, equal).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
 }
@@ -79,7 +79,7 @@ fn a_rate_gives_what_trying_everything_gives() {
         for (bpt, k) in (2..=32).flat_map(|bpt| (1..=20).map(move |k| (bpt, k))) {
             for blocks in 1..=(timestamps(bpt) - timestamps(bpt).div_ceil(8)).min(300) {
                 if window.slack(blocks, 1) <= slack {
-                    let shape = |words| Shape { k, bpt, blocks, words, equal_timers: 1 };
+                    let shape = |words| TimingShape { k, bpt, blocks, words, equal_timers: 1 };
                     let held = (1..).find(|&words| {
                         shape(words).nbytes() >= least || shape(words).false_positive_rate(window) <= fpr
                     });
@@ -123,7 +123,7 @@ fn the_default_slack_can_be_had_and_is_kept() {
 #[test]
 fn what_a_filter_keeps() {
     let window = count(101);
-    let shape = Shape::new(3, 4, 10, 160, 1).unwrap();
+    let shape = TimingShape::new(3, 4, 10, 160, 1).unwrap();
     assert_eq!((window.slack(10, 1), live_keys(window, 10)), (9, 110));
     assert!((shape.npws(window) - 9.0 / 101.0).abs() < 1e-12);
     let fill = 1.0 - (1.0 - 1.0 / 160.0_f64).powi(110);

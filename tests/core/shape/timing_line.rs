@@ -21,14 +21,14 @@ fn parameters_out_of_range_are_named() {
         ((3, 1, 3, 10, 1), "bpt must lie in 2..=32, got 1"),
         ((3, 4, 15, 10, 1), "blocks must lie in 1..=14 at bpt=4, got 15"),
     ] {
-        let error = Shape::new(k, bpt, blocks, pages, lines).unwrap_err().to_string();
+        let error = TimingLineShape::new(k, bpt, blocks, pages, lines).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
-    let largest = Shape::new(16, 2, 2, MAX_PAGES, 2).unwrap();
+    let largest = TimingLineShape::new(16, 2, 2, MAX_PAGES, 2).unwrap();
     assert!((0.0..1e-9).contains(&largest.false_positive_rate(count(1 << 20))));
     assert!((largest.false_positive_rate(count(1 << 62)) - 1.0).abs() < 1e-9);
     assert_eq!((largest.nbytes(), largest.k_of(0), largest.k_of(1)), (MAX_PAGES << 12, 8, 8));
-    let odd = Shape::new(7, 2, 2, 1, 2).unwrap();
+    let odd = TimingLineShape::new(7, 2, 2, 1, 2).unwrap();
     assert_eq!((odd.k_of(0), odd.k_of(1)), (4, 3));
 }
 
@@ -79,7 +79,7 @@ fn one_line_is_what_enumeration_gives() {
             binomial(keys, 1.0 / (64 * pages) as f64).iter().zip(of_load).map(|(weight, live)| weight * live).sum();
         let line = [Line::new(k, bpt)];
         assert!(line[0].terms.len() <= 13);
-        let value = Shape::new(k, bpt, 1, pages, 1).unwrap().rate(keys.into(), &line);
+        let value = TimingLineShape::new(k, bpt, 1, pages, 1).unwrap().rate(keys.into(), &line);
         let same_timers = f64::from(keys) / (64 * pages) as f64 / 2_f64.powi(32);
         assert!((value - exact - same_timers).abs() < 1e-9 * exact + 1e-13, "{k} {bpt}: {value} is not {exact}");
     }
@@ -90,7 +90,7 @@ fn two_lines_are_the_mean_over_the_loads_of_a_page() {
     for (k, bpt, keys, pages, off) in
         [(6, 2, 2000, 3, 1e-3), (10, 2, 3000, 8, 2e-3), (7, 4, 2000, 5, 2e-3), (2, 3, 500, 1, 1e-6)]
     {
-        let shape = Shape::new(k, bpt, 1, pages, 2).unwrap();
+        let shape = TimingLineShape::new(k, bpt, 1, pages, 2).unwrap();
         let lines = [0, 1].map(|line| Line::new(shape.k_of(line), bpt));
         let of_page = |keys: usize| lines.iter().map(|line| line.all_live(keys as f64, 32.0)).product::<f64>();
         let exact: f64 =
@@ -103,8 +103,9 @@ fn two_lines_are_the_mean_over_the_loads_of_a_page() {
 #[test]
 fn more_keys_and_fewer_pages_are_worse() {
     for (k, bpt, lines) in [(6, 2, 1), (8, 8, 1), (10, 2, 2), (15, 4, 2)] {
-        let rate =
-            |insertions, pages| Shape::new(k, bpt, 2, pages, lines).unwrap().false_positive_rate(count(insertions));
+        let rate = |insertions, pages| {
+            TimingLineShape::new(k, bpt, 2, pages, lines).unwrap().false_positive_rate(count(insertions))
+        };
         let rates = [1, 100, 3000, 10_000, 40_000, 1 << 40, 1 << 60].map(|insertions| rate(insertions, 7));
         assert!(rates.windows(2).all(|pair| pair[1] > pair[0] - 1e-12), "{rates:?}");
         assert!((rates[6] - 1.0).abs() < 1e-9, "{rates:?}");

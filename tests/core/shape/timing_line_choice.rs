@@ -28,13 +28,13 @@ fn the_documented_choices() {
 #[test]
 fn a_rate_gives_what_trying_everything_gives() {
     for (window, fpr, slack) in [(count(3000), 0.01, 1500), (count(5000), 0.001, 400), (count(100), 0.1, 64)] {
-        let rate = |shape: Shape| shape.false_positive_rate(window);
+        let rate = |shape: TimingLineShape| shape.false_positive_rate(window);
         let smallest = |lines: u32| {
             let holds = |pages: u64| {
                 let timers = WIDTHS.map(|bpt| (bpt, blocks_of_least_slack(window, bpt)));
                 let timers: Vec<_> =
                     timers.into_iter().filter(|&(_, blocks)| window.slack(blocks, 1) <= slack).collect();
-                let shape = |k, (bpt, blocks)| Shape::new(k, bpt, blocks, pages, lines).unwrap();
+                let shape = |k, (bpt, blocks)| TimingLineShape::new(k, bpt, blocks, pages, lines).unwrap();
                 (lines..=8 * lines).any(|k| timers.iter().any(|&timers| rate(shape(k, timers)) <= fpr))
             };
             (1..).find(|&pages| holds(pages)).unwrap()

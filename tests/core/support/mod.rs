@@ -1,4 +1,4 @@
-//! What the tests of several filters share: streams of keys, and the check of the promise.
+//! Streams of keys, and the check of the promise: shared by the tests of several filters.
 
 pub mod tally;
 pub mod timed;
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use lately::clock::Moments;
 use lately::filter::Filter;
 
-/// Key number `i` of a stream: splitmix64, a bijection, so keys of one stream never repeat.
+/// Returns key number `i` of a stream, by splitmix64: a bijection, so keys of one stream never repeat.
 pub fn key(stream: u64, i: u64) -> u64 {
     let mut z = (stream << 40).wrapping_add(i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -16,12 +16,12 @@ pub fn key(stream: u64, i: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Whether LATELY_CAMPAIGN is set, as `uv run pytest -m campaign` does: minutes of trials instead of seconds.
+/// Returns whether LATELY_CAMPAIGN is set, as `uv run pytest -m campaign` does: minutes of trials instead of seconds.
 pub fn campaign() -> bool {
     std::env::var_os("LATELY_CAMPAIGN").is_some()
 }
 
-/// As many trials as a campaign makes, or a quarter of them. Only for bounds that come from the number of trials.
+/// Returns `trials` in a campaign, else a quarter of them. Bounds must come from the number that is returned.
 pub fn trials(campaign_trials: u64) -> u64 {
     if campaign() { campaign_trials } else { campaign_trials / 4 }
 }
@@ -31,15 +31,15 @@ pub fn insert(filter: &mut Filter, keys: &[u64]) {
     filter.engine_mut().insert(keys, Moments::Untimed).unwrap();
 }
 
-/// How many of the keys are reported.
+/// Returns how many of the keys are reported.
 pub fn present(filter: &Filter, keys: &[u64]) -> usize {
     let mut present = vec![false; keys.len()];
     filter.engine().query(keys, Moments::Untimed, &mut present).unwrap();
     present.into_iter().filter(|&present| present).count()
 }
 
-/// At every phase of `insertions` insertions the oldest key of the last `window` is held; and just after every
-/// `generation` of them, the likeliest moment to lose keys, all of the last `window` are.
+/// Checks at every phase of `insertions` insertions that the oldest key of the last `window` is reported. Checks all of
+/// the last `window` keys after every `generation` insertions, when a loss is most likely.
 pub fn check_window(filter: &mut Filter, window: u64, generation: u64, insertions: u64) -> Result<(), String> {
     let mut last = VecDeque::new();
     for n in 0..insertions {
@@ -58,7 +58,7 @@ pub fn check_window(filter: &mut Filter, window: u64, generation: u64, insertion
     Ok(())
 }
 
-/// Mean of one share per filter, with five standard errors of that mean as the filters themselves show it.
+/// Returns the mean of one share per filter, and five standard errors of that mean, estimated from the shares.
 pub fn mean(shares: &[f64]) -> (f64, f64) {
     let n = shares.len() as f64;
     let mean = shares.iter().sum::<f64>() / n;

@@ -1,4 +1,4 @@
-//! Posteriors, compared with what was inserted.
+//! A comparison of posteriors with what was inserted.
 
 /// Predictions, and how often they came true.
 #[derive(Default, Clone, Copy)]
@@ -9,14 +9,14 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// One more trial.
+    /// Adds a trial.
     pub fn note(&mut self, said: f64, happened: bool) {
         self.trials += 1.0;
         self.said += said;
         self.happened += f64::from(u8::from(happened));
     }
 
-    /// Whether the outcomes lie within five standard deviations of the predictions, and a thousandth of a trial.
+    /// Returns whether the outcomes lie within five standard deviations of the predictions, and a thousandth of a trial.
     pub fn holds(&self) -> bool {
         let variance = self.said * (1.0 - self.said / self.trials).max(0.0);
         (self.happened - self.said).abs() <= 5.0 * variance.sqrt() + 5.0

@@ -1,4 +1,4 @@
-//! What the tests of filters that follow the rate share: streams in time, and the check of the promise.
+//! Streams in time, and the check of the promise: shared by the tests of filters that follow the rate of keys.
 
 use std::collections::VecDeque;
 
@@ -12,15 +12,15 @@ pub const SECOND: i64 = 1_000_000_000;
 pub const SPAN: i64 = 600 * SECOND;
 pub const START: i64 = 1_700_000_000 * SECOND;
 
-/// How many of the keys are reported when asked at `at`.
+/// Returns how many of the keys are reported at `at`.
 pub fn reported(filter: &Filter, keys: &[u64], at: i64) -> usize {
     let mut present = vec![false; keys.len()];
     filter.engine().query(keys, Moments::At(at), &mut present).unwrap();
     present.into_iter().filter(|&present| present).count()
 }
 
-/// Inserts one key at each moment. At each the oldest keys of the window are held, and now and then all are checked.
-/// Keys are also queried at their last moment, so that anything dropped since shows.
+/// Inserts one key at each moment, and checks that the oldest keys of the window are reported; at some moments, all keys.
+/// Queries keys at their last moment too, so that the check detects a key dropped since.
 pub fn check_promise(filter: &mut Filter, moments: impl Iterator<Item = i64>) -> Result<(), String> {
     let Window::Time { span, .. } = filter.engine().clock().window() else { unreachable!() };
     let (mut kept, mut latest) = (VecDeque::new(), i64::MIN);
@@ -50,7 +50,8 @@ pub fn check_promise(filter: &mut Filter, moments: impl Iterator<Item = i64>) ->
     Ok(())
 }
 
-/// A new rate every few windows, in keys per window: at even steps.
+/// Returns moments at a rate that changes every few windows. A phase is a number of windows and the keys per window, at
+/// even steps.
 pub fn steady(phases: &[(f64, f64)]) -> Vec<i64> {
     let (mut at, mut all) = (START as f64, Vec::new());
     for &(windows, keys) in phases {
@@ -63,7 +64,7 @@ pub fn steady(phases: &[(f64, f64)]) -> Vec<i64> {
     all
 }
 
-/// splitmix64, as a number below `n`.
+/// Returns the next random number below `n`, by splitmix64.
 pub fn below(round: u64, n: u64) -> u64 {
     ((u128::from(key(9, round)) * u128::from(n)) >> 64) as u64
 }

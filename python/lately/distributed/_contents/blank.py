@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lately import filters
-from lately._core import Filter, Outline
+from lately._core import Filter, FilterSpec
 from lately._plan import Choice
 from lately.distributed._seed import shared_seed
 
@@ -54,12 +54,12 @@ class Blank:
             )
         if isinstance(filter, Filter) and filter.inserted:
             raise ValueError(f"filter must be empty, it holds {filter.inserted} insertions")
-        family = like.kind if isinstance(like, Outline) else type(like).__name__
+        family = like.kind if isinstance(like, FilterSpec) else type(like).__name__
         # For an array of bits `slice_bits` would give its length a second time.
         arguments: dict[str, Any] = dict(like.parameters) | {"seed": shared_seed(like), "capacity": like.capacity}
         if family != "BloomFilter":
-            ahead = None if like.ahead is None else _span(like.ahead)
-            arguments |= {"window": _span(like.window), "lateness": _span(like.lateness), "ahead": ahead}
+            max_ahead = None if like.max_ahead is None else _span(like.max_ahead)
+            arguments |= {"window": _span(like.window), "lateness": _span(like.lateness), "max_ahead": max_ahead}
         return cls(family, tuple(arguments.items()))
 
     @property
@@ -78,11 +78,11 @@ class Blank:
         made: Filter = self._of(getattr(filters, self.family))
         return made
 
-    def outline(self) -> Outline:
+    def outline(self) -> FilterSpec:
         """Give what it is, without its cells."""
         kind = getattr(filters, self.family)
         # The same class, but for what makes its cells.
-        made: Outline = self._of(type(self.family, (kind,), {"__slots__": (), "_of": staticmethod(Outline)}))
+        made: FilterSpec = self._of(type(self.family, (kind,), {"__slots__": (), "_of": staticmethod(FilterSpec)}))
         return made
 
     def _of(self, kind: Any) -> Any:
@@ -93,7 +93,7 @@ class Blank:
         return kind.from_parameters(**given)
 
 
-_SPANS = ("window", "lateness", "ahead")
+_SPANS = ("window", "lateness", "max_ahead")
 
 
 def _span(seconds: float | None) -> int:

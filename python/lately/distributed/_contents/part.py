@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Outline, Slice
+from lately._core import FilterSpec, Slice
 from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.cut import NEVER, Cut
 from lately.distributed._sites.memo import State
@@ -109,7 +109,7 @@ class Part(Cut):
         self._missed = int(state["missed"])
 
 
-def crowded(like: Outline, part: Slice) -> str | None:
+def crowded(like: FilterSpec, part: Slice) -> str | None:
     """Tell that a slice makes the filter err more often than planned, beyond what chance does to its cells."""
     fill, cells, k = part.fill, part.stop - part.start, part.k
     sure = fill - 5 * math.sqrt(fill * (1 - fill) / cells)

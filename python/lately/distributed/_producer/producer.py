@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Outline, hash_keys
+from lately._core import FilterSpec, hash_keys
 from lately.distributed._producer.batch import Batch
 from lately.distributed._producer.exchange import FailedSitesError
 from lately.distributed._producer.numbering import Numbering
@@ -23,7 +23,7 @@ class Producer:
 
     Parameters
     ----------
-    like : Outline
+    like : FilterSpec
         The filter, which reads times and refuses them as it would itself.
     name : str, optional
         As in `Numbering`.
@@ -33,7 +33,7 @@ class Producer:
     numbering : Numbering
     """
 
-    def __init__(self, like: Outline, name: str | None) -> None:
+    def __init__(self, like: FilterSpec, name: str | None) -> None:
         self._like, self._seed = like, shared_seed(like)
         self.numbering = Numbering(name)
         self._writing = threading.Lock()

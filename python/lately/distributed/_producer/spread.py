@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Outline
+from lately._core import FilterSpec
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._seed import shared_seed
 from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
@@ -14,7 +14,7 @@ from lately.distributed._sites.interface import Failed, Message, Sites, Traffic
 class Spread:
     """What sliced filters and Bloom trees have in common; a handle of one producer or more."""
 
-    _like: Outline
+    _like: FilterSpec
     _exchange: Exchange
     _made: bool
 

@@ -96,7 +96,7 @@ class Remote:
         try:
             import fsspec
         except ImportError:
-            raise ImportError("checkpoints at an address need fsspec: pip install lately[distributed]") from None
+            raise ImportError("checkpoints at an address need fsspec: pip install fsspec") from None
         self._files, self._root = fsspec.url_to_fs(address)
         self._files.makedirs(self._root, exist_ok=True)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Deal, Outline, Ranges, settle
+from lately._core import Deal, FilterSpec, Ranges, settle
 from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.batch import Batch, Verdicts
 from lately.distributed._producer.exchange import Exchange, until_done
@@ -93,7 +93,7 @@ class Cells:
     Parameters
     ----------
     exchange : Exchange
-    like : Outline
+    like : FilterSpec
         The filter that is cut, for its parameters.
     ranges : Ranges
     parts : int
@@ -105,7 +105,7 @@ class Cells:
     """
 
     def __init__(
-        self, exchange: Exchange, like: Outline, ranges: Ranges, parts: int, *, least: int, pipelined: bool
+        self, exchange: Exchange, like: FilterSpec, ranges: Ranges, parts: int, *, least: int, pipelined: bool
     ) -> None:
         self._exchange, self._like, self._ranges = exchange, like, ranges
         equal = like.parameters.get("equal_timers", 1)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Deal, Outline, since
+from lately._core import Deal, FilterSpec, since
 from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.request import Request
 from lately.distributed._sites.interface import Failed, Message
@@ -84,7 +84,7 @@ class Parts:
 
     Parameters
     ----------
-    like : Outline
+    like : FilterSpec
         The filter that is cut, for its parameters.
     parts : int
         Into how many its cells are cut.
@@ -92,7 +92,7 @@ class Parts:
         Gives the site of a number of `Deal.sites`; by default that is its own.
     """
 
-    def __init__(self, like: Outline, parts: int, site: Callable[[int], int] = int) -> None:
+    def __init__(self, like: FilterSpec, parts: int, site: Callable[[int], int] = int) -> None:
         self._numbers, self._site = Numbers(like, parts), site
 
     def read(self, found: Found, rows: NDArray[np.int64], ticket: Ticket | None = None, fence: int = 0) -> Request:

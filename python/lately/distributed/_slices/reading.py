@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Outline, Ranges
+from lately._core import FilterSpec, Ranges
 from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.batch import Batch
 from lately.distributed._producer.exchange import Exchange
@@ -17,7 +17,7 @@ class Reader:
     Parameters
     ----------
     exchange : Exchange
-    like : Outline
+    like : FilterSpec
         The filter that is cut.
     ranges : Ranges
     parts : Parts
@@ -32,7 +32,7 @@ class Reader:
         the site shows unset may have been set.
     """
 
-    def __init__(self, exchange: Exchange, like: Outline, ranges: Ranges, parts: Parts, *, pipelined: bool) -> None:
+    def __init__(self, exchange: Exchange, like: FilterSpec, ranges: Ranges, parts: Parts, *, pipelined: bool) -> None:
         self._exchange, self._like, self._ranges, self._pipelined = exchange, like, ranges, pipelined
         self._parts = parts
         self.missed = np.full(len(exchange.sites), NEVER)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Outline, Slice
+from lately._core import FilterSpec, Slice
 
 MOST_SITES = 1 << 16
 """Sites are numbered in 16 bits, which NumPy sorts by radix."""
@@ -33,13 +33,13 @@ class Numbers:
 
     Parameters
     ----------
-    like : Outline
+    like : FilterSpec
         The filter that is cut.
     parts : int
         Site s has part ``s % parts``.
     """
 
-    def __init__(self, like: Outline, parts: int) -> None:
+    def __init__(self, like: FilterSpec, parts: int) -> None:
         bounds = Slice.bounds(like, parts)
         self._first = bounds[:-1]
         self._type = np.uint32 if np.diff(bounds).max() <= 2**32 else np.uint64

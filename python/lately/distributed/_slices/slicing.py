@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from lately._core import Filter, Outline, Ranges, Slice, failure_rates
+from lately._core import Filter, FilterSpec, Ranges, Slice, failure_rates
 from lately._plan import Choice
 from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.part import Part
@@ -99,7 +99,7 @@ class Slicing:
             return self.sites
         return (self.replicas, self.parts) if self.dice == "h-v" else (self.parts, self.replicas)
 
-    def failure_rates(self, failed: int, like: Outline) -> tuple[float, float]:
+    def failure_rates(self, failed: int, like: FilterSpec) -> tuple[float, float]:
         """Give the rates of both mistakes with failed sites; `like` is one of the filters."""
         if self.strict:
             # Checks the number.
@@ -150,7 +150,7 @@ class Slicing:
             return [partial(Whole.of, self.blank)] * self.sites
         return [partial(Part, self.blank, site % self.parts, self.parts) for site in range(self.sites)]
 
-    def over(self, exchange: Exchange, like: Outline) -> Horizontal | Cells:
+    def over(self, exchange: Exchange, like: FilterSpec) -> Horizontal | Cells:
         """Give the routing for a producer; `like` is one of the filters."""
         if self.kind == "horizontal":
             return Horizontal(exchange, self.least)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Outline, Ranges, settle
+from lately._core import FilterSpec, Ranges, settle
 from lately.distributed._contents.cut import NEVER
 from lately.distributed._producer.exchange import Exchange
 from lately.distributed._producer.request import Request, send
@@ -21,7 +21,7 @@ class SlicedRoot:
 
     Parameters
     ----------
-    like : Outline
+    like : FilterSpec
         The one that is cut, for its parameters.
     sites : ndarray of int64, shape (parts,)
         Where its parts are.
@@ -33,7 +33,7 @@ class SlicedRoot:
 
     def __init__(
         self,
-        like: Outline,
+        like: FilterSpec,
         sites: NDArray[np.int64],
         *,
         unanswered: bool,

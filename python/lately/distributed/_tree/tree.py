@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lately._core import Outline, Slice
+from lately._core import FilterSpec, Slice
 from lately.distributed._contents.blank import Blank
 from lately.distributed._contents.node import Node
 from lately.distributed._contents.part import Part
@@ -47,7 +47,7 @@ class _Layout:
             contents += parts[1:]
         return contents
 
-    def places(self, like: Outline, tally: Tally) -> list[Place]:
+    def places(self, like: FilterSpec, tally: Tally) -> list[Place]:
         """Say where the nodes are."""
         nodes = len(self.topology)
         places: list[Place] = [OneSite(node) for node in range(nodes)]

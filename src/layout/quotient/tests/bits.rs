@@ -41,7 +41,7 @@ fn any_sound_bits_can_be_worked_with() {
                 assert!((0.0..=1.0).contains(&filter.false_positive_rate()));
                 assert!(filter.layout.distinct(filter.words.as_slice(), &filter.clock, 100) >= 0.0);
                 let mut other = filter.clone();
-                other.unite(&filter).unwrap();
+                other.merge(&filter).unwrap();
                 assert!(filter.check().is_ok() && other.check().is_ok());
             }
         }

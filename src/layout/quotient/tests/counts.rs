@@ -64,7 +64,7 @@ fn counts_take_no_room_from_keys() {
     let shape = loaded_counting((10, 3), 4, WINDOW, 0.92);
     let window = Window::Count { insertions: WINDOW };
     let mut filter = engine(shape, window, Instructions::best());
-    // Each key eight times in a window: the slots are for as many keys as insertions.
+    // ForEach key eight times in a window: the slots are for as many keys as insertions.
     let (mut random, keys) = (Random(5), WINDOW / 8);
     for _ in 0..3 {
         let mut hot: Vec<u64> = (0..WINDOW).map(|i| mix(i % keys)).collect();
@@ -103,7 +103,7 @@ fn counts_of_united_filters_are_added() {
             (filter, keys[WINDOW as usize..].to_vec())
         };
         let ((mut one, of_one), (other, of_other)) = (filter(1), filter(2));
-        one.unite(&other).unwrap();
+        one.merge(&other).unwrap();
         assert!(one.check().is_ok());
         let all = [of_one, of_other].concat();
         let true_counts = exact(&all);
@@ -117,10 +117,10 @@ fn counts_of_united_filters_are_added() {
 #[test]
 fn counts_go_through_growth_and_back() {
     for c in [1, 5] {
-        let shape = Shape { distinct: Some(500), ..loaded_counting((12, 3), c, 500, 0.85) }.growing();
+        let shape = QuotientShape { distinct: Some(500), ..loaded_counting((12, 3), c, 500, 0.85) }.growing();
         let window = Window::Count { insertions: 6_000 };
         let (layout, words) = Quotient::growing(shape, window, Words::zeroed(0).unwrap()).unwrap();
-        let mut filter = Aged { layout, words, clock: Clock::new(window, shape.kept()) };
+        let mut filter = Aged { layout, words, clock: Clock::new(window, shape.retained()) };
         let mut most = 0;
         for part in 0..4 {
             let stream = |i: u64| match i % 5 {

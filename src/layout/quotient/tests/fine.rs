@@ -22,7 +22,7 @@ const FINE: [(u32, u32, u32, u64); 10] = [
 /// The window of so many epochs, and a filter for it in pages that are full just before they turn.
 fn filter((f, t, epochs, length): (u32, u32, u32, u64), instructions: Instructions) -> (u64, Aged<Quotient>) {
     let window = Window::Count { insertions: u64::from(epochs) * length + 1 };
-    let of = |(pages, lines)| Shape::fine(f, t, pages, lines, None, epochs).unwrap();
+    let of = |(pages, lines)| QuotientShape::fine(f, t, pages, lines, None, epochs).unwrap();
     let sizes = (3..17).map(|lines| (1, lines)).chain((2..).map(|pages| (pages, 17)));
     let shape = sizes.map(of).find(|shape| shape.load(shape.keys_per_epoch(window)) <= 0.93).unwrap();
     (window.length(), engine(shape, window, instructions))

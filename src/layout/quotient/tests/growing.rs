@@ -9,10 +9,10 @@ use crate::engine::{Engine, Refresh};
 
 /// An engine that grows, planned for so many different keys.
 fn growing(format: (u32, u32), window: u64, distinct: u64, instructions: Instructions) -> Aged<Quotient> {
-    let shape = Shape { distinct: Some(distinct), ..loaded(format, distinct, 0.85) }.growing();
+    let shape = QuotientShape { distinct: Some(distinct), ..loaded(format, distinct, 0.85) }.growing();
     let window = Window::Count { insertions: window };
     let (layout, words) = Quotient::growing(shape, window, Words::zeroed(0).unwrap()).unwrap();
-    Aged { layout: Quotient { instructions, ..layout }, words, clock: Clock::new(window, shape.kept()) }
+    Aged { layout: Quotient { instructions, ..layout }, words, clock: Clock::new(window, shape.retained()) }
 }
 
 /// Few keys, then up to twenty times as many different ones as planned for, then few again.
@@ -85,7 +85,7 @@ fn levels_change_nothing_but_where_entries_lie() {
         let distinct = |filter: &Aged<Quotient>| filter.layout.distinct(filter.words.as_slice(), &filter.clock, WINDOW);
         let counted = distinct(&filter);
         for level in [1, 4, 3, 0, 2, 1, 0] {
-            let phase = filter.layout.phase(filter.clock.generation(), 0);
+            let phase = filter.layout.rotation(filter.clock.generation(), 0);
             let lines = filter.words.as_slice().as_chunks().0;
             (filter.layout, filter.words) = filter.layout.at_level(level, lines, phase).unwrap();
             assert!(filter.check().is_ok());

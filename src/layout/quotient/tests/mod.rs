@@ -43,29 +43,29 @@ fn formats() -> impl Iterator<Item = (u32, u32)> {
 }
 
 /// A shape for a window; tags that are too long for turns are finer.
-fn shape((f, t): (u32, u32), pages: u64, lines: u32, window: u64) -> Shape {
+fn shape((f, t): (u32, u32), pages: u64, lines: u32, window: u64) -> QuotientShape {
     if TAG_BITS.contains(&t) {
-        return Shape::new(f, t, pages, lines, None).unwrap();
+        return QuotientShape::new(f, t, pages, lines, None).unwrap();
     }
-    Shape::fine(f, t, pages, lines, None, fine_epochs(Window::Count { insertions: window }, t)).unwrap()
+    QuotientShape::fine(f, t, pages, lines, None, fine_epochs(Window::Count { insertions: window }, t)).unwrap()
 }
 
 /// An engine with these instructions.
-fn engine(shape: Shape, window: Window, instructions: Instructions) -> Aged<Quotient> {
+fn engine(shape: QuotientShape, window: Window, instructions: Instructions) -> Aged<Quotient> {
     let words = Words::zeroed((shape.nbytes() / 8) as usize).unwrap();
     let layout = Quotient { instructions, ..Quotient::new(shape) };
-    Aged { layout, words, clock: Clock::new(window, shape.kept()) }
+    Aged { layout, words, clock: Clock::new(window, shape.retained()) }
 }
 
 /// The shape whose pages use this share of their slots just before they turn.
-fn loaded(format: (u32, u32), window: u64, load: f64) -> Shape {
+fn loaded(format: (u32, u32), window: u64, load: f64) -> QuotientShape {
     loaded_counting(format, 0, window, load)
 }
 
 /// The same with counts of so many bits, or none.
-fn loaded_counting(format: (u32, u32), c: u32, window: u64, load: f64) -> Shape {
-    let of = |pages, lines| Shape { count_bits: c, ..shape(format, pages, lines, window) };
-    let least = |shape: &Shape| shape.load(shape.keys_per_epoch(Window::Count { insertions: window })) <= load;
+fn loaded_counting(format: (u32, u32), c: u32, window: u64, load: f64) -> QuotientShape {
+    let of = |pages, lines| QuotientShape { count_bits: c, ..shape(format, pages, lines, window) };
+    let least = |shape: &QuotientShape| shape.load(shape.keys_per_epoch(Window::Count { insertions: window })) <= load;
     // Some in several pages of few lines, where these have room: a page turns at every insertion at most, and keeps one
     // key of each. With fingerprints of an even number of bits pages are large.
     let whole = if format.0.is_multiple_of(2) { MAX_LINES } else { LINES_OF_SMALL };

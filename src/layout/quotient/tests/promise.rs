@@ -127,8 +127,8 @@ fn no_key_of_the_window_is_ever_missing() {
 fn the_check_of_the_promise_fails_when_one_step_too_many_is_promised() {
     for window in [1_499, 20_011] {
         let shape = loaded((16, 4), window, 0.9);
-        let short = window.div_ceil(u64::from(shape.kept()) + 2);
-        let promised = Window::Count { insertions: short * u64::from(shape.kept()) + 1 };
+        let short = window.div_ceil(u64::from(shape.retained()) + 2);
+        let promised = Window::Count { insertions: short * u64::from(shape.retained()) + 1 };
         let mut filter = engine(shape, promised, Instructions::best());
         check_promise(&mut filter, window, 4 * window, 97, mix).unwrap_err();
     }

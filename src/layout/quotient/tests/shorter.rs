@@ -12,7 +12,7 @@ fn a_shorter_window_is_left_within_an_epoch() {
     let shape = loaded((16, 4), WINDOW, 0.9);
     let (mut filter, epoch) = (
         engine(shape, Window::Count { insertions: WINDOW }, Instructions::best()),
-        Window::Count { insertions: WINDOW }.generation(shape.kept()) * shape.pages,
+        Window::Count { insertions: WINDOW }.generation(shape.retained()) * shape.pages,
     );
     let (mut reported, mut sooner, mut asked) = (0, 0, 0);
     for phase in 0..200 {

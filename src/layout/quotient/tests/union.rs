@@ -19,7 +19,7 @@ fn keys_that_were_turned_away_lately_are_young_in_the_union() {
     let quiet = filter(keys.clone().chain((0..WINDOW).map(|_| mix(7))).collect());
     let crowded = filter((0..WINDOW).map(mix).chain(keys.clone()).collect());
     for (mut one, other) in [(quiet.clone(), &crowded), (crowded.clone(), &quiet)] {
-        one.unite(other).unwrap();
+        one.merge(other).unwrap();
         let mut present = [false; 500];
         one.query_within(&keys.clone().collect::<Vec<_>>(), Moments::Untimed, 500, &mut present).unwrap();
         assert!(present.iter().all(|&present| present));
@@ -39,14 +39,14 @@ fn united_filters_have_the_keys_of_both() {
             (filter, hashes[2 * WINDOW as usize..].to_vec())
         };
         let ((mut one, of_one), (other, of_other)) = (filter(1), filter(2));
-        let phase = one.layout.phase(one.clock.generation(), 0);
+        let phase = one.layout.rotation(one.clock.generation(), 0);
         let age = |filter: &Aged<Quotient>, hash: u64| {
             let (pages, place) = (filter.layout.pages, filter.layout.pages.place(hash));
             let page = pages.page(filter.words.as_slice().as_chunks().0, place.page);
             pages.age(Portable, page, &place, phase.tag(&pages, place.page)).map_or(u32::MAX, |(age, _)| age)
         };
         let before = one.clone();
-        one.unite(&other).unwrap();
+        one.merge(&other).unwrap();
         assert!(one.check().is_ok());
         for (hashes, filter) in [(&of_one, &before), (&of_other, &other)] {
             let mut present = vec![false; hashes.len()];

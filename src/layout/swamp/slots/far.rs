@@ -1,16 +1,16 @@
-//! Runs that reach across blocks: the general path, which would do for all.
+//! Runs that extend across blocks: the general path.
 
-use super::{BEGINS, EACH, ENDS, FAR, HEADER, HIGH, OCCUPIED, Run, Slots, behind};
+use super::{BEGINS, EACH, ENDS, FAR, HEADER, HIGH, OCCUPIED, Run, Slots, later_groups};
 use crate::memory::packed;
 
 impl Slots {
-    /// The same, wherever the run lies.
+    /// Returns the run of a quotient, wherever it lies.
     #[cold]
     pub(super) fn far_run(&self, words: &[u64], quotient: usize) -> Option<Run> {
         let mut group = quotient / 8;
         let occupied = self.occupied(words, group);
         let mut before = (occupied & !(!0 << (quotient % 8))).count_ones() as usize;
-        // Goes back to where the begin of runs is known; all slots on the way are in use.
+        // Goes back to a group whose begin is near enough to be stored. All slots on the way are in use.
         while self.begin(words, group) == FAR {
             group = group.checked_sub(1).unwrap_or(self.count / 8 - 1);
             before += self.occupied(words, group).count_ones() as usize;
@@ -18,13 +18,13 @@ impl Slots {
                 return None;
             }
         }
-        let begin = self.on(group / 8 * 64, self.begin(words, group).min(self.count));
-        let start = self.on(begin, self.steps_behind(words, begin, before)?);
+        let begin = self.ahead(group / 8 * 64, self.begin(words, group).min(self.count));
+        let start = self.ahead(begin, self.steps_behind(words, begin, before)?);
         let length = if occupied >> (quotient % 8) & 1 == 1 { self.steps_behind(words, start, 1)? } else { 0 };
         Some(Run { start, entries: self.block(start / 64) + HEADER, length })
     }
 
-    /// Steps from a slot to after the one that ends the `runs`-th run from there on.
+    /// Returns the number of steps from a slot to the end of the `runs`-th run from there on.
     pub(super) fn steps_behind(&self, words: &[u64], slot: usize, mut runs: usize) -> Option<usize> {
         let (mut block, mut ends) = (slot / 64, self.ends(words, slot / 64) & !0 << (slot % 64));
         for steps in 0..=self.blocks() {
@@ -41,18 +41,18 @@ impl Slots {
         None
     }
 
-    /// The same, across any blocks.
+    /// Inserts an entry as [`push`](Slots::push) does, across any blocks.
     #[cold]
     pub(super) fn push_far(&self, words: &mut [u64], quotient: usize, run: Run, step: usize, entry: u64) -> bool {
-        let (home, slot, end) = (quotient / 64, self.on(run.start, step), step == run.length);
+        let (home, slot, end) = (quotient / 64, self.ahead(run.start, step), step == run.length);
         if run.length == 0 {
             words[self.block(home) + OCCUPIED] |= 1 << (quotient % 64);
         } else if end {
-            let last = self.on(run.start, step - 1);
+            let last = self.ahead(run.start, step - 1);
             words[self.block(last / 64) + ENDS] &= !(1 << (last % 64));
         }
         let (mut block, mut first, mut coming) = (home, slot % 64, (entry, u64::from(end)));
-        self.shift_begins(words, block, behind(quotient), true);
+        self.shift_begins(words, block, later_groups(quotient), true);
         while block != slot / 64 {
             block = self.next_block(block);
             self.shift_begins(words, block, EACH, true);
@@ -72,18 +72,18 @@ impl Slots {
         }
     }
 
-    /// The same, across any blocks.
+    /// Removes an entry as [`pull`](Slots::pull) does, across any blocks.
     #[cold]
     pub(super) fn pull_far(&self, words: &mut [u64], quotient: usize, run: Run, step: usize) {
-        let (home, slot) = (quotient / 64, self.on(run.start, step));
+        let (home, slot) = (quotient / 64, self.ahead(run.start, step));
         if run.length == 1 {
             words[self.block(home) + OCCUPIED] &= !(1 << (quotient % 64));
         } else if step + 1 == run.length {
-            let last = self.on(run.start, step - 1);
+            let last = self.ahead(run.start, step - 1);
             words[self.block(last / 64) + ENDS] |= 1 << (last % 64);
         }
         let (mut block, mut first) = (home, slot % 64);
-        let mut far = self.shift_begins(words, block, behind(quotient), false);
+        let mut far = self.shift_begins(words, block, later_groups(quotient), false);
         while block != slot / 64 {
             block = self.next_block(block);
             far |= self.shift_begins(words, block, EACH, false);
@@ -108,37 +108,37 @@ impl Slots {
         }
     }
 
-    /// Shifts by an entry the begins of those groups of a block that `ones` marks; returns whether one of the block is
-    /// too far away to tell.
-    fn shift_begins(&self, words: &mut [u64], block: usize, ones: u64, on: bool) -> bool {
+    /// Moves the begins of some groups of a block by one entry, forward or back: the groups whose byte is 1 in `ones`.
+    /// Returns whether a begin of the block is [`FAR`].
+    fn shift_begins(&self, words: &mut [u64], block: usize, ones: u64, forward: bool) -> bool {
         let begins = &mut words[self.block(block) + BEGINS];
         if *begins & HIGH == 0 {
-            *begins = if on { *begins + ones } else { begins.wrapping_sub(ones) };
+            *begins = if forward { *begins + ones } else { begins.wrapping_sub(ones) };
             return false;
         }
         let mut bytes = begins.to_le_bytes();
         for (byte, one) in bytes.iter_mut().zip(ones.to_le_bytes()).filter(|(byte, _)| usize::from(**byte) < FAR) {
-            *byte = if on { *byte + one } else { byte.saturating_sub(one) };
+            *byte = if forward { *byte + one } else { byte.saturating_sub(one) };
         }
         *begins = u64::from_le_bytes(bytes);
         bytes.iter().any(|&byte| usize::from(byte) == FAR)
     }
 
-    /// Recomputes the begins in some blocks that were too far away, and may now be near enough.
+    /// Computes the begins again that were [`FAR`] in some blocks, and may now be near enough.
     #[cold]
     fn find_begins(&self, words: &mut [u64], first: usize, last: usize) -> Option<()> {
         let (mut block, mut begin) = (first, self.far_run(words, first * 64)?.start);
         loop {
             for group in block * 8..block * 8 + 8 {
                 if self.begin(words, group) < FAR {
-                    begin = self.on(block * 64, self.begin(words, group).min(self.count));
+                    begin = self.ahead(block * 64, self.begin(words, group).min(self.count));
                 } else {
                     let begins = &mut words[self.block(block) + BEGINS];
                     let far = FAR.saturating_sub(self.steps(block * 64, begin)) as u64;
                     *begins -= far << (group % 8 * 8);
                 }
                 let runs = self.occupied(words, group).count_ones() as usize;
-                begin = self.on(begin, self.steps_behind(words, begin, runs)?);
+                begin = self.ahead(begin, self.steps_behind(words, begin, runs)?);
             }
             if block == last {
                 return Some(());
@@ -147,7 +147,7 @@ impl Slots {
         }
     }
 
-    /// Steps from one slot to another.
+    /// Returns the number of steps from one slot to another.
     fn steps(&self, from: usize, to: usize) -> usize {
         if to >= from { to - from } else { to + self.count - from }
     }

@@ -1,10 +1,10 @@
-//! What a key does in lines of timers: all 8 words of a line at once, those without a timer of the key masked, in loops
-//! without branches that compilers vectorise.
+//! How a key reads and writes lines of timers: all 8 words of a line at once, in loops without branches that compilers
+//! vectorise. Words without a timer of the key are masked.
 
-use super::{TimerPhase, Timers, TimersInLines};
+use super::{TimerRotation, Timers, TimersInLines};
 use crate::inference::{Code, Evidence};
 use crate::instructions::Instructions;
-use crate::layout::line::{InLines, LINE, Pages, Spot, Told, Vectors};
+use crate::layout::line::{Encode, LINE, LineKernel, Location, Pages, Vectors};
 use crate::memory::bits::odd_constants;
 
 /// Factors for the 32 bits of a key that choose its place in each word. They differ from the constants that choose a
@@ -17,51 +17,57 @@ static PLACES: [u32; LINE] = {
     }
     high
 };
-/// The factor that chooses the first of its words.
+/// The factor for the 32 bits of a key that chooses the first of its words.
 const FIRST: u32 = (odd_constants::<1>(24 + LINE as u64)[0] >> 32) as u32 | 1;
 
 /// The timers of a key in one line.
 #[derive(Clone, Copy)]
-pub(crate) struct Taken {
-    /// The shift of its timer in every word.
+pub(crate) struct Probe {
+    /// The shift of the key's timer in every word.
     pub shifts: [u64; LINE],
-    /// All ones in the words that have a timer of it, else 0.
+    /// All ones for the words that have a timer of the key, else 0.
     pub words: [u64; LINE],
 }
 
-impl Taken {
+impl Probe {
+    /// Returns the timers that 32 bits of a key choose, `k` of them.
     #[inline(always)]
     pub fn new(timers: &Timers, seed: u32, k: u32) -> Self {
         let first = u64::from(seed.wrapping_mul(FIRST) >> 29);
         let (per_word, bits) = (timers.per_word(), timers.lanes.bits());
-        let mut taken = Self { shifts: [0; LINE], words: [0; LINE] };
+        let mut probe = Self { shifts: [0; LINE], words: [0; LINE] };
         for (word, place) in PLACES.into_iter().enumerate() {
             // In 64 bits: vectors multiply lower halves in one step, 32-bit numbers in two.
             let choice = (u64::from(seed) * u64::from(place)) & u64::from(u32::MAX);
-            taken.shifts[word] = ((choice * per_word) >> 32) * bits;
-            // Arithmetic: all ones if the word is fewer than k after the first.
+            probe.shifts[word] = ((choice * per_word) >> 32) * bits;
+            // All ones if the word is fewer than k after the first, by arithmetic.
             let after = (word as u64).wrapping_sub(first) & (LINE as u64 - 1);
-            taken.words[word] = ((after.wrapping_sub(u64::from(k)) as i64) >> 63) as u64;
+            probe.words[word] = ((after.wrapping_sub(u64::from(k)) as i64) >> 63) as u64;
         }
-        taken
+        probe
     }
 
-    /// In the top bits: where a timer of the key is not live.
+    /// Returns words whose top bit is set where a timer of the key is not live.
     #[inline(always)]
-    fn missing(&self, timers: &Timers, TimerPhase { newest, kept }: TimerPhase, line: &[u64; LINE]) -> [u64; LINE] {
+    fn missing(
+        &self,
+        timers: &Timers,
+        TimerRotation { newest, retained }: TimerRotation,
+        line: &[u64; LINE],
+    ) -> [u64; LINE] {
         let most = timers.lanes.most();
         let mut missing = [0; LINE];
         for word in 0..LINE {
             let timer = line[word] >> self.shifts[word] & most;
-            // A timer is live if it is younger than `kept` and not 0: both differences are negative.
-            let live = timers.age(timer, newest).wrapping_sub(kept) & timer.wrapping_neg();
+            // A timer is live if it is younger than `retained` and not 0: both differences are negative.
+            let live = timers.age(timer, newest).wrapping_sub(retained) & timer.wrapping_neg();
             missing[word] = !live & self.words[word];
         }
         missing
     }
 
-    /// How many generations ago each timer was set, more than all generations if it is empty; -1 in words without one.
-    /// With a sign, as vectors compare them.
+    /// Returns how many generations ago each timer was set: more than all generations if it is empty, and -1 in words
+    /// without a timer of the key. Signed, because vectors compare signed numbers.
     #[inline(always)]
     fn ages(&self, timers: &Timers, newest: u64, line: &[u64; LINE]) -> [i64; LINE] {
         let most = timers.lanes.most();
@@ -78,23 +84,23 @@ impl Taken {
     #[inline(always)]
     fn set(&self, timers: &Timers, newest: u64, line: &mut [u64; LINE]) {
         let most = timers.lanes.most();
-        for (word, (shift, taken)) in line.iter_mut().zip(self.shifts.into_iter().zip(self.words)) {
-            *word = (*word & !((most << shift) & taken)) | ((newest << shift) & taken);
+        for (word, (shift, probe)) in line.iter_mut().zip(self.shifts.into_iter().zip(self.words)) {
+            *word = (*word & !((most << shift) & probe)) | ((newest << shift) & probe);
         }
     }
 }
 
-/// The age of the oldest timers of a key, and how many of each line show it, a byte for each: what evidence is made of,
-/// for several keys at once.
+/// The age of the oldest timers of a key, and how many timers of each line have it, a byte for each line. Evidence is
+/// computed from it for several keys at once.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Oldest {
     age: i64,
     counts: u64,
 }
 
-impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
-    type Phase = TimerPhase;
-    type Taken<V: Vectors> = [Taken; LINES];
+impl<const LINES: usize> LineKernel<LINES> for TimersInLines<LINES> {
+    type Rotation = TimerRotation;
+    type Probe<V: Vectors> = [Probe; LINES];
     /// Whether all timers of a key are live.
     type Read = bool;
     type Aged = Oldest;
@@ -110,12 +116,12 @@ impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
     }
 
     #[inline(always)]
-    fn taken<V: Vectors>(&self, _: V, spot: &Spot<LINES>) -> [Taken; LINES] {
-        let mut taken = [Taken { shifts: [0; LINE], words: [0; LINE] }; LINES];
-        for (taken, (seed, k)) in taken.iter_mut().zip(spot.seeds.into_iter().zip(self.k)) {
-            *taken = Taken::new(&self.timers, seed, k);
+    fn probe<V: Vectors>(&self, _: V, location: &Location<LINES>) -> [Probe; LINES] {
+        let mut probe = [Probe { shifts: [0; LINE], words: [0; LINE] }; LINES];
+        for (probe, (seed, k)) in probe.iter_mut().zip(location.seeds.into_iter().zip(self.k)) {
+            *probe = Probe::new(&self.timers, seed, k);
         }
-        taken
+        probe
     }
 
     #[inline(always)]
@@ -123,13 +129,13 @@ impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
         &self,
         _: V,
         lines: &[[u64; LINE]],
-        phase: TimerPhase,
-        spot: &Spot<LINES>,
-        taken: &[Taken; LINES],
+        rotation: TimerRotation,
+        location: &Location<LINES>,
+        probe: &[Probe; LINES],
     ) -> bool {
         let mut any = 0;
         for t in 0..LINES {
-            for word in taken[t].missing(&self.timers, phase, &lines[spot.lines[t]]) {
+            for word in probe[t].missing(&self.timers, rotation, &lines[location.lines[t]]) {
                 any |= word;
             }
         }
@@ -137,7 +143,7 @@ impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
     }
 
     #[inline(always)]
-    fn holds(&self, _: TimerPhase, _page: u32, all_live: bool) -> bool {
+    fn reports(&self, _: TimerRotation, _page: u32, all_live: bool) -> bool {
         all_live
     }
 
@@ -146,12 +152,12 @@ impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
         &self,
         vectors: V,
         lines: &[[u64; LINE]],
-        TimerPhase { newest, .. }: TimerPhase,
-        spot: &Spot<LINES>,
+        TimerRotation { newest, .. }: TimerRotation,
+        location: &Location<LINES>,
     ) -> Oldest {
-        let (taken, mut ages, mut oldest) = (self.taken(vectors, spot), [[0; LINE]; LINES], i64::MIN);
+        let (probe, mut ages, mut oldest) = (self.probe(vectors, location), [[0; LINE]; LINES], i64::MIN);
         for t in 0..LINES {
-            ages[t] = taken[t].ages(&self.timers, newest, &lines[spot.lines[t]]);
+            ages[t] = probe[t].ages(&self.timers, newest, &lines[location.lines[t]]);
             for age in ages[t] {
                 oldest = i64::max(oldest, age);
             }
@@ -164,12 +170,17 @@ impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
     }
 
     #[inline(always)]
-    fn says(&self, TimerPhase { kept, .. }: TimerPhase, _page: u32, Oldest { age, counts }: Oldest) -> Evidence {
+    fn evidence_at(
+        &self,
+        TimerRotation { retained, .. }: TimerRotation,
+        _page: u32,
+        Oldest { age, counts }: Oldest,
+    ) -> Evidence {
         let mut of_lines = [0; LINES];
         for (t, of_line) in of_lines.iter_mut().enumerate() {
             *of_line = counts >> (8 * t) & 0xff;
         }
-        Evidence::oldest(age as u64, of_lines).if_there(age < kept as i64)
+        Evidence::oldest(age as u64, of_lines).if_there(age < retained as i64)
     }
 
     #[inline(always)]
@@ -177,20 +188,20 @@ impl<const LINES: usize> InLines<LINES> for TimersInLines<LINES> {
         &self,
         _: V,
         lines: &mut [[u64; LINE]],
-        phase: TimerPhase,
-        spot: &Spot<LINES>,
-        taken: &[Taken; LINES],
+        rotation: TimerRotation,
+        location: &Location<LINES>,
+        probe: &[Probe; LINES],
     ) {
         for t in 0..LINES {
-            taken[t].set(&self.timers, phase.newest, &mut lines[spot.lines[t]]);
+            probe[t].set(&self.timers, rotation.newest, &mut lines[location.lines[t]]);
         }
     }
 }
 
-impl<const LINES: usize> Told<TimersInLines<LINES>, LINES> for Code {
+impl<const LINES: usize> Encode<TimersInLines<LINES>, LINES> for Code {
     #[inline(always)]
-    fn told(cells: &TimersInLines<LINES>, phase: TimerPhase, page: u32, read: Oldest) -> Self {
+    fn encode(cells: &TimersInLines<LINES>, rotation: TimerRotation, page: u32, read: Oldest) -> Self {
         const { assert!(LINES <= 2) };
-        Self::of_timers(cells.says(phase, page, read))
+        Self::of_timers(cells.evidence_at(rotation, page, read))
     }
 }

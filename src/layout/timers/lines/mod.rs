@@ -1,26 +1,27 @@
-//! Timers in lines: those of a key lie in consecutive words of one cache line, one in each, or of two lines of one
+//! Timers in lines: the timers of a key lie in consecutive words of one cache line, one in each, or of two lines of one
 //! page.
 //!
 //! The line is found as in the other families' [`line`] layout. 32 bits of the hash choose the first of a key's words
-//! in it, and a place in each. Two keys of a line have the same timers with chance 2^-32.
+//! in it, and a place in each word. Two keys of a line have the same timers with chance 2^-32.
 //!
-//! Pages do not age separately here: all timers age at once, as in slices.
+//! Pages do not rotate separately: all timers age at once, as in slices.
 
 mod kernel;
 mod sample;
 
 use std::ops::Range;
 
-use super::{TimerPhase, Timers};
+use super::{TimerRotation, Timers};
 use crate::clock::Clock;
 use crate::inference::{Code, Evidence, Likelihood, Question};
 use crate::instructions::Instructions;
+use crate::layout::abilities::{Codes, Divide, Infer, Partition, Shorten};
 use crate::layout::line::{LINE, Pages, Run};
-use crate::layout::{Layout, Part};
+use crate::layout::{Abilities, Layout, Occupancy};
 use crate::memory::prefetch::Address;
 use crate::shape::line::PAGE_LINES;
-use crate::shape::timing::line::Shape;
-use kernel::Taken;
+use crate::shape::timing::line::TimingLineShape;
+use kernel::Probe;
 
 /// Words of a page.
 const PAGE: usize = PAGE_LINES as usize * LINE;
@@ -30,13 +31,14 @@ const PAGE: usize = PAGE_LINES as usize * LINE;
 pub struct TimersInLines<const LINES: usize> {
     pub(crate) timers: Timers,
     pages: Pages<LINES>,
-    /// Timers that a key takes in each of its lines.
+    /// The number of timers of a key in each of its lines.
     k: [u32; LINES],
     instructions: Instructions,
 }
 
 impl<const LINES: usize> TimersInLines<LINES> {
-    pub(crate) fn new(shape: Shape) -> Self {
+    /// Returns the layout of a shape.
+    pub(crate) fn new(shape: TimingLineShape) -> Self {
         Self {
             timers: Timers::new(shape.bpt, shape.blocks, shape.pages * PAGE as u64),
             pages: Pages::new(shape.pages),
@@ -45,21 +47,21 @@ impl<const LINES: usize> TimersInLines<LINES> {
         }
     }
 
-    /// Each timer of a key: its word among those at hand, and the shift in it.
+    /// Returns the word of each timer of a key in this partition, and the shift in it.
     #[inline(always)]
     fn places(&self, hash: u64) -> impl Iterator<Item = (usize, u32)> {
-        let spot = self.pages.spot(hash);
+        let location = self.pages.location(hash);
         (0..LINES).flat_map(move |t| {
-            let taken = Taken::new(&self.timers, spot.seeds[t], self.k[t]);
-            let words = (0..LINE).filter(move |&word| taken.words[word] != 0);
-            words.map(move |word| (spot.lines[t] * LINE + word, taken.shifts[word] as u32))
+            let probe = Probe::new(&self.timers, location.seeds[t], self.k[t]);
+            let words = (0..LINE).filter(move |&word| probe.words[word] != 0);
+            words.map(move |word| (location.lines[t] * LINE + word, probe.shifts[word] as u32))
         })
     }
 
-    /// A run of keys that act on these timers.
+    /// Returns a run of keys for these timers.
     #[inline(always)]
-    fn run<'a>(&'a self, phase: TimerPhase, hashes: &'a [u64], run: Range<usize>) -> Run<'a, Self, LINES> {
-        Run { cells: self, phase, hashes, run }
+    fn run<'a>(&'a self, rotation: TimerRotation, hashes: &'a [u64], run: Range<usize>) -> Run<'a, Self, LINES> {
+        Run { cells: self, rotation, hashes, run }
     }
 
     /// Writes the numbers of the timers of a key, counted over all words.
@@ -73,107 +75,130 @@ impl<const LINES: usize> TimersInLines<LINES> {
 }
 
 impl<const LINES: usize> Layout for TimersInLines<LINES> {
-    type Phase = TimerPhase;
+    type Rotation = TimerRotation;
 
     fn generations(&self) -> u64 {
         self.timers.generations()
     }
 
-    fn phase(&self, generation: i64, pending: u64) -> TimerPhase {
-        self.timers.phase(generation, pending)
-    }
-
-    fn phase_within(&self, generation: i64, back: u64) -> Option<TimerPhase> {
-        Some(self.timers.phase_within(generation, back))
+    fn rotation(&self, generation: i64, pending: u64) -> TimerRotation {
+        self.timers.rotation(generation, pending)
     }
 
     #[inline(always)]
-    fn fetch_newest(&self, words: Address, _: TimerPhase, hash: u64) {
+    fn prefetch_insert(&self, words: Address, _: TimerRotation, hash: u64) {
         self.pages.fetch(words, hash);
     }
 
     #[inline(always)]
-    fn fetch_all(&self, words: Address, hash: u64) {
+    fn prefetch_query(&self, words: Address, hash: u64) {
         self.pages.fetch(words, hash);
     }
 
-    fn insert(&self, words: &mut [u64], phase: TimerPhase, hash: u64) {
-        self.insert_run(words, phase, &[hash], 0..1);
+    fn insert(&self, words: &mut [u64], rotation: TimerRotation, hash: u64) {
+        self.insert_run(words, rotation, &[hash], 0..1);
     }
 
-    fn contains(&self, words: &[u64], phase: TimerPhase, hash: u64) -> bool {
+    fn contains(&self, words: &[u64], rotation: TimerRotation, hash: u64) -> bool {
         let mut present = [false];
-        self.query_run(words, phase, &[hash], 0..1, &mut present);
+        self.query_run(words, rotation, &[hash], 0..1, &mut present);
         present[0]
     }
 
-    fn evidence(&self, words: &[u64], phase: TimerPhase, hash: u64) -> Evidence {
-        let mut evidence = [Evidence::default()];
-        self.evidence_run(words, phase, &[hash], &mut evidence);
-        evidence[0]
+    fn insert_run(&self, words: &mut [u64], rotation: TimerRotation, hashes: &[u64], run: Range<usize>) {
+        self.run(rotation, hashes, run).insert(words);
     }
 
-    fn evidence_run(&self, words: &[u64], phase: TimerPhase, hashes: &[u64], evidence: &mut [Evidence]) {
-        self.run(phase, hashes, 0..hashes.len()).tell(words, evidence);
-    }
-
-    fn coded(&self) -> Option<fn(Code) -> Evidence> {
-        (self.generations() <= Code::BLOCKS).then_some(Code::timers::<LINES>)
-    }
-
-    fn codes_run(&self, words: &[u64], phase: TimerPhase, hashes: &[u64], codes: &mut [Code]) {
-        self.run(phase, hashes, 0..hashes.len()).tell(words, codes);
-    }
-
-    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Option<Box<dyn Likelihood>> {
-        Some(Box::new(self.sampled(words, clock, question)))
-    }
-
-    fn insert_run(&self, words: &mut [u64], phase: TimerPhase, hashes: &[u64], run: Range<usize>) {
-        self.run(phase, hashes, run).insert(words);
-    }
-
-    fn query_run(&self, words: &[u64], phase: TimerPhase, hashes: &[u64], run: Range<usize>, present: &mut [bool]) {
-        self.run(phase, hashes, run).query(words, present);
+    fn query_run(
+        &self,
+        words: &[u64],
+        rotation: TimerRotation,
+        hashes: &[u64],
+        run: Range<usize>,
+        present: &mut [bool],
+    ) {
+        self.run(rotation, hashes, run).query(words, present);
     }
 
     fn duplicated_run(
         &self,
         words: &mut [u64],
-        phase: TimerPhase,
+        rotation: TimerRotation,
         hashes: &[u64],
         run: Range<usize>,
         refresh: bool,
         seen: &mut [bool],
     ) -> u64 {
-        self.run(phase, hashes, run).duplicated(words, refresh, seen)
+        self.run(rotation, hashes, run).duplicated(words, refresh, seen)
     }
 
-    /// Sweeps those words at hand that are due.
+    /// Sweeps the words of this partition that are due.
     fn open(&self, words: &mut [u64], generation: i64) {
         let place = self.pages.first as usize * PAGE..self.pages.end as usize * PAGE;
         self.timers.sweep(&mut words[self.timers.swept_within(generation, place)], generation);
     }
 
-    /// Cuts into ranges of pages.
-    fn cut<'a>(&self, words: &'a mut [u64], parts: usize) -> Vec<Part<'a, Self>> {
-        let part = |(pages, words, hashes)| Part { layout: Self { pages, ..*self }, words, hashes };
-        self.pages.cut(words, parts).map(part).collect()
+    #[inline(always)]
+    fn abilities(&self) -> Abilities<'_, Self> {
+        Abilities {
+            shorten: Some(self),
+            infer: Some(self),
+            codes: (self.generations() <= Code::BLOCKS).then_some(self as _),
+            divide: Some(self),
+            ..Abilities::NONE
+        }
     }
+}
 
-    /// One share for all timers: they age alike, and all words are equally full.
-    fn fill(&self, words: &[u64], phase: TimerPhase) -> Vec<f64> {
+impl<const LINES: usize> Occupancy for TimersInLines<LINES> {
+    /// Returns one share for all timers: they age alike, and all words are equally full.
+    fn fill(&self, words: &[u64], rotation: TimerRotation) -> Vec<f64> {
         let timers = words.len() as u64 * self.timers.per_word();
-        vec![self.timers.count(words, phase) as f64 / timers as f64]
+        vec![self.timers.count(words, rotation) as f64 / timers as f64]
     }
 
-    /// Timers of a key are live together more often than this says, since they share a line.
-    fn match_rates(&self, words: &[u64], phase: TimerPhase) -> Vec<f64> {
-        self.fill(words, phase)
+    /// Returns the share of live timers. Timers of a key are live together more often than if they were independent,
+    /// because they share a line.
+    fn match_rates(&self, words: &[u64], rotation: TimerRotation) -> Vec<f64> {
+        self.fill(words, rotation)
     }
 
-    fn false_positive_rate(&self, words: &[u64], phase: TimerPhase) -> f64 {
-        self.reported(words, phase)
+    fn false_positive_rate(&self, words: &[u64], rotation: TimerRotation) -> f64 {
+        self.reported(words, rotation)
+    }
+}
+
+impl<const LINES: usize> Infer<TimerRotation> for TimersInLines<LINES> {
+    fn evidence_run(&self, words: &[u64], rotation: TimerRotation, hashes: &[u64], evidence: &mut [Evidence]) {
+        self.run(rotation, hashes, 0..hashes.len()).encode(words, evidence);
+    }
+
+    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Box<dyn Likelihood> {
+        Box::new(self.sampled(words, clock, question))
+    }
+}
+
+impl<const LINES: usize> Codes<TimerRotation> for TimersInLines<LINES> {
+    fn decoder(&self) -> fn(Code) -> Evidence {
+        Code::timers::<LINES>
+    }
+
+    fn codes_run(&self, words: &[u64], rotation: TimerRotation, hashes: &[u64], codes: &mut [Code]) {
+        self.run(rotation, hashes, 0..hashes.len()).encode(words, codes);
+    }
+}
+
+impl<const LINES: usize> Divide<Self> for TimersInLines<LINES> {
+    /// Divides the pages into ranges.
+    fn partitions<'a>(&self, words: &'a mut [u64], count: usize) -> Vec<Partition<'a, Self>> {
+        let partition = |(pages, words, hashes)| Partition { layout: Self { pages, ..*self }, words, hashes };
+        self.pages.partitions(words, count).map(partition).collect()
+    }
+}
+
+impl<const LINES: usize> Shorten<TimerRotation> for TimersInLines<LINES> {
+    fn rotation_within(&self, generation: i64, back: u64) -> TimerRotation {
+        self.timers.rotation_within(generation, back)
     }
 }
 
@@ -187,21 +212,22 @@ mod tests {
         (0..count).map(|i| xxhash_rust::xxh3::xxh3_64(&(i % 700).to_le_bytes())).collect()
     }
 
-    fn shape(k: u32, bpt: u32, lines: u32) -> Shape {
-        Shape::new(k, bpt, ((1u64 << bpt) - 2).min(20) as u32, 5, lines).unwrap()
+    fn shape(k: u32, bpt: u32, lines: u32) -> TimingLineShape {
+        TimingLineShape::new(k, bpt, ((1u64 << bpt) - 2).min(20) as u32, 5, lines).unwrap()
     }
 
-    /// What the timers of a key say, one by one.
-    fn said<const LINES: usize>(
+    /// Returns the evidence about a key, read timer by timer.
+    fn evidence_of<const LINES: usize>(
         layout: &TimersInLines<LINES>,
         words: &[u64],
-        phase: TimerPhase,
+        rotation: TimerRotation,
         hash: u64,
     ) -> Evidence {
         let mut cells = vec![0; layout.k.iter().sum::<u32>() as usize];
         layout.cells(hash, &mut cells);
-        let ages: Option<Vec<u64>> = cells.iter().map(|&cell| layout.timers.age_of(words, cell, phase)).collect();
-        let Some(oldest) = ages.as_ref().and_then(|ages| ages.iter().max().copied().filter(|&age| age < phase.kept))
+        let ages: Option<Vec<u64>> = cells.iter().map(|&cell| layout.timers.age_of(words, cell, rotation)).collect();
+        let Some(oldest) =
+            ages.as_ref().and_then(|ages| ages.iter().max().copied().filter(|&age| age < rotation.retained))
         else {
             return Evidence::ABSENT;
         };
@@ -212,33 +238,41 @@ mod tests {
         Evidence::oldest(oldest, counts)
     }
 
-    /// All that runs of keys do to a filter, ten runs to a generation: its final words, and all answers.
-    fn everything<const LINES: usize>(shape: Shape, instructions: Instructions) -> (Vec<u64>, Vec<bool>) {
+    /// Returns the final words and all answers of runs of keys, ten runs to a generation.
+    fn words_and_answers<const LINES: usize>(
+        shape: TimingLineShape,
+        instructions: Instructions,
+    ) -> (Vec<u64>, Vec<bool>) {
         let layout = TimersInLines::<LINES> { instructions, ..TimersInLines::new(shape) };
         let (hashes, mut words, mut answers) = (hashes(3000), vec![0; 5 * PAGE], Vec::new());
         let cuts = [0, 1, 2, 7, 8, 9, 40, 41, 130, 203, 300, 512, 513, 700, 1900, 2999, 3000];
         for (cut, generation) in cuts.windows(2).zip([-9, -1, 0, 1, 2, 3, 4, 5, 20, 21, 1 << 40].into_iter().cycle()) {
             let run = cut[0]..cut[1];
             layout.open(&mut words, generation);
-            let phase = layout.phase(generation, 0);
+            let rotation = layout.rotation(generation, 0);
             let mut seen = vec![false; hashes.len()];
-            layout.insert_run(&mut words, phase, &hashes, run.clone());
+            layout.insert_run(&mut words, rotation, &hashes, run.clone());
             for refresh in [false, true] {
-                let inserted = layout.duplicated_run(&mut words, phase, &hashes, run.clone(), refresh, &mut seen);
+                let inserted = layout.duplicated_run(&mut words, rotation, &hashes, run.clone(), refresh, &mut seen);
                 assert!(!refresh || inserted == run.len() as u64);
                 answers.extend_from_slice(&seen);
             }
             for pending in [0, 1, 3, 400] {
-                let phase = layout.phase(generation, pending);
-                layout.query_run(&words, phase, &hashes, 0..hashes.len(), &mut seen);
+                let rotation = layout.rotation(generation, pending);
+                layout.query_run(&words, rotation, &hashes, 0..hashes.len(), &mut seen);
                 answers.extend_from_slice(&seen);
                 let mut evidence = vec![Evidence::default(); hashes.len()];
-                layout.evidence_run(&words, phase, &hashes, &mut evidence);
-                assert!(evidence.iter().copied().eq(hashes.iter().map(|&hash| said(&layout, &words, phase, hash))));
+                layout.evidence_run(&words, rotation, &hashes, &mut evidence);
+                assert!(
+                    evidence
+                        .iter()
+                        .copied()
+                        .eq(hashes.iter().map(|&hash| evidence_of(&layout, &words, rotation, hash)))
+                );
                 assert!(seen.iter().copied().eq(evidence.iter().map(|&evidence| evidence != Evidence::ABSENT)));
                 let mut codes = vec![Code::default(); hashes.len()];
-                layout.codes_run(&words, phase, &hashes, &mut codes);
-                assert!(evidence.into_iter().eq(codes.into_iter().map(layout.coded().unwrap())));
+                layout.codes_run(&words, rotation, &hashes, &mut codes);
+                assert!(evidence.into_iter().eq(codes.into_iter().map(layout.decoder())));
             }
         }
         (words, answers)
@@ -247,11 +281,14 @@ mod tests {
     fn agree<const LINES: usize>() {
         for (k, bpt) in [(1, 2), (3, 3), (8, 5), (7, 16), (6, 21), (8, 32)] {
             let shape = shape(k * LINES as u32, bpt, LINES as u32);
-            let portable = everything::<LINES>(shape, Instructions::Portable(Portable));
+            let portable = words_and_answers::<LINES>(shape, Instructions::Portable(Portable));
             let share = portable.1.iter().filter(|&&seen| seen).count() as f64 / portable.1.len() as f64;
-            assert!(0.1 < share && share < 0.9, "both answers are there: {share}");
+            assert!(0.1 < share && share < 0.9, "both answers must occur: {share}");
             for instructions in Instructions::available() {
-                assert!(everything::<LINES>(shape, instructions) == portable, "{instructions:?} {LINES} {k} {bpt}");
+                assert!(
+                    words_and_answers::<LINES>(shape, instructions) == portable,
+                    "{instructions:?} {LINES} {k} {bpt}"
+                );
             }
         }
     }
@@ -262,27 +299,27 @@ mod tests {
         agree::<2>();
     }
 
-    /// In fewer and in more blocks than are counted one by one.
+    /// Covers fewer and more blocks than are counted one by one.
     #[test]
-    fn what_blocks_tell_one_by_one_is_what_they_tell_all_at_once() {
+    fn blocks_counted_one_by_one_equal_those_counted_at_once() {
         fn check<const LINES: usize>(k: u32, bpt: u32, instructions: Instructions) {
             let layout = TimersInLines::<LINES> { instructions, ..TimersInLines::new(shape(k, bpt, LINES as u32)) };
             let mut words = vec![0; 5 * PAGE];
             let keys: Vec<u64> = (0..5000u64).map(|i| xxhash_rust::xxh3::xxh3_64(&i.to_le_bytes())).collect();
             for (generation, keys) in (0..25).zip(keys.chunks(200)) {
                 layout.open(&mut words, generation);
-                layout.insert_run(&mut words, layout.phase(generation, 0), keys, 0..keys.len());
+                layout.insert_run(&mut words, layout.rotation(generation, 0), keys, 0..keys.len());
             }
-            let (phase, t) = (layout.phase(24, 0), LINES - 1);
-            let sums = || Sums::new(phase.kept, layout.k[t], layout.timers.per_word(), layout.sample().len());
-            let every: Vec<u64> = (0..phase.kept).collect();
-            let at_once = layout.of_all(&words, phase, t, sums());
-            for block in 0..phase.kept {
-                let one = layout.of_blocks(&words, phase, t, &[block], sums());
+            let (rotation, t) = (layout.rotation(24, 0), LINES - 1);
+            let sums = || Sums::new(rotation.retained, layout.k[t], layout.timers.per_word(), layout.sample().len());
+            let every: Vec<u64> = (0..rotation.retained).collect();
+            let at_once = layout.of_all(&words, rotation, t, sums());
+            for block in 0..rotation.retained {
+                let one = layout.of_blocks(&words, rotation, t, &[block], sums());
                 assert_eq!(one.of(block), at_once.of(block), "{k} {bpt} {block}");
                 assert!(one.of(block)[0][0] > 0.0, "the block has timers");
             }
-            assert_eq!(layout.of_blocks(&words, phase, t, &every, sums()).of(0), at_once.of(0));
+            assert_eq!(layout.of_blocks(&words, rotation, t, &every, sums()).of(0), at_once.of(0));
         }
         for instructions in Instructions::available() {
             for (k, bpt) in [(1, 3), (3, 2), (8, 5), (5, 6)] {
@@ -292,15 +329,15 @@ mod tests {
         }
     }
 
-    /// One timer in each of k consecutive words of each line; the lines in one page and in separate ranges; all count.
+    /// A key has one timer in each of k consecutive words of each line. The lines lie in one page, in separate ranges.
     #[test]
-    fn an_insertion_sets_k_timers_and_a_query_asks_for_all() {
-        fn check<const LINES: usize>(shape: Shape) {
+    fn an_insertion_sets_k_timers_and_a_query_needs_all_of_them() {
+        fn check<const LINES: usize>(shape: TimingLineShape) {
             let layout = TimersInLines::<LINES>::new(shape);
             let (range, mut starts) = (PAGE / LINES, [0; LINE]);
             for hash in hashes(300) {
-                let (phase, mut words) = (layout.phase(7, 0), vec![0; 5 * PAGE]);
-                layout.insert(&mut words, phase, hash);
+                let (rotation, mut words) = (layout.rotation(7, 0), vec![0; 5 * PAGE]);
+                layout.insert(&mut words, rotation, hash);
                 let mut cells = vec![u64::MAX; shape.k as usize];
                 layout.cells(hash, &mut cells);
                 let set: Vec<usize> = (0..words.len()).filter(|&word| words[word] != 0).collect();
@@ -314,16 +351,18 @@ mod tests {
                     let of_line: Vec<usize> = set.iter().copied().filter(|word| within.contains(word)).collect();
                     let k = shape.k_of(t as u32) as usize;
                     assert!(of_line.len() == k && of_line.iter().all(|word| word / LINE == of_line[0] / LINE));
-                    let taken = |word: usize| of_line.contains(&(of_line[0] / LINE * LINE + word % LINE));
-                    let begins = |&word: &usize| (word..word + k).all(taken) && (k == LINE || !taken(word + LINE - 1));
+                    let probe = |word: usize| of_line.contains(&(of_line[0] / LINE * LINE + word % LINE));
+                    let begins = |&word: &usize| (word..word + k).all(probe) && (k == LINE || !probe(word + LINE - 1));
                     starts[(0..LINE).find(begins).unwrap()] += 1;
                 }
-                assert!(layout.contains(&words, phase, hash) && !layout.contains(&words, layout.phase(7, 900), hash));
+                assert!(
+                    layout.contains(&words, rotation, hash) && !layout.contains(&words, layout.rotation(7, 900), hash)
+                );
                 for &cell in &cells {
-                    assert_eq!(layout.timers.age_of(&words, cell, phase), Some(0));
+                    assert_eq!(layout.timers.age_of(&words, cell, rotation), Some(0));
                     let (mut without, (word, _)) = (words.clone(), layout.timers.lanes.at(cell));
                     without[word] = 0;
-                    assert!(!layout.contains(&without, phase, hash), "every timer counts");
+                    assert!(!layout.contains(&without, rotation, hash), "every timer is needed");
                 }
             }
             // 300 keys in each line: 37 of them begin at a given word, give or take 6.
@@ -338,24 +377,24 @@ mod tests {
     }
 
     #[test]
-    fn parts_do_what_the_whole_does() {
+    fn partitions_have_the_words_of_the_whole() {
         let layout = TimersInLines::<2>::new(shape(9, 4, 2));
         let hashes = hashes(700);
         let (mut whole, mut cut) = (vec![0; 5 * PAGE], vec![0; 5 * PAGE]);
         for generation in 0..60 {
             let own = |hash: &&u64| **hash % 60 == generation as u64;
             layout.open(&mut whole, generation);
-            hashes.iter().filter(own).for_each(|&hash| layout.insert(&mut whole, layout.phase(generation, 0), hash));
-            let parts = layout.cut(&mut cut, 3);
+            hashes.iter().filter(own).for_each(|&hash| layout.insert(&mut whole, layout.rotation(generation, 0), hash));
+            let parts = layout.partitions(&mut cut, 3);
             assert_eq!(parts.len(), 3);
             for part in parts {
                 part.layout.open(part.words, generation);
                 for &hash in hashes.iter().filter(own).filter(|hash| part.hashes.contains(hash)) {
-                    part.layout.insert(part.words, part.layout.phase(generation, 0), hash);
+                    part.layout.insert(part.words, part.layout.rotation(generation, 0), hash);
                 }
             }
             assert_eq!(whole, cut, "{generation}");
         }
-        assert!(layout.cut(&mut whole, 1).is_empty());
+        assert!(layout.partitions(&mut whole, 1).is_empty());
     }
 }

@@ -1,72 +1,80 @@
 //! How full lines of timers are, from a sample: for [inference](crate::inference::timing), and for the rate of false
 //! positives of the current timers.
 
-use super::{LINE, PAGE, TimerPhase, TimersInLines};
+use super::{LINE, PAGE, TimerRotation, TimersInLines};
 use crate::clock::Clock;
-use crate::inference::timing::{InLines, OfLine, Sums};
+use crate::inference::timing::{LineKernel, OfLine, Sums};
 use crate::inference::{Evidence, Question};
 use crate::instructions::Work;
 use crate::layout::line::Pages;
 
-/// Lines of each range to sample for inference. They tell to some 4 % how well other keys explain timers of one block,
-/// since the loads of lines deviate.
+/// Lines of each range that are sampled for inference. The loads of lines deviate, so the rate at which other keys set
+/// the timers of one block is right to some 4 %.
 const SAMPLE: usize = 2048;
 /// Lines that are counted together; samples are a multiple of it.
 const TOGETHER: usize = 64;
-/// Most blocks that are counted one by one, at some 10 to 40 microseconds each: all of them together take 2 to 4 ms.
+/// The greatest number of blocks that are counted one by one, at some 10 to 40 microseconds each. All blocks together
+/// take 2 to 4 ms.
 const ONE_BY_ONE: u64 = 64;
 
 impl<const LINES: usize> TimersInLines<LINES> {
-    /// What a sample of these words tells of all timers, or of those that a question is about.
-    pub(crate) fn sampled(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> InLines {
-        let phase = self.timers.phase(clock.generation(), 0);
+    /// Returns the sums of a sample of the timers, of all ages or of those that the question is about.
+    pub(crate) fn sampled(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> LineKernel {
+        let rotation = self.timers.rotation(clock.generation(), 0);
         let mut blocks: Vec<u64> = match question.few {
             Some(few) => few.iter().filter(|&&one| one != Evidence::ABSENT).map(|one| one.age()).collect(),
-            None => (0..phase.kept.min(ONE_BY_ONE + 1)).collect(),
+            None => (0..rotation.retained.min(ONE_BY_ONE + 1)).collect(),
         };
         blocks.sort_unstable();
         blocks.dedup();
         let of_line = |t: usize| {
-            let sums = Sums::new(phase.kept, self.k[t], self.timers.per_word(), self.sample().len());
+            let sums = Sums::new(rotation.retained, self.k[t], self.timers.per_word(), self.sample().len());
             if sums.width() == 1 && blocks.len() as u64 <= ONE_BY_ONE {
-                self.of_blocks(words, phase, t, &blocks, sums)
+                self.of_blocks(words, rotation, t, &blocks, sums)
             } else {
-                self.of_all(words, phase, t, sums)
+                self.of_all(words, rotation, t, sums)
             }
         };
-        InLines::new(*clock, phase.kept, (0..LINES).map(of_line).collect())
+        LineKernel::new(*clock, rotation.retained, (0..LINES).map(of_line).collect())
     }
 
-    /// The lines of a sample, by number: all lines of a small filter, each for several of the 8 runs of words that keys
-    /// have.
+    /// Returns the numbers of the lines of a sample. A small filter has all of its lines in it, each for several of the 8
+    /// runs of words that a key may have.
     pub(super) fn sample(&self) -> impl ExactSizeIterator<Item = usize> {
         let all = self.pages.count as usize * Pages::<LINES>::RANGE as usize;
-        // All divisors are powers of two that compilers know.
+        // All divisors are constant powers of two.
         let small = all * LINE <= SAMPLE;
         (0..SAMPLE.min(all * LINE)).map(move |i| if small { i / LINE } else { i * all / SAMPLE })
     }
 
-    /// The line of this number among those that may be the t-th of a key.
+    /// Returns the line of this number among those that may be the t-th of a key.
     #[inline(always)]
     fn line<'w>(&self, words: &'w [u64], t: usize, number: usize) -> &'w [u64] {
         let range = Pages::<LINES>::RANGE as usize;
         &words[(number / range) * PAGE + (t * range + number % range) * LINE..][..LINE]
     }
 
-    /// The sums of all blocks.
-    pub(super) fn of_all(&self, words: &[u64], phase: TimerPhase, t: usize, sums: Sums) -> Sums {
+    /// Returns the sums of all blocks.
+    pub(super) fn of_all(&self, words: &[u64], rotation: TimerRotation, t: usize, sums: Sums) -> Sums {
         let mut timers = OfLine::new(sums);
         for (i, number) in self.sample().enumerate() {
             let line = self.line(words, t, number);
             let ages = (0..self.k[t] as usize)
-                .flat_map(|run| self.timers.live_ages(line[(i + run) % LINE], phase).map(move |age| (age, run)));
+                .flat_map(|run| self.timers.live_ages(line[(i + run) % LINE], rotation).map(move |age| (age, run)));
             timers.add(ages);
         }
         timers.sums()
     }
 
-    /// The sums of these blocks.
-    pub(super) fn of_blocks(&self, words: &[u64], phase: TimerPhase, t: usize, blocks: &[u64], mut sums: Sums) -> Sums {
+    /// Returns the sums of these blocks.
+    pub(super) fn of_blocks(
+        &self,
+        words: &[u64],
+        rotation: TimerRotation,
+        t: usize,
+        blocks: &[u64],
+        mut sums: Sums,
+    ) -> Sums {
         let (mut lines, k) = (self.sample().enumerate(), self.k[t] as usize);
         while lines.len() > 0 && !blocks.is_empty() {
             let mut runs = [[0; TOGETHER]; LINE];
@@ -75,18 +83,18 @@ impl<const LINES: usize> TimersInLines<LINES> {
                 runs.iter_mut().take(k).enumerate().for_each(|(run, to)| to[line] = words[(i + run) % LINE]);
             }
             let runs = &runs[..k];
-            self.instructions.run(Count { cells: self, phase, runs, blocks, sums: &mut sums });
+            self.instructions.run(Count { cells: self, rotation, runs, blocks, sums: &mut sums });
         }
         sums
     }
 
-    /// Chance that a fresh key is reported: given the timers, words match independently.
-    pub(super) fn reported(&self, words: &[u64], phase: TimerPhase) -> f64 {
+    /// Returns the chance that a fresh key is reported: given the timers, words match independently.
+    pub(super) fn reported(&self, words: &[u64], rotation: TimerRotation) -> f64 {
         let range = Pages::<LINES>::RANGE as usize;
         let per_word = self.timers.per_word() as f64;
         let of_line = |line: &[u64], k: u32| {
             let live: [f64; LINE] =
-                std::array::from_fn(|word| self.timers.count(&line[word..=word], phase) as f64 / per_word);
+                std::array::from_fn(|word| self.timers.count(&line[word..=word], rotation) as f64 / per_word);
             let run = |start: usize| (start..start + k as usize).map(|word| live[word % LINE]).product::<f64>();
             (0..LINE).map(run).sum::<f64>() / LINE as f64
         };
@@ -103,7 +111,7 @@ impl<const LINES: usize> TimersInLines<LINES> {
 /// Counts blocks in the runs of words of some lines.
 struct Count<'a, const LINES: usize> {
     cells: &'a TimersInLines<LINES>,
-    phase: TimerPhase,
+    rotation: TimerRotation,
     runs: &'a [[u64; TOGETHER]],
     blocks: &'a [u64],
     sums: &'a mut Sums,
@@ -114,7 +122,8 @@ impl<M, const LINES: usize> Work<M> for Count<'_, LINES> {
 
     #[inline(always)]
     fn run(self, _: M) {
-        let Self { cells: &TimersInLines { timers, .. }, phase: TimerPhase { newest, .. }, runs, blocks, sums } = self;
+        let Self { cells: &TimersInLines { timers, .. }, rotation: TimerRotation { newest, .. }, runs, blocks, sums } =
+            self;
         let (mut of_block, mut none_younger) = ([[0.0; TOGETHER]; LINE], [[0.0; TOGETHER]; LINE]);
         for &block in blocks {
             let own = timers.before(newest, block);

@@ -1,7 +1,7 @@
-//! From what a user asks for, a rate or a number of bytes, to a shape.
+//! The search for the shape that meets a rate or a number of bytes.
 
 use super::super::{live_keys, timers_within};
-use super::{Line, MAX_LINES, Shape, WORDS};
+use super::{Line, MAX_LINES, TimingLineShape, WORDS};
 use crate::Error;
 use crate::clock::Window;
 use crate::shape::budget::{Budget, refuse_below, too_few_bytes, too_much_memory};
@@ -20,14 +20,16 @@ use crate::shape::search::{self, Candidate};
 ///
 /// For a window of a million keys at 1 % and 0.1 % that gives one line, k = 6 at 30.8 and k = 8 at 50.7 bits per key.
 /// A slack of 7 % takes 63.0 and 116.4. It takes some 10 ms.
-pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<Shape, Error> {
+pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<TimingLineShape, Error> {
     let window = window.check()?;
     budget.check()?;
     let timers = timers_within(window, slack)?;
     let of_lines = |lines| (lines..=lines * WORDS).map(move |k| (k, lines));
     let candidates: Vec<Timers> = (1..=MAX_LINES)
         .flat_map(of_lines)
-        .flat_map(|(k, lines)| timers.iter().map(move |&(bpt, blocks)| Shape { k, bpt, blocks, lines, pages: 1 }))
+        .flat_map(|(k, lines)| {
+            timers.iter().map(move |&(bpt, blocks)| TimingLineShape { k, bpt, blocks, lines, pages: 1 })
+        })
         .map(|shape| Timers { shape, keys: live_keys(window, shape.blocks), of_line: shape.of_line() })
         .collect();
     match budget {
@@ -45,28 +47,28 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<Shap
 
 /// A shape but for its pages.
 struct Timers {
-    shape: Shape,
+    shape: TimingLineShape,
     /// Keys that count.
     keys: u64,
     of_line: Vec<Line>,
 }
 
 impl Candidate for Timers {
-    type Shape = Shape;
+    type Shape = TimingLineShape;
 
     fn rank(&self) -> u32 {
         self.shape.lines
     }
 
-    fn shape(&self, pages: u64) -> Shape {
-        Shape { pages, ..self.shape }
+    fn shape(&self, pages: u64) -> TimingLineShape {
+        TimingLineShape { pages, ..self.shape }
     }
 
     fn memory_of_unit(&self) -> u64 {
         1
     }
 
-    fn rate_at_most(&self, shape: &Shape, limit: f64) -> Option<f64> {
+    fn rate_at_most(&self, shape: &TimingLineShape, limit: f64) -> Option<f64> {
         Some(shape.rate(self.keys, &self.of_line)).filter(|&rate| rate <= limit)
     }
 }

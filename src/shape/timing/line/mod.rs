@@ -19,7 +19,7 @@ use super::{check_timers, live_keys};
 use crate::Error;
 use crate::clock::Window;
 use crate::shape::line::{HERMITE, MAX_PAGES, PAGE_BYTES, PAGE_LINES};
-use crate::shape::{self, CacheLines, Parameters, fill};
+use crate::shape::{self, CacheLines, FamilyId, Parameters, fill};
 
 /// Words of a line, in each of which a key takes at most one timer.
 pub const WORDS: u32 = 8;
@@ -28,7 +28,7 @@ pub const MAX_LINES: u32 = 2;
 
 /// Everything that determines the size and the error of a timing Bloom filter in lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct TimingLineShape {
     /// Timers a key sets: up to 8 in each of its lines, over which they are shared as evenly as can be.
     pub k: u32,
     /// Bits per timer, 2 to 32.
@@ -41,7 +41,7 @@ pub struct Shape {
     pub pages: u64,
 }
 
-impl Shape {
+impl TimingLineShape {
     /// A shape whose parameters are in range.
     pub fn new(k: u32, bpt: u32, blocks: u32, pages: u64, lines: u32) -> Result<Self, Error> {
         check_timers(bpt, blocks)?;
@@ -119,9 +119,9 @@ impl Shape {
     }
 }
 
-impl shape::Shape for Shape {
-    fn family(&self) -> &'static str {
-        "timing-line"
+impl shape::Shape for TimingLineShape {
+    fn family(&self) -> FamilyId {
+        FamilyId::Timing
     }
 
     fn parameters(&self) -> Vec<(&'static str, u64)> {
@@ -134,7 +134,7 @@ impl shape::Shape for Shape {
         ]
     }
 
-    fn kept(&self) -> u32 {
+    fn retained(&self) -> u32 {
         self.blocks
     }
 

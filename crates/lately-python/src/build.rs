@@ -1,0 +1,359 @@
+//! Builds filters: reads the arguments of the classes in `lately.filters` for the
+//! [table of families](lately::filter::FAMILIES).
+
+use std::sync::Arc;
+
+use pyo3::conversion::FromPyObjectOwned;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use super::calls::detached;
+use super::figures::{accesses, cache_lines, parameters, slack};
+use super::seeds::GivenSeed;
+use super::spans::read_span;
+use super::times;
+use super::unclaimed::Unclaimed;
+use super::whole::Whole;
+use crate::errors::raise;
+use lately::clock::Window;
+use lately::filter::{Family, Filter, Form, Layout, Request, Variant, Windows};
+use lately::shape::growing::Grow;
+use lately::shape::{Budget, Parameters, Shape};
+
+/// The option of a filter that grows: a flag where the family has a parameter of this name, and a rule elsewhere.
+const GROW: &str = "grow";
+
+/// Keys per window of time where the caller gives no capacity and the filter grows with them: a few dozen KiB.
+const FIRST_GUESS: i128 = 10_000;
+
+/// A filter of a family: to a request, which holds `fpr`, or of the parameters of its paper.
+///
+/// Parameters
+/// ----------
+/// family : str
+///     Its name, without a layout.
+/// **given
+///     What the class was called with.
+///
+/// Returns
+/// -------
+/// Unclaimed
+///     For `Filter.__new__`.
+#[pyfunction]
+#[pyo3(signature = (family, /, **given))]
+pub fn build(py: Python<'_>, family: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Unclaimed> {
+    let given = Given::of(py, given);
+    let GivenSeed(seed) = given.needed("seed")?;
+    let ((shape, window), ahead) = (given.shape(family)?, given.max_ahead()?);
+    // Detached from the interpreter, since memory takes its time.
+    let built = detached(py, || Filter::of(shape, window, seed))?.map_err(raise)?;
+    Ok(Unclaimed::new(match ahead {
+        Some(ahead) => built.with_max_ahead(ahead),
+        None => built,
+    }))
+}
+
+/// The figures of the filter that `build` makes of the same, by the names of its attributes. No cells are allocated.
+///
+/// Parameters
+/// ----------
+/// family : str
+/// **given
+///     As in `build`.
+///
+/// Returns
+/// -------
+/// dict
+#[pyfunction]
+#[pyo3(signature = (family, /, **given))]
+pub fn plan<'py>(py: Python<'py>, family: &str, given: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyDict>> {
+    let (shape, window) = Given::of(py, given).shape(family)?;
+    figures(py, &*shape, window)
+}
+
+/// Returns the figures of a shape, by the names of a filter's attributes.
+pub(super) fn figures<'py>(py: Python<'py>, shape: &dyn Shape, window: Window) -> PyResult<Bound<'py, PyDict>> {
+    shape.check(window).map_err(raise)?;
+    let bytes = shape.bytes(window);
+    let (fpr, npws) = detached(py, || (shape.fpr(window), shape.npws(window)))?;
+    let figures = PyDict::new(py);
+    figures.set_item("parameters", parameters(py, shape.parameters())?)?;
+    figures.set_item("nbytes", bytes)?;
+    figures.set_item("bits_per_key", bytes as f64 * 8.0 / window.capacity() as f64)?;
+    figures.set_item("fpr", fpr)?;
+    figures.set_item("slack", slack(py, window, shape.slack(window))?)?;
+    figures.set_item("npws", npws)?;
+    figures.set_item("cache_lines", cache_lines(py, shape.cache_lines(window))?)?;
+    figures.set_item("accesses", accesses(py, shape.accesses(window))?)?;
+    Ok(figures)
+}
+
+/// The arguments of a call, by name.
+pub(super) struct Given<'py>(Bound<'py, PyDict>);
+
+impl<'py> Given<'py> {
+    pub(super) fn of(py: Python<'py>, given: Option<&Bound<'py, PyDict>>) -> Self {
+        Self(given.cloned().unwrap_or_else(|| PyDict::new(py)))
+    }
+
+    /// Plans or reads the shape, and reads the window. The search for a shape runs detached from the interpreter.
+    pub(super) fn shape(&self, family: &str) -> PyResult<(Arc<dyn Shape>, Window)> {
+        let (family, fine) = row(family)?;
+        let (py, window) = (self.0.py(), self.window(family)?);
+        let shape = if self.0.contains("fpr")? {
+            let request = self.request(window, family)?;
+            let request = Request { layout: self.layout(family, &request)?, fine, ..request };
+            detached(py, || (family.plan)(window, &request))?.map_err(raise)?
+        } else {
+            let parameters = self.parameters(family, self.form_of_sizes(family)?)?;
+            detached(py, || (family.read)(&Parameters(&parameters)))?.map_err(raise)?
+        };
+        Ok((shape, window))
+    }
+
+    /// An argument that must be there; an error names it, as one of a signature's would.
+    pub(super) fn needed<T: FromPyObjectOwned<'py>>(&self, name: &str) -> PyResult<T> {
+        self.object(name)?.extract().map_err(Into::into).map_err(|error: PyErr| {
+            let note = format!("while processing '{name}'");
+            error.value(self.0.py()).call_method1("add_note", (note,)).map_or_else(|error| error, |_| error)
+        })
+    }
+
+    /// An argument that may be missing, or None.
+    fn optional<T: FromPyObjectOwned<'py>>(&self, name: &str) -> PyResult<Option<T>> {
+        if self.has(name)? { self.needed(name).map(Some) } else { Ok(None) }
+    }
+
+    fn has(&self, name: &str) -> PyResult<bool> {
+        Ok(self.0.get_item(name)?.is_some_and(|value| !value.is_none()))
+    }
+
+    fn object(&self, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.0.get_item(name)?.ok_or_else(|| PyTypeError::new_err(format!("{name} is missing")))
+    }
+
+    /// A whole number.
+    fn number<T: TryFrom<i128>>(&self, name: &str) -> PyResult<T> {
+        self.needed::<Whole>(name)?.within(name)
+    }
+
+    /// Reads a flag: a bool, or the 1 that `parameters` contain.
+    fn flag(&self, name: &str) -> PyResult<bool> {
+        self.needed(name).or_else(|error| match self.number::<u8>(name) {
+            Ok(number @ 0..=1) => Ok(number == 1),
+            _ => Err(error),
+        })
+    }
+
+    /// A whole number that may be missing, or None.
+    fn optional_number<T: TryFrom<i128>>(&self, name: &str) -> PyResult<Option<T>> {
+        self.optional::<Whole>(name)?.map(|value| value.within(name)).transpose()
+    }
+
+    /// The window, of a kind that the family has.
+    fn window(&self, family: &Family) -> PyResult<Window> {
+        let windows = family.windows;
+        if windows == Windows::Endless {
+            return Ok(Window::Count { insertions: self.number("capacity")? });
+        }
+        let window = self.object("window")?;
+        if windows == Windows::Insertions {
+            return times::insertions(&window);
+        }
+        let (capacity, lateness) = (self.optional("capacity")?, self.optional::<Bound<'py, PyAny>>("lateness")?);
+        let window = match windows {
+            Windows::Time => times::span_window(&window, capacity.or(Some(Whole::new(FIRST_GUESS))), lateness.as_ref()),
+            _ => times::window(&window, capacity, lateness.as_ref()),
+        };
+        window?.check().map_err(raise)
+    }
+
+    /// The rate, if there is one.
+    fn rate(&self) -> PyResult<Option<f64>> {
+        let Some(rate) = self.optional::<Bound<'py, PyAny>>("fpr")? else { return Ok(None) };
+        let number = (!rate.is_instance_of::<PyString>()).then(|| rate.extract().ok()).flatten();
+        let refused =
+            || PyTypeError::new_err(format!("fpr must be a number between 0 and 1, got {:?}", rate.to_string()));
+        number.map(Some).ok_or_else(refused)
+    }
+
+    /// How far times may lie ahead of the system's clock, of a family that has windows of time; nothing is too far if
+    /// it is None.
+    pub(super) fn max_ahead(&self) -> PyResult<Option<Option<u64>>> {
+        let Some(ahead) = self.0.get_item("max_ahead")? else { return Ok(None) };
+        if ahead.is_none() {
+            return Ok(Some(None));
+        }
+        Ok(Some(Some(read_span(&ahead, "max_ahead")?)))
+    }
+
+    /// Reads the request for a filter of a family.
+    fn request(&self, window: Window, family: &Family) -> PyResult<Request> {
+        let (slack, budget) = (self.slack(window)?, self.budget()?);
+        let grow = match family.has(GROW) {
+            true if self.flag(GROW)? => goes_with_rate(budget).map(|()| Some(Grow::Cardinality))?,
+            true => None,
+            false => self.optional::<String>(GROW)?.map(|grow| growth(&grow, budget)).transpose()?,
+        };
+        Ok(Request {
+            slack,
+            block_bits: self.optional_number("block_bits")?,
+            grow,
+            partitioned: self.0.contains("partitioned")? && self.needed("partitioned")?,
+            distinct: self.optional_number("distinct")?,
+            counts: self.optional_number("counts")?,
+            ..Request::from(budget)
+        })
+    }
+
+    /// Reads the window and the request of a filter whose family is not named.
+    pub(super) fn free_request(&self) -> PyResult<(Window, Request)> {
+        let given = self.object("window")?;
+        let (capacity, lateness) = (self.optional("capacity")?, self.optional::<Bound<'py, PyAny>>("lateness")?);
+        let unknown_rate = capacity.is_none() && !times::counts(&given)?;
+        if times::counts(&given)? {
+            for (name, stray) in [("capacity", capacity.is_some()), ("lateness", lateness.is_some())] {
+                if stray {
+                    let message = format!("{name} is for windows of time; this one counts insertions");
+                    return Err(PyValueError::new_err(message));
+                }
+            }
+        }
+        if unknown_rate && (!self.has("fpr")? || self.has("nbytes")?) {
+            return Err(PyValueError::new_err(
+                "a window of time without capacity needs fpr, and no nbytes: its memory follows the rate of keys",
+            ));
+        }
+        let capacity = if unknown_rate { Some(Whole::new(FIRST_GUESS)) } else { capacity };
+        let window = times::window(&given, capacity, lateness.as_ref())?.check().map_err(raise)?;
+        let (slack, budget) = (self.slack(window)?, self.budget()?);
+        Ok((
+            window,
+            Request { slack, distinct: self.optional_number("distinct")?, unknown_rate, ..Request::from(budget) },
+        ))
+    }
+
+    fn slack(&self, window: Window) -> PyResult<Option<u64>> {
+        let slack = self.optional::<Bound<'py, PyAny>>("slack")?;
+        slack.map(|slack| times::length("slack", &slack, window)).transpose()
+    }
+
+    /// Reads the rate or the number of bytes.
+    fn budget(&self) -> PyResult<Budget> {
+        match (self.rate()?, self.optional::<Whole>("nbytes")?) {
+            (Some(fpr), None) => Ok(Budget::Rate(fpr)),
+            (None, Some(nbytes)) => Ok(Budget::Bytes(nbytes.within("nbytes")?)),
+            // A class without `nbytes` needs its rate.
+            _ if !self.0.contains("nbytes")? => {
+                Err(PyTypeError::new_err("fpr must be a number between 0 and 1, got None"))
+            }
+            (None, None) => Err(PyTypeError::new_err(
+                "give fpr or nbytes: the chance of reporting a new key, such as 0.001, or the bytes to take",
+            )),
+            (Some(_), Some(_)) => Err(PyTypeError::new_err("give fpr or nbytes, and not both")),
+        }
+    }
+
+    /// Reads the layout. Only the sliced one has blocks, or grows.
+    fn layout(&self, family: &Family, request: &Request) -> PyResult<Layout> {
+        if !self.0.contains("layout")? {
+            return Ok(Layout::Sliced);
+        }
+        let given: String = self.needed("layout")?;
+        let Some(layout) = Layout::ALL.into_iter().find(|layout| layout.name() == given) else {
+            let message = format!("layout must be 'sliced', 'line' or 'transposed', got {given:?}");
+            return Err(PyValueError::new_err(message));
+        };
+        if layout == Layout::Sliced {
+            return Ok(layout);
+        }
+        for (name, given) in [("block_bits", request.block_bits.is_some()), (GROW, request.grow.is_some())] {
+            if given {
+                return Err(PyValueError::new_err(format!("{name} does not apply to layout='{}'", layout.name())));
+            }
+        }
+        let has = family.forms.iter().any(|form| form.layout == layout);
+        let error = || PyValueError::new_err(format!("layout='{given}' is not one of this filter's layouts"));
+        if has { Ok(layout) } else { Err(error()) }
+    }
+
+    /// Returns the form of a family whose sizes are given; an error if parameters are given that only other forms have.
+    fn form_of_sizes(&self, family: &'static Family) -> PyResult<&'static Form> {
+        let sets: Vec<&[&str]> = family.forms.iter().flat_map(|form| form.sizes).copied().collect();
+        let Some(last) = family.forms.last().filter(|_| sets.is_empty()) else { return self.sized(family, &sets) };
+        // The last form of a family without sets of sizes has every parameter.
+        Ok(last)
+    }
+
+    fn sized(&self, family: &'static Family, sets: &[&[&str]]) -> PyResult<&'static Form> {
+        let mut given = Vec::new();
+        for name in sets.concat() {
+            if !given.contains(&name) && self.has(name)? {
+                given.push(name);
+            }
+        }
+        let form = family.forms.iter().find(|form| form.sizes.contains(&&given[..])).ok_or_else(|| one_of(sets))?;
+        for name in family.optional {
+            if !form.parameters.contains(name) && self.has(name)? {
+                return Err(PyValueError::new_err(format!("{name} does not apply to {}", given.join(" and "))));
+            }
+        }
+        Ok(form)
+    }
+
+    /// Reads the parameters of a form: of its sizes those that are given.
+    fn parameters(&self, family: &Family, form: &Form) -> PyResult<Vec<(&'static str, u64)>> {
+        let mut parameters = Vec::new();
+        if family.has(GROW) && self.flag(GROW)? {
+            parameters.push((GROW, 1));
+        }
+        for &name in form.parameters {
+            let needed = !family.optional.contains(&name) && !form.sizes.concat().contains(&name);
+            if needed || self.has(name)? {
+                parameters.push((name, self.number(name)?));
+            }
+        }
+        Ok(parameters)
+    }
+}
+
+/// Returns the family of this name, or of this variant, and whether the variant has fine tags.
+fn row(name: &str) -> PyResult<(&'static Family, bool)> {
+    let variant = || Variant::named(name).map(|variant| (variant.row(), variant.fine));
+    let row = Family::named(name).map(|family| (family, false)).or_else(variant);
+    row.ok_or_else(|| PyValueError::new_err(format!("there is no family {name:?}")))
+}
+
+/// The error where none of these sets is given, or several are.
+fn one_of(sets: &[&[&str]]) -> PyErr {
+    let names: Vec<String> = sets.iter().map(|set| set.join(" and ")).collect();
+    match &names[..] {
+        [one, other] => PyTypeError::new_err(format!("give {one} or {other}, and not both")),
+        [most @ .., last] => {
+            let comma = if last.contains(" and ") { "," } else { "" };
+            PyValueError::new_err(format!("give one of {}{comma} and {last}", most.join(", ")))
+        }
+        [] => unreachable!("no family has an empty list of sets"),
+    }
+}
+
+/// Memory that follows the keys has no bound to be held to.
+fn goes_with_rate(budget: Budget) -> PyResult<()> {
+    match budget {
+        Budget::Rate(_) => Ok(()),
+        Budget::Bytes(_) => {
+            Err(PyTypeError::new_err("grow goes with fpr: nbytes bounds the memory, which is then left to the keys"))
+        }
+    }
+}
+
+/// Returns the rule of this name by which a part is full.
+fn growth(grow: &str, budget: Budget) -> PyResult<Grow> {
+    goes_with_rate(budget)?;
+    match grow {
+        "cardinality" => Ok(Grow::Cardinality),
+        "density" => Ok(Grow::Density),
+        _ => Err(PyValueError::new_err(format!("grow must be 'cardinality' or 'density', got {grow:?}"))),
+    }
+}

@@ -1,0 +1,412 @@
+//! The exact window: the class behind `lately.ExactFilter`, and the call behind the one-liners.
+
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::batch::{Batch, Stopped};
+use super::calls::{Lock, caught, detached};
+use super::errors::file_error;
+use super::figures::in_units;
+use super::files::Place;
+use super::keys::{Hashes, hash_key};
+use super::missing::Missing;
+use super::moments::{OwnedMoments, now};
+use super::seeds::{GivenSeed, secret, shown};
+use super::spans::read_span;
+use super::times;
+use super::whole::{Threads, Whole};
+use crate::errors::raise;
+use lately::Error;
+use lately::clock::{Clock, Moments, Window};
+use lately::engine::Refresh;
+use lately::engine::threads::Chunk;
+use lately::exact;
+use lately::format;
+use lately::format::exact::Saved;
+use lately::key::{KeyHasher, Keys, Seed};
+
+const NEEDS_AT: &str = "a window of time needs at: when each key was seen";
+
+/// The exact window of `lately.ExactFilter`, and of the one-liners: which keys were seen lately, without slack and
+/// without a rate, but for keys of one 64-bit hash.
+#[pyclass(frozen, subclass, module = "lately._core")]
+pub struct Exact {
+    inner: Lock<exact::Exact>,
+    window: Window,
+    max_ahead: Option<u64>,
+    missing: Missing,
+    hasher: KeyHasher,
+    /// The hash of keys that equal no other.
+    unlike: Option<u64>,
+}
+
+/// An exact window that no object owns yet: opened, or copied.
+#[pyclass(frozen, module = "lately._core")]
+pub struct UnclaimedExact(Mutex<Option<Saved>>);
+
+impl UnclaimedExact {
+    pub fn new(saved: Saved) -> Self {
+        Self(Mutex::new(Some(saved)))
+    }
+}
+
+impl Exact {
+    fn of(saved: Saved) -> Self {
+        let missing = if saved.distinct { Missing::Distinct } else { Missing::Same };
+        let (hasher, unlike) = missing.hashing(KeyHasher::new(saved.seed));
+        let (window, max_ahead) = (saved.exact.window(), saved.max_ahead);
+        Self { inner: Lock::new(saved.exact), window, max_ahead, missing, hasher, unlike }
+    }
+
+    fn saved(&self) -> Saved {
+        let (max_ahead, distinct) = (self.max_ahead, self.missing == Missing::Distinct);
+        Saved { exact: self.inner.read().clone(), max_ahead, distinct, seed: self.hasher.seed() }
+    }
+
+    /// Reads keys, and moments that its clock accepts.
+    fn batch(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        at: Option<&Bound<'_, PyAny>>,
+        new: bool,
+    ) -> PyResult<Batch> {
+        let keys = self.missing.read_keys(keys, self.hasher)?;
+        let moments = OwnedMoments::read(at, self.window, keys.len())?;
+        moments.check(py, &self.clock(py)?, new)?;
+        Ok(Batch { keys, moments })
+    }
+
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        batch: &Batch,
+        refresh: Refresh,
+        threads: Threads,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let act = |hashes: &[u64], at: Moments<'_>, seen: &mut [bool]| {
+            self.duplicated_now(&mut self.inner.write(), hashes, at, refresh, seen)
+        };
+        let seen: Result<Vec<bool>, Stopped<bool>> = match threads.0 {
+            1 => batch.run(py, 1, act),
+            threads => batch.run_in_order(py, threads, |keys: &mut Chunk<'_>, at, seen| act(keys.hashes()?, at, seen)),
+        };
+        Ok(seen.map_err(|stopped| stopped.with_answers(py))?.into_pyarray(py))
+    }
+
+    /// Inserts a block of keys, unless other threads have moved the clock past its times meanwhile.
+    fn duplicated_now(
+        &self,
+        exact: &mut exact::Exact,
+        hashes: &[u64],
+        at: Moments<'_>,
+        refresh: Refresh,
+        seen: &mut [bool],
+    ) -> Result<(), Error> {
+        if matches!(self.window, Window::Time { .. }) {
+            self.clock_at(exact.latest()).check(at, true)?;
+        }
+        exact.duplicated(hashes, at, refresh, self.unlike, seen)
+    }
+
+    fn clock(&self, py: Python<'_>) -> PyResult<Clock> {
+        match self.inner.try_read() {
+            Ok(exact) => Ok(self.clock_at(exact.latest())),
+            Err(_) => detached(py, || self.clock_at(self.inner.read().latest())),
+        }
+    }
+
+    fn clock_at(&self, latest: Option<i64>) -> Clock {
+        Clock::new(self.window, 1).with_max_ahead(self.max_ahead).resumed(0, latest)
+    }
+
+    /// Does short work on the window at once, or waits for it detached from the interpreter.
+    fn now<T: Send>(&self, py: Python<'_>, work: impl Fn(&mut exact::Exact) -> Result<T, Error> + Sync) -> PyResult<T> {
+        caught(|| match self.inner.try_write() {
+            Ok(mut exact) => work(&mut exact).map_err(raise),
+            tried => {
+                drop(tried);
+                py.detach(|| work(&mut self.inner.write())).map_err(raise)
+            }
+        })
+    }
+
+    fn seen_as(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        at: Option<&Bound<'_, PyAny>>,
+        refresh: Refresh,
+    ) -> PyResult<bool> {
+        let (hash, moments) = self.one(py, key, at, true)?;
+        self.now(py, |exact| {
+            let mut seen = [false];
+            self.duplicated_now(exact, &[hash], moments.of(0..1), refresh, &mut seen)?;
+            Ok(seen[0])
+        })
+    }
+
+    fn one(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        at: Option<&Bound<'_, PyAny>>,
+        new: bool,
+    ) -> PyResult<(u64, OwnedMoments)> {
+        let hash = hash_key(key, &self.hasher)?;
+        let moments = OwnedMoments::read(at, self.window, 1)?;
+        if at.is_some() {
+            moments.check(py, &self.clock(py)?, new)?;
+        }
+        Ok((hash, moments))
+    }
+
+    fn system(&self) -> Moments<'static> {
+        match self.window {
+            Window::Count { .. } => Moments::Untimed,
+            Window::Time { .. } => Moments::Now(now()),
+        }
+    }
+}
+
+#[pymethods]
+impl Exact {
+    #[new]
+    #[pyo3(signature = (window, *, lateness=None, max_ahead=None, missing=Missing::Same, seed=None),
+        text_signature = "(window, *, lateness=None, max_ahead=None, missing='same', seed=0)")]
+    fn new(
+        window: &Bound<'_, PyAny>,
+        lateness: Option<&Bound<'_, PyAny>>,
+        max_ahead: Option<&Bound<'_, PyAny>>,
+        missing: Missing,
+        seed: Option<GivenSeed>,
+    ) -> PyResult<Self> {
+        if let Ok(unclaimed) = window.cast::<UnclaimedExact>() {
+            let saved = unclaimed.get().0.lock().unwrap_or_else(PoisonError::into_inner).take();
+            return saved.map(Self::of).ok_or_else(|| PyValueError::new_err("the window is claimed already"));
+        }
+        let capacity = if times::counts(window)? { None } else { Some(Whole::new(1)) };
+        let window = times::window(window, capacity, lateness)?;
+        let max_ahead = max_ahead.map(|ahead| read_span(ahead, "max_ahead")).transpose()?;
+        let exact = exact::Exact::new(window).map_err(raise)?;
+        let seed = seed.map_or(Seed::Public(0), |seed| seed.0);
+        Ok(Self::of(Saved { exact, max_ahead, distinct: missing == Missing::Distinct, seed }))
+    }
+
+    #[pyo3(signature = (key, *, at=None, refresh=Refresh::Always),
+        text_signature = "($self, key, *, at=None, refresh=True)")]
+    fn seen(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        at: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = crate::refresh::parse)] refresh: Refresh,
+    ) -> PyResult<bool> {
+        self.seen_as(py, key, at, refresh)
+    }
+
+    #[pyo3(signature = (key, *, at=None))]
+    fn add(&self, py: Python<'_>, key: &Bound<'_, PyAny>, at: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.seen_as(py, key, at, Refresh::Always).map(|_| ())
+    }
+
+    #[pyo3(signature = (keys, *, at=None, refresh=Refresh::Always, threads=Threads::default()),
+        text_signature = "($self, keys, *, at=None, refresh=True, threads=1)")]
+    fn duplicated<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'_, PyAny>,
+        at: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = crate::refresh::parse)] refresh: Refresh,
+        threads: Threads,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let batch = self.batch(py, keys, at, true)?;
+        self.run(py, &batch, refresh, threads)
+    }
+
+    #[pyo3(signature = (keys, *, at=None, threads=Threads::default()),
+        text_signature = "($self, keys, *, at=None, threads=1)")]
+    fn insert(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        at: Option<&Bound<'_, PyAny>>,
+        threads: Threads,
+    ) -> PyResult<()> {
+        let batch = self.batch(py, keys, at, true)?;
+        self.run(py, &batch, Refresh::Always, threads).map(|_| ())
+    }
+
+    #[pyo3(signature = (keys, *, at=None, threads=Threads::default()),
+        text_signature = "($self, keys, *, at=None, threads=1)")]
+    fn query<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'_, PyAny>,
+        at: Option<&Bound<'_, PyAny>>,
+        threads: Threads,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let batch = self.batch(py, keys, at, false)?;
+        let seen: Vec<bool> = batch.run(py, threads.0, |hashes: &[u64], at, seen: &mut [bool]| {
+            self.inner.read().query(hashes, at, self.unlike, seen)
+        })?;
+        Ok(seen.into_pyarray(py))
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let hash = hash_key(key, &self.hasher)?;
+        self.now(py, |exact| {
+            let mut seen = [false];
+            exact.query(&[hash], self.system(), self.unlike, &mut seen)?;
+            Ok(seen[0])
+        })
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        detached(py, || self.inner.read().count(self.system()))
+    }
+
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || {
+            let mut exact = self.inner.write();
+            *exact = exact::Exact::new(self.window).map_err(raise)?;
+            Ok(())
+        })?
+    }
+
+    #[getter]
+    fn window<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (Window::Count { insertions: window } | Window::Time { span: window, .. }) = self.window;
+        in_units(py, self.window, window)
+    }
+
+    #[getter]
+    fn lateness(&self) -> Option<f64> {
+        match self.window {
+            Window::Count { .. } => None,
+            Window::Time { lateness, .. } => Some(lateness as f64 / 1e9),
+        }
+    }
+
+    #[getter]
+    fn max_ahead(&self) -> Option<f64> {
+        match self.window {
+            Window::Count { .. } => None,
+            Window::Time { .. } => self.max_ahead.map(|ahead| ahead as f64 / 1e9),
+        }
+    }
+
+    #[getter]
+    fn latest<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let latest = self.clock(py)?.latest();
+        latest.map(|latest| py.import("numpy")?.getattr("datetime64")?.call1((latest, "ns"))).transpose()
+    }
+
+    #[getter]
+    fn inserted(&self, py: Python<'_>) -> PyResult<u64> {
+        detached(py, || self.inner.read().inserted())
+    }
+
+    #[getter]
+    fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
+        detached(py, || self.inner.read().nbytes())
+    }
+
+    #[getter]
+    fn missing(&self) -> &'static str {
+        if self.missing == Missing::Distinct { "distinct" } else { "same" }
+    }
+
+    #[getter]
+    fn seed(&self) -> Option<u64> {
+        shown(self.hasher.seed())
+    }
+
+    fn save(&self, py: Python<'_>, file: &Bound<'_, PyAny>) -> PyResult<()> {
+        let place = Place::of(file, "write")?;
+        detached(py, || match place {
+            Place::Path(path) => format::exact::save(&self.saved(), &path).map_err(|error| file_error(error, &path)),
+            Place::File(mut file) => Ok(file.write_all(&format::exact::to_bytes(&self.saved()))?),
+        })?
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &detached(py, || format::exact::to_bytes(&self.saved()))?))
+    }
+
+    /// Returns a copy that no object owns yet.
+    fn _unclaimed_copy(&self, py: Python<'_>) -> PyResult<UnclaimedExact> {
+        detached(py, || UnclaimedExact::new(self.saved()))
+    }
+}
+
+/// Wraps a window that was opened in its Python class.
+pub fn wrap(py: Python<'_>, saved: Saved) -> PyResult<Py<PyAny>> {
+    let class = py.import("lately.filters")?.getattr("ExactFilter")?;
+    let base = py.get_type::<Exact>();
+    Ok(base.call_method1("__new__", (class, UnclaimedExact::new(saved)))?.unbind())
+}
+
+/// Computes `lately.duplicated` without a filter. Window and lateness are those of these keys.
+#[pyfunction]
+#[pyo3(signature = (keys, window, *, at, refresh, missing, seed, threads))]
+pub fn duplicated_exactly<'py>(
+    keys: &Bound<'py, PyAny>,
+    window: &Bound<'_, PyAny>,
+    at: Option<&Bound<'_, PyAny>>,
+    #[pyo3(from_py_with = crate::refresh::parse)] refresh: Refresh,
+    missing: Missing,
+    seed: &Bound<'_, PyAny>,
+    threads: Threads,
+) -> PyResult<Bound<'py, PyArray1<bool>>> {
+    let py = keys.py();
+    let hashes = keys.cast::<Hashes>().ok();
+    let seed = match hashes {
+        Some(hashes) if seed.eq("random").unwrap_or(false) => hashes.get().seed_of(),
+        _ => seed.extract::<GivenSeed>()?.0,
+    };
+    let span = match at {
+        Some(_) => Some(read_span(window, "window")?),
+        None if times::counts(window)? => None,
+        None => {
+            read_span(window, "window")?;
+            return Err(PyTypeError::new_err(NEEDS_AT));
+        }
+    };
+    let mut read = missing.read_keys(keys, missing.hashing(KeyHasher::new(seed)).0)?;
+    if hashes.is_some() {
+        read = spread(read)?;
+    }
+    let (window, moments) = match span {
+        // The column is the most that there is to remember.
+        None if window.gt(read.len())? => {
+            (Window::Count { insertions: read.len().max(1) as u64 }, OwnedMoments::Untimed)
+        }
+        None => (times::window(window, None, None)?, OwnedMoments::Untimed),
+        Some(span) => {
+            let timed = Window::Time { span, lateness: 0, capacity: 1 };
+            let moments = OwnedMoments::read(at, timed, read.len())?;
+            moments.warn_of_dates(py)?;
+            (Window::Time { span, lateness: moments.steps_back(), capacity: 1 }, moments)
+        }
+    };
+    let exact = exact::Exact::new(window).map_err(raise)?;
+    let exact = Exact::of(Saved { exact, max_ahead: None, distinct: missing == Missing::Distinct, seed });
+    exact.run(py, &Batch { keys: read, moments }, refresh, threads)
+}
+
+/// Spreads hashes by a secret. The table places keys by their hashes. Hashes that a caller made may lie close together,
+/// by chance or because an attacker chose them, and would crowd there.
+fn spread(keys: Keys) -> PyResult<Keys> {
+    let [first, second] = secret()?.map(|word| word | 1);
+    // Each step is reversible, so different hashes stay different.
+    Ok(keys.mapped(move |hash| {
+        let mixed = hash.wrapping_mul(first);
+        (mixed ^ mixed >> 32).wrapping_mul(second)
+    }))
+}

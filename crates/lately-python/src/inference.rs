@@ -1,0 +1,355 @@
+//! How probable, how long ago, and which answer costs least: the base class passes these questions to the core.
+
+use std::sync::Mutex;
+
+use bytemuck::Zeroable;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use super::calls::detached;
+use super::filter::Filter;
+use super::numbers::{Held, Numbers, equally_frequent, read_curve};
+use super::times;
+use super::whole::Threads;
+use crate::errors::raise;
+use lately::Error;
+use lately::clock::{Moments, Window};
+use lately::engine::Engine;
+use lately::inference::{Distinct, Evidence, Memo, PerKey, Posterior, Question, decide};
+use lately::memory::fallible;
+use lately::posteriors::{Inference, evidence_of};
+
+/// Computes what the cells tell about these ages, with the prior's distinct-count curve if it has one; its ValueError
+/// means that it has none. One number for all keys is the prior of a stream of equally frequent keys, and so many are
+/// there.
+fn build<'a>(
+    py: Python<'_>,
+    engine: &'a dyn Engine,
+    prior: &Bound<'_, PyAny>,
+    numbers: PerKey<'_>,
+    ages: &[f64],
+    few: Option<&[Evidence]>,
+) -> PyResult<Inference<'a>> {
+    let (knows, prior, raised) = (prior.hasattr("distinct")?, prior.clone().unbind(), Mutex::new(None));
+    let inference = detached(py, || {
+        let asked = |insertions: &[f64]| {
+            let curve = Python::attach(|py| read_curve(prior.bind(py), insertions));
+            curve.map_err(|error| *raised.lock().expect("no panic holds it") = Some(error)).ok()
+        };
+        let equal = |insertions: &[f64]| equally_frequent(numbers, insertions);
+        let distinct: &Distinct<'_> = if knows { &asked } else { &equal };
+        Inference::about(engine, &Question { ages, distinct: Some(distinct), few })
+    })?
+    .map_err(raise)?;
+    match raised.into_inner().expect("no panic held it") {
+        Some(error) if !error.is_instance_of::<PyValueError>(py) => Err(error),
+        _ => Ok(inference),
+    }
+}
+
+/// Where the ages of a stream end: at the first insertion, or never.
+fn ages_end(finite: bool, inference: &Inference<'_>, window: Window) -> Result<f64, Error> {
+    match (finite, window) {
+        (false, _) => Ok(f64::INFINITY),
+        (true, Window::Count { .. }) => Ok(inference.began()),
+        (true, Window::Time { .. }) => {
+            Err(Error::value("finite is for windows of insertions: a window of time does not note when it began"))
+        }
+    }
+}
+
+/// The edges between bins of ages, in the clock's unit: ages in insertions are whole numbers.
+fn read_edges(edges: &Bound<'_, PyAny>, window: Window) -> PyResult<Vec<f64>> {
+    let Held::Each(edges) = Numbers::read("edges", edges)?.numbers else {
+        return Err(PyTypeError::new_err("edges must be an array of at least 2 ages"));
+    };
+    let edges = edges.as_slice()?;
+    let increasing = edges.len() > 1 && edges[0] >= 0.0 && edges.windows(2).all(|pair| pair[0] < pair[1]);
+    if !increasing {
+        return Err(PyValueError::new_err("edges must be at least 2 ages, from 0 on and increasing"));
+    }
+    let age = |edge: &f64| match window {
+        Window::Count { .. } => edge.ceil(),
+        Window::Time { .. } => *edge,
+    };
+    fallible::collected(edges.iter().map(age)).map_err(raise)
+}
+
+impl Filter {
+    /// Hands the keys block by block to `act`, with the state of the filter at one moment for the whole batch, to be
+    /// asked about `ages`, and room for `width` answers a key.
+    fn ask<T: Zeroable + Send>(
+        &self,
+        (keys, at): (&Bound<'_, PyAny>, Option<&Bound<'_, PyAny>>),
+        prior_given: &Bound<'_, PyAny>,
+        (ages, width): (&[f64], usize),
+        threads: Threads,
+        act: impl Fn(&Inference<'_>, &mut Memo, &[u64], Moments<'_>, PerKey<'_>, &mut [T]) -> Result<(), Error> + Sync,
+    ) -> PyResult<Vec<T>> {
+        let py = keys.py();
+        let state = detached(py, || self.snapshot())??;
+        let prior = Numbers::of_keys(prior_given, keys, state.engine().clock().window())?;
+        let numbers = prior.borrow()?;
+        let batch = self.batch(py, keys, at, false)?;
+        prior.check_len(batch.keys.len())?;
+        let few = if batch.is_short() { Some(evidence_of(state.engine(), &batch.hashes(py)?)) } else { None };
+        let inference = build(py, state.engine(), prior_given, numbers, ages, few.as_deref())?;
+        let memo = || Memo::new(batch.keys.len());
+        Ok(batch.run_with(py, threads.0, width, memo, |memo, hashes, keys, at, answers| {
+            act(&inference, memo, hashes, at, numbers.slice(keys), answers)
+        })?)
+    }
+
+    /// The window asked for, or the filter's own, in insertions or seconds.
+    fn asked_window(&self, window: Option<&Bound<'_, PyAny>>, own: Window) -> PyResult<f64> {
+        let length = match (window, own) {
+            (Some(window), own) => times::length("window", window, own)?,
+            (None, Window::Count { insertions: window } | Window::Time { span: window, .. }) => window,
+        };
+        Ok(match own {
+            Window::Count { .. } => length as f64,
+            Window::Time { .. } => length as f64 / 1e9,
+        })
+    }
+
+    fn own_window(&self, py: Python<'_>) -> PyResult<Window> {
+        detached(py, || self.with(|filter| filter.engine().clock().window()))
+    }
+}
+
+#[pymethods]
+impl Filter {
+    /// How probable it is that each key was inserted within the window, given all that the filter's cells say.
+    ///
+    /// Parameters
+    /// ----------
+    /// keys : array-like, Series, column or frame
+    ///     A batch of n keys, as in `query`.
+    /// prior : float, ndarray of float64, shape (n,), or object
+    ///     How often each key comes. For a window of insertions the chance that the next insertion is the key; for a
+    ///     window of time its insertions per second. One for all keys, one per key, or an object whose
+    ///     ``probability(keys)``, for a window of time ``rate(keys)``, gives them.
+    /// window : int or span, optional
+    ///     Another window to ask about, in insertions or a span of time; the default is the filter's own.
+    /// at : time or n times, optional
+    ///     When to ask for, for a window of time. The default is now.
+    /// threads : int, default 1
+    ///     How many threads share the batch, as in `query`; the answers are the same, bit for bit.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of float64, shape (n,)
+    ///     P(inserted within `window`), right to 1e-5 given the match rates. It is calibrated when keys come
+    ///     independently, as often as the prior says: of the keys with a posterior of 0.3, three in ten were inserted.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     If the prior is no probability or rate, or does not fit `keys`; the message names the place. If this
+    ///     filter's cells have no inference.
+    /// TypeError
+    ///     As `query`, and for a prior that is no number.
+    ///
+    /// Notes
+    /// -----
+    /// Paper 5's framework (J. L. Dautrich, C. V. Ravishankar, 2019, section 2), with the likelihood of the actual
+    /// cells in place of expected ones. Match rates are measured on at most 64 KiB per slice.
+    ///
+    /// Examples
+    /// --------
+    /// >>> f = lately.GuardedEpochBloomFilter(window=1000, fpr=0.001)
+    /// >>> f.insert(range(5000))
+    /// >>> f.posterior([4999, 4500, 7, -1], prior=1e-5, window=500).round(2)
+    /// array([0.94, 0.49, 0.  , 0.  ])
+    #[pyo3(signature = (keys, prior, window=None, *, at=None, threads=Threads::default()),
+        text_signature = "($self, keys, prior, window=None, *, at=None, threads=1)")]
+    fn posterior<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+        prior: &Bound<'py, PyAny>,
+        window: Option<&Bound<'py, PyAny>>,
+        at: Option<&Bound<'py, PyAny>>,
+        threads: Threads,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let window = self.asked_window(window, self.own_window(py)?)?;
+        let posteriors =
+            self.ask((keys, at), prior, (&[window], 1), threads, |inference, memo, hashes, at, prior, posteriors| {
+                inference.posterior(hashes, at, prior, window, memo, posteriors)
+            })?;
+        Ok(posteriors.into_pyarray(py))
+    }
+
+    /// Report the keys for which that costs least in expectation.
+    ///
+    /// Parameters
+    /// ----------
+    /// keys, prior, window, at, threads
+    ///     As in `posterior`.
+    /// false_positive, false_negative : float or ndarray of float64, shape (n,), default 1.0
+    ///     What it costs to report a key that was not inserted within the window, and to miss one that was.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of bool, shape (n,)
+    ///     True where the expected cost of reporting is at most that of not reporting (paper 5, section 2.6).
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     As `posterior`, and for a penalty that is negative or not finite, or does not fit `keys`.
+    ///
+    /// Examples
+    /// --------
+    /// >>> f = lately.GuardedEpochBloomFilter(window=1000, fpr=0.001)
+    /// >>> f.insert(range(5000))
+    /// >>> f.decide([4999, -1], prior=1e-5, false_positive=5.0)
+    /// array([ True, False])
+    #[pyo3(signature = (keys, prior, false_positive=None, false_negative=None, *, window=None, at=None,
+            threads=Threads::default()),
+        text_signature = "($self, keys, prior, false_positive=1.0, false_negative=1.0, *, window=None, at=None, \
+            threads=1)")]
+    #[expect(clippy::too_many_arguments, reason = "the parameters of a Python method")]
+    fn decide<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+        prior: &Bound<'py, PyAny>,
+        false_positive: Option<&Bound<'py, PyAny>>,
+        false_negative: Option<&Bound<'py, PyAny>>,
+        window: Option<&Bound<'py, PyAny>>,
+        at: Option<&Bound<'py, PyAny>>,
+        threads: Threads,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let penalty = |name, value: Option<&Bound<'py, PyAny>>| match value {
+            Some(value) => Numbers::penalty(name, value),
+            None => Ok(Numbers { name, numbers: Held::All(1.0) }),
+        };
+        let costs = [penalty("false_positive", false_positive)?, penalty("false_negative", false_negative)?];
+        let posteriors = self.posterior(py, keys, prior, window, at, threads)?.readonly();
+        let posteriors = posteriors.as_slice()?;
+        costs.iter().try_for_each(|cost| cost.check_len(posteriors.len()))?;
+        let [false_positive, false_negative] = [costs[0].borrow()?, costs[1].borrow()?];
+        let decided = |(key, &posterior)| decide(posterior, false_positive.of(key), false_negative.of(key));
+        let decisions =
+            detached(py, || fallible::collected(posteriors.iter().enumerate().map(decided)))?.map_err(raise)?;
+        Ok(decisions.into_pyarray(py))
+    }
+
+    /// How long ago each key was last inserted.
+    ///
+    /// Parameters
+    /// ----------
+    /// keys, prior, at, threads
+    ///     As in `posterior`.
+    /// kind : {"most_likely", "expected"}
+    ///     The age of greatest probability (on a clock of time, of greatest density), or the mean age. Both assume that
+    ///     the key was inserted, however improbable that is.
+    /// finite : bool, default False
+    ///     False: the stream has no beginning, as in the paper's limit (equation 4). True: it began with the filter's
+    ///     first insertion, and no age is greater (equation 3). For windows of insertions.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of float64, shape (n,)
+    ///     Ages in insertions, 0 for the latest one, or in seconds; infinite where the prior is 0.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     As `posterior`, and for another `kind`, and for `finite` with a window of time.
+    ///
+    /// Examples
+    /// --------
+    /// >>> f = lately.GuardedEpochBloomFilter(window=1000, fpr=0.001)
+    /// >>> f.insert(range(5000))
+    /// >>> f.age([4999, 4400, -1], prior=1e-5)
+    /// array([   0.,  567., 1139.])
+    #[pyo3(signature = (keys, prior, kind="most_likely", *, finite=false, at=None, threads=Threads::default()),
+        text_signature = "($self, keys, prior, kind='most_likely', *, finite=False, at=None, threads=1)")]
+    #[expect(clippy::too_many_arguments, reason = "the parameters of a Python method")]
+    fn age<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+        prior: &Bound<'py, PyAny>,
+        kind: &str,
+        finite: bool,
+        at: Option<&Bound<'py, PyAny>>,
+        threads: Threads,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let age: fn(&Posterior<'_>) -> f64 = match kind {
+            "most_likely" => |posterior| posterior.most_likely(),
+            "expected" => |posterior| posterior.expected(),
+            _ => return Err(PyValueError::new_err(format!("kind must be 'most_likely' or 'expected', got '{kind}'"))),
+        };
+        let own = self.own_window(py)?;
+        let ages = self.ask((keys, at), prior, (&[], 1), threads, |inference, _, hashes, at, prior, ages| {
+            let end = ages_end(finite, inference, own)?;
+            inference.each(hashes, at, prior, end, |key, posterior| ages[key] = age(posterior))
+        })?;
+        Ok(ages.into_pyarray(py))
+    }
+
+    /// How probable each range of ages is.
+    ///
+    /// Parameters
+    /// ----------
+    /// keys, prior, at, threads
+    ///     As in `posterior`.
+    /// edges : array-like of float, shape (m + 1,)
+    ///     Increasing ages, in insertions or seconds: bin j holds the ages in [edges[j], edges[j + 1]). The last may be
+    ///     infinite.
+    /// finite : bool, default False
+    ///     As in `age`. With True and edges from 0 to infinity a row sums to the probability that the key was inserted
+    ///     at all, with False to 1 where the prior is not 0.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray of float64, shape (n, m)
+    ///     P(age in bin j) for every key.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     As `posterior`, for edges that do not increase from 0 or above, and for `finite` with a window of time.
+    ///
+    /// Examples
+    /// --------
+    /// >>> f = lately.GuardedEpochBloomFilter(window=1000, fpr=0.001)
+    /// >>> f.insert(range(5000))
+    /// >>> f.age_probability([4999, 4400], prior=1e-5, edges=[0, 500, 1000]).round(2)
+    /// array([[0.94, 0.  ],
+    ///        [0.  , 0.92]])
+    #[pyo3(signature = (keys, prior, edges, *, finite=false, at=None, threads=Threads::default()),
+        text_signature = "($self, keys, prior, edges, *, finite=False, at=None, threads=1)")]
+    #[expect(clippy::too_many_arguments, reason = "the parameters of a Python method")]
+    fn age_probability<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+        prior: &Bound<'py, PyAny>,
+        edges: &Bound<'py, PyAny>,
+        finite: bool,
+        at: Option<&Bound<'py, PyAny>>,
+        threads: Threads,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let own = self.own_window(py)?;
+        let edges = read_edges(edges, own)?;
+        let bins = edges.len() - 1;
+        let shares =
+            self.ask((keys, at), prior, (&edges, bins), threads, |inference, _, hashes, at, prior, shares| {
+                let end = ages_end(finite, inference, own)?;
+                inference.each(hashes, at, prior, end, |key, posterior| {
+                    let mut below = posterior.within(edges[0]);
+                    for (share, &edge) in shares[key * bins..][..bins].iter_mut().zip(&edges[1..]) {
+                        let up_to = posterior.within(edge);
+                        (*share, below) = ((up_to - below).max(0.0), up_to);
+                    }
+                })
+            })?;
+        let keys = shares.len() / bins;
+        shares.into_pyarray(py).reshape([keys, bins])
+    }
+}

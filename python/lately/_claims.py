@@ -1,0 +1,218 @@
+"""Where claims of keys are kept: in memory for one process, in a small SQLite file for several."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import threading
+import time
+import weakref
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from lately._core import Filter as _Filter
+from lately._core import hash_keys, shared_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterator
+    from typing import Any, Literal
+
+    from lately.filters import ExactFilter, Filter
+
+    Outcome = Literal["first", "done", "busy"]
+
+_PATIENCE = 30.0
+"""Seconds to wait for another process that reads or writes the file of claims, which takes it microseconds."""
+
+
+class PrivateClaims:
+    """The claims of a filter that one process has, in memory.
+
+    A claim ends with its block. A process that dies takes its filter along, so no lease is needed.
+    """
+
+    def __init__(self) -> None:
+        self._secret = secrets.token_bytes(16)
+        self._held: dict[int, str] = {}
+        self.lock = threading.RLock()
+
+    def hash(self, key: Any) -> int:
+        """Return the hash by which a key is claimed."""
+        return int(hash_keys([key], seed=self._secret)[0])
+
+    def take(self, key: int, owner: str, lease: float, done: Callable[[], bool]) -> Outcome:
+        """Claim a key for `owner`, unless it is claimed already or its work is done."""
+        with self.lock:
+            if key in self._held:
+                return "busy"
+            if done():
+                return "done"
+            self._held[key] = owner
+            return "first"
+
+    def end(self, key: int, owner: str) -> None:
+        """End the claim of `owner`, if it still exists."""
+        with self.lock:
+            if self._held.get(key) == owner:
+                del self._held[key]
+
+    def before_fork(self) -> None:
+        """Wait until no thread changes the claims."""
+        self.lock.acquire()
+
+    def after_fork(self, *, child: bool) -> None:
+        """Go on after a fork. A child has a filter of its own, and none of the threads that held claims."""
+        if child:
+            self._held.clear()
+        self.lock.release()
+
+
+class SharedClaims:
+    """The claims of a filter that several processes share, in an SQLite file beside the filter's.
+
+    Each change is one transaction, which a killed process leaves undone or whole. A claim ends with its block, or when
+    its lease is over. Leases are measured by the system's monotonic clock, which all processes of a machine share. That
+    clock starts anew with the machine: a claim that began later than now is of an earlier start, and has ended.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = f"{path}.claims"
+        # Those who may use the filter may claim its keys, and no other user may read the secret of the hashes.
+        self._mode = stat.S_IMODE(Path(path).stat().st_mode)
+        self._file: sqlite3.Connection | None = None
+        self._secret = b""
+        self.lock = threading.RLock()
+
+    def hash(self, key: Any) -> int:
+        """Return the hash by which a key is claimed: of 64 bits with a sign, as SQLite has them."""
+        if not self._secret:
+            with self._transaction() as file:
+                file.execute("INSERT OR IGNORE INTO secret VALUES (0, ?)", (secrets.token_bytes(16),))
+                self._secret = file.execute("SELECT bytes FROM secret").fetchone()[0]
+        return int(hash_keys([key], seed=self._secret).view("int64")[0])
+
+    def take(self, key: int, owner: str, lease: float, done: Callable[[], bool]) -> Outcome:
+        """Claim a key for `owner`, unless it is claimed already or its work is done."""
+        if done():
+            return "done"
+        with self._transaction() as file:
+            # Read within the transaction: no claim that was made before it can seem to lie in the future.
+            now = time.monotonic()
+            file.execute("DELETE FROM claims WHERE ends <= ? OR begins > ?", (now, now))
+            if file.execute("SELECT 1 FROM claims WHERE key = ?", (key,)).fetchone():
+                return "busy"
+            # A claim ends after its key was inserted: where there is none, no insertion is still to come.
+            if done():
+                return "done"
+            file.execute("INSERT INTO claims VALUES (?, ?, ?, ?)", (key, owner, now, now + lease))
+            return "first"
+
+    def end(self, key: int, owner: str) -> None:
+        """End the claim of `owner`, if it still exists."""
+        with self._transaction() as file:
+            file.execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, owner))
+
+    def before_fork(self) -> None:
+        """Close the file: SQLite's connections do not survive a fork."""
+        self.lock.acquire()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def after_fork(self, *, child: bool) -> None:
+        """Go on after a fork; the next transaction opens the file anew."""
+        self.lock.release()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self.lock:
+            if self._file is None:
+                self._file = _opened(self._path, self._mode)
+            file = self._file
+            file.execute("BEGIN IMMEDIATE")
+            try:
+                yield file
+            except BaseException:
+                file.execute("ROLLBACK")
+                raise
+            file.execute("COMMIT")
+
+
+def _opened(path: str, mode: int) -> sqlite3.Connection:
+    """Open the file of claims, or make it with this mode, which SQLite gives to the log beside it too."""
+    import sqlite3
+
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode & 0o600))
+        Path(path).chmod(mode)
+    file = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            # A write-ahead log: nothing waits for the disk, and a machine that fails damages nothing.
+            file.execute("PRAGMA journal_mode = WAL")
+            file.execute("PRAGMA synchronous = NORMAL")
+            file.execute("CREATE TABLE IF NOT EXISTS secret (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL)")
+            file.execute(
+                "CREATE TABLE IF NOT EXISTS claims "
+                "(key INTEGER PRIMARY KEY, owner TEXT NOT NULL, begins REAL NOT NULL, ends REAL NOT NULL)"
+            )
+            return file
+        except sqlite3.OperationalError as error:
+            # SQLite does not wait where several processes make the file at once.
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                file.close()
+                raise
+            time.sleep(0.01)
+
+
+# Claims by the id of their filter, while it exists: filters cannot be hashed, and a copy or a pickle of one has no
+# claims.
+_LOCK = threading.RLock()
+_BY_FILTER: dict[int, tuple[weakref.ref[Any], PrivateClaims | SharedClaims]] = {}
+_FORKING: list[PrivateClaims | SharedClaims] = []
+
+
+def claims_of(filter: Filter | ExactFilter) -> PrivateClaims | SharedClaims:
+    """Return the claims of a filter. Processes that share a filter share its claims."""
+    number = id(filter)
+    with _LOCK:
+        found = _BY_FILTER.get(number)
+        if found is None or found[0]() is not filter:
+            path = shared_path(filter) if isinstance(filter, _Filter) else None
+            store = PrivateClaims() if path is None else SharedClaims(os.path.realpath(path))
+            found = weakref.ref(filter, lambda gone: _forget(number, gone)), store
+            _BY_FILTER[number] = found
+        return found[1]
+
+
+def _forget(number: int, gone: weakref.ref[Any]) -> None:
+    # Without the lock: the garbage collector may call this within any of the methods above.
+    found = _BY_FILTER.get(number)
+    if found is not None and found[0] is gone:
+        del _BY_FILTER[number]
+
+
+def _before_fork() -> None:
+    _LOCK.acquire()
+    _FORKING[:] = [store for _, store in list(_BY_FILTER.values())]
+    for store in _FORKING:
+        store.before_fork()
+
+
+def _after_fork(*, child: bool) -> None:
+    for store in _FORKING:
+        store.after_fork(child=child)
+    _FORKING.clear()
+    _LOCK.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=lambda: _after_fork(child=False),
+        after_in_child=lambda: _after_fork(child=True),
+    )

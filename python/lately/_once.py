@@ -1,0 +1,291 @@
+"""Work on a key that is done once, and remembered only when it succeeds."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from functools import wraps
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+
+import numpy as np
+
+from lately._claims import claims_of
+from lately._core import read_moment, read_span
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+    from typing import Any, Literal, Self
+
+    from lately._core import _Moments, _Span
+    from lately.filters import ExactFilter, Filter
+
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05
+
+
+class Claim:
+    """A claim of one key: the work is done once, and remembered only when it succeeds. `Filter.once` makes it.
+
+    A claim is true in the block that has to do the work, and false in every other. It serves one ``with`` or ``async
+    with`` block.
+
+    Examples
+    --------
+    >>> seen = lately.Filter("1d", 1e-9, capacity=10_000)
+    >>> for _ in range(2):
+    ...     with seen.once("evt_1") as claim:
+    ...         print(bool(claim), claim.done, claim.busy)
+    True False False
+    False True False
+    """
+
+    __slots__ = ("_at", "_claims", "_filter", "_hash", "_inserted", "_key", "_lease", "_owner", "_state", "_wait")
+
+    def __init__(self, filter: Filter | ExactFilter, key: Any, at: _Moments, wait: _Span | None, lease: _Span) -> None:
+        if isinstance(key, list):
+            raise TypeError("key is a list, which could be several keys: claim them one by one, or pass a tuple")
+        self._filter = filter
+        self._key = key
+        self._at = at
+        self._wait = 0.0 if wait is None else read_span(wait, "wait") / 1e9
+        self._lease = _read_lease(lease)
+        self._claims = claims_of(filter)
+        self._hash = self._claims.hash(key)
+        self._owner = secrets.token_hex(8)
+        self._state: Literal["new", "first", "done", "busy", "ended"] = "new"
+        self._inserted = False
+
+    def __bool__(self) -> bool:
+        return self._state == "first"
+
+    @property
+    def done(self) -> bool:
+        """bool: True if the work was done within the window."""
+        return self._state == "done"
+
+    @property
+    def busy(self) -> bool:
+        """bool: True if another block holds a claim of the key. Its work may still fail."""
+        return self._state == "busy"
+
+    def commit(self) -> None:
+        """Remember the key now, not at the end of the block, for example to save the filter within the block.
+
+        The claim lasts to the end of the block. The key stays remembered if an exception follows.
+
+        Raises
+        ------
+        RuntimeError
+            If this block does not hold the claim.
+        """
+        self._check_held("commit")
+        _insert(self._filter, self._key, self._at)
+        self._inserted = True
+
+    def release(self) -> None:
+        """End the claim without remembering the key, as an exception does.
+
+        Raises
+        ------
+        RuntimeError
+            If this block does not hold the claim.
+        """
+        self._check_held("release")
+        self._end()
+
+    def __enter__(self) -> Self:
+        for pause in self._attempts():
+            time.sleep(pause)
+        return self
+
+    async def __aenter__(self) -> Self:
+        from asyncio import sleep
+
+        for pause in self._attempts():
+            await sleep(pause)
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, value: object, traceback: TracebackType | None) -> None:
+        if self._state != "first":
+            return
+        try:
+            if error is None and not self._inserted:
+                _insert(self._filter, self._key, self._at)
+        finally:
+            self._end()
+
+    async def __aexit__(
+        self, error: type[BaseException] | None, value: object, traceback: TracebackType | None
+    ) -> None:
+        self.__exit__(error, value, traceback)
+
+    def _attempts(self) -> Iterator[float]:
+        """Try to claim the key; yield how many seconds to pause before each further attempt."""
+        if self._state != "new":
+            raise RuntimeError("a claim serves one block: call once() again")
+        _check_ahead(self._filter, self._at)
+        give_up = time.monotonic() + self._wait
+        pause = _SHORTEST_PAUSE
+        while True:
+            self._state = self._claims.take(self._hash, self._owner, self._lease, self._is_done)
+            left = give_up - time.monotonic()
+            if self._state != "busy" or left <= 0:
+                return
+            yield min(pause, left)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _is_done(self) -> bool:
+        if self._at is None:
+            return self._key in self._filter
+        return bool(self._filter.query([self._key], at=self._at)[0])
+
+    def _check_held(self, call: str) -> None:
+        if self._state != "first":
+            raise RuntimeError(f"{call}() needs a block that holds the claim; this one is {self._state}")
+
+    def _end(self) -> None:
+        self._state = "ended"
+        self._claims.end(self._hash, self._owner)
+
+
+def once(
+    filter: Filter | ExactFilter,
+    key: Callable[..., Any] | None = None,
+    *,
+    at: Callable[..., Any] | None = None,
+    wait: _Span | None = None,
+    lease: _Span = "10min",
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate a function to do its work once for each key, and remember only its success.
+
+    Each call is a block of `Filter.once`. Where the work was done within the window, the function is not called, and
+    the result is None. Functions defined by ``async def`` stay asynchronous.
+
+    Parameters
+    ----------
+    filter : Filter or ExactFilter
+        Which keys the work was done for. One that processes share claims keys for all of them.
+    key : callable, optional
+        ``key(*args, **kwargs)`` returns the key of a call. By default the key is the first argument.
+    at : callable, optional
+        ``at(*args, **kwargs)`` returns the time of a call's event. By default the time is now.
+    wait, lease : span of time, optional
+        As in `Filter.once`.
+
+    Returns
+    -------
+    callable
+        The decorator.
+
+    Raises
+    ------
+    TypeError
+        If `filter` is no filter, `key` or `at` cannot be called, or the function is a generator, whose work is not done
+        when the call returns.
+    ValueError
+        If `wait` or `lease` is out of range.
+
+    See Also
+    --------
+    Filter.once : The same as a block, which can distinguish all cases.
+
+    Notes
+    -----
+    A call raises `TimeoutError` if another call holds a claim of the key after `wait`. The work of that call may still
+    fail, so the event must come again later.
+
+    Examples
+    --------
+    >>> seen = lately.Filter("1d", 1e-9, capacity=10_000)
+    >>> @lately.once(seen, key=lambda event: event["id"])
+    ... def ship(event):
+    ...     print("shipped", event["id"])
+    >>> for id in ("evt_1", "evt_2", "evt_1"):
+    ...     ship({"id": id})
+    shipped evt_1
+    shipped evt_2
+    """
+    if not callable(getattr(filter, "once", None)):
+        raise TypeError(f"filter must be a filter of lately, got {type(filter).__name__}")
+    for name, given in (("key", key), ("at", at)):
+        if given is not None and not callable(given):
+            raise TypeError(f"{name} must be callable, got {type(given).__name__}")
+    _read_lease(lease)
+    if wait is not None:
+        read_span(wait, "wait")
+
+    def claim(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Claim:
+        if key is None and not args:
+            raise TypeError("the first argument is the key, and must be positional: or pass key=")
+        of_call = args[0] if key is None else key(*args, **kwargs)
+        return filter.once(of_call, at=None if at is None else at(*args, **kwargs), wait=wait, lease=lease)
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        if isgeneratorfunction(function) or isasyncgenfunction(function):
+            raise TypeError(f"{function.__qualname__} is a generator: its work is not done when the call returns")
+
+        if iscoroutinefunction(function):
+
+            @wraps(function)
+            async def asynchronous(*args: Any, **kwargs: Any) -> Any:
+                async with claim(args, kwargs) as first:
+                    return await function(*args, **kwargs) if _is_first(first) else None
+
+            return asynchronous
+
+        @wraps(function)
+        def synchronous(*args: Any, **kwargs: Any) -> Any:
+            with claim(args, kwargs) as first:
+                return function(*args, **kwargs) if _is_first(first) else None
+
+        return synchronous
+
+    return decorate
+
+
+def _read_lease(lease: _Span) -> float:
+    """Return a lease in seconds."""
+    span = read_span(lease, "lease")
+    if span <= 0:
+        raise ValueError(f"lease must be longer than zero, got {lease!r}")
+    return span / 1e9
+
+
+def _is_first(claim: Claim) -> bool:
+    if claim.busy:
+        raise TimeoutError("another call holds a claim of this key: retry later, or pass a longer wait=")
+    return bool(claim)
+
+
+def _check_ahead(filter: Filter | ExactFilter, at: _Moments) -> None:
+    """Reject a time that the filter would reject when the key is inserted, after the work is done."""
+    if at is None or filter.max_ahead is None:
+        return
+    moment = read_moment(at)
+    ahead = (moment - time.time_ns()) / 1e9
+    if ahead > filter.max_ahead and (filter.latest is None or moment > read_moment(filter.latest)):
+        raise ValueError(
+            f"at lies {ahead:g} s ahead of the system's clock, but max_ahead is {filter.max_ahead:g} s: correct the "
+            "time, or construct the filter with a larger max_ahead"
+        )
+
+
+def _insert(filter: Filter | ExactFilter, key: Any, at: _Moments) -> None:
+    """Insert a key whose work is done as of its own time, or as of the latest that the filter still takes.
+
+    Other keys may have moved the filter's clock on since the claim. A later time keeps the key for longer.
+    """
+    if at is None:
+        filter.add(key)
+        return
+    moment = read_moment(at)
+    while True:
+        try:
+            filter.add(key, at=np.datetime64(moment, "ns"))
+            return
+        except ValueError:
+            latest = filter.latest
+            if latest is None or read_moment(latest) <= moment:
+                raise
+            moment = read_moment(latest)

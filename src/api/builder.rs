@@ -1,0 +1,245 @@
+//! The builder of all filters.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use super::window::Window;
+use super::{ConcurrentFilter, Filter};
+use crate::Error;
+use crate::clock::{self, DAY};
+use crate::concurrent::SharedFilter;
+use crate::filter::{self, Prefer, Request, choose};
+use crate::key::Seed;
+use crate::shape::Budget;
+
+/// What a filter has to meet. [`Filter::builder`] and [`ConcurrentFilter::builder`] begin one.
+///
+/// Give [`fpr`](Self::fpr) or [`nbytes`](Self::nbytes), and for a window of time [`capacity`](Self::capacity) too. All
+/// of it is checked by [`build`](Self::build), whose errors name the parameter.
+///
+/// ```
+/// use std::time::Duration;
+/// use lately::{Filter, Window};
+///
+/// let filter = Filter::builder(Window::time(Duration::from_secs(600)))
+///     .fpr(0.001)
+///     .capacity(50_000)
+///     .lateness(Duration::from_secs(5))
+///     .build()?;
+/// assert!(filter.fpr() <= 0.001);
+///
+/// let error = Filter::builder(Window::last(1000)).fpr(2.0).build().unwrap_err();
+/// assert_eq!(error.to_string(), "fpr must lie between 0 and 1, both excluded, got 2");
+/// # Ok::<(), lately::Error>(())
+/// ```
+#[must_use = "a builder makes a filter by `build`"]
+pub struct Builder<F> {
+    window: Window,
+    fpr: Option<f64>,
+    nbytes: Option<u64>,
+    capacity: Option<u64>,
+    slack: Option<Window>,
+    lateness: Option<Duration>,
+    max_ahead: Option<Duration>,
+    prefer: Option<Prefer>,
+    seed: Seed,
+    made: PhantomData<fn() -> F>,
+}
+
+impl<F> Builder<F> {
+    pub(super) fn new(window: Window) -> Self {
+        Self {
+            window,
+            fpr: None,
+            nbytes: None,
+            capacity: None,
+            slack: None,
+            lateness: None,
+            max_ahead: Some(Duration::from_nanos(DAY)),
+            prefer: None,
+            seed: Seed::Public(0),
+            made: PhantomData,
+        }
+    }
+
+    /// Sets the greatest chance that a key never inserted is reported, at the worst phase. Strictly between 0 and 1.
+    pub fn fpr(mut self, fpr: f64) -> Self {
+        self.fpr = Some(fpr);
+        self
+    }
+
+    /// Sets the most bytes to use, in place of a rate: the filter then has the least rate that fits.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// let filter = Filter::builder(Window::last(1_000_000)).nbytes(3_000_000).build()?;
+    /// assert!(filter.nbytes() <= 3_000_000 && filter.fpr() < 0.01);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn nbytes(mut self, nbytes: u64) -> Self {
+        self.nbytes = Some(nbytes);
+        self
+    }
+
+    /// Sets the number of keys expected within a window of time, at the peak. More keys cost accuracy or memory, never the
+    /// window.
+    ///
+    /// A [`Filter`] without it grows with the rate of keys.
+    pub fn capacity(mut self, keys: u64) -> Self {
+        self.capacity = Some(keys);
+        self
+    }
+
+    /// Sets how long a key may still be reported after it has left the window.
+    ///
+    /// The default of a [`Filter`] is the least part of the window, from 1/64 to 1/4, that costs little memory. That of a
+    /// [`ConcurrentFilter`], or with [`Prefer`], is half of the window.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// let filter = Filter::builder(Window::last(1000)).fpr(0.01).slack(Window::last(200)).build()?;
+    /// assert!(filter.slack().insertions().unwrap() <= 200);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn slack(mut self, slack: Window) -> Self {
+        self.slack = Some(slack);
+        self
+    }
+
+    /// Sets how far the times of events may step back, by default not at all.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use lately::{Filter, Window};
+    ///
+    /// let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
+    /// let mut filter = Filter::builder(Window::time(minute)).fpr(0.01).capacity(1000).lateness(second).build()?;
+    /// let now = std::time::SystemTime::now();
+    /// filter.insert_at("a", now)?;
+    /// assert!(filter.insert_at("b", now - second / 2).is_ok());
+    /// assert!(filter.insert_at("c", now - minute).is_err());
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn lateness(mut self, lateness: Duration) -> Self {
+        self.lateness = Some(lateness);
+        self
+    }
+
+    /// Sets how far times of events may lie ahead of the system's clock, by default a day. `None` allows any time.
+    pub fn max_ahead(mut self, max_ahead: impl Into<Option<Duration>>) -> Self {
+        self.max_ahead = max_ahead.into();
+        self
+    }
+
+    /// Sets a public seed of the hashes, by default 0. Filters that are merged have one seed.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Seed::Public(seed);
+        self
+    }
+
+    /// Sets 16 secret bytes to hash by, against callers that choose keys which collide. Draw them at random.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// # let random_bytes = [7; 16];
+    /// let mut filter = Filter::builder(Window::last(1000)).fpr(0.01).secret(random_bytes).build()?;
+    /// assert!(!filter.seen("a") && filter.seen("a"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn secret(mut self, secret: [u8; 16]) -> Self {
+        let half = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| secret[at + i]));
+        self.seed = Seed::Secret([half(0), half(8)]);
+        self
+    }
+
+    fn budget(&self) -> Result<Budget, Error> {
+        match (self.fpr, self.nbytes) {
+            (Some(fpr), None) => Ok(Budget::Rate(fpr)),
+            (None, Some(nbytes)) => Ok(Budget::Bytes(nbytes)),
+            (None, None) => Err(Error::value("fpr or nbytes must be given")),
+            (Some(_), Some(_)) => Err(Error::value("fpr and nbytes exclude each other: give one of them")),
+        }
+    }
+
+    fn window(&self) -> Result<(clock::Window, Option<u64>), Error> {
+        let window = self.window.to_core("window", self.lateness, self.capacity)?;
+        let slack = self.slack.map(|slack| slack.length_like("slack", window)).transpose()?;
+        Ok((window, slack))
+    }
+
+    fn max_ahead_in_core(&self) -> Option<u64> {
+        self.max_ahead.map(|ahead| u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX - 2))
+    }
+}
+
+impl Builder<Filter> {
+    /// Sets what to spend the slack on: by default the slack is small, and with a preference it may be half the window.
+    ///
+    /// ```
+    /// use lately::{Filter, Prefer, Window};
+    ///
+    /// let build = |prefer| Filter::builder(Window::last(1_000_000)).fpr(0.01).prefer(prefer).build();
+    /// let (fast, small) = (build(Prefer::Speed)?, build(Prefer::Memory)?);
+    /// assert_eq!(fast.family(), "age-partitioned-line");
+    /// assert!(small.nbytes() < fast.nbytes());
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn prefer(mut self, prefer: Prefer) -> Self {
+        self.prefer = Some(prefer);
+        self
+    }
+
+    /// Makes the filter, empty.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// let filter = Filter::builder(Window::last(1_000_000)).fpr(0.01).build()?;
+    /// assert!(filter.nbytes() < 4_000_000);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn build(self) -> Result<Filter, Error> {
+        let budget = self.budget()?;
+        let (window, slack) = self.window()?;
+        let unknown_rate = self.window.span().is_some() && self.capacity.is_none();
+        let request = Request { slack, unknown_rate, ..Request::from(budget) };
+        let made = filter::Filter::of(choose(window, &request, self.prefer)?.shape, window, self.seed)?;
+        Ok(Filter::from_core(made.with_max_ahead(self.max_ahead_in_core())))
+    }
+}
+
+impl Builder<ConcurrentFilter> {
+    /// Makes the filter, empty.
+    ///
+    /// ```
+    /// # use lately::{ConcurrentFilter, Window};
+    /// let filter = ConcurrentFilter::builder(Window::last(1_000_000)).fpr(0.01).build()?;
+    /// assert!(filter.nbytes() < 3_000_000);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn build(self) -> Result<ConcurrentFilter, Error> {
+        let budget = self.budget()?;
+        if self.window.span().is_some() && self.capacity.is_none() {
+            return Err(Error::value(
+                "capacity must be given for a ConcurrentFilter of a window of time: the keys expected within the window",
+            ));
+        }
+        let (window, slack) = self.window()?;
+        let made = SharedFilter::plan(window, budget, slack, self.max_ahead_in_core(), self.seed)?;
+        Ok(ConcurrentFilter::of(made))
+    }
+}
+
+impl<F> fmt::Debug for Builder<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("window", &self.window)
+            .field("fpr", &self.fpr)
+            .field("nbytes", &self.nbytes)
+            .field("capacity", &self.capacity)
+            .field("slack", &self.slack)
+            .field("lateness", &self.lateness)
+            .field("seed", &self.seed)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,291 @@
+//! The filter of many threads.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use super::window::moment;
+use super::{Builder, Filter, Window, events, in_chunks, infallible};
+use crate::Error;
+use crate::concurrent::{At, SharedFilter};
+use crate::key::{Key, KeyHasher};
+
+/// Has a key been inserted within the window? For many threads at once, by `&self` and without a lock.
+///
+/// - A key inserted within the window is always reported, whatever other threads do.
+/// - Of threads that call [`seen`](Self::seen) with one new key at the same time, exactly one gets `false`. (But for
+///   false positives, at the rate of [`fpr`](Self::fpr).)
+/// - A key never inserted, or gone for longer than window + [`slack`](Self::slack), is reported with probability at most
+///   `fpr`.
+///
+/// A key that is reported by chance is not inserted: nothing is promised of it until it comes through.
+///
+/// A repeat does not restart a key's window, and does not count as an insertion: a key comes through again one window
+/// after it last came through. So repeats only read, and hot keys stay in the caches of all processors.
+/// [`insert`](Self::insert) restarts a window.
+///
+/// A call takes effect at one moment between its beginning and its end. Of a window of W insertions a key is reported
+/// as long as at most W - 1 other insertions overlap or follow its own. A thread waits for another only while that clears
+/// 64 cache lines of a page, once per page and generation.
+///
+/// Memory is allocated once. For `Filter`'s answers with a lock of your own, put a [`Filter`] into a `Mutex`.
+///
+/// ```
+/// use lately::{ConcurrentFilter, Window};
+///
+/// let filter = ConcurrentFilter::builder(Window::last(1_000_000)).fpr(0.001).build()?;
+/// let first: usize = std::thread::scope(|scope| {
+///     let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| !filter.seen("a"))).collect();
+///     threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum()
+/// });
+/// assert_eq!(first, 1);
+/// # Ok::<(), lately::Error>(())
+/// ```
+pub struct ConcurrentFilter {
+    core: SharedFilter,
+    hasher: KeyHasher,
+}
+
+impl ConcurrentFilter {
+    /// Begins a filter for a window. A window of time needs a capacity.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use lately::{ConcurrentFilter, Window};
+    ///
+    /// let window = Window::time(Duration::from_secs(120));
+    /// let tokens = ConcurrentFilter::builder(window).fpr(1e-6).capacity(1_000_000).build()?;
+    /// assert!(tokens.fpr() <= 1e-6);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn builder(window: Window) -> Builder<Self> {
+        Builder::new(window)
+    }
+
+    pub(super) fn of(core: SharedFilter) -> Self {
+        let hasher = KeyHasher::new(core.seed());
+        Self { core, hasher }
+    }
+
+    /// Returns whether a key was inserted within the window, and inserts it if not.
+    ///
+    /// ```
+    /// # use lately::{ConcurrentFilter, Window};
+    /// # let filter = ConcurrentFilter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// assert!(!filter.seen("a"));
+    /// assert!(filter.seen("a"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    #[inline]
+    pub fn seen(&self, key: impl Key) -> bool {
+        let mut seen = [false];
+        infallible(self.core.seen(&[key.to_hash(&self.hasher)], At::Now, &mut seen));
+        seen[0]
+    }
+
+    /// Returns whether a key was inserted within the window before an event, and inserts it as of that time if not.
+    ///
+    /// Refuses times for a window of insertions, times that step back by more than the lateness, and times too far ahead
+    /// of the system's clock. The lateness has to cover how far the times of overlapping calls lie apart.
+    ///
+    /// ```
+    /// use std::time::{Duration, UNIX_EPOCH};
+    /// use lately::{ConcurrentFilter, Window};
+    ///
+    /// let window = Window::time(Duration::from_secs(60));
+    /// let filter = ConcurrentFilter::builder(window).fpr(0.01).capacity(1000).build()?;
+    /// assert!(!filter.seen_at("a", UNIX_EPOCH + Duration::from_secs(1000))?);
+    /// assert!(filter.seen_at("a", UNIX_EPOCH + Duration::from_secs(1060))?);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn seen_at(&self, key: impl Key, at: SystemTime) -> Result<bool, Error> {
+        let mut seen = [false];
+        self.core.seen(&[key.to_hash(&self.hasher)], At::Each(&[moment(at)?]), &mut seen)?;
+        Ok(seen[0])
+    }
+
+    /// Inserts a key, whose window begins now, whether it is there or not.
+    ///
+    /// ```
+    /// # use lately::{ConcurrentFilter, Window};
+    /// # let filter = ConcurrentFilter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// filter.insert("a");
+    /// assert!(filter.contains("a"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    #[inline]
+    pub fn insert(&self, key: impl Key) {
+        infallible(self.core.insert(&[key.to_hash(&self.hasher)], At::Now));
+    }
+
+    /// Inserts a key as of the time of an event. Refuses the times that [`seen_at`](Self::seen_at) refuses.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use lately::{ConcurrentFilter, Window};
+    ///
+    /// let window = Window::time(Duration::from_secs(60));
+    /// let filter = ConcurrentFilter::builder(window).fpr(0.01).capacity(1000).build()?;
+    /// filter.insert_at("a", SystemTime::now())?;
+    /// assert!(filter.contains("a"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn insert_at(&self, key: impl Key, at: SystemTime) -> Result<(), Error> {
+        self.core.insert(&[key.to_hash(&self.hasher)], At::Each(&[moment(at)?]))
+    }
+
+    /// Returns whether a key was inserted within the window. Never waits.
+    ///
+    /// ```
+    /// # use lately::{ConcurrentFilter, Window};
+    /// # let filter = ConcurrentFilter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// assert!(!filter.contains("a"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    #[inline]
+    pub fn contains(&self, key: impl Key) -> bool {
+        let mut present = [false];
+        infallible(self.core.contains(&[key.to_hash(&self.hasher)], At::Now, &mut present));
+        present[0]
+    }
+
+    /// Returns whether a key was inserted within the window before a time, which may lie in the future.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use lately::{ConcurrentFilter, Window};
+    ///
+    /// let window = Window::time(Duration::from_secs(60));
+    /// let filter = ConcurrentFilter::builder(window).fpr(0.01).capacity(1000).build()?;
+    /// filter.insert("a");
+    /// assert!(!filter.contains_at("a", SystemTime::now() + Duration::from_secs(300))?);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn contains_at(&self, key: impl Key, at: SystemTime) -> Result<bool, Error> {
+        let mut present = [false];
+        self.core.contains(&[key.to_hash(&self.hasher)], At::Each(&[moment(at)?]), &mut present)?;
+        Ok(present[0])
+    }
+
+    /// Returns for each key in order whether it was inserted within the window, and inserts it if not.
+    ///
+    /// ```
+    /// # use lately::{ConcurrentFilter, Window};
+    /// # let filter = ConcurrentFilter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// assert_eq!(filter.duplicated([1, 2, 1]), [false, false, true]);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn duplicated<K: Key>(&self, keys: impl IntoIterator<Item = K>) -> Vec<bool> {
+        infallible(in_chunks(keys, &self.hasher, |hashes, seen| self.core.seen(hashes, At::Now, seen)))
+    }
+
+    /// Returns for each event in order whether its key was inserted within the window before it, and inserts it if not.
+    ///
+    /// If a time is refused, as by [`seen_at`](Self::seen_at), no key is inserted. But if another thread moves the clock
+    /// meanwhile, so that a time becomes late, the keys before it have been inserted.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use lately::{ConcurrentFilter, Window};
+    ///
+    /// let window = Window::time(Duration::from_secs(60));
+    /// let filter = ConcurrentFilter::builder(window).fpr(0.01).capacity(1000).build()?;
+    /// let now = SystemTime::now();
+    /// assert_eq!(filter.duplicated_at([("a", now), ("a", now)])?, [false, true]);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn duplicated_at<K: Key>(&self, keys: impl IntoIterator<Item = (K, SystemTime)>) -> Result<Vec<bool>, Error> {
+        let (hashes, moments) = events(keys, &self.hasher)?;
+        let mut seen = vec![false; hashes.len()];
+        self.core.seen(&hashes, At::Each(&moments), &mut seen)?;
+        Ok(seen)
+    }
+
+    /// Returns a copy as a filter of one thread, while other threads go on.
+    ///
+    /// The copy contains every key of the window whose insertion returned before this call. Its window of insertions is
+    /// longer by at most 1 / 256: that much the threads' common count may be ahead.
+    ///
+    /// ```
+    /// # use lately::{ConcurrentFilter, Window};
+    /// # let filter = ConcurrentFilter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// filter.insert("a");
+    /// assert!(filter.snapshot()?.contains("a"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn snapshot(&self) -> Result<Filter, Error> {
+        Ok(Filter::of(self.core.to_filter()?))
+    }
+
+    /// Returns the saved form of a [`snapshot`](Self::snapshot), while other threads go on.
+    ///
+    /// ```
+    /// # use lately::{ConcurrentFilter, Window};
+    /// # let filter = ConcurrentFilter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// filter.insert("a");
+    /// let copy = ConcurrentFilter::from_bytes(&filter.to_bytes()?)?;
+    /// assert!(copy.contains("a"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        Ok(self.snapshot()?.to_bytes())
+    }
+
+    /// Reads a filter from the saved form of a filter in lines, which is what [`Prefer::Speed`](super::Prefer::Speed)
+    /// takes, here and in Python. Refuses other families, and bytes that are damaged.
+    ///
+    /// ```
+    /// # use lately::{ConcurrentFilter, Filter, Prefer, Window};
+    /// let mut alone = Filter::builder(Window::last(1000)).fpr(0.01).prefer(Prefer::Speed).build()?;
+    /// alone.insert("a");
+    /// let shared = ConcurrentFilter::from_bytes(&alone.to_bytes())?;
+    /// assert!(shared.contains("a"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        Filter::from_bytes(bytes)?.try_into()
+    }
+
+    /// The window.
+    pub fn window(&self) -> Window {
+        Window::of_length(self.core.window().length(), self.core.window())
+    }
+
+    /// The chance that a key never inserted is reported, at the worst phase and the planned load.
+    pub fn fpr(&self) -> f64 {
+        self.core.fpr()
+    }
+
+    /// How long after leaving the window a key may still be reported.
+    pub fn slack(&self) -> Window {
+        Window::of_length(self.core.slack(), self.core.window())
+    }
+
+    /// Bytes of memory.
+    pub fn nbytes(&self) -> usize {
+        self.core.nbytes()
+    }
+
+    /// The hasher of the filter's keys.
+    pub fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+}
+
+/// Goes on from a filter of one thread, which must be one in lines: what [`Prefer::Speed`](super::Prefer::Speed) takes.
+impl TryFrom<Filter> for ConcurrentFilter {
+    type Error = Error;
+
+    fn try_from(filter: Filter) -> Result<Self, Error> {
+        Ok(Self::of(SharedFilter::from_filter(filter.core())?))
+    }
+}
+
+impl fmt::Debug for ConcurrentFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConcurrentFilter")
+            .field("window", &format_args!("{}", self.window()))
+            .field("fpr", &self.fpr())
+            .field("nbytes", &self.nbytes())
+            .finish()
+    }
+}

@@ -1,0 +1,386 @@
+//! The filter of one thread.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use super::window::moment;
+use super::{Builder, Window, events, in_chunks, infallible};
+use crate::clock::{Moments, Window as CoreWindow};
+use crate::engine::Refresh;
+use crate::key::{Key, KeyHasher};
+use crate::{Error, concurrent::system_now, filter, format};
+
+/// Has a key been inserted within the window? One filter for all windows, for one thread at a time.
+///
+/// - A key inserted within the window is always reported.
+/// - Between window and window + [`slack`](Self::slack) it may be reported.
+/// - A key never inserted, or gone for longer, is reported with probability at most [`fpr`](Self::fpr).
+///
+/// Every occurrence restarts a key's window. [`ConcurrentFilter`](super::ConcurrentFilter) is for many threads.
+///
+/// Memory is allocated by [`builder`](Self::builder) and stays the same, unless a window of time has no capacity: then
+/// it follows the rate of keys, and memory that cannot be had ends the process, as for a `Vec`.
+///
+/// ```
+/// use lately::{Filter, Window};
+///
+/// let mut filter = Filter::builder(Window::last(1_000_000)).fpr(0.001).build()?;
+/// assert!(!filter.seen("a"));
+/// assert!(filter.seen("a"));
+/// assert_eq!(filter.duplicated(["b", "a", "b"]), [false, true, true]);
+/// # Ok::<(), lately::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Filter {
+    core: filter::Filter,
+    hasher: KeyHasher,
+}
+
+impl Filter {
+    /// Begins a filter for a window.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// let filter = Filter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// assert!(filter.fpr() <= 0.01);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn builder(window: Window) -> Builder<Self> {
+        Builder::new(window)
+    }
+
+    pub(super) fn of(core: filter::Filter) -> Self {
+        let hasher = KeyHasher::new(core.seed());
+        Self { core, hasher }
+    }
+
+    /// Returns whether a key was inserted within the window, and inserts it.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// # let mut filter = Filter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// assert!(!filter.seen(("10.0.0.1", 443)));
+    /// assert!(filter.seen(("10.0.0.1", 443)));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn seen(&mut self, key: impl Key) -> bool {
+        let hash = key.to_hash(&self.hasher);
+        infallible(self.seen_in_core(hash, self.now()))
+    }
+
+    /// Returns whether a key was inserted within the window before an event, and inserts it as of that time.
+    ///
+    /// Refuses times for a window of insertions, times that step back by more than the lateness, and times too far ahead
+    /// of the system's clock.
+    ///
+    /// ```
+    /// use std::time::{Duration, UNIX_EPOCH};
+    /// use lately::{Filter, Window};
+    ///
+    /// let mut filter = Filter::builder(Window::time(Duration::from_secs(60))).fpr(0.01).capacity(1000).build()?;
+    /// let at = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
+    /// assert!(!filter.seen_at("a", at(1000))?);
+    /// assert!(filter.seen_at("a", at(1060))?);
+    /// assert!(filter.seen_at("b", at(900)).is_err());
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn seen_at(&mut self, key: impl Key, at: SystemTime) -> Result<bool, Error> {
+        let at = Moments::At(moment(at)?);
+        let hash = key.to_hash(&self.hasher);
+        self.check_new(at)?;
+        self.seen_in_core(hash, at)
+    }
+
+    /// Inserts a key.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// # let mut filter = Filter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// filter.insert(b"bytes");
+    /// assert!(filter.contains(b"bytes"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn insert(&mut self, key: impl Key) {
+        let (hash, at) = (key.to_hash(&self.hasher), self.now());
+        infallible(self.core.engine_mut().insert(&[hash], at));
+    }
+
+    /// Inserts a key as of the time of an event. Refuses the times that [`seen_at`](Self::seen_at) refuses.
+    ///
+    /// ```
+    /// use std::time::{Duration, UNIX_EPOCH};
+    /// use lately::{Filter, Window};
+    ///
+    /// let mut filter = Filter::builder(Window::time(Duration::from_secs(60))).fpr(0.01).capacity(1000).build()?;
+    /// filter.insert_at("a", UNIX_EPOCH + Duration::from_secs(1000))?;
+    /// assert!(filter.contains("a"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn insert_at(&mut self, key: impl Key, at: SystemTime) -> Result<(), Error> {
+        let at = Moments::At(moment(at)?);
+        self.check_new(at)?;
+        self.core.engine_mut().insert(&[key.to_hash(&self.hasher)], at)
+    }
+
+    /// Returns whether a key was inserted within the window. In a window of time that ends now, or with the latest event
+    /// where all keys came with times.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// # let mut filter = Filter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// filter.insert(5u8);
+    /// assert!(filter.contains(5i64) && filter.contains(5.0) && !filter.contains("5"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn contains(&self, key: impl Key) -> bool {
+        let mut present = [false];
+        infallible(self.core.engine().query(&[key.to_hash(&self.hasher)], self.now(), &mut present));
+        present[0]
+    }
+
+    /// Returns whether a key was inserted within the window before a time, which may lie in the future. Refuses a window
+    /// of insertions, and times before the latest event by more than the lateness.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use lately::{Filter, Window};
+    ///
+    /// let mut filter = Filter::builder(Window::time(Duration::from_secs(60))).fpr(0.01).capacity(1000).build()?;
+    /// filter.insert("a");
+    /// assert!(filter.contains_at("a", SystemTime::now() + Duration::from_secs(59))?);
+    /// assert!(!filter.contains_at("a", SystemTime::now() + Duration::from_secs(300))?);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn contains_at(&self, key: impl Key, at: SystemTime) -> Result<bool, Error> {
+        let mut present = [false];
+        self.core.engine().query(&[key.to_hash(&self.hasher)], Moments::At(moment(at)?), &mut present)?;
+        Ok(present[0])
+    }
+
+    /// Returns for each key in order whether it was inserted within the window, and inserts it.
+    ///
+    /// The answers are those of [`seen`](Self::seen) for one key after the other. A batch is faster, because the cache
+    /// lines of later keys are fetched in advance.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// # let mut filter = Filter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// let urls = vec!["/a".to_string(), "/b".to_string(), "/a".to_string()];
+    /// assert_eq!(filter.duplicated(&urls), [false, false, true]);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn duplicated<K: Key>(&mut self, keys: impl IntoIterator<Item = K>) -> Vec<bool> {
+        let (hasher, at) = (self.hasher, self.now());
+        let engine = self.core.engine_mut();
+        infallible(in_chunks(keys, &hasher, |hashes, seen| engine.duplicated(hashes, at, Refresh::Always, seen)))
+    }
+
+    /// Returns for each event in order whether its key was inserted within the window before it, and inserts the key.
+    ///
+    /// If a time is refused, as by [`seen_at`](Self::seen_at), no key is inserted.
+    ///
+    /// ```
+    /// use std::time::{Duration, UNIX_EPOCH};
+    /// use lately::{Filter, Window};
+    ///
+    /// let mut filter = Filter::builder(Window::time(Duration::from_secs(60))).fpr(0.01).capacity(1000).build()?;
+    /// let at = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
+    /// assert_eq!(filter.duplicated_at([("a", at(1000)), ("b", at(1001)), ("a", at(1030))])?, [false, false, true]);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn duplicated_at<K: Key>(
+        &mut self,
+        keys: impl IntoIterator<Item = (K, SystemTime)>,
+    ) -> Result<Vec<bool>, Error> {
+        let (hashes, moments) = events(keys, &self.hasher)?;
+        let at = Moments::of(&moments);
+        self.check_new(at)?;
+        let mut seen = vec![false; hashes.len()];
+        self.core.engine_mut().duplicated(&hashes, at, Refresh::Always, &mut seen)?;
+        Ok(seen)
+    }
+
+    /// Adds all keys of another filter, which was built by the same request. Windows of insertions are merged only in the
+    /// same generation; an error names what differs.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use lately::{Filter, Window};
+    ///
+    /// let builder = || Filter::builder(Window::time(Duration::from_secs(60))).fpr(0.01).capacity(1000);
+    /// let (mut here, mut there) = (builder().build()?, builder().build()?);
+    /// there.insert("a");
+    /// here.merge(&there)?;
+    /// assert!(here.contains("a"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn merge(&mut self, other: &Self) -> Result<(), Error> {
+        self.core.merge(&other.core)
+    }
+
+    /// Forgets all keys.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// # let mut filter = Filter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// filter.insert("a");
+    /// filter.clear();
+    /// assert!(!filter.contains("a") && filter.inserted() == 0);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn clear(&mut self) {
+        self.core = infallible(self.core.cleared());
+    }
+
+    /// Returns the saved form, which [`from_bytes`](Self::from_bytes) reads here and `Filter.from_bytes` in Python.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// # let mut filter = Filter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// filter.insert("a");
+    /// let copy = Filter::from_bytes(&filter.to_bytes())?;
+    /// assert!(copy.contains("a") && copy == filter);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = format::preamble(&self.core);
+        bytes.extend_from_slice(self.core.engine().words().as_ref());
+        bytes
+    }
+
+    /// Reads a filter from its saved form, of any family. Refuses bytes that are damaged.
+    ///
+    /// ```
+    /// # use lately::{Error, Filter};
+    /// assert!(matches!(Filter::from_bytes(b"no filter"), Err(Error::Format(_))));
+    /// ```
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        let mut rest = bytes;
+        let core = format::read(&mut rest)?;
+        match rest.len() {
+            0 => Ok(Self::of(core)),
+            more => Err(Error::format(format!("{more} bytes follow the filter"))),
+        }
+    }
+
+    /// The window.
+    pub fn window(&self) -> Window {
+        Window::of_length(self.core.window().length(), self.core.window())
+    }
+
+    /// The chance that a key never inserted is reported, at the worst phase and the planned load.
+    pub fn fpr(&self) -> f64 {
+        self.core.fpr()
+    }
+
+    /// How long after leaving the window a key may still be reported.
+    pub fn slack(&self) -> Window {
+        Window::of_length(self.core.slack(), self.core.window())
+    }
+
+    /// Bytes of the cells.
+    pub fn nbytes(&self) -> usize {
+        size_of_val(self.core.engine().words().as_slice())
+    }
+
+    /// Keys inserted so far.
+    pub fn inserted(&self) -> u64 {
+        self.core.engine().clock().inserted()
+    }
+
+    /// The name of the family, as in Python.
+    ///
+    /// ```
+    /// # use lately::{Filter, Prefer, Window};
+    /// let filter = Filter::builder(Window::last(1_000_000)).fpr(0.01).prefer(Prefer::Speed).build()?;
+    /// assert_eq!(filter.family(), "age-partitioned-line");
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn family(&self) -> &'static str {
+        self.core.family().name
+    }
+
+    /// The hasher of the filter's keys: for keys that are hashed once and looked up in several filters of one seed.
+    ///
+    /// ```
+    /// # use lately::{Filter, Hashed, Key, Window};
+    /// # let mut filter = Filter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// let key = Hashed("a".to_hash(filter.hasher()));
+    /// assert!(!filter.seen(key) && filter.contains("a"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
+    pub fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
+    /// The filter of the core, for the binding.
+    #[doc(hidden)]
+    pub fn core(&self) -> &filter::Filter {
+        &self.core
+    }
+
+    /// The filter of the core, for the binding.
+    #[doc(hidden)]
+    pub fn into_core(self) -> filter::Filter {
+        self.core
+    }
+
+    /// Wraps a filter of the core.
+    #[doc(hidden)]
+    pub fn from_core(core: filter::Filter) -> Self {
+        Self::of(core)
+    }
+
+    pub(super) fn now(&self) -> Moments<'static> {
+        match self.core.window() {
+            CoreWindow::Count { .. } => Moments::Untimed,
+            CoreWindow::Time { .. } => Moments::Now(system_now()),
+        }
+    }
+
+    fn check_new(&self, at: Moments<'_>) -> Result<(), Error> {
+        self.core.engine().clock().check_new(at, system_now())
+    }
+
+    fn seen_in_core(&mut self, hash: u64, at: Moments<'_>) -> Result<bool, Error> {
+        let mut seen = [false];
+        self.core.engine_mut().duplicated(&[hash], at, Refresh::Always, &mut seen)?;
+        Ok(seen[0])
+    }
+}
+
+/// Inserts keys in order.
+///
+/// ```
+/// # use lately::{Filter, Window};
+/// # let mut filter = Filter::builder(Window::last(1000)).fpr(0.01).build()?;
+/// filter.extend(["a", "b"]);
+/// assert!(filter.contains("a") && filter.contains("b"));
+/// # Ok::<(), lately::Error>(())
+/// ```
+impl<K: Key> Extend<K> for Filter {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        let (hasher, at) = (self.hasher, self.now());
+        let engine = self.core.engine_mut();
+        infallible(in_chunks(keys, &hasher, |hashes, _| engine.insert(hashes, at)));
+    }
+}
+
+/// Filters are equal that agree in all that is saved.
+impl PartialEq for Filter {
+    fn eq(&self, other: &Self) -> bool {
+        self.core == other.core
+    }
+}
+
+impl fmt::Debug for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Filter")
+            .field("family", &self.family())
+            .field("window", &format_args!("{}", self.window()))
+            .field("fpr", &self.fpr())
+            .field("nbytes", &self.nbytes())
+            .field("inserted", &self.inserted())
+            .finish()
+    }
+}

@@ -1,0 +1,72 @@
+//! What users of the crate see: thin, over the core's filters.
+
+mod builder;
+mod concurrent;
+mod exact;
+mod file;
+mod filter;
+#[cfg(feature = "inference")]
+mod posterior;
+mod window;
+
+pub use builder::Builder;
+pub use concurrent::ConcurrentFilter;
+pub use exact::ExactWindow;
+pub use filter::Filter;
+pub use window::Window;
+
+pub use crate::filter::Prefer;
+
+use std::alloc::{Layout, handle_alloc_error};
+use std::time::SystemTime;
+
+use crate::Error;
+use crate::key::{Key, KeyHasher};
+
+/// Hashes that are computed before a batch meets the cells: 32 KiB of them.
+const CHUNK: usize = 4096;
+
+/// The result of a call that fails only where memory ends: then the process ends, as for a vector of the standard library.
+#[inline(always)]
+fn infallible<T>(result: Result<T, Error>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => out_of_memory(&error),
+    }
+}
+
+#[cold]
+fn out_of_memory(error: &Error) -> ! {
+    let bytes = if let Error::Memory { bytes } = error { *bytes } else { 0 };
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).min(isize::MAX as usize - 63);
+    handle_alloc_error(Layout::from_size_align(bytes, 1).unwrap_or(Layout::new::<u64>()))
+}
+
+/// Calls `act` on the hashes of keys, chunk by chunk, and collects the answers in order.
+fn in_chunks<K: Key>(
+    keys: impl IntoIterator<Item = K>,
+    hasher: &KeyHasher,
+    mut act: impl FnMut(&[u64], &mut [bool]) -> Result<(), Error>,
+) -> Result<Vec<bool>, Error> {
+    let mut keys = keys.into_iter();
+    let mut answers = Vec::with_capacity(keys.size_hint().0.min(1 << 20));
+    let mut hashes = Vec::with_capacity(keys.size_hint().0.min(CHUNK));
+    loop {
+        hashes.clear();
+        hashes.extend(keys.by_ref().take(CHUNK).map(|key| key.to_hash(hasher)));
+        if hashes.is_empty() {
+            return Ok(answers);
+        }
+        let done = answers.len();
+        answers.resize(done + hashes.len(), false);
+        act(&hashes, &mut answers[done..])?;
+    }
+}
+
+/// The hashes and the times of events. Refuses a time that no clock of the core has.
+fn events<K: Key>(
+    events: impl IntoIterator<Item = (K, SystemTime)>,
+    hasher: &KeyHasher,
+) -> Result<(Vec<u64>, Vec<i64>), Error> {
+    events.into_iter().map(|(key, at)| Ok((key.to_hash(hasher), window::moment(at)?))).collect()
+}

@@ -1,0 +1,136 @@
+//! What "lately" means, as a caller states it.
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::{Error, clock};
+
+/// Keys of a window of time whose number is not known: a filter that grows begins with room for them.
+const FIRST_GUESS: u64 = 10_000;
+
+/// What "lately" means: the last so many insertions, or a span of time.
+///
+/// ```
+/// use std::time::Duration;
+/// use lately::Window;
+///
+/// let insertions = Window::last(1_000_000);
+/// let time = Window::time(Duration::from_secs(600));
+/// assert_eq!(insertions.to_string(), "1000000 insertions");
+/// assert_eq!(time.to_string(), "600 s");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window(Kind);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Insertions(u64),
+    Time(Duration),
+}
+
+impl Window {
+    /// The last `insertions` insertions, at least 1.
+    pub const fn last(insertions: u64) -> Self {
+        Self(Kind::Insertions(insertions))
+    }
+
+    /// A span of time, by the system's clock or by the times of events.
+    pub const fn time(span: Duration) -> Self {
+        Self(Kind::Time(span))
+    }
+
+    /// The insertions of a window of insertions.
+    ///
+    /// ```
+    /// # use lately::Window;
+    /// assert_eq!(Window::last(5).insertions(), Some(5));
+    /// ```
+    pub const fn insertions(self) -> Option<u64> {
+        match self.0 {
+            Kind::Insertions(insertions) => Some(insertions),
+            Kind::Time(_) => None,
+        }
+    }
+
+    /// The span of a window of time.
+    ///
+    /// ```
+    /// # use lately::Window;
+    /// assert_eq!(Window::last(5).span(), None);
+    /// ```
+    pub const fn span(self) -> Option<Duration> {
+        match self.0 {
+            Kind::Insertions(_) => None,
+            Kind::Time(span) => Some(span),
+        }
+    }
+
+    /// The window of the core. `parameter` names it in errors.
+    pub(super) fn to_core(
+        self,
+        parameter: &str,
+        lateness: Option<Duration>,
+        capacity: Option<u64>,
+    ) -> Result<clock::Window, Error> {
+        let kind = match self.0 {
+            Kind::Insertions(_) => "a window of insertions",
+            Kind::Time(_) => return self.timed(parameter, lateness, capacity),
+        };
+        let given = [("lateness", lateness.is_some()), ("capacity", capacity.is_some())];
+        match given.into_iter().find(|(_, given)| *given) {
+            Some((name, _)) => Err(Error::value(format!("{name} is for windows of time; {parameter} is {kind}"))),
+            None => clock::Window::Count { insertions: self.insertions().unwrap_or(0) }.check(),
+        }
+    }
+
+    fn timed(self, parameter: &str, lateness: Option<Duration>, capacity: Option<u64>) -> Result<clock::Window, Error> {
+        let span = nanoseconds(parameter, self.span().unwrap_or_default())?;
+        let lateness = nanoseconds("lateness", lateness.unwrap_or_default())?;
+        clock::Window::Time { span, lateness, capacity: capacity.unwrap_or(FIRST_GUESS) }.check()
+    }
+
+    /// The length in the unit of a filter's window: insertions, or nanoseconds.
+    pub(super) fn length_like(self, parameter: &str, window: clock::Window) -> Result<u64, Error> {
+        match (self.0, window) {
+            (Kind::Insertions(insertions), clock::Window::Count { .. }) => Ok(insertions),
+            (Kind::Time(span), clock::Window::Time { .. }) => nanoseconds(parameter, span),
+            (Kind::Insertions(_), _) => Err(Error::value(format!(
+                "{parameter} must be a span of time, like the window, got {self}: pass Window::time(..)"
+            ))),
+            (Kind::Time(_), _) => Err(Error::value(format!(
+                "{parameter} must be a number of insertions, like the window, got {self}: pass Window::last(..)"
+            ))),
+        }
+    }
+
+    /// A length in the unit of a filter's window.
+    pub(super) fn of_length(length: u64, like: clock::Window) -> Self {
+        match like {
+            clock::Window::Count { .. } => Self::last(length),
+            clock::Window::Time { .. } => Self::time(Duration::from_nanos(length)),
+        }
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Kind::Insertions(insertions) => write!(f, "{insertions} insertions"),
+            Kind::Time(span) => write!(f, "{} s", span.as_secs_f64()),
+        }
+    }
+}
+
+fn nanoseconds(parameter: &str, span: Duration) -> Result<u64, Error> {
+    u64::try_from(span.as_nanos())
+        .map_err(|_| Error::value(format!("{parameter} must be at most 146 years, got {} s", span.as_secs())))
+}
+
+/// A time of an event in nanoseconds since the Unix epoch.
+pub(super) fn moment(at: SystemTime) -> Result<i64, Error> {
+    let moment = match at.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_nanos()).ok(),
+        Err(before) => i64::try_from(before.duration().as_nanos()).ok().map(|before| -before),
+    };
+    moment.ok_or_else(|| Error::value("at must lie between the years 1678 and 2262"))
+}

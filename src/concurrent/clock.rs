@@ -1,0 +1,318 @@
+//! The clock that threads share: insertions that they count apart, or the latest step of time.
+//!
+//! # A window of insertions
+//!
+//! A thread takes a *lease* of insertions from one counter and uses them up on a stripe of its own, so that the
+//! counter's cache line seldom moves between processors. The counter T is therefore never behind the insertions that
+//! returned, and ahead of all insertions by at most A = [`STRIPES`] (lease - 1). Steps are planned for a window of
+//! W + A insertions. Take a key whose call found its rotation open when the counter was T₀, and a lookup at T₁ - 1. Calls
+//! that had returned before the key's call are all in T₀. Hence T₁ - T₀ is at most A plus the insertions that overlap or
+//! follow the key's call, itself included. With at most W of these the lookup comes before T₀ + W + A, and finds the key.
+//!
+//! # A window of time
+//!
+//! The clock is the latest *step* of any call, which changes rarely. A call publishes its step before it rotates a page.
+//! It is refused if, after it loaded the key's words, the latest step began more than the lateness after its own time.
+//! So no page had then rotated further than the promise allows for that time.
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
+
+use super::page::Timing;
+use crate::Error;
+use crate::clock::{Clock, Moments, Window};
+
+/// Threads that count insertions apart.
+const STRIPES: usize = 16;
+/// Most insertions that a thread takes at a time, and those of a window of time.
+pub(super) const LONGEST_LEASE: u64 = 64;
+/// The lease is so short that the clock is ahead by at most this share of the window.
+const AHEAD_SHARE: u64 = 256;
+/// A stripe whose thread takes a lease at this moment.
+const BUSY: u64 = u64::MAX;
+/// The step before the first moment.
+const NO_STEP: i64 = i64::MIN;
+
+/// Keeps a value on a cache line of its own.
+#[repr(align(64))]
+struct CachePadded<T>(T);
+
+/// How many insertions a thread takes at a time in a window of so many.
+pub(super) fn lease(insertions: u64) -> u64 {
+    (insertions / (STRIPES as u64 * AHEAD_SHARE)).clamp(1, LONGEST_LEASE)
+}
+
+/// By how many insertions a clock with this lease may be ahead.
+pub(super) fn most_ahead(lease: u64) -> u64 {
+    STRIPES as u64 * (lease - 1)
+}
+
+/// The clock of a filter, for all of its threads.
+pub(super) struct SharedClock {
+    /// The window that steps are planned for.
+    window: Window,
+    /// Full generations that the filter retains: steps of its pages.
+    retained: u32,
+    /// Length of a step: insertions, or nanoseconds.
+    length: i64,
+    pages: i64,
+    max_ahead: Option<u64>,
+    lease: u64,
+    /// Insertions that threads have taken.
+    taken: CachePadded<AtomicU64>,
+    /// Insertions taken and not used yet, by threads.
+    stripes: Box<[CachePadded<AtomicU64>]>,
+    /// Time clock: the latest step.
+    step: CachePadded<AtomicI64>,
+    /// Time clock: whether a key has come without a time of its own.
+    by_system: AtomicBool,
+}
+
+impl SharedClock {
+    /// The shared form of a filter's clock, which retains so many steps of `pages` pages.
+    pub fn new(clock: &Clock, retained: u32, pages: u64, lease: u64) -> Result<Self, Error> {
+        let window = clock.window();
+        let length = window.generation(retained) as i64;
+        if matches!(window, Window::Time { .. }) && length.saturating_mul(pages as i64) < 2 {
+            return Err(Error::value("window must be longer than some nanoseconds for a ConcurrentFilter"));
+        }
+        let step = clock.latest().map_or(NO_STEP, |latest| latest.div_euclid(length));
+        Ok(Self {
+            window,
+            retained,
+            length,
+            pages: pages as i64,
+            max_ahead: clock.max_ahead(),
+            lease,
+            taken: CachePadded(AtomicU64::new(clock.inserted())),
+            stripes: (0..STRIPES).map(|_| CachePadded(AtomicU64::new(0))).collect(),
+            step: CachePadded(AtomicI64::new(step)),
+            by_system: AtomicBool::new(clock.by_system()),
+        })
+    }
+
+    /// The window that steps are planned for.
+    pub fn window(&self) -> Window {
+        self.window
+    }
+
+    /// By how many insertions the clock may be ahead.
+    pub fn most_ahead(&self) -> u64 {
+        most_ahead(self.lease)
+    }
+
+    /// Insertions so far, or by so many more as the clock is ahead.
+    pub fn taken(&self) -> u64 {
+        self.taken.0.load(Relaxed)
+    }
+
+    /// The core's clock as of now, with an insertion more where `opened` says that pages rotated for the next one.
+    pub fn to_core(&self, opened: impl Fn(&Clock) -> bool) -> Clock {
+        let clock = Clock::new(self.window, self.retained).with_max_ahead(self.max_ahead);
+        let clock = clock.with_system(self.by_system.load(SeqCst));
+        match self.window {
+            Window::Count { .. } => {
+                let clock = clock.resumed(self.taken(), None);
+                if opened(&clock) { clock.resumed(clock.inserted() + 1, None) } else { clock }
+            }
+            Window::Time { .. } => clock.resumed(self.taken(), self.latest()),
+        }
+    }
+
+    /// Time clock: when the latest step began.
+    fn latest(&self) -> Option<i64> {
+        let step = self.step.0.load(SeqCst);
+        (step != NO_STEP).then(|| step.saturating_mul(self.length))
+    }
+
+    /// Counts an insertion.
+    #[inline(always)]
+    pub fn count(&self) {
+        if self.lease > 1 {
+            let stripe = &self.stripes[stripe()].0;
+            let left = stripe.load(Relaxed);
+            let next = match left {
+                0 => BUSY,
+                BUSY => 0,
+                left => left - 1,
+            };
+            if left != BUSY && stripe.compare_exchange(left, next, AcqRel, Relaxed).is_ok() {
+                if left == 0 {
+                    self.taken.0.fetch_add(self.lease, AcqRel);
+                    stripe.store(self.lease - 1, Release);
+                }
+                return;
+            }
+        }
+        self.taken.0.fetch_add(1, AcqRel);
+    }
+
+    /// Moves to the moment of an insertion. Returns the moment as of which it acts: a late one acts as of the latest step.
+    #[inline(always)]
+    pub fn advance(&self, moment: i64, refusing: bool) -> Result<i64, Error> {
+        let step = self.step.0.load(SeqCst);
+        if step != NO_STEP && moment < self.begin_of(step.saturating_add(1)) {
+            return Ok(moment.max(self.begin_of(step)));
+        }
+        self.advance_step(moment, refusing)
+    }
+
+    #[cold]
+    fn advance_step(&self, moment: i64, refusing: bool) -> Result<i64, Error> {
+        if refusing {
+            self.check(Moments::At(moment))?;
+        }
+        let own = moment.div_euclid(self.length);
+        let latest = self.step.0.fetch_max(own, SeqCst).max(own);
+        Ok(moment.max(self.begin_of(latest)))
+    }
+
+    /// Refuses times of insertions that are late or too far ahead.
+    pub fn check(&self, moments: Moments<'_>) -> Result<(), Error> {
+        self.to_core(|_| false).check_new(moments, system_now())
+    }
+
+    /// The error of times for a window of insertions.
+    #[cold]
+    pub fn refuse_times(&self) -> Error {
+        match self.to_core(|_| false).check(Moments::At(0), false) {
+            Err(error) => error,
+            Ok(()) => Error::value("at is for windows of time"),
+        }
+    }
+
+    /// The moment of keys without times of their own. Of a lookup none, where nothing has been inserted.
+    #[inline(always)]
+    pub fn now(&self, inserts: bool) -> Option<i64> {
+        let by_system = self.by_system.load(Relaxed);
+        if inserts {
+            if !by_system {
+                self.by_system.store(true, SeqCst);
+            }
+            return Some(system_now());
+        }
+        let latest = self.latest()?;
+        Some(if by_system { system_now() } else { latest })
+    }
+
+    /// Bytes of memory, beside the pages.
+    pub fn nbytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(&self.stripes[..])
+    }
+
+    /// The moment as of which a lookup acts, none where nothing has been inserted.
+    #[inline(always)]
+    pub fn moment_to_read(&self, moment: i64) -> Option<i64> {
+        self.latest().map(|latest| moment.max(latest))
+    }
+
+    /// The error of a time that lies further back than the lateness.
+    #[cold]
+    pub fn too_late(&self, moment: i64) -> Error {
+        match self.to_core(|_| false).check(Moments::At(moment), false) {
+            Err(error) => error,
+            Ok(()) => Error::value("at lies before the latest time seen by more than the lateness"),
+        }
+    }
+
+    /// When a step begins.
+    #[inline(always)]
+    fn begin_of(&self, step: i64) -> i64 {
+        step.saturating_mul(self.length)
+    }
+
+    /// Whether a rotation of a page is over at this moment, or by so many insertions.
+    #[inline(always)]
+    fn is_over(&self, page: i64, rotation: i64, now: i64) -> bool {
+        let end = self.begin_of((rotation + 1).saturating_mul(self.pages).saturating_add(page));
+        now >= end && end != i64::MAX
+    }
+
+    /// The rotation of a page at this moment, or by so many insertions: page p begins rotation r with step r P + p.
+    fn rotation_at(&self, page: i64, now: i64) -> i64 {
+        rotation_in(now.div_euclid(self.length), page, self.pages)
+    }
+}
+
+/// The rotation of a page in a step.
+pub(super) fn rotation_in(step: i64, page: i64, pages: i64) -> i64 {
+    // A step before the first page's is one of times before 1970.
+    (i128::from(step) - i128::from(page)).div_euclid(i128::from(pages)) as i64
+}
+
+/// Time now, in nanoseconds since the Unix epoch, by the system's clock.
+pub(crate) fn system_now() -> i64 {
+    use std::time::{SystemTime, UNIX_EPOCH};
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |before| -before),
+    }
+}
+
+/// One call for one key of a page, as the page sees the clock.
+pub(super) struct Call<'a> {
+    pub clock: &'a SharedClock,
+    pub page: i64,
+    /// Time clock: the moment as of which the call acts.
+    pub now: i64,
+    /// Time clock: the caller's moment, if it may be refused.
+    pub asked: Option<i64>,
+}
+
+/// A time that lies further back than the lateness.
+pub(super) struct TooLate;
+
+impl Call<'_> {
+    #[inline(always)]
+    fn now(&self, before: u64) -> i64 {
+        match self.clock.window {
+            Window::Count { .. } => self.clock.taken().saturating_sub(before) as i64,
+            Window::Time { .. } => self.now,
+        }
+    }
+}
+
+impl Timing for Call<'_> {
+    type Refusal = TooLate;
+
+    #[inline(always)]
+    fn is_behind(&self, rotation: i64) -> bool {
+        self.clock.is_over(self.page, rotation, self.now(1))
+    }
+
+    fn rotation_to_read(&self) -> i64 {
+        self.clock.rotation_at(self.page, self.now(1))
+    }
+
+    #[inline(always)]
+    fn is_due(&self, rotation: i64) -> bool {
+        self.clock.is_over(self.page, rotation, self.now(0))
+    }
+
+    fn rotation_to_write(&self) -> i64 {
+        self.clock.rotation_at(self.page, self.now(0))
+    }
+
+    #[inline(always)]
+    fn admit(&self) -> Result<(), TooLate> {
+        let (Some(moment), Window::Time { lateness, .. }) = (self.asked, self.clock.window) else { return Ok(()) };
+        match self.clock.latest() {
+            Some(latest) if moment < latest.saturating_sub_unsigned(lateness) => Err(TooLate),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A stripe of its own for each of the first threads.
+#[inline(always)]
+fn stripe() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static OWN: Cell<usize> = const { Cell::new(usize::MAX) });
+    OWN.with(|own| {
+        if own.get() == usize::MAX {
+            own.set(NEXT.fetch_add(1, Relaxed) % STRIPES);
+        }
+        own.get()
+    })
+}

@@ -1,0 +1,333 @@
+//! One page that threads share: the decision which of them is first with a key, and the rotation.
+//!
+//! This file needs nothing of the crate, because the loom model in `tests/model` compiles it with loom's atomics.
+//!
+//! # Guarantees
+//!
+//! A page has a *state*: its rotation, and whether a thread rotates it at this moment. Rotation r + 1 clears the lane
+//! that rotation r - LANES + 1 wrote first. A key is held if k lanes in a row, by age, have all of its bits.
+//!
+//! **Lookups only load**: the state, then the words of the key's lines. A page that nobody has met since its rotation
+//! was due is read as if it had rotated: its oldest lanes do not count. A lookup never waits.
+//!
+//! **No key of the window is missed.** A call that inserts loads the state again after its writes. It returns only if
+//! the state is still the one by which it wrote, and no rotation is due. Until then no lane was cleared for a later
+//! rotation, because a clearing releases what the write acquires, and follows a change of the state. So the bits lie in
+//! the k lanes of rotation r, as if one thread had written them. Rotation r + l + 1 is the first to clear one of these.
+//! A write of a thread that is late only adds bits.
+//!
+//! **At most one thread is first.** A thread that misses a key writes, in an order that all threads share (oldest lane
+//! first, then by line), to every lane that lacked a bit when the thread loaded it. The last of these writes decides:
+//! the thread is first if that write changed something. Let w be the last lane that lacks a bit before any thread with
+//! this key writes. Exactly one thread changes w first. That thread saw w incomplete, and all later lanes complete, so w
+//! is the lane it decides by, and it is first. Another thread that decides by w changes nothing there. A thread that
+//! loaded w complete loaded it after the change, hence after all earlier lanes were written: whatever lane it decides
+//! by, its write comes after those, and changes nothing.
+//!
+//! **A rotation between** the load and the second look sends a thread that was first into the lanes of the new rotation.
+//! There only lanes younger than the old rotation decide, by the same rule: a lane that threads of both rotations write
+//! decides nothing twice. All accesses to states and words are sequentially consistent. So if a thread still finds the
+//! old state after its writes, a thread that finds the new one sees those writes.
+//!
+//! **At least one thread is first**, but in two cases. The bits of other keys may complete the key's lanes meanwhile:
+//! that is a false positive, within the rate. And a thread may sleep for a whole window between two instructions, and
+//! then meet bits of its own that are still there: then no thread is first, as if it were a false positive.
+//!
+//! Threads wait only for a page that rotates: one thread clears 64 lines then.
+
+use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+
+#[cfg(not(loom))]
+use std::sync::atomic::AtomicU64;
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU64, fence};
+
+/// 64-bit words of a line. The model has fewer, since loom tries all orders of what happens to them.
+pub const WORDS: usize = if cfg!(loom) { 4 } else { 8 };
+
+/// One cache line of a page.
+#[repr(C, align(64))]
+#[cfg_attr(not(loom), derive(bytemuck::Zeroable))]
+pub struct Line(pub [AtomicU64; WORDS]);
+
+/// The state of a page on a cache line of its own: twice its rotation, and one more while it rotates.
+#[repr(C, align(64))]
+pub struct State(pub AtomicU64);
+
+/// The rotation of a page that no key has met: any other comes later.
+pub const NEVER: i64 = i64::MIN >> 1;
+
+/// Where the bits of one key lie: lines of its page, and its bits in all lanes of each.
+pub struct Probe<const LINES: usize> {
+    /// Places of the lines within the page.
+    pub lines: [usize; LINES],
+    /// The bits in each line.
+    pub masks: [[u64; WORDS]; LINES],
+}
+
+/// What the words of a key's lines were when a thread loaded them.
+type Loaded<const LINES: usize> = [[u64; WORDS]; LINES];
+
+/// When a page rotates, as one call sees it. Each method may read a clock that goes on between two calls.
+pub trait Timing {
+    /// Why a call is refused.
+    type Refusal;
+
+    /// Whether a lookup finds a page of this rotation behind the clock.
+    fn is_behind(&self, rotation: i64) -> bool;
+
+    /// The rotation by which a lookup counts ages.
+    fn rotation_to_read(&self) -> i64;
+
+    /// Whether a page of this rotation has to rotate before an insertion.
+    fn is_due(&self, rotation: i64) -> bool;
+
+    /// The rotation into which an insertion writes.
+    fn rotation_to_write(&self) -> i64;
+
+    /// Refuses a call that came too late for what it loaded to be the whole truth.
+    fn admit(&self) -> Result<(), Self::Refusal>;
+}
+
+/// A page: its state and its lines, of `LANES` lanes each, of which an insertion writes `k`.
+#[derive(Clone, Copy)]
+pub struct Page<'a, const LANES: usize> {
+    /// The rotation.
+    pub state: &'a State,
+    /// The lines.
+    pub lines: &'a [Line],
+    /// Lanes that an insertion writes, and lanes in a row that a held key has.
+    pub k: u32,
+}
+
+impl<const LANES: usize> Page<'_, LANES> {
+    /// All lanes, a bit each.
+    const ALL: u32 = u32::MAX >> (32 - LANES);
+
+    /// Whether the page holds a key.
+    #[inline(always)]
+    pub fn contains<const LINES: usize, T: Timing>(
+        &self,
+        probe: &Probe<LINES>,
+        timing: &T,
+    ) -> Result<bool, T::Refusal> {
+        let rotation = self.rotation();
+        let held = self.held(probe, &self.load(probe), rotation, timing);
+        timing.admit()?;
+        Ok(held)
+    }
+
+    /// Whether the page held a key; inserts it if not. Of threads that race with one key exactly one gets `false`.
+    #[inline(always)]
+    pub fn seen<const LINES: usize, T: Timing>(&self, probe: &Probe<LINES>, timing: &T) -> Result<bool, T::Refusal> {
+        let mut rotation = self.rotation();
+        let mut loaded = self.load(probe);
+        let held = self.held(probe, &loaded, rotation, timing);
+        timing.admit()?;
+        if held {
+            return Ok(true);
+        }
+        let open = self.rotate_if_due(rotation, timing);
+        if open != rotation {
+            (rotation, loaded) = (open, self.load(probe));
+            if self.held(probe, &loaded, rotation, timing) {
+                return Ok(true);
+            }
+        }
+        let mut decided_until = NEVER;
+        loop {
+            let first = self.write(probe, &loaded, rotation, decided_until);
+            if !first || self.is_open(rotation, timing) {
+                return Ok(!first);
+            }
+            decided_until = rotation;
+            rotation = self.settle(timing);
+            loaded = self.load(probe);
+        }
+    }
+
+    /// Inserts a key, whether the page holds it or not.
+    #[inline(always)]
+    pub fn insert<const LINES: usize, T: Timing>(&self, probe: &Probe<LINES>, timing: &T) -> Result<(), T::Refusal> {
+        timing.admit()?;
+        loop {
+            let rotation = self.settle(timing);
+            self.write(probe, &self.load(probe), rotation, NEVER);
+            if self.is_open(rotation, timing) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Copies the words of all lines as of one rotation, which it returns.
+    #[cfg(not(loom))]
+    pub fn copy(&self, words: &mut [u64]) -> i64 {
+        let mut spins = 0;
+        loop {
+            let before = self.state.0.load(SeqCst);
+            for (word, atomic) in words.iter_mut().zip(self.lines.iter().flat_map(|line| &line.0)) {
+                *word = atomic.load(SeqCst);
+            }
+            if before & 1 == 0 && self.state.0.load(SeqCst) == before {
+                return before as i64 >> 1;
+            }
+            wait(&mut spins);
+        }
+    }
+
+    /// The rotation, or the one before while the page rotates.
+    #[inline(always)]
+    fn rotation(&self) -> i64 {
+        let state = self.state.0.load(SeqCst);
+        #[cfg(loom)]
+        fence(SeqCst);
+        state as i64 >> 1
+    }
+
+    /// Whether the page is in this rotation, no thread rotates it, and no rotation is due.
+    #[inline(always)]
+    fn is_open(&self, rotation: i64, timing: &impl Timing) -> bool {
+        #[cfg(loom)]
+        fence(SeqCst);
+        self.state.0.load(SeqCst) == (rotation << 1) as u64 && !timing.is_due(rotation)
+    }
+
+    /// The words of a key's lines.
+    #[inline(always)]
+    fn load<const LINES: usize>(&self, probe: &Probe<LINES>) -> Loaded<LINES> {
+        let word = |line: usize, word: usize| self.lines[line].0[word].load(SeqCst);
+        std::array::from_fn(|t| std::array::from_fn(|i| word(probe.lines[t], i)))
+    }
+
+    /// Whether k lanes in a row, by age, have all bits of the key in all its lines.
+    #[inline(always)]
+    fn held<const LINES: usize>(
+        &self,
+        probe: &Probe<LINES>,
+        loaded: &Loaded<LINES>,
+        rotation: i64,
+        timing: &impl Timing,
+    ) -> bool {
+        let mut missing = [0; WORDS];
+        for t in 0..LINES {
+            for i in 0..WORDS {
+                missing[i] |= probe.masks[t][i] & !loaded[t][i];
+            }
+        }
+        let mut complete = 0;
+        for lane in 0..LANES {
+            let (word, bits) = lane_bits::<LANES>(lane);
+            complete |= u32::from(missing[word] & bits == 0) << lane;
+        }
+        // Repeated as often as they fit, so that one rotation of the word rotates each copy.
+        let mut by_age = (complete * (u32::MAX / Self::ALL)).rotate_right(slot::<LANES>(rotation) as u32) & Self::ALL;
+        if timing.is_behind(rotation) {
+            let behind = timing.rotation_to_read().saturating_sub(rotation).max(0);
+            by_age &= Self::ALL.unbounded_shr(u32::try_from(behind).unwrap_or(u32::MAX));
+        }
+        (1..self.k).fold(by_age, |run, age| run & by_age >> age) != 0
+    }
+
+    /// Writes the key's bits into the k newest lanes of a rotation, where they were missing. Returns whether this thread
+    /// is first with the key by the lanes younger than `decided_until`.
+    #[inline(always)]
+    fn write<const LINES: usize>(
+        &self,
+        probe: &Probe<LINES>,
+        loaded: &Loaded<LINES>,
+        rotation: i64,
+        decided_until: i64,
+    ) -> bool {
+        let mut first = false;
+        for age in (0..i64::from(self.k)).rev() {
+            let written = rotation - age;
+            let (word, bits) = lane_bits::<LANES>(slot::<LANES>(written));
+            for t in 0..LINES {
+                let mask = probe.masks[t][word] & bits;
+                if loaded[t][word] & mask != mask {
+                    let before = self.lines[probe.lines[t]].0[word].fetch_or(mask, SeqCst);
+                    if written > decided_until {
+                        first = before & mask != mask;
+                    }
+                }
+            }
+        }
+        first
+    }
+
+    /// The rotation for an insertion, of a page that was in this one.
+    #[inline(always)]
+    fn rotate_if_due(&self, rotation: i64, timing: &impl Timing) -> i64 {
+        if timing.is_due(rotation) { self.rotate_to(timing.rotation_to_write()) } else { rotation }
+    }
+
+    /// The rotation for an insertion, when no thread rotates the page.
+    #[inline(always)]
+    fn settle(&self, timing: &impl Timing) -> i64 {
+        let mut spins = 0;
+        loop {
+            let state = self.state.0.load(SeqCst);
+            if state & 1 == 0 {
+                return self.rotate_if_due(state as i64 >> 1, timing);
+            }
+            wait(&mut spins);
+        }
+    }
+
+    /// Rotates the page until it is in this rotation, or a later one, which it returns.
+    #[cold]
+    fn rotate_to(&self, due: i64) -> i64 {
+        let mut spins = 0;
+        loop {
+            let before = self.state.0.load(SeqCst);
+            let rotation = before as i64 >> 1;
+            if rotation >= due {
+                return rotation;
+            }
+            if before & 1 == 0 && self.state.0.compare_exchange(before, before | 1, SeqCst, Relaxed).is_ok() {
+                self.clear(rotation.max(due - LANES as i64), due);
+                self.state.0.store((due << 1) as u64, SeqCst);
+                return due;
+            }
+            wait(&mut spins);
+        }
+    }
+
+    /// Clears the lanes that the rotations after `from`, up to `to`, write first.
+    fn clear(&self, from: i64, to: i64) {
+        for rotation in from + 1..=to {
+            let (word, bits) = lane_bits::<LANES>(slot::<LANES>(rotation));
+            for line in self.lines {
+                if bits == u64::MAX {
+                    line.0[word].store(0, Release);
+                } else {
+                    line.0[word].fetch_and(!bits, Release);
+                }
+            }
+        }
+    }
+}
+
+/// The lane that a rotation writes first. Later rotations have lower lanes, as in the line layout.
+#[inline(always)]
+pub fn slot<const LANES: usize>(rotation: i64) -> usize {
+    (rotation.wrapping_neg() & (LANES as i64 - 1)) as usize
+}
+
+/// The word of a line that a lane lies in, and the bits of the lane there.
+#[inline(always)]
+pub const fn lane_bits<const LANES: usize>(lane: usize) -> (usize, u64) {
+    let (per_word, width) = (LANES / WORDS, 64 * WORDS / LANES);
+    (lane / per_word, u64::MAX >> (64 - width) << (lane % per_word * width))
+}
+
+/// Lets time pass for the thread that rotates the page.
+#[inline(never)]
+fn wait(spins: &mut u32) {
+    *spins += 1;
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(not(loom))]
+    if *spins < 50 { std::hint::spin_loop() } else { std::thread::yield_now() }
+}

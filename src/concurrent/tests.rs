@@ -1,0 +1,299 @@
+//! A filter that threads share, against one thread with the core's filter, and against threads that race.
+
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64};
+use std::sync::{Arc, Barrier};
+
+use super::*;
+use crate::clock::Moments;
+use crate::engine::Refresh;
+
+/// How many times as much a campaign does as a quick run.
+fn times(quick: u64, campaign: u64) -> u64 {
+    if std::env::var_os("LATELY_CAMPAIGN").is_some() { campaign } else { quick }
+}
+
+fn mix(i: u64) -> u64 {
+    let z = (i ^ i >> 30).wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+fn seen(filter: &SharedFilter, hash: u64) -> bool {
+    let mut seen = [false];
+    filter.seen(&[hash], At::Now, &mut seen).unwrap();
+    seen[0]
+}
+
+fn contains(filter: &SharedFilter, hash: u64) -> bool {
+    let mut present = [false];
+    filter.contains(&[hash], At::Now, &mut present).unwrap();
+    present[0]
+}
+
+fn planned(window: Window, fpr: f64) -> SharedFilter {
+    SharedFilter::plan(window, Budget::Rate(fpr), None, None, Seed::Public(0)).unwrap()
+}
+
+const fn count(insertions: u64) -> Window {
+    Window::Count { insertions }
+}
+
+/// Shapes of all numbers of lanes and lines.
+fn shapes() -> impl Iterator<Item = line::LineShape> {
+    [8, 16, 32].into_iter().flat_map(|lanes| {
+        (1..=4).map(move |lines| {
+            let k = if lanes == 16 { 1 } else { 2 };
+            line::LineShape { paper: Paper::AgePartitioned, lanes, k, lines, pages: 1 + u64::from(lines) }
+        })
+    })
+}
+
+#[test]
+fn one_thread_gets_the_answers_of_a_filter_in_a_window_of_insertions() {
+    for shape in shapes() {
+        for window in [1, 2, 7, 300, 1000] {
+            let mut alone = Filter::new(shape, count(window), 3).unwrap();
+            let mut shared = SharedFilter::from_filter(&alone).unwrap();
+            let mut state = window;
+            for i in 0..3000u64 {
+                state = mix(state + i);
+                // Keys of the last two windows, around the edges of the window in particular.
+                let hash = mix(i.saturating_sub(state % (2 * window + 2)) / 3);
+                let mut expected = [false];
+                let engine = alone.engine_mut();
+                engine.duplicated(&[hash], Moments::Untimed, Refresh::Delivered, &mut expected).unwrap();
+                assert_eq!(seen(&shared, hash), expected[0], "{shape:?} {window}: key {i}");
+                let other = mix(i / 2);
+                alone.engine().query(&[other], Moments::Untimed, &mut expected).unwrap();
+                assert_eq!(contains(&shared, other), expected[0], "{shape:?} {window}: lookup {i}");
+                if i % 5 == 0 {
+                    alone.engine_mut().insert(&[other], Moments::Untimed).unwrap();
+                    shared.insert(&[other], At::Now).unwrap();
+                }
+                if i % 700 == 650 {
+                    shared = SharedFilter::from_filter(&shared.to_filter().unwrap()).unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn one_thread_gets_the_answers_of_a_filter_in_a_window_of_time() {
+    for shape in shapes() {
+        let window = Window::Time { span: 1000, lateness: 100, capacity: 300 };
+        let mut alone = Filter::new(shape, window, 3).unwrap().with_max_ahead(None);
+        let mut shared = SharedFilter::from_filter(&alone).unwrap();
+        let (mut state, mut latest) = (5, -20_000i64);
+        for i in 0..4000u64 {
+            state = mix(state + i);
+            // Times rise, step back by at most the lateness, and jump beyond the window now and then.
+            latest += (state >> 20) as i64 % 7 + if state.is_multiple_of(300) { 2500 } else { 0 };
+            let at = [latest - (state >> 40) as i64 % 90];
+            let hash = [mix(i.saturating_sub(state % 500) / 2)];
+            let (mut expected, mut got) = ([false], [false]);
+            let engine = alone.engine_mut();
+            engine.duplicated(&hash, Moments::of(&at), Refresh::Unseen, &mut expected).unwrap();
+            shared.seen(&hash, At::Each(&at), &mut got).unwrap();
+            assert_eq!(got, expected, "{shape:?}: key {i}");
+            let later = [at[0] + (state >> 50) as i64 % 1500];
+            let hash = [mix(i.saturating_sub(state % 900) / 2)];
+            alone.engine().query(&hash, Moments::of(&later), &mut expected).unwrap();
+            shared.contains(&hash, At::Each(&later), &mut got).unwrap();
+            assert_eq!(got, expected, "{shape:?}: lookup {i}");
+            if i % 700 == 650 {
+                shared = SharedFilter::from_filter(&shared.to_filter().unwrap()).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn times_are_refused_as_by_a_filter_of_one_thread() {
+    let window = Window::Time { span: 1_000_000, lateness: 100, capacity: 100 };
+    let shared = planned(window, 0.01);
+    let day = crate::clock::DAY as i64;
+    let with_bound = SharedFilter::plan(window, Budget::Rate(0.01), None, Some(day as u64), Seed::Public(0)).unwrap();
+    let mut one = [false];
+    shared.seen(&[1], At::Each(&[10_000_000]), &mut one).unwrap();
+    for refused in [shared.seen(&[2], At::Each(&[1000]), &mut one), shared.insert(&[2], At::Each(&[1000]))] {
+        let message = refused.unwrap_err().to_string();
+        assert!(message.contains("before the latest time seen, but lateness is 0.0000001 s"), "{message}");
+    }
+    assert!(shared.contains(&[1], At::Each(&[1000]), &mut one).is_err());
+    assert!(shared.seen(&[1, 2], At::Each(&[11_000_000]), &mut [false; 2]).is_err());
+    shared.contains(&[2], At::Each(&[10_000_000]), &mut one).unwrap();
+    assert!(!one[0], "a refused key was inserted");
+    with_bound.seen(&[1], At::Now, &mut one).unwrap();
+    let ahead = with_bound.seen(&[2], At::Each(&[clock::system_now() + 2 * day]), &mut one).unwrap_err().to_string();
+    assert!(ahead.contains("ahead of the system's clock"), "{ahead}");
+    assert!(
+        planned(count(10), 0.01).seen(&[1], At::Each(&[5]), &mut one).unwrap_err().to_string().contains("at is for")
+    );
+}
+
+/// Each key is offered by all threads at about the same time: exactly one of them may be first.
+#[test]
+fn of_threads_that_race_with_a_key_exactly_one_is_first() {
+    let offers = times(2_000_000, 100_000_000);
+    for (window, fpr, threads) in [(1000, 1e-2, 8), (100_000, 1e-3, 8), (1000, 1e-6, 3)] {
+        let filter = planned(count(window), fpr);
+        let keys = offers / threads as u64 / 3;
+        let firsts: Vec<AtomicU8> = (0..keys).map(|_| AtomicU8::new(0)).collect();
+        let barrier = Barrier::new(threads);
+        // Threads are in step by blocks, so that no key is offered again after a window.
+        let block = (window / 8).min(4096);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    for i in 0..keys {
+                        if i % block == 0 {
+                            barrier.wait();
+                        }
+                        if !seen(&filter, mix(i)) {
+                            firsts[i as usize].fetch_add(1, Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        let of = |n: u8| firsts.iter().filter(|first| first.load(Relaxed) == n).count() as u64;
+        assert_eq!(of(0) + of(1), keys, "several threads were first");
+        // Six standard deviations above the rate, which is that of the worst phase.
+        let expected = keys as f64 * filter.fpr();
+        assert!(of(0) as f64 <= expected + 6.0 * expected.sqrt() + 1.0, "{} of {keys} new to no thread", of(0));
+    }
+}
+
+/// Keys in an order of their own per thread, so that lookups of all ages meet pages that rotate.
+fn promise(filter: &SharedFilter, window: i64, threads: u64, keys: u64, now: impl Fn(&AtomicI64) -> i64 + Sync) {
+    let (begun, missed, asked) = (AtomicI64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let timed = matches!(filter.window(), Window::Time { .. });
+    std::thread::scope(|scope| {
+        for t in 0..threads {
+            let (begun, missed, asked, now) = (&begun, &missed, &asked, &now);
+            fn at_each(timed: bool, at: &[i64]) -> At<'_> {
+                if timed { At::Each(at) } else { At::Now }
+            }
+            scope.spawn(move || {
+                let (mut own, mut z) = (Vec::new(), t);
+                loop {
+                    // Counted before the key is offered, so that the age of a key is never underrated.
+                    let i = begun.fetch_add(1, SeqCst);
+                    if i as u64 >= keys {
+                        break;
+                    }
+                    let hash = mix(i as u64);
+                    let at = [now(begun)];
+                    let mut held = [false];
+                    // A thread that slept longer than the lateness is refused, and nothing is promised of its key. Of
+                    // one that is reported by chance neither, since it is not inserted.
+                    if filter.seen(&[hash], at_each(timed, &at), &mut held).is_ok() && !held[0] {
+                        own.push((hash, at[0]));
+                    }
+                    for _ in 0..2 {
+                        z = mix(z + t);
+                        // Half of the lookups near the end of the window.
+                        let drawn = (z >> 20) as i64;
+                        let age = if z >> 63 == 0 { drawn % window } else { window - 1 - drawn % (window / 20) };
+                        let from = own.partition_point(|&(_, at)| at + age < now(begun));
+                        let Some(&(key, at)) = own.get(from) else { continue };
+                        let when = [now(begun)];
+                        if filter.contains(&[key], at_each(timed, &when), &mut held).is_err() {
+                            continue;
+                        }
+                        let age = if timed { when[0] - at } else { now(begun) - at };
+                        if age < window {
+                            asked.fetch_add(1, Relaxed);
+                            missed.fetch_add(u64::from(!held[0]), Relaxed);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert!(asked.load(SeqCst) > keys / 2, "{asked:?} of {keys}");
+    assert_eq!(missed.into_inner(), 0, "of {asked:?}");
+}
+
+#[test]
+fn no_key_of_a_window_of_insertions_is_missed_while_threads_insert() {
+    for (window, fpr) in [(1000, 1e-2), (20_000, 1e-3)] {
+        let filter = planned(count(window), fpr);
+        promise(&filter, window as i64, 8, times(300_000, 30_000_000), |begun| begun.load(SeqCst));
+    }
+}
+
+/// The sharper test: no insertions are counted ahead.
+#[test]
+fn no_key_of_a_window_of_time_is_missed_while_threads_insert() {
+    for (fpr, span) in [(1e-2, 2000), (1e-3, 20_000)] {
+        // Threads read the time and act later, so that times step back.
+        let window = Window::Time { span, lateness: span / 2, capacity: span };
+        let filter = planned(window, fpr);
+        promise(&filter, span as i64, 8, times(300_000, 30_000_000), |begun| begun.load(SeqCst));
+    }
+}
+
+#[test]
+fn no_key_of_the_window_is_missing_from_a_copy_made_while_threads_insert() {
+    let window = 20_000;
+    let filter = Arc::new(planned(count(window), 1e-3));
+    let done: Arc<Vec<AtomicU64>> = Arc::new((0..4).map(|_| AtomicU64::new(0)).collect());
+    let keys = times(400_000, 4_000_000);
+    std::thread::scope(|scope| {
+        for t in 0..4u64 {
+            let (filter, done) = (&filter, &done);
+            scope.spawn(move || {
+                for i in 0..keys / 4 {
+                    filter.insert(&[mix(4 * i + t)], At::Now).unwrap();
+                    done[t as usize].store(i + 1, SeqCst);
+                }
+            });
+        }
+        for _ in 0..times(20, 200) {
+            let before: Vec<u64> = done.iter().map(|done| done.load(SeqCst)).collect();
+            let copy = filter.to_filter().unwrap();
+            let after: u64 = done.iter().map(|done| done.load(SeqCst) + 1).sum();
+            for (t, &before) in before.iter().enumerate() {
+                // The age of a key is at most what all threads have inserted since.
+                let gone = after.saturating_sub(before * 4);
+                let room = (window.saturating_sub(gone) / 4).min(before).saturating_sub(8);
+                let live: Vec<u64> = (before - room..before).map(|i| mix(4 * i + t as u64)).collect();
+                let mut present = vec![false; live.len()];
+                copy.engine().query(&live, Moments::Untimed, &mut present).unwrap();
+                let spread = done.iter().map(|done| done.load(SeqCst)).max().unwrap() - before;
+                // Threads run unevenly: a key may have left the window by the insertions of another.
+                if 4 * (spread + room) < window {
+                    assert!(present.iter().all(|&present| present), "{before} of thread {t}");
+                }
+            }
+            assert!(SharedFilter::from_filter(&copy).unwrap().to_filter().unwrap() == copy);
+        }
+    });
+}
+
+#[test]
+fn the_rate_is_kept_with_threads() {
+    for (window, fpr) in [(1000, 1e-2), (30_000, 1e-3)] {
+        let filter = planned(count(window), fpr);
+        std::thread::scope(|scope| {
+            for t in 0..4 {
+                let filter = &filter;
+                scope.spawn(move || {
+                    (0..window).for_each(|i| {
+                        seen(filter, mix(4 * i + t));
+                    })
+                });
+            }
+        });
+        let trials = times(1_000_000, 10_000_000);
+        let reported = (0..trials).filter(|&i| contains(&filter, mix(1 << 60 | i))).count() as f64;
+        let expected = filter.fpr() * trials as f64;
+        assert!(filter.fpr() <= fpr);
+        assert!(reported <= expected + 6.0 * expected.sqrt(), "{reported} of {trials} at {}", filter.fpr());
+        // Of a small window one filter may lie above the mean of filters, but it is of that order.
+        assert!(reported >= expected / 3.0, "{reported} of {trials} at {}", filter.fpr());
+    }
+}

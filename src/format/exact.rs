@@ -1,0 +1,155 @@
+//! The saved form of an exact window: kind 32. All numbers are little endian.
+//!
+//! Its header is that of every filter. The parameters are 16 words:
+//!
+//! | word | what |
+//! |---|---|
+//! | 0 | 0: insertions, 1: time |
+//! | 1 | window: insertions, or nanoseconds |
+//! | 2 | lateness in nanoseconds, or zero |
+//! | 3 | zero |
+//! | 4 | keys so far |
+//! | 5, 6 | 1 and the latest moment, in nanoseconds since the epoch (time), or zeros |
+//! | 7 | how far ahead of the system's clock a key may lie: 0 a day, else nanoseconds + 1, or 2^64 - 1 without a limit |
+//! | 8 | 1 if a key came without a time of its own, else 0 |
+//! | 9 | 1 if each missing key is its own, else 0 |
+//!
+//! The cells are two words for each key of the window, the oldest first: its hash, and how many keys ago it last counted
+//! or its moment in nanoseconds since the epoch. So equal windows have equal bytes, whatever lies where in memory.
+
+use std::io::{Read, Write};
+use std::path::Path;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::preamble::fill;
+use super::{SaveError, replace};
+use crate::Error;
+use crate::clock::{DAY, MOST_INSERTED, Window};
+use crate::exact::{Exact, Record};
+use crate::key::Seed;
+use crate::memory::fallible;
+
+const MAGIC: [u8; 8] = *b"\x89LAT\r\n\x1a\n";
+const VERSION: u16 = 1;
+/// The kind of an exact window.
+const KIND: u16 = 32;
+const HEADER: usize = 64;
+const WORDS: usize = 16;
+/// Bytes before the cells.
+const BEFORE: usize = HEADER + 8 * WORDS;
+/// Keys read at a time, so that memory follows what is there, and not what the header promises.
+const PIECE: u64 = 1 << 16;
+
+/// An exact window with all that its owner stores beside it.
+pub struct Saved {
+    /// The window.
+    pub exact: Exact,
+    /// How far ahead of the system's clock a key may lie, in nanoseconds, unless there is no limit.
+    pub max_ahead: Option<u64>,
+    /// Whether each missing key is its own.
+    pub distinct: bool,
+    /// The seed of the key hashes.
+    pub seed: Seed,
+}
+
+/// Returns whether bytes begin with the header of an exact window.
+pub fn is_exact(bytes: &[u8]) -> bool {
+    bytes.len() >= 12 && bytes[..8] == MAGIC && bytes[10..12] == KIND.to_le_bytes()
+}
+
+/// Returns the saved form.
+pub fn to_bytes(saved: &Saved) -> Vec<u8> {
+    let record = saved.exact.to_record();
+    let [unit, window, lateness] = match record.window {
+        Window::Count { insertions } => [0, insertions, 0],
+        Window::Time { span, lateness, .. } => [1, span, lateness],
+    };
+    let max_ahead = match saved.max_ahead {
+        Some(DAY) => 0,
+        ahead => ahead.map_or(u64::MAX, |ahead| ahead + 1),
+    };
+    let latest = [record.latest.is_some().into(), record.latest.unwrap_or(0) as u64];
+    let flags = [max_ahead, record.by_system.into(), saved.distinct.into()];
+    let mut parameters = [0; WORDS];
+    let all = [unit, window, lateness, 0, record.inserted].into_iter().chain(latest).chain(flags);
+    parameters.iter_mut().zip(all).for_each(|(word, value)| *word = value);
+
+    let cells: Vec<u8> =
+        record.entries.iter().flat_map(|&(hash, at)| [hash, at as u64]).flat_map(u64::to_le_bytes).collect();
+    let mut bytes = Vec::with_capacity(BEFORE + cells.len());
+    bytes.extend(MAGIC);
+    bytes.extend([VERSION, KIND, saved.seed.scheme(), 0].into_iter().flat_map(u16::to_le_bytes));
+    let [first, second] = saved.seed.words();
+    let sums = [first, 8 * WORDS as u64, cells.len() as u64, xxh3_64(&cells), second];
+    bytes.extend(sums.into_iter().flat_map(u64::to_le_bytes));
+    let parameters: Vec<u8> = parameters.into_iter().flat_map(u64::to_le_bytes).collect();
+    bytes.extend(xxh3_64(&[&bytes[..], &parameters[..]].concat()).to_le_bytes());
+    bytes.extend(parameters);
+    bytes.extend(cells);
+    bytes
+}
+
+/// Reads a window, and not a byte beyond it.
+pub fn read(source: &mut impl Read) -> Result<Saved, SaveError> {
+    let mut before = [0; BEFORE];
+    fill(source, &mut before)?;
+    let half = |at: usize| u16::from_le_bytes([before[at], before[at + 1]]);
+    let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| before[at + i]));
+    if !is_exact(&before) {
+        return Err(Error::format("not a saved exact filter").into());
+    }
+    if half(8) != VERSION || word(24) != 8 * WORDS as u64 {
+        return Err(Error::format(format!("saved in format {}, but this version reads {VERSION}", half(8))).into());
+    }
+    if xxh3_64(&[&before[..56], &before[HEADER..]].concat()) != word(56) || word(32) % 16 != 0 {
+        return Err(Error::format("the header or the parameters are damaged").into());
+    }
+    let parameters: [u64; WORDS] = std::array::from_fn(|i| word(HEADER + 8 * i));
+    let mut cells: Vec<[u64; 2]> = Vec::new();
+    let keys = word(32) / 16;
+    while (cells.len() as u64) < keys {
+        let more = (keys - cells.len() as u64).min(PIECE) as usize;
+        let start = cells.len();
+        fallible::resize(&mut cells, start + more)?;
+        fill(source, bytemuck::cast_slice_mut(&mut cells[start..]))?;
+    }
+    if xxh3_64(bytemuck::cast_slice(&cells)) != word(40) {
+        return Err(Error::format("the cells are damaged").into());
+    }
+    let seed = Seed::from_words(half(12), [word(16), word(48)]).ok_or_else(|| {
+        Error::format(format!("keys were hashed by scheme {}, but this version has 1 and 2", half(12)))
+    })?;
+    Ok(saved(parameters, cells, seed)?)
+}
+
+fn saved(parameters: [u64; WORDS], cells: Vec<[u64; 2]>, seed: Seed) -> Result<Saved, Error> {
+    let [unit, window, lateness, _, inserted, timed, latest, max_ahead, by_system, distinct, ..] = parameters;
+    let window = match unit {
+        0 => Window::Count { insertions: window },
+        1 => Window::Time { span: window, lateness, capacity: 1 },
+        _ => return Err(Error::format("the parameters are damaged")),
+    };
+    if inserted > MOST_INSERTED || timed > unit || by_system > unit || distinct > 1 {
+        return Err(Error::format("the parameters are damaged"));
+    }
+    let latest = (timed == 1).then_some(latest as i64);
+    let entries = cells.into_iter().map(|[hash, at]| (hash, at as i64)).collect();
+    let record = Record { window, inserted, latest, by_system: by_system == 1, entries };
+    let max_ahead = match max_ahead {
+        0 => Some(DAY),
+        u64::MAX => None,
+        ahead => Some(ahead - 1),
+    };
+    let exact = Exact::from_record(&record).map_err(|error| match error {
+        Error::Memory { .. } => error,
+        error => Error::format(error.to_string()),
+    })?;
+    Ok(Saved { exact, max_ahead, distinct: distinct == 1, seed })
+}
+
+/// Writes the saved form to a file, which is replaced in one step when all of it is on disk.
+pub fn save(saved: &Saved, path: &Path) -> Result<(), SaveError> {
+    let secret = matches!(saved.seed, Seed::Secret(_));
+    Ok(replace::file(path, secret, |file| file.write_all(&to_bytes(saved)))?)
+}

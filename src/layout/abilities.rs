@@ -1,0 +1,133 @@
+//! What only some layouts can do: a small trait for each ability, and [`Abilities`], which lists those of a layout.
+//!
+//! The traits are used as trait objects. The engine calls [`Layout::abilities`] where the compiler knows the layout,
+//! so these calls are resolved when they are compiled, as calls of [`Layout`] are.
+
+use std::ops::{Range, RangeInclusive};
+
+use super::Layout;
+use crate::Error;
+use crate::clock::Clock;
+use crate::inference::{Code, Evidence, Likelihood, Question};
+use crate::memory::Words;
+
+/// The optional traits that a layout implements, as references to the layout.
+pub struct Abilities<'a, L: Layout> {
+    /// Answers queries for a window that is shorter than the filter's.
+    pub shorten: Option<&'a dyn Shorten<L::Rotation>>,
+    /// Fills the place of an insertion that is skipped.
+    pub skip: Option<&'a dyn Skip<L::Rotation>>,
+    /// Reads evidence, and computes its likelihood.
+    pub infer: Option<&'a dyn Infer<L::Rotation>>,
+    /// Writes evidence as codes of a few bits.
+    pub codes: Option<&'a dyn Codes<L::Rotation>>,
+    /// Counts how often keys were inserted.
+    pub count: Option<&'a dyn Count<L::Rotation>>,
+    /// Divides the cells among threads.
+    pub divide: Option<&'a dyn Divide<L>>,
+    /// Grows and shrinks with the number of keys.
+    pub resize: Option<&'a dyn Resize<L>>,
+    /// Merges the cells of two filters. Layouts that [set bits](Layout::SETS_BITS) merge without it.
+    pub merge: Option<&'a dyn Merge<L::Rotation>>,
+    /// Rejects words, read from any file, that the layout cannot work with.
+    pub check: Option<&'a dyn Check>,
+    /// Rejects words, read from a file that is to be verified, with which keys to come would be missed.
+    pub verify: Option<&'a dyn Check>,
+}
+
+impl<L: Layout> Abilities<'_, L> {
+    /// The abilities of a layout that implements [`Layout`] alone.
+    pub const NONE: Self = Self {
+        shorten: None,
+        skip: None,
+        infer: None,
+        codes: None,
+        count: None,
+        divide: None,
+        resize: None,
+        merge: None,
+        check: None,
+        verify: None,
+    };
+}
+
+/// Answers queries for a window that is shorter than the filter's: for cells that store how old keys are.
+pub trait Shorten<R> {
+    /// Returns the rotation of a query for keys inserted in the open generation or the `back` generations before it.
+    fn rotation_within(&self, generation: i64, back: u64) -> R;
+}
+
+/// Fills the place of an insertion that is skipped: for layouts in which a generation is one insertion, and each
+/// insertion has a place in a queue.
+pub trait Skip<R> {
+    /// Writes to the place of the open generation that it contains no key.
+    fn skip(&self, words: &mut [u64], rotation: R);
+}
+
+/// Reads the evidence about keys, and computes its likelihood.
+pub trait Infer<R> {
+    /// Writes the evidence about each key of a batch, for the [likelihood](Self::likelihood): all bits that are set,
+    /// expired or not.
+    fn evidence_run(&self, words: &[u64], rotation: R, hashes: &[u64], evidence: &mut [Evidence]);
+
+    /// Returns the likelihood of evidence in the current state of the cells. It may come from a sample of the cells,
+    /// but equal cells have equal likelihoods.
+    fn likelihood(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> Box<dyn Likelihood>;
+}
+
+/// Writes evidence as codes of a few bits: for layouts all of whose evidence has a code.
+pub trait Codes<R> {
+    /// Returns the function that decodes a code.
+    fn decoder(&self) -> fn(Code) -> Evidence;
+
+    /// Writes the code of the evidence about each key of a batch.
+    fn codes_run(&self, words: &[u64], rotation: R, hashes: &[u64], codes: &mut [Code]);
+}
+
+/// Counts how often keys were inserted.
+pub trait Count<R> {
+    /// Writes to `counts`, which is as long as the batch `hashes`, how often each key of a run was inserted within the
+    /// window.
+    fn count_run(&self, words: &[u64], rotation: R, hashes: &[u64], run: Range<usize>, counts: &mut [u64]);
+}
+
+/// Some cells of a filter: all cells of the keys whose hashes lie in one range.
+pub struct Partition<'a, L> {
+    /// The layout, restricted to these keys and these words.
+    pub layout: L,
+    /// The words of these cells.
+    pub words: &'a mut [u64],
+    /// The hashes of these keys.
+    pub hashes: RangeInclusive<u64>,
+}
+
+/// Divides the cells among threads: for layouts in which all cells of a key lie together, at a place that grows with
+/// its hash.
+pub trait Divide<L> {
+    /// Divides the cells into at most `count` partitions, 2 or more. Returns none if there would be only one.
+    fn partitions<'a>(&self, words: &'a mut [u64], count: usize) -> Vec<Partition<'a, L>>;
+}
+
+/// Grows and shrinks with the number of keys.
+pub trait Resize<L: Layout> {
+    /// Returns the number of insertions from one measurement of the load to the next.
+    fn resize_interval(&self) -> u64;
+
+    /// Measures the load. Returns the layout and its words in another size, if the load calls for one.
+    fn resized(&self, words: &[u64], rotation: L::Rotation) -> Option<(L, Words)>;
+
+    /// Returns the layout and its words in the size of `other`, if that is larger.
+    fn resize_to_match(&self, other: &L, words: &[u64], rotation: L::Rotation) -> Result<Option<(L, Words)>, Error>;
+}
+
+/// Merges the cells of two filters that have the same parameters.
+pub trait Merge<R> {
+    /// Merges `others` into `words`, both of them in this rotation.
+    fn merge(&self, words: &mut [u64], others: &[u64], rotation: R);
+}
+
+/// Checks words that were read from a file.
+pub trait Check {
+    /// Returns an error if no insertions could have left these words.
+    fn check(&self, words: &[u64], clock: &Clock) -> Result<(), Error>;
+}

@@ -1,0 +1,84 @@
+//! The family that a user gets for a request.
+
+use lately::clock::Window;
+use lately::filter::{Choice, Prefer, Request, VARIANTS, Variant, Windows, choose, compare};
+use lately::shape::Budget;
+
+const MILLION: Window = Window::Count { insertions: 1_000_000 };
+const MINUTE: Window = Window::Time { span: 60_000_000_000, lateness: 0, capacity: 1_000_000 };
+
+fn rate(fpr: f64) -> Request {
+    Request::from(Budget::Rate(fpr))
+}
+
+fn chosen(window: Window, request: &Request, prefer: Option<Prefer>) -> Choice {
+    choose(window, request, prefer).unwrap()
+}
+
+#[test]
+fn names_of_variants_are_their_own() {
+    for variant in &VARIANTS {
+        assert!(std::ptr::eq(Variant::named(&variant.name()).unwrap(), variant), "{}", variant.name());
+    }
+}
+
+#[test]
+fn the_default_keeps_keys_at_most_a_64th_of_the_window_too_long() {
+    for (window, name) in [(MILLION, "aged-quotient"), (MINUTE, "aged-quotient-growing")] {
+        for fpr in [0.1, 1e-2, 1e-3, 1e-6] {
+            let choice = chosen(window, &rate(fpr), None);
+            assert_eq!(choice.variant.name(), name);
+            assert!(choice.shape.slack(window) <= window.length() / 64, "{fpr}");
+            assert!(choice.shape.fpr(window) <= fpr);
+            assert!(choice.shape.bytes(window) <= 4096 + 16 * window.capacity());
+        }
+    }
+}
+
+#[test]
+fn the_default_grows_with_the_keys_where_their_number_is_unknown() {
+    let request = Request { unknown_rate: true, ..rate(0.01) };
+    let choice = chosen(MINUTE, &request, None);
+    assert_eq!(choice.variant.row().windows, Windows::Time);
+    let bytes = Request { unknown_rate: true, ..Request::from(Budget::Bytes(1 << 20)) };
+    assert!(choose(MINUTE, &bytes, None).is_err());
+}
+
+#[test]
+fn a_preference_is_met() {
+    let every = compare(MILLION, &rate(0.01), Some(Prefer::Memory)).unwrap();
+    let for_use = || every.rows.iter().filter(|(variant, _)| variant.row().is_for_use()).flat_map(|(_, choice)| choice);
+    let smallest = for_use().map(|choice| choice.shape.bytes(MILLION)).min().unwrap();
+    assert_eq!(chosen(MILLION, &rate(0.01), Some(Prefer::Memory)).shape.bytes(MILLION), smallest);
+    let fastest = |window, fpr| chosen(window, &rate(fpr), Some(Prefer::Speed)).variant.name();
+    assert_eq!(fastest(MILLION, 0.01), "age-partitioned-line");
+    assert_eq!(fastest(MINUTE, 0.01), "age-partitioned-line");
+}
+
+#[test]
+fn a_slack_is_kept_by_whatever_is_chosen() {
+    for slack in [0, 1000, 100_000, 900_000] {
+        for prefer in [None, Some(Prefer::Speed), Some(Prefer::Memory)] {
+            let request = Request { slack: Some(slack), ..rate(0.001) };
+            assert!(chosen(MILLION, &request, prefer).shape.slack(MILLION) <= slack);
+        }
+    }
+}
+
+#[test]
+fn too_few_bytes_are_rejected_with_how_many_are_enough() {
+    let error = choose(MILLION, &Request::from(Budget::Bytes(1000)), None).unwrap_err().to_string();
+    let enough: u64 = error.split_whitespace().find_map(|word| word.parse().ok()).unwrap();
+    assert!(choose(MILLION, &Request::from(Budget::Bytes(enough)), None).is_ok(), "{error}");
+}
+
+#[test]
+fn the_table_contains_the_choice_among_its_rows() {
+    for prefer in [None, Some(Prefer::Speed), Some(Prefer::Memory)] {
+        let choice = chosen(MILLION, &rate(0.01), prefer);
+        let every = compare(MILLION, &rate(0.01), prefer).unwrap();
+        let row = every.rows.iter().find(|(variant, _)| std::ptr::eq(*variant, choice.variant)).unwrap();
+        assert_eq!(row.1.as_ref().unwrap().shape.parameters(), choice.shape.parameters());
+        assert_eq!(every.best.shape.parameters(), choice.shape.parameters());
+    }
+}

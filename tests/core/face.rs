@@ -1,0 +1,240 @@
+//! The public face: what it lists, what it costs, and that no call panics.
+
+use std::fmt::Write;
+use std::fs::read_to_string;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use lately::{ConcurrentFilter, Error, ExactWindow, Filter, Prefer, Window};
+
+fn file(path: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path);
+    read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Files of the face, in the order of the list.
+const FILES: [&str; 10] = [
+    "src/lib.rs",
+    "src/api/builder.rs",
+    "src/api/concurrent.rs",
+    "src/api/exact.rs",
+    "src/api/file.rs",
+    "src/api/filter.rs",
+    "src/api/posterior.rs",
+    "src/api/window.rs",
+    "src/error.rs",
+    "src/key/hashable.rs",
+];
+
+/// The public items of a file that documents show: names at the top, and signatures within an `impl`.
+fn listed(source: &str) -> String {
+    let (mut list, mut owner, mut hidden, mut pending) = (String::new(), String::new(), false, None::<String>);
+    for line in source.lines().take_while(|line| *line != "#[cfg(test)]") {
+        let code = line.trim();
+        if let Some(signature) = &mut pending {
+            signature.push(' ');
+            signature.push_str(code);
+        } else if code.starts_with("#[doc(hidden)]") {
+            hidden = true;
+        } else if line.starts_with("impl") {
+            owner = line.trim_end_matches(" {").to_owned();
+            if owner.contains(" for ") && !owner.contains("$") {
+                writeln!(list, "{owner}").unwrap();
+            }
+        } else if code.starts_with("pub ") && !code.starts_with("pub mod") {
+            pending = (!hidden).then(|| code.to_owned());
+            hidden = false;
+        } else if !code.starts_with("#[") {
+            hidden = false;
+        }
+        let done = |signature: &String| signature.ends_with(['{', ';', ',']) && !signature.ends_with("(,");
+        if let Some(signature) = pending
+            .take_if(|signature| done(signature) && signature.matches('(').count() == signature.matches(')').count())
+        {
+            let signature = signature.trim_end_matches(['{', ';', ',', ' ']).replace("( ", "(").replace(", )", ")");
+            let inner = if line.starts_with(' ') { format!("{owner}: ") } else { String::new() };
+            writeln!(list, "{inner}{signature}").unwrap();
+        }
+    }
+    list
+}
+
+/// A change of the face shows in `tests/golden/face.txt`, which `LATELY_FACE=write` writes anew.
+#[test]
+fn the_public_face_is_the_one_that_was_reviewed() {
+    let mut list = String::new();
+    for path in FILES {
+        writeln!(list, "# {path}\n{}", listed(&file(path))).unwrap();
+    }
+    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/face.txt");
+    if std::env::var_os("LATELY_FACE").is_some() {
+        std::fs::write(&golden, &list).unwrap();
+    }
+    assert_eq!(list, file("tests/golden/face.txt"), "review the difference, then set LATELY_FACE=write");
+}
+
+#[test]
+fn the_top_level_has_at_most_fifteen_names() {
+    let source = file("src/lib.rs");
+    let names: Vec<&str> = source
+        .lines()
+        .filter_map(|line| line.strip_prefix("pub use "))
+        .flat_map(|line| line.split(['{', '}', ',', ';']).skip(usize::from(line.contains('{'))))
+        .filter(|name| !name.trim().is_empty())
+        .collect();
+    assert!((8..=15).contains(&names.len()), "{names:?}");
+    for (hidden, module) in source.lines().zip(source.lines().skip(1)) {
+        assert!(!module.starts_with("pub mod") || hidden.contains("doc(hidden)") || hidden.contains("cfg"), "{module}");
+    }
+}
+
+/// Bytes per key of a million, as in the table of the front page.
+#[test]
+fn the_front_page_states_what_filters_cost() {
+    let window = Window::last(1_000_000);
+    let per_key = |nbytes: usize| format!("{:.1}", nbytes as f64 / 1e6);
+    let row = |name: &str, cost: &dyn Fn(f64) -> usize| {
+        let costs: Vec<String> = [1e-2, 1e-3, 1e-6].into_iter().map(|fpr| per_key(cost(fpr))).collect();
+        format!("//! | {name} | {} |", costs.join(" | "))
+    };
+    let filter = |fpr| Filter::builder(window).fpr(fpr);
+    let rows = [
+        row("[`Filter`]", &|fpr| filter(fpr).build().unwrap().nbytes()),
+        row("[`Filter`], [`Prefer::Speed`]", &|fpr| filter(fpr).prefer(Prefer::Speed).build().unwrap().nbytes()),
+        row("[`Filter`], [`Prefer::Memory`]", &|fpr| filter(fpr).prefer(Prefer::Memory).build().unwrap().nbytes()),
+        row("[`ConcurrentFilter`]", &|fpr| ConcurrentFilter::builder(window).fpr(fpr).build().unwrap().nbytes()),
+    ];
+    let page = file("src/lib.rs");
+    for row in rows {
+        assert!(page.contains(&row), "the front page lacks {row}");
+    }
+}
+
+#[test]
+fn a_program_for_each_common_task_has_at_most_fifteen_lines_and_three_names() {
+    for name in ["web_hooks", "mask_integers", "go_on", "exact_window", "posterior"] {
+        let source = file(&format!("examples/{name}.rs"));
+        let code = source.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("//!")).count();
+        assert!(code <= 15, "{name} has {code} lines");
+        let names: Vec<&str> = source.lines().filter(|line| line.starts_with("use lately::")).collect();
+        let [names] = names[..] else { panic!("{name}: {names:?}") };
+        assert!(names.split(',').count() <= 3, "{name}: {names}");
+    }
+}
+
+/// Requests of every kind, senseless ones above all: each is refused with a message or makes a filter that works.
+#[test]
+fn no_request_panics() {
+    let windows = [0, 1, 2, 1000, 1 << 40, u64::MAX].map(Window::last).into_iter();
+    let spans = [Duration::ZERO, Duration::from_nanos(1), Duration::from_secs(60), Duration::MAX].map(Window::time);
+    let (mut built, mut refused) = (0, 0);
+    for window in windows.chain(spans) {
+        // A window of a nanosecond ends between two calls.
+        let brief = window.span().is_some_and(|span| span < Duration::from_secs(1));
+        for fpr in [f64::NAN, -1.0, 0.0, 1e-300, 1e-9, 0.5, 1.0, f64::INFINITY] {
+            for capacity in [None, Some(0), Some(1000), Some(u64::MAX)] {
+                let mut alone = Filter::builder(window).fpr(fpr).max_ahead(None);
+                let mut shared = ConcurrentFilter::builder(window).fpr(fpr).lateness(Duration::from_nanos(3));
+                if let Some(capacity) = capacity {
+                    (alone, shared) = (alone.capacity(capacity), shared.capacity(capacity));
+                }
+                match alone.build() {
+                    Ok(mut filter) => {
+                        built += 1;
+                        assert!(!filter.seen(1), "{window} {fpr} {capacity:?}");
+                        assert!(filter.seen(1) || brief, "{window} {fpr} {capacity:?}");
+                        let _ = (
+                            filter.seen_at(2, UNIX_EPOCH),
+                            filter.posterior([1], f64::NAN),
+                            filter.decide([1], 0.1, -1.0, 1.0),
+                        );
+                        filter.clear();
+                    }
+                    Err(error) => {
+                        refused += 1;
+                        let message = error.to_string();
+                        let named = ["window", "fpr", "capacity", "allocate", "slack", "nbytes"];
+                        assert!(
+                            named.iter().any(|name| message.contains(name)),
+                            "{window} {fpr} {capacity:?}: {message}"
+                        );
+                    }
+                }
+                if let Ok(filter) = shared.build() {
+                    assert!(!filter.seen(1), "{window} {fpr} {capacity:?}");
+                    assert!(filter.seen(1) || brief, "{window} {fpr} {capacity:?}");
+                    let _ = filter.seen_at(2, UNIX_EPOCH - Duration::from_secs(1 << 33));
+                }
+            }
+        }
+    }
+    assert!(built > 10 && refused > 10, "{built} built, {refused} refused");
+}
+
+#[test]
+fn errors_name_the_argument() {
+    let hour = Duration::from_secs(3600);
+    let build = |window| Filter::builder(window).fpr(0.01);
+    for (error, start) in [
+        (Filter::builder(Window::last(10)).build().err(), "fpr or nbytes"),
+        (build(Window::last(10)).nbytes(10).build().err(), "fpr and nbytes"),
+        (build(Window::last(10)).lateness(hour).build().err(), "lateness is for windows of time"),
+        (build(Window::last(10)).capacity(5).build().err(), "capacity is for windows of time"),
+        (build(Window::last(10)).slack(Window::time(hour)).build().err(), "slack must be a number of insertions"),
+        (build(Window::time(hour)).slack(Window::last(5)).build().err(), "slack must be a span of time"),
+        (ConcurrentFilter::builder(Window::time(hour)).fpr(0.1).build().err(), "capacity must be given"),
+        (ExactWindow::new(Window::time(Duration::ZERO)).err(), "window must be longer than 0"),
+        (Filter::from_bytes(&[]).err(), "the bytes are cut short"),
+        (Filter::open("/no/such/file").err(), "/no/such/file: "),
+    ] {
+        let error = error.map_or_else(|| panic!("{start} is not refused"), |error| error.to_string());
+        assert!(error.starts_with(start), "{error}");
+    }
+}
+
+/// `?` carries every failure of the face into one error type.
+#[test]
+fn one_error_type_serves_all_calls() {
+    fn all() -> Result<(), Error> {
+        let folder = tempfile::tempdir().map_err(|_| Error::value("no folder"))?;
+        let path = folder.path().join("seen.lately");
+        let shared =
+            ConcurrentFilter::builder(Window::time(Duration::from_secs(60))).fpr(0.01).capacity(100).build()?;
+        shared.insert_at("a", SystemTime::now())?;
+        shared.save(&path)?;
+        let mut alone = Filter::open(&path)?;
+        assert!(alone.seen_at("a", SystemTime::now())?);
+        alone.save(&path)?;
+        assert!(ConcurrentFilter::open(&path)?.seen("a"));
+        assert!(ConcurrentFilter::from_bytes(&shared.to_bytes()?)?.contains("a"));
+        Ok(())
+    }
+    all().unwrap();
+    let boxed: Box<dyn std::error::Error + Send + Sync> = Box::new(Filter::open("nowhere").unwrap_err());
+    assert!(boxed.to_string().starts_with("nowhere: "));
+}
+
+/// A file of every kind that Python wrote opens here, and goes on.
+#[test]
+fn files_of_python_open_and_go_on() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let (mut opened, mut shared) = (0, 0);
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "lately") {
+            let mut filter = Filter::open(&path).unwrap();
+            if let Ok(concurrent) = ConcurrentFilter::open(&path) {
+                shared += 1;
+                let again = concurrent.snapshot().unwrap();
+                for i in 0..2000 {
+                    assert_eq!(again.contains(i), filter.contains(i), "{path:?} {i}");
+                    assert_eq!(concurrent.contains(i), filter.contains(i), "{path:?} {i}");
+                }
+            }
+            filter.seen("a new key");
+            assert!(filter.contains("a new key"), "{path:?}");
+            opened += 1;
+        }
+    }
+    assert!(opened > 25 && shared >= 3, "{opened} opened, {shared} of them by threads");
+}

@@ -1,0 +1,227 @@
+//! Records of blocks: which are taken, and with which keys. `tests/test_cli_at_once.py` compares them with Python's.
+
+#[allow(dead_code, reason = "the command uses the rest")]
+#[path = "../../crates/lately-python/src/reader/mod.rs"]
+mod reader;
+
+mod fuzzed;
+
+use lately::key::{KeyHasher, Seed};
+use reader::{Csv, Encoding, Found, Json, Lines, MOST_FIELDS, Reader, read_shared};
+
+fn hasher() -> KeyHasher {
+    KeyHasher::new(1)
+}
+
+/// The hashes of the keys taken from the beginning on, and what is left.
+fn read<'a>(reader: &impl Reader, block: &'a str) -> (Vec<u64>, &'a str) {
+    let mut found = Found::default();
+    let stop = reader.read(block.as_bytes(), 0, &hasher(), &mut found);
+    (found.hashes, &block[stop..])
+}
+
+fn row(fields: &[u64]) -> u64 {
+    fields.iter().fold(hasher().row_start(fields.len()), |chain, &field| hasher().row_next(chain, field))
+}
+
+fn text(text: &str) -> u64 {
+    hasher().text(text)
+}
+
+#[test]
+fn lines() {
+    let reader = Lines { encoding: Encoding::Utf8, longest: 4 };
+    assert_eq!(read(&reader, "a\nb\r\n\n\u{e4}"), (vec![text("a"), text("b"), text(""), text("\u{e4}")], ""));
+    assert_eq!(read(&reader, "a\nlonger\nb"), (vec![text("a")], "longer\nb"));
+}
+
+#[test]
+fn csv() {
+    let reader = Csv {
+        delimiter: b',',
+        quotes: true,
+        width: 3,
+        key: vec![2, 0],
+        time: None,
+        comments: false,
+        encoding: Encoding::Utf8,
+        longest: 100,
+    };
+    let block = "a,b,c\r\n\"a,\",\"\n\",\"c\"\"\"\na\"b,,\n";
+    let keys = vec![row(&[text("c"), text("a")]), row(&[text("c\""), text("a,")]), row(&[text(""), text("a\"b")])];
+    assert_eq!(read(&reader, block), (keys, ""));
+    for left in ["a,b\n", "a,b,c,d\n", "a,b,\"c", "a,b,\"c\"d\n", "a,b\rb,c\n", "\n", "\r\n", "\"a\"\r,b,c\n"] {
+        let block = format!("a,b,c\n{left}a,b,c\n");
+        assert_eq!(read(&reader, &block), (vec![row(&[text("c"), text("a")])], &block[6..]), "{left:?}");
+    }
+}
+
+/// With a secret keys are hashed many at once, and those that are no text as they are between them.
+#[test]
+fn a_secret_hashes_records_as_each_alone() {
+    let secret = KeyHasher::new(Seed::Secret([5, 6]));
+    let csv = |key, quotes, encoding| Csv {
+        delimiter: b',',
+        quotes,
+        width: 2,
+        key,
+        time: None,
+        comments: false,
+        encoding,
+        longest: 100,
+    };
+    for encoding in [Encoding::Utf8, Encoding::StrictUtf8, Encoding::Latin1, Encoding::Ascii] {
+        let readers: [Box<dyn Reader>; 4] = [
+            Box::new(Lines { encoding, longest: 100 }),
+            Box::new(csv(vec![1], true, encoding)),
+            Box::new(csv(vec![0], false, encoding)),
+            Box::new(csv(vec![1, 0], true, encoding)),
+        ];
+        let field = |i: usize| -> Vec<u8> {
+            match i % 23 {
+                7 => b"\"doubled \"\" quotes\"".to_vec(),
+                13 if encoding == Encoding::Utf8 => b"\xff no text".to_vec(),
+                19 if encoding != Encoding::Ascii => "\u{e4}\u{1f600}".into(),
+                _ => "x".repeat(i % 40).into(),
+            }
+        };
+        let lines: Vec<_> = (0..300).map(|i| [&field(i)[..], b",", &field(i / 2), b"\n"].concat()).collect();
+        for reader in readers {
+            for bad in [None, Some(0), Some(63), Some(64), Some(150)] {
+                let mut lines = lines.clone();
+                if let Some(bad) = bad {
+                    lines[bad] = b"too long".repeat(50);
+                }
+                let mut all = Found::default();
+                let stop = reader.read(&lines.concat(), 0, &secret, &mut all);
+                let taken = &lines[..bad.unwrap_or(lines.len())];
+                assert_eq!(stop, taken.concat().len());
+                let alone = |line: &Vec<u8>| {
+                    let mut one = Found::default();
+                    reader.read(line, 0, &secret, &mut one);
+                    one.hashes[0]
+                };
+                assert_eq!(all.hashes, taken.iter().map(alone).collect::<Vec<_>>(), "{encoding:?} {bad:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn json() {
+    let reader = Json::new(&["k".into()], None, Encoding::StrictUtf8, 1 << 20).unwrap();
+    for (value, hash) in [
+        ("\"a\"", text("a")),
+        (r#""\/\u00e4\ud83d\ude00\n""#, text("/\u{e4}\u{1f600}\n")),
+        ("5", hasher().integer(5)),
+        ("5.0", hasher().integer(5)),
+        ("-0.5e0", hasher().float(-0.5)),
+        ("true", hasher().integer(1)),
+        ("null", hasher().missing()),
+    ] {
+        let block = format!(" {{ \"j\" : [1, {{\"k\": [{{}}, []]}}] ,\"k\":\"x\",\t\"k\" :{value} }}\r\n");
+        assert_eq!(read(&reader, &block), (vec![hash], ""), "{block}");
+    }
+    let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
+    let digits = "1".repeat(5_000);
+    for left in
+        ["[]", "{}", r#""\ud800""#, "01", "1.", "-", "NaN", "nul", "\"\t\"", "9223372036854775808", &deep, &digits]
+    {
+        let block = format!("{{\"k\": {left}}}");
+        assert_eq!(read(&reader, &block), (vec![], &block[..]));
+    }
+    for left in
+        ["", " ", "{}", "[]", "{\"k\": 1", "{\"k\": 1,}", "{\"k\": 1}}", "{\"k\" 1}", "{\"\\u006b\": 1}", "{k: 1}"]
+    {
+        let block = format!("{left}\n");
+        assert_eq!(read(&reader, &block), (vec![], &block[..]));
+    }
+}
+
+/// The first thread that leaves a record ends it, and quotes keep them together.
+#[test]
+fn threads_find_what_one_finds() {
+    let encoding = Encoding::StrictUtf8;
+    let csv = |quotes| Csv {
+        delimiter: b',',
+        quotes,
+        width: 2,
+        key: vec![1],
+        time: Some(0),
+        comments: false,
+        encoding,
+        longest: 100,
+    };
+    let readers: [Box<dyn Reader + Send + Sync>; 4] = [
+        Box::new(csv(true)),
+        Box::new(csv(false)),
+        Box::new(Lines { encoding, longest: 100 }),
+        Box::new(Json::new(&["k".into(), "j".into()], Some("t"), encoding, 100).unwrap()),
+    ];
+    for (kind, reader) in readers.iter().enumerate() {
+        let line = |i: usize| match kind {
+            3 if i == 9_000 => format!("{{\"t\": {i}, \"j\": null}}\n"),
+            3 => format!("{{\"t\": {i}, \"k\": \"{}\"}}\n", i * i),
+            _ => format!("{i},{}\n", i * i),
+        };
+        let lines: Vec<_> = (0..20_000).map(line).collect();
+        let long = "x".repeat(200) + "\n";
+        for bad in [None, Some((0, "\"a\n\",\"b\n\"\n")), Some((7_000, &long)), Some((19_999, &long))] {
+            let mut block = lines.clone();
+            if let Some((place, record)) = bad {
+                block[place] = record.to_owned();
+            }
+            let block = block.concat().into_bytes();
+            for start in [0, lines[0].len()] {
+                let mut one = Found::default();
+                let stop = reader.read(&block, start, &hasher(), &mut one);
+                for threads in 1..6 {
+                    assert_eq!(read_shared(&**reader, &block, start, &hasher(), threads), (one.clone(), stop));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn fields_within_fields() {
+    let reader = |field: &str| Json::new(&[field.into(), "j".into()], None, Encoding::StrictUtf8, 1 << 20).unwrap();
+    for (line, value) in [
+        (r#"{"j": 0, "n": {"x": 1}}"#, hasher().integer(1)),
+        (r#"{"j": 0, "n.x": 2, "n": {"x": 1}}"#, hasher().integer(2)),
+        (r#"{"j": 0, "n": {"x": 1}, "n": {"y": 1}}"#, hasher().missing()),
+        (r#"{"j": 0, "n": {"x": 1}, "n": 3}"#, hasher().missing()),
+        (r#"{"j": 0, "n": {"x": 1, "x": 4}, "x": 5}"#, hasher().integer(4)),
+    ] {
+        assert_eq!(read(&reader("n.x"), line), (vec![row(&[value, hasher().integer(0)])], ""), "{line}");
+    }
+    let line = r#"{"j": 0, "n": {"x": {"y": 1, "n": {"x": 9}}}}"#;
+    assert_eq!(read(&reader("n.x.y"), line).0, [row(&[hasher().integer(1), hasher().integer(0)])]);
+    assert_eq!(read(&reader("n.x"), line), (vec![], line));
+    let many: Vec<_> = (0..MOST_FIELDS as u32).map(|i| i.to_string()).collect();
+    assert!(Json::new(&many, None, Encoding::StrictUtf8, 1).is_some());
+    assert!(Json::new(&many, Some("t"), Encoding::StrictUtf8, 1).is_none());
+}
+
+/// splitmix64, of one number.
+fn mix(z: u64) -> u64 {
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[test]
+fn records_of_any_bytes_are_taken_or_left() {
+    // Bytes that mean something, and a few others.
+    let means = b"\"\"\"\"\\\n\n\n\r,,,:{}{}[]k\"k\"tn.x1-0e+u8 \t#\xc3\xa4\xff\0";
+    let mut taken = 0;
+    for number in 0..4_000 {
+        let bytes: Vec<u8> = (0..8 + number % 60)
+            .map(|i| mix(number << 32 | i) as u8)
+            .enumerate()
+            .map(|(i, byte)| if i < 4 { byte } else { means[byte as usize % means.len()] })
+            .collect();
+        taken += fuzzed::run(&bytes);
+    }
+    assert!(taken > 4_000, "{taken} records were taken");
+}
