@@ -1,6 +1,7 @@
-"""The house is in order: the Rust core passes its own tests, and every linter is silent.
+"""Checks of the repository: the tests of the core, linters, types, documents.
 
-The checks start when the run begins, beside the other tests, and are waited for at its end: `running` in conftest.py.
+They start when the run begins, beside the other tests, and are waited for at its end: `running` in conftest.py.
+Linters read tracked files only, so that a file that a user leaves in the clone fails no test.
 """
 
 import importlib
@@ -15,19 +16,20 @@ from pathlib import Path
 import pytest
 
 import lately
+from support.tree import ROOT, tracked
 
-ROOT = Path(__file__).parent.parent
+PYTHON, FILES = ([path.relative_to(ROOT) for path in tracked(*of)] for of in ((".py", ".pyi", ".ipynb"), ()))
 CHECKS = {
     "cargo test": ["cargo", "test", "--locked"],
     "clippy": ["cargo", "clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"],
     "rustdoc": ["cargo", "doc", "--locked", "--no-deps"],
     "rustfmt": ["cargo", "fmt", "--all", "--check"],
-    "ruff check": [sys.executable, "-m", "ruff", "check"],
-    "ruff format": [sys.executable, "-m", "ruff", "format", "--check"],
-    "typos": [Path(sysconfig.get_path("scripts"), "typos")],
+    "ruff check": [sys.executable, "-m", "ruff", "check", "--force-exclude", *PYTHON],
+    "ruff format": [sys.executable, "-m", "ruff", "format", "--check", "--force-exclude", *PYTHON],
+    "typos": [Path(sysconfig.get_path("scripts"), "typos"), "--force-exclude", *FILES],
     "mypy": [sys.executable, "-m", "mypy"],
-    # `strict` in mkdocs.yml: a link that leads nowhere fails.
-    "site": [sys.executable, "-m", "mkdocs", "build", "--quiet"],
+    # `strict` in mkdocs.yml makes a warning an error. With `--quiet` it would not count them.
+    "site": [sys.executable, "-m", "mkdocs", "build"],
     "stubtest": [sys.executable, "-m", "mypy.stubtest", "lately", "--mypy-config-file", "pyproject.toml"],
 }
 
@@ -43,13 +45,9 @@ def test_check_passes(running, name):
 
 def test_no_line_is_wider_than_the_page():
     """rustfmt and ruff look at code; comments and texts keep within its 120 columns too, tables and commands apart."""
-    sources = [
-        path for folder in ("src", "crates", "tests", "python", "benchmarks") for path in (ROOT / folder).rglob("*.*")
-    ]
     wide = [
         f"{path.relative_to(ROOT)}:{number}"
-        for path in sources
-        if path.suffix in {".rs", ".py", ".pyi"}
+        for path in tracked(".rs", ".py", ".pyi")
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if len(line) > 120 and not line.lstrip().startswith(("//! |", "#[pyo3(", "text_signature"))
     ]

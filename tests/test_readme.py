@@ -38,10 +38,6 @@ def name_of(requirement):
     return re.match(r"[\w-]+", requirement)[0]
 
 
-def test_second_command():
-    assert COMMANDS[1:] == [(ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()[-1]]
-
-
 def test_a_heartbeat_passes_as_often_as_the_page_states():
     """Every 9 minutes, through a window of 10, for a day."""
     beats = [2e9 + 540 * i for i in range(160)]
