@@ -238,37 +238,32 @@ fn no_key_of_a_window_of_time_is_missed_while_threads_insert() {
 
 #[test]
 fn no_key_of_the_window_is_missing_from_a_copy_made_while_threads_insert() {
-    let window = 20_000;
-    let filter = Arc::new(planned(count(window), 1e-3));
-    let done: Arc<Vec<AtomicU64>> = Arc::new((0..4).map(|_| AtomicU64::new(0)).collect());
-    let keys = times(400_000, 4_000_000);
+    let (window, keys) = (20_000, times(100_000, 1_000_000) as usize);
+    let filter = planned(count(window), 1e-3);
+    // The insertions that all threads had begun before each key's, and how many keys each thread has inserted.
+    let (begun, begun_before) = (AtomicU64::new(0), Vec::from_iter((0..4 * keys).map(|_| AtomicU64::new(0))));
+    let done: [AtomicU64; 4] = Default::default();
     std::thread::scope(|scope| {
-        for t in 0..4u64 {
-            let (filter, done) = (&filter, &done);
+        for (t, done) in done.iter().enumerate() {
+            let (filter, begun, begun_before) = (&filter, &begun, &begun_before[t * keys..][..keys]);
             scope.spawn(move || {
-                for i in 0..keys / 4 {
-                    filter.insert(&[mix(4 * i + t)], At::Now).unwrap();
-                    done[t as usize].store(i + 1, SeqCst);
+                for (i, before) in begun_before.iter().enumerate() {
+                    before.store(begun.fetch_add(1, SeqCst), SeqCst);
+                    filter.insert(&[mix((t * keys + i) as u64)], At::Now).unwrap();
+                    done.store(i as u64 + 1, SeqCst);
                 }
             });
         }
         for _ in 0..times(20, 200) {
-            let before: Vec<u64> = done.iter().map(|done| done.load(SeqCst)).collect();
+            let inserted = done.each_ref().map(|done| done.load(SeqCst) as usize);
             let copy = filter.to_filter().unwrap();
-            let after: u64 = done.iter().map(|done| done.load(SeqCst) + 1).sum();
-            for (t, &before) in before.iter().enumerate() {
-                // The age of a key is at most what all threads have inserted since.
-                let gone = after.saturating_sub(before * 4);
-                let room = (window.saturating_sub(gone) / 4).min(before).saturating_sub(8);
-                let live: Vec<u64> = (before - room..before).map(|i| mix(4 * i + t as u64)).collect();
-                let mut present = vec![false; live.len()];
-                copy.engine().query(&live, Moments::Untimed, &mut present).unwrap();
-                let spread = done.iter().map(|done| done.load(SeqCst)).max().unwrap() - before;
-                // Threads run unevenly: a key may have left the window by the insertions of another.
-                if 4 * (spread + room) < window {
-                    assert!(present.iter().all(|&present| present), "{before} of thread {t}");
-                }
-            }
+            let latest = begun.load(SeqCst);
+            let live = (0..4).flat_map(|t| t * keys..t * keys + inserted[t]);
+            let live = live.filter(|&key| latest - begun_before[key].load(SeqCst) < window).map(|key| mix(key as u64));
+            let live = Vec::from_iter(live);
+            let mut present = vec![false; live.len()];
+            copy.engine().query(&live, Moments::Untimed, &mut present).unwrap();
+            assert_eq!(present.iter().filter(|&&present| !present).count(), 0, "of {} live keys", live.len());
             assert!(SharedFilter::from_filter(&copy).unwrap().to_filter().unwrap() == copy);
         }
     });

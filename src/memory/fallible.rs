@@ -50,11 +50,11 @@ mod tests {
 
     #[test]
     fn more_than_there_is_is_an_error() {
-        for len in [usize::MAX, usize::MAX / 8, usize::MAX >> 6] {
+        for len in [usize::MAX, usize::MAX / 8, usize::try_from(1u64 << 58).unwrap_or(usize::MAX)] {
             assert!(matches!(zeroed::<u64>(len), Err(Error::Memory { .. })));
             assert!(matches!(with_room::<u64>(len), Err(Error::Memory { .. })));
             assert!(matches!(
-                collected(0..len.min(usize::MAX >> 4)).map(black_box).map(drop),
+                collected((0..len.min(usize::MAX / 12)).map(|i| i as u64)).map(black_box).map(drop),
                 Err(Error::Memory { .. })
             ));
             assert!(matches!(resize(&mut vec![1u64], len), Err(Error::Memory { .. })));

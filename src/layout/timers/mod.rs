@@ -158,7 +158,7 @@ impl Timers {
 
     /// Returns the number of words of all timers.
     pub(crate) fn words(&self) -> usize {
-        self.words as usize
+        usize::try_from(self.words).unwrap_or(usize::MAX)
     }
 
     /// Returns how many timers of these words are set, live or expired.
