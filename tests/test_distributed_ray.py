@@ -306,7 +306,7 @@ def test_a_consumer_that_leaves_ends_nothing_and_who_is_left_with_nothing_is_tol
 
 def test_without_ray_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ImportError, match=r"pip install 'lately\[distributed\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'ray\[data\]'"):
         RaySites([print])
 
 

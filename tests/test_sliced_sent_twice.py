@@ -85,9 +85,9 @@ def test_without_times_the_first_answers_stand_too(shape, monkeypatch):
 @cells_of_keys
 def test_a_batch_that_comes_again_in_another_way_is_refused(shape):
     with SlicedFilter(**shape, filter=timers()) as sliced:
-        for first, then in (({}, {"refresh": False}), ({"refresh": False}, {}), ({}, {"places": np.arange(9)})):
+        for first, then in (({}, {"refresh": False}), ({"refresh": False}, {}), ({}, {"offsets": np.arange(9)})):
             sliced.duplicated(np.arange(9), at=0, **first)
-            with pytest.raises(ValueError, match="comes again in another way: with other `refresh` or `places`"):
+            with pytest.raises(ValueError, match="comes again in another way: with other `refresh` or `offsets`"):
                 sliced.duplicated(np.arange(9), at=0, number=sliced.number, **then)
         sliced.duplicated(np.arange(9), at=0)
         with pytest.raises(ValueError, match="comes again with other keys"):

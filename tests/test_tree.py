@@ -11,7 +11,7 @@ import pytest
 import lately
 from lately.distributed._sites.interface import Failed
 from lately.distributed._tree.tree import BloomTree
-from support.tree import (
+from support.bloom_trees import (
     BITS,
     FILTERS,
     KINDS,

@@ -9,7 +9,7 @@ import pytest
 import lately
 from lately.distributed._producer.exchange import FailedSitesWarning
 from lately.distributed._tree.tree import BloomTree
-from support.tree import FILTERS, KINDS, LEAVES, SHAPE, by_leaf, nasa, producers, timing
+from support.bloom_trees import FILTERS, KINDS, LEAVES, SHAPE, by_leaf, nasa, producers, timing
 
 
 @pytest.mark.parametrize("node", [1, 4])

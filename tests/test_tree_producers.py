@@ -10,7 +10,7 @@ import pytest
 import lately
 from lately.distributed._sites.local import LocalSites
 from lately.distributed._tree.tree import BloomTree
-from support.tree import KINDS, LEAVES, SHAPE, timing
+from support.bloom_trees import KINDS, LEAVES, SHAPE, timing
 
 
 class Slow(LocalSites):

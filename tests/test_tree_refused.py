@@ -5,7 +5,7 @@ import pytest
 import lately
 from lately.distributed._tree.topology import Topology
 from lately.distributed._tree.tree import BloomTree
-from support.tree import KINDS, SHAPE, F, timing
+from support.bloom_trees import KINDS, SHAPE, F, timing
 
 
 @pytest.mark.parametrize(

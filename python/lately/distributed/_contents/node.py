@@ -34,12 +34,12 @@ class Node(Cut):
         last = self._slice.read(self._row(hashes))
         now = np.maximum(np.maximum.accumulate(generations), self._slice.newest)
         oldest: NDArray[np.int64] = last.min(axis=1)
-        return np.where(oldest >= now - self._like.kept, oldest, NEVER)
+        return np.where(oldest >= now - self._like.retained, oldest, NEVER)
 
     def duplicated(self, hashes: NDArray[np.uint64], generations: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Test, then set what is new: in order, and as one act."""
         cells = self._row(hashes)
-        seen = settle(cells, self._slice.read(cells), generations, newest=self._slice.newest, kept=self._like.kept)
+        seen = settle(cells, self._slice.read(cells), generations, newest=self._slice.newest, kept=self._like.retained)
         self._slice.set(cells[~seen], generations[~seen])
         return seen
 

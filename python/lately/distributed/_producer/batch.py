@@ -25,7 +25,7 @@ class Batch:
     latest : int or None
         The latest moment the producer has seen before it.
     name : Name
-    places : ndarray of int64, shape (n,), or None
+    offsets : ndarray of int64, shape (n,), or None
         Where in the batch the keys are, ascending; None is one after the other.
     """
 
@@ -33,7 +33,7 @@ class Batch:
     moments: NDArray[np.int64] | None
     latest: int | None
     name: Name = field(default_factory=Name)
-    places: NDArray[np.int64] | None = None
+    offsets: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -43,4 +43,4 @@ class Batch:
         if not self.name.number:
             return None
         rows = np.arange(len(self)) if rows is None else rows
-        return self.name.ticket(rows if self.places is None else self.places[rows])
+        return self.name.ticket(rows if self.offsets is None else self.offsets[rows])

@@ -48,7 +48,7 @@ class Producer:
         keys: Any,
         at: Any,
         number: int | None,
-        places: Any,
+        offsets: Any,
         act: Callable[[Batch], _Answer],
         nothing: _Answer,
         *,
@@ -60,7 +60,7 @@ class Producer:
         """
         with self._writing:
             hashes = hash_keys(keys, seed=self._seed)
-            where = None if places is None else _places(places, len(hashes))
+            where = None if offsets is None else _offsets(offsets, len(hashes))
             name = self.numbering.of(number, attempt)
             latest = self.numbering.latest_before(name.number)
             moments = self._like.moments(at, len(hashes), latest=latest, new=True)
@@ -83,10 +83,10 @@ class Producer:
             return answer
 
 
-def _places(places: Any, keys: int) -> NDArray[np.int64]:
-    array = np.asarray(places)
+def _offsets(offsets: Any, keys: int) -> NDArray[np.int64]:
+    array = np.asarray(offsets)
     if array.shape != (keys,) or (keys and array.dtype.kind not in "iu"):
-        raise ValueError(f"places must be {keys} whole numbers, one for each key, got {places!r}")
+        raise ValueError(f"offsets must be {keys} whole numbers, one for each key, got {offsets!r}")
     if keys and not (array[0] >= 0 and array[-1] < 2**24 and np.all(array[1:] > array[:-1])):
-        raise ValueError(f"places must ascend and lie in 0 .. {2**24 - 1}, got {places!r}")
+        raise ValueError(f"offsets must ascend and lie in 0 .. {2**24 - 1}, got {offsets!r}")
     return array.astype(np.int64)

@@ -40,7 +40,7 @@ class Queue:
         self._epoch = 0
 
     async def write(
-        self, keys: Any, at: Any, number: int | None, places: Any, act: Callable[[Any], _Answer], nothing: _Answer
+        self, keys: Any, at: Any, number: int | None, offsets: Any, act: Callable[[Any], _Answer], nothing: _Answer
     ) -> _Answer:
         """Wait for a batch to be written (`Producer.write`).
 
@@ -58,7 +58,7 @@ class Queue:
             hashes = lately.Hashes(hashed.result(), seed=self._seed)
             before = self._producer.numbering.number
             try:
-                return self._producer.write(hashes, at, number, places, act, nothing, attempt=attempt)
+                return self._producer.write(hashes, at, number, offsets, act, nothing, attempt=attempt)
             except BaseException:
                 # What is refused before it is sent stops nobody.
                 if number is not None or self._producer.numbering.number != before:

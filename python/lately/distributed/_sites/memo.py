@@ -189,7 +189,7 @@ class Memo:
                 "If it is sent under a later number, keys that were new may count as seen"
             )
         if (ticket.index is None) != bool(latest.share):
-            raise ValueError(f"{_batch(ticket)} comes again in another way: with other `refresh` or `places`")
+            raise ValueError(f"{_batch(ticket)} comes again in another way: with other `refresh` or `offsets`")
         return latest
 
     def admit(self, ticket: Ticket) -> None:

@@ -41,7 +41,7 @@ class _Writing:
     producer: str
     number: int
     lasting: bool
-    places: NDArray[np.int64] | None
+    offsets: NDArray[np.int64] | None
     hashes: NDArray[np.uint64]
     now: int
     behind: NDArray[Any] | None
@@ -53,7 +53,7 @@ class _Writing:
     def of(cls, batch: Batch, generations: NDArray[np.int64], until: int | None, **more: Any) -> "_Writing":
         """Note what is to be written."""
         name, (now, told) = batch.name, behind(generations)
-        return cls(name.producer, name.number, name.lasting, batch.places, batch.hashes, now, told, until, **more)
+        return cls(name.producer, name.number, name.lasting, batch.offsets, batch.hashes, now, told, until, **more)
 
     @property
     def record(self) -> Record:
@@ -74,8 +74,8 @@ class _Writing:
     @property
     def keys(self) -> Ticket:
         """Make the ticket of its keys."""
-        places = np.arange(len(self.hashes)) if self.places is None else self.places
-        return Ticket(self.producer, self.number, places, self.lasting)
+        offsets = np.arange(len(self.hashes)) if self.offsets is None else self.offsets
+        return Ticket(self.producer, self.number, offsets, self.lasting)
 
 
 class Cells:
@@ -86,7 +86,7 @@ class Cells:
     With `refresh` all cells are set, whatever the verdicts: a site reads each and sets it before the next, and the
     verdicts follow from what was read. It remembers that answer as a whole. Otherwise the cells of all keys are read,
     the batch is judged in order as if key by key (`settle`), and then the cells of new keys are set; verdicts are
-    remembered key by key. So it is with `places` too, by which a batch may come again with other keys.
+    remembered key by key. So it is with `offsets` too, by which a batch may come again with other keys.
 
     A producer does so in its turn, so that of two with the same new key one sees the other's.
 
@@ -109,7 +109,7 @@ class Cells:
     ) -> None:
         self._exchange, self._like, self._ranges = exchange, like, ranges
         equal = like.parameters.get("equal_timers", 1)
-        self._rule: dict[str, Any] = {"kept": like.kept, "least": least, "equal": equal}
+        self._rule: dict[str, Any] = {"kept": like.retained, "least": least, "equal": equal}
         self._lateness = round((like.lateness or 0) * 1e9)
         self._parts = Parts(like, parts)
         self._reader = Reader(exchange, like, ranges, self._parts, pipelined=pipelined)
@@ -120,7 +120,7 @@ class Cells:
         generations = self._generations(batch)
         found = self._reader.read(batch, generations)
         self._refuse_late(batch, found)
-        oldest = np.maximum(generations, max(self._latest(batch), int(found.newest.max()))) - self._like.kept
+        oldest = np.maximum(generations, max(self._latest(batch), int(found.newest.max()))) - self._like.retained
         unsure: Any = found.unsure(oldest)
         seen = (unsure | (found.last >= oldest[:, None])).all(axis=1) & ((~unsure).sum(axis=1) >= self._rule["least"])
         if self._rule["equal"] > 1:
@@ -134,7 +134,7 @@ class Cells:
     def duplicated(self, batch: Batch, *, refresh: bool) -> Verdicts:
         """Tell for each key whether it was there, then insert it."""
         generations = self._generations(batch)
-        act = self._at_once(batch, generations) if refresh and batch.places is None else None
+        act = self._at_once(batch, generations) if refresh and batch.offsets is None else None
         return until_done(act or partial(self._one_by_one, batch, generations, refresh), again=batch.name.again)
 
     def _at_once(self, batch: Batch, generations: NDArray[np.int64]) -> Callable[[bool], Verdicts]:
@@ -182,7 +182,7 @@ class Cells:
             turn.newest = max(newest, writing.now)
             turn.hold(writing.record)
             failed = self._set(writing, found.sites, found.cells, turn.fence)
-            return seen, failed | found.unanswered(np.maximum(generations, newest) - self._like.kept)
+            return seen, failed | found.unanswered(np.maximum(generations, newest) - self._like.retained)
 
     def _complete(self, turn: Turn) -> None:
         """Write the batch of a turn that ended in the middle: with its own tickets, so that no site does it twice."""

@@ -111,7 +111,7 @@ class SlicedPlan(Table):
         "messages": lambda way: way.messages,
         "bits sent": lambda way: way.bits,
     }
-    _columns: ClassVar[list[str]] = [*_attributes]
+    _columns = tuple(_attributes)
 
     def __init__(self, choices: list[Way], refused: dict[str, str], *, fastest: str, failures: int, kind: Kind) -> None:
         self.refused = refused

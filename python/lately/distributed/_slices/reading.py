@@ -46,7 +46,7 @@ class Reader:
             return found
         # A key is new if a cell is unset, unless an earlier key of the batch may set it; a query sets nothing.
         own = _first_of_key(found.names) if batch.name.number else np.ones((keys, k), dtype=np.bool_)
-        oldest = generations - self._like.kept
+        oldest = generations - self._like.retained
         rounds, open = _rounds(found.sites), np.ones(keys, dtype=np.bool_)
         for number in range(k):
             now = (rounds == number) & open[:, None]

@@ -231,12 +231,12 @@ class SlicedFilter(Spread):
         self._failures = 0
         self._latest = threading.local()
 
-    def insert(self, keys: Any, *, at: Any = None, number: int | None = None, places: Any = None) -> None:
+    def insert(self, keys: Any, *, at: Any = None, number: int | None = None, offsets: Any = None) -> None:
         """Insert keys, in order.
 
         Parameters
         ----------
-        keys, at, number, places
+        keys, at, number, offsets
             As in `duplicated`.
 
         Raises
@@ -244,7 +244,7 @@ class SlicedFilter(Spread):
         TypeError, ValueError
             As `duplicated`.
         """
-        self._answer(self._producer.write(keys, at, number, places, self._slices.insert, _NOTHING))
+        self._answer(self._producer.write(keys, at, number, offsets, self._slices.insert, _NOTHING))
 
     def query(self, keys: Any, *, at: Any = None) -> NDArray[np.bool_]:
         """Tell which keys were inserted within the window.
@@ -269,7 +269,7 @@ class SlicedFilter(Spread):
         return self._answer(self._slices.query(batch) if len(batch) else _NOTHING)
 
     def duplicated(
-        self, keys: Any, *, at: Any = None, refresh: bool = True, number: int | None = None, places: Any = None
+        self, keys: Any, *, at: Any = None, refresh: bool = True, number: int | None = None, offsets: Any = None
     ) -> NDArray[np.bool_]:
         """Tell for each key in order whether it was there, then insert it.
 
@@ -285,7 +285,7 @@ class SlicedFilter(Spread):
             4's definition 4 too. See `lately.Filter.duplicated`.
         number : int, optional
             Of the batch, counted upwards from 1; repeat the last one to send that batch again. The default is the next.
-        places : array of int, shape (n,), optional
+        offsets : array of int, shape (n,), optional
             Where in the batch the keys are, ascending. The default is 0 to n - 1. For keys that may come again with
             other gaps between them, as from a topic that is compacted.
 
@@ -314,10 +314,10 @@ class SlicedFilter(Spread):
         array([ True,  True,  True])
         """
         write = partial(self._slices.duplicated, refresh=refresh)
-        return self._answer(self._producer.write(keys, at, number, places, write, _NOTHING))
+        return self._answer(self._producer.write(keys, at, number, offsets, write, _NOTHING))
 
     async def aduplicated(
-        self, keys: Any, *, at: Any = None, refresh: bool = True, number: int | None = None, places: Any = None
+        self, keys: Any, *, at: Any = None, refresh: bool = True, number: int | None = None, offsets: Any = None
     ) -> NDArray[np.bool_]:
         """Do as `duplicated`, and let others run meanwhile; for `asyncio`.
 
@@ -327,7 +327,7 @@ class SlicedFilter(Spread):
 
         Parameters
         ----------
-        keys, at, refresh, number, places
+        keys, at, refresh, number, offsets
             As in `duplicated`. Without `at` the time is that of sending.
 
         Returns
@@ -353,7 +353,7 @@ class SlicedFilter(Spread):
         [array([False, False]), array([ True, False])]
         """
         write = partial(self._slices.duplicated, refresh=refresh)
-        return self._answer(await self._queue.write(keys, at, number, places, write, _NOTHING))
+        return self._answer(await self._queue.write(keys, at, number, offsets, write, _NOTHING))
 
     def _answer(self, verdicts: Verdicts) -> NDArray[np.bool_]:
         """Note for which keys no site answered, and give the answers."""

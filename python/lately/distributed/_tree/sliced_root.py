@@ -94,7 +94,7 @@ class SlicedRoot:
             found.last,
             keys.generations,
             newest=int(found.newest.max()),
-            kept=self._like.kept,
+            kept=self._like.retained,
             least=0 if self._unanswered else found.cells.shape[1],
             alive=found.alive,
             known=found.known,
@@ -110,7 +110,7 @@ class SlicedRoot:
 
     def _horizon(self, keys: Keys, newest: int) -> NDArray[np.int64]:
         """Give for each key the generation from which on a cell counts."""
-        return np.maximum(np.maximum.accumulate(keys.generations), newest) - self._like.kept
+        return np.maximum(np.maximum.accumulate(keys.generations), newest) - self._like.retained
 
     def _doubtful(self, keys: Keys, found: Found) -> int:
         """Count keys that the cells that have answered leave undecided."""
