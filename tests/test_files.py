@@ -53,7 +53,7 @@ class Quiet:
 
 def test_one_after_the_other_in_any_file(full, tmp_path):
     other = lately.Filter("1h", 0.01, capacity=50)
-    other.add("a", at=2_000_000_000)
+    other.add("a", at=1_000_000_000)
     for open_ in (open, gzip.open):
         with open_(tmp_path / "f", "wb") as file:
             file.write(b"head")
@@ -150,19 +150,19 @@ def test_what_a_file_raises_passes_as_it_is(says):
         assert caught.value is says
 
 
-def test_what_a_file_says_that_cannot_be_is_an_error():
+def test_impossible_results_of_read_and_write_are_errors():
     for given in (5, "text", -1, bytearray(64)):
         with pytest.raises(TypeError, match="bytes"):
             lately.open(Odd(given))
-    with pytest.raises(OSError, match="the file says that it moved 2097152 bytes of 64"):
+    with pytest.raises(OSError, match="moved 2097152 bytes of the 12 requested"):
         lately.open(Odd(b"x" * (1 << 21)))
-    with pytest.raises(BlockingIOError, match="does not wait"):
+    with pytest.raises(BlockingIOError, match="non-blocking"):
         lately.open(Odd(None))
     # As everywhere in Python, an interrupted call is made again.
-    with pytest.raises(BlockingIOError, match="does not wait"):
+    with pytest.raises(BlockingIOError, match="non-blocking"):
         lately.open(Odd(InterruptedError(4, "once"), None))
     f = lately.Filter(1000, 0.001)
-    with pytest.raises(OSError, match="the file says that it moved 1000000000 bytes"):
+    with pytest.raises(OSError, match="moved 1000000000 bytes of the "):
         f.save(Odd(10**9))
     with pytest.raises(OSError, match="write"):
         f.save(Odd(0))
@@ -176,9 +176,9 @@ def test_a_raw_file_that_would_block_says_so():
     with ours, theirs:
         for end in (ours, theirs):
             end.setblocking(False)
-        with theirs.makefile("rb", buffering=0) as file, pytest.raises(BlockingIOError, match="does not wait"):
+        with theirs.makefile("rb", buffering=0) as file, pytest.raises(BlockingIOError, match="non-blocking"):
             lately.open(file)
-        with ours.makefile("wb", buffering=0) as file, pytest.raises(BlockingIOError, match="does not wait"):
+        with ours.makefile("wb", buffering=0) as file, pytest.raises(BlockingIOError, match="non-blocking"):
             lately.Filter(10_000_000, 0.001).save(file)
 
 

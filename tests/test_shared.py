@@ -113,7 +113,7 @@ def test_what_would_part_it_from_the_others_is_refused(path):
     other = f.copy()
     with pytest.raises(ValueError, match="not cleared"):
         f.clear()
-    with pytest.raises(ValueError, match="takes in no other"):
+    with pytest.raises(ValueError, match="cannot merge into a filter that processes share"):
         f |= other
     with pytest.raises(lately.FormatError, match="processes share this file"):
         lately.open(path, mmap=True)

@@ -66,16 +66,16 @@ impl PythonFile {
             piece(self.file.bind(py))
         })?;
         if moved > most {
-            return Err(PyOSError::new_err(format!("the file says that it moved {moved} bytes of {most}")).into());
+            return Err(PyOSError::new_err(format!("the file moved {moved} bytes of the {most} requested")).into());
         }
         self.moved += moved;
         Ok(moved)
     }
 }
 
-/// What a file says that has no bytes, or no room, for now.
+/// Returns the error of a file that has no bytes, or no room, for now.
 fn would_block() -> PyErr {
-    PyBlockingIOError::new_err("the file does not wait: make it blocking")
+    PyBlockingIOError::new_err("the file is non-blocking and not ready: make it blocking")
 }
 
 impl Read for PythonFile {
@@ -104,7 +104,7 @@ impl Write for PythonFile {
             if !taken.is_none() {
                 return taken.extract();
             }
-            // Only raw files say by None that they took nothing; from others it means nothing.
+            // A raw file returns None if it wrote nothing; for other files None has no meaning.
             let raw = file.is_instance(&py.import("io")?.getattr("RawIOBase")?)?;
             if raw { Err(would_block()) } else { Ok(piece.len()) }
         })

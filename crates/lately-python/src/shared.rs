@@ -22,15 +22,18 @@ pub struct Shared {
     file: Arc<SharedFile>,
     /// In nanoseconds.
     pub timeout: u64,
-    /// When the path was last seen to lead to the file, in milliseconds since `START`.
+    /// When the path was last known to lead to the file, by [`milliseconds`].
     checked: AtomicU64,
 }
 
-/// How long a query trusts that the path still leads to the file.
+/// How long a query relies on the last check of the path, in milliseconds.
 const CHECKS_EVERY: u64 = 100;
 
-/// When the first shared filter of this process was used.
-static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+/// Returns the milliseconds since the first shared filter of this process was opened.
+fn milliseconds() -> u64 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed().as_millis() as u64
+}
 
 /// The files that are open here. A child closes those it has inherited.
 static OPEN: Lock<Vec<Weak<SharedFile>>> = Lock::new(Vec::new());
@@ -41,10 +44,10 @@ impl Shared {
         self.file.path()
     }
 
-    /// Raises an error if the path leads to another file by now: other processes may write to that one. Looks ten times
-    /// a second, because that takes several times as long as the query of a key.
+    /// Raises an error if the path leads to another file by now: other processes may write to that one. Checks at most
+    /// ten times a second, because a check takes several times as long as the query of a key.
     pub fn check_place(&self) -> PyResult<()> {
-        let now = START.elapsed().as_millis() as u64;
+        let now = milliseconds();
         if now.saturating_sub(self.checked.load(Relaxed)) < CHECKS_EVERY {
             return Ok(());
         }
@@ -53,7 +56,7 @@ impl Shared {
         Ok(())
     }
 
-    /// [`check_place`](Self::check_place), whenever it looked last.
+    /// [`check_place`](Self::check_place), however recent the last check is.
     pub fn check_place_now(&self) -> PyResult<()> {
         self.file.check_place().map_err(|error| self.error(error))
     }
@@ -116,7 +119,7 @@ pub fn open(py: Python<'_>, path: &Path, timeout: u64) -> PyResult<(filter::Filt
         let mut all = OPEN.write();
         all.retain(|file| file.strong_count() > 0);
         all.push(Arc::downgrade(&file));
-        Ok((filter, Shared { file, timeout, checked: AtomicU64::new(0) }))
+        Ok((filter, Shared { file, timeout, checked: AtomicU64::new(milliseconds()) }))
     })?
 }
 
