@@ -181,7 +181,7 @@ impl Builder<Filter> {
     ///
     /// let build = |prefer| Filter::builder(Window::last(1_000_000)).fpr(0.01).prefer(prefer).build();
     /// let (fast, small) = (build(Prefer::Speed)?, build(Prefer::Memory)?);
-    /// assert_eq!(fast.family(), "age-partitioned-line");
+    /// assert_eq!(fast.family(), "age-partitioned");
     /// assert!(small.nbytes() < fast.nbytes());
     /// # Ok::<(), lately::Error>(())
     /// ```

@@ -293,7 +293,7 @@ impl Filter {
     /// ```
     /// # use lately::{Filter, Prefer, Window};
     /// let filter = Filter::builder(Window::last(1_000_000)).fpr(0.01).prefer(Prefer::Speed).build()?;
-    /// assert_eq!(filter.family(), "age-partitioned-line");
+    /// assert_eq!(filter.family(), "age-partitioned");
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn family(&self) -> &'static str {

@@ -104,22 +104,22 @@ impl Clock {
         Self { latest: Some(latest), generation: self.generation_at(latest), ..self }
     }
 
-    /// What of it changes, for the file of a filter that several processes share: keys so far, 1 and the latest moment
-    /// or zeros, 1 if it goes by the system's clock, and the open generation. The last cannot be told from the first
-    /// while a generation opens.
-    pub(crate) fn to_record(&self) -> [u64; 5] {
+    /// Encodes the state that changes, for the file of a filter that several processes share: keys so far, 1 and the
+    /// latest moment or zeros, 1 for the system's clock, and the open generation. The generation does not follow from
+    /// the number of keys while a generation opens.
+    pub(crate) fn to_record(self) -> [u64; 5] {
         let latest = self.latest.unwrap_or(0) as u64;
         [self.inserted, self.latest.is_some().into(), latest, self.by_system.into(), self.generation as u64]
     }
 
-    /// The same clock where another process has [told](Self::told) it to be.
-    pub(crate) fn from_record(self, [inserted, timed, latest, by_system, generation]: [u64; 5]) -> Self {
+    /// Returns this clock in the state that another process has [recorded](Self::to_record).
+    pub(crate) fn with_record(self, [inserted, timed, latest, by_system, generation]: [u64; 5]) -> Self {
         let latest = (timed == 1).then_some(latest as i64);
         Self { inserted, latest, by_system: by_system != 0, generation: generation as i64, ..self }
     }
 
-    /// Whether it agrees with itself, as far as [`from_record`](Self::from_record) could break it, and counts no more keys than
-    /// any stream has.
+    /// Checks that the fields agree, as far as [`with_record`](Self::with_record) could break them, and that the count of
+    /// keys is below that of any stream.
     pub(crate) fn is_sound(&self) -> bool {
         let agrees = match (self.window, self.latest) {
             (Window::Count { .. }, latest) => {

@@ -1,8 +1,8 @@
 //! A filter that threads share without a lock: lines of lanes, as in the [line layout](crate::layout::line).
 //!
 //! What differs from that layout while threads use it: each page has a rotation of its own and rotates when an insertion
-//! meets it after its time, so that no thread rotates for others. [`page`] decides which of several threads is first with
-//! a key, and [`clock`] counts for all of them; their texts have the proofs. A copy of the cells in which all pages have
+//! meets it after its time, so that no thread rotates for others. `page` decides which of several threads is first with
+//! a key, and `clock` counts for all of them; their texts have the proofs. A copy of the cells in which all pages have
 //! aged to the same step is a filter in lines, and is saved as one.
 
 mod cells;

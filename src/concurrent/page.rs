@@ -210,9 +210,9 @@ impl<const LANES: usize> Page<'_, LANES> {
         timing: &impl Timing,
     ) -> bool {
         let mut missing = [0; WORDS];
-        for t in 0..LINES {
+        for (mask, loaded) in probe.masks.iter().zip(loaded) {
             for i in 0..WORDS {
-                missing[i] |= probe.masks[t][i] & !loaded[t][i];
+                missing[i] |= mask[i] & !loaded[i];
             }
         }
         let mut complete = 0;
@@ -243,9 +243,9 @@ impl<const LANES: usize> Page<'_, LANES> {
         for age in (0..i64::from(self.k)).rev() {
             let written = rotation - age;
             let (word, bits) = lane_bits::<LANES>(slot::<LANES>(written));
-            for t in 0..LINES {
+            for (t, loaded) in loaded.iter().enumerate() {
                 let mask = probe.masks[t][word] & bits;
-                if loaded[t][word] & mask != mask {
+                if loaded[word] & mask != mask {
                     let before = self.lines[probe.lines[t]].0[word].fetch_or(mask, SeqCst);
                     if written > decided_until {
                         first = before & mask != mask;

@@ -1,8 +1,8 @@
 //! A filter that threads share, against one thread with the core's filter, and against threads that race.
 
+use std::sync::Barrier;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64};
-use std::sync::{Arc, Barrier};
 
 use super::*;
 use crate::clock::Moments;

@@ -229,7 +229,7 @@ impl<L: Occupancy> Engine for Aged<L> {
     }
 
     fn take_up(&mut self, [record @ .., pending_rotations]: [u64; RECORD]) -> Result<(), Error> {
-        let clock = self.clock.from_record(record);
+        let clock = self.clock.with_record(record);
         if !clock.is_sound() {
             return Err(Error::format("the clock is damaged"));
         }
@@ -246,7 +246,7 @@ impl<L: Occupancy> Engine for Aged<L> {
             None => self.clock,
             Some(live) => {
                 let [record @ .., _] = live.read();
-                self.clock.from_record(record)
+                self.clock.with_record(record)
             }
         }
     }

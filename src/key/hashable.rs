@@ -82,16 +82,20 @@ macro_rules! keys {
     };
 }
 
-keys!(i8, i16, i32, i64, isize => |hasher, key| hasher.integer(*key as i64));
-keys!(u8, u16, u32, u64, usize => |hasher, key| hasher.unsigned(*key as u64));
-keys!(bool => |hasher, key| hasher.integer((*key).into()));
+keys!(i64 => |hasher, key| hasher.integer(*key));
+keys!(u64 => |hasher, key| hasher.unsigned(*key));
+keys!(isize => |hasher, key| hasher.integer(*key as i64));
+keys!(usize => |hasher, key| hasher.unsigned(*key as u64));
+keys!(u8, u16, u32 => |hasher, key| hasher.unsigned((*key).into()));
+keys!(i8, i16, i32, bool => |hasher, key| hasher.integer((*key).into()));
 keys!(i128 => |hasher, key| hasher.big_integer(&key.to_le_bytes()));
 keys!(u128 => |hasher, key| {
     let mut bytes = [0; 17];
     bytes[..16].copy_from_slice(&key.to_le_bytes());
     hasher.big_integer(&bytes)
 });
-keys!(f32, f64 => |hasher, key| hasher.float((*key).into()));
+keys!(f32 => |hasher, key| hasher.float((*key).into()));
+keys!(f64 => |hasher, key| hasher.float(*key));
 keys!(str, String => |hasher, key| hasher.text(key));
 keys!(char => |hasher, key| hasher.text(key.encode_utf8(&mut [0; 4])));
 keys!([u8], Vec<u8> => |hasher, key| hasher.bytes(key));
