@@ -77,9 +77,7 @@ impl ConcurrentFilter {
     /// ```
     #[inline]
     pub fn seen(&self, key: impl Key) -> bool {
-        let mut seen = [false];
-        infallible(self.core.seen(&[key.to_hash(&self.hasher)], At::Now, &mut seen));
-        seen[0]
+        infallible(self.core.seen(key.to_hash(&self.hasher), At::Now))
     }
 
     /// Returns whether a key was inserted within the window before an event, and inserts it as of that time if not.
@@ -98,9 +96,7 @@ impl ConcurrentFilter {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn seen_at(&self, key: impl Key, at: SystemTime) -> Result<bool, Error> {
-        let mut seen = [false];
-        self.core.seen(&[key.to_hash(&self.hasher)], At::Each(&[moment(at)?]), &mut seen)?;
-        Ok(seen[0])
+        self.core.seen(key.to_hash(&self.hasher), At::Moment(moment(at)?))
     }
 
     /// Inserts a key, whose window begins now, whether it is there or not.
@@ -114,7 +110,7 @@ impl ConcurrentFilter {
     /// ```
     #[inline]
     pub fn insert(&self, key: impl Key) {
-        infallible(self.core.insert(&[key.to_hash(&self.hasher)], At::Now));
+        infallible(self.core.insert(key.to_hash(&self.hasher), At::Now));
     }
 
     /// Inserts a key as of the time of an event. Refuses the times that [`seen_at`](Self::seen_at) refuses.
@@ -130,7 +126,7 @@ impl ConcurrentFilter {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn insert_at(&self, key: impl Key, at: SystemTime) -> Result<(), Error> {
-        self.core.insert(&[key.to_hash(&self.hasher)], At::Each(&[moment(at)?]))
+        self.core.insert(key.to_hash(&self.hasher), At::Moment(moment(at)?))
     }
 
     /// Returns whether a key was inserted within the window. Never waits.
@@ -143,9 +139,7 @@ impl ConcurrentFilter {
     /// ```
     #[inline]
     pub fn contains(&self, key: impl Key) -> bool {
-        let mut present = [false];
-        infallible(self.core.contains(&[key.to_hash(&self.hasher)], At::Now, &mut present));
-        present[0]
+        infallible(self.core.contains(key.to_hash(&self.hasher), At::Now))
     }
 
     /// Returns whether a key was inserted within the window before a time, which may lie in the future.
@@ -161,9 +155,7 @@ impl ConcurrentFilter {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn contains_at(&self, key: impl Key, at: SystemTime) -> Result<bool, Error> {
-        let mut present = [false];
-        self.core.contains(&[key.to_hash(&self.hasher)], At::Each(&[moment(at)?]), &mut present)?;
-        Ok(present[0])
+        self.core.contains(key.to_hash(&self.hasher), At::Moment(moment(at)?))
     }
 
     /// Returns for each key in order whether it was inserted within the window, and inserts it if not.
@@ -175,7 +167,7 @@ impl ConcurrentFilter {
     /// # Ok::<(), lately::Error>(())
     /// ```
     pub fn duplicated<K: Key>(&self, keys: impl IntoIterator<Item = K>) -> Vec<bool> {
-        infallible(in_chunks(keys, &self.hasher, |hashes, seen| self.core.seen(hashes, At::Now, seen)))
+        infallible(in_chunks(keys, &self.hasher, |hashes, seen| self.core.duplicated(hashes, seen)))
     }
 
     /// Returns for each event in order whether its key was inserted within the window before it, and inserts it if not.
@@ -196,7 +188,7 @@ impl ConcurrentFilter {
     pub fn duplicated_at<K: Key>(&self, keys: impl IntoIterator<Item = (K, SystemTime)>) -> Result<Vec<bool>, Error> {
         let (hashes, moments) = events(keys, &self.hasher)?;
         let mut seen = vec![false; hashes.len()];
-        self.core.seen(&hashes, At::Each(&moments), &mut seen)?;
+        self.core.duplicated_at(&hashes, &moments, &mut seen)?;
         Ok(seen)
     }
 

@@ -1,5 +1,6 @@
 //! The cells of a filter that threads share: all pages, and a batch of keys over them.
 
+use std::marker::PhantomData;
 use std::sync::atomic::AtomicU64;
 
 use super::clock::{Call, SharedClock, TooLate, rotation_in};
@@ -14,41 +15,36 @@ use crate::shape::line::{LineShape, MAX_LINES, PAGE_LINES};
 const PAGE: usize = PAGE_LINES as usize;
 /// Words of a page.
 const PAGE_WORDS: usize = PAGE * WORDS;
-/// Keys whose lines are prefetched before the first of them acts.
-const AHEAD: usize = 16;
-
-/// What a batch does with each key.
-pub(super) enum Operation<'a> {
-    Insert,
-    Contains(&'a mut [bool]),
-    Seen(&'a mut [bool]),
-}
-
-/// When the keys of a batch come.
+/// A call for one key, as one clock has it.
 #[derive(Clone, Copy)]
-pub(super) enum When<'a> {
-    /// In a window of insertions.
-    Untimed,
-    /// A lookup in a window of time in which nothing has been inserted.
-    Empty,
-    /// All at a moment that is never refused.
-    Now(i64),
-    /// Each at its own, in nanoseconds since the Unix epoch.
-    Each(&'a [i64]),
+pub(super) struct Moment {
+    /// Time clock: the moment as of which the call takes effect.
+    pub now: i64,
+    /// Time clock: the caller's time, which may be too late, or [`NEVER_LATE`](super::clock::NEVER_LATE).
+    pub asked: i64,
 }
 
-/// The pages of a filter, whatever their lanes and lines.
+/// The pages of a filter, whatever their lanes and lines. Each call is for one key, by its hash.
 pub(super) trait Cells: Send + Sync {
-    /// Does one operation with each key, in order. An error leaves the keys from that one on as they were.
-    fn act(&self, clock: &SharedClock, hashes: &[u64], when: When<'_>, operation: Operation<'_>) -> Result<(), Error>;
+    /// Inserts a key, whether it is there or not.
+    fn insert(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<(), TooLate>;
 
-    /// Copies all words. Returns the rotation of each page then.
+    /// Returns whether a key is there.
+    fn contains(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<bool, TooLate>;
+
+    /// Returns whether a key was there, and inserts it if not.
+    fn seen(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<bool, TooLate>;
+
+    /// Prefetches the lines of keys.
+    fn prefetch(&self, hashes: &[u64]);
+
+    /// Copies all words. Returns the rotation that each page had then.
     fn copy(&self, words: &mut [u64]) -> Vec<i64>;
 
     /// Clears the lanes that pages of these rotations would have cleared up to a step.
     fn age(&self, words: &mut [u64], rotations: &[i64], step: i64);
 
-    /// Bytes of the pages and their states.
+    /// Returns the bytes of the pages and their states.
     fn nbytes(&self) -> usize;
 }
 
@@ -111,19 +107,10 @@ impl<const LANES: usize, const LINES: usize> SharedLines<LANES, LINES> {
         (page, probe)
     }
 
+    /// Runs an operation on a key, compiled for the processor's instructions.
     #[inline(always)]
-    fn prefetch(&self, hash: u64) {
-        for line in self.pages.location(hash).lines {
-            if let Some(line) = self.lines.get(line) {
-                Address::at((&raw const *line).cast()).fetch(0);
-            }
-        }
-    }
-}
-
-impl<const LANES: usize, const LINES: usize> Cells for SharedLines<LANES, LINES> {
-    fn act(&self, clock: &SharedClock, hashes: &[u64], when: When<'_>, operation: Operation<'_>) -> Result<(), Error> {
-        let work = Batch { cells: self, clock, hashes, when, operation };
+    fn run<O: Operation>(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<O::Answer, TooLate> {
+        let work = One::<O, LANES, LINES> { cells: self, clock, hash, at, operation: PhantomData };
         // Two sets of instructions: with AVX-512 the words of a line are loaded one by one all the same.
         match self.instructions {
             #[cfg(target_arch = "x86_64")]
@@ -131,6 +118,30 @@ impl<const LANES: usize, const LINES: usize> Cells for SharedLines<LANES, LINES>
             #[cfg(target_arch = "x86_64")]
             Instructions::Avx512(machine) => machine.0.run(work),
             _ => Portable.run(work),
+        }
+    }
+}
+
+impl<const LANES: usize, const LINES: usize> Cells for SharedLines<LANES, LINES> {
+    fn insert(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<(), TooLate> {
+        self.run::<Insert>(clock, hash, at)
+    }
+
+    fn contains(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<bool, TooLate> {
+        self.run::<Contains>(clock, hash, at)
+    }
+
+    fn seen(&self, clock: &SharedClock, hash: u64, at: Moment) -> Result<bool, TooLate> {
+        self.run::<Seen>(clock, hash, at)
+    }
+
+    fn prefetch(&self, hashes: &[u64]) {
+        for &hash in hashes {
+            for line in self.pages.location(hash).lines {
+                if let Some(line) = self.lines.get(line) {
+                    Address::at((&raw const *line).cast()).fetch(0);
+                }
+            }
         }
     }
 
@@ -153,72 +164,84 @@ impl<const LANES: usize, const LINES: usize> Cells for SharedLines<LANES, LINES>
     }
 }
 
-/// A batch of keys for the cells, compiled for each set of instructions.
-struct Batch<'a, const LANES: usize, const LINES: usize> {
+/// What a call does with a key.
+trait Operation {
+    /// The result of the call.
+    type Answer;
+
+    /// Applies the operation to the page of the key.
+    fn apply<const LANES: usize, const LINES: usize>(
+        page: Page<'_, LANES>,
+        probe: &Probe<LINES>,
+        call: &Call<'_>,
+    ) -> Result<Self::Answer, TooLate>;
+}
+
+struct Insert;
+struct Contains;
+struct Seen;
+
+impl Operation for Insert {
+    type Answer = ();
+
+    #[inline(always)]
+    fn apply<const LANES: usize, const LINES: usize>(
+        page: Page<'_, LANES>,
+        probe: &Probe<LINES>,
+        call: &Call<'_>,
+    ) -> Result<(), TooLate> {
+        page.insert(probe, call)?;
+        call.clock.count();
+        Ok(())
+    }
+}
+
+impl Operation for Contains {
+    type Answer = bool;
+
+    #[inline(always)]
+    fn apply<const LANES: usize, const LINES: usize>(
+        page: Page<'_, LANES>,
+        probe: &Probe<LINES>,
+        call: &Call<'_>,
+    ) -> Result<bool, TooLate> {
+        page.contains(probe, call)
+    }
+}
+
+impl Operation for Seen {
+    type Answer = bool;
+
+    #[inline(always)]
+    fn apply<const LANES: usize, const LINES: usize>(
+        page: Page<'_, LANES>,
+        probe: &Probe<LINES>,
+        call: &Call<'_>,
+    ) -> Result<bool, TooLate> {
+        let seen = page.seen(probe, call)?;
+        if !seen {
+            call.clock.count();
+        }
+        Ok(seen)
+    }
+}
+
+/// One operation on one key.
+struct One<'a, O, const LANES: usize, const LINES: usize> {
     cells: &'a SharedLines<LANES, LINES>,
     clock: &'a SharedClock,
-    hashes: &'a [u64],
-    when: When<'a>,
-    operation: Operation<'a>,
+    hash: u64,
+    at: Moment,
+    operation: PhantomData<O>,
 }
 
-impl<M: Machine, const LANES: usize, const LINES: usize> Work<M> for Batch<'_, LANES, LINES> {
-    type Output = Result<(), Error>;
+impl<M: Machine, O: Operation, const LANES: usize, const LINES: usize> Work<M> for One<'_, O, LANES, LINES> {
+    type Output = Result<O::Answer, TooLate>;
 
     #[inline(always)]
-    fn run(mut self, _: M) -> Result<(), Error> {
-        self.hashes.iter().skip(1).take(AHEAD - 1).for_each(|&hash| self.cells.prefetch(hash));
-        for i in 0..self.hashes.len() {
-            if let Some(&coming) = self.hashes.get(i + AHEAD) {
-                self.cells.prefetch(coming);
-            }
-            self.one(i)?;
-        }
-        Ok(())
-    }
-}
-
-impl<const LANES: usize, const LINES: usize> Batch<'_, LANES, LINES> {
-    #[inline(always)]
-    fn one(&mut self, i: usize) -> Result<(), Error> {
-        let Some((now, asked)) = self.moment(i)? else {
-            if let Operation::Contains(present) = &mut self.operation {
-                present[i] = false;
-            }
-            return Ok(());
-        };
-        let (page, probe) = self.cells.probe(self.hashes[i]);
-        let call = Call { clock: self.clock, page: page as i64, now, asked };
-        let page = self.cells.page(page);
-        let late = |TooLate| self.clock.too_late(asked.unwrap_or(now));
-        match &mut self.operation {
-            Operation::Insert => {
-                page.insert(&probe, &call).map_err(late)?;
-                self.clock.count();
-            }
-            Operation::Contains(present) => present[i] = page.contains(&probe, &call).map_err(late)?,
-            Operation::Seen(seen) => {
-                seen[i] = page.seen(&probe, &call).map_err(late)?;
-                if !seen[i] {
-                    self.clock.count();
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The moment as of which a key acts, and the one that may be refused; none for a lookup before any insertion.
-    #[inline(always)]
-    fn moment(&self, i: usize) -> Result<Option<(i64, Option<i64>)>, Error> {
-        let (moment, asked) = match self.when {
-            When::Untimed => return Ok(Some((0, None))),
-            When::Empty => return Ok(None),
-            When::Now(moment) => (moment, None),
-            When::Each(moments) => (moments[i], Some(moments[i])),
-        };
-        Ok(match self.operation {
-            Operation::Contains(_) => self.clock.moment_to_read(moment).map(|now| (now, asked)),
-            _ => Some((self.clock.advance(moment, asked.is_some())?, asked)),
-        })
+    fn run(self, _: M) -> Self::Output {
+        let (page, probe) = self.cells.probe(self.hash);
+        let call = Call { clock: self.clock, page: page as i64, now: self.at.now, asked: self.at.asked };
+        O::apply(self.cells.page(page), &probe, &call)
     }
 }

@@ -17,20 +17,20 @@
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 
 use super::page::Timing;
 use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 
-/// Threads that count insertions apart.
-const STRIPES: usize = 16;
+/// Threads that count insertions apart. Further threads count one by one.
+const STRIPES: usize = u32::BITS as usize;
 /// Most insertions that a thread takes at a time, and those of a window of time.
 pub(super) const LONGEST_LEASE: u64 = 64;
 /// The lease is so short that the clock is ahead by at most this share of the window.
 const AHEAD_SHARE: u64 = 256;
-/// A stripe whose thread takes a lease at this moment.
-const BUSY: u64 = u64::MAX;
+/// The caller's time of a call that is never too late.
+pub(super) const NEVER_LATE: i64 = i64::MAX;
 /// The step before the first moment.
 const NO_STEP: i64 = i64::MIN;
 
@@ -129,23 +129,18 @@ impl SharedClock {
     /// Counts an insertion.
     #[inline(always)]
     pub fn count(&self) {
-        if self.lease > 1 {
-            let stripe = &self.stripes[stripe()].0;
-            let left = stripe.load(Relaxed);
-            let next = match left {
-                0 => BUSY,
-                BUSY => 0,
-                left => left - 1,
-            };
-            if left != BUSY && stripe.compare_exchange(left, next, AcqRel, Relaxed).is_ok() {
-                if left == 0 {
-                    self.taken.0.fetch_add(self.lease, AcqRel);
-                    stripe.store(self.lease - 1, Release);
-                }
-                return;
+        let Some(stripe) = self.stripes.get(stripe()) else {
+            self.taken.0.fetch_add(1, AcqRel);
+            return;
+        };
+        // A load and a store, since no other thread has this stripe: an atomic operation costs 5 ns.
+        match stripe.0.load(Relaxed) {
+            0 => {
+                self.taken.0.fetch_add(self.lease, AcqRel);
+                stripe.0.store(self.lease - 1, Relaxed);
             }
+            left => stripe.0.store(left - 1, Relaxed),
         }
-        self.taken.0.fetch_add(1, AcqRel);
     }
 
     /// Moves to the moment of an insertion. Returns the moment as of which it acts: a late one acts as of the latest step.
@@ -182,18 +177,19 @@ impl SharedClock {
         }
     }
 
-    /// The moment of keys without times of their own. Of a lookup none, where nothing has been inserted.
+    /// Returns the moment of an insertion without a time of its own.
     #[inline(always)]
-    pub fn now(&self, inserts: bool) -> Option<i64> {
-        let by_system = self.by_system.load(Relaxed);
-        if inserts {
-            if !by_system {
-                self.by_system.store(true, SeqCst);
-            }
-            return Some(system_now());
+    pub fn now_to_write(&self) -> i64 {
+        if !self.by_system.load(Relaxed) {
+            self.by_system.store(true, SeqCst);
         }
-        let latest = self.latest()?;
-        Some(if by_system { system_now() } else { latest })
+        system_now()
+    }
+
+    /// Returns the moment of a lookup without a time of its own: the latest one, if all insertions had times.
+    #[inline(always)]
+    pub fn now_to_read(&self) -> i64 {
+        if self.by_system.load(Relaxed) { system_now() } else { i64::MIN }
     }
 
     /// Bytes of memory, beside the pages.
@@ -207,9 +203,9 @@ impl SharedClock {
         self.latest().map(|latest| moment.max(latest))
     }
 
-    /// The error of a time that lies further back than the lateness.
+    /// Returns the error of a time that lies further back than the lateness.
     #[cold]
-    pub fn too_late(&self, moment: i64) -> Error {
+    pub fn refuse_late(&self, _: TooLate, moment: i64) -> Error {
         match self.to_core(|_| false).check(Moments::At(moment), false) {
             Err(error) => error,
             Ok(()) => Error::value("at lies before the latest time seen by more than the lateness"),
@@ -256,8 +252,8 @@ pub(super) struct Call<'a> {
     pub page: i64,
     /// Time clock: the moment as of which the call acts.
     pub now: i64,
-    /// Time clock: the caller's moment, if it may be refused.
-    pub asked: Option<i64>,
+    /// Time clock: the caller's time, which may be too late, or [`NEVER_LATE`].
+    pub asked: i64,
 }
 
 /// A time that lies further back than the lateness.
@@ -296,23 +292,62 @@ impl Timing for Call<'_> {
 
     #[inline(always)]
     fn admit(&self) -> Result<(), TooLate> {
-        let (Some(moment), Window::Time { lateness, .. }) = (self.asked, self.clock.window) else { return Ok(()) };
+        let Window::Time { lateness, .. } = self.clock.window else { return Ok(()) };
         match self.clock.latest() {
-            Some(latest) if moment < latest.saturating_sub_unsigned(lateness) => Err(TooLate),
+            Some(latest) if self.asked < latest.saturating_sub_unsigned(lateness) => Err(TooLate),
             _ => Ok(()),
         }
     }
 }
 
-/// A stripe of its own for each of the first threads.
+/// The stripes that live threads have, a bit each.
+static STRIPES_TAKEN: AtomicU32 = AtomicU32::new(0);
+
+/// The stripe of a thread, which it returns when it ends.
+struct OwnStripe(usize);
+
+impl OwnStripe {
+    /// Takes a stripe; [`STRIPES`], which is none, if all are taken.
+    fn take() -> Self {
+        let mut taken = STRIPES_TAKEN.load(Relaxed);
+        while taken != u32::MAX {
+            let free = taken.trailing_ones();
+            // Acquires what the last thread of this stripe has stored.
+            match STRIPES_TAKEN.compare_exchange(taken, taken | 1 << free, AcqRel, Relaxed) {
+                Ok(_) => return Self(free as usize),
+                Err(now) => taken = now,
+            }
+        }
+        Self(STRIPES)
+    }
+}
+
+impl Drop for OwnStripe {
+    fn drop(&mut self) {
+        STRIPE.set(STRIPES);
+        if self.0 < STRIPES {
+            STRIPES_TAKEN.fetch_and(!(1 << self.0), Release);
+        }
+    }
+}
+
+/// A stripe that the thread has not taken yet.
+const NOT_YET: usize = usize::MAX;
+
+// Two variables, because one that is dropped takes longer to read.
+thread_local!(static STRIPE: Cell<usize> = const { Cell::new(NOT_YET) });
+thread_local!(static OWN_STRIPE: OwnStripe = OwnStripe::take());
+
+/// Returns the stripe of this thread; [`STRIPES`] if it has none.
 #[inline(always)]
 fn stripe() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static OWN: Cell<usize> = const { Cell::new(usize::MAX) });
-    OWN.with(|own| {
-        if own.get() == usize::MAX {
-            own.set(NEXT.fetch_add(1, Relaxed) % STRIPES);
-        }
-        own.get()
-    })
+    let stripe = STRIPE.get();
+    if stripe == NOT_YET { take_stripe() } else { stripe }
+}
+
+#[cold]
+fn take_stripe() -> usize {
+    let stripe = OWN_STRIPE.try_with(|own| own.0).unwrap_or(STRIPES);
+    STRIPE.set(stripe);
+    stripe
 }

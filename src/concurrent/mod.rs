@@ -12,15 +12,15 @@ mod page;
 mod tests;
 
 use crate::Error;
-use crate::clock::{Clock, Window};
+use crate::clock::{Clock, Moments, Window};
 use crate::filter::{Family, Filter};
 use crate::key::Seed;
 use crate::memory::Words;
 use crate::shape::ring::Paper;
 use crate::shape::{Budget, Shape as _, line};
-use cells::{Cells, Operation, When, cells_of};
-use clock::SharedClock;
+use cells::{Cells, Moment, cells_of};
 pub(crate) use clock::system_now;
+use clock::{NEVER_LATE, SharedClock};
 
 /// The cells and the clock of a filter that threads share, by hashes of keys.
 pub struct SharedFilter {
@@ -96,41 +96,90 @@ impl SharedFilter {
         Filter::from_saved(form.kind, &form.values(&self.shape), clock.window(), |_| clock, self.seed, words)
     }
 
-    /// Inserts keys, whether they are there or not.
-    pub fn insert(&self, hashes: &[u64], at: At<'_>) -> Result<(), Error> {
-        let when = self.when(hashes, at, true)?;
-        self.cells.act(&self.clock, hashes, when, Operation::Insert)
+    /// Inserts a key, whether it is there or not.
+    #[inline]
+    pub fn insert(&self, hash: u64, at: At) -> Result<(), Error> {
+        let moment = self.moment_to_write(at)?;
+        self.cells.insert(&self.clock, hash, moment).map_err(|late| self.clock.refuse_late(late, moment.asked))
     }
 
-    /// Writes which of the keys are there.
-    pub fn contains(&self, hashes: &[u64], at: At<'_>, present: &mut [bool]) -> Result<(), Error> {
-        let when = self.when(hashes, at, false)?;
-        self.cells.act(&self.clock, hashes, when, Operation::Contains(present))
+    /// Returns whether a key is there.
+    #[inline]
+    pub fn contains(&self, hash: u64, at: At) -> Result<bool, Error> {
+        let Some(moment) = self.moment_to_read(at)? else { return Ok(false) };
+        self.cells.contains(&self.clock, hash, moment).map_err(|late| self.clock.refuse_late(late, moment.asked))
     }
 
-    /// Writes which of the keys were there, in order, and inserts those that were not.
-    pub fn seen(&self, hashes: &[u64], at: At<'_>, seen: &mut [bool]) -> Result<(), Error> {
-        let when = self.when(hashes, at, true)?;
-        self.cells.act(&self.clock, hashes, when, Operation::Seen(seen))
+    /// Returns whether a key was there, and inserts it if not.
+    #[inline]
+    pub fn seen(&self, hash: u64, at: At) -> Result<bool, Error> {
+        let moment = self.moment_to_write(at)?;
+        self.cells.seen(&self.clock, hash, moment).map_err(|late| self.clock.refuse_late(late, moment.asked))
     }
 
-    #[inline(always)]
-    fn when<'a>(&self, hashes: &[u64], at: At<'a>, inserts: bool) -> Result<When<'a>, Error> {
-        match (self.clock.window(), at) {
-            (Window::Count { .. }, At::Now) => Ok(When::Untimed),
-            (Window::Count { .. }, At::Each(_)) => Err(self.clock.refuse_times()),
-            (Window::Time { .. }, At::Now) => Ok(self.clock.now(inserts).map_or(When::Empty, When::Now)),
-            (Window::Time { .. }, At::Each(moments)) if moments.len() != hashes.len() => {
-                let (keys, times) = (hashes.len(), moments.len());
-                Err(Error::value(format!("at must have a time for each of the {keys} keys, got {times}")))
-            }
-            (Window::Time { .. }, At::Each(moments)) => {
-                if inserts && moments.len() > 1 {
-                    self.clock.check(crate::clock::Moments::of(moments))?;
-                }
-                Ok(When::Each(moments))
-            }
+    /// Writes which keys were there, in order, and inserts those that were not.
+    pub fn duplicated(&self, hashes: &[u64], seen: &mut [bool]) -> Result<(), Error> {
+        let moment = self.moment_to_write(At::Now)?;
+        self.each(hashes, seen, |_, hash| {
+            self.cells.seen(&self.clock, hash, moment).map_err(|late| self.clock.refuse_late(late, moment.asked))
+        })
+    }
+
+    /// Writes which keys were there, each at its own time and in order, and inserts those that were not.
+    ///
+    /// Times that are late or too far ahead are rejected before any key is inserted.
+    pub fn duplicated_at(&self, hashes: &[u64], moments: &[i64], seen: &mut [bool]) -> Result<(), Error> {
+        if hashes.len() != moments.len() {
+            let (keys, times) = (hashes.len(), moments.len());
+            return Err(Error::value(format!("at must have a time for each of the {keys} keys, got {times}")));
         }
+        match self.clock.window() {
+            Window::Count { .. } => return Err(self.clock.refuse_times()),
+            Window::Time { .. } => self.clock.check(Moments::of(moments))?,
+        }
+        self.each(hashes, seen, |i, hash| self.seen(hash, At::Moment(moments[i])))
+    }
+
+    /// Calls `act` with each key in order, and prefetches the lines of later keys.
+    fn each(
+        &self,
+        hashes: &[u64],
+        answers: &mut [bool],
+        act: impl Fn(usize, u64) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        self.cells.prefetch(&hashes[..hashes.len().min(AHEAD)]);
+        for (i, (&hash, answer)) in hashes.iter().zip(answers).enumerate() {
+            if i % AHEAD == 0 {
+                let coming = hashes.get(i + AHEAD..).unwrap_or_default();
+                self.cells.prefetch(&coming[..coming.len().min(AHEAD)]);
+            }
+            *answer = act(i, hash)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn moment_to_write(&self, at: At) -> Result<Moment, Error> {
+        match (self.clock.window(), at) {
+            (Window::Count { .. }, At::Now) => Ok(UNTIMED),
+            (Window::Count { .. }, At::Moment(_)) => Err(self.clock.refuse_times()),
+            (Window::Time { .. }, At::Now) => {
+                Ok(Moment { now: self.clock.advance(self.clock.now_to_write(), false)?, asked: NEVER_LATE })
+            }
+            (Window::Time { .. }, At::Moment(asked)) => Ok(Moment { now: self.clock.advance(asked, true)?, asked }),
+        }
+    }
+
+    /// Returns none where nothing has been inserted into a window of time.
+    #[inline]
+    fn moment_to_read(&self, at: At) -> Result<Option<Moment>, Error> {
+        let (moment, asked) = match (self.clock.window(), at) {
+            (Window::Count { .. }, At::Now) => return Ok(Some(UNTIMED)),
+            (Window::Count { .. }, At::Moment(_)) => return Err(self.clock.refuse_times()),
+            (Window::Time { .. }, At::Now) => (self.clock.now_to_read(), NEVER_LATE),
+            (Window::Time { .. }, At::Moment(asked)) => (asked, asked),
+        };
+        Ok(self.clock.moment_to_read(moment).map(|now| Moment { now, asked }))
     }
 
     /// What the filter promises and costs.
@@ -168,11 +217,17 @@ impl SharedFilter {
     }
 }
 
-/// When the keys of a call come.
+/// The time of a key.
 #[derive(Clone, Copy)]
-pub enum At<'a> {
+pub enum At {
     /// By the system's clock, or in a window of insertions.
     Now,
-    /// Each at its own time, in nanoseconds since the Unix epoch.
-    Each(&'a [i64]),
+    /// A time of its own, in nanoseconds since the Unix epoch.
+    Moment(i64),
 }
+
+/// The moment of a call in a window of insertions.
+const UNTIMED: Moment = Moment { now: 0, asked: NEVER_LATE };
+
+/// Keys whose lines are prefetched together.
+const AHEAD: usize = 16;

@@ -51,8 +51,9 @@ pub const WORDS: usize = if cfg!(loom) { 4 } else { 8 };
 #[cfg_attr(not(loom), derive(bytemuck::Zeroable))]
 pub struct Line(pub [AtomicU64; WORDS]);
 
-/// The state of a page on a cache line of its own: twice its rotation, and one more while it rotates.
-#[repr(C, align(64))]
+/// The state of a page: twice its rotation, and one more while it rotates.
+///
+/// States lie side by side, eight to a cache line, because they change once per generation and every call reads one.
 pub struct State(pub AtomicU64);
 
 /// The rotation of a page that no key has met: any other comes later.
