@@ -137,36 +137,26 @@
 //! have to count what their windows hold. The checksums guard against damage, not against an adversary.
 
 pub mod exact;
+#[cfg(feature = "file")]
+mod file;
 mod preamble;
+#[cfg(feature = "file")]
 mod replace;
 
 use std::fmt;
-use std::fs::File;
-use std::io::{Read, Result as IoResult, Seek, SeekFrom, Write};
-use std::path::Path;
-use std::time::Duration;
-
-use memmap2::Mmap;
+use std::io::{Read, Write};
 
 use crate::Error;
 use crate::filter::Filter;
-use crate::key::Seed;
-use crate::memory::mapped::{LIVE, Mapped, RECORD, TAIL, is_torn, place_of_record};
 use crate::memory::{Lender, Words};
-use crate::shared::{self, TIMEOUT};
+#[cfg(feature = "file")]
+pub use file::{map, open, open_within, save, save_in_pieces};
+#[cfg(feature = "file")]
+pub(crate) use file::{open_shared, save_shared};
+use preamble::Preamble;
 pub use preamble::preamble;
-use preamble::{Preamble, fill, shared_preamble};
 
-#[cfg(target_endian = "big")]
-compile_error!("cells are saved as they lie in memory, which has to be little endian");
-
-/// Bytes written between two checks for signals: a third of a second.
-const PIECE: usize = 64 << 20;
-
-/// How often a file that processes share is read without its lock, before the lock is taken.
-const ATTEMPTS: usize = 4;
-
-/// Why [`save`] or [`open`] failed.
+/// Why a filter could not be saved or read.
 #[derive(Debug)]
 pub enum SaveError {
     /// The file cannot be written, read or replaced.
@@ -233,154 +223,6 @@ pub fn from_parts(preamble: &[u8], cells: Lender) -> Result<Filter, Error> {
     let bytes = preamble.len() as u64 + len as u64;
     let preamble = Preamble::read(&mut &preamble[..], Some(bytes)).map_err(in_memory)?;
     preamble.filter(Words::lent(cells, 0, len / 8)?, None)
-}
-
-/// Writes a filter to a file, which is replaced when all is on disk: nobody ever sees half of one. Links are followed.
-/// A replaced file keeps its mode and, where that is allowed, its owner; a new one of a filter with a secret is its
-/// owner's alone. Anything but a regular file is refused.
-pub fn save(filter: &Filter, path: &Path) -> Result<(), SaveError> {
-    save_in_pieces(filter, path, || Ok(()))
-}
-
-/// [`save`] that asks `go_on` between pieces whether to continue.
-pub fn save_in_pieces(filter: &Filter, path: &Path, look: impl FnMut() -> IoResult<()>) -> Result<(), SaveError> {
-    save_as([preamble(filter), Vec::new()], filter, path, |_| Ok(()), look)
-}
-
-/// Writes a filter to a file that processes [share](crate::shared). Those who may not write to it may not read it either,
-/// since a reader can take its lock.
-pub(crate) fn save_shared(filter: &Filter, path: &Path) -> Result<(), SaveError> {
-    let close = |file: &mut File| replace::for_writers_alone(file);
-    save_as([shared_preamble(filter), vec![0; TAIL * 8]], filter, path, close, || Ok(()))
-}
-
-/// Writes the first part, the cells, and the last part.
-fn save_as(
-    [first, last]: [Vec<u8>; 2],
-    filter: &Filter,
-    path: &Path,
-    prepare: impl FnOnce(&mut File) -> IoResult<()>,
-    mut look: impl FnMut() -> IoResult<()>,
-) -> Result<(), SaveError> {
-    let secret = matches!(filter.seed(), Seed::Secret(_));
-    replace::file(path, secret, |file| {
-        prepare(file)?;
-        file.write_all(&first)?;
-        for piece in filter.engine().words().as_ref().chunks(PIECE) {
-            look()?;
-            file.write_all(piece)?;
-            if piece.len() == PIECE {
-                // Synced piece by piece, since one sync at the end could not be interrupted.
-                file.sync_data()?;
-            }
-        }
-        file.write_all(&last)?;
-        look()
-    })?;
-    Ok(())
-}
-
-/// The filter in a file that is mapped: its cells stay there until it is written to. To `verify` them all are read;
-/// else damage goes unnoticed, but for those of lines of entries, which must end their runs.
-#[allow(unsafe_code, reason = "a file is mapped")]
-pub fn map(path: &Path, verify: bool) -> Result<Filter, SaveError> {
-    let file = regular(path)?;
-    // SAFETY: a file must not be changed in place while it is mapped. `save` never does: it replaces the file, and the
-    // mapping keeps the old one. The docs of `open` say so.
-    let map = unsafe { Mmap::map(&file)? };
-    Ok(lent(Box::new(map), verify)?)
-}
-
-fn regular(path: &Path) -> Result<File, SaveError> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(Error::format("not a regular file").into());
-    }
-    Ok(File::open(path)?)
-}
-
-/// Reads a filter from a file.
-pub fn open(path: &Path) -> Result<Filter, SaveError> {
-    open_within(path, TIMEOUT, &mut || Ok(()))
-}
-
-/// [`open`], which waits for processes that write to the file for at most `timeout`, and calls `look` meanwhile.
-///
-/// It reads again if the clock of the file has changed meanwhile. Only where that goes on, it takes the lock.
-pub fn open_within(
-    path: &Path,
-    timeout: Duration,
-    look: &mut dyn FnMut() -> IoResult<()>,
-) -> Result<Filter, SaveError> {
-    let mut file = regular(path)?;
-    let size = file.metadata()?.len();
-    let preamble = Preamble::read(&mut file, Some(size))?;
-    if preamble.tail.is_none() {
-        let words = preamble.words(&mut file)?;
-        return Ok(preamble.filter(words, None)?);
-    }
-    // Windows does not let a file be read that another process has locked.
-    for _ in 0..if cfg!(windows) { 0 } else { ATTEMPTS } {
-        let (number, record) = clock_in(&file, &preamble)?;
-        let words = cells_in(&file, &preamble)?;
-        if clock_in(&file, &preamble)?.0 == number {
-            return Ok(preamble.filter(words, Some(record))?);
-        }
-    }
-    // Closing the file releases the lock.
-    shared::lock(&file, timeout, look)?;
-    let (_, record) = clock_in(&file, &preamble)?;
-    let words = cells_in(&file, &preamble)?;
-    Ok(preamble.filter(words, Some(record))?)
-}
-
-/// Reads the number and the record of the clock in a file that processes share.
-fn clock_in(mut file: &File, preamble: &Preamble) -> Result<(u64, [u64; RECORD]), SaveError> {
-    let mut read = |at: usize, words: &mut [u64]| {
-        file.seek(SeekFrom::Start(at as u64))?;
-        fill(&mut file, bytemuck::cast_slice_mut(words))
-    };
-    let mut end = [0];
-    if preamble.tail.is_some_and(|tail| tail > 0) {
-        // Before the number at the front, which is written before this one.
-        read(preamble.len + LIVE * 8 + preamble.cells, &mut end)?;
-    }
-    loop {
-        let (mut before, mut live) = ([0], [0; LIVE]);
-        read(preamble.len, &mut before)?;
-        read(preamble.len, &mut live)?;
-        let mut after = [0];
-        read(preamble.len, &mut after)?;
-        if before == after {
-            refuse_torn(is_torn(before[0], end[0]))?;
-            return Ok((before[0], std::array::from_fn(|word| live[place_of_record(before[0])][word])));
-        }
-    }
-}
-
-/// Reads the cells of a file that processes share.
-fn cells_in(mut file: &File, preamble: &Preamble) -> Result<Words, SaveError> {
-    file.seek(SeekFrom::Start((preamble.len + LIVE * 8) as u64))?;
-    preamble.words(&mut file)
-}
-
-fn refuse_torn(torn: bool) -> Result<(), Error> {
-    match torn {
-        false => Ok(()),
-        true => Err(Error::format(
-            "its clock is older than its cells, so keys would be missed: it was copied while it was written, or the \
-             machine failed. Take another copy, and make copies by `lately.open(path).save(copy)`",
-        )),
-    }
-}
-
-/// Returns the filter in a file that processes share, with its words in the mapped file; none if `save` wrote the file.
-pub(crate) fn open_shared(file: &File) -> Result<Option<Filter>, SaveError> {
-    let preamble = Preamble::read(&mut &*file, Some(file.metadata()?.len()))?;
-    let Some(tail) = preamble.tail else { return Ok(None) };
-    let mapped = Mapped::new(file, preamble.len, tail)?;
-    refuse_torn(mapped.live().is_torn())?;
-    let record = mapped.live().read();
-    Ok(Some(preamble.filter(Words::in_file(mapped), Some(record))?))
 }
 
 /// Writes a filter to anything that takes bytes. Others may follow it: [`read`] finds its end.

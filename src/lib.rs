@@ -89,9 +89,15 @@
 //!
 //! | feature | adds |
 //! |---|---|
+//! | `file` | `save` and `open` of filters in files; huge pages under Linux for filters of 4 MiB and more |
 //! | `inference` | `Filter::posterior` and `Filter::decide`: probabilities, and decisions by them |
 //!
-//! It is off by default.
+//! Both are off by default. Without them the crate has three dependencies.
+//!
+//! # Platforms
+//!
+//! 32-bit and 64-bit, little-endian. On `wasm32-unknown-unknown`, which has no clock and no files, windows are of
+//! insertions.
 //!
 //! # Errors and panics
 //!
@@ -100,8 +106,17 @@
 //! of it, as for a `Vec`.
 
 #![deny(unsafe_code)]
-// Layouts compute evidence for a module that is left out.
+// Layouts compute evidence for a module that is left out without the feature.
 #![cfg_attr(not(feature = "inference"), allow(dead_code))]
+
+#[cfg(not(target_endian = "little"))]
+compile_error!("lately needs a little-endian target, because cells are saved as they lie in memory");
+#[cfg(not(target_has_atomic = "64"))]
+compile_error!("lately needs a target with 64-bit atomic integers");
+#[cfg(not(any(target_pointer_width = "32", target_pointer_width = "64")))]
+compile_error!("lately needs a target with 32-bit or 64-bit pointers");
+#[cfg(all(feature = "file", target_family = "wasm", target_os = "unknown"))]
+compile_error!("the feature `file` of lately needs a target with files: disable it on wasm32-unknown-unknown");
 
 mod api;
 #[doc(hidden)]
@@ -144,6 +159,7 @@ pub mod shape;
 #[doc(hidden)]
 pub mod shard;
 #[doc(hidden)]
+#[cfg(feature = "file")]
 pub mod shared;
 
 pub use api::{Builder, ConcurrentFilter, ExactWindow, Filter, Prefer, Window};

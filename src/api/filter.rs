@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::SystemTime;
 
-use super::window::moment;
+use super::window::{check_clock, moment};
 use super::{Builder, Window, events, in_chunks, infallible};
 use crate::clock::{Moments, Window as CoreWindow};
 use crate::engine::Refresh;
@@ -257,6 +257,7 @@ impl Filter {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let mut rest = bytes;
         let core = format::read(&mut rest)?;
+        check_clock(core.window())?;
         match rest.len() {
             0 => Ok(Self::of(core)),
             more => Err(Error::format(format!("{more} bytes follow the filter"))),

@@ -3,6 +3,7 @@
 mod builder;
 mod concurrent;
 mod exact;
+#[cfg(feature = "file")]
 mod file;
 mod filter;
 #[cfg(feature = "inference")]

@@ -86,7 +86,7 @@ impl Window {
     fn timed(self, parameter: &str, lateness: Option<Duration>, capacity: Option<u64>) -> Result<clock::Window, Error> {
         let span = nanoseconds(parameter, self.span().unwrap_or_default())?;
         let lateness = nanoseconds("lateness", lateness.unwrap_or_default())?;
-        clock::Window::Time { span, lateness, capacity: capacity.unwrap_or(FIRST_GUESS) }.check()
+        check_clock(clock::Window::Time { span, lateness, capacity: capacity.unwrap_or(FIRST_GUESS) })?.check()
     }
 
     /// The length in the unit of a filter's window: insertions, or nanoseconds.
@@ -118,6 +118,16 @@ impl fmt::Display for Window {
             Kind::Insertions(insertions) => write!(f, "{insertions} insertions"),
             Kind::Time(span) => write!(f, "{} s", span.as_secs_f64()),
         }
+    }
+}
+
+/// Rejects windows of time where the target has no clock.
+pub(super) fn check_clock(window: clock::Window) -> Result<clock::Window, Error> {
+    match window {
+        clock::Window::Time { .. } if cfg!(all(target_family = "wasm", target_os = "unknown")) => {
+            Err(Error::value("window must be a number of insertions, because this platform has no clock"))
+        }
+        _ => Ok(window),
     }
 }
 

@@ -64,6 +64,10 @@ pub(super) fn cells_of(shape: &LineShape, saved: Option<(&[u64], i64)>) -> Resul
     ALL[(shape.lanes / 8).ilog2() as usize][shape.lines as usize - 1](shape, saved)
 }
 
+// SAFETY: a line is atomic words, for which zero is a value.
+#[allow(unsafe_code, reason = "the derive macro would triple the build time")]
+unsafe impl bytemuck::Zeroable for Line {}
+
 /// Pages of lines of `LANES` lanes, of which a key has `LINES`.
 struct SharedLines<const LANES: usize, const LINES: usize> {
     pages: Pages<LINES>,

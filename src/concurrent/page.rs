@@ -48,7 +48,6 @@ pub const WORDS: usize = if cfg!(loom) { 4 } else { 8 };
 
 /// One cache line of a page.
 #[repr(C, align(64))]
-#[cfg_attr(not(loom), derive(bytemuck::Zeroable))]
 pub struct Line(pub [AtomicU64; WORDS]);
 
 /// The state of a page: twice its rotation, and one more while it rotates.
@@ -200,9 +199,8 @@ impl<const LANES: usize> Page<'_, LANES> {
         // Loops: `from_fn` was compiled as a call of its own, which took a third of the time.
         let mut loaded = [[0; WORDS]; LINES];
         for (loaded, &line) in loaded.iter_mut().zip(&probe.lines) {
-            let line = &self.lines[line];
-            for i in 0..WORDS {
-                loaded[i] = line.0[i].load(SeqCst);
+            for (loaded, word) in loaded.iter_mut().zip(&self.lines[line].0) {
+                *loaded = word.load(SeqCst);
             }
         }
         loaded

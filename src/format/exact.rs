@@ -17,13 +17,12 @@
 //! The cells are two words for each key of the window, the oldest first: its hash, and how many keys ago it last counted
 //! or its moment in nanoseconds since the epoch. So equal windows have equal bytes, whatever lies where in memory.
 
-use std::io::{Read, Write};
-use std::path::Path;
+use std::io::Read;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::SaveError;
 use super::preamble::fill;
-use super::{SaveError, replace};
 use crate::Error;
 use crate::clock::{DAY, MOST_INSERTED, Window};
 use crate::exact::{Exact, Record};
@@ -149,7 +148,9 @@ fn saved(parameters: [u64; WORDS], cells: Vec<[u64; 2]>, seed: Seed) -> Result<S
 }
 
 /// Writes the saved form to a file, which is replaced in one step when all of it is on disk.
-pub fn save(saved: &Saved, path: &Path) -> Result<(), SaveError> {
+#[cfg(feature = "file")]
+pub fn save(saved: &Saved, path: &std::path::Path) -> Result<(), SaveError> {
+    use std::io::Write as _;
     let secret = matches!(saved.seed, Seed::Secret(_));
-    Ok(replace::file(path, secret, |file| file.write_all(&to_bytes(saved)))?)
+    Ok(super::replace::file(path, secret, |file| file.write_all(&to_bytes(saved)))?)
 }

@@ -9,7 +9,7 @@ pub const FROM: usize = 4 << 20;
 /// advice, which it may refuse. The first touch of a small page took 1.8 microseconds, so that a list of 5 million
 /// integers was read and tested in 14.5 ns each, and with huge pages in 11.
 pub fn advise<T>(memory: &[T]) {
-    #[cfg(all(target_os = "linux", not(miri)))]
+    #[cfg(all(feature = "file", target_os = "linux", not(miri)))]
     if size_of_val(memory) >= FROM {
         use rustix::mm::{Advice, madvise};
 
@@ -21,7 +21,7 @@ pub fn advise<T>(memory: &[T]) {
         // SAFETY: these are whole pages within the memory, and the advice leaves what is in them.
         let _ = unsafe { madvise(first.add(before).cast_mut().cast(), bytes, Advice::LinuxHugepage) };
     }
-    #[cfg(not(all(target_os = "linux", not(miri))))]
+    #[cfg(not(all(feature = "file", target_os = "linux", not(miri))))]
     let _ = memory;
 }
 

@@ -8,12 +8,16 @@
 //! front to back while it is written reads a greater number at the end than at the front: [`is_torn`].
 
 #![allow(unsafe_code, reason = "memory that other processes write to")]
+#![cfg_attr(not(feature = "file"), allow(dead_code, reason = "without files there is no record"))]
 
+#[cfg(feature = "file")]
 use std::fs::File;
+#[cfg(feature = "file")]
 use std::io::Result;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU64, fence};
 
+#[cfg(feature = "file")]
 use memmap2::{MmapOptions, MmapRaw};
 
 /// Words of a record of the clock.
@@ -38,7 +42,30 @@ pub fn is_torn(front: u64, end: u64) -> bool {
     end > front
 }
 
+/// A mapped file, which does not exist without the feature `file`.
+#[cfg(not(feature = "file"))]
+pub enum Mapped {}
+
+#[cfg(not(feature = "file"))]
+impl Mapped {
+    /// Returns the cells, to read.
+    pub fn words(&self) -> &[u64] {
+        match *self {}
+    }
+
+    /// Returns the cells, to write, and the clock.
+    pub fn words_mut(&mut self) -> (&mut [u64], Live<'_>) {
+        match *self {}
+    }
+
+    /// Returns the clock.
+    pub fn live(&self) -> Live<'_> {
+        match *self {}
+    }
+}
+
 /// A mapped file: the [`LIVE`] words of a clock, the cells of a filter, and a tail, which files of version 2 lack.
+#[cfg(feature = "file")]
 pub struct Mapped {
     map: MmapRaw,
     /// Offset of the clock in bytes, a multiple of 64.
@@ -47,6 +74,7 @@ pub struct Mapped {
     tail: usize,
 }
 
+#[cfg(feature = "file")]
 impl Mapped {
     /// Maps a file whose clock begins at byte `live`, and that ends with `tail` words behind the cells.
     pub fn new(file: &File, live: usize, tail: usize) -> Result<Self> {

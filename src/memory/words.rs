@@ -7,26 +7,37 @@
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
+#[cfg(feature = "file")]
 use memmap2::MmapMut;
 
+#[cfg(feature = "file")]
 use super::huge;
 use super::mapped::{Live, Mapped};
 use crate::Error;
 
 /// From this size on memory comes from the kernel: zero pages that are touched only when used, huge ones if it has
 /// them, which gain a factor of 1.5 at 32 MiB and of 1.7 to 2.9 above.
+#[cfg(feature = "file")]
 const MAP_FROM: usize = huge::FROM;
 
 /// Memory that somebody else owns, unchanged while it is lent.
 pub type Lender = Box<dyn AsRef<[u8]> + Send + Sync>;
 
 /// A cache line, so that small filters are aligned like mapped ones.
-#[derive(Clone, Copy, Pod, Zeroable)]
+#[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([u64; 8]);
 
+// SAFETY: eight words fill the line, and all bits of a word are valid.
+#[allow(unsafe_code, reason = "the derive macro would triple the build time")]
+unsafe impl Zeroable for Line {}
+// SAFETY: as above.
+#[allow(unsafe_code, reason = "the derive macro would triple the build time")]
+unsafe impl Pod for Line {}
+
 enum Region {
     Small(Vec<Line>),
+    #[cfg(feature = "file")]
     Mapped(MmapMut),
     Lent {
         bytes: Lender,
@@ -56,17 +67,16 @@ impl Words {
     pub fn zeroed(len: usize) -> Result<Self, Error> {
         let refused = || Error::Memory { bytes: (len as u64).saturating_mul(8) };
         let bytes = len.checked_mul(8).ok_or_else(refused)?;
-        let region = if bytes < MAP_FROM {
-            let mut lines = Vec::new();
-            lines.try_reserve_exact(bytes.div_ceil(64)).map_err(|_| refused())?;
-            lines.resize(bytes.div_ceil(64), Line::zeroed());
-            Region::Small(lines)
-        } else {
+        #[cfg(feature = "file")]
+        if bytes >= MAP_FROM {
             let map = MmapMut::map_anon(bytes).map_err(|_| refused())?;
             huge::advise(&map);
-            Region::Mapped(map)
-        };
-        Ok(Self { region: Arc::new(region), len })
+            return Ok(Self { region: Arc::new(Region::Mapped(map)), len });
+        }
+        let mut lines = Vec::new();
+        lines.try_reserve_exact(bytes.div_ceil(64)).map_err(|_| refused())?;
+        lines.resize(bytes.div_ceil(64), Line::zeroed());
+        Ok(Self { region: Arc::new(Region::Small(lines)), len })
     }
 
     /// The `len` words that begin `offset` bytes into `bytes`: lent if they lie on a word boundary, copied otherwise.
@@ -114,6 +124,7 @@ impl Words {
     pub fn as_slice(&self) -> &[u64] {
         let words: &[u64] = match &*self.region {
             Region::Small(lines) => bytemuck::cast_slice(lines),
+            #[cfg(feature = "file")]
             Region::Mapped(map) => bytemuck::cast_slice(map),
             Region::Lent { bytes, offset } => {
                 let bytes: &[u8] = (**bytes).as_ref();
@@ -129,6 +140,7 @@ impl Words {
     pub fn resized(&mut self, len: usize) -> Option<&mut [u64]> {
         let all: &mut [u64] = match Arc::get_mut(&mut self.region)? {
             Region::Small(lines) => bytemuck::cast_slice_mut(lines),
+            #[cfg(feature = "file")]
             Region::Mapped(map) => bytemuck::cast_slice_mut(map),
             Region::Lent { .. } | Region::File(_) => return None,
         };
@@ -153,6 +165,7 @@ impl Words {
         }
         let words: &mut [u64] = match Arc::get_mut(&mut self.region) {
             Some(Region::Small(lines)) => bytemuck::cast_slice_mut(lines),
+            #[cfg(feature = "file")]
             Some(Region::Mapped(map)) => bytemuck::cast_slice_mut(map),
             Some(Region::File(file)) => {
                 let (words, live) = file.words_mut();
