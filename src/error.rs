@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a call was refused. A call that returns one has changed nothing, unless its text says otherwise.
+/// Why a call was rejected. A call that returns one has changed nothing, unless its text says otherwise.
 ///
 /// The message names the parameter, what was expected and what came.
 ///

@@ -13,10 +13,10 @@ use crate::filter::{self, Prefer, Request, choose};
 use crate::key::Seed;
 use crate::shape::Budget;
 
-/// What a filter has to meet. [`Filter::builder`] and [`ConcurrentFilter::builder`] begin one.
+/// The request for a filter, which [`Filter::builder`] and [`ConcurrentFilter::builder`] begin.
 ///
-/// Give [`fpr`](Self::fpr) or [`nbytes`](Self::nbytes), and for a window of time [`capacity`](Self::capacity) too. All
-/// of it is checked by [`build`](Self::build), whose errors name the parameter.
+/// Set [`fpr`](Self::fpr) or [`nbytes`](Self::nbytes), and for a window of time [`capacity`](Self::capacity) too.
+/// [`build`](Self::build) checks all values. Its errors name the parameter.
 ///
 /// ```
 /// use std::time::Duration;
@@ -63,13 +63,20 @@ impl<F> Builder<F> {
         }
     }
 
-    /// Sets the greatest chance that a key never inserted is reported, at the worst phase. Strictly between 0 and 1.
+    /// Sets the highest chance that a key never inserted is reported, at the worst phase. Strictly between 0 and 1.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// let filter = Filter::builder(Window::last(1000)).fpr(1e-6).build()?;
+    /// assert!(filter.fpr() <= 1e-6);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
     pub fn fpr(mut self, fpr: f64) -> Self {
         self.fpr = Some(fpr);
         self
     }
 
-    /// Sets the most bytes to use, in place of a rate: the filter then has the least rate that fits.
+    /// Sets the most bytes to use, in place of a rate. The filter then has the lowest rate that fits.
     ///
     /// ```
     /// # use lately::{Filter, Window};
@@ -82,10 +89,17 @@ impl<F> Builder<F> {
         self
     }
 
-    /// Sets the number of keys expected within a window of time, at the peak. More keys cost accuracy or memory, never the
-    /// window.
+    /// Sets the number of keys expected within a window of time, at the peak. More keys cost accuracy or memory, never
+    /// the window.
     ///
     /// A [`Filter`] without it grows with the rate of keys.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// let window = Window::time(std::time::Duration::from_secs(60));
+    /// assert!(Filter::builder(window).fpr(0.01).capacity(50_000).build()?.nbytes() > 50_000);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
     pub fn capacity(mut self, keys: u64) -> Self {
         self.capacity = Some(keys);
         self
@@ -93,8 +107,8 @@ impl<F> Builder<F> {
 
     /// Sets how long a key may still be reported after it has left the window.
     ///
-    /// The default of a [`Filter`] is the least part of the window, from 1/64 to 1/4, that costs little memory. That of a
-    /// [`ConcurrentFilter`], or with [`Prefer`], is half of the window.
+    /// By default a [`Filter`] takes the least share of the window, from 1/64 to 1/4, that costs little memory. A
+    /// [`ConcurrentFilter`], or a filter with [`Prefer`], takes half of the window.
     ///
     /// ```
     /// # use lately::{Filter, Window};
@@ -127,18 +141,37 @@ impl<F> Builder<F> {
     }
 
     /// Sets how far times of events may lie ahead of the system's clock, by default a day. `None` allows any time.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use lately::{Filter, Window};
+    ///
+    /// let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
+    /// let mut filter = Filter::builder(Window::time(minute)).fpr(0.01).capacity(1000).max_ahead(second).build()?;
+    /// assert!(filter.insert_at("a", SystemTime::now() + minute).is_err());
+    /// # Ok::<(), lately::Error>(())
+    /// ```
     pub fn max_ahead(mut self, max_ahead: impl Into<Option<Duration>>) -> Self {
         self.max_ahead = max_ahead.into();
         self
     }
 
-    /// Sets a public seed of the hashes, by default 0. Filters that are merged have one seed.
+    /// Sets a public seed of the hashes, by default 0. Only filters of equal seeds can be merged.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// let build = |seed| Filter::builder(Window::last(1000)).fpr(0.01).seed(seed).build();
+    /// assert!(build(1)?.merge(&build(2)?).is_err());
+    /// # Ok::<(), lately::Error>(())
+    /// ```
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Seed::Public(seed);
         self
     }
 
-    /// Sets 16 secret bytes to hash by, against callers that choose keys which collide. Draw them at random.
+    /// Sets 16 secret bytes that keys are hashed with, as a defence against chosen keys that collide.
+    ///
+    /// Draw them from the random generator of the operating system.
     ///
     /// ```
     /// # use lately::{Filter, Window};
@@ -174,7 +207,7 @@ impl<F> Builder<F> {
 }
 
 impl Builder<Filter> {
-    /// Sets what to spend the slack on: by default the slack is small, and with a preference it may be half the window.
+    /// Sets a preference for speed or memory, for which the slack may be half of the window.
     ///
     /// ```
     /// use lately::{Filter, Prefer, Window};

@@ -14,8 +14,8 @@ use crate::key::{Key, KeyHasher};
 /// - A key inserted within the window is always reported, whatever other threads do.
 /// - Of threads that call [`seen`](Self::seen) with one new key at the same time, exactly one gets `false`. (But for
 ///   false positives, at the rate of [`fpr`](Self::fpr).)
-/// - A key never inserted, or gone for longer than window + [`slack`](Self::slack), is reported with probability at most
-///   `fpr`.
+/// - A key never inserted, or gone for longer than window + [`slack`](Self::slack), is reported with probability at
+///   most `fpr`.
 ///
 /// A key that is reported by chance is not inserted: nothing is promised of it until it comes through.
 ///
@@ -24,8 +24,8 @@ use crate::key::{Key, KeyHasher};
 /// [`insert`](Self::insert) restarts a window.
 ///
 /// A call takes effect at one moment between its beginning and its end. Of a window of W insertions a key is reported
-/// as long as at most W - 1 other insertions overlap or follow its own. A thread waits for another only while that clears
-/// 64 cache lines of a page, once per page and generation.
+/// as long as at most W - 1 other insertions overlap or follow its own. A thread waits for another only while that
+/// clears 64 cache lines of a page, once per page and generation.
 ///
 /// Memory is allocated once. For `Filter`'s answers with a lock of your own, put a [`Filter`] into a `Mutex`.
 ///
@@ -82,8 +82,8 @@ impl ConcurrentFilter {
 
     /// Returns whether a key was inserted within the window before an event, and inserts it as of that time if not.
     ///
-    /// Refuses times for a window of insertions, times that step back by more than the lateness, and times too far ahead
-    /// of the system's clock. The lateness has to cover how far the times of overlapping calls lie apart.
+    /// Rejects times for a window of insertions, times that step back by more than the lateness, and times too far
+    /// ahead of the system's clock. The lateness has to cover how far the times of overlapping calls lie apart.
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
@@ -113,7 +113,7 @@ impl ConcurrentFilter {
         infallible(self.core.insert(key.to_hash(&self.hasher), At::Now));
     }
 
-    /// Inserts a key as of the time of an event. Refuses the times that [`seen_at`](Self::seen_at) refuses.
+    /// Inserts a key as of the time of an event. Rejects the times that [`seen_at`](Self::seen_at) rejects.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -172,8 +172,8 @@ impl ConcurrentFilter {
 
     /// Returns for each event in order whether its key was inserted within the window before it, and inserts it if not.
     ///
-    /// If a time is refused, as by [`seen_at`](Self::seen_at), no key is inserted. But if another thread moves the clock
-    /// meanwhile, so that a time becomes late, the keys before it have been inserted.
+    /// If a time is rejected, as by [`seen_at`](Self::seen_at), no key is inserted. But if another thread moves the
+    /// clock meanwhile, so that a time becomes late, the keys before it have been inserted.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -223,7 +223,7 @@ impl ConcurrentFilter {
     }
 
     /// Reads a filter from the saved form of a filter in lines, which is what [`Prefer::Speed`](super::Prefer::Speed)
-    /// takes, here and in Python. Refuses other families, and bytes that are damaged.
+    /// takes, here and in Python. Rejects other families, and bytes that are damaged.
     ///
     /// ```
     /// # use lately::{ConcurrentFilter, Filter, Prefer, Window};
@@ -237,27 +237,63 @@ impl ConcurrentFilter {
         Filter::from_bytes(bytes)?.try_into()
     }
 
-    /// The window.
+    /// Returns the window.
+    ///
+    /// ```
+    /// # use lately::{ConcurrentFilter, Window};
+    /// # let filter = ConcurrentFilter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// assert_eq!(filter.window(), Window::last(1000));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
     pub fn window(&self) -> Window {
         Window::of_length(self.core.window().length(), self.core.window())
     }
 
-    /// The chance that a key never inserted is reported, at the worst phase and the planned load.
+    /// Returns the chance that a key never inserted is reported, at the worst phase and the planned load.
+    ///
+    /// ```
+    /// # use lately::{ConcurrentFilter, Window};
+    /// # let filter = ConcurrentFilter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// assert!(filter.fpr() <= 0.01);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
     pub fn fpr(&self) -> f64 {
         self.core.fpr()
     }
 
-    /// How long after leaving the window a key may still be reported.
+    /// Returns how long after leaving the window a key may still be reported.
+    ///
+    /// ```
+    /// # use lately::{ConcurrentFilter, Window};
+    /// # let filter = ConcurrentFilter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// assert!(filter.slack().insertions() <= Some(500));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
     pub fn slack(&self) -> Window {
         Window::of_length(self.core.slack(), self.core.window())
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
+    ///
+    /// ```
+    /// # use lately::{ConcurrentFilter, Window};
+    /// # let filter = ConcurrentFilter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// assert!(filter.nbytes() < 16_000);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
     pub fn nbytes(&self) -> usize {
         self.core.nbytes()
     }
 
-    /// The hasher of the filter's keys.
+    /// Returns the hasher of the keys, which hashes a key once for several filters of one seed.
+    ///
+    /// ```
+    /// # use lately::{ConcurrentFilter, Hashed, Key, Window};
+    /// # let filter = ConcurrentFilter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// let key = Hashed("a".to_hash(filter.hasher()));
+    /// assert!(!filter.seen(key) && filter.contains("a"));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
     pub fn hasher(&self) -> &KeyHasher {
         &self.hasher
     }

@@ -14,9 +14,9 @@ use crate::key::{Key, KeyHasher};
 
 /// The keys of a window, exactly: no slack and no rate, in 12 to 32 bytes per key.
 ///
-/// A key is held by its 64-bit hash: of n keys in windows of W, two different ones are taken for each other with a chance
-/// of at most n W / 2⁶⁴. Every occurrence restarts a key's window. Memory grows with the keys of a window of time, and
-/// memory that cannot be had ends the process, as for a `Vec`.
+/// The table stores 64-bit hashes. Of n keys in windows of W, two different keys share a hash with probability at most
+/// n W / 2⁶⁴. Every occurrence restarts a key's window. Memory grows with the keys of a window of time, and an
+/// allocation that fails ends the process, as for a `Vec`.
 ///
 /// ```
 /// use lately::{ExactWindow, Window};
@@ -32,7 +32,7 @@ pub struct ExactWindow {
 }
 
 impl ExactWindow {
-    /// Makes an empty window. Refuses one of no length.
+    /// Makes an empty window. Its length must be above zero.
     ///
     /// ```
     /// # use lately::{ExactWindow, Window};
@@ -42,7 +42,7 @@ impl ExactWindow {
         Self::with_lateness(window, Duration::ZERO)
     }
 
-    /// Makes an empty window of time whose events may step back by so much from the latest one.
+    /// Makes an empty window of time in which events may lie up to `lateness` before the latest one.
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
@@ -61,7 +61,7 @@ impl ExactWindow {
         Ok(Self { core, window, hasher: KeyHasher::new(0) })
     }
 
-    /// Returns whether a key was seen within the window, and remembers it.
+    /// Returns whether a key was seen within the window, and inserts it.
     ///
     /// ```
     /// # use lately::{ExactWindow, Window};
@@ -74,9 +74,9 @@ impl ExactWindow {
         infallible(self.act(&[hash], self.now()))[0]
     }
 
-    /// Returns whether a key was seen within the window before an event, and remembers it as of that time.
+    /// Returns whether a key was seen within the window before an event, and inserts it as of that time.
     ///
-    /// A time that steps back by more than the lateness may miss keys.
+    /// A time that lies further back than the lateness may miss keys.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -93,7 +93,7 @@ impl ExactWindow {
         Ok(self.act(&[hash], Moments::At(moment(at)?))?[0])
     }
 
-    /// Returns for each key in order whether it was seen within the window, and remembers it.
+    /// Returns for each key in order whether it was seen within the window, and inserts it.
     ///
     /// ```
     /// # use lately::{ExactWindow, Window};
@@ -107,7 +107,7 @@ impl ExactWindow {
         infallible(in_chunks(keys, &hasher, |hashes, seen| core.duplicated(hashes, at, Refresh::Always, None, seen)))
     }
 
-    /// Returns for each event in order whether its key was seen within the window before it, and remembers the key.
+    /// Returns for each event in order whether its key was seen within the window before it, and inserts the key.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -127,12 +127,26 @@ impl ExactWindow {
         self.act(&hashes, Moments::of(&moments))
     }
 
-    /// The window.
+    /// Returns the window.
+    ///
+    /// ```
+    /// # use lately::{ExactWindow, Window};
+    /// let exact = ExactWindow::new(Window::last(1000))?;
+    /// assert_eq!(exact.window(), Window::last(1000));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
     pub fn window(&self) -> Window {
         self.window
     }
 
-    /// Bytes of the table of keys.
+    /// Returns the bytes of the table of keys.
+    ///
+    /// ```
+    /// # use lately::{ExactWindow, Window};
+    /// let exact = ExactWindow::new(Window::last(1000))?;
+    /// assert!(exact.nbytes() >= 12_000);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
     pub fn nbytes(&self) -> usize {
         self.core.nbytes()
     }

@@ -26,7 +26,7 @@ impl Filter {
         format::save(self.core(), path).map_err(|error| error_of(path, error))
     }
 
-    /// Reads a filter of any family from a file, written here or by Python. Refuses a file that is damaged.
+    /// Reads a filter of any family from a file, written here or by Python. Rejects a file that is damaged.
     ///
     /// ```
     /// # use lately::{Error, Filter};

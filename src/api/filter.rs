@@ -70,8 +70,8 @@ impl Filter {
 
     /// Returns whether a key was inserted within the window before an event, and inserts it as of that time.
     ///
-    /// Refuses times for a window of insertions, times that step back by more than the lateness, and times too far ahead
-    /// of the system's clock.
+    /// Rejects times for a window of insertions, times that step back by more than the lateness, and times too far
+    /// ahead of the system's clock.
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
@@ -105,7 +105,7 @@ impl Filter {
         infallible(self.core.engine_mut().insert(&[hash], at));
     }
 
-    /// Inserts a key as of the time of an event. Refuses the times that [`seen_at`](Self::seen_at) refuses.
+    /// Inserts a key as of the time of an event. Rejects the times that [`seen_at`](Self::seen_at) rejects.
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
@@ -122,8 +122,8 @@ impl Filter {
         self.core.engine_mut().insert(&[key.to_hash(&self.hasher)], at)
     }
 
-    /// Returns whether a key was inserted within the window. In a window of time that ends now, or with the latest event
-    /// where all keys came with times.
+    /// Returns whether a key was inserted within the window. In a window of time that ends now, or with the latest
+    /// event where all keys came with times.
     ///
     /// ```
     /// # use lately::{Filter, Window};
@@ -138,8 +138,8 @@ impl Filter {
         present[0]
     }
 
-    /// Returns whether a key was inserted within the window before a time, which may lie in the future. Refuses a window
-    /// of insertions, and times before the latest event by more than the lateness.
+    /// Returns whether a key was inserted within the window before a time, which may lie in the future. Rejects a
+    /// window of insertions, and times before the latest event by more than the lateness.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -177,7 +177,7 @@ impl Filter {
 
     /// Returns for each event in order whether its key was inserted within the window before it, and inserts the key.
     ///
-    /// If a time is refused, as by [`seen_at`](Self::seen_at), no key is inserted.
+    /// If a time is rejected, as by [`seen_at`](Self::seen_at), no key is inserted.
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
@@ -200,8 +200,8 @@ impl Filter {
         Ok(seen)
     }
 
-    /// Adds all keys of another filter, which was built by the same request. Windows of insertions are merged only in the
-    /// same generation; an error names what differs.
+    /// Adds all keys of another filter, which was built by the same request. Windows of insertions are merged only in
+    /// the same generation; an error names what differs.
     ///
     /// ```
     /// use std::time::Duration;
@@ -248,7 +248,7 @@ impl Filter {
         bytes
     }
 
-    /// Reads a filter from its saved form, of any family. Refuses bytes that are damaged.
+    /// Reads a filter from its saved form, of any family. Rejects bytes that are damaged.
     ///
     /// ```
     /// # use lately::{Error, Filter};
@@ -264,32 +264,68 @@ impl Filter {
         }
     }
 
-    /// The window.
+    /// Returns the window.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// # let filter = Filter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// assert_eq!(filter.window(), Window::last(1000));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
     pub fn window(&self) -> Window {
         Window::of_length(self.core.window().length(), self.core.window())
     }
 
-    /// The chance that a key never inserted is reported, at the worst phase and the planned load.
+    /// Returns the chance that a key never inserted is reported, at the worst phase and the planned load.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// # let filter = Filter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// assert!(filter.fpr() <= 0.01);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
     pub fn fpr(&self) -> f64 {
         self.core.fpr()
     }
 
-    /// How long after leaving the window a key may still be reported.
+    /// Returns how long after leaving the window a key may still be reported.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// # let filter = Filter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// assert!(filter.slack().insertions() <= Some(500));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
     pub fn slack(&self) -> Window {
         Window::of_length(self.core.slack(), self.core.window())
     }
 
-    /// Bytes of the cells.
+    /// Returns the bytes of the cells.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// # let filter = Filter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// assert!(filter.nbytes() < 8000);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
     pub fn nbytes(&self) -> usize {
         size_of_val(self.core.engine().words().as_slice())
     }
 
-    /// Keys inserted so far.
+    /// Returns the number of insertions so far.
+    ///
+    /// ```
+    /// # use lately::{Filter, Window};
+    /// # let mut filter = Filter::builder(Window::last(1000)).fpr(0.01).build()?;
+    /// filter.extend([1, 2, 1]);
+    /// assert_eq!(filter.inserted(), 3);
+    /// # Ok::<(), lately::Error>(())
+    /// ```
     pub fn inserted(&self) -> u64 {
         self.core.engine().clock().inserted()
     }
 
-    /// The name of the family, as in Python.
+    /// Returns the name of the family, as in Python.
     ///
     /// ```
     /// # use lately::{Filter, Prefer, Window};
@@ -301,7 +337,7 @@ impl Filter {
         self.core.family().name
     }
 
-    /// The hasher of the filter's keys: for keys that are hashed once and looked up in several filters of one seed.
+    /// Returns the hasher of the keys, which hashes a key once for several filters of one seed.
     ///
     /// ```
     /// # use lately::{Filter, Hashed, Key, Window};
@@ -314,13 +350,13 @@ impl Filter {
         &self.hasher
     }
 
-    /// The filter of the core, for the binding.
+    /// Returns the filter of the core, for the binding.
     #[doc(hidden)]
     pub fn core(&self) -> &filter::Filter {
         &self.core
     }
 
-    /// The filter of the core, for the binding.
+    /// Returns the filter of the core, for the binding.
     #[doc(hidden)]
     pub fn into_core(self) -> filter::Filter {
         self.core

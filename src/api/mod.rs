@@ -27,7 +27,8 @@ use crate::key::{Key, KeyHasher};
 /// Hashes that are computed before a batch meets the cells: 32 KiB of them.
 const CHUNK: usize = 4096;
 
-/// The result of a call that fails only where memory ends: then the process ends, as for a vector of the standard library.
+/// The result of a call that fails only where memory ends: then the process ends, as for a vector of the standard
+/// library.
 #[inline(always)]
 fn infallible<T>(result: Result<T, Error>) -> T {
     match result {
@@ -64,7 +65,7 @@ fn in_chunks<K: Key>(
     }
 }
 
-/// The hashes and the times of events. Refuses a time that no clock of the core has.
+/// The hashes and the times of events. Rejects a time that no clock of the core has.
 fn events<K: Key>(
     events: impl IntoIterator<Item = (K, SystemTime)>,
     hasher: &KeyHasher,

@@ -11,7 +11,7 @@ impl Filter {
     /// Returns for each key the probability that it was inserted within the window.
     ///
     /// `prior` states how often a key comes: the probability that an insertion is of this key, or for a window of time
-    /// its insertions per second. Refuses a prior out of range, and the families that cannot tell probabilities.
+    /// its insertions per second. Rejects a prior out of range, and the families that cannot tell probabilities.
     ///
     /// ```
     /// # use lately::{Filter, Window};
@@ -42,8 +42,8 @@ impl Filter {
 
     /// Returns for each key the answer of the least expected cost: whether to take it for a repeat.
     ///
-    /// A report of a key that was not inserted within the window costs `false_positive`, a key of the window that is not
-    /// reported costs `false_negative`. `prior` is that of [`posterior`](Self::posterior).
+    /// A report of a key that was not inserted within the window costs `false_positive`, a key of the window that is
+    /// not reported costs `false_negative`. `prior` is that of [`posterior`](Self::posterior).
     ///
     /// ```
     /// # use lately::{Filter, Window};

@@ -1,14 +1,14 @@
-//! What "lately" means, as a caller states it.
+//! Windows, as a caller states them.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::{Error, clock};
 
-/// Keys of a window of time whose number is not known: a filter that grows begins with room for them.
+/// The capacity that a filter begins with where the number of keys in a window of time is unknown.
 const FIRST_GUESS: u64 = 10_000;
 
-/// What "lately" means: the last so many insertions, or a span of time.
+/// What "lately" means: a number of insertions, or a span of time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,21 +29,34 @@ enum Kind {
 }
 
 impl Window {
-    /// The last `insertions` insertions, at least 1.
-    pub const fn last(insertions: u64) -> Self {
-        Self(Kind::Insertions(insertions))
-    }
-
-    /// A span of time, by the system's clock or by the times of events.
-    pub const fn time(span: Duration) -> Self {
-        Self(Kind::Time(span))
-    }
-
-    /// The insertions of a window of insertions.
+    /// Returns the window of the last `insertions` insertions, at least 1.
     ///
     /// ```
     /// # use lately::Window;
     /// assert_eq!(Window::last(5).insertions(), Some(5));
+    /// ```
+    pub const fn last(insertions: u64) -> Self {
+        Self(Kind::Insertions(insertions))
+    }
+
+    /// Returns the window of a span of time, by the system's clock or by the times of events.
+    ///
+    /// ```
+    /// # use lately::Window;
+    /// # use std::time::Duration;
+    /// let minute = Duration::from_secs(60);
+    /// assert_eq!(Window::time(minute).span(), Some(minute));
+    /// ```
+    pub const fn time(span: Duration) -> Self {
+        Self(Kind::Time(span))
+    }
+
+    /// Returns the length of a window of insertions.
+    ///
+    /// ```
+    /// # use lately::Window;
+    /// # use std::time::Duration;
+    /// assert_eq!(Window::time(Duration::from_secs(5)).insertions(), None);
     /// ```
     pub const fn insertions(self) -> Option<u64> {
         match self.0 {
@@ -52,7 +65,7 @@ impl Window {
         }
     }
 
-    /// The span of a window of time.
+    /// Returns the length of a window of time.
     ///
     /// ```
     /// # use lately::Window;
@@ -65,7 +78,7 @@ impl Window {
         }
     }
 
-    /// The window of the core. `parameter` names it in errors.
+    /// Returns the window of the core. `parameter` names it in errors.
     pub(super) fn to_core(
         self,
         parameter: &str,
@@ -89,7 +102,7 @@ impl Window {
         check_clock(clock::Window::Time { span, lateness, capacity: capacity.unwrap_or(FIRST_GUESS) })?.check()
     }
 
-    /// The length in the unit of a filter's window: insertions, or nanoseconds.
+    /// Returns the length in the unit of a filter's window: insertions, or nanoseconds.
     pub(super) fn length_like(self, parameter: &str, window: clock::Window) -> Result<u64, Error> {
         match (self.0, window) {
             (Kind::Insertions(insertions), clock::Window::Count { .. }) => Ok(insertions),
@@ -103,7 +116,7 @@ impl Window {
         }
     }
 
-    /// A length in the unit of a filter's window.
+    /// Returns a length in the unit of a filter's window.
     pub(super) fn of_length(length: u64, like: clock::Window) -> Self {
         match like {
             clock::Window::Count { .. } => Self::last(length),
@@ -136,7 +149,7 @@ fn nanoseconds(parameter: &str, span: Duration) -> Result<u64, Error> {
         .map_err(|_| Error::value(format!("{parameter} must be at most 146 years, got {} s", span.as_secs())))
 }
 
-/// A time of an event in nanoseconds since the Unix epoch.
+/// Returns the time of an event in nanoseconds since the Unix epoch.
 pub(super) fn moment(at: SystemTime) -> Result<i64, Error> {
     let moment = match at.duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_nanos()).ok(),

@@ -21,7 +21,7 @@ pub(super) struct Moment {
     /// Time clock: the moment as of which the call takes effect.
     pub now: i64,
     /// Time clock: the caller's time, which may be too late, or [`NEVER_LATE`](super::clock::NEVER_LATE).
-    pub asked: i64,
+    pub given: i64,
 }
 
 /// The pages of a filter, whatever their lanes and lines. Each call is for one key, by its hash.
@@ -245,7 +245,7 @@ impl<M: Machine, O: Operation, const LANES: usize, const LINES: usize> Work<M> f
     #[inline(always)]
     fn run(self, _: M) -> Self::Output {
         let (page, probe) = self.cells.probe(self.hash);
-        let call = Call { clock: self.clock, page: page as i64, now: self.at.now, asked: self.at.asked };
+        let call = Call { clock: self.clock, page: page as i64, now: self.at.now, given: self.at.given };
         O::apply(self.cells.page(page), &probe, &call)
     }
 }

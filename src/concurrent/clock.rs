@@ -5,15 +5,16 @@
 //! A thread takes a *lease* of insertions from one counter and uses them up on a stripe of its own, so that the
 //! counter's cache line seldom moves between processors. The counter T is therefore never behind the insertions that
 //! returned, and ahead of all insertions by at most A = [`STRIPES`] (lease - 1). Steps are planned for a window of
-//! W + A insertions. Take a key whose call found its rotation open when the counter was T₀, and a lookup at T₁ - 1. Calls
-//! that had returned before the key's call are all in T₀. Hence T₁ - T₀ is at most A plus the insertions that overlap or
-//! follow the key's call, itself included. With at most W of these the lookup comes before T₀ + W + A, and finds the key.
+//! W + A insertions. Take a key whose call found its rotation open when the counter was T₀, and a lookup at T₁ - 1.
+//! Calls that had returned before the key's call are all in T₀. Hence T₁ - T₀ is at most A plus the insertions that
+//! overlap or follow the key's call, itself included. With at most W of these the lookup comes before T₀ + W + A, and
+//! finds the key.
 //!
 //! # A window of time
 //!
-//! The clock is the latest *step* of any call, which changes rarely. A call publishes its step before it rotates a page.
-//! It is refused if, after it loaded the key's words, the latest step began more than the lateness after its own time.
-//! So no page had then rotated further than the promise allows for that time.
+//! The clock is the latest *step* of any call, which changes rarely. A call publishes its step before it rotates a
+//! page. It is rejected if, after it loaded the key's words, the latest step began more than the lateness after its own
+//! time. So no page had then rotated further than the promise allows for that time.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release, SeqCst};
@@ -143,7 +144,8 @@ impl SharedClock {
         }
     }
 
-    /// Moves to the moment of an insertion. Returns the moment as of which it acts: a late one acts as of the latest step.
+    /// Moves to the moment of an insertion. Returns the moment as of which it acts: a late one acts as of the latest
+    /// step.
     #[inline(always)]
     pub fn advance(&self, moment: i64, refusing: bool) -> Result<i64, Error> {
         let step = self.step.0.load(SeqCst);
@@ -163,7 +165,7 @@ impl SharedClock {
         Ok(moment.max(self.begin_of(latest)))
     }
 
-    /// Refuses times of insertions that are late or too far ahead.
+    /// Rejects times of insertions that are late or too far ahead.
     pub fn check(&self, moments: Moments<'_>) -> Result<(), Error> {
         self.to_core(|_| false).check_new(moments, system_now())
     }
@@ -253,7 +255,7 @@ pub(super) struct Call<'a> {
     /// Time clock: the moment as of which the call acts.
     pub now: i64,
     /// Time clock: the caller's time, which may be too late, or [`NEVER_LATE`].
-    pub asked: i64,
+    pub given: i64,
 }
 
 /// A time that lies further back than the lateness.
@@ -294,7 +296,7 @@ impl Timing for Call<'_> {
     fn admit(&self) -> Result<(), TooLate> {
         let Window::Time { lateness, .. } = self.clock.window else { return Ok(()) };
         match self.clock.latest() {
-            Some(latest) if self.asked < latest.saturating_sub_unsigned(lateness) => Err(TooLate),
+            Some(latest) if self.given < latest.saturating_sub_unsigned(lateness) => Err(TooLate),
             _ => Ok(()),
         }
     }

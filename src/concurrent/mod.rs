@@ -1,9 +1,9 @@
 //! A filter that threads share without a lock: lines of lanes, as in the [line layout](crate::layout::line).
 //!
-//! What differs from that layout while threads use it: each page has a rotation of its own and rotates when an insertion
-//! meets it after its time, so that no thread rotates for others. `page` decides which of several threads is first with
-//! a key, and `clock` counts for all of them; their texts have the proofs. A copy of the cells in which all pages have
-//! aged to the same step is a filter in lines, and is saved as one.
+//! What differs from that layout while threads use it: each page has a rotation of its own and rotates when an
+//! insertion meets it after its time, so that no thread rotates for others. `page` decides which of several threads is
+//! first with a key, and `clock` counts for all of them; their texts have the proofs. A copy of the cells in which all
+//! pages have aged to the same step is a filter in lines, and is saved as one.
 
 mod cells;
 mod clock;
@@ -79,7 +79,8 @@ impl SharedFilter {
 
     /// A copy as a filter in lines: every key whose insertion returned before this call, within the window.
     ///
-    /// Threads may go on meanwhile. Each page is copied as of one rotation, and aged to the step of the whole afterwards.
+    /// Threads may go on meanwhile. Each page is copied as of one rotation, and aged to the step of the whole
+    /// afterwards.
     pub fn to_filter(&self) -> Result<Filter, Error> {
         let mut words = Words::zeroed(self.shape.nbytes() as usize / 8)?;
         let cells = words.to_mut()?;
@@ -100,28 +101,28 @@ impl SharedFilter {
     #[inline]
     pub fn insert(&self, hash: u64, at: At) -> Result<(), Error> {
         let moment = self.moment_to_write(at)?;
-        self.cells.insert(&self.clock, hash, moment).map_err(|late| self.clock.refuse_late(late, moment.asked))
+        self.cells.insert(&self.clock, hash, moment).map_err(|late| self.clock.refuse_late(late, moment.given))
     }
 
     /// Returns whether a key is there.
     #[inline]
     pub fn contains(&self, hash: u64, at: At) -> Result<bool, Error> {
         let Some(moment) = self.moment_to_read(at)? else { return Ok(false) };
-        self.cells.contains(&self.clock, hash, moment).map_err(|late| self.clock.refuse_late(late, moment.asked))
+        self.cells.contains(&self.clock, hash, moment).map_err(|late| self.clock.refuse_late(late, moment.given))
     }
 
     /// Returns whether a key was there, and inserts it if not.
     #[inline]
     pub fn seen(&self, hash: u64, at: At) -> Result<bool, Error> {
         let moment = self.moment_to_write(at)?;
-        self.cells.seen(&self.clock, hash, moment).map_err(|late| self.clock.refuse_late(late, moment.asked))
+        self.cells.seen(&self.clock, hash, moment).map_err(|late| self.clock.refuse_late(late, moment.given))
     }
 
     /// Writes which keys were there, in order, and inserts those that were not.
     pub fn duplicated(&self, hashes: &[u64], seen: &mut [bool]) -> Result<(), Error> {
         let moment = self.moment_to_write(At::Now)?;
         self.each(hashes, seen, |_, hash| {
-            self.cells.seen(&self.clock, hash, moment).map_err(|late| self.clock.refuse_late(late, moment.asked))
+            self.cells.seen(&self.clock, hash, moment).map_err(|late| self.clock.refuse_late(late, moment.given))
         })
     }
 
@@ -164,22 +165,22 @@ impl SharedFilter {
             (Window::Count { .. }, At::Now) => Ok(UNTIMED),
             (Window::Count { .. }, At::Moment(_)) => Err(self.clock.refuse_times()),
             (Window::Time { .. }, At::Now) => {
-                Ok(Moment { now: self.clock.advance(self.clock.now_to_write(), false)?, asked: NEVER_LATE })
+                Ok(Moment { now: self.clock.advance(self.clock.now_to_write(), false)?, given: NEVER_LATE })
             }
-            (Window::Time { .. }, At::Moment(asked)) => Ok(Moment { now: self.clock.advance(asked, true)?, asked }),
+            (Window::Time { .. }, At::Moment(given)) => Ok(Moment { now: self.clock.advance(given, true)?, given }),
         }
     }
 
     /// Returns none where nothing has been inserted into a window of time.
     #[inline]
     fn moment_to_read(&self, at: At) -> Result<Option<Moment>, Error> {
-        let (moment, asked) = match (self.clock.window(), at) {
+        let (moment, given) = match (self.clock.window(), at) {
             (Window::Count { .. }, At::Now) => return Ok(Some(UNTIMED)),
             (Window::Count { .. }, At::Moment(_)) => return Err(self.clock.refuse_times()),
             (Window::Time { .. }, At::Now) => (self.clock.now_to_read(), NEVER_LATE),
-            (Window::Time { .. }, At::Moment(asked)) => (asked, asked),
+            (Window::Time { .. }, At::Moment(given)) => (given, given),
         };
-        Ok(self.clock.moment_to_read(moment).map(|now| Moment { now, asked }))
+        Ok(self.clock.moment_to_read(moment).map(|now| Moment { now, given }))
     }
 
     /// What the filter promises and costs.
@@ -192,7 +193,7 @@ impl SharedFilter {
         self.seed
     }
 
-    /// The window that the caller asked for.
+    /// Returns the window that the caller requested.
     pub fn window(&self) -> Window {
         match self.clock.window() {
             Window::Count { insertions } => Window::Count { insertions: insertions - self.clock.most_ahead() },
@@ -227,7 +228,7 @@ pub enum At {
 }
 
 /// The moment of a call in a window of insertions.
-const UNTIMED: Moment = Moment { now: 0, asked: NEVER_LATE };
+const UNTIMED: Moment = Moment { now: 0, given: NEVER_LATE };
 
 /// Keys whose lines are prefetched together.
 const AHEAD: usize = 16;

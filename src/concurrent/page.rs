@@ -1,4 +1,4 @@
-//! One page that threads share: the decision which of them is first with a key, and the rotation.
+//! One page that threads share: the decision which thread is first with a key, and the rotation.
 //!
 //! This file needs nothing of the crate, because the loom model in `tests/model` compiles it with loom's atomics.
 //!
@@ -7,8 +7,8 @@
 //! A page has a *state*: its rotation, and whether a thread rotates it at this moment. Rotation r + 1 clears the lane
 //! that rotation r - LANES + 1 wrote first. A key is held if k lanes in a row, by age, have all of its bits.
 //!
-//! **Lookups only load**: the state, then the words of the key's lines. A page that nobody has met since its rotation
-//! was due is read as if it had rotated: its oldest lanes do not count. A lookup never waits.
+//! **Lookups only load**: the state, then the words of the key's lines. A page whose rotation is due is read as if it
+//! had rotated: its oldest lanes do not count. A lookup never waits.
 //!
 //! **No key of the window is missed.** A call that inserts loads the state again after its writes. It returns only if
 //! the state is still the one by which it wrote, and no rotation is due. Until then no lane was cleared for a later
@@ -19,15 +19,15 @@
 //! **At most one thread is first.** A thread that misses a key writes, in an order that all threads share (oldest lane
 //! first, then by line), to every lane that lacked a bit when the thread loaded it. The last of these writes decides:
 //! the thread is first if that write changed something. Let w be the last lane that lacks a bit before any thread with
-//! this key writes. Exactly one thread changes w first. That thread saw w incomplete, and all later lanes complete, so w
-//! is the lane it decides by, and it is first. Another thread that decides by w changes nothing there. A thread that
+//! this key writes. Exactly one thread changes w first. That thread saw w incomplete, and all later lanes complete, so
+//! w is the lane it decides by, and it is first. Another thread that decides by w changes nothing there. A thread that
 //! loaded w complete loaded it after the change, hence after all earlier lanes were written: whatever lane it decides
 //! by, its write comes after those, and changes nothing.
 //!
-//! **A rotation between** the load and the second look sends a thread that was first into the lanes of the new rotation.
-//! There only lanes younger than the old rotation decide, by the same rule: a lane that threads of both rotations write
-//! decides nothing twice. All accesses to states and words are sequentially consistent. So if a thread still finds the
-//! old state after its writes, a thread that finds the new one sees those writes.
+//! **A rotation between** the load and the second look sends a thread that was first into the lanes of the new
+//! rotation. There only lanes younger than the old rotation decide, by the same rule: a lane that threads of both
+//! rotations write decides nothing twice. All accesses to states and words are sequentially consistent. So if a thread
+//! still finds the old state after its writes, a thread that finds the new one sees those writes.
 //!
 //! **At least one thread is first**, but in two cases. The bits of other keys may complete the key's lanes meanwhile:
 //! that is a false positive, within the rate. And a thread may sleep for a whole window between two instructions, and
@@ -238,8 +238,8 @@ impl<const LANES: usize> Page<'_, LANES> {
         by_age != 0
     }
 
-    /// Writes the key's bits into the k newest lanes of a rotation, where they were missing. Returns whether this thread
-    /// is first with the key by the lanes younger than `decided_until`.
+    /// Writes the key's bits into the k newest lanes of a rotation, where they were missing. Returns whether this
+    /// thread is first with the key by the lanes younger than `decided_until`.
     #[inline(always)]
     fn write<const LINES: usize>(
         &self,

@@ -129,10 +129,10 @@ fn times_are_refused_as_by_a_filter_of_one_thread() {
 /// Each key is offered by all threads at about the same time: exactly one of them may be first.
 #[test]
 fn of_threads_that_race_with_a_key_exactly_one_is_first() {
-    let offers = times(2_000_000, 100_000_000);
+    let offers = times(700_000, 100_000_000);
     for (window, fpr, threads) in [(1000, 1e-2, 8), (100_000, 1e-3, 8), (1000, 1e-6, 3)] {
         let filter = planned(count(window), fpr);
-        let keys = offers / threads as u64 / 3;
+        let keys = offers / threads as u64;
         let firsts: Vec<AtomicU8> = (0..keys).map(|_| AtomicU8::new(0)).collect();
         let barrier = Barrier::new(threads);
         // Threads are in step by blocks, so that no key is offered again after a window.
@@ -161,11 +161,12 @@ fn of_threads_that_race_with_a_key_exactly_one_is_first() {
 
 /// Keys in an order of their own per thread, so that lookups of all ages meet pages that rotate.
 fn promise(filter: &SharedFilter, window: i64, threads: u64, keys: u64, now: impl Fn(&AtomicI64) -> i64 + Sync) {
-    let (begun, missed, asked) = (AtomicI64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let (begun, missed, checked) = (AtomicI64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let timed = matches!(filter.window(), Window::Time { .. });
+    let lookups = times(2, 9);
     std::thread::scope(|scope| {
         for t in 0..threads {
-            let (begun, missed, asked, now) = (&begun, &missed, &asked, &now);
+            let (begun, missed, checked, now) = (&begun, &missed, &checked, &now);
             let at_moment = move |at| if timed { At::Moment(at) } else { At::Now };
             scope.spawn(move || {
                 let (mut own, mut z) = (Vec::new(), t);
@@ -182,7 +183,7 @@ fn promise(filter: &SharedFilter, window: i64, threads: u64, keys: u64, now: imp
                     if filter.seen(hash, at_moment(at)) == Ok(false) {
                         own.push((hash, at));
                     }
-                    for _ in 0..2 {
+                    for _ in 0..lookups {
                         z = mix(z + t);
                         // Half of the lookups near the end of the window.
                         let drawn = (z >> 20) as i64;
@@ -193,7 +194,7 @@ fn promise(filter: &SharedFilter, window: i64, threads: u64, keys: u64, now: imp
                         let Ok(held) = filter.contains(key, at_moment(when)) else { continue };
                         let age = if timed { when - at } else { now(begun) - at };
                         if age < window {
-                            asked.fetch_add(1, Relaxed);
+                            checked.fetch_add(1, Relaxed);
                             missed.fetch_add(u64::from(!held), Relaxed);
                         }
                     }
@@ -201,8 +202,9 @@ fn promise(filter: &SharedFilter, window: i64, threads: u64, keys: u64, now: imp
             });
         }
     });
-    assert!(asked.load(SeqCst) > keys / 2, "{asked:?} of {keys}");
-    assert_eq!(missed.into_inner(), 0, "of {asked:?}");
+    println!("{checked:?} lookups of live keys");
+    assert!(checked.load(SeqCst) > keys / 2, "{checked:?} of {keys}");
+    assert_eq!(missed.into_inner(), 0, "of {checked:?}");
 }
 
 #[test]
@@ -259,7 +261,8 @@ fn no_key_of_the_window_is_missing_from_a_copy_made_while_threads_insert() {
 
 #[test]
 fn the_rate_is_kept_with_threads() {
-    for (window, fpr) in [(1000, 1e-2), (30_000, 1e-3)] {
+    // Large windows, because the rate of one small filter may lie above the mean of filters.
+    for (window, fpr) in [(100_000, 1e-2), (30_000, 1e-3)] {
         let filter = planned(count(window), fpr);
         std::thread::scope(|scope| {
             for t in 0..4 {
@@ -276,7 +279,6 @@ fn the_rate_is_kept_with_threads() {
         let expected = filter.fpr() * trials as f64;
         assert!(filter.fpr() <= fpr);
         assert!(reported <= expected + 6.0 * expected.sqrt(), "{reported} of {trials} at {}", filter.fpr());
-        // Of a small window one filter may lie above the mean of filters, but it is of that order.
         assert!(reported >= expected / 3.0, "{reported} of {trials} at {}", filter.fpr());
     }
 }

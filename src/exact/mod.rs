@@ -1,7 +1,7 @@
 //! The exact window, in memory of its keys: which of them were seen lately, without slack and without a rate.
 //!
-//! A key is represented by its 64-bit hash alone, so two different keys of one window are taken for one another with chance
-//! 2⁻⁶⁴: n keys and a window of W of them meet such a pair with chance n·W / 2⁶⁴ at most.
+//! A key is represented by its 64-bit hash alone, so two different keys of one window are taken for one another with
+//! chance 2⁻⁶⁴: n keys and a window of W of them meet such a pair with chance n·W / 2⁶⁴ at most.
 //!
 //! The table keeps for each key the stamp of when it last counted: its number among the keys, or its
 //! time. A key whose stamp lies too far back is dead, and another key may have its place.
@@ -62,8 +62,8 @@ impl Exact {
     /// `refresh`.
     ///
     /// In a window of time a key was seen lately if that was at most the window before its own time. No insertion makes
-    /// the time of a key earlier. A moment of [`Moments::Now`] is the latest moment so far, if that is later. Times that
-    /// step back by more than the lateness miss keys.
+    /// the time of a key earlier. A moment of [`Moments::Now`] is the latest moment so far, if that is later. Times
+    /// that step back by more than the lateness miss keys.
     ///
     /// A key whose hash is `unlike` equals no other: it is never seen and never inserted.
     ///

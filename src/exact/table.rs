@@ -132,7 +132,7 @@ impl<L: Line> Table<L> {
         Ok(())
     }
 
-    /// Its lines, to look for keys in.
+    /// Returns the lines, in which keys are looked up.
     pub fn open(&mut self) -> Result<Open<'_, L>, Error> {
         Ok(Open { lines: bytemuck::cast_slice_mut(self.words.to_mut()?), taken: self.taken.as_mut() })
     }
@@ -173,7 +173,7 @@ impl<L: Line> Open<'_, L> {
         self.stamp(key, home, place, own != 0)
     }
 
-    /// The same for a key that does not lie in its home, and for which there may be no place there.
+    /// Stamps a key that is not in its home line, which may be full.
     #[cold]
     #[inline(never)]
     fn see_further(&mut self, key: Key<L::Stamp>) -> bool {
@@ -200,7 +200,8 @@ impl<L: Line> Open<'_, L> {
         seen
     }
 
-    /// Stamps a key in the first of these places of a line, its own or a free one; says whether it was seen lately.
+    /// Stamps a key in the first of these places of a line, its own or a free one. Returns whether it was seen within
+    /// the window.
     #[inline(always)]
     fn stamp(&mut self, key: Key<L::Stamp>, line: usize, places: u8, own: bool) -> bool {
         let line = &mut self.lines[line];

@@ -36,11 +36,19 @@ const MAX_BYTES_PER_KEY: u64 = 16;
 const MAX_RATE_FOR_LITTLE_SLACK: f64 = 0.05;
 
 /// What a caller prefers to the default's little slack.
+///
+/// ```
+/// use lately::{Filter, Prefer, Window};
+///
+/// let build = |prefer| Filter::builder(Window::last(1_000_000)).fpr(0.001).prefer(prefer).build();
+/// assert!(build(Prefer::Memory)?.nbytes() < build(Prefer::Speed)?.nbytes());
+/// # Ok::<(), lately::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prefer {
     /// The fastest calls; the slack may be half the window.
     Speed,
-    /// The fewest bytes, or with [`Budget::Bytes`] the least rate; the slack may be half the window.
+    /// The fewest bytes, or for a number of bytes the lowest rate; the slack may be half the window.
     Memory,
 }
 

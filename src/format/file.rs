@@ -24,8 +24,8 @@ const ATTEMPTS: usize = 4;
 
 /// Writes a filter to a file, which is replaced in one step when all of it is on disk. Links are followed.
 ///
-/// A replaced file keeps its mode and, where that is allowed, its owner. A new file of a filter with a secret can be read
-/// by its owner alone. Anything but a regular file is rejected.
+/// A replaced file keeps its mode and, where that is allowed, its owner. A new file of a filter with a secret can be
+/// read by its owner alone. Anything but a regular file is rejected.
 pub fn save(filter: &Filter, path: &Path) -> Result<(), SaveError> {
     save_in_pieces(filter, path, || Ok(()))
 }
@@ -35,8 +35,8 @@ pub fn save_in_pieces(filter: &Filter, path: &Path, look: impl FnMut() -> IoResu
     save_as([preamble(filter), Vec::new()], filter, path, |_| Ok(()), look)
 }
 
-/// Writes a filter to a file that processes [share](crate::shared). Users without the right to write to it cannot read it
-/// either, because a reader can take its lock.
+/// Writes a filter to a file that processes [share](crate::shared). Users without the right to write to it cannot read
+/// it either, because a reader can take its lock.
 pub(crate) fn save_shared(filter: &Filter, path: &Path) -> Result<(), SaveError> {
     let close = |file: &mut File| replace::for_writers_alone(file);
     save_as([shared_preamble(filter), vec![0; TAIL * 8]], filter, path, close, || Ok(()))
@@ -70,8 +70,8 @@ fn save_as(
 
 /// Maps the filter in a file: cells stay there until the filter is written to.
 ///
-/// With `verify` all cells are read and compared with their checksum. Without it only lines of entries are checked, which
-/// must end their runs.
+/// With `verify` all cells are read and compared with their checksum. Without it only lines of entries are checked,
+/// which must end their runs.
 #[allow(unsafe_code, reason = "a file is mapped")]
 pub fn map(path: &Path, verify: bool) -> Result<Filter, SaveError> {
     let file = regular(path)?;

@@ -1,4 +1,4 @@
-//! The hashes of a batch of keys: computed beforehand, or block by block as they are needed.
+//! Hashes of a batch of keys: computed beforehand, or block by block as they are needed.
 
 use std::ops::Range;
 
@@ -8,25 +8,25 @@ use crate::memory::fallible;
 
 type Fill = dyn Fn(usize, &mut [u64]) + Send + Sync;
 
-/// Strings that are hashed together: 1 KiB of where they are.
+/// Strings that are hashed together: 1 KiB of pointers and lengths.
 pub const TOGETHER: usize = 64;
 
-/// Strings whose hashes are wanted.
+/// A sequence of strings to hash.
 pub trait Strings: Send + Sync + 'static {
-    /// The bytes of one.
+    /// Returns the bytes of string `i`.
     fn at(&self, i: usize) -> &[u8];
 }
 
 /// The hashes of a batch, one per key.
 ///
-/// It owns whatever holds the keys. Filling it cannot fail and needs no Python.
+/// It owns the memory of the keys. Computing the hashes cannot fail and needs no Python.
 pub struct Keys {
     len: usize,
-    hashes: Found,
+    hashes: Source,
 }
 
-/// Where hashes come from.
-enum Found {
+/// The source of hashes.
+enum Source {
     /// They exist already.
     Made(Vec<u64>),
     /// They are computed as they are needed.
@@ -34,12 +34,13 @@ enum Found {
 }
 
 impl Keys {
-    /// `fill(start, out)` writes the hashes of the keys `start..start + out.len()`, which lie within `len`.
+    /// Returns keys of which `fill(start, out)` writes the hashes of the keys `start..start + out.len()`, which lie
+    /// within `len`.
     pub fn new(len: usize, fill: impl Fn(usize, &mut [u64]) + Send + Sync + 'static) -> Self {
-        Self { len, hashes: Found::Filled(Box::new(fill)) }
+        Self { len, hashes: Source::Filled(Box::new(fill)) }
     }
 
-    /// `hash(i)` is the hash of key `i`.
+    /// Returns keys of which `hash(i)` is the hash of key `i`.
     pub fn each(len: usize, hash: impl Fn(usize) -> u64 + Send + Sync + 'static) -> Self {
         Self::new(len, move |start, out| {
             for (i, out) in (start..).zip(out) {
@@ -48,12 +49,12 @@ impl Keys {
         })
     }
 
-    /// Hashes that exist already.
+    /// Returns keys of hashes that exist already.
     pub fn made(hashes: Vec<u64>) -> Self {
-        Self { len: hashes.len(), hashes: Found::Made(hashes) }
+        Self { len: hashes.len(), hashes: Source::Made(hashes) }
     }
 
-    /// One batch after another.
+    /// Returns the keys of several batches, one after the other.
     pub fn chained(parts: Vec<Keys>) -> Result<Self, Error> {
         if let [_] = parts[..] {
             return Ok(parts.into_iter().next().expect("there is one"));
@@ -78,7 +79,7 @@ impl Keys {
         }))
     }
 
-    /// Rows, from their columns. `len` is given because rows need not have columns.
+    /// Returns rows from their columns. `len` is given because rows need not have columns.
     pub fn rows(len: usize, columns: Vec<Keys>, hasher: KeyHasher) -> Result<Self, Error> {
         if let Some(column) = columns.iter().find(|column| column.len != len) {
             return Err(Error::value(format!("a column of {} keys among {len} rows", column.len)));
@@ -99,8 +100,8 @@ impl Keys {
         }))
     }
 
-    /// Lists, from all their elements: `range(i)` are those of list `i`. A list that claims elements beyond them has
-    /// none.
+    /// Returns lists from all their elements, of which `range(i)` are those of list `i`. A range beyond the elements
+    /// counts as empty.
     pub fn lists(
         self,
         len: usize,
@@ -121,7 +122,8 @@ impl Keys {
         })
     }
 
-    /// A dictionary: `code(i)` is the number of the key at `i`; a code without a key is missing.
+    /// Returns the keys of a dictionary, where `code(i)` is the number of the key at `i`. A code without a key is
+    /// missing.
     pub fn taken(
         self,
         len: usize,
@@ -143,7 +145,7 @@ impl Keys {
         Ok(Self::each(len, move |i| code(i).and_then(|code| table.get(code)).copied().unwrap_or(missing)))
     }
 
-    /// These keys, but `missing` wherever `is_missing(i)` holds; the mask has `len` entries.
+    /// Returns these keys, but `missing` wherever `is_missing(i)` holds; the mask has `len` entries.
     pub fn masked(
         self,
         len: usize,
@@ -161,7 +163,7 @@ impl Keys {
         }))
     }
 
-    /// The same keys by other hashes, `change` of each.
+    /// Returns the keys with `change` applied to each hash.
     pub fn mapped(self, change: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Self {
         Self::new(self.len, move |start, out| {
             self.fill(start, out);
@@ -169,7 +171,7 @@ impl Keys {
         })
     }
 
-    /// The hashes of integers, whose values, as the bits of an i64 each, these are.
+    /// Returns integers, of whose values these are the bits, as an i64 each.
     pub fn of_integers(self, hasher: KeyHasher) -> Self {
         Self::new(self.len, move |start, out| {
             self.fill(start, out);
@@ -177,7 +179,7 @@ impl Keys {
         })
     }
 
-    /// The hashes of integers that are not negative, whose values these are.
+    /// Returns integers that are not negative, of which these are the values.
     pub fn of_unsigned(self, hasher: KeyHasher) -> Self {
         Self::new(self.len, move |start, out| {
             self.fill(start, out);
@@ -189,7 +191,7 @@ impl Keys {
         })
     }
 
-    /// The hashes of `len` texts.
+    /// Returns the keys of `len` texts.
     pub fn of_texts(len: usize, texts: impl Strings, hasher: KeyHasher) -> Self {
         match hasher.keyed() {
             true => Self::together(len, texts, move |texts, out| hasher.texts(texts, out)),
@@ -197,7 +199,7 @@ impl Keys {
         }
     }
 
-    /// The hashes of `len` byte strings.
+    /// Returns the keys of `len` byte strings.
     pub fn of_byte_strings(len: usize, strings: impl Strings, hasher: KeyHasher) -> Self {
         match hasher.keyed() {
             true => Self::together(len, strings, move |strings, out| hasher.byte_strings(strings, out)),
@@ -235,22 +237,22 @@ impl Keys {
     pub fn fill(&self, start: usize, out: &mut [u64]) {
         assert!(start <= self.len && out.len() <= self.len - start, "hashes beyond the end of a batch");
         match &self.hashes {
-            Found::Made(hashes) => out.copy_from_slice(&hashes[start..start + out.len()]),
-            Found::Filled(fill) => fill(start, out),
+            Source::Made(hashes) => out.copy_from_slice(&hashes[start..start + out.len()]),
+            Source::Filled(fill) => fill(start, out),
         }
     }
 
     /// The hashes of some keys, if they exist already.
     pub fn made_before(&self, range: Range<usize>) -> Option<&[u64]> {
         match &self.hashes {
-            Found::Made(hashes) => Some(&hashes[range]),
-            Found::Filled(_) => None,
+            Source::Made(hashes) => Some(&hashes[range]),
+            Source::Filled(_) => None,
         }
     }
 
     /// All hashes.
     pub fn into_vec(self) -> Result<Vec<u64>, Error> {
-        if let Found::Made(hashes) = self.hashes {
+        if let Source::Made(hashes) = self.hashes {
             return Ok(hashes);
         }
         let mut hashes = fallible::zeroed(self.len)?;

@@ -1,17 +1,18 @@
-//! Canonical 64-bit hashes of keys: what a filter sees of the world. This page is the specification of schemes 1 and 2.
+//! Canonical 64-bit hashes of keys. This page is the specification of schemes 1 and 2.
 //!
-//! Keys that compare equal in Python hash equal, whatever holds them; keys of different kinds live in different
-//! domains. A hash is a function of the key's canonical bytes (little endian), the key's kind and the caller's
-//! [`Seed`], and of nothing else: not of the process, the machine or the library that held the key.
+//! Keys that compare equal in Python have equal hashes, in every container. Keys of different kinds have separate
+//! domains. A hash is a function of the key's canonical bytes (little-endian), the key's kind and the caller's
+//! [`Seed`]. It does not depend on the process, the machine or the library of the key.
 //!
 //! - Scheme 1, of a public seed of 64 bits: XXH3-64, seeded by the kind. The seed of kind *n* is the *n*-th output of
-//!   SplitMix64 started at the caller's seed. It is fast, and shared by whoever knows the seed. **Whoever can choose
-//!   keys can choose colliding ones**: XXH3 of eight bytes can be inverted, and pairs of strings are known that collide
-//!   under one seed in 1,400 (xxHash#1127).
+//!   SplitMix64 started at the caller's seed. It is fast, and all programs with the seed agree. **An attacker who
+//!   chooses keys can choose keys that collide**: XXH3 of eight bytes can be inverted, and pairs of strings are known
+//!   that collide under one seed in 1,400 (xxHash#1127).
 //! - Scheme 2, of a secret of 128 bits: SipHash-1-3, a pseudorandom function. The key of kind *n* is SipHash-1-3, under
-//!   the secret, of the bytes (*n*, 0) and of (*n*, 1). Without the secret nobody can tell which keys collide.
+//!   the secret, of the bytes (*n*, 0) and of (*n*, 1). Without the secret an attacker cannot compute which keys
+//!   collide.
 //!
-//! | kind | what | canonical bytes |
+//! | kind | keys | canonical bytes |
 //! |---|---|---|
 //! | 1 missing | None, NaN of any payload, NaT, NA, null | none |
 //! | 2 integer | −2⁶³ … 2⁶³−1, false and true as 0 and 1 | 8, two's complement |
@@ -79,15 +80,15 @@ enum Kind {
     Member,
 }
 
-/// Hashes keys for one seed.
+/// Hashes keys for one seed. A [`Key`] passes it on to its fields.
 ///
 /// ```
-/// use lately::key::KeyHasher;
+/// use lately::{Key, KeyHasher};
 ///
 /// let hasher = KeyHasher::new(0);
-/// assert_eq!(hasher.integer(5), hasher.float(5.0));
-/// assert_ne!(hasher.text("5"), hasher.integer(5));
-/// assert_ne!(hasher.text("5"), hasher.bytes(b"5"));
+/// assert_eq!(5.to_hash(&hasher), 5.0.to_hash(&hasher));
+/// assert_ne!("5".to_hash(&hasher), 5.to_hash(&hasher));
+/// assert_ne!("5".to_hash(&hasher), b"5".to_hash(&hasher));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct KeyHasher {
@@ -100,7 +101,7 @@ pub struct KeyHasher {
 /// Kinds of key.
 const KINDS: usize = Kind::Member as usize;
 
-/// How canonical bytes become a hash: for each kind, at its number less one.
+/// The function from canonical bytes to a hash, for each kind at its number less one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Function {
     /// Scheme 1: XXH3-64 with these seeds.
@@ -110,7 +111,14 @@ enum Function {
 }
 
 impl KeyHasher {
-    /// A hasher that depends on `seed` alone.
+    /// Returns the hasher of a seed.
+    ///
+    /// ```
+    /// # use lately::{Filter, Key, KeyHasher, Window};
+    /// let filter = Filter::builder(Window::last(1000)).fpr(0.01).seed(5).build()?;
+    /// assert_eq!("a".to_hash(filter.hasher()), "a".to_hash(&KeyHasher::new(5)));
+    /// # Ok::<(), lately::Error>(())
+    /// ```
     pub fn new(seed: impl Into<Seed>) -> Self {
         let seed = seed.into();
         let function = match seed {
@@ -119,14 +127,18 @@ impl KeyHasher {
         };
         Self { seed, function, spreads: None }
     }
+}
 
-    /// The same, but a row with a missing field is itself missing, as it is like no other row where a missing field is
-    /// like no other field. Such hashes are for one call: they are not those of the scheme.
+/// Hashes of each kind, for the binding.
+#[doc(hidden)]
+impl KeyHasher {
+    /// Returns a hasher by which a row with a missing field is itself missing: it equals no other row where a missing
+    /// field equals no other field. Such hashes are for one call, and are not those of the scheme.
     pub fn with_missing_rows(self) -> Self {
         Self { spreads: Some(self.missing()), ..self }
     }
 
-    /// The seed it was made from.
+    /// Returns the seed.
     pub fn seed(&self) -> Seed {
         self.seed
     }
@@ -140,12 +152,12 @@ impl KeyHasher {
         }
     }
 
-    /// Whether several [texts](Self::texts) at once are faster than one by one: in scheme 2 alone.
+    /// Returns whether several [texts](Self::texts) at once are faster than one by one, as in scheme 2.
     pub fn keyed(&self) -> bool {
         matches!(self.function, Function::Keyed(_))
     }
 
-    /// Many integers, as the bits of an i64 each, in the place of which their hashes are written.
+    /// Replaces integers, as the bits of an i64 each, by their hashes.
     pub fn integers(&self, values: &mut [u64]) {
         match &self.function {
             Function::Seeded(seeds) => seeded::hash_words(seeds[Kind::Integer as usize - 1], values),
@@ -153,12 +165,12 @@ impl KeyHasher {
         }
     }
 
-    /// Many [texts](Self::text), as many as hashes. In scheme 2 they are faster than one by one.
+    /// Writes the hashes of [texts](Self::text). In scheme 2 this is faster than one by one.
     pub fn texts(&self, utf8: &[&[u8]], hashes: &mut [u64]) {
         self.strings(Kind::Text, utf8, hashes);
     }
 
-    /// Many [byte strings](Self::bytes), as many as hashes.
+    /// Writes the hashes of [byte strings](Self::bytes).
     pub fn byte_strings(&self, strings: &[&[u8]], hashes: &mut [u64]) {
         self.strings(Kind::Bytes, strings, hashes);
     }
@@ -174,50 +186,50 @@ impl KeyHasher {
         }
     }
 
-    /// The one hash that all missing keys share.
+    /// Returns the one hash of all missing keys.
     #[inline]
     pub fn missing(&self) -> u64 {
         self.hash(Kind::Missing, &[])
     }
 
-    /// An integer. In scheme 1 two of them never share a hash: XXH3 of eight bytes is a bijection.
+    /// Hashes an integer. In scheme 1 two integers never share a hash, because XXH3 of eight bytes is a bijection.
     #[inline(always)]
     pub fn integer(&self, value: i64) -> u64 {
         self.hash(Kind::Integer, &value.to_le_bytes())
     }
 
-    /// An integer that is not negative.
+    /// Hashes an integer that is not negative.
     #[inline(always)]
     pub fn unsigned(&self, value: u64) -> u64 {
         let kind = if value >> 63 == 0 { Kind::Integer } else { Kind::Unsigned };
         self.hash(kind, &value.to_le_bytes())
     }
 
-    /// A string, as UTF-8 in which lone surrogates are allowed.
+    /// Hashes a string, as UTF-8 in which lone surrogates are allowed.
     #[inline(always)]
     pub fn text(&self, utf8: impl AsRef<[u8]>) -> u64 {
         self.hash(Kind::Text, utf8.as_ref())
     }
 
-    /// A byte string.
+    /// Hashes a byte string.
     #[inline(always)]
     pub fn bytes(&self, bytes: &[u8]) -> u64 {
         self.hash(Kind::Bytes, bytes)
     }
 
-    /// A point in time without a zone.
+    /// Hashes a point in time without a zone.
     #[inline]
     pub fn instant(&self, since_1970: Time) -> u64 {
         self.hash(Kind::Instant, &since_1970.to_le_bytes())
     }
 
-    /// A point in time with a zone, as UTC: `12:00+02:00` and `10:00+00:00` are one key.
+    /// Hashes a point in time with a zone, as UTC: `12:00+02:00` and `10:00+00:00` are one key.
     #[inline]
     pub fn aware(&self, since_1970: Time) -> u64 {
         self.hash(Kind::Aware, &since_1970.to_le_bytes())
     }
 
-    /// A span of time.
+    /// Hashes a span of time.
     #[inline]
     pub fn duration(&self, span: Duration) -> u64 {
         match span {
@@ -226,25 +238,25 @@ impl KeyHasher {
         }
     }
 
-    /// The beginning of a row of `width` elements; [`row_next`](Self::row_next) adds each of them.
+    /// Begins the hash of a row of `width` elements; [`row_next`](Self::row_next) adds each of them.
     #[inline]
     pub fn row_start(&self, width: usize) -> u64 {
         self.hash(Kind::Row, &(width as u64).to_le_bytes())
     }
 
-    /// The row continued by one element.
+    /// Continues the hash of a row by one element.
     #[inline(always)]
     pub fn row_next(&self, chain: u64, element: u64) -> u64 {
         self.next(Kind::Row, chain, element)
     }
 
-    /// The beginning of a list of `len` elements; [`list_next`](Self::list_next) adds each of them.
+    /// Begins the hash of a list of `len` elements; [`list_next`](Self::list_next) adds each of them.
     #[inline]
     pub fn list_start(&self, len: usize) -> u64 {
         self.hash(Kind::List, &(len as u64).to_le_bytes())
     }
 
-    /// The list continued by one element.
+    /// Continues the hash of a list by one element.
     #[inline(always)]
     pub fn list_next(&self, chain: u64, element: u64) -> u64 {
         self.next(Kind::List, chain, element)
@@ -258,19 +270,19 @@ impl KeyHasher {
         }
     }
 
-    /// A UUID, the most significant byte first.
+    /// Hashes a UUID, the most significant byte first.
     #[inline]
     pub fn uuid(&self, bytes: [u8; 16]) -> u64 {
         self.hash(Kind::Uuid, &bytes)
     }
 
-    /// A time of day without a zone.
+    /// Hashes a time of day without a zone.
     #[inline]
     pub fn time_of_day(&self, since_midnight: Time) -> u64 {
         self.hash(Kind::TimeOfDay, &since_midnight.to_le_bytes())
     }
 
-    /// A member of an enumeration whose members equal nothing else, by the name of its class and its own.
+    /// Hashes a member of an enumeration whose members equal nothing else, by the names of its class and of itself.
     pub fn member(&self, class: &str, name: &str) -> u64 {
         self.hash(Kind::Member, &pair(self.text(class), self.text(name)))
     }
@@ -343,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_know_order_length_and_nesting() {
+    fn rows_differ_by_order_length_and_nesting() {
         for hasher in hashers() {
             let (one, two) = (hasher.integer(1), hasher.integer(2));
             let row = |elements: &[u64]| {

@@ -1,9 +1,10 @@
-//! Numbers: whatever is equal has one hash, be it an integer, a float or a decimal.
+//! Hashes of numbers: equal integers, floats and decimals have one hash.
 
 use super::{KeyHasher, Kind, pair};
 
+#[doc(hidden)]
 impl KeyHasher {
-    /// An integer of any size, as little-endian two's complement, minimal or not (no bytes: zero).
+    /// Hashes an integer of any size, as little-endian two's complement, minimal or not (no bytes: zero).
     pub fn big_integer(&self, twos_complement: &[u8]) -> u64 {
         let bytes = minimal(twos_complement);
         let negative = bytes.last().is_some_and(|byte| byte >> 7 == 1);
@@ -18,7 +19,7 @@ impl KeyHasher {
         }
     }
 
-    /// A float; a narrower one is widened first, which is exact.
+    /// Hashes a float. A narrower float is widened first, which is exact.
     #[inline(always)]
     pub fn float(&self, value: f64) -> u64 {
         if value.abs() >= TWO_63 || value.is_nan() {
@@ -32,7 +33,7 @@ impl KeyHasher {
         }
     }
 
-    /// NaN, infinities, and floats so large that they are whole.
+    /// Hashes NaN, infinities, and floats so large that they are whole.
     #[cold]
     fn huge_float(&self, value: f64) -> u64 {
         if value.is_nan() {
@@ -52,12 +53,13 @@ impl KeyHasher {
         self.big_integer(&bytes)
     }
 
-    /// A number that is neither whole nor a binary64: its lowest terms, each as in [`big_integer`](Self::big_integer).
+    /// Hashes a number that is neither whole nor a binary64 by its lowest terms, each as in
+    /// [`big_integer`](Self::big_integer).
     pub fn ratio(&self, numerator: &[u8], denominator: &[u8]) -> u64 {
         self.hash(Kind::Ratio, &pair(self.big_integer(numerator), self.big_integer(denominator)))
     }
 
-    /// `coefficient` · 10^−`scale`, where the coefficient is little-endian two's complement of at most 32 bytes.
+    /// Hashes `coefficient` · 10^−`scale`, where the coefficient is little-endian two's complement of at most 32 bytes.
     ///
     /// ```
     /// use lately::key::KeyHasher;

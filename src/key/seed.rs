@@ -1,18 +1,18 @@
-//! What the hashes of a filter's keys depend on besides the keys: a public seed, or a secret key.
+//! Seeds of hashes: public numbers and secret keys.
 
 use std::fmt;
 
-/// What hashes depend on besides the keys.
+/// The second input of every hash, beside the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Seed {
-    /// Scheme 1: known to everybody who shares hashes or filters. Whoever can choose keys can make them collide.
+    /// Scheme 1: a number that programs share. An attacker who chooses keys can make them collide.
     Public(u64),
-    /// Scheme 2: a key that nobody who chooses keys may know.
+    /// Scheme 2: a key that stays unknown to attackers who choose keys.
     Secret([u64; 2]),
 }
 
 impl Seed {
-    /// Number of its [hashing scheme](super).
+    /// Returns the number of the [hashing scheme](super).
     pub fn scheme(self) -> u16 {
         match self {
             Self::Public(_) => 1,
@@ -20,7 +20,7 @@ impl Seed {
         }
     }
 
-    /// The words of it that a saved filter holds.
+    /// Returns the words that a saved filter contains.
     pub fn words(self) -> [u64; 2] {
         match self {
             Self::Public(seed) => [seed, 0],
@@ -28,7 +28,7 @@ impl Seed {
         }
     }
 
-    /// The seed of a scheme that these [words](Self::words) were of; none if there is no such scheme, or no such seed.
+    /// Returns the seed with these [words](Self::words) in a scheme, or none if there is no such scheme or seed.
     pub fn from_words(scheme: u16, words: [u64; 2]) -> Option<Self> {
         match (scheme, words) {
             (1, [seed, 0]) => Some(Self::Public(seed)),
@@ -38,7 +38,7 @@ impl Seed {
     }
 }
 
-/// A secret is never shown.
+/// Shows a public seed, and no secret.
 impl fmt::Display for Seed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_are_what_their_words_say() {
+    fn seeds_equal_the_words_they_are_saved_as() {
         for seed in [Seed::Public(0), Seed::Public(u64::MAX), Seed::Secret([0, 0]), Seed::Secret([1, u64::MAX])] {
             assert_eq!(Seed::from_words(seed.scheme(), seed.words()), Some(seed));
         }

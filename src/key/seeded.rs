@@ -4,7 +4,7 @@ use crate::instructions::{Instructions, Machine, Portable, Work};
 
 /// What XXH3 makes of its secret for messages of 4 to 8 bytes.
 const SECRET: u64 = 0xc73a_b174_c5ec_d5a2;
-/// Its factor for them.
+/// The factor of XXH3 for eight bytes.
 const FACTOR: u64 = 0x9fb2_1c65_1e98_df25;
 
 /// Words from which on it pays to choose instructions, which takes as long as hashing some forty.

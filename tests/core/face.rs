@@ -59,6 +59,37 @@ fn listed(source: &str) -> String {
     list
 }
 
+/// The public items of a file without an example in their documents.
+fn without_example(source: &str) -> Vec<&str> {
+    let (mut missing, mut example, mut hidden) = (Vec::new(), false, false);
+    for line in source.lines().map(str::trim).take_while(|line| *line != "#[cfg(test)]") {
+        match line {
+            _ if line.starts_with("///") => example |= line.contains("```"),
+            "#[doc(hidden)]" => hidden = true,
+            _ if line.starts_with("#[") => {}
+            _ => {
+                let item = ["pub fn ", "pub const fn ", "pub struct ", "pub enum ", "pub trait "];
+                if item.iter().any(|item| line.starts_with(item)) && !example && !hidden {
+                    missing.push(line);
+                }
+                (example, hidden) = (false, false);
+            }
+        }
+    }
+    missing
+}
+
+#[test]
+fn every_public_item_has_an_example() {
+    assert_eq!(
+        without_example("/// ```\n/// ```\npub fn with() {}\n/// Text.\npub fn bare() {}"),
+        ["pub fn bare() {}"]
+    );
+    for path in FILES {
+        assert_eq!(without_example(&file(path)), Vec::<&str>::new(), "{path}");
+    }
+}
+
 /// A change of the face shows in `tests/golden/face.txt`, which `LATELY_FACE=write` writes anew.
 #[test]
 fn the_public_face_is_the_one_that_was_reviewed() {

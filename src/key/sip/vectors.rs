@@ -1,5 +1,5 @@
-//! What SipHash asks of an [instruction set](crate::instructions), to hash several messages side by side. Loops over
-//! lanes do not do: whether a compiler makes vectors of them depends on the code around them.
+//! The operations that SipHash needs of an [instruction set](crate::instructions), to hash several messages side by
+//! side. Loops over lanes do not do: whether a compiler makes vectors of them depends on the code around them.
 
 use super::SipKey;
 use crate::instructions::Machine;
@@ -17,7 +17,7 @@ pub trait Vectors<const N: usize>: Machine {
     /// These words.
     fn words(self, words: [u64; N]) -> Self::Words;
 
-    /// The same as an array.
+    /// Returns the words as an array.
     fn array(self, words: Self::Words) -> [u64; N];
 
     /// The next words of each string, from number `first` on: zero where the string has no more. No byte beyond a
