@@ -116,7 +116,7 @@
 #![cfg_attr(not(feature = "file"), allow(rustdoc::broken_intra_doc_links))]
 
 #[cfg(not(target_endian = "little"))]
-compile_error!("lately needs a little-endian target, because cells are saved as they lie in memory");
+compile_error!("lately needs a target that is little endian, because cells are saved as they lie in memory");
 #[cfg(not(target_has_atomic = "64"))]
 compile_error!("lately needs a target with 64-bit atomic integers");
 #[cfg(not(any(target_pointer_width = "32", target_pointer_width = "64")))]
@@ -167,6 +167,10 @@ pub mod shard;
 #[doc(hidden)]
 #[cfg(feature = "file")]
 pub mod shared;
+
+#[cfg(doctest)]
+#[doc = include_str!("README.md")]
+struct Readme;
 
 pub use api::{Builder, ConcurrentFilter, ExactWindow, Filter, Prefer, Window};
 pub use error::Error;

@@ -202,6 +202,84 @@ fn no_request_panics() {
     assert!(built > 10 && refused > 10, "{built} built, {refused} refused");
 }
 
+/// Spans from nothing to more than any clock has.
+const SPANS: [Duration; 4] = [Duration::ZERO, Duration::from_nanos(1), Duration::from_secs(60), Duration::MAX];
+
+/// Times of events from the first that a system can state to the last.
+fn times() -> Vec<SystemTime> {
+    let spans = [0, 1, 1 << 33, i64::MAX as u64 / 2].map(Duration::from_secs);
+    let both = |span| [UNIX_EPOCH.checked_sub(span), UNIX_EPOCH.checked_add(span)];
+    spans.into_iter().flat_map(both).flatten().chain([SystemTime::now()]).collect()
+}
+
+fn is_named(error: &Error) -> bool {
+    let names = ["window", "fpr", "nbytes", "capacity", "slack", "lateness", "allocate", "at ", "at[", "family"];
+    names.iter().any(|name| error.to_string().contains(name))
+}
+
+#[test]
+fn no_size_slack_or_lateness_panics() {
+    let (mut built, mut rejected) = (0, 0);
+    let windows = [0, 1, 1000, u64::MAX].map(Window::last).into_iter().chain(SPANS.map(Window::time));
+    for window in windows {
+        for nbytes in [0, 1, 63, 4096, 1 << 20, u64::MAX] {
+            for prefer in [Prefer::Speed, Prefer::Memory] {
+                if let Err(error) = Filter::builder(window).nbytes(nbytes).prefer(prefer).build() {
+                    assert!(is_named(&error), "{window} {nbytes}: {error}");
+                }
+            }
+            for slack in [None, Some(Window::last(0)), Some(Window::last(7)), Some(Window::last(u64::MAX))]
+                .into_iter()
+                .chain(SPANS.map(|span| Some(Window::time(span))))
+            {
+                for lateness in [SPANS[1], SPANS[3]] {
+                    let mut alone = Filter::builder(window).nbytes(nbytes).max_ahead(lateness);
+                    let mut shared = ConcurrentFilter::builder(window).nbytes(nbytes).max_ahead(lateness);
+                    if let Some(slack) = slack {
+                        (alone, shared) = (alone.slack(slack), shared.slack(slack));
+                    }
+                    if window.span().is_some() {
+                        (alone, shared) =
+                            (alone.lateness(lateness).capacity(100), shared.lateness(lateness).capacity(100));
+                    }
+                    match (alone.build(), shared.build()) {
+                        (Ok(mut filter), shared) => {
+                            built += 1;
+                            times().iter().for_each(|&at| drop((filter.seen_at(1, at), filter.contains_at(1, at))));
+                            filter.seen(2);
+                            let Ok(shared) = shared else { continue };
+                            times().iter().for_each(|&at| drop((shared.seen_at(1, at), shared.contains_at(1, at))));
+                            shared.seen(2);
+                            drop((shared.to_bytes(), filter.merge(&filter.clone())));
+                        }
+                        (Err(error), _) => {
+                            rejected += 1;
+                            assert!(is_named(&error), "{window} {nbytes} {slack:?} {lateness:?}: {error}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(built > 20 && rejected > 100, "{built} built, {rejected} rejected");
+}
+
+#[test]
+fn no_exact_window_panics() {
+    for window in [0, 1, 1000, 1 << 31, u64::MAX].map(Window::last).into_iter().chain(SPANS.map(Window::time)) {
+        for lateness in SPANS {
+            match ExactWindow::with_lateness(window, lateness) {
+                Ok(mut exact) => {
+                    assert!(!exact.seen(1), "{window}");
+                    times().iter().for_each(|&at| drop(exact.seen_at(2, at)));
+                    let _ = exact.duplicated_at(times().into_iter().map(|at| (3, at)));
+                }
+                Err(error) => assert!(is_named(&error), "{window}: {error}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn errors_name_the_argument() {
     let hour = Duration::from_secs(3600);
