@@ -3,12 +3,15 @@
 //! # A window of insertions
 //!
 //! A thread takes a *lease* of insertions from one counter and uses them up on a stripe of its own, so that the
-//! counter's cache line seldom moves between processors. The counter T is therefore never behind the insertions that
-//! returned, and ahead of all insertions by at most A = [`STRIPES`] (lease - 1). Steps are planned for a window of
-//! W + A insertions. Take a key whose call found its rotation open when the counter was T₀, and a lookup at T₁ - 1.
-//! Calls that had returned before the key's call are all in T₀. Hence T₁ - T₀ is at most A plus the insertions that
-//! overlap or follow the key's call, itself included. With at most W of these the lookup comes before T₀ + W + A, and
-//! finds the key.
+//! counter's cache line seldom moves between processors. A stripe belongs to one live thread, which needs no atomic
+//! exchange to count there. When the thread ends, the next thread acquires what it stored. Threads without a stripe
+//! count one by one.
+//!
+//! The counter T is therefore never behind the insertions that returned, and ahead of all insertions by at most
+//! A = [`STRIPES`] (lease - 1). Steps are planned for a window of W + A insertions. Take a key whose call found its
+//! rotation open when the counter was T₀, and a lookup at T₁ - 1. Calls that had returned before the key's call are all
+//! in T₀. Hence T₁ - T₀ is at most A plus the insertions that overlap or follow the key's call, itself included. With at
+//! most W of these the lookup comes before T₀ + W + A, and finds the key.
 //!
 //! # A window of time
 //!

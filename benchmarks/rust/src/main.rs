@@ -1,4 +1,6 @@
 //! ns of processor time per `seen`, bytes per key of the window, and how many live keys are forgotten.
+//!
+//! Arguments: the window, and parts of the names of rivals to measure.
 
 mod rivals;
 
@@ -58,13 +60,17 @@ fn measure<K: Item>(rival: &dyn Rival<K>, threads: u64, key: impl Fn(u64, u64, u
     (0..RUNS).map(run).fold(f64::INFINITY, f64::min)
 }
 
-fn table<K: Item>(kind: &str, window: u64) {
+/// Prints the rows of the rivals whose names contain one of `names`, or of all if there are none.
+fn table<K: Item>(kind: &str, window: u64, names: &[String]) {
     println!("\n{kind}, a window of {window} keys at 1 %\n");
     println!(
         "| | bytes per key | new, 1 thread | repeats, 1 | new, 2 | repeats, 2 | new, 8 | repeats, 8 | live keys forgotten |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     for (name, make) in all::<K>(window) {
+        if !names.is_empty() && !names.iter().any(|part| name.contains(part.as_str())) {
+            continue;
+        }
         let before = ALLOCATED.load(Relaxed);
         let rival = make();
         // Three windows: every rival is in its steady state.
@@ -88,8 +94,10 @@ fn table<K: Item>(kind: &str, window: u64) {
 }
 
 fn main() {
-    let window = std::env::args().nth(1).and_then(|window| window.parse().ok()).unwrap_or(1_000_000);
-    table::<Ready>("Ready hashes", window);
-    table::<u64>("Integers", window);
-    table::<String>("Strings of 40 bytes", window);
+    let mut arguments = std::env::args().skip(1);
+    let window = arguments.next().and_then(|window| window.parse().ok()).unwrap_or(1_000_000);
+    let names: Vec<String> = arguments.collect();
+    table::<Ready>("Ready hashes", window, &names);
+    table::<u64>("Integers", window, &names);
+    table::<String>("Strings of 40 bytes", window, &names);
 }
