@@ -28,6 +28,7 @@ pub fn preamble(filter: &Filter) -> Vec<u8> {
 }
 
 /// Returns what comes before the cells in a file that processes share.
+#[cfg(feature = "file")]
 pub(super) fn shared_preamble(filter: &Filter) -> Vec<u8> {
     let mut bytes = preamble_of(filter, SHARED, 0);
     let mut live = [0; LIVE];

@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "advice to the kernel about memory")]
 
 /// From how many bytes on huge pages gain something. Below 4 MiB they gain nothing.
+#[cfg_attr(not(feature = "file"), allow(dead_code, reason = "without files there is no advice"))]
 pub const FROM: usize = 4 << 20;
 
 /// Asks for huge pages under memory that has not been touched, where the kernel gives them to those that ask: as
