@@ -254,7 +254,7 @@ impl Builder<ConcurrentFilter> {
         let budget = self.budget()?;
         if self.window.span().is_some() && self.capacity.is_none() {
             return Err(Error::value(
-                "capacity must be given for a ConcurrentFilter of a window of time: the keys expected within the window",
+                "capacity must be given for a ConcurrentFilter of a window of time: pass the keys expected within it",
             ));
         }
         let (window, slack) = self.window()?;

@@ -118,8 +118,8 @@ impl Clock {
         Self { inserted, latest, by_system: by_system != 0, generation: generation as i64, ..self }
     }
 
-    /// Checks that the fields agree, as far as [`with_record`](Self::with_record) could break them, and that the count of
-    /// keys is below that of any stream.
+    /// Checks that the fields agree, as far as [`with_record`](Self::with_record) could break them, and that the count
+    /// of keys is below that of any stream.
     pub(crate) fn is_sound(&self) -> bool {
         let agrees = match (self.window, self.latest) {
             (Window::Count { .. }, latest) => {

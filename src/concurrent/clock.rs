@@ -10,8 +10,8 @@
 //! The counter T is therefore never behind the insertions that returned, and ahead of all insertions by at most
 //! A = [`STRIPES`] (lease - 1). Steps are planned for a window of W + A insertions. Take a key whose call found its
 //! rotation open when the counter was T₀, and a lookup at T₁ - 1. Calls that had returned before the key's call are all
-//! in T₀. Hence T₁ - T₀ is at most A plus the insertions that overlap or follow the key's call, itself included. With at
-//! most W of these the lookup comes before T₀ + W + A, and finds the key.
+//! in T₀. Hence T₁ - T₀ is at most A plus the insertions that overlap or follow the key's call, itself included. With
+//! at most W of these the lookup comes before T₀ + W + A, and finds the key.
 //!
 //! # A window of time
 //!

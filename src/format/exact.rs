@@ -14,8 +14,9 @@
 //! | 8 | 1 if a key came without a time of its own, else 0 |
 //! | 9 | 1 if each missing key is its own, else 0 |
 //!
-//! The cells are two words for each key of the window, the oldest first: its hash, and how many keys ago it last counted
-//! or its moment in nanoseconds since the epoch. So equal windows have equal bytes, whatever lies where in memory.
+//! The cells are two words for each key of the window, the oldest first: its hash, and how many keys ago it last
+//! counted or its moment in nanoseconds since the epoch. So equal windows have equal bytes, whatever lies where in
+//! memory.
 
 use std::io::Read;
 

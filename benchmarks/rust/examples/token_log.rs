@@ -1,7 +1,7 @@
 //! A log of QUIC's address validation tokens: each is accepted once, in 16 bytes per token or fewer.
 //!
-//! It implements `TokenLog` of quinn-proto. A token that is refused by chance (here one in a million) costs its client a
-//! round trip. No token is accepted twice within its lifetime.
+//! It implements `TokenLog` of quinn-proto. A token that is refused by chance (here one in a million) costs its client
+//! a round trip. No token is accepted twice within its lifetime.
 
 use std::time::{Duration, SystemTime};
 

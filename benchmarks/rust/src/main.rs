@@ -64,7 +64,8 @@ fn measure<K: Item>(rival: &dyn Rival<K>, threads: u64, key: impl Fn(u64, u64, u
 fn table<K: Item>(kind: &str, window: u64, names: &[String]) {
     println!("\n{kind}, a window of {window} keys at 1 %\n");
     println!(
-        "| | bytes per key | new, 1 thread | repeats, 1 | new, 2 | repeats, 2 | new, 8 | repeats, 8 | live keys forgotten |"
+        "| | bytes per key | new, 1 thread | repeats, 1 | new, 2 | repeats, 2 | new, 8 | repeats, 8 \
+         | live keys forgotten |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     for (name, make) in all::<K>(window) {
