@@ -285,20 +285,22 @@ fn the_rate_is_kept_with_threads() {
 
 /// More threads than stripes, which end and begin anew: a stripe of a thread that has ended goes to the next.
 #[test]
-fn no_insertion_of_many_short_threads_is_left_uncounted() {
+fn no_insertion_of_many_threads_is_left_uncounted() {
     let filter = planned(count(1_000_000), 1e-2);
-    let (rounds, keys) = if cfg!(miri) { (2, 3) } else { (6, 97) };
-    let mut inserted = 0;
-    for round in 0..rounds {
+    let (threads, mut inserted) = (40, 0);
+    for keys in [97, 20_000, 97, 5000] {
+        // All threads at once, so that two of one stripe would meet.
+        let barrier = Barrier::new(threads as usize);
         std::thread::scope(|scope| {
-            for t in 0..40 {
-                let filter = &filter;
+            for t in 0..threads {
+                let (filter, barrier) = (&filter, &barrier);
                 scope.spawn(move || {
-                    (0..97).for_each(|i| filter.insert(mix(round << 40 | t << 20 | i), At::Now).unwrap())
+                    barrier.wait();
+                    (0..keys).for_each(|i| filter.insert(mix(keys << 40 | t << 20 | i), At::Now).unwrap());
                 });
             }
         });
-        inserted += 40 * keys;
+        inserted += threads * keys;
         let taken = filter.clock.taken();
         assert!((inserted..=inserted + filter.clock.most_ahead()).contains(&taken), "{taken} of {inserted}");
     }
