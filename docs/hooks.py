@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 OUTSIDE = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "RELEASING.md",
     "SECURITY.md",
     "benchmarks/**/*.md",
     "benchmarks/**/*.svg",

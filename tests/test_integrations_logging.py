@@ -87,12 +87,12 @@ def test_a_number_of_messages():
     log, written = logger(OncePerWindow(3))
     for text in "aaabcda":
         log.warning(text)
-    assert lines(written)[0] == "a"
-    assert lines(written).count("a") == 1
+    # The last is a repeat of the fourth message before it, which the window of three no longer holds.
+    assert lines(written) == ["a", "b", "c", "d", "a (2 like it held back)"]
     for number in range(200):
         log.warning("%s", number)
     log.warning("a")
-    assert lines(written)[-1] == "a (3 like it held back)"
+    assert lines(written)[-1] == "a"
 
 
 def test_what_cannot_be_formatted_is_reported_as_ever(capsys):
@@ -128,7 +128,7 @@ def test_other_handlers(clock):
 def test_the_system_clock_may_jump(monkeypatch):
     """A clock that is set back by a day holds nothing back."""
     log, written = logger(OncePerWindow("1min"))
-    for now in (2e9, 2e9 - 86400):
+    for now in (1e9, 1e9 - 86400):
         monkeypatch.setattr(time, "time", lambda now=now: now)
         log.warning("at %s", now)
     assert len(lines(written)) == 2

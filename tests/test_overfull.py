@@ -12,7 +12,7 @@ import lately
 
 pytestmark = pytest.mark.filterwarnings("error::lately.OverfullWarning")
 
-START = 2_000_000_000
+START = 1_000_000_000
 
 
 def timed(kind=lately.AgePartitionedBloomFilter, **more):

@@ -117,7 +117,7 @@ def test_without_a_window():
 
 def test_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"pip install 'lately\[plot\]'"):
+    with pytest.raises(ImportError, match="pip install matplotlib"):
         plot.calibration([0.5], [True])
 
 

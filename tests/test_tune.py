@@ -208,5 +208,5 @@ def test_progress(capsys, monkeypatch):
     assert "%|" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "tqdm", None)
     alone()
-    with pytest.raises(ImportError, match=r"pip install 'lately\[cli\]'"):
+    with pytest.raises(ImportError, match="needs tqdm: pip install tqdm"):
         alone(progress=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from lately.filters import ExactFilter, Filter
 
-    Outcome = Literal["first", "done", "busy"]
+    _Outcome = Literal["first", "done", "busy"]
 
 _PATIENCE = 30.0
 """Seconds to wait for another process that reads or writes the file of claims, which takes it microseconds."""
@@ -43,7 +43,7 @@ class PrivateClaims:
         """Return the hash by which a key is claimed."""
         return int(hash_keys([key], seed=self._secret)[0])
 
-    def take(self, key: int, owner: str, lease: float, done: Callable[[], bool]) -> Outcome:
+    def take(self, key: int, owner: str, lease: float, done: Callable[[], bool]) -> _Outcome:
         """Claim a key for `owner`, unless it is claimed already or its work is done."""
         with self.lock:
             if key in self._held:
@@ -94,7 +94,7 @@ class SharedClaims:
                 self._secret = file.execute("SELECT bytes FROM secret").fetchone()[0]
         return int(hash_keys([key], seed=self._secret).view("int64")[0])
 
-    def take(self, key: int, owner: str, lease: float, done: Callable[[], bool]) -> Outcome:
+    def take(self, key: int, owner: str, lease: float, done: Callable[[], bool]) -> _Outcome:
         """Claim a key for `owner`, unless it is claimed already or its work is done."""
         if done():
             return "done"

@@ -34,6 +34,8 @@ __all__ = [
     "_open_shared",
     "build",
     "cells",
+    "choose",
+    "compare",
     "count",
     "distinct",
     "duplicated_exactly",
@@ -61,6 +63,7 @@ __all__ = [
     "slice_bits",
     "slice_capacity",
     "sliced_rate",
+    "variants",
 ]
 
 __version__: Final[str]
@@ -501,7 +504,7 @@ def open(
     mmap: bool = False,
     verify: bool = True,
     shared: bool = False,
-    timeout: _Span | None = None,
+    timeout: _Span | None = "10s",
 ) -> _Made: ...
 def from_bytes(data: Buffer) -> _Made: ...
 def _open_shared(path: str | PathLike[str], class_: type[Filter] | None = None) -> _Made: ...

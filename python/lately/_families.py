@@ -11,8 +11,6 @@ from lately.filters import AgePartitionedBloomFilter, Filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from inspect import Parameter
     from typing import Any, Literal
 
 
@@ -56,11 +54,19 @@ class Family:
         self.baseline = baseline
         self.note = note
 
-    def _parameters(self) -> Mapping[str, Parameter]:
-        """Return the parameters of the constructor. `inspect` takes longer to import than all filters, so it waits."""
-        from inspect import signature
+    def _parameters(self) -> dict[str, Any]:
+        """Return the parameters of the constructor with their defaults, `...` for one without.
 
-        return signature(self.kind).parameters
+        They are read from its code: `inspect` takes longer to import than all filters.
+        """
+        made: Any = self.kind
+        constructor = made.__new__ if hasattr(made.__new__, "__code__") else made.__init__
+        code = constructor.__code__
+        positional = code.co_varnames[1 : code.co_argcount]
+        defaults = constructor.__defaults__ or ()
+        parameters = dict.fromkeys(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount], ...)
+        parameters |= zip(positional[::-1], defaults[::-1], strict=False)
+        return parameters | (constructor.__kwdefaults__ or {})
 
     def takes(self, parameter: str) -> bool:
         """Return whether the constructor has such a parameter."""
@@ -99,11 +105,7 @@ class Family:
             raise ValueError(f"{self.kind.__name__} has no windows of time")
         if lacks:
             raise ValueError(f"{self.kind.__name__} has no parameter {', '.join(lacks)}")
-        defaults = {
-            name: parameter.default
-            for name, parameter in parameters.items()
-            if parameter.default is not parameter.empty
-        }
+        defaults = {name: default for name, default in parameters.items() if default is not ...}
         return defaults | {"window": window} | self.layout | request
 
 

@@ -12,8 +12,8 @@ impl Clock {
     }
 
     /// [`check`](Self::check) for keys to insert, of which none may lie further ahead of the system's clock, at `now`,
-    /// than [`max_ahead`](Self::max_ahead): not the first of a filter, and not a key a little ahead of one before it. So
-    /// no key can end the window of keys whose times are more than that after `now`.
+    /// than [`max_ahead`](Self::max_ahead): not the first of a filter, and not a key a little ahead of one before it.
+    /// So no key can end the window of keys whose times are more than that after `now`.
     pub fn check_new(&self, moments: Moments<'_>, now: i64) -> Result<(), Error> {
         self.check_until(moments, true, self.until(now))
     }
@@ -56,8 +56,9 @@ impl Clock {
             let ahead = self.max_ahead.unwrap_or(0);
             let by = i128::from(moment) - i128::from(until) + i128::from(ahead);
             Err(Error::value(format!(
-                "at[{position}] lies {} s ahead of the system's clock, but max_ahead is {} s: mend the time, or construct \
-                 the filter with a larger max_ahead, or with max_ahead=None if its times are not those of the clock",
+                "at[{position}] lies {} s ahead of the system's clock, but max_ahead is {} s: mend the time, or \
+                 construct the filter with a larger max_ahead, or with max_ahead=None if its times are not those of \
+                 the clock",
                 by as f64 / 1e9,
                 ahead as f64 / 1e9
             )))

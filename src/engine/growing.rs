@@ -192,7 +192,8 @@ impl Growing {
             }
             let end = i + run;
             while i < end {
-                // The clock moves no further than the keys inserted, so that after an error a moment can be passed again.
+                // The clock moves no further than the keys inserted, so that after an error a moment can be passed
+                // again.
                 self.clock.reach(at, i..i + 1);
                 // The newest part has room for this many keys, whatever they are.
                 let room = usize::try_from((self.limit.most() - self.load) / self.step).unwrap_or(usize::MAX);

@@ -1,9 +1,9 @@
 //! Posteriors, memoised: evidence takes few values, some ten to a few thousand for a filter.
 //!
-//! Where priors differ by key, what evidence tells is [the same for all of them](super::posterior_curve), or told key by key.
-//! Only fading cells, which take long for a posterior, have it approximated: in each octave of priors, p to 2p, by the
-//! polynomial of degree 7 through eight Chebyshev nodes. With q the prior, its error is at most 2 / 4^8 times the
-//! greatest q^8 / 8! times the eighth derivative. A posterior is made of two shapes: of odds o q / (1 + o q) that
+//! Where priors differ by key, what evidence tells is [the same for all of them](super::posterior_curve), or told key
+//! by key. Only fading cells, which take long for a posterior, have it approximated: in each octave of priors, p to 2p,
+//! by the polynomial of degree 7 through eight Chebyshev nodes. With q the prior, its error is at most 2 / 4^8 times
+//! the greatest q^8 / 8! times the eighth derivative. A posterior is made of two shapes: of odds o q / (1 + o q) that
 //! product is at most .05, and of the chance 1 - e^(-qw) of a window .14. Fading cells mix the two at every age: the
 //! error is below 1e-4 for a key as old as a few times 1 / q, and 1e-2 for one long overdue, which is rare. The few
 //! keys with a chance above 1/8 are worked out exactly, and so is a prior that all keys share.

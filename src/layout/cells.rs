@@ -52,8 +52,8 @@ pub trait Cells: Copy + Send + Sync + 'static {
     fn bits(&self) -> u64;
     /// Returns the chance that a fresh key finds all of its bits set in the words of one slice.
     fn match_rate(&self, words: &[u64]) -> f64;
-    /// Returns the [match rate](Self::match_rate) of the first [`SAMPLE`] bits, if there are more. Places are hashed, so
-    /// the first are as good a sample as any.
+    /// Returns the [match rate](Self::match_rate) of the first [`SAMPLE`] bits, if there are more. Places are hashed,
+    /// so the first are as good a sample as any.
     fn sampled_match_rate(&self, words: &[u64]) -> f64;
 }
 
@@ -129,15 +129,15 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Returns a slice of `bits` bits in `parts` equal parts of at least 1 bit, at most [`MAX_SLICES`] of them. The rest
-    /// of the bits stays unused.
+    /// Returns a slice of `bits` bits in `parts` equal parts of at least 1 bit, at most [`MAX_SLICES`] of them. The
+    /// rest of the bits stays unused.
     pub fn new(bits: u64, parts: u32) -> Self {
         let part_bits = bits / u64::from(parts);
         Self { bits, parts, part_bits, step: part_bits }
     }
 
-    /// Returns a slice of `bits` bits, at least 1, of which a key has `parts` anywhere, at most [`MAX_SLICES`]. Some may
-    /// be equal.
+    /// Returns a slice of `bits` bits, at least 1, of which a key has `parts` anywhere, at most [`MAX_SLICES`]. Some
+    /// may be equal.
     pub fn anywhere(bits: u64, parts: u32) -> Self {
         Self { bits, parts, part_bits: bits, step: 0 }
     }
@@ -195,8 +195,8 @@ impl Cells for Parts {
     }
 
     /// Returns whether all of the key's bits are set. Reads four parts at a time without a branch: if half of the bits
-    /// are set, one segment in 16 needs more. A version that stopped at the first zero read two bits instead of 4.3, but
-    /// its branches were mispredicted, and queries took 1.7 times as long.
+    /// are set, one segment in 16 needs more. A version that stopped at the first zero read two bits instead of 4.3,
+    /// but its branches were mispredicted, and queries took 1.7 times as long.
     #[inline(always)]
     fn all_set(&self, words: &[u64], start: usize, slice: usize, hash: u64) -> bool {
         let hash = hash.wrapping_mul(PLACE[slice]);
@@ -283,8 +283,8 @@ impl<const WORDS: usize, const PARTS: u32> Cells for Blocks<WORDS, PARTS> {
         self.words() as u64 * 64
     }
 
-    /// Returns the mean over the blocks of the product of the fills of their parts. A power of the fill of a block would
-    /// not be its match rate, and blocks differ in load, so the mean comes last.
+    /// Returns the mean over the blocks of the product of the fills of their parts. A power of the fill of a block
+    /// would not be its match rate, and blocks differ in load, so the mean comes last.
     fn match_rate(&self, words: &[u64]) -> f64 {
         let bits = Self::PART_BITS as usize;
         let part_rate = |block: &[u64], start: usize| {

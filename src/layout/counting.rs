@@ -1,5 +1,5 @@
-//! Counters, and a queue of the hashes to be deleted from them. A generation of the clock is one insertion, whose number
-//! gives its place in the queue.
+//! Counters, and a queue of the hashes to be deleted from them. A generation of the clock is one insertion, whose
+//! number gives its place in the queue.
 
 use std::ops::Range;
 
@@ -144,8 +144,8 @@ impl Infer<usize> for Counters {
         presence_run(self, words, rotation, hashes, evidence);
     }
 
-    /// Returns a likelihood of a single generation: whether a counter is zero is evidence of presence, and no evidence of
-    /// age. (The queue contains the age, but searching it takes the time of W keys.)
+    /// Returns a likelihood of a single generation: whether a counter is zero is evidence of presence, and no evidence
+    /// of age. (The queue contains the age, but searching it takes the time of W keys.)
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
         let length = clock.inserted().min(self.window);
         Box::new(Ring::whole(length, self.counters.sampled_match_rate(words)))

@@ -32,8 +32,8 @@ impl FadingBits {
         (0..self.0.k1 as usize).map(move |i| place(self.0.k0 as usize + i, hash, self.0.bits))
     }
 
-    /// Calls `apply` for the keys of a run, in order, with their numbers and the bits that they reset and set. Prefetches
-    /// the bits of later keys. Positions are computed once, for query and insertion.
+    /// Calls `apply` for the keys of a run, in order, with their numbers and the bits that they reset and set.
+    /// Prefetches the bits of later keys. Positions are computed once, for query and insertion.
     #[inline(always)]
     fn in_flight(
         self,

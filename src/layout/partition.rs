@@ -3,8 +3,8 @@
 use std::mem;
 use std::ops::{Range, RangeInclusive};
 
-/// Divides `count` pages of `page` words each into at most `partitions`. Returns the numbers of the pages of each, their
-/// words, and the hashes of their keys; none if there would be only one partition.
+/// Divides `count` pages of `page` words each into at most `partitions`. Returns the numbers of the pages of each,
+/// their words, and the hashes of their keys; none if there would be only one partition.
 pub fn partition(
     count: u64,
     page: usize,

@@ -1,5 +1,5 @@
-//! Slices in a ring, of which an insertion writes the k newest: the layout of the age-partitioned Bloom filter and, with
-//! k = 1, of the guarded-epoch Bloom filter.
+//! Slices in a ring, of which an insertion writes the k newest: the layout of the age-partitioned Bloom filter and,
+//! with k = 1, of the guarded-epoch Bloom filter.
 
 use crate::clock::Clock;
 use crate::inference::ring::{self, not_ruled_out};

@@ -2,9 +2,9 @@
 //! cell.
 //!
 //! A cell of r + 1 bits, 8 to 64, has one bit of each epoch, and a key has k cells, one in each of k parts. An
-//! insertion sets the open epoch's bit in them. A query computes their AND, the match vector: a bit for every epoch that
-//! has all bits of the key. A query reads k cells; with separate segments it would read up to (r + 1) * k. A new epoch
-//! clears one bit of every cell, in one pass over the memory.
+//! insertion sets the open epoch's bit in them. A query computes their AND, the match vector: a bit for every epoch
+//! that has all bits of the key. A query reads k cells; with separate segments it would read up to (r + 1) * k. A new
+//! epoch clears one bit of every cell, in one pass over the memory.
 
 use crate::clock::Clock;
 use crate::inference::ring::Ring;

@@ -120,8 +120,8 @@ pub fn sticking_rate(slice_cells: u64, window: u64) -> f64 {
 /// Rate below which the false positives never fall again once `hot` distinct keys have each been inserted 15 times
 /// within a window: their counters stick, and are a Bloom filter of these keys that never forgets.
 ///
-/// The rate is small as long as they are few beside the window: planned at 1 % (k = 4), a tenth of the window's keys leaves a
-/// floor of 2e-6, half of it 9e-4, and as many as the window 1 % on top of what the window itself makes.
+/// The rate is small as long as they are few beside the window: planned at 1 % (k = 4), a tenth of the window's keys
+/// leaves a floor of 2e-6, half of it 9e-4, and as many as the window 1 % on top of what the window itself makes.
 pub fn floor(slices: &Slices, hot: u64) -> f64 {
     slices.false_positive_rate(hot)
 }

@@ -243,8 +243,8 @@ pub fn choose(window: Window, budget: Budget) -> Result<GeneralizedShape, Error>
 }
 
 /// Where so few bits forget more of the window: the shape whose errors of both kinds add up to least, of fresh keys and
-/// of those as old as the window, if it separates a tenth of the latter from the former. (At 5 bits per key, as in paper 5,
-/// they add up to .55.)
+/// of those as old as the window, if it separates a tenth of the latter from the former. (At 5 bits per key, as in
+/// paper 5, they add up to .55.)
 fn least_errors(kinds: &[Kind], bits: u64, window: u64) -> Option<GeneralizedShape> {
     let errors = |shape: &GeneralizedShape| shape.false_positive_rate() + shape.memory().missed((window - 1) as f64);
     let shapes = kinds.iter().filter_map(|kind| GeneralizedShape::new(bits, kind.k1, kind.k0).ok());

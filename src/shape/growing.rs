@@ -1,9 +1,9 @@
 //! When a timing filter that grows opens another part, and what the parts cost (paper 4, section 5, "dynamic size").
 //!
-//! A part is a whole timing filter. Keys go to the newest; once it is full another is opened, and queries read all. Each
-//! reports a fresh key with probability P at most, so F of them do with 1 - (1 - P)^F at most, and with just that while
-//! all are full: the rate is kept per part, not in total, and erratum OIE-10 corrects the paper's "slightly worse". At
-//! P = 1 % that is 2 % for 2 parts, 9.6 % for 10, 63 % for 100.
+//! A part is a whole timing filter. Keys go to the newest; once it is full another is opened, and queries read all.
+//! Each reports a fresh key with probability P at most, so F of them do with 1 - (1 - P)^F at most, and with just that
+//! while all are full: the rate is kept per part, not in total, and erratum OIE-10 corrects the paper's "slightly
+//! worse". At P = 1 % that is 2 % for 2 parts, 9.6 % for 10, 63 % for 100.
 //!
 //! At the planned rate the total stays at P: what the newest part has, the older one has lost, and since x^k is convex
 //! the sum of both rates is greatest where one of the two is empty.
@@ -47,7 +47,8 @@ impl Limit {
         const MOST_KEYS: u64 = 1 << 62;
         if let Window::Count { .. } = window {
             return Err(Error::value(
-                "grow is for windows of time: a window of insertions never holds more keys than its length; leave grow out",
+                "grow is for windows of time: a window of insertions never holds more keys than its length; leave \
+                 grow out",
             ));
         }
         if shape.equal_timers > 1 {

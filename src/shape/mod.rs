@@ -63,14 +63,16 @@ pub trait Shape: Any + Debug + Send + Sync {
         false
     }
 
-    /// Returns the chance that a key never inserted is reported, at the worst phase and planned load, exactly in expectation.
+    /// Returns the chance that a key never inserted is reported, at the worst phase and planned load, exactly in
+    /// expectation.
     fn fpr(&self, window: Window) -> f64;
 
     /// Returns how long after leaving the window a key may still be reported by its own bits: insertions, or
     /// nanoseconds.
     fn slack(&self, window: Window) -> u64;
 
-    /// Returns the expected number of keys reported within the slack over the window, at its peak (paper 1, definition 2).
+    /// Returns the expected number of keys reported within the slack over the window, at its peak (paper 1, definition
+    /// 2).
     fn npws(&self, window: Window) -> f64;
 
     /// Returns the cache lines that the engine moves for one key, as long as the filter is larger than the cache.

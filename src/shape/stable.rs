@@ -117,7 +117,8 @@ impl StableShape {
         self.worn(age, often, |_| 0.0)
     }
 
-    /// Returns that chance for a cell that was empty `age` insertions ago, which met that many events or fewer, all decrements.
+    /// Returns that chance for a cell that was empty `age` insertions ago, which met that many events or fewer, all
+    /// decrements.
     pub fn below_from_empty(&self, age: f64, often: f64) -> Vec<f64> {
         self.worn(age, often, |fewer| fewer)
     }

@@ -26,8 +26,8 @@ fn no_key_is_missed_far_beyond_the_capacity() {
     }
 }
 
-/// Returns the share of fresh keys reported by `filters` filters with `held` keys each, the mean of the rates that their
-/// bits give, and the variance of that mean.
+/// Returns the share of fresh keys reported by `filters` filters with `held` keys each, the mean of the rates that
+/// their bits give, and the variance of that mean.
 fn measured(shape: BloomShape, held: u64, filters: u64, trials: u64) -> (f64, f64, f64) {
     let mut rates = Vec::new();
     let mut reported = 0;

@@ -1,5 +1,5 @@
-//! The counting Bloom filter: its window is exact to one insertion, on skewed streams too, and its rate and its share of
-//! stuck counters are those that its shape computes.
+//! The counting Bloom filter: its window is exact to one insertion, on skewed streams too, and its rate and its share
+//! of stuck counters are those that its shape computes.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! The generalized Bloom filter: it promises no window, but its fill, its rate of false positives and its false negatives
-//! by age are those that its shape computes, and its evidence equals a plain count.
+//! The generalized Bloom filter: it promises no window, but its fill, its rate of false positives and its false
+//! negatives by age are those that its shape computes, and its evidence equals a plain count.
 
 use crate::support::{check_window, insert, key, mean, present};
 use lately::clock::Window;

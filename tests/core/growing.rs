@@ -1,4 +1,5 @@
-//! Timers of dynamic size: the promise in a burst and through every wrap of timestamps, the number of parts, and the rate.
+//! Timers of dynamic size: the promise in a burst and through every wrap of timestamps, the number of parts, and the
+//! rate.
 
 use crate::support::key;
 use crate::support::timed::{SECOND, SPAN, START, below, check_promise, reported, steady};
@@ -48,8 +49,8 @@ fn no_key_is_missed_in_a_burst_or_after_gaps_or_when_times_step_back() {
     }
 }
 
-/// Exactly the keys of the retained generations are reported, whichever part they are in. The test detects a timer of an
-/// old part that looks young again, and a part that is dropped too soon.
+/// Exactly the keys of the retained generations are reported, whichever part they are in. The test detects a timer of
+/// an old part that looks young again, and a part that is dropped too soon.
 #[test]
 fn parts_report_the_keys_that_a_single_filter_would() {
     for (shape, limit) in shapes().into_iter().flat_map(|shape| LIMITS.map(|limit| (shape, limit))) {
@@ -101,8 +102,8 @@ fn parts_are_added_with_the_keys_and_dropped_with_them() {
                 start = end;
                 parts
             });
-            // In the burst the keys of N + 1 generations at most are live, in parts of as many planned. Beside them are the
-            // newest, the oldest, and what the rate of the plan falls short of that of the phase.
+            // In the burst the keys of N + 1 generations at most are live, in parts of as many planned. Beside them are
+            // the newest, the oldest, and what the rate of the plan falls short of that of the phase.
             let reach = window.generation(shape.blocks) * u64::from(shape.blocks + 1);
             let live = 100_000.0 * reach as f64 / SPAN as f64;
             let planned = 1000.0 * reach as f64 / SPAN as f64;
@@ -113,8 +114,8 @@ fn parts_are_added_with_the_keys_and_dropped_with_them() {
     }
 }
 
-/// Below the planned rate expired timers make room, so with a limit of timers one part is enough. With a limit of keys a
-/// full part stays closed, and two parts alternate.
+/// Below the planned rate expired timers make room, so with a limit of timers one part is enough. With a limit of keys
+/// a full part stays closed, and two parts alternate.
 #[test]
 fn below_the_planned_rate_a_limit_of_timers_needs_one_part() {
     let window = window(0, 1000);

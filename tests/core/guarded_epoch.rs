@@ -169,9 +169,9 @@ fn check_window_of_time(layout: Layout, r: u32) {
 
 /// Returns a bound of the variance of the chance of a match, over segments of `keys` distinct keys.
 ///
-/// In a plain segment the chance is the product of k independent fills f of m bits. Their squares have a mean of at most
-/// f^2 + f (1 - f) / m, because occupied bits are negatively associated. In a blocked segment it is the mean over the
-/// blocks.
+/// In a plain segment the chance is the product of k independent fills f of m bits. Their squares have a mean of at
+/// most f^2 + f (1 - f) / m, because occupied bits are negatively associated. In a blocked segment it is the mean over
+/// the blocks.
 fn variance_of_segment(segment: Segment, keys: u64) -> f64 {
     match segment {
         Segment::Bits { bits, parts: k } => {
@@ -189,8 +189,8 @@ fn variance_of_segment(segment: Segment, keys: u64) -> f64 {
 /// Returns the share of fresh keys reported, and five standard deviations of it, at the end of an epoch in the second
 /// round.
 ///
-/// A trial's outcome varies as a coin with the exact rate. The rate varies too from filter to filter. It rises by at most
-/// the rise of each segment's chance of a match, so its variance is at most the sum of theirs.
+/// A trial's outcome varies as a coin with the exact rate. The rate varies too from filter to filter. It rises by at
+/// most the rise of each segment's chance of a match, so its variance is at most the sum of theirs.
 fn measure(layout: Layout, shape: RingShape, window: u64, filters: u64, trials: u64) -> (f64, f64) {
     let epoch = count(window).generation(shape.l);
     let inserted = u64::from(shape.l + 2) * epoch;
@@ -279,10 +279,10 @@ fn the_rate_of_the_actual_bits_is_the_one_measured() {
 
 // ---------------------------------------------------------------------------------------------- paper 2, Table 1
 //
-// The synthetic rows of the table at 14 bits per key: 120,000 insertions, 20,000 queries of each kind, three seeds of a uniform, a
-// Zipf-like and a bursty stream. The paper leaves open k, the block size and the streams (erratum GEBF-4). Here k = 8,
-// which gives .0228 for distinct keys at r = 4 and r = 8 where the table has .0227 and .0222; and both sizes of block.
-// Zipf-like are ranks by 1 / rank of a million keys; bursty is a stream of new keys in which every
+// The synthetic rows of the table at 14 bits per key: 120,000 insertions, 20,000 queries of each kind, three seeds of a
+// uniform, a Zipf-like and a bursty stream. The paper leaves open k, the block size and the streams (erratum GEBF-4).
+// Here k = 8, which gives .0228 for distinct keys at r = 4 and r = 8 where the table has .0227 and .0222; and both
+// sizes of block. Zipf-like are ranks by 1 / rank of a million keys; bursty is a stream of new keys in which every
 // fifth event repeats one of the last fifty. 120,000 insertions are 24 epochs of 5000 and 48 of 2500, so all is
 // measured at the worst phase (GEBF-3). Theory is that of the distinct keys of each epoch, counted.
 

@@ -1,4 +1,5 @@
-//! Saved filters of any parameters, with correct sums: each is rejected, or is a legal filter on which every call works.
+//! Saved filters of any parameters, with correct sums: each is rejected, or is a legal filter on which every call
+//! works.
 
 use crate::fuzzed::saved::{HEADER, seal, set_word};
 use crate::hostile::{Random, golden, try_all};

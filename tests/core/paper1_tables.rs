@@ -2,8 +2,9 @@
 //!
 //! The formulas behind the printed tables are in this file, and their names end in `_printed`; the crate has only the
 //! right formulas. A cell is compared as text, with the decimals the paper gives. Cells are rounded to the nearest,
-//! except the bits per item and the rates of Table 1, which the paper truncates. Where a cell is wrong, both the printed
-//! and the right value are asserted, with the id of the erratum. `--nocapture` prints the true rates beside the printed.
+//! except the bits per item and the rates of Table 1, which the paper truncates. Where a cell is wrong, both the
+//! printed and the right value are asserted, with the id of the erratum. `--nocapture` prints the true rates beside the
+//! printed.
 
 use lately::clock::Window;
 use lately::shape::Budget;
@@ -36,8 +37,8 @@ fn efficiency(k: u32, l: u32, fp: f64) -> f64 {
 
 // ---- the right formulas ----
 
-/// Returns the fills of slices that are half full after k generations, just before a shift, in the limit of large slices
-/// (APBF-1).
+/// Returns the fills of slices that are half full after k generations, just before a shift, in the limit of large
+/// slices (APBF-1).
 fn gradient(k: u32, l: u32) -> Vec<f64> {
     (0..k + l).map(|i| 1.0 - (-f64::from((i + 1).min(k)) / f64::from(k)).exp2()).collect()
 }
@@ -47,8 +48,8 @@ fn mean_load(block_bits: u32, parts: u32) -> f64 {
     0.5_f64.ln() / (-f64::from(parts) / f64::from(block_bits)).ln_1p()
 }
 
-/// Returns the match rates of blocked segments just before a shift. With 2^40 blocks the binomial loads are Poisson to 12
-/// digits.
+/// Returns the match rates of blocked segments just before a shift. With 2^40 blocks the binomial loads are Poisson to
+/// 12 digits.
 fn gradient_of_blocks(k: u32, l: u32, block_bits: u32, parts: u32) -> Vec<f64> {
     const BLOCKS: u64 = 1 << 40;
     let keys = |i: u32| mean_load(block_bits, parts) * f64::from((i + 1).min(k)) / f64::from(k) * BLOCKS as f64;
@@ -235,7 +236,8 @@ fn table_2_true_values() {
         assert!((right / other_road - 1.0).abs() < 1e-12, "({k}, {l}): {right} and {other_road}");
         // APBF-9: no row reaches the bound.
         assert!(ratio > 1.0);
-        // APBF-8: the printed value is too high if missing slices lie in the gradient, else too low by coincidental runs.
+        // APBF-8: the printed value is too high if missing slices lie in the gradient, else too low by coincidental
+        // runs.
         assert_eq!(npws_right > npws_printed, l + 1 >= k, "({k}, {l})");
     }
     let excess = |k, l| false_positive_rate(k, &gradient(k, l)) / false_positive_rate(k, &gradient_printed(k, l));
@@ -247,7 +249,8 @@ fn table_2_true_values() {
     assert_erratum(npws_printed(4, 3), "0.625", npws_true(4, 3), "0.633");
 }
 
-/// The rows of Table 3: k, l, B, b, then as printed: rate blocked and plain, capacity, accesses (window, fp, false), NPWS.
+/// The rows of Table 3: k, l, B, b, then as printed: rate blocked and plain, capacity, accesses (window, fp, false),
+/// NPWS.
 type Row3 = (u32, u32, u32, u32, [&'static str; 7]);
 
 const TABLE_3: [Row3; 16] = [
@@ -306,8 +309,8 @@ fn table_3() {
     assert_nearest(1.0 - (-mean_load(64, 8) * 8.0 / 64.0).exp(), "0.477");
 }
 
-/// The rows of Table 4: k, l, B, b, then as printed: rate, bits per element of SWAMP and APBBF, NPWS of APBBF. The bits of
-/// SWAMP are read off a figure of its paper ("approximate values", section 6), so they cannot be computed.
+/// The rows of Table 4: k, l, B, b, then as printed: rate, bits per element of SWAMP and APBBF, NPWS of APBBF. The bits
+/// of SWAMP are read off a figure of its paper ("approximate values", section 6), so they cannot be computed.
 const TABLE_4: [(u32, u32, u32, u32, [&str; 4]); 4] = [
     (2, 5, 512, 4, ["0.0197654", "32.0", "16.2", "0.21"]),
     (3, 8, 512, 4, ["0.0017993", "39.8", "23.9", "0.13"]),
@@ -345,7 +348,8 @@ fn table_4() {
         let floor = (1.0 - 1.0 / blocks as f64).powi((k * parts) as i32);
         assert!((floor..1.0).contains(&whole_blocks), "{whole_blocks} {floor}");
 
-        // The conclusion of the paper holds for our SWAMP, which has another table: at the same rate it takes more bits.
+        // The conclusion of the paper holds for our SWAMP, which has another table: at the same rate it takes more
+        // bits.
         let swamp_bits = swamp::choose(window, Budget::Rate(rate)).unwrap().bits_per_key(ELEMENTS);
         assert!(swamp_bits > bits);
         let accesses = expected_accesses(k, l, &r);

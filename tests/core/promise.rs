@@ -1,5 +1,5 @@
-//! The promise of the age-partitioned Bloom filter, plain and blocked, at its worst phase: no key of the window is missed
-//! just after a shift, and false positives are no more frequent than planned just before one.
+//! The promise of the age-partitioned Bloom filter, plain and blocked, at its worst phase: no key of the window is
+//! missed just after a shift, and false positives are no more frequent than planned just before one.
 //!
 //! Both checks are functions that return what is wrong, so that tests can show that they fail on filters sized by the
 //! formulas that the paper prints.

@@ -34,9 +34,9 @@ fn check_window(filter: &mut Filter, window: u64) -> Result<(), String> {
     support::check_window(filter, window, window.div_ceil(16), 3 * window + 5)
 }
 
-/// Checks that full filters report fresh keys at their rate, within five standard deviations of the mean. A trial varies
-/// as a coin with that rate. The number of different fingerprints varies too from filter to filter: by less than a sum
-/// of W coins with the chance that a key collides with another, which is at most the rate.
+/// Checks that full filters report fresh keys at their rate, within five standard deviations of the mean. A trial
+/// varies as a coin with that rate. The number of different fingerprints varies too from filter to filter: by less than
+/// a sum of W coins with the chance that a key collides with another, which is at most the rate.
 fn check_rate(make: Make, window: u64, fpr: f64, rate: f64) -> Result<(), String> {
     let (filters, trials) = if window > 1000 { (20, 20_000) } else { (400, 1000) };
     let mut reported = 0;
@@ -178,8 +178,8 @@ fn the_estimate_of_distinct_keys_is_unbiased_where_fingerprints_collide() {
 }
 
 /// Paper 1, Table 4 contains the bits per element of SWAMP for a window of 2^16 at four rates, read off a figure of its
-/// authors. Our table cannot overflow and is at most 4/5 full, so our SWAMP takes 4 to 11 % more. The fingerprints alone
-/// are more than half of it.
+/// authors. Our table cannot overflow and is at most 4/5 full, so our SWAMP takes 4 to 11 % more. The fingerprints
+/// alone are more than half of it.
 #[test]
 fn bits_per_key_exceed_those_of_the_paper_by_4_to_11_percent() {
     let window = 1 << 16;

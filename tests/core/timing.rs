@@ -62,8 +62,8 @@ impl Timers {
         3 * (u64::from(timestamps(self.bpt())) + u64::from(sweeps(self.bpt(), self.blocks()))) + 2
     }
 
-    /// Checks that no more timers are live than `keys` distinct keys set. An old timer that looks young again is one more.
-    /// Queries hardly ever show it, because all timers of a key would have to look young.
+    /// Checks that no more timers are live than `keys` distinct keys set. An old timer that looks young again is one
+    /// more. Queries hardly ever show it, because all timers of a key would have to look young.
     fn check(self, filter: &Filter, keys: u64) {
         let (timers, most) = match self {
             Self::Slices(shape) => (shape.slice_timers(), keys),
@@ -195,8 +195,8 @@ fn measure(shape: TimingShape, window: Window, filters: u64, trials: u64) -> (f6
 
 /// Checks that the measured share of fresh keys reported lies within five standard deviations of `rate`.
 ///
-/// A trial varies as a coin does. The fill p of each of the k slices varies too from filter to filter: its variance is at
-/// most p (1 - p) / s, times the square of the slope of p^k in it.
+/// A trial varies as a coin does. The fill p of each of the k slices varies too from filter to filter: its variance is
+/// at most p (1 - p) / s, times the square of the slope of p^k in it.
 fn check_rate(shape: TimingShape, window: Window, rate: f64, filters: u64, trials: u64) -> Result<(), String> {
     let (measured, _) = measure(shape, window, filters, trials);
     let (k, p) = (f64::from(shape.k), rate.powf(1.0 / f64::from(shape.k)));
@@ -223,8 +223,8 @@ fn fresh_keys_are_reported_as_often_as_computed() {
     }
 }
 
-/// Returns the rate of filters in lines just before a shift, and its standard error: the mean of what each computes from
-/// its timers. Checks that fresh keys are reported at that rate.
+/// Returns the rate of filters in lines just before a shift, and its standard error: the mean of what each computes
+/// from its timers. Checks that fresh keys are reported at that rate.
 fn check_lines(shape: line::TimingLineShape, window: Window, filters: u64, trials: u64) -> (f64, f64) {
     let block = window.generation(shape.blocks);
     let inserted = (u64::from(timestamps(shape.bpt)) + u64::from(shape.blocks) + 2) * block;

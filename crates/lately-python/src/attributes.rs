@@ -84,8 +84,8 @@ impl Filter {
     }
 
     /// dict of str to float, or None: slices that a query by Algorithm 1 of paper 1, which stops early, is expected to
-    /// read: for a key of the window (``window``), for one never inserted that is reported (``false_positive``), and for
-    /// one that is not (``absent``). None of filters without such slices. The engine itself reads `cache_lines`.
+    /// read: for a key of the window (``window``), for one never inserted that is reported (``false_positive``), and
+    /// for one that is not (``absent``). None of filters without such slices. The engine itself reads `cache_lines`.
     #[getter]
     fn accesses<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         accesses(py, detached(py, || self.read().accesses())?)

@@ -82,8 +82,8 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
         (0..LANES as u64).map(generation).collect()
     }
 
-    /// Returns, for each lane, the chances that runs of 1 to k lanes from it on match. `chances` are those of a sample of
-    /// lines.
+    /// Returns, for each lane, the chances that runs of 1 to k lanes from it on match. `chances` are those of a sample
+    /// of lines.
     pub(super) fn run_rates(&self, chances: impl Iterator<Item = [f64; LANES]>) -> impl Iterator<Item = f64> {
         let k = self.k as usize;
         let (mut sums, mut lines) = (vec![0.0; LANES * k], 0);

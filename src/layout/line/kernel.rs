@@ -135,7 +135,8 @@ impl<L: LineKernel<LINES>, const LINES: usize> Run<'_, L, LINES> {
         }
     }
 
-    /// Returns the location of the key, if the run has only one: it is processed before a prefetch ring could be set up.
+    /// Returns the location of the key, if the run has only one: it is processed before a prefetch ring could be set
+    /// up.
     #[inline(always)]
     fn only_key(&self) -> Option<Location<LINES>> {
         match &self.hashes[self.run.clone()] {

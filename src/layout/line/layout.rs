@@ -57,8 +57,8 @@ impl<const LANES: usize, const LINES: usize> Layout for LanesInLines<LANES, LINE
         present[0]
     }
 
-    // Inlined, the rotation stays in registers. A copy of it as a whole waits until all of its fields are in memory, for
-    // 5 of the 80 ns of a single key.
+    // Inlined, the rotation stays in registers. A copy of it as a whole waits until all of its fields are in memory,
+    // for 5 of the 80 ns of a single key.
     #[inline(always)]
     fn insert_run(&self, words: &mut [u64], rotation: LaneRotation, hashes: &[u64], run: Range<usize>) {
         self.run(rotation, hashes, run).insert(words);

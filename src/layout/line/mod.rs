@@ -7,9 +7,9 @@
 //! it would read k + l.
 //!
 //! The bits of a key in all lanes of a line are one mask: 32 bits of its hash, multiplied by a constant per sub-lane.
-//! One comparison with the mask tests every generation at once. Each lane has constants of its own. With equal positions
-//! in all lanes, two keys that collide would do so in each of the k lanes: k = 2 reported five times as many absent keys
-//! (5e-2 instead of 1.04e-2 at 21 bits per key). Two keys of a line have the same mask with chance 2^-32.
+//! One comparison with the mask tests every generation at once. Each lane has constants of its own. With equal
+//! positions in all lanes, two keys that collide would do so in each of the k lanes: k = 2 reported five times as many
+//! absent keys (5e-2 instead of 1.04e-2 at 21 bits per key). Two keys of a line have the same mask with chance 2^-32.
 //!
 //! If a key has several lines, they all lie in one page of 4 KiB, which costs one entry of the translation buffer. Each
 //! lies in a range of its own there, so the lines differ.
@@ -18,13 +18,13 @@
 //!
 //! Rotating all lanes at once would stop the stream for milliseconds. Pages rotate one after the other instead. With P
 //! pages and generations of g insertions a *step* is g / P insertions. In step s, page s mod P begins its next
-//! generation: its oldest lane is cleared and becomes the newest. Steps are the generations of the [`Clock`](crate::clock::Clock), so there
-//! is no state but the words.
+//! generation: its oldest lane is cleared and becomes the newest. Steps are the generations of the
+//! [`Clock`](crate::clock::Clock), so there is no state but the words.
 //!
-//! The promise holds page by page. A key that is inserted in step s is in k lanes of its page. Rotation l + 1 of the page
-//! after s clears the oldest of these lanes. A page rotates once in P steps, so that rotation comes with step s + l P +
-//! 1 at the earliest, and the k lanes last through the l P steps after s. This is the promise of every filter that
-//! retains l P generations.
+//! The promise holds page by page. A key that is inserted in step s is in k lanes of its page. Rotation l + 1 of the
+//! page after s clears the oldest of these lanes. A page rotates once in P steps, so that rotation comes with step s +
+//! l P + 1 at the earliest, and the k lanes last through the l P steps after s. This is the promise of every filter
+//! that retains l P generations.
 
 mod evidence;
 mod kernel;
@@ -91,8 +91,8 @@ pub struct LaneRotation {
 
 impl LaneRotation {
     /// Returns by how many lanes a page is behind those that have rotated: one, or none. It is arithmetic, because
-    /// compilers make a branch of a comparison, which is mispredicted half the time (insertions took 1.6 times as long at
-    /// W = 20,000).
+    /// compilers make a branch of a comparison, which is mispredicted half the time (insertions took 1.6 times as long
+    /// at W = 20,000).
     #[inline(always)]
     fn behind(self, page: u32) -> u32 {
         self.rotated.wrapping_sub(page) >> 31

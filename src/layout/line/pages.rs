@@ -12,8 +12,8 @@ use crate::shape::line::{MAX_LINES, PAGE_LINES};
 /// where a key reads many.
 const AHEAD: usize = 64;
 
-/// Hashes that are prefetched ahead of the keys whose locations are computed. Processors prefetch an array too, but lose
-/// track of it among so many lines elsewhere: queries of a million hashes took 1.4 times as long.
+/// Hashes that are prefetched ahead of the keys whose locations are computed. Processors prefetch an array too, but
+/// lose track of it among so many lines elsewhere: queries of a million hashes took 1.4 times as long.
 const HASHES_AHEAD: usize = 128;
 
 /// For each line of a key, the factor for its hash. The high half of the product seeds the key's bits in the line, the
@@ -100,8 +100,8 @@ impl<'a, const LINES: usize> PrefetchRing<'a, LINES> {
         }
     }
 
-    /// Returns the locations of the keys from `i` on, a group of the run. They are borrowed: a copy of all of them costs
-    /// as many instructions as processing them.
+    /// Returns the locations of the keys from `i` on, a group of the run. They are borrowed: a copy of all of them
+    /// costs as many instructions as processing them.
     #[inline(always)]
     pub fn group(&self, i: usize) -> &Locations<LINES> {
         &self.locations[(i - self.first) / GROUP % (AHEAD / GROUP)]
@@ -113,7 +113,8 @@ impl<'a, const LINES: usize> PrefetchRing<'a, LINES> {
         self.put(i + AHEAD, GROUP);
     }
 
-    /// Computes the locations of the keys from `i` on, if there are any, and prefetches the lines of the first `fetched`.
+    /// Computes the locations of the keys from `i` on, if there are any, and prefetches the lines of the first
+    /// `fetched`.
     #[inline(always)]
     fn put(&mut self, i: usize, fetched: usize) {
         let locations = &mut self.locations[(i - self.first) / GROUP % (AHEAD / GROUP)];
@@ -172,8 +173,8 @@ impl<const LINES: usize> Pages<LINES> {
         locations
     }
 
-    /// Returns the page of a key. It is [`scale`](crate::memory::bits::scale) in halves, which compilers vectorise: there are
-    /// fewer than 2^32 pages.
+    /// Returns the page of a key. It is [`scale`](crate::memory::bits::scale) in halves, which compilers vectorise:
+    /// there are fewer than 2^32 pages.
     #[inline(always)]
     fn page(&self, hash: u64) -> u64 {
         const LOW: u64 = u32::MAX as u64;

@@ -21,7 +21,8 @@ use table::Table;
 
 /// Insertions by which the prefetch of a fingerprint's place in the table precedes its removal.
 const AHEAD: usize = 16;
-/// Blocks of slots in which fingerprints are counted, if there are more: right to 1 % where half of the slots are in use.
+/// Blocks of slots in which fingerprints are counted, if there are more: right to 1 % where half of the slots are in
+/// use.
 const SAMPLE: usize = 1 << 8;
 
 /// The words of a SWAMP: the cyclic buffer of fingerprints, followed by the table.
@@ -73,14 +74,14 @@ impl Buffered {
         self.table.place(fingerprint).into_iter().for_each(|word| words.fetch(word));
     }
 
-    /// Returns how often a key was inserted within the window. It is never too low; each other key of the window adds its
-    /// insertions with chance 1 / [`SwampShape::fingerprints`].
+    /// Returns how often a key was inserted within the window. It is never too low; each other key of the window adds
+    /// its insertions with chance 1 / [`SwampShape::fingerprints`].
     pub fn count(&self, words: &[u64], hash: u64) -> u64 {
         self.table.count(words, self.fingerprint(hash))
     }
 
-    /// Returns an [estimate](SwampShape::distinct) of the number of different keys in the window, from the number of their
-    /// fingerprints.
+    /// Returns an [estimate](SwampShape::distinct) of the number of different keys in the window, from the number of
+    /// their fingerprints.
     pub fn distinct(&self, words: &[u64]) -> f64 {
         self.shape.distinct(self.table.distinct(words), self.window as u64)
     }
@@ -185,8 +186,8 @@ impl Infer<Rotation> for Buffered {
 }
 
 impl Skip<Rotation> for Buffered {
-    /// Inserts the last fingerprint, which then stands for no key, because every number may be a fingerprint. All skipped
-    /// places together are like one more key of the window. The window has fewer keys then, so the rate holds.
+    /// Inserts the last fingerprint, which then stands for no key, because every number may be a fingerprint. All
+    /// skipped places together are like one more key of the window. The window has fewer keys then, so the rate holds.
     fn skip(&self, words: &mut [u64], rotation: Rotation) {
         self.put(words, rotation, self.fingerprints - 1);
     }

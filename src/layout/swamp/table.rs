@@ -154,8 +154,8 @@ impl Table {
         (0..blocks).flat_map(slots).filter(first_digit).count() as u64
     }
 
-    /// Returns the sum of `of` over all occurrences of all fingerprints, modulo 2^64; `None` if no insertions could have
-    /// left these cells.
+    /// Returns the sum of `of` over all occurrences of all fingerprints, modulo 2^64; `None` if no insertions could
+    /// have left these cells.
     pub fn sum(&self, words: &[u64], of: impl Fn(u64) -> u64) -> Option<u64> {
         let (mut sum, mut before, mut weight) = (0u64, 0, 0u64);
         let sound = self.slots.walk(words, |quotient, slot, first| {

@@ -25,7 +25,8 @@ pub(crate) struct Slice {
     pub(crate) load: Load,
     /// t: the moment of the last update, in nanoseconds since the epoch.
     pub(crate) updated: i64,
-    /// The number of the hash function. Slices k apart share one, since no run contains both (paper 3, section 6; erratum TLBF-6).
+    /// The number of the hash function. Slices k apart share one, since no run contains both (paper 3, section 6;
+    /// erratum TLBF-6).
     pub(crate) function: usize,
 }
 
@@ -177,7 +178,8 @@ impl Slices {
         usize::try_from(generation(&filling).saturating_sub(inserted)).unwrap_or(usize::MAX)
     }
 
-    /// Returns how many keys from `i` on belong to the open generation, while the same `live` slices are live. May be 0.
+    /// Returns how many keys from `i` on belong to the open generation, while the same `live` slices are live. May be
+    /// 0.
     pub(crate) fn run(&self, at: Moments<'_>, i: usize, len: usize, live: usize) -> usize {
         let length = self.clock.window().generation(self.shape.l);
         let now = self.now(at.moment(i));

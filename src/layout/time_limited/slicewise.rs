@@ -139,8 +139,8 @@ pub(crate) fn query(live: &[Slice], k: usize, words: &[u64], hashes: &[u64], pre
     }
 }
 
-/// Writes to `seen`, for each key in order, whether its bits are set in k consecutive live slices, and then sets them in
-/// the k newest; without `refresh` only for keys that were not found. At least k slices must be live.
+/// Writes to `seen`, for each key in order, whether its bits are set in k consecutive live slices, and then sets them
+/// in the k newest; without `refresh` only for keys that were not found. At least k slices must be live.
 pub(crate) fn duplicated(
     live: &[Slice],
     k: usize,

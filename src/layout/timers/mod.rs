@@ -63,8 +63,8 @@ impl Timers {
         if newest > age { newest - age } else { newest + u64::from(self.timestamps) - age }
     }
 
-    /// Returns how many generations ago a timer was set, if `newest` is the timestamp of the open one. A branch on which
-    /// of the two is greater would be mispredicted.
+    /// Returns how many generations ago a timer was set, if `newest` is the timestamp of the open one. A branch on
+    /// which of the two is greater would be mispredicted.
     #[inline(always)]
     pub(crate) fn age(&self, timer: u64, newest: u64) -> u64 {
         let ago = newest.wrapping_sub(timer);

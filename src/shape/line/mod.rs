@@ -231,8 +231,9 @@ impl LineShape {
         (at_mean * ((from + 1).saturating_sub(self.k)..to).map(raised).product::<f64>()).min(1.0)
     }
 
-    /// Returns the rate in one line, from its bits: the mean of the product of (1 - x^L)^b over the lanes, multiplied out. The
-    /// terms alternate and reach 2^(b (to - from)), so that 1e-10 may be lost; equal masks are more likely than that.
+    /// Returns the rate in one line, from its bits: the mean of the product of (1 - x^L)^b over the lanes, multiplied
+    /// out. The terms alternate and reach 2^(b (to - from)), so that 1e-10 may be lost; equal masks are more likely
+    /// than that.
     fn in_one_line<'a>(&self, from: u32, to: u32, table: &dyn Fn(u32) -> &'a [f64]) -> f64 {
         self.terms(from, from, to, &mut vec![0; to as usize], table).max(0.0)
     }

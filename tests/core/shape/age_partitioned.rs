@@ -63,8 +63,8 @@ fn fills_are_those_of_the_keys_in_each_segment() {
     }
 }
 
-/// Rows of table 2 of paper 1, whose slices are half full: a shape, and its accesses. Those in the window are as printed.
-/// The others are printed for a linear gradient of the fills (erratum APBF-1): 10.42 and 1.85 at (10, 7).
+/// Rows of table 2 of paper 1, whose slices are half full: a shape, and its accesses. Those in the window are as
+/// printed. The others are printed for a linear gradient of the fills (erratum APBF-1): 10.42 and 1.85 at (10, 7).
 #[test]
 fn a_shape_states_the_accesses_of_the_paper() {
     for (k, l, expected) in

@@ -16,7 +16,8 @@ impl Tally {
         self.happened += f64::from(u8::from(happened));
     }
 
-    /// Returns whether the outcomes lie within five standard deviations of the predictions, and a thousandth of a trial.
+    /// Returns whether the outcomes lie within five standard deviations of the predictions, and a thousandth of a
+    /// trial.
     pub fn holds(&self) -> bool {
         let variance = self.said * (1.0 - self.said / self.trials).max(0.0);
         (self.happened - self.said).abs() <= 5.0 * variance.sqrt() + 5.0

@@ -19,8 +19,8 @@ pub fn reported(filter: &Filter, keys: &[u64], at: i64) -> usize {
     present.into_iter().filter(|&present| present).count()
 }
 
-/// Inserts one key at each moment, and checks that the oldest keys of the window are reported; at some moments, all keys.
-/// Queries keys at their last moment too, so that the check detects a key dropped since.
+/// Inserts one key at each moment, and checks that the oldest keys of the window are reported; at some moments, all
+/// keys. Queries keys at their last moment too, so that the check detects a key dropped since.
 pub fn check_promise(filter: &mut Filter, moments: impl Iterator<Item = i64>) -> Result<(), String> {
     let Window::Time { span, .. } = filter.engine().clock().window() else { unreachable!() };
     let (mut kept, mut latest) = (VecDeque::new(), i64::MIN);

@@ -13,8 +13,8 @@
 //!   most seven runs further, and two operations pass each. Selecting a bit of a word by its rank takes forty dependent
 //!   operations on processors without an instruction for it.
 //!
-//! Nearly all insertions and removals stay in one block, on a path without loops over blocks. A general path handles the
-//! entries that move from block to block.
+//! Nearly all insertions and removals stay in one block, on a path without loops over blocks. A general path handles
+//! the entries that move from block to block.
 //!
 //! The slots are a function of the runs alone. Cells may come from a damaged file: no walk visits more groups or slots
 //! than there are, whatever the bits.
@@ -62,8 +62,8 @@ pub struct Run {
 }
 
 impl Slots {
-    /// Returns the words to prefetch for a quotient: the word of its bits, that of its run if all slots before it are in
-    /// use, and the header of the next block, which shows whether this one is full.
+    /// Returns the words to prefetch for a quotient: the word of its bits, that of its run if all slots before it are
+    /// in use, and the header of the next block, which shows whether this one is full.
     #[inline(always)]
     pub fn place(&self, quotient: usize) -> [usize; 3] {
         let start = self.block(quotient / 64);
@@ -163,8 +163,8 @@ impl Slots {
         packed::remove(entries, self.entry_bits, slot, 0);
     }
 
-    /// Returns whether a run up to a slot, and all used slots after it, lie in the block of its quotient, and all begins
-    /// of the block fit seven bits.
+    /// Returns whether a run up to a slot, and all used slots after it, lie in the block of its quotient, and all
+    /// begins of the block fit seven bits.
     #[inline(always)]
     fn is_near(&self, words: &[u64], quotient: usize, run: Run, slot: usize) -> bool {
         let start = self.block(quotient / 64);

@@ -38,8 +38,8 @@ impl<const LINES: usize> TimersInLines<LINES> {
         LineKernel::new(*clock, rotation.retained, (0..LINES).map(of_line).collect())
     }
 
-    /// Returns the numbers of the lines of a sample. A small filter has all of its lines in it, each for several of the 8
-    /// runs of words that a key may have.
+    /// Returns the numbers of the lines of a sample. A small filter has all of its lines in it, each for several of the
+    /// 8 runs of words that a key may have.
     pub(super) fn sample(&self) -> impl ExactSizeIterator<Item = usize> {
         let all = self.pages.count as usize * Pages::<LINES>::RANGE as usize;
         // All divisors are constant powers of two.
