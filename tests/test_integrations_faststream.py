@@ -205,5 +205,5 @@ def test_bad_parameters(given, error, says):
 def test_without_faststream(monkeypatch):
     monkeypatch.setitem(sys.modules, "faststream", None)
     monkeypatch.delitem(sys.modules, "lately.integrations.faststream")
-    with pytest.raises(ImportError, match="needs .*faststream: pip install faststream"):
+    with pytest.raises(ImportError, match="pip install faststream"):
         lately.integrations.__getattr__("faststream")

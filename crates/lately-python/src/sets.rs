@@ -95,7 +95,7 @@ impl Filter {
     /// Examples
     /// --------
     /// >>> f = lately.Filter("10min", 0.001)
-    /// >>> f.add("a", at=2_000_000_000)
+    /// >>> f.add("a", at=1_000_000_000)
     /// >>> f.clear()
     /// >>> f.inserted, f.latest, "a" in f
     /// (0, None, False)
