@@ -74,5 +74,5 @@ def test_hashes_of_missing_keys():
     assert f.query(keys).tolist() == [False, True, False, False, False, True]
     with pytest.raises(ValueError, match="Hashes do not store which of them are missing"):
         lately.duplicated(lately.Hashes(same), 5, missing="distinct")
-    with pytest.raises(ValueError, match="Hashes do not tell"):
+    with pytest.raises(ValueError, match="Hashes do not store"):
         lately.hash_keys(lately.Hashes(same), missing="distinct")
