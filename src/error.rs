@@ -1,8 +1,8 @@
-//! What can go wrong. Every message names the parameter and its value.
+//! The error of a rejected call. Every message names the parameter, its value, and what was expected.
 
 use std::fmt;
 
-/// Why a call was rejected. A call that returns one has changed nothing, unless its text says otherwise.
+/// The reason why a call was rejected. A rejected call has changed nothing, unless its documentation states otherwise.
 ///
 /// The message names the parameter, what was expected and what came.
 ///
@@ -18,17 +18,17 @@ use std::fmt;
 pub enum Error {
     /// A parameter is out of its range, or two contradict each other.
     Value(String),
-    /// The memory that the filter needs is not there.
+    /// The memory that the filter needs cannot be allocated.
     Memory {
         /// Bytes that were requested.
         bytes: u64,
     },
-    /// The bytes are damaged, or no filter that this version can read.
+    /// The bytes are damaged, or they are no filter that this version can read.
     Format(String),
     /// A file cannot be written, read or replaced.
     #[non_exhaustive]
     Io {
-        /// What went wrong.
+        /// The kind of failure.
         kind: std::io::ErrorKind,
         /// The path, and the system's message.
         message: String,

@@ -1,4 +1,4 @@
-//! The saved form of a filter. All numbers are little endian; version 1 is:
+//! The file format of a saved filter. All numbers are little-endian. Version 1 is:
 //!
 //! | bytes | what |
 //! |---|---|
@@ -16,34 +16,34 @@
 //! | 64.. | parameters: 64-bit words, zero up to their length |
 //! | .. | cells: the words of the filter, at a multiple of 64 bytes, so that a mapped file is used where it lies |
 //!
-//! The parameters of every filter begin with its clock:
+//! The parameters of every filter begin with the fields of its clock:
 //!
 //! | word | what |
 //! |---|---|
 //! | 0 | 0: insertions, 1: time |
 //! | 1 | window: insertions (of a Bloom filter the keys it is planned for), or nanoseconds |
 //! | 2, 3 | lateness in nanoseconds, capacity in keys (time), or zero |
-//! | 4 | keys so far: inserted, or asked for and not inserted; of a window that counts deliveries only those inserted |
+//! | 4 | keys so far: inserted, or looked up by `seen` and not inserted; of a window that counts deliveries only those inserted |
 //! | 5, 6 | 1 and the latest moment seen, in nanoseconds since the epoch (time), or zeros |
 //!
-//! Behind those of its family, named below, come two more:
+//! Two more words follow the parameters of the family, which are listed below:
 //!
 //! | word | what |
 //! |---|---|
 //! | 0 | how far ahead of the system's clock a key may lie: 0 a day, else nanoseconds + 1, or 2^64 - 1 where nothing is too far |
 //! | 1 | 1 where a key has come without a time of its own, else 0 |
 //!
-//! Versions before these two wrote zeros, and pass over what is there.
+//! Versions before these two words wrote zeros there, and ignore what they contain.
 //!
-//! The age-partitioned filter goes on with k, l, slice bits, blocks, block bits and parts, the guarded-epoch filter
-//! with r, k, segment bits, blocks, block bits and parts: zero where they do not apply. In lines they go on with k and
-//! l, or with r, and then pages and lines per key; their cells are pages of 64 lines of 64 bytes, lane 0 of a line in
-//! its lowest bits. Transposed it goes on with r, k and positions; its cells are numbers of r + 1 bits, one after the
-//! other, in which bit (-epoch) mod (r + 1) is that of an epoch.
+//! The parameters of the age-partitioned filter are k, l, slice bits, blocks, block bits and parts; those of the
+//! guarded-epoch filter are r, k, segment bits, blocks, block bits and parts. Parameters that do not apply are zero. In
+//! lines the parameters are k and l, or r, and then pages and lines per key; the cells are pages of 64 lines of 64
+//! bytes, with lane 0 of a line in its lowest bits. Transposed, the parameters are r, k and positions; the cells are
+//! numbers of r + 1 bits in sequence, where bit (-epoch) mod (r + 1) belongs to an epoch.
 //!
-//! The timing filter goes on with k, bits per timer, blocks, timers of a slice (of whole words) and equal timers. A
-//! word holds as many timers as fit, from its lowest bit on. If its size is dynamic, two words follow: the keys and the
-//! timers that a part takes, of which one is zero. Its cells then begin with a table:
+//! The parameters of the timing filter are k, bits per timer, blocks, timers of a slice (of whole words) and equal
+//! timers. A word contains as many timers as fit, from its lowest bit on. If the size is dynamic, two words follow: the
+//! limit of a part in keys and in timers, one of which is zero. The cells then begin with a table:
 //!
 //! | word | what |
 //! |---|---|
@@ -52,10 +52,10 @@
 //! | 2.. | for each part, the newest first: generation of its last insertion |
 //! | .. | the timers of each part, in the same order |
 //!
-//! In lines it goes on with k, bits per timer, blocks, pages and lines per key; its cells are pages of 64 lines of 8
+//! In lines the parameters are k, bits per timer, blocks, pages and lines per key; the cells are pages of 64 lines of 8
 //! such words.
 //!
-//! The time-limited filter goes on with k, l and the bits of its first slices. Its cells begin with a table:
+//! The parameters of the time-limited filter are k, l and the bits of the first slices. The cells begin with a table:
 //!
 //! | word | what |
 //! |---|---|
@@ -65,18 +65,19 @@
 //! | 3.. | for each slice, the newest first: words of bits, capacity, count, last update in nanoseconds since the epoch |
 //! | .. | the bits of each slice, in the same order |
 //!
-//! The counting filter goes on with k and slice cells; its cells are 4-bit counters, low bits first, slice after slice
-//! up to a whole word, and a word for each place of the queue.
+//! The parameters of the counting filter are k and slice cells; the cells are 4-bit counters, low bits first, slice
+//! after slice up to a whole word, and a word for each place of the queue.
 //!
-//! The Bloom filter goes on with k, the bits of its one array and the bits of a slice, of which one is zero; its cells
-//! are bits, low ones first, slice after slice without a gap.
+//! The parameters of the Bloom filter are k, the bits of the one array and the bits of a slice, one of which is zero;
+//! the cells are bits, low ones first, slice after slice without a gap.
 //!
-//! The stable filter goes on with k, slice cells, bits and decrements; its cells are packed like these.
+//! The parameters of the stable filter are k, slice cells, bits and decrements; the cells are packed like those of the
+//! Bloom filter.
 //!
-//! The fingerprint buffer goes on with the bits of a fingerprint.
+//! The parameter of the fingerprint buffer is the bits of a fingerprint.
 //!
-//! SWAMP goes on with the slots of its table and the bits of a remainder. Its cells are the fingerprints of the buffer,
-//! low bits first, up to a whole word; then blocks of 64 slots:
+//! The parameters of SWAMP are the slots of the table and the bits of a remainder. The cells are the fingerprints of
+//! the buffer, low bits first, up to a whole word; then blocks of 64 slots:
 //!
 //! | word | what |
 //! |---|---|
@@ -85,28 +86,29 @@
 //! | 2 | for each 8 quotients a byte: the slot of the block, at most 255, where the first of their runs begins, or would |
 //! | 3.. | the entries, low bits first: in the lowest bit a digit less 1, then a remainder |
 //!
-//! The aged quotient filter goes on with the bits of a fingerprint and of a tag, pages, lines of entries in a page, and
-//! distinct keys or zero. Its cells are pages, each of a spare line and the lines of entries, of 64 bytes each. A spare
-//! line is 16 numbers of 32 bits: 15 prints of 24 bits above a tag of 8, or zero; then 1 above the tag of the last key
-//! that was turned away, or zero. With V = F + T bits of a value, S = floor(468 / (V + 1)) slots, B = min(506 - S (V +
-//! 1), 58) buckets of which BF = floor(5 B / 16) are foreign, and lanes of 8 bits where V < 16 and else of 16, the bits
-//! of a line of entries are, low ones first: 5 for its reach, 1 that is set if its spare line has to be asked, B for
-//! the occupied buckets, S for the ends of runs, S for each bit of the values above those of a lane, and from the top
-//! down the lanes of all slots. A fingerprint is in the lower bits of a value, the tag above it. Which hash is where,
-//! [the layout](crate::layout::quotient) says. Where it grows, its cells are those of 2^g times as many pages, of
-//! fingerprints of g bits less. Where it counts, C, the bits of a count, follows the other parameters. There are C more
-//! planes behind the others, so that V + C stands for V in S and B, and the low C bits of a print in a spare line are a
-//! count too. Where tags are finer than turns, C or zero and the epochs that are kept follow the others. In a spare
-//! line a tag of more than 8 bits has its own number of them, and leaves the others.
+//! The parameters of the aged quotient filter are the bits of a fingerprint and of a tag, pages, lines of entries in a
+//! page, and distinct keys or zero. The cells are pages. A page is a spare line and the lines of entries, of 64 bytes
+//! each. A spare line is 16 numbers of 32 bits. The first 15 are zero, or a print of 24 bits above a tag of 8. The last
+//! is zero, or 1 above the tag of the last key that was rejected. Let a value have V = F + T bits, a line S = floor(468
+//! / (V + 1)) slots and B = min(506 - S (V + 1), 58) buckets. BF = floor(5 B / 16) of the buckets are foreign. Lanes
+//! have 8 bits if V < 16, and else 16. The bits of a line of entries are, low ones first: 5 for its reach, 1 that is
+//! set if a lookup has to read the spare line, B for the occupied buckets, S for the ends of runs, S for each bit of
+//! the values above those of a lane, and from the top down the lanes of all slots. A fingerprint is in the lower bits
+//! of a value, the tag above it. [The layout](crate::layout::quotient) defines which hash lies where. If the filter
+//! grows, the cells are those of 2^g times as many pages, with fingerprints of g bits less. If it counts, C, the bits
+//! of a count, follows the other parameters. There are C more planes behind the others: V + C stands for V in S and B,
+//! and the low C bits of a print in a spare line are a count too. If tags are finer than rotations, C or zero and the
+//! number of retained epochs follow the other parameters. In a spare line a tag of more than 8 bits takes bits of the
+//! print.
 //!
-//! The generalized filter goes on with bits, k1 and k0; its cells are bits, low ones first.
+//! The parameters of the generalized filter are bits, k1 and k0; the cells are bits, low ones first.
 //!
-//! Kind 9 was a SWAMP whose table kept three bits a slot; it is not read any more.
+//! Kind 9 was a SWAMP whose table had three bits a slot; it is rejected.
 //!
 //! # Shared by processes
 //!
-//! A file that several processes map and [write to](crate::shared) cannot keep up its checksums, and its clock changes
-//! with every batch. It is of version 3, which differs in this:
+//! A file that several processes map and [write to](crate::shared) cannot maintain its checksums, and its clock changes
+//! with every batch. Such a file has version 3, which differs in this:
 //!
 //! | bytes | what |
 //! |---|---|
@@ -117,9 +119,9 @@
 //! | behind the cells | 8 words: the first repeats the number below, the others are zero |
 //!
 //! The first of the 24 words is a number that grows by one with each change. If it is even, words 8 to 13 are the
-//! clock, else words 16 to 21; the others are zero, or of no account. The number behind the cells is written last.
-//! Where it is greater than the first, the file was copied while it was written, or the machine failed: the clock is
-//! older than the cells, and the file is refused. Version 2 had no words behind the cells; it is still read.
+//! clock, else words 16 to 21; the other words are zero or ignored. The number behind the cells is written last. If it
+//! is greater than the first, the file was copied while it was written, or the machine failed: the clock is older than
+//! the cells, and the file is rejected. Version 2 had no words behind the cells; it can still be read.
 //!
 //! | word of the clock | what |
 //! |---|---|
@@ -129,12 +131,12 @@
 //! | 4 | the open generation, which is the one after the last key's while it opens |
 //! | 5 | how many generations, up to this, the cells have yet to open: not 0 only where a process was killed |
 //!
-//! What is saved elsewhere of such a filter is of version 1.
+//! Copies that are saved elsewhere have version 1.
 //!
-//! Reading trusts nothing. Lengths are compared with what is there before anything is allocated, checksums before
-//! anything is believed, and parameters are checked as if a user had passed them. Any pattern of bits is a legal
-//! filter, but for lines of entries, which have to end as many runs as they have, and for tables and counters, which
-//! have to count what their windows hold. The checksums guard against damage, not against an adversary.
+//! A reader trusts nothing. Lengths are compared with the bytes there are before anything is allocated, checksums
+//! before anything is used, and parameters are checked as if a user had passed them. Any pattern of bits is a legal
+//! filter, with two exceptions: lines of entries must end as many runs as they have, and tables and counters must count
+//! what their windows contain. The checksums guard against damage, not against an adversary.
 
 pub mod exact;
 #[cfg(feature = "file")]
@@ -156,7 +158,7 @@ pub(crate) use file::{open_shared, save_shared};
 use preamble::Preamble;
 pub use preamble::preamble;
 
-/// Why a filter could not be saved or read.
+/// The reason why a filter could not be saved or read.
 #[derive(Debug)]
 pub enum SaveError {
     /// The file cannot be written, read or replaced.
@@ -204,7 +206,7 @@ impl From<Error> for SaveError {
     }
 }
 
-/// The filter saved in `bytes`. Its cells stay where they are until it is written to.
+/// Returns the filter saved in `bytes`. The cells stay where they are until the filter is written to.
 pub fn from_bytes(bytes: Lender) -> Result<Filter, Error> {
     lent(bytes, true)
 }
@@ -217,7 +219,7 @@ fn lent(bytes: Lender, verify: bool) -> Result<Filter, Error> {
     preamble.filter(Words::lent(bytes, start, len / 8)?, None)
 }
 
-/// The filter of this preamble and these cells, which stay where they are until it is written to.
+/// Returns the filter of this preamble and these cells, which stay where they are until the filter is written to.
 pub fn from_parts(preamble: &[u8], cells: Lender) -> Result<Filter, Error> {
     let len = (*cells).as_ref().len();
     let bytes = preamble.len() as u64 + len as u64;
@@ -225,20 +227,20 @@ pub fn from_parts(preamble: &[u8], cells: Lender) -> Result<Filter, Error> {
     preamble.filter(Words::lent(cells, 0, len / 8)?, None)
 }
 
-/// Writes a filter to anything that takes bytes. Others may follow it: [`read`] finds its end.
+/// Writes a filter to any byte sink. More data may follow it, because [`read`] finds its end.
 pub fn write(filter: &Filter, target: &mut impl Write) -> std::io::Result<()> {
     target.write_all(&preamble(filter))?;
     target.write_all(filter.engine().words().as_ref())
 }
 
-/// Reads a filter from anything that gives bytes, and not a byte beyond it.
+/// Reads a filter from any byte source, and not a byte beyond it.
 pub fn read(source: &mut impl Read) -> Result<Filter, SaveError> {
     let preamble = Preamble::read(source, None)?;
     let words = preamble.words(source)?;
     Ok(preamble.filter(words, None)?)
 }
 
-/// Returns the error of bytes in memory, which can always be read.
+/// Returns the error of reading bytes in memory, where no input or output can fail.
 pub fn in_memory(error: SaveError) -> Error {
     match error {
         SaveError::Filter(error) => error,

@@ -1,5 +1,5 @@
-//! The questions of [inference](crate::inference), asked of an engine: what its cells say about the keys of a batch,
-//! and what follows for their ages.
+//! Inference for a batch of keys: reads their evidence from the cells of an engine, and computes posteriors of their
+//! ages.
 
 use std::ops::Range;
 
@@ -7,15 +7,17 @@ use crate::Error;
 use crate::clock::{Clock, Moments, Window};
 use crate::engine::Engine;
 use crate::inference::posterior_curve::{KEYS, Posteriors};
-use crate::inference::{Code, Evidence, Hazard, Likelihood, Memo, PerKey, Posterior, PosteriorCurve, Question, Span};
+use crate::inference::{
+    Code, Evidence, Hazard, Likelihood, PerKey, Posterior, PosteriorCache, PosteriorCurve, Question, Span,
+};
 use crate::instructions::Instructions;
 
-/// Keys whose evidence is read at a time: 8 KiB of it.
+/// Number of keys whose evidence is read at a time: 8 KiB of it.
 const BLOCK: usize = 512;
-/// Keys whose codes are read at a time: 8 KiB too.
+/// Number of keys whose codes are read at a time: 8 KiB too.
 const CODES: usize = 4096;
 
-/// A filter's cells, their clock and their likelihood, ready for questions.
+/// The cells of a filter with their clock and their likelihood.
 pub struct Inference<'a> {
     engine: &'a dyn Engine,
     clock: Clock,
@@ -23,7 +25,7 @@ pub struct Inference<'a> {
     instructions: Instructions,
 }
 
-/// What the cells say about each of these keys, for a [`Question`] about them.
+/// Returns the evidence about each of these keys, for a [`Question`] about them.
 pub fn evidence_of(engine: &dyn Engine, hashes: &[u64]) -> Vec<Evidence> {
     let mut evidence = vec![Evidence::default(); hashes.len()];
     engine.evidence(hashes, &mut evidence);
@@ -31,15 +33,16 @@ pub fn evidence_of(engine: &dyn Engine, hashes: &[u64]) -> Vec<Evidence> {
 }
 
 impl<'a> Inference<'a> {
-    /// Reads from the cells what is the same for all keys. Refuses a filter without a likelihood.
+    /// Reads the likelihood, which is the same for all keys, from the cells. Rejects a filter without a likelihood.
     pub fn new(engine: &'a dyn Engine) -> Result<Self, Error> {
         Self::about(engine, &Question::default())
     }
 
-    /// The same, for this question.
+    /// Reads the likelihood for one question. Rejects a filter without a likelihood.
     pub fn about(engine: &'a dyn Engine, question: &Question<'_>) -> Result<Self, Error> {
-        let likelihood =
-            engine.likelihood(question).ok_or_else(|| Error::value("this filter cannot tell probabilities yet"))?;
+        let likelihood = engine
+            .likelihood(question)
+            .ok_or_else(|| Error::value("posteriors need a filter with a likelihood; this family has none"))?;
         Ok(Self { engine, clock: engine.clock(), likelihood, instructions: Instructions::best() })
     }
 
@@ -55,7 +58,7 @@ impl<'a> Inference<'a> {
         ages_end: f64,
         mut answer: impl FnMut(usize, &Posterior<'_>),
     ) -> Result<(), Error> {
-        let at = self.asked(at, prior, hashes.len())?;
+        let at = self.moments_of(at, prior, hashes.len())?;
         let mut spans = Vec::new();
         self.evidence(hashes, |keys, evidence| {
             for (key, &evidence) in keys.zip(evidence) {
@@ -67,48 +70,48 @@ impl<'a> Inference<'a> {
         Ok(())
     }
 
-    /// Writes the probability that each key was inserted within the last `window` insertions, or seconds. What evidence
-    /// tells is kept in `memo`, which belongs to this state of the filter. Of fading cells posteriors are right to 1e-5
-    /// for a prior per key.
+    /// Writes the probability that each key was inserted within the last `window` insertions, or seconds. Intermediate
+    /// values are cached in `cache`, which belongs to this state of the filter. Posteriors of fading cells are right to
+    /// 1e-5 if each key has its own prior.
     pub fn posterior(
         &self,
         hashes: &[u64],
         at: Moments<'_>,
         prior: PerKey<'_>,
         window: f64,
-        memo: &mut Memo,
+        cache: &mut PosteriorCache,
         posteriors: &mut [f64],
     ) -> Result<(), Error> {
-        let (at, ages_end) = (self.asked(at, prior, hashes.len())?, self.began());
+        let (at, ages_end) = (self.moments_of(at, prior, hashes.len())?, self.began());
         let age = |key| (window - self.clock.since_latest(at, key)).min(ages_end);
         match at {
-            Moments::Each(_) | Moments::InOrder(_) | Moments::Read(_) => {
-                self.at_ages(hashes, age, prior, memo, posteriors)
+            Moments::Each(_) | Moments::InOrder(_) | Moments::TimeRange(_) => {
+                self.at_ages(hashes, age, prior, cache, posteriors)
             }
             _ => {
                 let same = age(0);
-                if !self.by_codes(hashes, same, prior, memo, posteriors) {
-                    self.at_ages(hashes, |_| same, prior, memo, posteriors);
+                if !self.by_codes(hashes, same, prior, cache, posteriors) {
+                    self.at_ages(hashes, |_| same, prior, cache, posteriors);
                 }
             }
         }
         Ok(())
     }
 
-    /// The same for keys of which each is to have come less than an age ago.
+    /// Writes the probability that each key was inserted less than its own age ago.
     fn at_ages(
         &self,
         hashes: &[u64],
         age: impl Fn(usize) -> f64,
         prior: PerKey<'_>,
-        memo: &mut Memo,
+        cache: &mut PosteriorCache,
         posteriors: &mut [f64],
     ) {
         let mut spans = Vec::new();
         let mut exact = |evidence, age, hazard| self.of(evidence, hazard, 0.0, f64::INFINITY, &mut spans).within(age);
         match prior {
             PerKey::All(p) => {
-                let (table, hazard) = (memo.shared(p), self.hazard(p));
+                let (table, hazard) = (cache.shared(p), self.hazard(p));
                 let mut exact = |evidence, age| exact(evidence, age, hazard);
                 self.evidence(hashes, |keys, evidence| {
                     for (key, (&evidence, posterior)) in keys.clone().zip(evidence.iter().zip(&mut posteriors[keys])) {
@@ -117,7 +120,7 @@ impl<'a> Inference<'a> {
                 });
             }
             PerKey::Each(priors) if self.likelihood.is_slow() => {
-                let table = memo.polynomials();
+                let table = cache.polynomials();
                 let most = if self.by_insertion() { 0.125 } else { f64::MAX };
                 self.evidence(hashes, |keys, evidence| {
                     for (key, &evidence) in keys.zip(evidence) {
@@ -128,16 +131,16 @@ impl<'a> Inference<'a> {
                 });
             }
             PerKey::Each(priors) => {
-                let (table, by_insertion) = (memo.posterior_curve(), self.by_insertion());
-                let (mut told, numbers) = ([PosteriorCurve::OTHER; KEYS], &std::array::from_fn(|key| key as u32));
+                let (table, by_insertion) = (cache.posterior_curve(), self.by_insertion());
+                let (mut curves, numbers) = ([PosteriorCurve::OTHER; KEYS], &std::array::from_fn(|key| key as u32));
                 let mut posterior_curve =
                     |evidence, age| self.likelihood.posterior_curve(evidence, age).unwrap_or(PosteriorCurve::OTHER);
                 self.evidence(hashes, |keys, evidence| {
-                    for (told, (key, &evidence)) in told.iter_mut().zip(keys.clone().zip(evidence)) {
-                        *told = *table.answer(evidence, age(key), &mut posterior_curve);
+                    for (curve, (key, &evidence)) in curves.iter_mut().zip(keys.clone().zip(evidence)) {
+                        *curve = *table.answer(evidence, age(key), &mut posterior_curve);
                     }
                     let (priors, posteriors) = (&priors[keys.clone()], &mut posteriors[keys.clone()]);
-                    let of_all = Posteriors { told: &told, numbers, priors, by_insertion, posteriors };
+                    let of_all = Posteriors { curves: &curves, numbers, priors, by_insertion, posteriors };
                     for i in of_all.write(self.instructions) {
                         posteriors[i] = exact(evidence[i], age(keys.start + i), self.hazard(priors[i]));
                     }
@@ -146,9 +149,16 @@ impl<'a> Inference<'a> {
         }
     }
 
-    /// The same of all keys for one age, where evidence has codes; tells whether.
-    fn by_codes(&self, hashes: &[u64], age: f64, prior: PerKey<'_>, memo: &mut Memo, posteriors: &mut [f64]) -> bool {
-        let (Some(memo), Some(read)) = (memo.coded(age), self.engine.codes(&[], &mut [])) else { return false };
+    /// Writes the posteriors of all keys for one age by their codes. Returns false if the evidence has no codes.
+    fn by_codes(
+        &self,
+        hashes: &[u64],
+        age: f64,
+        prior: PerKey<'_>,
+        cache: &mut PosteriorCache,
+        posteriors: &mut [f64],
+    ) -> bool {
+        let (Some(cache), Some(read)) = (cache.coded(age), self.engine.codes(&[], &mut [])) else { return false };
         let (mut spans, mut codes) = (Vec::new(), [Code::default(); CODES]);
         let mut exact = |code: Code, hazard| self.of(read(code), hazard, 0.0, f64::INFINITY, &mut spans).within(age);
         let posterior_curve =
@@ -160,17 +170,17 @@ impl<'a> Inference<'a> {
             let posteriors = posteriors[block * CODES..][..codes.len()].chunks_mut(KEYS);
             match prior {
                 PerKey::All(p) => {
-                    let (known, hazard) = (memo.shared(p), self.hazard(p));
+                    let (known, hazard) = (cache.shared(p), self.hazard(p));
                     for (codes, posteriors) in codes.chunks(KEYS).zip(posteriors) {
                         known.write(codes, posteriors, |code| exact(code, hazard));
                     }
                 }
                 PerKey::Each(priors) => {
-                    let (known, priors) = (memo.posterior_curve(), priors[block * CODES..].chunks(KEYS));
+                    let (known, priors) = (cache.posterior_curve(), priors[block * CODES..].chunks(KEYS));
                     for ((codes, priors), posteriors) in codes.chunks(KEYS).zip(priors).zip(posteriors) {
-                        let (told, numbers) = &known.of(codes, posterior_curve);
+                        let (curves, numbers) = &known.of(codes, posterior_curve);
                         let priors = &priors[..codes.len()];
-                        let of_all = Posteriors { told, numbers, priors, by_insertion, posteriors };
+                        let of_all = Posteriors { curves, numbers, priors, by_insertion, posteriors };
                         for key in of_all.write(self.instructions) {
                             posteriors[key] = exact(codes[key], self.hazard(priors[key]));
                         }
@@ -181,12 +191,12 @@ impl<'a> Inference<'a> {
         true
     }
 
-    /// The moments asked for. Refuses those of no key, and priors.
-    fn asked<'m>(&self, at: Moments<'m>, prior: PerKey<'_>, keys: usize) -> Result<Moments<'m>, Error> {
+    /// Returns the moments of a query. Rejects moments and priors that do not match the keys.
+    fn moments_of<'m>(&self, at: Moments<'m>, prior: PerKey<'_>, keys: usize) -> Result<Moments<'m>, Error> {
         self.clock.check(at, false)?;
         prior.check_prior(self.clock.window())?;
         prior.check_len("prior", keys)?;
-        Ok(self.clock.asked(at))
+        Ok(self.clock.query_moments(at))
     }
 
     /// Calls `act` with the numbers and the evidence of up to [`KEYS`] keys at a time.
@@ -214,7 +224,7 @@ impl<'a> Inference<'a> {
         Posterior::new(spans, hazard, gap, ages_end)
     }
 
-    /// The age of the filter's first insertion, plus one; infinite on a time clock, which does not note it.
+    /// Returns the age of the filter's first insertion, plus one; infinite on a time clock, which does not store it.
     pub fn began(&self) -> f64 {
         match (self.clock.window(), self.clock.inserted()) {
             (Window::Time { .. }, 1..) => f64::INFINITY,

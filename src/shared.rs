@@ -1,53 +1,53 @@
-//! One filter for several processes: a file that each of them maps, and writes to under its lock.
+//! A filter that several processes share: a file that each of them maps, and writes to under its lock.
 //!
-//! [`open`] turns a saved filter into a file of [version 3](crate::format), and maps it. A writer holds the lock of the
-//! file for a batch; the system releases the lock of a process that dies. A reader takes no lock.
+//! [`open`] converts a saved filter into a file of [version 3](crate::format), and maps it. A writer holds the lock of
+//! the file for a batch; the system releases the lock of a process that dies. A reader takes no lock.
 //!
 //! # A process that is killed
 //!
-//! The filter keeps its promise at every instant, so a process may be killed at any: *no key is missed whose insertion
-//! has returned, and that is among the last W by the clock of the file*. Only layouts may be shared of which these hold
-//! ([`SETS_BITS`](crate::layout::Layout::SETS_BITS)): an insertion sets bits, and nothing else; a new generation clears
-//! bits that no key needs for its promise once that generation has begun, and nothing else; every pattern of bits is
-//! legal. A batch is then a row of three kinds of steps, and a kill falls between two of them:
+//! The filter keeps its promise at every instant, so a process may be killed at any time: *no key is missed whose
+//! insertion has returned, and that is among the last W by the clock of the file*. Only layouts with these properties
+//! can be shared ([`SETS_BITS`](crate::layout::Layout::SETS_BITS)): an insertion sets bits, and nothing else; a new
+//! generation clears bits that no key needs for its promise once that generation has begun, and nothing else; every
+//! pattern of bits is legal. A batch is then a row of three kinds of steps, and a kill falls between two of them:
 //!
 //! 1. *Bits are set*, while the clock stands before them. Bits beyond the clock are keys that are reported early: no
-//!    insertion of them has returned. The generation holds a few keys more than it is planned for.
+//!    insertion of them has returned. The generation has a few keys more than it is planned for.
 //! 2. *The clock is written*: before a generation clears anything ([`AgedMut::age`](crate::engine)), and when the batch
 //!    is done. A clock is written as a whole or not at all ([`mapped`](crate::memory::mapped)). All keys that it counts
 //!    have set their bits before.
-//! 3. *Bits are cleared*, after the clock has announced it. By that clock no key needs them. Were the clock written
+//! 3. *Bits are cleared*, after the clock has announced it. By that clock no key needs them. If the clock were written
 //!    later, a reader with the old clock would miss the keys that the generation drops. The record contains how many
-//!    generations are being opened. The next process that has the lock opens them again, which has the same effect as
-//!    once, since no key of them has set a bit yet. Until then old bits stay where new ones will lie: keys that have
-//!    left the window may be reported for longer, none is missed.
+//!    generations are being opened. The next process that has the lock opens them again. Opening them twice has the
+//!    same effect as once, since no key of them has set a bit yet. Until then old bits stay where new ones will lie:
+//!    keys that have left the window may be reported for longer, none is missed.
 //!
 //! A batch that was killed may leave any first part of it inserted. Its answers are lost: if its keys come again, they
 //! are repeats.
 //!
-//! Only a process that has the lock may open generations. A process that opens the file has no lock, and finds a record
-//! with unopened generations whenever a writer is at work: it leaves them alone. (It once opened them too. If it was
-//! slow, it cleared what the writer had inserted since, and wrote an old clock.)
+//! Only a process that has the lock may open generations. A process that opens the file has no lock. It finds a record
+//! with unopened generations whenever a writer is at work, and leaves them alone. (Formerly it opened them too. If it
+//! was slow, it cleared what the writer had inserted since, and wrote an old clock.)
 //!
 //! # Readers
 //!
-//! A reader takes the clock first and then looks at the cells, which may be younger by then. Keys that are in the
-//! window all the while are found: their bits were set before the clock was written, lie where that clock has them, and
-//! nothing clears them. Bits of later generations lie, by the older clock, among the oldest, and only add.
+//! A reader reads the clock first and then the cells, which may be younger by then. It finds keys that are in the
+//! window all the while: their bits were set before the clock was written, lie where that clock has them, and nothing
+//! clears them. Bits of later generations lie, by the older clock, among the oldest, and only add.
 //!
-//! A copy is made without the lock too: it is valid if the clock is the same before and after. Only where processes
-//! write without a pause, a copy takes the lock ([`format::open`], [`Filter::snapshot`]).
+//! A copy is made without the lock too: it is valid if the clock is the same before and after. A copy takes the lock
+//! only if processes write without a pause ([`format::open`], [`Filter::snapshot`]).
 //!
 //! # Waiting
 //!
 //! A process that is stopped keeps its lock. Every call therefore waits with a deadline, holds nothing while it waits,
 //! and names the process that has the lock when the deadline has passed ([`wait`]). The lock is that of `flock`, which
-//! any process can take that may open the file. The file is hence readable for those alone who may write to it.
+//! any process can take that may open the file. So only users who may write to the file can read it.
 //!
 //! # What it is not for
 //!
-//! Memory is shared within one machine. When the machine fails, the system has written back any part of the file: save
-//! the filter elsewhere now and then. A file that is cut while it is mapped ends the process.
+//! Memory is shared within one machine. When the machine fails, the system may have written back any part of the file:
+//! save the filter elsewhere now and then. A file that is truncated while it is mapped ends the process.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{Error as IoError, ErrorKind, Result as IoResult};
@@ -60,31 +60,32 @@ use crate::Error;
 use crate::filter::Filter;
 use crate::format::{self, SaveError};
 
-/// The default of how long a call waits for another process. A block of keys takes some 0.1 ms; this is for clearing a
+/// Default time for which a call waits for another process. A block of keys takes some 0.1 ms; this is for clearing a
 /// large filter on a busy machine.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The first pause between two attempts, and the longest, to which pauses double.
+/// First pause between two attempts, and the longest, to which pauses double.
 const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(2)];
 
-/// How long to wait between two checks for signals.
+/// Time between two checks for signals.
 const LOOKS_EVERY: Duration = Duration::from_millis(50);
 
 /// The file of a shared filter, in one process.
 pub struct SharedFile {
     path: PathBuf,
     identity: Identity,
-    /// None in a child of the process that opened it, until the child opens it.
+    /// The opened file; `None` in a child of the process that opened it, until the child opens it.
     open: Mutex<Option<Opened>>,
 }
 
 struct Opened {
     file: File,
-    /// A lock belongs to an open file, which a child inherits: parent and child would have the lock at once.
+    /// The process that opened the file. A lock belongs to an open file, which a child inherits: without this check
+    /// parent and child would both have the lock.
     process: u32,
 }
 
-/// The lock of the file, released when it is dropped.
+/// A guard of the file's lock, which is released when the guard is dropped.
 pub struct Locked<'a>(MutexGuard<'a, Option<Opened>>);
 
 impl Drop for Locked<'_> {
@@ -126,13 +127,14 @@ pub fn open(path: &Path) -> Result<(Filter, SharedFile), SaveError> {
     open_within(path, TIMEOUT, &mut || Ok(()))
 }
 
-/// [`open`], which waits for processes that replace the file for at most `timeout`, and calls `look` meanwhile.
+/// Opens a filter like [`open`]. Waits for processes that replace the file for at most `timeout`, and calls `look`
+/// meanwhile.
 pub fn open_within(
     path: &Path,
     timeout: Duration,
     look: &mut dyn FnMut() -> IoResult<()>,
 ) -> Result<(Filter, SharedFile), SaveError> {
-    // Links are not resolved: the file is another one too when a link is changed.
+    // Links are not resolved, because the file also changes when a link is changed.
     let path = absolute(path)?;
     if !std::fs::metadata(&path)?.is_file() {
         return Err(Error::format("not a regular file").into());
@@ -183,12 +185,12 @@ impl SharedFile {
         &self.path
     }
 
-    /// Waits for the lock of the file, which a writer has to hold, for at most `timeout`.
+    /// Waits for at most `timeout` for the lock of the file, which a writer has to hold.
     pub fn lock(&self, timeout: Duration) -> IoResult<Locked<'_>> {
         wait(timeout, &mut || Ok(()), || self.try_lock())?.ok_or_else(|| self.timed_out(timeout))
     }
 
-    /// Takes the lock of the file at once; none if another thread or process has it.
+    /// Takes the lock of the file at once; `None` if another thread or process has it.
     ///
     /// A file that was replaced, moved or removed is an error: other processes may have opened another by its name.
     pub fn try_lock(&self) -> IoResult<Option<Locked<'_>>> {
@@ -214,7 +216,7 @@ impl SharedFile {
         Ok(Some(locked))
     }
 
-    /// Returns an error if the path leads to another file by now, or to none.
+    /// Returns an error if the path now leads to another file, or to none.
     pub fn check_place(&self) -> IoResult<()> {
         match Identity::at(&self.path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -234,7 +236,8 @@ impl SharedFile {
         File::open(&self.path).map_or_else(|error| error, |file| timed_out(&file, timeout))
     }
 
-    /// Closes what a child has inherited: else the child would hold a lock for a parent that dies. Called in a child.
+    /// Closes the file that a child has inherited. Otherwise the child would hold a lock for a parent that dies. Called
+    /// in a child.
     pub fn close_inherited(&self) {
         // No other thread of the child can hold it.
         if let Ok(mut open) = self.open.try_lock() {
@@ -243,8 +246,8 @@ impl SharedFile {
     }
 }
 
-/// Attempts something until it succeeds or `timeout` has passed, with growing pauses; returns `None` if it has. Nothing
-/// may be held between two attempts. Then `look` is called now and then, whose error ends the wait.
+/// Attempts an operation until it succeeds or `timeout` has passed, with growing pauses; returns `None` if it has.
+/// Nothing may be held between two attempts. Then `look` is called now and then; its error ends the wait.
 pub fn wait<T, E>(
     timeout: Duration,
     look: &mut dyn FnMut() -> Result<(), E>,
@@ -271,7 +274,7 @@ pub fn wait<T, E>(
     }
 }
 
-/// Waits for the lock of an open file, which closing it releases.
+/// Waits for the lock of an open file; closing the file releases the lock.
 pub(crate) fn lock(file: &File, timeout: Duration, look: &mut dyn FnMut() -> IoResult<()>) -> IoResult<()> {
     let attempt = || match file.try_lock() {
         Ok(()) => Ok(Some(())),
@@ -291,7 +294,7 @@ fn timed_out(file: &File, timeout: Duration) -> IoError {
     IoError::new(ErrorKind::TimedOut, message)
 }
 
-/// Returns the process that has the lock of a file, where the system lists locks.
+/// Returns the process that has the lock of a file, if the system lists locks.
 fn holder(file: &File) -> Option<u32> {
     let inode = format!(":{}", Identity::of(&file.metadata().ok()?).inode);
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
@@ -326,7 +329,7 @@ impl Identity {
         Self { device: file.dev(), inode: file.ino() }
     }
 
-    /// Here a file that is open and mapped is neither replaced nor removed.
+    /// On this system a file that is open and mapped is neither replaced nor removed.
     #[cfg(not(unix))]
     fn of(_: &Metadata) -> Self {
         Self { device: 0, inode: 0 }
@@ -433,8 +436,8 @@ mod tests {
         }
     }
 
-    /// Writers are killed at every step at which the clock is told, just before it and just after. Whoever looks then,
-    /// and whoever opens the file, finds every key that is in the window by the clock there; and keys that left it
+    /// Writers are killed at every step at which the clock is recorded, just before it and just after. A process that
+    /// looks or opens the file then finds every key that is in the window by the clock there. Keys that left the window
     /// do not stay, at a rate of 1 % and what killed batches leave.
     #[test]
     fn killed_at_any_step_no_key_of_the_window_is_missed() {

@@ -3,7 +3,7 @@
 use super::{Filter, in_chunks};
 use crate::Error;
 use crate::clock::Window as CoreWindow;
-use crate::inference::{Memo, PerKey, decide};
+use crate::inference::{PerKey, PosteriorCache, decide};
 use crate::key::Key;
 use crate::posteriors::Inference;
 
@@ -34,7 +34,7 @@ impl Filter {
             Ok(())
         })?;
         let mut posteriors = vec![0.0; hashes.len()];
-        let (at, mut memo) = (self.now(), Memo::new(hashes.len()));
+        let (at, mut memo) = (self.now(), PosteriorCache::new(hashes.len()));
         let inference = Inference::new(core.engine())?;
         inference.posterior(&hashes, at, PerKey::All(prior), window, &mut memo, &mut posteriors)?;
         Ok(posteriors)

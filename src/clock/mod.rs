@@ -1,11 +1,11 @@
-//! Turns insertions or timestamps into generations: all that a filter knows about time.
+//! The clock of a filter: it turns insertions or timestamps into generations. No other module computes time.
 
 mod moments;
 mod refusals;
 mod search;
 mod window;
 
-pub use moments::{Moments, Read, Times};
+pub use moments::{Moments, TimeRange, TimeSource};
 pub use search::before;
 pub use window::Window;
 
@@ -13,17 +13,17 @@ use std::ops::Range;
 
 use crate::Error;
 
-/// Full generations to keep so that each is a single insertion: the most there can be. It is one less than the longest
-/// window that [can age like this](Window::by_insertion), since the open generation is one more.
+/// Number of full generations to retain if each generation is a single insertion: the most there can be. It is one less
+/// than the longest window that [can age like this](Window::by_insertion), since the open generation is one more.
 pub const BY_INSERTION: u32 = u32::MAX;
 
-/// Full generations to keep in a filter of insertions that forgets nothing. Its first generation never ends, and its
-/// window is the number of keys it is planned for.
+/// Number of full generations to retain in a filter of insertions that forgets nothing. The first generation never
+/// ends, and the window is the number of keys that the filter is planned for.
 pub const ENDLESS: u32 = 0;
 
-/// How far ahead of the system's clock a key may lie unless a user says otherwise. Local times that are taken for UTC
-/// lie at most 14 hours ahead, and the clocks of machines differ by seconds; one that is off by years would have the
-/// filter forget its window, and refuse every time that is right.
+/// Default bound on how far ahead of the system's clock a key may lie. Local times that are taken for UTC lie at most
+/// 14 hours ahead, and the clocks of machines differ by seconds. A key that is years ahead would make the filter forget
+/// its window and reject every correct time.
 pub const DAY: u64 = 86_400_000_000_000;
 
 /// More insertions than any stream has, and few enough that the clock's arithmetic does not overflow.
@@ -32,7 +32,7 @@ pub(crate) const MOST_INSERTED: u64 = 1 << 62;
 /// Length of a generation that never ends.
 const NEVER: u64 = 1 << 63;
 
-/// Where a filter is in time: how much it has seen, and which generation is open.
+/// The time of a filter: how many keys came, and which generation is open.
 ///
 /// Generations are numbered from 0 on the count clock, and from the Unix epoch on the time clock, so that filters of
 /// equal parameters agree on them wherever they run.
@@ -41,55 +41,57 @@ pub struct Clock {
     window: Window,
     /// Length of a generation: insertions, or nanoseconds.
     length: u64,
-    /// Keys so far: inserted, or asked for and not inserted, unless only deliveries count.
+    /// Number of keys so far: inserted, or read up by `seen` and not inserted. A window that counts deliveries counts
+    /// only the inserted ones.
     inserted: u64,
-    /// Time clock: the latest moment seen, if any.
+    /// Time clock: the latest moment so far, if any.
     latest: Option<i64>,
-    /// The generation that is open.
+    /// The open generation.
     generation: i64,
-    /// Time clock: how far ahead of the system's clock a key may lie, in nanoseconds, if anything is too far.
+    /// Time clock: how far ahead of the system's clock a key may lie, in nanoseconds; `None` if there is no bound.
     max_ahead: Option<u64>,
-    /// Time clock: whether a key has come without a time of its own, and was taken as of now.
+    /// Time clock: whether a key came without a time of its own and was inserted as of the system's clock.
     by_system: bool,
 }
 
 impl Clock {
-    /// A clock that has seen nothing yet, for a filter that keeps `kept` full generations.
+    /// Creates a clock that no key has reached yet, for a filter that retains `kept` full generations.
     pub fn new(window: Window, kept: u32) -> Self {
         let length = window.generation(kept);
         Self { window, length, inserted: 0, latest: None, generation: 0, max_ahead: Some(DAY), by_system: false }
     }
 
-    /// The same clock with another bound on times ahead of the system's clock; none where they are not told by it.
+    /// Returns this clock with another bound on times ahead of the system's clock. `None` is for times that the
+    /// system's clock does not measure.
     pub fn with_max_ahead(self, max_ahead: Option<u64>) -> Self {
         Self { max_ahead, ..self }
     }
 
-    /// The same clock, which has taken keys as of now if `by_system`.
+    /// Returns this clock with `by_system` set as given: whether a key was inserted as of the system's clock.
     pub(crate) fn with_system(self, by_system: bool) -> Self {
         Self { by_system, ..self }
     }
 
-    /// How far ahead of the system's clock a key may lie, in nanoseconds, if anything is too far.
+    /// Returns how far ahead of the system's clock a key may lie, in nanoseconds; `None` if there is no bound.
     pub fn max_ahead(&self) -> Option<u64> {
         self.max_ahead
     }
 
-    /// Whether a key has come without a time of its own, and was taken as of now.
+    /// Returns whether a key came without a time of its own and was inserted as of the system's clock.
     pub fn by_system(&self) -> bool {
         self.by_system
     }
 
-    /// When a query asks: without a time, now, or as of the latest moment where every key has come with its own. (The
-    /// times of a replay are not those of the system's clock.)
-    pub fn asked<'a>(&self, moments: Moments<'a>) -> Moments<'a> {
+    /// Returns the moments of a query. A query without a time is one of now, or one of the latest moment if every key
+    /// came with its own time, because the times of a replay are not those of the system's clock.
+    pub fn query_moments<'a>(&self, moments: Moments<'a>) -> Moments<'a> {
         match (moments, self.latest) {
             (Moments::Now(_), Some(latest)) if !self.by_system => Moments::At(latest),
             _ => moments,
         }
     }
 
-    /// The same clock after `inserted` insertions, the latest at `latest`.
+    /// Returns this clock after `inserted` insertions, the latest at `latest`.
     pub fn resumed(self, inserted: u64, latest: Option<i64>) -> Self {
         let generation = match self.window {
             Window::Count { .. } => (inserted.saturating_sub(1) / self.length) as i64,
@@ -98,7 +100,7 @@ impl Clock {
         Self { inserted, latest, generation, ..self }
     }
 
-    /// The same clock at a moment, if that is later.
+    /// Returns this clock advanced to a moment, if that is later than the latest one.
     pub fn at(self, moment: i64) -> Self {
         let latest = self.latest.map_or(moment, |latest| latest.max(moment));
         Self { latest: Some(latest), generation: self.generation_at(latest), ..self }
@@ -133,39 +135,40 @@ impl Clock {
         agrees && self.inserted <= MOST_INSERTED
     }
 
-    /// What this clock measures.
+    /// Returns the window that this clock measures.
     pub fn window(&self) -> Window {
         self.window
     }
 
-    /// Whether its generation never ends: nothing is forgotten.
+    /// Returns whether the open generation never ends, in a filter that forgets nothing.
     pub fn endless(&self) -> bool {
         self.length == NEVER
     }
 
-    /// Whether every insertion opens a generation.
+    /// Returns whether every insertion opens a generation.
     pub(crate) fn turns_each_insertion(&self) -> bool {
         matches!(self.window, Window::Count { .. }) && self.length == 1
     }
 
-    /// Keys so far: inserted, or asked for and not inserted, unless only deliveries count.
+    /// Returns the number of keys so far: inserted, or read up by `seen` and not inserted. A window that counts
+    /// deliveries counts only the inserted ones.
     pub fn inserted(&self) -> u64 {
         self.inserted
     }
 
-    /// Time clock: the latest moment seen.
+    /// Time clock: returns the latest moment so far.
     pub fn latest(&self) -> Option<i64> {
         self.latest
     }
 
-    /// The generation that is open.
+    /// Returns the open generation.
     pub fn generation(&self) -> i64 {
         self.generation
     }
 
-    /// Moves to the moment of key `i`. Returns how many generations begin by that, and how many keys from `i` on, up to
-    /// `len`, then act in the open one: none when it is full on the count clock. A late key counts as of the latest
-    /// moment and stays longer.
+    /// Advances to the moment of key `i`. Returns how many generations begin by that, and how many keys from `i` on, up
+    /// to `len`, then belong to the open one: none when it is full on the count clock. A late key counts as of the
+    /// latest moment and stays longer.
     pub(crate) fn run(&mut self, moments: Moments<'_>, i: usize, len: usize) -> (u64, usize) {
         let Window::Time { .. } = self.window else {
             let room = (self.generation as u64 + 1) * self.length - self.inserted;
@@ -181,13 +184,13 @@ impl Clock {
         self.by_system |= matches!(moments, Moments::Now(_));
         self.latest = self.latest.max(Some(moment));
         self.generation = self.generation_at(self.latest.unwrap_or(moment));
-        // Who writes to times that are being read can make them later than they were: the clock stays one.
+        // Another thread may write to the times while they are read, and make them later: the clock stays consistent.
         let last = moments.latest(i..i + run).min(self.span_of(self.generation).end.saturating_sub(1));
         self.latest = self.latest.max(Some(last));
         (if first { 0 } else { self.generation.abs_diff(before) }, run)
     }
 
-    /// Time clock: moves to the latest moment of the keys in `range`, unless a later one has been seen.
+    /// Time clock: advances to the latest moment of the keys in `range`, unless a later one came before.
     pub(crate) fn reach(&mut self, moments: Moments<'_>, range: Range<usize>) {
         *self = self.at(moments.latest(range));
         self.by_system |= matches!(moments, Moments::Now(_));
@@ -203,9 +206,10 @@ impl Clock {
         self.inserted += keys;
     }
 
-    /// The joint clock of two filters of equal parameters, and how many generations each has to age to get there.
+    /// Returns the clock of two merged filters of equal parameters, and how many generations each filter has to age to
+    /// reach it.
     ///
-    /// Moments are the same everywhere, so on the time clock the later one counts. Insertions are not: generations of
+    /// Moments are the same everywhere, so on the time clock the later one counts. Insertions differ: generations of
     /// two counts name the same slices only if their numbers are equal. Then the lesser count keeps the promise of
     /// both; the greater would end the generation too early for the other's keys. A generation that never ends takes
     /// all insertions.
@@ -232,8 +236,8 @@ impl Clock {
         }
     }
 
-    /// For a query, which moves nothing: how many generations after the open one key `i` asks in, and how many keys
-    /// from `i` on, up to `len`, ask in the same one.
+    /// Returns how many generations after the open one the query of key `i` falls, and how many keys from `i` on, up to
+    /// `len`, fall into the same one. A query does not advance the clock.
     pub(crate) fn pending(&self, moments: Moments<'_>, i: usize, len: usize) -> (u64, usize) {
         let asked_in = |moment: i64| self.generation_at(moment).max(self.generation);
         let alike = |moment: i64| {
@@ -246,8 +250,9 @@ impl Clock {
         }
     }
 
-    /// For a query of a shorter window: how many generations before the open one may have taken keys that are within it
-    /// when key `i` asks, none if not even the open one, and how many keys from `i` on, up to `len`, ask for the same.
+    /// Returns how many generations before the open one may contain keys that are within a shorter window when key `i`
+    /// is read up, `None` if not even the open one, and for how many keys from `i` on, up to `len`, the answer is the
+    /// same.
     pub(crate) fn within(&self, window: u64, moments: Moments<'_>, i: usize, len: usize) -> (Option<u64>, usize) {
         if let Window::Count { .. } = self.window {
             let oldest = (self.inserted.saturating_sub(window) / self.length) as i64;
@@ -267,7 +272,7 @@ impl Clock {
         }
     }
 
-    /// How long ago, as of the latest moment seen, the generation `back` before the open one began, in insertions or
+    /// Returns how long ago, as of the latest moment, the generation `back` before the open one began, in insertions or
     /// seconds. Nothing began before the first insertion.
     pub(crate) fn began(&self, back: u64) -> f64 {
         match (self.window, self.latest) {
@@ -283,9 +288,9 @@ impl Clock {
         }
     }
 
-    /// How long that generation had to take keys: from its beginning to that of the next, or to the latest insertion.
-    /// An insertion counts as the time it takes at the planned rate, so a generation it has just opened is not of
-    /// length zero.
+    /// Returns how long the generation `back` before the open one could take keys: from its beginning to that of the
+    /// next, or to the latest insertion. An insertion counts as the time it takes at the planned rate, because
+    /// otherwise a generation that it has just opened would have length zero.
     pub(crate) fn exposure(&self, back: u64) -> f64 {
         match back.checked_sub(1) {
             Some(next) => self.began(back) - self.began(next),
@@ -293,7 +298,7 @@ impl Clock {
         }
     }
 
-    /// Time clock: seconds from one insertion to the next at the planned rate.
+    /// Time clock: returns the seconds from one insertion to the next at the planned rate.
     pub(crate) fn gap(&self) -> f64 {
         match self.window {
             Window::Count { .. } => 0.0,
@@ -301,7 +306,7 @@ impl Clock {
         }
     }
 
-    /// Seconds from the latest moment seen to the moment of key `i`, if that is later; 0 on a clock of insertions.
+    /// Returns the seconds from the latest moment to that of key `i`, if that is later; 0 on a clock of insertions.
     pub(crate) fn since_latest(&self, moments: Moments<'_>, i: usize) -> f64 {
         match (moments, self.latest) {
             (Moments::Untimed, _) | (_, None) => 0.0,
@@ -309,14 +314,14 @@ impl Clock {
         }
     }
 
-    /// The moments of a generation, clipped to the range of moments.
+    /// Returns the moments of a generation, clipped to the range of moments.
     fn span_of(&self, generation: i64) -> Range<i64> {
         let start =
             |generation: i128| (generation * i128::from(self.length)).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         start(generation.into())..start(i128::from(generation) + 1)
     }
 
-    /// Time clock: the generation of a moment.
+    /// Time clock: returns the generation of a moment.
     pub(crate) fn generation_at(&self, moment: i64) -> i64 {
         moment.div_euclid(self.length as i64)
     }
@@ -338,14 +343,14 @@ mod tests {
         assert!(longer.by_insertion().is_err());
     }
 
-    /// Times that are where they were, or, if `fickle`, others whenever they are read.
+    /// TimeSource that stay as they are, or, if `fickle`, differ whenever they are read.
     struct Lying<'a> {
         times: &'a [i64],
         fickle: bool,
         reads: AtomicI64,
     }
 
-    impl Times for Lying<'_> {
+    impl TimeSource for Lying<'_> {
         fn moment(&self, i: usize) -> i64 {
             let other = self.reads.fetch_add(0x5851_f42d_4c95_7f2d, Ordering::Relaxed) >> 53;
             self.times[i] + if self.fickle { other } else { 0 }
@@ -368,21 +373,21 @@ mod tests {
         let fickle = Lying { times: &times, fickle: true, reads: AtomicI64::new(3) };
         for kept in [3, 10] {
             let (mut clock, mut i, mut generations) = (Clock::new(window, kept), 0, 0);
-            let at = Moments::Read(Read::new(&fickle, 0..3000));
+            let at = Moments::TimeRange(TimeRange::new(&fickle, 0..3000));
             while i < 3000 {
                 let (before, latest) = (clock.generation(), clock.latest());
-                let (begun, run) = clock.run(at, i, 3000);
+                let (opened, run) = clock.run(at, i, 3000);
                 assert!((1..=3000 - i).contains(&run));
                 assert!(clock.latest() >= latest);
                 assert_eq!(clock.latest().map(|latest| clock.generation_at(latest)), Some(clock.generation()));
-                assert_eq!(begun, if i == 0 { 0 } else { clock.generation().abs_diff(before) });
-                (i, generations) = (i + run, generations + begun);
+                assert_eq!(opened, if i == 0 { 0 } else { clock.generation().abs_diff(before) });
+                (i, generations) = (i + run, generations + opened);
             }
             assert!(generations > 10);
         }
     }
 
-    /// Moments in order are searched, others looked at one by one: the clock must come out the same.
+    /// Moments in order are searched, others are read in sequence: the clock must come out the same.
     #[test]
     fn moments_in_order_are_as_if_looked_at_one_by_one() {
         let window = Window::Time { span: 1000, lateness: 30, capacity: 10 };
@@ -396,22 +401,23 @@ mod tests {
             };
             let all: Vec<i64> = (0..300).map(|_| next()).collect();
             let lying = Lying { times: &all, fickle: false, reads: AtomicI64::new(0) };
-            let (mut looked, mut told) = (Clock::new(window, kept), Clock::new(window, kept));
+            let (mut read, mut searched) = (Clock::new(window, kept), Clock::new(window, kept));
             for (start, where_it_lies) in [0, 1, 2, 40, 41, 130].into_iter().zip([false, true].into_iter().cycle()) {
                 let end = 300.min(start + 140);
                 let (each, in_order) = (Moments::Each(&all[start..end]), Moments::of(&all[start..end]));
                 assert!(matches!(in_order, Moments::InOrder(_)));
-                let in_order = if where_it_lies { Moments::Read(Read::new(&lying, start..end)) } else { in_order };
+                let in_order =
+                    if where_it_lies { Moments::TimeRange(TimeRange::new(&lying, start..end)) } else { in_order };
                 for check_order in [false, true] {
                     let refused = |clock: &Clock, moments| clock.check(moments, check_order).map_err(|e| e.to_string());
-                    assert_eq!(refused(&looked, each), refused(&told, in_order));
+                    assert_eq!(refused(&read, each), refused(&searched, in_order));
                 }
                 let mut i = 0;
                 while i < end - start {
-                    assert_eq!(looked.pending(each, i, end - start), told.pending(in_order, i, end - start));
-                    let run = looked.run(each, i, end - start);
-                    assert_eq!(run, told.run(in_order, i, end - start), "{i} of {start}..{end}");
-                    assert_eq!(looked, told);
+                    assert_eq!(read.pending(each, i, end - start), searched.pending(in_order, i, end - start));
+                    let run = read.run(each, i, end - start);
+                    assert_eq!(run, searched.run(in_order, i, end - start), "{i} of {start}..{end}");
+                    assert_eq!(read, searched);
                     i += run.1;
                 }
             }

@@ -7,62 +7,62 @@ use super::search::before;
 use crate::Error;
 use crate::memory::fallible;
 
-/// When the keys of one batch were seen.
+/// The moments of the keys of one batch.
 #[derive(Debug, Clone, Copy)]
 pub enum Moments<'a> {
-    /// No moments: windows of insertions.
+    /// No moments: the window is one of insertions.
     Untimed,
-    /// All at one moment: nanoseconds since the Unix epoch.
+    /// One moment for all keys: nanoseconds since the Unix epoch.
     At(i64),
-    /// All now, by the system's clock, or at the latest moment seen where that is later. It is never refused as late:
-    /// another thread may insert later keys after the clock is read and before this batch's turn.
+    /// The system's clock for all keys, or the latest moment if that is later. It is never rejected as late, because
+    /// another thread may insert later keys after the clock is read and before this batch is inserted.
     Now(i64),
-    /// Each at its own: nanoseconds since the Unix epoch, one per key.
+    /// One moment per key: nanoseconds since the Unix epoch.
     Each(&'a [i64]),
-    /// One per key and non-decreasing, as [`of`](Self::of) finds; searches then need not look at each of them.
+    /// One moment per key, in non-decreasing order as [`of`](Self::of) finds; searches then need not read each of them.
     InOrder(&'a [i64]),
-    /// The same, read where they lie: some of them only.
-    Read(Read<'a>),
+    /// A range of a caller's times, read in place.
+    TimeRange(TimeRange<'a>),
 }
 
-/// Times in non-decreasing order, each converted when it is asked for.
-pub trait Times: Sync {
-    /// Nanoseconds since the Unix epoch of one.
+/// TimeSource in non-decreasing order, each converted when it is read.
+pub trait TimeSource: Sync {
+    /// Returns time `i` in nanoseconds since the Unix epoch.
     fn moment(&self, i: usize) -> i64;
 
-    /// How many of those in `range` lie before `end`.
+    /// Returns how many of the times in `range` lie before `end`.
     fn before(&self, range: Range<usize>, end: i64) -> usize;
 
-    /// Writes those from `start` on.
+    /// Writes the times from `start` on.
     fn write(&self, start: usize, moments: &mut [i64]);
 }
 
-/// Some of these times, one after the other.
+/// A range of a caller's times.
 #[derive(Clone, Copy)]
-pub struct Read<'a> {
-    times: &'a dyn Times,
+pub struct TimeRange<'a> {
+    times: &'a dyn TimeSource,
     start: usize,
     len: usize,
 }
 
-impl fmt::Debug for Read<'_> {
+impl fmt::Debug for TimeRange<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries((0..self.len).map(|i| self.moment(i))).finish()
     }
 }
 
-impl<'a> Read<'a> {
-    /// The times of a range.
-    pub fn new(times: &'a dyn Times, range: Range<usize>) -> Self {
+impl<'a> TimeRange<'a> {
+    /// Creates the times of a range.
+    pub fn new(times: &'a dyn TimeSource, range: Range<usize>) -> Self {
         Self { times, start: range.start, len: range.len() }
     }
 
-    /// How many there are.
+    /// Returns the number of times.
     pub(super) fn len(self) -> usize {
         self.len
     }
 
-    /// Nanoseconds since the Unix epoch of one.
+    /// Returns time `i` of the range in nanoseconds since the Unix epoch.
     pub(super) fn moment(self, i: usize) -> i64 {
         assert!(i < self.len, "moments beyond the end of a batch");
         self.times.moment(self.start + i)
@@ -75,52 +75,53 @@ impl<'a> Read<'a> {
 }
 
 impl<'a> Moments<'a> {
-    /// One per key, in order or not.
+    /// Returns moments of one time per key, in order or not.
     pub fn of(each: &'a [i64]) -> Self {
         if each.is_sorted() { Self::InOrder(each) } else { Self::Each(each) }
     }
 
-    /// The moments of the keys in `range`.
+    /// Returns the moments of the keys in `range`.
     pub fn slice(self, range: Range<usize>) -> Self {
         match self {
             Self::Each(moments) => Self::Each(&moments[range]),
             Self::InOrder(moments) => Self::InOrder(&moments[range]),
-            Self::Read(times) => Self::Read(times.slice(range)),
+            Self::TimeRange(times) => Self::TimeRange(times.slice(range)),
             other => other,
         }
     }
 
-    /// The same for several to read, who have to see the same whoever writes to times meanwhile, or for one who asks
-    /// for each of them: what would be read where it lies is copied to `room`.
+    /// Returns moments that do not change while they are read, or that are read one after the other: times that would
+    /// be read in place are copied to `room`. Several threads then read the same times, even if another thread writes
+    /// to the array meanwhile.
     pub fn for_all(self, room: &'a mut Vec<i64>) -> Result<Self, Error> {
-        let Self::Read(times) = self else { return Ok(self) };
+        let Self::TimeRange(times) = self else { return Ok(self) };
         fallible::resize(room, times.len)?;
         times.times.write(times.start, room);
         Ok(Self::of(room))
     }
 
-    /// The moment of key `i`, in a window of time.
+    /// Returns the moment of key `i`, in a window of time.
     pub(crate) fn moment(self, i: usize) -> i64 {
         match self {
             Self::Untimed => i64::MIN,
             Self::At(moment) | Self::Now(moment) => moment,
             Self::Each(all) | Self::InOrder(all) => all[i],
-            Self::Read(times) => times.moment(i),
+            Self::TimeRange(times) => times.moment(i),
         }
     }
 
-    /// The latest moment of the keys in `range`, in a window of time.
+    /// Returns the latest moment of the keys in `range`, in a window of time.
     pub(crate) fn latest(self, range: Range<usize>) -> i64 {
         match self {
             Self::Untimed => i64::MIN,
             Self::At(moment) | Self::Now(moment) => moment,
             Self::Each(all) => all[range].iter().copied().max().unwrap_or(i64::MIN),
             Self::InOrder(all) => all[range].last().copied().unwrap_or(i64::MIN),
-            Self::Read(times) => range.last().map_or(i64::MIN, |last| times.moment(last)),
+            Self::TimeRange(times) => range.last().map_or(i64::MIN, |last| times.moment(last)),
         }
     }
 
-    /// The moment of key `i`, and how many keys from `i` on, up to `len`, lie in the same `span` of moments.
+    /// Returns the moment of key `i`, and how many keys from `i` on, up to `len`, lie in the same `span` of moments.
     pub(crate) fn run(self, i: usize, len: usize, span: impl Fn(i64) -> Range<i64>) -> Option<(i64, usize)> {
         match self {
             Self::Untimed => None,
@@ -134,7 +135,7 @@ impl<'a> Moments<'a> {
                 let span = span(all[i]);
                 Some((all[i], before(i..len, span.end, |i| all[i], |_| ()).max(1)))
             }
-            Self::Read(times) => {
+            Self::TimeRange(times) => {
                 let moment = times.moment(i);
                 let range = times.start + i..times.start + len;
                 Some((moment, times.times.before(range, span(moment).end).max(1)))
@@ -143,7 +144,7 @@ impl<'a> Moments<'a> {
     }
 }
 
-/// The least and the greatest of these moments.
+/// Returns the least and the greatest of these moments.
 pub(super) fn extremes(moments: &[i64]) -> (i64, i64) {
     moments.iter().fold((i64::MAX, i64::MIN), |(least, greatest), &moment| (least.min(moment), greatest.max(moment)))
 }

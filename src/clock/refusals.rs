@@ -1,31 +1,32 @@
-//! The moments that a clock refuses: those that its promise cannot cover, and those too far ahead.
+//! Checks that a clock accepts the moments of a batch: its promise must cover them, and none may lie too far ahead.
 
 use super::moments::extremes;
 use super::{Clock, Moments, Window};
 use crate::Error;
 
 impl Clock {
-    /// Refuses moments the promise cannot cover: missing on a time clock, present on a count clock, or further back
-    /// than the stated lateness. Insertions happen in order, so each is also checked against those before it.
+    /// Rejects moments that the promise cannot cover: missing on a time clock, present on a count clock, or further
+    /// back than the stated lateness. Insertions happen in order, so each moment is also compared with those before it.
     pub fn check(&self, moments: Moments<'_>, in_order: bool) -> Result<(), Error> {
         self.check_until(moments, in_order, i64::MAX)
     }
 
-    /// [`check`](Self::check) for keys to insert, of which none may lie further ahead of the system's clock, at `now`,
-    /// than [`max_ahead`](Self::max_ahead): not the first of a filter, and not a key a little ahead of one before it.
-    /// So no key can end the window of keys whose times are more than that after `now`.
+    /// Checks the moments of keys to insert. They must pass [`check`](Self::check), and none may lie further ahead of
+    /// the system's clock, at `now`, than [`max_ahead`](Self::max_ahead). That holds for the first key of a filter and
+    /// for a key a little ahead of one before it, so no key can end the window of keys whose times are at most that
+    /// much after `now`.
     pub fn check_new(&self, moments: Moments<'_>, now: i64) -> Result<(), Error> {
         self.check_until(moments, true, self.until(now))
     }
 
-    /// Returns the latest moment that a key may have, when the system's clock is at `now`: one that was accepted before
-    /// is accepted again.
+    /// Returns the latest moment that a key may have when the system's clock is at `now`. A moment that was accepted
+    /// before is accepted again.
     pub fn until(&self, now: i64) -> i64 {
         let until = self.max_ahead.map_or(i64::MAX, |ahead| now.saturating_add_unsigned(ahead));
         self.latest.map_or(until, |latest| latest.max(until))
     }
 
-    /// [`check`](Self::check), where none may lie after `until`.
+    /// Checks moments like [`check`](Self::check), and rejects those after `until`.
     fn check_until(&self, moments: Moments<'_>, in_order: bool, until: i64) -> Result<(), Error> {
         let Window::Time { lateness, .. } = self.window else {
             return match moments {
@@ -34,7 +35,7 @@ impl Clock {
                 _ => Err(Error::value("at is for windows of time; this filter's window counts insertions")),
             };
         };
-        // Keeps the bound, not the latest moment, so that each key takes one comparison.
+        // Each key takes one comparison, because the bound is kept and not the latest moment.
         let behind = |moment: i64| moment.saturating_sub_unsigned(lateness);
         let mut earliest = self.latest.map_or(i64::MIN, behind);
         let not_before = |earliest: i64, position: usize, moment: i64| {
@@ -73,7 +74,7 @@ impl Clock {
                 let fitting = if last > until { all.partition_point(|&moment| moment <= until) } else { 0 };
                 not_after(fitting, all[fitting])
             }
-            Moments::Read(times) => {
+            Moments::TimeRange(times) => {
                 let Some(last) = times.len().checked_sub(1) else { return Ok(()) };
                 not_before(earliest, 0, times.moment(0))?;
                 if times.moment(last) <= until {
@@ -84,7 +85,7 @@ impl Clock {
             }
             Moments::Each(all) => {
                 let (least, greatest) = extremes(all);
-                // Usually even the least is not too far behind the greatest, wherever they stand.
+                // Usually even the least moment is not too far behind the greatest, in whatever order they come.
                 let latest_of_all = if in_order { behind(greatest) } else { i64::MIN };
                 if least >= earliest.max(latest_of_all) && greatest <= until {
                     return Ok(());

@@ -1,16 +1,16 @@
-//! Where a generation ends, among times in order.
+//! The search for the end of a generation in times that are in order.
 
 use std::ops::{Range, RangeInclusive};
 
-/// Times of a cache line.
+/// Number of times in a cache line.
 const LINE: usize = 8;
 
-/// How many of the times in `range` lie before `end`. They are in order; if not, any number up to all of them.
+/// Returns how many of the times in `range` lie before `end`. The times are in order; if they are not, the result is
+/// any number up to all of them.
 ///
 /// Streams keep about the same pace within a batch, so interpolation comes close, and steps that double go on from
-/// there. Reading them all from first to last would take as long as a fifth of an insertion. `fetch` is called with
-/// some from where the next search will look, if it is for a generation as long: they are seldom in a cache, and a
-/// search would wait for them.
+/// there. Reading all times in sequence would take as long as a fifth of an insertion. `fetch` is called with some
+/// positions where the next search will probably read, because those are seldom in a cache.
 #[inline(always)]
 pub fn before(range: Range<usize>, end: i64, moment: impl Fn(usize) -> i64, fetch: impl Fn(usize)) -> usize {
     let Some(last) = range.clone().last() else { return 0 };
@@ -29,10 +29,11 @@ pub fn before(range: Range<usize>, end: i64, moment: impl Fn(usize) -> i64, fetc
     found - range.start
 }
 
-/// The first of a range that is not `within`: later than its first, and no later than its last.
+/// Returns the first position of a range that is not `within`: later than the first one, and no later than the last
+/// one.
 #[inline(always)]
 fn gallop(range: RangeInclusive<usize>, guess: usize, within: impl Fn(usize) -> bool) -> usize {
-    // The lowest that is not known to be beyond, and one that is.
+    // `low` is not known to be beyond; `high` is.
     let (mut low, mut high) = range.into_inner();
     let mut step = LINE;
     if within(guess) {

@@ -1,11 +1,11 @@
-//! What "lately" means: a number of insertions, or a span of time.
+//! The window: a number of insertions, or a span of time.
 
 use std::fmt;
 
 use super::{ENDLESS, NEVER};
 use crate::Error;
 
-/// What "lately" means for one filter.
+/// The window of a filter, which defines "lately".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window {
     /// The last `insertions` insertions.
@@ -38,7 +38,7 @@ impl fmt::Display for Window {
 }
 
 impl Window {
-    /// Refuses an empty window, an empty capacity, and lengths that would overflow the clock.
+    /// Rejects an empty window, an empty capacity, and lengths that would overflow the clock.
     pub fn check(self) -> Result<Self, Error> {
         const LONGEST: u64 = 1 << 62;
         match self {
@@ -58,14 +58,14 @@ impl Window {
         }
     }
 
-    /// Its length: insertions, or nanoseconds.
+    /// Returns the length of the window: insertions, or nanoseconds.
     pub fn length(self) -> u64 {
         match self {
             Self::Count { insertions: length } | Self::Time { span: length, .. } => length,
         }
     }
 
-    /// A shorter window to ask for, in the same unit, or all of it; refuses one that is longer or empty.
+    /// Returns a shorter window in the same unit, for a query; rejects one that is longer or empty.
     pub fn part(self, window: u64) -> Result<u64, Error> {
         match self {
             Self::Count { insertions } if !(1..=insertions).contains(&window) => {
@@ -80,15 +80,15 @@ impl Window {
         }
     }
 
-    /// Keys that a filter of this window is planned for.
+    /// Returns the number of keys that a filter of this window is planned for.
     pub fn capacity(self) -> u64 {
         match self {
             Self::Count { insertions: keys } | Self::Time { capacity: keys, .. } => keys,
         }
     }
 
-    /// The insertions of a window for a filter that ages by each of them: 1 to 2^32. A span of time is refused, since a
-    /// filter of bounded memory would have to overwrite keys of the span in a burst.
+    /// Returns the insertions of a window for a filter that ages by each of them: 1 to 2^32. A span of time is
+    /// rejected, since a filter of bounded memory would have to overwrite keys of the span in a burst.
     pub fn by_insertion(self) -> Result<u64, Error> {
         match self.check()? {
             Self::Count { insertions } if insertions <= 1 << 32 => Ok(insertions),
@@ -102,13 +102,14 @@ impl Window {
         }
     }
 
-    /// Length of one generation when the last `kept` full generations are retained: insertions, or nanoseconds.
+    /// Returns the length of one generation when the last `kept` full generations are retained: insertions, or
+    /// nanoseconds.
     ///
     /// A generation is closed only by the insertion that needs the next one, so just after a shift
     /// `kept * g` older insertions and the new one are there: `g = ceil((W - 1) / kept)` is enough. On the time
     /// clock a key and a query at most `kept * d` apart lie at most `kept` generations apart.
     ///
-    /// With [`ENDLESS`] it is a length that no stream reaches.
+    /// With [`ENDLESS`] the length is one that no stream reaches.
     pub fn generation(self, kept: u32) -> u64 {
         if kept == ENDLESS {
             return NEVER;
@@ -119,7 +120,7 @@ impl Window {
         }
     }
 
-    /// The fewest full generations of this length that keep the window.
+    /// Returns the fewest full generations of this length that keep the window.
     pub fn generations(self, length: u64) -> u64 {
         match self {
             Self::Count { insertions } => (insertions - 1).div_ceil(length),
@@ -127,12 +128,12 @@ impl Window {
         }
     }
 
-    /// Keys one generation is planned for.
+    /// Returns the number of keys that one generation is planned for.
     pub fn keys_per_generation(self, kept: u32) -> u64 {
         self.keys_in(kept, 1)
     }
 
-    /// Keys that this many `generations` together are planned for; only the `kept` ones count.
+    /// Returns the number of keys that this many `generations` together are planned for; only the `kept` ones count.
     pub fn keys_in(self, kept: u32, generations: u32) -> u64 {
         let length = u128::from(self.generation(kept)) * u128::from(generations);
         let keys = match self {
@@ -142,16 +143,16 @@ impl Window {
         u64::try_from(keys).unwrap_or(u64::MAX)
     }
 
-    /// Keys beyond the window that are still reported just before a generation ends, relative to the keys of a window:
-    /// all keys of the `kept` full generations, and in expectation those of `fading` further ones. Rounding to whole
-    /// generations and lateness are included.
+    /// Returns the keys beyond the window that are still reported just before a generation ends, relative to the keys
+    /// of a window: all keys of the `kept` full generations, and in expectation those of `fading` further ones.
+    /// Rounding to whole generations and lateness are included.
     pub fn npws(self, kept: u32, fading: f64) -> f64 {
         let reported = self.generation(kept) as f64 * (f64::from(kept) + fading);
         (reported / self.length() as f64 - 1.0).max(0.0)
     }
 
-    /// How long after leaving the window a key may still be remembered, in insertions or nanoseconds, if its last trace
-    /// goes `kept + fading` generations after its own.
+    /// Returns how long after leaving the window a key may still be remembered, in insertions or nanoseconds, if its
+    /// last trace disappears `kept + fading` generations after its own.
     pub fn slack(self, kept: u32, fading: u32) -> u64 {
         let last = u128::from(self.generation(kept)) * u128::from(kept + fading);
         u64::try_from(last - u128::from(self.length()).min(last)).unwrap_or(u64::MAX)

@@ -346,7 +346,7 @@ impl Engine for Growing {
 
     fn likelihood(&self, _: &Question<'_>) -> Option<Box<dyn Likelihood>> {
         let timers = |part: &Part| self.layout.sampled(part.of(self.words.as_slice()), &self.clock);
-        Some(Box::new(timing::Parts::new(self.parts.iter().map(timers).collect())))
+        Some(Box::new(timing::PartsLikelihood::new(self.parts.iter().map(timers).collect())))
     }
 
     fn clone_box(&self) -> Box<dyn Engine> {

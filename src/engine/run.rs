@@ -179,7 +179,7 @@ pub(super) fn for_query_runs<L: Layout>(
     };
     clock.check(at, false)?;
     let window = window.map(|window| clock.window().part(window)).transpose()?;
-    let (at, mut i) = (clock.asked(at), 0);
+    let (at, mut i) = (clock.query_moments(at), 0);
     while i < keys {
         let (rotation, run) = match window.zip(shorten) {
             None => {

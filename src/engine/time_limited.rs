@@ -4,8 +4,8 @@
 use super::{Engine, Refresh};
 use crate::Error;
 use crate::clock::{Clock, Moments};
-use crate::inference::ring::{Ring, not_ruled_out};
-use crate::inference::time_limited::{Noted, generations};
+use crate::inference::ring::{RingLikelihood, not_ruled_out};
+use crate::inference::time_limited::{SliceRecord, generations};
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::cells::{Cells, share_of_ones};
 use crate::layout::time_limited::{Slice, Slices, slicewise};
@@ -36,7 +36,7 @@ impl Engine for Slices {
 
     fn query(&self, hashes: &[u64], at: Moments<'_>, present: &mut [bool]) -> Result<(), Error> {
         self.clock.check(at, false)?;
-        let at = self.clock.asked(at);
+        let at = self.clock.query_moments(at);
         let words = self.words.as_slice();
         let mut i = 0;
         while i < hashes.len() {
@@ -143,13 +143,13 @@ impl Engine for Slices {
         let (slices, words) = (self.in_evidence(), self.words.as_slice());
         let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
         let since = |moment: i64| seconds(self.clock.latest().map_or(0, |latest| latest.abs_diff(moment)));
-        let noted = |slice: &Slice| Noted { count: slice.load.count, since_last: since(slice.updated) };
-        let noted: Vec<Noted> = slices.iter().map(noted).collect();
+        let noted = |slice: &Slice| SliceRecord { count: slice.load.count, since_last: since(slice.updated) };
+        let noted: Vec<SliceRecord> = slices.iter().map(noted).collect();
         let length = seconds(self.clock.window().generation(self.shape.l));
         let rate = |slice: &Slice| slice.bits.sampled_match_rate(&words[slice.start..]);
         let rates: Vec<f64> = slices.iter().map(rate).collect();
         let generations = generations(self.k(), since(self.opened), length, self.clock.gap(), &noted);
-        Some(Box::new(Ring::new(self.shape.k, generations, &rates)))
+        Some(Box::new(RingLikelihood::new(self.shape.k, generations, &rates)))
     }
 
     fn clone_box(&self) -> Box<dyn Engine> {

@@ -2,12 +2,12 @@
 
 use bytemuck::{Pod, Zeroable};
 
-/// When a key was last seen, counted from 1; 0 where there is no key.
+/// A stamp: when a key was last seen, counted from 1; 0 marks a place without a key.
 pub trait Stamp: Copy + Ord + Into<u64> {
-    /// The greatest.
+    /// The greatest stamp.
     const LAST: u64;
 
-    /// The stamp of this number, at most the last.
+    /// Returns the stamp of a number, which is at most [`LAST`](Self::LAST).
     fn of(number: u64) -> Self;
 }
 
@@ -29,29 +29,29 @@ impl Stamp for u64 {
     }
 }
 
-/// Keys by their hashes, in 64 bytes.
-pub trait Line: Pod {
+/// A cache line of hashes with stamps, in 64 bytes.
+pub trait StampLine: Pod {
     type Stamp: Stamp;
     const KEYS: usize;
 
     fn hashes(&self) -> &[u64];
     fn stamps(&self) -> &[Self::Stamp];
-    /// The greatest stamp of a key that lies further on because this line was full.
+    /// Returns the greatest stamp of a key that lies in a later line because this line was full.
     fn passed(&self) -> Self::Stamp;
 
     fn write(&mut self, place: usize, hash: u64, stamp: Self::Stamp);
     fn pass(&mut self, stamp: Self::Stamp);
-    /// All stamps `by` earlier, or none.
+    /// Makes all stamps earlier by `by`; those not later than that become 0.
     fn rebase(&mut self, by: Self::Stamp);
 
-    /// The places of this hash: a bit each. Places that were never taken have the hash 0; to the one key of that hash
-    /// they are as good as its own, since it goes no further than to them.
+    /// Returns the places of this hash as one bit each. Places that were never taken have the hash 0. To the one key of
+    /// that hash they are as good as its own, because its search ends there.
     #[inline(always)]
     fn places_of(&self, hash: u64) -> u8 {
         bits(self.hashes(), |&own| own == hash)
     }
 
-    /// The places whose stamps lie before `alive`.
+    /// Returns the places whose stamps lie before `alive`.
     #[inline(always)]
     fn places_before(&self, alive: Self::Stamp) -> u8 {
         bits(self.stamps(), |&stamp| stamp < alive)
@@ -63,7 +63,7 @@ fn bits<T>(places: &[T], is: impl Fn(&T) -> bool) -> u8 {
     places.iter().enumerate().fold(0, |bits, (place, it)| bits | u8::from(is(it)) << place)
 }
 
-/// The line of `$keys` keys with stamps of one type, and of so many words without use.
+/// Defines a line of `$keys` keys with stamps of one type, and `$unused` unused words.
 macro_rules! line {
     ($(#[$text:meta])* $Line:ident, $keys:literal, $Stamp:ty, $unused:literal) => {
         $(#[$text])*
@@ -86,7 +86,7 @@ macro_rules! line {
         #[allow(unsafe_code, reason = "the derive macro would triple the build time")]
         unsafe impl Pod for $Line {}
 
-        impl Line for $Line {
+        impl StampLine for $Line {
             type Stamp = $Stamp;
             const KEYS: usize = $keys;
 

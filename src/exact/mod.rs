@@ -1,10 +1,10 @@
 //! The exact window, in memory of its keys: which of them were seen lately, without slack and without a rate.
 //!
-//! A key is represented by its 64-bit hash alone, so two different keys of one window are taken for one another with
-//! chance 2⁻⁶⁴: n keys and a window of W of them meet such a pair with chance n·W / 2⁶⁴ at most.
+//! A key is represented by its 64-bit hash alone, so two different keys of one window count as the same key with chance
+//! 2⁻⁶⁴: n keys and a window of W of them meet such a pair with chance n·W / 2⁶⁴ at most.
 //!
-//! The table keeps for each key the stamp of when it last counted: its number among the keys, or its
-//! time. A key whose stamp lies too far back is dead, and another key may have its place.
+//! The table stores for each key the stamp of when it last counted: its number among the keys, or its time. A key whose
+//! stamp lies too far back is dead, and another key may have its place.
 
 mod line;
 mod record;
@@ -16,43 +16,44 @@ use crate::Error;
 use crate::clock::{Moments, Window};
 use crate::engine::Refresh;
 use crate::memory::prefetch::in_flight;
-use line::{Counted, Line, Stamp, Timed};
-use table::{Key, Table};
+use line::{Counted, Stamp, StampLine, Timed};
+use table::{Key, StampTable};
 
 /// Windows of at most this many keys have stamps of 32 bits.
 const SHORT: u64 = 1 << 31;
 
 pub use record::{Entry, Record};
 
-/// The keys of a window, exactly.
+/// The keys of a window, exactly: without slack and without false positives.
 #[derive(Clone)]
 pub struct Exact {
-    kind: Kind,
-    /// Keys so far: inserted, or looked up by `duplicated` and not inserted. Where only deliveries count, those.
+    kind: Stamps,
+    /// Number of keys so far: inserted, or looked up by `duplicated` and not inserted. A window that counts deliveries
+    /// counts only the inserted ones.
     inserted: u64,
-    /// Whether a key came without a time of its own, and was inserted as of the system's clock.
+    /// Whether a key came without a time of its own and was inserted as of the system's clock.
     by_system: bool,
 }
 
 #[derive(Clone)]
-enum Kind {
+enum Stamps {
     Counted(Stamped<Counted>),
     Timed(Stamped<Timed>),
 }
 
 impl Exact {
-    /// Makes an empty window. In a window of time keys stay for `lateness` longer, which is how far times may step back
-    /// from the latest one. `capacity` has no effect.
+    /// Creates an empty window. In a window of time keys stay for `lateness` longer, which is how far times may step
+    /// back from the latest one. `capacity` has no effect.
     pub fn new(window: Window) -> Result<Self, Error> {
         let kind = match window {
             Window::Count { insertions } => match window.check()?.capacity() {
-                alive if insertions <= SHORT => Kind::Counted(Stamped::new(Table::of(alive)?, window)),
-                alive => Kind::Timed(Stamped::new(Table::of(alive)?, window)),
+                alive if insertions <= SHORT => Stamps::Counted(Stamped::new(StampTable::of(alive)?, window)),
+                alive => Stamps::Timed(Stamped::new(StampTable::of(alive)?, window)),
             },
             Window::Time { span, capacity, .. } => {
-                // Any lateness will do.
+                // Every lateness is accepted.
                 Window::Time { span, lateness: 0, capacity }.check()?;
-                Kind::Timed(Stamped::new(Table::growing()?, window))
+                Stamps::Timed(Stamped::new(StampTable::growing()?, window))
             }
         };
         Ok(Self { kind, inserted: 0, by_system: false })
@@ -77,8 +78,8 @@ impl Exact {
         seen: &mut [bool],
     ) -> Result<(), Error> {
         match &mut self.kind {
-            Kind::Counted(keys) => keys.duplicated(hashes, at, refresh, unlike, seen)?,
-            Kind::Timed(keys) => keys.duplicated(hashes, at, refresh, unlike, seen)?,
+            Stamps::Counted(keys) => keys.duplicated(hashes, at, refresh, unlike, seen)?,
+            Stamps::Timed(keys) => keys.duplicated(hashes, at, refresh, unlike, seen)?,
         }
         let delivered = matches!(self.window(), Window::Count { .. }) && refresh == Refresh::Delivered;
         let counted = if delivered { seen.iter().filter(|&&seen| !seen).count() } else { hashes.len() };
@@ -94,8 +95,8 @@ impl Exact {
     pub fn query(&self, hashes: &[u64], at: Moments<'_>, unlike: Option<u64>, seen: &mut [bool]) -> Result<(), Error> {
         let at = self.resolved(at);
         match &self.kind {
-            Kind::Counted(keys) => keys.query(hashes, at, unlike, seen),
-            Kind::Timed(keys) => keys.query(hashes, at, unlike, seen),
+            Stamps::Counted(keys) => keys.query(hashes, at, unlike, seen),
+            Stamps::Timed(keys) => keys.query(hashes, at, unlike, seen),
         }
     }
 
@@ -103,8 +104,8 @@ impl Exact {
     pub fn count(&self, at: Moments<'_>) -> usize {
         let at = self.resolved(at);
         match &self.kind {
-            Kind::Counted(keys) => keys.count(at),
-            Kind::Timed(keys) => keys.count(at),
+            Stamps::Counted(keys) => keys.count(at),
+            Stamps::Timed(keys) => keys.count(at),
         }
     }
 
@@ -120,8 +121,8 @@ impl Exact {
     /// Returns the window.
     pub fn window(&self) -> Window {
         match &self.kind {
-            Kind::Counted(keys) => keys.window,
-            Kind::Timed(keys) => keys.window,
+            Stamps::Counted(keys) => keys.window,
+            Stamps::Timed(keys) => keys.window,
         }
     }
 
@@ -133,7 +134,7 @@ impl Exact {
     /// Returns the latest time of all keys so far, if the window is one of time and there was one.
     pub fn latest(&self) -> Option<i64> {
         match &self.kind {
-            Kind::Timed(Stamped { window: Window::Time { .. }, latest: latest @ 1.., .. }) => Some(moment(*latest)),
+            Stamps::Timed(Stamped { window: Window::Time { .. }, latest: latest @ 1.., .. }) => Some(moment(*latest)),
             _ => None,
         }
     }
@@ -141,24 +142,24 @@ impl Exact {
     /// Returns the bytes of the table.
     pub fn nbytes(&self) -> usize {
         match &self.kind {
-            Kind::Counted(keys) => keys.table.nbytes(),
-            Kind::Timed(keys) => keys.table.nbytes(),
+            Stamps::Counted(keys) => keys.table.nbytes(),
+            Stamps::Timed(keys) => keys.table.nbytes(),
         }
     }
 }
 
-/// The keys of a window in lines of one kind.
+/// The keys of a window, in lines of one type.
 #[derive(Clone)]
 struct Stamped<L> {
-    table: Table<L>,
+    table: StampTable<L>,
     window: Window,
-    /// The latest stamp: how many keys have counted, less those that all stamps were made earlier by; or the latest
-    /// time.
+    /// The latest stamp. In a window of insertions it is the number of keys that have counted, less what
+    /// [`rebase`](StampTable::rebase) has subtracted; in a window of time it is the latest time.
     latest: u64,
 }
 
-impl<L: Line> Stamped<L> {
-    fn new(table: Table<L>, window: Window) -> Self {
+impl<L: StampLine> Stamped<L> {
+    fn new(table: StampTable<L>, window: Window) -> Self {
         Self { table, window, latest: 0 }
     }
 
@@ -171,13 +172,13 @@ impl<L: Line> Stamped<L> {
         seen: &mut [bool],
     ) -> Result<(), Error> {
         let (mut run, mut copied) = (0..0, Vec::new());
-        // Times are read one by one.
+        // Times are read one after the other.
         let at = at.for_all(&mut copied)?;
         let earliest = if matches!(at, Moments::Now(_)) { self.latest } else { 0 };
         while run.end < hashes.len() {
             let room = self.room()?;
             run = run.end..hashes.len().min(run.end.saturating_add(room));
-            let keys = Run { hashes, run: run.clone(), unlike };
+            let keys = RunKeys { hashes, run: run.clone(), unlike };
             let always = refresh == Refresh::Always;
             match self.window {
                 Window::Count { .. } if refresh == Refresh::Delivered => {
@@ -200,22 +201,22 @@ impl<L: Line> Stamped<L> {
         in_flight(
             hashes,
             0..hashes.len(),
-            |hash| homes.fetch(hash),
+            |hash| homes.prefetch(hash),
             |i, hash| {
-                seen[i] = unlike != Some(hash) && self.table.stamp_of(hash, alive) >= self.lately_at(at, i);
+                seen[i] = unlike != Some(hash) && self.table.stamp_of(hash, alive) >= self.least_seen_at(at, i);
             },
         );
         Ok(())
     }
 
     fn count(&self, at: Moments<'_>) -> usize {
-        let lately = self.lately_at(at, 0);
+        let lately = self.least_seen_at(at, 0);
         self.table.entries().filter(|&(_, stamp)| stamp >= lately).count()
     }
 
-    /// Returns the least stamp that was lately as of moment `i`, or for the next key of a window of insertions.
+    /// Returns the least stamp within the window as of moment `i`, or for the next key of a window of insertions.
     #[inline(always)]
-    fn lately_at(&self, at: Moments<'_>, i: usize) -> L::Stamp {
+    fn least_seen_at(&self, at: Moments<'_>, i: usize) -> L::Stamp {
         let now = match self.window {
             Window::Count { .. } => self.latest + 1,
             Window::Time { .. } => stamp(at.moment(i)),
@@ -223,7 +224,7 @@ impl<L: Line> Stamped<L> {
         L::Stamp::of(lately(self.window, now))
     }
 
-    /// Makes room for new keys, at least one, and stamps for them; returns for how many.
+    /// Makes room for at least one new key, and stamps for them; returns for how many keys there is room.
     fn room(&mut self) -> Result<usize, Error> {
         let alive = alive(self.window, self.latest);
         let room = self.table.room(L::Stamp::of(alive))?;
@@ -236,12 +237,12 @@ impl<L: Line> Stamped<L> {
         Ok(room.min(usize::try_from(L::Stamp::LAST - self.latest).unwrap_or(usize::MAX)))
     }
 
-    /// `duplicated` for keys that there is room for. `now` makes the stamp of key `i` from the latest one; a key
-    /// `counts` or leaves that as it is.
+    /// Looks up and stamps keys that there is room for, and writes to `seen`. `now` computes the stamp of key `i` from
+    /// the latest one. A key that does not count leaves the latest stamp as it is.
     #[inline(always)]
     fn act(
         &mut self,
-        keys: Run<'_>,
+        keys: RunKeys<'_>,
         renewed: bool,
         now: impl Fn(u64, usize) -> u64,
         counts: impl Fn(bool) -> bool,
@@ -257,14 +258,14 @@ impl<L: Line> Stamped<L> {
             seen[i] = keys.unlike != Some(hash) && table.see(Key { hash, stamp, lately, alive, renewed });
             latest = if counts(seen[i]) { later } else { latest };
         };
-        in_flight(keys.hashes, keys.run, |hash| homes.fetch(hash), see);
+        in_flight(keys.hashes, keys.run, |hash| homes.prefetch(hash), see);
         self.latest = latest;
         Ok(())
     }
 }
 
-/// Keys of a batch, those of `run`.
-struct Run<'a> {
+/// The keys of a batch that lie in `run`.
+struct RunKeys<'a> {
     hashes: &'a [u64],
     run: Range<usize>,
     /// The hash of keys that equal no other.
@@ -273,7 +274,7 @@ struct Run<'a> {
 
 const SIGN: u64 = 1 << 63;
 
-/// A moment as a stamp, in the same order. The least moment is no time, so the stamp is not 0.
+/// Returns a moment as a stamp, in the same order. The least moment is no time, so the stamp is not 0.
 #[inline(always)]
 fn stamp(moment: i64) -> u64 {
     moment as u64 ^ SIGN
@@ -283,14 +284,14 @@ fn moment(stamp: u64) -> i64 {
     (stamp ^ SIGN) as i64
 }
 
-/// The least stamp that was lately as of this one.
+/// Returns the least stamp within the window as of this stamp.
 #[inline(always)]
 fn lately(window: Window, stamp: u64) -> u64 {
     let (Window::Count { insertions: span } | Window::Time { span, .. }) = window;
     stamp.saturating_sub(span).max(1)
 }
 
-/// The least stamp that may be lately for a key to come, where this is the latest one.
+/// Returns the least stamp that may be within the window for a later key, if this stamp is the latest one.
 #[inline(always)]
 fn alive(window: Window, latest: u64) -> u64 {
     match window {
@@ -310,7 +311,7 @@ mod tests {
         for (refresh, before) in [(Refresh::Always, 700), (Refresh::Unseen, 1), (Refresh::Delivered, 350)] {
             let window = 500;
             let mut exact = Exact::new(Window::Count { insertions: window }).unwrap();
-            let Kind::Counted(keys) = &mut exact.kind else { panic!("a short window") };
+            let Stamps::Counted(keys) = &mut exact.kind else { panic!("a short window") };
             keys.latest = u64::from(u32::MAX) - before;
             let (mut last, mut latest) = (HashMap::new(), 0u64);
             for batch in 0..40 {
@@ -330,7 +331,7 @@ mod tests {
                     }
                 }
             }
-            let Kind::Counted(keys) = &exact.kind else { unreachable!() };
+            let Stamps::Counted(keys) = &exact.kind else { unreachable!() };
             assert!(keys.latest < u64::from(u32::MAX) / 2, "no stamps were made earlier");
         }
     }

@@ -1,52 +1,52 @@
-//! What a window stores, apart from how its table lies in memory.
+//! The content of a window, apart from how the table lies in memory.
 
-use super::{Exact, Kind, Line, Stamp, Stamped, alive, lately, moment, stamp};
+use super::{Exact, Stamp, StampLine, Stamped, Stamps, alive, lately, moment, stamp};
 use crate::Error;
 use crate::clock::Window;
 use crate::exact::table::Key;
 
-/// A key of the window by its hash, with the last time that it counted: how many keys ago, or the moment.
+/// A key of the window: its hash, and when it last counted as a number of keys ago or as a moment.
 pub type Entry = (u64, i64);
 
-/// All that a window stores: equal for equal calls.
+/// The content of a window: equal after equal calls.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// The window. `capacity` has no effect.
     pub window: Window,
-    /// Keys so far.
+    /// Number of keys so far.
     pub inserted: u64,
-    /// The latest moment, of a window of time.
+    /// The latest moment, in a window of time.
     pub latest: Option<i64>,
     /// Whether a key came without a time of its own.
     pub by_system: bool,
-    /// The keys that may still be reported, the oldest first, and those of one moment by their hashes.
+    /// The keys that may still be reported: the oldest first, and those of one moment in the order of their hashes.
     pub entries: Vec<Entry>,
 }
 
 impl Exact {
-    /// Returns all that the window stores.
+    /// Returns the content of the window.
     pub fn to_record(&self) -> Record {
         let entries = match &self.kind {
-            Kind::Counted(keys) => keys.entries(),
-            Kind::Timed(keys) => keys.entries(),
+            Stamps::Counted(keys) => keys.entries(),
+            Stamps::Timed(keys) => keys.entries(),
         };
         let (inserted, by_system) = (self.inserted, self.by_system);
         Record { window: self.window(), inserted, latest: self.latest(), by_system, entries }
     }
 
-    /// Makes a window of a record. An error names what in the record cannot be.
+    /// Creates a window from a record. An error names the field of the record that is out of range.
     pub fn from_record(record: &Record) -> Result<Self, Error> {
         let mut exact = Self::new(record.window)?;
         (exact.inserted, exact.by_system) = (record.inserted, record.by_system);
         match &mut exact.kind {
-            Kind::Counted(keys) => keys.restore(record)?,
-            Kind::Timed(keys) => keys.restore(record)?,
+            Stamps::Counted(keys) => keys.restore(record)?,
+            Stamps::Timed(keys) => keys.restore(record)?,
         }
         Ok(exact)
     }
 }
 
-impl<L: Line> Stamped<L> {
+impl<L: StampLine> Stamped<L> {
     fn entries(&self) -> Vec<Entry> {
         let least = match self.window {
             Window::Count { .. } => lately(self.window, self.latest + 1),

@@ -1,9 +1,8 @@
-//! A table of keys with stamps, a few keys to a cache line, in memory of the keys that are alive.
+//! A table of keys with stamps: a few keys to a cache line, in memory proportional to the keys that are alive.
 //!
-//! A key lies in its home, the line that its hash times the number of lines, over 2⁶⁴, is the number of; or, where that
-//! was full, in the next line that was not. A line remembers the greatest stamp of the keys it has *passed on*: while
-//! that is alive, a search goes on to the next line. So a key that has died need not be taken out. Its place is free,
-//! and the line is full no longer.
+//! The home of a key is line ⌊hash · lines / 2⁶⁴⌋. A key lies in its home or, if that was full, in the next line that
+//! was not. A line stores the greatest stamp of the keys it has *passed on*: while that is alive, a search goes on to
+//! the next line. So a key that has died need not be taken out. Its place is free, and the line is full no longer.
 //!
 //! Searches for a key that is there and for one that is not take the same instructions, so neither is mispredicted.
 //! (Tried instead, and slower: linear probing, and `hashbrown`, which waits for memory; both with all dead keys dropped
@@ -11,16 +10,16 @@
 
 use std::marker::PhantomData;
 
-use super::line::{Line, Stamp};
+use super::line::{Stamp, StampLine};
 use crate::Error;
 use crate::memory::Words;
 use crate::memory::prefetch::Address;
 
-/// Words of a line.
+/// Number of 64-bit words in a line.
 const WORDS: usize = 8;
-/// Lines of a new table that grows as keys arrive.
+/// Number of lines of a new table that grows as keys arrive.
 const FEWEST: usize = 256;
-/// Keys whose table fits the caches even so.
+/// Number of keys up to which a sparse table still fits the caches.
 const FEW: u64 = 1 << 17;
 
 /// A key to look up and insert. No stamp is 0.
@@ -28,34 +27,33 @@ const FEW: u64 = 1 << 17;
 pub struct Key<S> {
     pub hash: u64,
     pub stamp: S,
-    /// The least stamp that was lately.
+    /// The least stamp within the window.
     pub lately: S,
-    /// The least stamp that may be lately for this or any later key: those before it are dead.
+    /// The least stamp that may be within the window for this key or a later one: keys with an earlier stamp are dead.
     pub alive: S,
-    /// Whether a key that was seen lately is stamped anew.
+    /// Whether a key that was seen within the window gets a new stamp.
     pub renewed: bool,
 }
 
-/// Keys by their hashes, each with a stamp.
+/// A hash table from hashes to stamps.
 #[derive(Clone)]
-pub struct Table<L> {
+pub struct StampTable<L> {
     words: Words,
-    /// The keys that there may be besides the alive ones of the last count; none where their number is known
-    /// beforehand.
+    /// How many keys there may be besides those alive at the last count; `None` if their number is known beforehand.
     taken: Option<usize>,
     line: PhantomData<L>,
 }
 
-impl<L: Line> Table<L> {
-    /// A table for at most `alive` keys alive at a time. Half of its places stay free, so that of five keys to a line
-    /// one in ten finds its home full; or two thirds where they are few, for one in fifty. Pages of memory that no key
-    /// comes to are not used.
+impl<L: StampLine> StampTable<L> {
+    /// Creates a table for at most `alive` keys alive at a time. Half of the places stay free, and one key in ten finds
+    /// its home full, at five keys to a line. For few keys two thirds stay free, and one in fifty does. Pages of memory
+    /// that no key reaches are not used.
     pub fn of(alive: u64) -> Result<Self, Error> {
         let places = if alive <= FEW { 3 * alive } else { alive.saturating_mul(2) };
         Self::of_lines((places / L::KEYS as u64).saturating_add(2), None)
     }
 
-    /// Makes a table that grows as keys arrive.
+    /// Creates a table that grows as keys arrive.
     pub fn growing() -> Result<Self, Error> {
         Self::of_lines(FEWEST as u64, Some(0))
     }
@@ -65,16 +63,17 @@ impl<L: Line> Table<L> {
         Ok(Self { words: Words::zeroed(words)?, taken, line: PhantomData })
     }
 
-    /// Makes room for new keys, at least one, and returns for how many. Keys with a stamp before `alive` are dead.
+    /// Makes room for at least one new key, and returns for how many there is room. Keys with a stamp before `alive`
+    /// are dead.
     pub fn room(&mut self, alive: L::Stamp) -> Result<usize, Error> {
         let Some(taken) = self.taken else { return Ok(usize::MAX) };
-        // At two thirds of the places, of three to a line, one key in three finds its home full.
+        // At two thirds of the places, with three keys to a line, one key in three finds its home full.
         let limit = |lines: usize| lines * L::KEYS * 2 / 3;
         let lines = self.lines();
         if taken >= limit(lines) {
             let count = self.entries().filter(|&(_, stamp)| stamp >= alive).count();
             self.taken = Some(count);
-            // Otherwise the keys would be counted again soon. So one and a half lines are read for each new key.
+            // Otherwise the keys would be counted again soon: this reads one and a half lines for each new key.
             if count >= limit(lines) / 3 * 2 {
                 self.grow(alive)?;
             }
@@ -82,7 +81,7 @@ impl<L: Line> Table<L> {
         Ok(limit(self.lines()) - self.taken.unwrap_or(0))
     }
 
-    /// Takes the keys that are alive to a table of twice as many lines.
+    /// Moves the keys that are alive to a table of twice as many lines.
     fn grow(&mut self, alive: L::Stamp) -> Result<(), Error> {
         let mut more = Self::of_lines(2 * self.lines() as u64, Some(0))?;
         let mut open = more.open()?;
@@ -117,7 +116,7 @@ impl<L: Line> Table<L> {
         self.as_lines().iter().flat_map(|line| line.hashes().iter().copied().zip(line.stamps().iter().copied()))
     }
 
-    /// Returns what is needed to [fetch](Homes::fetch) keys before they are looked up.
+    /// Returns the positions of homes, to [prefetch](Homes::prefetch) keys before they are looked up.
     pub fn homes(&self) -> Homes {
         Homes { address: Address::of(self.words.as_slice()), lines: self.lines() }
     }
@@ -132,7 +131,7 @@ impl<L: Line> Table<L> {
         Ok(())
     }
 
-    /// Returns the lines, in which keys are looked up.
+    /// Returns the lines for lookups and insertions.
     pub fn open(&mut self) -> Result<Open<'_, L>, Error> {
         Ok(Open { lines: bytemuck::cast_slice_mut(self.words.to_mut()?), taken: self.taken.as_mut() })
     }
@@ -141,26 +140,26 @@ impl<L: Line> Table<L> {
         self.words.as_slice().len() / WORDS
     }
 
-    /// Bytes of its lines.
+    /// Returns the bytes of the lines.
     pub fn nbytes(&self) -> usize {
         size_of_val(self.words.as_slice())
     }
 }
 
-/// The lines of a table.
+/// The lines of a table, borrowed for lookups and insertions.
 pub struct Open<'a, L> {
     lines: &'a mut [L],
     taken: Option<&'a mut usize>,
 }
 
-impl<L: Line> Open<'_, L> {
-    /// What is needed to [fetch](Homes::fetch) keys before they are looked for.
+impl<L: StampLine> Open<'_, L> {
+    /// Returns the positions of homes, to [prefetch](Homes::prefetch) keys before they are looked up.
     pub fn homes(&self) -> Homes {
         Homes { address: Address::of(bytemuck::cast_slice(self.lines)), lines: self.lines.len() }
     }
 
-    /// Whether a key was seen lately. Then stamps it, unless its stamp is later, or it was and is not `renewed`. There
-    /// must be [room](Table::room).
+    /// Returns whether a key was seen within the window, and stamps it. A later stamp stays, and so does that of a key
+    /// that was seen and is not `renewed`. There must be [room](StampTable::room).
     #[inline(always)]
     pub fn see(&mut self, key: Key<L::Stamp>) -> bool {
         let home = home(key.hash, self.lines.len());
@@ -173,7 +172,7 @@ impl<L: Line> Open<'_, L> {
         self.stamp(key, home, place, own != 0)
     }
 
-    /// Stamps a key that is not in its home line, which may be full.
+    /// Looks up and stamps a key that is not in its home line, which may be full.
     #[cold]
     #[inline(never)]
     fn see_further(&mut self, key: Key<L::Stamp>) -> bool {
@@ -220,7 +219,7 @@ impl<L: Line> Open<'_, L> {
     }
 }
 
-/// Where the homes of keys lie.
+/// The positions of the home lines of keys.
 #[derive(Clone, Copy)]
 pub struct Homes {
     address: Address,
@@ -230,12 +229,12 @@ pub struct Homes {
 impl Homes {
     /// Prefetches the home of a key.
     #[inline(always)]
-    pub fn fetch(self, hash: u64) {
+    pub fn prefetch(self, hash: u64) {
         self.address.fetch(home(hash, self.lines) * WORDS);
     }
 }
 
-/// The line in which a key is first looked for.
+/// Returns the line in which the search for a key begins.
 #[inline(always)]
 fn home(hash: u64, lines: usize) -> usize {
     ((u128::from(hash) * lines as u128) >> 64) as usize

@@ -1,4 +1,4 @@
-//! The rule by which `Filter`, the plan and the command take a family.
+//! The rule by which `Filter`, the plan and the command choose a family.
 //!
 //! 1. By default the slack is the least of 1/64, 1/32, 1/16, 1/8 and 1/4 of the window that a variant can keep in 16
 //!    bytes a key or fewer, or at a rate of 5 % or less. Of those that can, the one of the fewest bytes is taken. For
@@ -19,7 +19,7 @@ use crate::Error;
 use crate::clock::Window;
 use crate::shape::{Budget, Shape};
 
-/// Greatest rate of false positives of a filter chosen for a number of bytes: that of a coin.
+/// Greatest rate of false positives of a filter chosen for a number of bytes: that of tossing a coin.
 const MAX_RATE: f64 = 0.5;
 
 /// A filter up to this many times as large as the smallest may be taken because it is faster.
@@ -35,7 +35,7 @@ const MAX_BYTES_PER_KEY: u64 = 16;
 /// Greatest rate of false positives, of a filter chosen for a number of bytes, that the default slack may cost.
 const MAX_RATE_FOR_LITTLE_SLACK: f64 = 0.05;
 
-/// What a caller prefers to the default's little slack.
+/// A preference that replaces the default's little slack.
 ///
 /// ```
 /// use lately::{Filter, Prefer, Window};
@@ -86,7 +86,7 @@ pub fn choose(window: Window, request: &Request, prefer: Option<Prefer>) -> Resu
 
 /// The listed variants side by side.
 pub struct Comparison {
-    /// The variant that the rule takes, which is the one of [`choose`] where that rejects no rate as too high.
+    /// The variant that the rule chooses. It is that of [`choose`] unless that rejects the rate as too high.
     pub best: Choice,
     /// Every listed variant: a choice, or the reason why it cannot meet the request.
     pub rows: Vec<(&'static Variant, Result<Choice, Error>)>,
@@ -222,14 +222,14 @@ impl Choice {
     }
 }
 
-/// Returns the first of the least cost.
+/// Returns the first value of the least cost.
 fn least<T>(all: impl IntoIterator<Item = T>, cost: impl Fn(&T) -> f64) -> Option<T> {
     let costed = all.into_iter().map(|one| (cost(&one), one));
     costed.reduce(|best, next| if next.0 < best.0 { next } else { best }).map(|(_, one)| one)
 }
 
-/// Takes the one that moves the fewest cache lines for a new key, looked up and then inserted, among those at most half
-/// as large again as the smallest.
+/// Returns the choice that moves the fewest cache lines for a new key, looked up and then inserted, among those at most
+/// half as large again as the smallest.
 fn fewest_lines(mut choices: Vec<Choice>, window: Window) -> Option<Choice> {
     let bytes = |choice: &Choice| choice.shape.bytes(window) as f64;
     let smallest = choices.iter().map(bytes).fold(f64::INFINITY, f64::min);

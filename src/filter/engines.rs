@@ -86,7 +86,7 @@ pub(super) fn lines(shape: &line::LineShape, clock: Clock, words: Words) -> Box<
     const fn of_lanes<const LANES: usize>() -> [Aged; MAX_LINES as usize] {
         [lines_of::<LANES, 1>, lines_of::<LANES, 2>, lines_of::<LANES, 3>, lines_of::<LANES, 4>]
     }
-    // By the number of lanes, which is 8, 16 or 32, and of lines.
+    // Rows are numbers of lanes, 8, 16 and 32; columns are numbers of lines.
     const ALL: [[Aged; MAX_LINES as usize]; 3] = [of_lanes::<8>(), of_lanes::<16>(), of_lanes::<32>()];
     ALL[(shape.lanes / 8).ilog2() as usize][shape.lines as usize - 1](shape, clock, words)
 }

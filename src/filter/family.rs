@@ -1,4 +1,4 @@
-//! What a row of the [table of families](super::FAMILIES) holds, and the requests it is planned for.
+//! A row of the [table of families](super::FAMILIES), and the requests that it is planned for.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::memory::Words;
 use crate::shape::growing::Grow;
 use crate::shape::{Budget, FamilyId, Parameters, Shape};
 
-/// A request for a filter: what it must meet, and the options of its family. A family ignores options it does not have.
+/// A request for a filter: the budget, and the options of the family. A family ignores options that it does not have.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
     /// A rate, or a number of bytes.
@@ -104,7 +104,7 @@ pub struct Family {
     pub class: &'static str,
     /// The windows that its filters can have.
     pub windows: Windows,
-    /// Whether no key of the window is ever missed.
+    /// Whether the filters never miss a key of the window.
     pub promises: bool,
     /// The saved forms, one for each set of parameters that a file can hold.
     pub forms: &'static [Form],
@@ -170,7 +170,7 @@ impl Family {
         forms.find(|(_, form)| form.kind == kind)
     }
 
-    /// Returns the form in which a shape of this family is saved: the first that can hold its parameters.
+    /// Returns the form in which a shape of this family is saved: the first one that can represent its parameters.
     pub fn form(&self, shape: &dyn Shape) -> &'static Form {
         let parameters = shape.parameters();
         self.forms.iter().find(|form| form.holds(&parameters)).expect("every shape has a form")
@@ -192,7 +192,8 @@ impl Family {
         self.promises && !self.is_baseline()
     }
 
-    /// Builds the engine of a shape around its words. Where cells come and go, no words make an empty filter.
+    /// Builds the engine of a shape around its words. Families whose cells come and go make an empty filter from no
+    /// words.
     pub(super) fn engine(&self, shape: &dyn Shape, clock: Clock, seed: Seed, words: Words) -> Built {
         (self.engine)(shape, clock, seed, words)
     }

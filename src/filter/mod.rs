@@ -1,6 +1,6 @@
-//! A filter: a [`Shape`], which has the formulas, and the [`Engine`] that runs batches through the cells.
+//! A filter of any family: a [`Shape`], which has the formulas, and the [`Engine`] that runs batches through the cells.
 //!
-//! The [table of families](FAMILIES) lists the kinds.
+//! The [table of families](FAMILIES) lists the families.
 
 mod choose;
 mod engines;
@@ -23,7 +23,7 @@ pub use family::{Family, Form, Layout, Request, Windows};
 use variants::Options;
 pub use variants::{VARIANTS, Variant};
 
-/// A filter: reports whether a key was inserted within the last insertions or the last span of time.
+/// A filter of any family: it reports whether a key was inserted within the last insertions or the last span of time.
 #[derive(Clone)]
 pub struct Filter {
     shape: Arc<dyn Shape>,
@@ -63,7 +63,7 @@ impl Filter {
         seed: impl Into<Seed>,
         words: Words,
     ) -> Result<Self, Error> {
-        // What a constructor refuses is damage in a saved form.
+        // An error of a constructor means that the saved form is damaged.
         let as_damage = |error: Error| Error::format(error.to_string());
         let seed = seed.into();
         let unknown = || Error::format(format!("filters of kind {kind} are not known to this version"));
@@ -229,7 +229,7 @@ impl Filter {
     }
 }
 
-/// Filters are equal that agree in all that is saved: in family, parameters, window, seed, clock and cells.
+/// Two filters are equal if everything that is saved is equal: family, parameters, window, seed, clock and cells.
 impl PartialEq for Filter {
     fn eq(&self, other: &Self) -> bool {
         self.form().kind == other.form().kind

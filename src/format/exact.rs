@@ -1,6 +1,6 @@
-//! The saved form of an exact window: kind 32. All numbers are little endian.
+//! The file format of an exact window: kind 32. All numbers are little-endian.
 //!
-//! Its header is that of every filter. The parameters are 16 words:
+//! The header is that of every filter. The parameters are 16 words:
 //!
 //! | word | what |
 //! |---|---|
@@ -14,9 +14,9 @@
 //! | 8 | 1 if a key came without a time of its own, else 0 |
 //! | 9 | 1 if each missing key is its own, else 0 |
 //!
-//! The cells are two words for each key of the window, the oldest first: its hash, and how many keys ago it last
-//! counted or its moment in nanoseconds since the epoch. So equal windows have equal bytes, whatever lies where in
-//! memory.
+//! The cells are two words for each key of the window, the oldest first: the hash, and when the key last counted as a
+//! number of keys ago or as a moment in nanoseconds since the epoch. So equal windows have equal bytes, however their
+//! tables lie in memory.
 
 use std::io::Read;
 
@@ -36,18 +36,18 @@ const VERSION: u16 = 1;
 const KIND: u16 = 32;
 const HEADER: usize = 64;
 const WORDS: usize = 16;
-/// Bytes before the cells.
+/// Number of bytes before the cells.
 const BEFORE: usize = HEADER + 8 * WORDS;
-/// Keys read at a time, so that memory follows what is there, and not what the header promises.
+/// Number of keys read at a time, so that the memory used follows the bytes there are and not the number in the header.
 const PIECE: u64 = 1 << 16;
 
-/// An exact window with all that its owner stores beside it.
+/// An exact window with the settings that its owner stores beside it.
 pub struct Saved {
     /// The window.
     pub exact: Exact,
-    /// How far ahead of the system's clock a key may lie, in nanoseconds, unless there is no limit.
+    /// How far ahead of the system's clock a key may lie, in nanoseconds; `None` if there is no bound.
     pub max_ahead: Option<u64>,
-    /// Whether each missing key is its own.
+    /// Whether each missing key is distinct.
     pub distinct: bool,
     /// The seed of the key hashes.
     pub seed: Seed,

@@ -16,10 +16,10 @@ use crate::memory::Words;
 use crate::memory::mapped::{LIVE, Mapped, RECORD, TAIL, is_torn, place_of_record};
 use crate::shared::{self, TIMEOUT};
 
-/// Bytes written between two checks for signals: a third of a second.
+/// Number of bytes written between two checks for signals: a third of a second.
 const PIECE: usize = 64 << 20;
 
-/// How often a file that processes share is read without its lock, before the lock is taken.
+/// Number of attempts to read a file that processes share without its lock, before the lock is taken.
 const ATTEMPTS: usize = 4;
 
 /// Writes a filter to a file, which is replaced in one step when all of it is on disk. Links are followed.
@@ -30,7 +30,7 @@ pub fn save(filter: &Filter, path: &Path) -> Result<(), SaveError> {
     save_in_pieces(filter, path, || Ok(()))
 }
 
-/// [`save`] that calls `look` between pieces, and stops at its first error.
+/// Writes a filter like [`save`], and calls `look` between pieces; the first error of `look` ends the call.
 pub fn save_in_pieces(filter: &Filter, path: &Path, look: impl FnMut() -> IoResult<()>) -> Result<(), SaveError> {
     save_as([preamble(filter), Vec::new()], filter, path, |_| Ok(()), look)
 }
@@ -76,7 +76,7 @@ fn save_as(
 pub fn map(path: &Path, verify: bool) -> Result<Filter, SaveError> {
     let file = regular(path)?;
     // SAFETY: a file must not be changed in place while it is mapped. `save` never does: it replaces the file, and the
-    // mapping keeps the old one. The docs of `open` say so.
+    // mapping keeps the old one. The documentation of `open` demands the same of callers.
     let map = unsafe { Mmap::map(&file)? };
     Ok(lent(Box::new(map), verify)?)
 }
@@ -93,9 +93,10 @@ pub fn open(path: &Path) -> Result<Filter, SaveError> {
     open_within(path, TIMEOUT, &mut || Ok(()))
 }
 
-/// [`open`], which waits for processes that write to the file for at most `timeout`, and calls `look` meanwhile.
+/// Reads a filter like [`open`]. Waits for processes that write to the file for at most `timeout`, and calls `look`
+/// meanwhile.
 ///
-/// It reads again if the clock of the file has changed meanwhile. Only where that goes on, it takes the lock.
+/// The file is read again if its clock has changed meanwhile. The lock is taken only if that happens repeatedly.
 pub fn open_within(
     path: &Path,
     timeout: Duration,
@@ -108,7 +109,7 @@ pub fn open_within(
         let words = preamble.words(&mut file)?;
         return Ok(preamble.filter(words, None)?);
     }
-    // Windows does not let a file be read that another process has locked.
+    // On Windows a file that another process has locked cannot be read.
     for _ in 0..if cfg!(windows) { 0 } else { ATTEMPTS } {
         let (number, record) = clock_in(&file, &preamble)?;
         let words = cells_in(&file, &preamble)?;
@@ -163,7 +164,8 @@ fn refuse_torn(torn: bool) -> Result<(), Error> {
     }
 }
 
-/// Returns the filter in a file that processes share, with its words in the mapped file; none if `save` wrote the file.
+/// Returns the filter in a file that processes share, with its words in the mapped file; `None` if `save` wrote the
+/// file.
 pub(crate) fn open_shared(file: &File) -> Result<Option<Filter>, SaveError> {
     let preamble = Preamble::read(&mut &*file, Some(file.metadata()?.len()))?;
     let Some(tail) = preamble.tail else { return Ok(None) };

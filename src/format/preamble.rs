@@ -1,4 +1,4 @@
-//! Header and parameters of the saved form: how they are written, and read without trust.
+//! Header and parameters of a saved filter: how they are written, and read without trust.
 
 use std::io::{ErrorKind, Read};
 
@@ -16,18 +16,18 @@ const MAGIC: [u8; 8] = *b"\x89LAT\r\n\x1a\n";
 const VERSION: u16 = 1;
 /// The version of files that processes share.
 const SHARED: u16 = 3;
-/// The version of files that processes share and that have no tail; it is read, and not written any more.
+/// The version of files that processes share and that have no tail; it is read and never written.
 const SHARED_TAILLESS: u16 = 2;
 const HEADER: usize = 64;
-/// No filter has more parameters than this; a longer block is of another version.
+/// Most bytes of parameters that a filter has; a longer block belongs to another version.
 const MOST_PARAMETERS: u64 = 64 * 16;
 
-/// Returns header and parameters of a filter: all of its saved form but the cells.
+/// Returns header and parameters of a filter: the whole saved form except the cells.
 pub fn preamble(filter: &Filter) -> Vec<u8> {
     preamble_of(filter, VERSION, xxh3_64(filter.engine().words().as_ref()))
 }
 
-/// Returns what comes before the cells in a file that processes share.
+/// Returns the bytes before the cells in a file that processes share.
 #[cfg(feature = "file")]
 pub(super) fn shared_preamble(filter: &Filter) -> Vec<u8> {
     let mut bytes = preamble_of(filter, SHARED, 0);
@@ -84,7 +84,7 @@ pub(super) struct Preamble {
     pub(super) len: usize,
     /// Bytes of cells.
     pub(super) cells: usize,
-    /// The checksum of the cells, if it is to be compared.
+    /// The checksum of the cells; `None` if it is not compared.
     pub(super) cells_sum: Option<u64>,
 }
 
@@ -199,7 +199,7 @@ fn sum(header: &[u8], parameters: &[u8]) -> u64 {
     hasher.digest()
 }
 
-/// Fills a part of the saved form; bytes that end early are damage.
+/// Reads a part of the saved form; a source that ends early is damaged.
 pub(super) fn fill(source: &mut impl Read, part: &mut [u8]) -> Result<(), SaveError> {
     source.read_exact(part).map_err(|error| match error.kind() {
         ErrorKind::UnexpectedEof => Error::format("the bytes are cut short").into(),

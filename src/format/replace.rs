@@ -1,8 +1,9 @@
 //! Replaces a file in one step when all of it is on disk.
 //!
-//! On Linux the new file has no name until it is whole, so a process that is killed leaves nothing behind, but for one
-//! step: a name cannot be given and taken from another file at once. What a kill leaves there, the next to replace the
-//! same file takes away. On file systems without nameless files it has a temporary name.
+//! On Linux the new file has no name until it is complete, so a process that is killed leaves nothing behind, with one
+//! exception: a name cannot be given and taken from another file in one step. A file that a kill leaves there is
+//! removed by the next call that replaces the same file. On file systems without nameless files the new file has a
+//! temporary name.
 
 use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind, Result};
@@ -10,20 +11,20 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, TempPath};
 
-/// Links to follow before they are taken for a circle, as in Linux.
+/// Number of links to follow before they count as a circle, as in Linux.
 const MOST_LINKS: usize = 40;
 
-/// Replaces the file at `path`, or the one a link there leads to, by what `write` writes. A new file with a secret in
-/// it is its owner's alone.
+/// Replaces the file at `path`, or the file that a link there leads to, by the bytes that `write` writes. Only the
+/// owner can read a new file with a secret in it.
 pub fn file(path: &Path, secret: bool, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
     let path = &followed(path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let old = match path.symlink_metadata() {
         Ok(old) if old.is_file() => Some(old),
-        // For a folder the system itself reports the error.
+        // If the path is a folder, the system reports the error.
         Ok(old) if old.is_dir() => None,
         Ok(_) => return Err(Error::new(ErrorKind::InvalidInput, "it is no regular file")),
-        // Nothing is there, or the system will report what is wrong.
+        // There is no such file, or the system will report what is wrong.
         Err(_) => None,
     };
     let (mut file, name) = match nameless(folder)? {
@@ -51,22 +52,22 @@ pub fn file(path: &Path, secret: bool, write: impl FnOnce(&mut File) -> Result<(
     Ok(())
 }
 
-/// Where links lead.
+/// Returns the path that links lead to.
 fn followed(path: &Path) -> Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         match path.read_link() {
             Ok(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
-            // No link, or nothing there.
+            // The path is no link, or nothing is there.
             Err(_) => return Ok(path),
         }
     }
     Err(Error::other("too many links"))
 }
 
-/// Whatever `make` makes under a new name in a folder; dropped, it is removed.
+/// Creates a file under a new name in a folder; it is removed when the returned path is dropped.
 fn named<T>(folder: &Path, mut make: impl FnMut(&Path) -> Result<T>) -> Result<(T, TempPath)> {
-    // tempfile wraps errors and hides their number, which tells callers a full disk from a missing folder.
+    // tempfile wraps errors and hides their number, by which callers distinguish a full disk from a missing folder.
     let mut cause = None;
     let make = |name: &Path| make(name).map_err(|error| Error::from(cause.insert(error).kind()));
     let made = Builder::new().prefix(".lately-").suffix(".tmp").make_in(folder, make);
@@ -80,7 +81,7 @@ fn keep(file: &File, old: &Metadata) -> Result<()> {
 
     let new = file.metadata()?;
     if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
-        // Only root may give files away; where the owner may not be kept, the group may.
+        // Only root may give files away; if the owner cannot be kept, the group may.
         let _ = fchown(file, Some(old.uid()), Some(old.gid())).or_else(|_| fchown(file, None, Some(old.gid())));
     }
     file.set_permissions(old.permissions())
@@ -91,7 +92,7 @@ fn keep(_: &File, _: &Metadata) -> Result<()> {
     Ok(())
 }
 
-/// Takes the right to read a file from all who may not write to it.
+/// Removes the right to read a file from all users without the right to write to it.
 #[cfg(unix)]
 pub fn for_writers_alone(file: &File) -> Result<()> {
     use std::fs::Permissions;
@@ -107,7 +108,7 @@ pub fn for_writers_alone(_: &File) -> Result<()> {
     Ok(())
 }
 
-/// Lets only the owner of a file read it.
+/// Restricts the right to read a file to its owner.
 #[cfg(unix)]
 fn close(file: &File) -> Result<()> {
     use std::fs::Permissions;
@@ -121,13 +122,13 @@ fn close(_: &File) -> Result<()> {
     Ok(())
 }
 
-/// A file without a name in a folder, where the system has such files.
+/// Creates a file without a name in a folder; `None` if the system has no such files.
 #[cfg(target_os = "linux")]
 fn nameless(folder: &Path) -> Result<Option<File>> {
     use rustix::fs::{Mode, OFlags, open};
     use rustix::io::Errno;
 
-    // The mode of `File::create`, less the umask. Read and write, since it is opened again by its number.
+    // The mode is that of `File::create`, less the umask. Read and write, since the file is opened again by its number.
     match open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::from_raw_mode(0o666)) {
         Ok(file) if Path::new("/proc/self/fd").exists() => Ok(Some(file.into())),
         // These errors come from file systems and kernels without such files.
@@ -141,9 +142,10 @@ fn nameless(_: &Path) -> Result<Option<File>> {
     Ok(None)
 }
 
-/// Gives a nameless file its name. If the name is taken, it has another for a moment, since a link replaces nothing:
-/// always the same, so that what a kill has left there is found. It is whole, and was to be the next file, so whoever
-/// finds it finishes that step first. Of two that replace a file at once, either may finish for the other.
+/// Gives a nameless file its name. If the name is taken, the file first gets another name, because a link replaces
+/// nothing. That name is always the same, so a file that a kill has left there is found. It is complete and was to be
+/// the next file, so the process that finds it finishes that step first. If two processes replace a file at once,
+/// either may finish for the other.
 #[cfg(target_os = "linux")]
 fn link(file: &File, folder: &Path, path: &Path, replaces: bool) -> Result<()> {
     use std::os::fd::AsRawFd;
@@ -157,7 +159,7 @@ fn link(file: &File, folder: &Path, path: &Path, replaces: bool) -> Result<()> {
     let own = path.file_name().map_or(0, |name| xxh3_64(name.as_bytes()));
     let name = folder.join(format!(".lately-{own:016x}.tmp"));
     if !replaces {
-        // What was to replace a file that is gone since.
+        // The file that this one was to replace is gone.
         let _ = std::fs::remove_file(&name);
         match link(path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -171,7 +173,7 @@ fn link(file: &File, folder: &Path, path: &Path, replaces: bool) -> Result<()> {
             linked?;
         }
         match std::fs::rename(&name, path) {
-            // Another has finished it.
+            // Another process has finished this step.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
                 let _ = std::fs::remove_file(&name);

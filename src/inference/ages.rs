@@ -1,50 +1,50 @@
-//! Ages before the cells are looked at: geometric on a clock of insertions (paper 5, equation 4), exponential on one of
-//! time.
+//! The prior of a key's age: geometric on a clock of insertions (paper 5, equation 4), exponential on one of time.
 //!
-//! Either way a key of age a or more is older than a + x with probability exp(-hazard x), whatever a is. One formula
-//! serves both, and cells that tell only spans of ages leave the prior within a span unchanged.
+//! Either way a key of age a or more is older than a + x with probability exp(-hazard x), whatever a is. So one formula
+//! serves both clocks. Cells that distinguish only spans of ages leave the prior within a span unchanged.
 
-/// A key's hazard: the decay rate of the chance that it has not been inserted, per insertion of any key or per second.
+/// The hazard of a key: the decay rate of the chance that it has not been inserted, per insertion of any key or per
+/// second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hazard {
     rate: f64,
-    /// Ages are whole numbers.
+    /// Whether ages are whole numbers.
     whole: bool,
 }
 
 impl Hazard {
-    /// Of a key that is each insertion with probability `p`.
+    /// Returns the hazard of a key that is each insertion with probability `p`.
     pub fn per_insertion(p: f64) -> Self {
         Self { rate: -(-p).ln_1p(), whole: true }
     }
 
-    /// Of a key inserted `rate` times per second.
+    /// Returns the hazard of a key inserted `rate` times per second.
     pub fn per_second(rate: f64) -> Self {
         Self { rate, whole: false }
     }
 
-    /// Whether the key is never inserted at all.
+    /// Returns whether the key is never inserted.
     pub fn is_zero(self) -> bool {
         self.rate == 0.0
     }
 
-    /// Chance that a stretch of `length` insertions, or seconds, holds the key.
+    /// Returns the chance that a stretch of `length` insertions, or seconds, contains the key.
     pub fn within(self, length: f64) -> f64 {
         if self.rate == 0.0 || length <= 0.0 { 0.0 } else { -(-self.rate * length).exp_m1() }
     }
 
-    /// The logarithm of the chance that it does not.
+    /// Returns the logarithm of the chance that a stretch of this length does not contain the key.
     pub(super) fn log_survival(self, length: f64) -> f64 {
         // Bounded, so that a length of 0 gives 0, not infinity times 0: a key this frequent has come.
         -self.rate.min(1e3) * length
     }
 
-    /// The same, as odds.
+    /// Returns the odds that a stretch of this length contains the key.
     pub fn odds(self, length: f64) -> f64 {
         if self.rate == 0.0 || length <= 0.0 { 0.0 } else { (self.rate * length).exp_m1() }
     }
 
-    /// Chance that the key comes in the first `part` of a stretch, given that the stretch holds it.
+    /// Returns the chance that the key comes in the first `part` of a stretch, given that the stretch contains it.
     pub fn share(self, part: f64, length: f64) -> f64 {
         if part <= 0.0 {
             return 0.0;
@@ -60,14 +60,15 @@ impl Hazard {
         if whole < f64::MIN_POSITIVE { part / length } else { (self.within(part) / whole).min(1.0) }
     }
 
-    /// Chance of the youngest age in a stretch, given that it holds the key: per second on a clock of time.
+    /// Returns the chance of the youngest age in a stretch, given that it contains the key: per second on a clock of
+    /// time.
     pub fn peak(self, length: f64) -> f64 {
         let first = if self.whole { self.within(1.0) } else { self.rate };
         let whole = self.within(length);
         if whole < f64::MIN_POSITIVE { 1.0 / length } else { first / whole }
     }
 
-    /// Mean age within a stretch that holds the key, counted from the stretch's young end.
+    /// Returns the mean age within a stretch that contains the key, counted from the young end of the stretch.
     pub fn mean(self, length: f64) -> f64 {
         if self.whole {
             // A whole age is the exponential one rounded down; the fraction cut off is independent of the rest.
@@ -77,7 +78,7 @@ impl Hazard {
         }
     }
 
-    /// The mean of an exponential truncated at `length`.
+    /// Returns the mean of an exponential distribution truncated at `length`.
     fn mean_time(self, length: f64) -> f64 {
         let x = self.rate * length;
         if x.is_nan() || x == f64::INFINITY {

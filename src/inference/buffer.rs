@@ -1,28 +1,29 @@
-//! What a buffer of fingerprints tells: when the key's was last written.
+//! The likelihood of a buffer of fingerprints: the evidence is when the key's fingerprint was last written.
 //!
 //! Let the newest fingerprint equal to the key's have age a. Then the key was not inserted since. Either it was
 //! inserted then, and none of the d distinct fingerprints that came since equals its own: a chance of 1 - d / F, with F
 //! possible ones. Or it was inserted before or never, and the fingerprint is another key's that has not come since
 //! either: a chance of s / F, with s the share of insertions about that age whose fingerprints have not been written
-//! again. Equal fingerprints that are older tell nothing.
+//! again. Equal fingerprints that are older carry no information.
 //!
-//! Paper 5's buffer (equation 36, as corrected by erratum INF-12) is asked only whether the fingerprint is there, and
-//! takes d from the expected number of distinct keys; here d is counted.
+//! Paper 5's buffer (equation 36, as corrected by erratum INF-12) only returns whether the fingerprint is there, and
+//! estimates d by the expected number of distinct keys; here d is counted.
 
 use super::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};
 
-/// A buffer in one state.
-pub struct Buffer {
-    /// Possible fingerprints.
+/// The likelihood of a buffer of fingerprints in one state.
+pub struct BufferLikelihood {
+    /// Number of possible fingerprints.
     kinds: f64,
-    /// Insertions kept.
+    /// Number of retained insertions.
     kept: f64,
-    /// The ages at which the fingerprints that are there were last written, the youngest first.
+    /// The ages at which the fingerprints in the buffer were last written, the youngest first.
     last: Vec<u64>,
 }
 
-impl Buffer {
-    /// A buffer of the last `kept` insertions, with `kinds` possible fingerprints; `last` in any order.
+impl BufferLikelihood {
+    /// Creates the likelihood of a buffer of the last `kept` insertions, with `kinds` possible fingerprints; `last` is
+    /// in any order.
     pub fn new(kinds: u64, kept: u64, last: impl IntoIterator<Item = u64>) -> Self {
         let mut last: Vec<u64> = last.into_iter().collect();
         last.sort_unstable();
@@ -30,8 +31,8 @@ impl Buffer {
     }
 }
 
-impl Buffer {
-    /// How much likelier an insertion at this age makes it that the fingerprint was last written then.
+impl BufferLikelihood {
+    /// Returns how much likelier an insertion at this age makes it that the fingerprint was last written then.
     fn explains(&self, age: f64) -> f64 {
         let younger = |than: f64| self.last.partition_point(|&last| (last as f64) < than) as f64;
         let reach = (self.kept / 32.0).max(8.0);
@@ -41,7 +42,7 @@ impl Buffer {
     }
 }
 
-impl Likelihood for Buffer {
+impl Likelihood for BufferLikelihood {
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
         if evidence == Evidence::ABSENT {
             spans.push(Span { from: self.kept, to: f64::INFINITY, probability: 1.0 });

@@ -1,57 +1,57 @@
-//! Evidence of which there are few kinds, as small numbers: what follows from it is found in a table, and nothing has
-//! to be compared. A code takes 2 bytes a key, instead of the 16 of evidence.
+//! Codes: evidence that takes few values, as small numbers. A posterior is found in a table by the code, without a
+//! comparison. A code takes 2 bytes a key, evidence 16.
 
 use super::Evidence;
 use super::line::STRETCHES;
 
-/// 14 bits, laid out by each family in its own way:
+/// A code of evidence: 14 bits, which each family assigns in its own way.
 ///
-/// | cells | bits | what they say |
+/// | cells | bits | content |
 /// |---|---|---|
 /// | lines of 8 lanes | 0..8 | the generations that are not ruled out |
 /// | | 8..14 | the stretch of pages |
-/// | timers of few blocks | 0..8 | how many show the oldest block; in two lines, 0..4 and 4..8 for each |
-/// | | 8..14 | the age of that block; all bits where the key is not there |
+/// | timers of few blocks | 0..8 | number of timers that show the oldest block; in two lines, 0..4 and 4..8 for each |
+/// | | 8..14 | the age of that block; all bits if the key is not there |
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Code(u16);
 
-/// Where the upper part begins.
+/// The lowest bit of the upper part.
 const UPPER: u32 = 8;
 
 impl Code {
-    /// How many codes there are.
+    /// Number of different codes.
     pub const KINDS: usize = (STRETCHES as usize) << UPPER;
-    /// The most generations of a code.
+    /// Most generations that a code can represent.
     pub const GENERATIONS: usize = UPPER as usize;
-    /// The most blocks of timers.
+    /// Most blocks of timers that a code can represent.
     pub const BLOCKS: u64 = (1 << (Self::KINDS.ilog2() - UPPER)) - 1;
 
-    /// Its number, below [`KINDS`](Self::KINDS).
+    /// Returns the number of the code, below [`KINDS`](Self::KINDS).
     #[inline(always)]
     pub fn number(self) -> usize {
         self.0.into()
     }
 
-    /// That of generations, a bit each, the newest lowest, and a stretch.
+    /// Creates the code of generations, one bit each with the newest lowest, and of a stretch.
     #[inline(always)]
     pub fn of_generations(generations: u32, stretch: u32) -> Self {
         Self((stretch << UPPER | generations) as u16)
     }
 
-    /// The evidence of the same.
+    /// Returns the evidence of generations that this code represents.
     pub fn generations(self) -> Evidence {
         Evidence::generations((self.0 as u8).into()).in_stretch((self.0 >> UPPER).into())
     }
 
-    /// That of what timers say, if their blocks are at most [`BLOCKS`](Self::BLOCKS).
+    /// Creates the code of evidence of timers whose blocks are at most [`BLOCKS`](Self::BLOCKS).
     #[inline(always)]
     pub fn of_timers(evidence: Evidence) -> Self {
-        // Of a key that is not there all bits are set, by themselves.
+        // If the key is not there, all bits are set without a branch.
         let (age, counts) = (evidence.age() as u16, evidence.count(0) as u16 | (evidence.count(1) as u16) << 4);
         Self((age << UPPER | counts & 0xff) & (Self::KINDS as u16 - 1))
     }
 
-    /// The evidence of the same, in so many lines.
+    /// Returns the evidence of timers in this many lines that this code represents.
     pub fn timers<const LINES: usize>(self) -> Evidence {
         let (age, counts) = (u64::from(self.0 >> UPPER), u64::from(self.0 as u8));
         let count = |line: u32| if LINES == 1 { counts } else { counts >> (4 * line) & 15 };

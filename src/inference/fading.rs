@@ -1,49 +1,49 @@
-//! Cells whose traces fade with every insertion, so that no two ages look alike: the stable filter, and the generalized
-//! one where the number of distinct keys is known.
+//! Likelihoods of cells that fade with every insertion, so that no two ages are alike: the stable filter, and the
+//! generalized one if the number of distinct keys is known.
 //!
-//! The ages are cut into spans, four to an octave, and also at the ages that are asked for. The weight of a span is its
-//! prior times the mean likelihood under the prior in it, by Gauss's quadrature at three ages that stand for its whole
-//! numbers. Where the likelihood goes with the e-th power of the age, the error is about (e / 4)^6 / 2,000,000 of the
-//! span: 2e-6 at e = 5. All weights are logarithms, so nothing underflows.
+//! The ages are cut into spans, four to an octave, and also at the ages in question. The weight of a span is its prior
+//! times the mean likelihood under the prior in it, by Gauss's quadrature at three ages that represent its whole
+//! numbers. If the likelihood is proportional to the e-th power of the age, the error is about (e / 4)^6 / 2,000,000 of
+//! the span: 2e-6 at e = 5. All weights are logarithms, so nothing underflows.
 
 use super::{Evidence, Hazard, Likelihood, Span};
 
-/// Ages that are spans of their own.
+/// Least age from which a span contains several ages.
 const SINGLE: f64 = 8.0;
-/// Spans to an octave of ages.
+/// Number of spans to an octave of ages.
 const PER_OCTAVE: f64 = 4.0;
 
-/// Gauss's three places in [-1, 1], and their weights.
+/// Gauss's three nodes in [-1, 1], and their weights.
 const NODES: [(f64, f64); 3] =
     [(-0.774_596_669_241_483_4, 5.0 / 18.0), (0.0, 8.0 / 18.0), (0.774_596_669_241_483_4, 5.0 / 18.0)];
 
-/// The boundaries of the spans of ages below `end`: at whole ages, those of `asked` among them.
-pub(super) fn edges(end: f64, asked: &[f64]) -> Vec<f64> {
+/// Returns the boundaries of the spans of ages below `end`: at whole ages, those of `ages` among them.
+pub(super) fn edges(end: f64, ages: &[f64]) -> Vec<f64> {
     let mut edges = vec![0.0, end];
     let mut edge = 1.0;
     while edge < end {
         edges.push(edge);
         edge += f64::max(1.0, (edge / SINGLE).log2().floor().exp2() * SINGLE / PER_OCTAVE);
     }
-    edges.extend(asked.iter().map(|age| age.ceil()).filter(|&age| age > 0.0 && age < end));
+    edges.extend(ages.iter().map(|age| age.ceil()).filter(|&age| age > 0.0 && age < end));
     edges.sort_unstable_by(f64::total_cmp);
     edges.dedup();
     edges
 }
 
-/// What fading cells say of a key, at ages chosen beforehand.
+/// The likelihood of fading cells, at ages chosen beforehand.
 pub(super) trait Fading: Send + Sync {
-    /// The logarithm of the chance of the evidence at age number `place`, relative to a key that is gone.
+    /// Returns the logarithm of the chance of the evidence at age number `place`, relative to a key that is gone.
     fn log_likelihood(&self, evidence: Evidence, place: usize) -> f64;
 }
 
-/// Fading cells in one state.
+/// The likelihood of fading cells in one state, by spans of ages.
 pub(super) struct Spans<F> {
     edges: Vec<f64>,
     fading: F,
 }
 
-/// The ages that stand for the whole ages in a span: three of the same mean and variance.
+/// Returns the ages that represent the whole ages in a span: three of the same mean and variance.
 fn places(span: &[f64]) -> impl Iterator<Item = f64> {
     let (from, length) = (span[0], span[1] - span[0]);
     let reach = (length * length - 1.0).max(0.0).sqrt() / 2.0;
@@ -51,13 +51,13 @@ fn places(span: &[f64]) -> impl Iterator<Item = f64> {
 }
 
 impl<F: Fading> Spans<F> {
-    /// Cells whose model `fading` makes for the ages at which it will be evaluated.
+    /// Creates the likelihood of cells whose model `fading` creates for the ages at which it will be evaluated.
     pub(super) fn new(edges: Vec<f64>, fading: impl FnOnce(&[f64]) -> F) -> Self {
         let ages: Vec<f64> = edges.windows(2).flat_map(places).collect();
         Self { fading: fading(&ages), edges }
     }
 
-    /// The logarithm of a span's weight.
+    /// Returns the logarithm of a span's weight.
     fn log_weight(&self, evidence: Evidence, hazard: Hazard, number: usize) -> f64 {
         let span = &self.edges[number..][..2];
         let mut logs = [0.0; 3];
@@ -97,7 +97,8 @@ impl<F: Fading> Likelihood for Spans<F> {
         true
     }
 
-    /// Of the ages that stand for the spans, twelve to an octave: within some percent of the most there is.
+    /// Returns the most probable of the ages that represent the spans, twelve to an octave: its probability is within
+    /// some percent of the greatest.
     fn most_likely(&self, evidence: Evidence, hazard: Hazard, end: f64) -> Option<f64> {
         let (mut most_likely, mut most) = (None, f64::NEG_INFINITY);
         for (place, age) in self.edges.windows(2).flat_map(places).enumerate() {

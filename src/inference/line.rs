@@ -1,19 +1,19 @@
-//! What the lanes of a [line](crate::layout::line) tell: a [`Ring`] of slices per stretch of pages, since pages turn at
-//! different times and their generations began at different ages.
+//! The likelihood of the lanes of a [line](crate::layout::line): a [`RingLikelihood`] of slices per stretch of pages,
+//! since pages rotate at different times and their generations began at different ages.
 //!
-//! A stretch is a run of pages that turn one after the other. There are at most [`STRETCHES`] of them, and at least
+//! A stretch is a run of pages that rotate one after the other. There are at most [`STRETCHES`] of them, and at least
 //! half as many. Each takes the ages of its middle page, which are off by at most 1/64 of a generation.
 
-use super::ring::Ring;
+use super::ring::RingLikelihood;
 use super::{Evidence, Hazard, Likelihood, PosteriorCurve, Span};
 
 /// Most stretches of pages.
 pub const STRETCHES: u64 = 64;
 
-/// Lines in one state: a ring for each stretch of pages.
+/// The likelihood of lines in one state: a ring for each stretch of pages.
 pub struct Stretches(
-    /// The stretch that turned last comes first.
-    pub Vec<Ring>,
+    /// The rings, beginning with the stretch that rotated last.
+    pub Vec<RingLikelihood>,
 );
 
 impl Likelihood for Stretches {

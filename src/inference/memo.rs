@@ -1,32 +1,33 @@
-//! Posteriors, memoised: evidence takes few values, some ten to a few thousand for a filter.
+//! A cache of posteriors by evidence, which takes few values: some ten to a few thousand for a filter.
 //!
-//! Where priors differ by key, what evidence tells is [the same for all of them](super::posterior_curve), or told key
-//! by key. Only fading cells, which take long for a posterior, have it approximated: in each octave of priors, p to 2p,
-//! by the polynomial of degree 7 through eight Chebyshev nodes. With q the prior, its error is at most 2 / 4^8 times
-//! the greatest q^8 / 8! times the eighth derivative. A posterior is made of two shapes: of odds o q / (1 + o q) that
-//! product is at most .05, and of the chance 1 - e^(-qw) of a window .14. Fading cells mix the two at every age: the
-//! error is below 1e-4 for a key as old as a few times 1 / q, and 1e-2 for one long overdue, which is rare. The few
-//! keys with a chance above 1/8 are worked out exactly, and so is a prior that all keys share.
+//! If priors differ by key, the cached value is a [curve](super::posterior_curve) that is the same for all priors.
+//! Fading cells have no such curve and take long for a posterior. Theirs is approximated in each octave of priors, p to
+//! 2p, by the polynomial of degree 7 through eight Chebyshev nodes. With q the prior, its error is at most 2 / 4^8
+//! times the greatest q^8 / 8! times the eighth derivative. A posterior is made of two functions: of odds o q / (1 + o
+//! q) that product is at most .05, and of the chance 1 - e^(-qw) of a window .14. Fading cells mix the two at every
+//! age: the error is below 1e-4 for a key as old as a few times 1 / q, and 1e-2 for one long overdue, which is rare.
+//! The few keys with a chance above 1/8 are computed exactly, and so is a prior that all keys share.
 
-use super::coded::Coded;
+use super::coded::CodeCache;
 use super::posterior_curve::polynomial;
 use super::{Code, Evidence, PosteriorCurve};
 use crate::memory::fallible;
 
-/// Least entries, as a power of 2: as many as keys. A few keys should not pay for zeroing a whole table.
+/// Least number of entries, as a power of 2. There are otherwise as many as keys, because a few keys should not pay for
+/// zeroing a whole table.
 const LEAST_LOG2: u32 = 6;
-/// Most entries of a shared prior: entries in use stay in the cache, and a larger table loses fewer of them to
+/// Most entries for a shared prior: entries in use stay in the cache, and a larger table loses fewer of them to
 /// collisions.
 const SHARED_LOG2: u32 = 14;
-/// The same of what evidence tells by any prior: half a MiB.
+/// Most entries for posterior curves: half a MiB.
 const BY_PRIOR_LOG2: u32 = 13;
-/// The same of polynomials: 4 MiB.
+/// Most entries for polynomials: 4 MiB.
 const POLYNOMIALS_LOG2: u32 = 16;
-/// Bits of a prior within its octave.
+/// Number of bits of a prior within its octave.
 const WITHIN: u32 = 52;
 /// A Weyl constant: 2^64 over the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Terms of a polynomial.
+/// Number of terms of a polynomial.
 const TERMS: usize = 8;
 /// Chebyshev nodes: cos((2 i + 1) π / 16).
 const NODES: [f64; TERMS] = {
@@ -35,60 +36,61 @@ const NODES: [f64; TERMS] = {
     [HALF[0], HALF[1], HALF[2], HALF[3], -HALF[3], -HALF[2], -HALF[1], -HALF[0]]
 };
 
-/// Posteriors for one state of a filter.
-pub struct Memo {
+/// The cached posteriors of one state of a filter.
+pub struct PosteriorCache {
     keys: usize,
-    shared: Option<(f64, Table<f64, 3>)>,
-    posterior_curve: Option<Table<PosteriorCurve, 3>>,
-    polynomials: Option<Table<Polynomial, 4>>,
-    coded: Option<Coded>,
+    shared: Option<(f64, CacheTable<f64, 3>)>,
+    posterior_curve: Option<CacheTable<PosteriorCurve, 3>>,
+    polynomials: Option<CacheTable<Polynomial, 4>>,
+    coded: Option<CodeCache>,
 }
 
-impl Memo {
-    /// Nothing yet, for a batch of `keys` keys.
+impl PosteriorCache {
+    /// Creates an empty cache for batches of `keys` keys.
     pub fn new(keys: usize) -> Self {
         Self { keys, shared: None, posterior_curve: None, polynomials: None, coded: None }
     }
 
-    /// Posteriors of a prior that all keys share.
-    pub(crate) fn shared(&mut self, p: f64) -> &mut Table<f64, 3> {
+    /// Returns the posteriors of a prior that all keys share.
+    pub(crate) fn shared(&mut self, p: f64) -> &mut CacheTable<f64, 3> {
         self.shared = self.shared.take().filter(|&(of, _)| of == p);
-        &mut self.shared.get_or_insert_with(|| (p, Table::new(self.keys, SHARED_LOG2))).1
+        &mut self.shared.get_or_insert_with(|| (p, CacheTable::new(self.keys, SHARED_LOG2))).1
     }
 
-    /// What evidence tells by the keys' own priors.
-    pub(crate) fn posterior_curve(&mut self) -> &mut Table<PosteriorCurve, 3> {
-        self.posterior_curve.get_or_insert_with(|| Table::new(self.keys, BY_PRIOR_LOG2))
+    /// Returns the posterior curves for keys with priors of their own.
+    pub(crate) fn posterior_curve(&mut self) -> &mut CacheTable<PosteriorCurve, 3> {
+        self.posterior_curve.get_or_insert_with(|| CacheTable::new(self.keys, BY_PRIOR_LOG2))
     }
 
-    /// What follows from codes where keys are asked for one age; none where so few keys would not pay for the tables.
-    pub(crate) fn coded(&mut self, age: f64) -> Option<&mut Coded> {
+    /// Returns the posteriors by code for keys that share one age; `None` if there are too few keys to pay for the
+    /// tables.
+    pub(crate) fn coded(&mut self, age: f64) -> Option<&mut CodeCache> {
         if self.keys < Code::KINDS / 8 {
             return None;
         }
         self.coded = self.coded.take().filter(|coded| coded.is_of(age));
-        Some(self.coded.get_or_insert_with(|| Coded::new(age)))
+        Some(self.coded.get_or_insert_with(|| CodeCache::new(age)))
     }
 
-    /// Posteriors interpolated between priors.
-    pub(crate) fn polynomials(&mut self) -> &mut Table<Polynomial, 4> {
-        self.polynomials.get_or_insert_with(|| Table::new(self.keys, POLYNOMIALS_LOG2))
+    /// Returns the posteriors interpolated between priors.
+    pub(crate) fn polynomials(&mut self) -> &mut CacheTable<Polynomial, 4> {
+        self.polynomials.get_or_insert_with(|| CacheTable::new(self.keys, POLYNOMIALS_LOG2))
     }
 }
 
-/// Coefficients, the constant first. Rounded to 6e-8, so that an entry is a line of the cache.
+/// A polynomial by its coefficients, the constant first. They are rounded to 6e-8, so that an entry is a cache line.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Polynomial([f32; TERMS]);
 
-/// A table of what follows from evidence, an age and, of polynomials, an octave of priors. Each entry has one of two
-/// places; a third one takes that of the one asked for longer ago.
-pub(crate) struct Table<T, const WORDS: usize> {
+/// A two-way cache of values that follow from evidence, an age and, for polynomials, an octave of priors. Each entry
+/// has one of two places. A third entry replaces the one that was looked up longer ago.
+pub(crate) struct CacheTable<T, const WORDS: usize> {
     entries: Vec<[([u64; WORDS], T); 2]>,
     log2: u32,
 }
 
-impl<T: Copy + Default, const WORDS: usize> Table<T, WORDS> {
-    /// An empty table for a batch of `keys` keys; a small one where there is no memory for another.
+impl<T: Copy + Default, const WORDS: usize> CacheTable<T, WORDS> {
+    /// Creates an empty table for a batch of `keys` keys, or a small one if there is no memory for a larger one.
     fn new(keys: usize, most: u32) -> Self {
         let log2 = keys.max(1).ilog2().clamp(LEAST_LOG2, most) - 1;
         let (mut entries, log2) = match fallible::with_room(1 << log2) {
@@ -101,49 +103,52 @@ impl<T: Copy + Default, const WORDS: usize> Table<T, WORDS> {
     }
 
     #[inline(always)]
-    fn of(&mut self, words: [u64; WORDS], work_out: impl FnOnce([u64; WORDS]) -> T) -> &T {
-        // Turned, so that a stretch and marks, which lie at the same places of the halves, do not meet.
+    fn of(&mut self, words: [u64; WORDS], compute: impl FnOnce([u64; WORDS]) -> T) -> &T {
+        // Rotated, so that a stretch and marks, which lie at the same places of the halves, do not meet.
         let halves = words[0] ^ words[1].rotate_left(11);
         let mixed = words[3..]
             .iter()
             .fold(halves.wrapping_mul(SPREAD), |mixed, word| mixed.wrapping_add(*word).wrapping_mul(SPREAD));
         let place = (mixed >> (64 - self.log2)) as usize;
         if differ(&self.entries[place][0].0, &words) {
-            return self.second(place, words, work_out);
+            return self.second_place(place, words, compute);
         }
         &self.entries[place][0].1
     }
 
-    /// A function of its own: little else should be between one key and the next.
+    /// Returns the entry in the second place, or replaces it. Kept out of the loop, because little else should be
+    /// between one key and the next.
     #[cold]
     #[inline(never)]
-    fn second(&mut self, place: usize, words: [u64; WORDS], work_out: impl FnOnce([u64; WORDS]) -> T) -> &T {
+    fn second_place(&mut self, place: usize, words: [u64; WORDS], compute: impl FnOnce([u64; WORDS]) -> T) -> &T {
         let pair = &mut self.entries[place];
         if differ(&pair[1].0, &words) {
-            *pair = [(words, work_out(words)), pair[0]];
+            *pair = [(words, compute(words)), pair[0]];
             return &pair[0].1;
         }
         &pair[1].1
     }
 }
 
-/// Word by word: compilers would make vectors of words that have only just been written, and wait for them.
+/// Returns whether two entries differ. Compared word by word: compilers would make vectors of words that have only just
+/// been written, and wait for them.
 #[inline(always)]
 fn differ<const WORDS: usize>(one: &[u64; WORDS], other: &[u64; WORDS]) -> bool {
     one.iter().zip(other).fold(0, |all, (a, b)| all | a ^ b) != 0
 }
 
-impl<T: Copy + Default> Table<T, 3> {
-    /// What follows from this evidence and age; `work_out` works it out.
+impl<T: Copy + Default> CacheTable<T, 3> {
+    /// Returns the value for this evidence and age; `compute` computes it if it is not cached.
     #[inline(always)]
-    pub fn answer(&mut self, evidence: Evidence, age: f64, work_out: &mut impl FnMut(Evidence, f64) -> T) -> &T {
+    pub fn answer(&mut self, evidence: Evidence, age: f64, compute: &mut impl FnMut(Evidence, f64) -> T) -> &T {
         let [low, high] = evidence.words();
-        self.of([low, high, age.to_bits()], |[low, high, age]| work_out(Evidence::of([low, high]), f64::from_bits(age)))
+        self.of([low, high, age.to_bits()], |[low, high, age]| compute(Evidence::of([low, high]), f64::from_bits(age)))
     }
 }
 
-impl Table<Polynomial, 4> {
-    /// The posterior of this prior; `exact` works it out. Priors of `most` or more are not interpolated.
+impl CacheTable<Polynomial, 4> {
+    /// Returns the posterior of this prior; `exact` computes values that are not cached. Priors of `most` or more are
+    /// not interpolated.
     pub fn posterior(
         &mut self,
         evidence: Evidence,
@@ -168,7 +173,7 @@ impl Table<Polynomial, 4> {
 }
 
 impl Polynomial {
-    /// The one that has these values at the nodes: a sum of Chebyshev polynomials.
+    /// Returns the polynomial that has these values at the nodes: a sum of Chebyshev polynomials.
     fn through(values: [f64; TERMS]) -> Self {
         let (mut before, mut chebyshev, mut sum) = ([0.0; TERMS], [0.0; TERMS], [0.0; TERMS]);
         // T(-1) = T1 = x, and T0 = 1.
@@ -184,7 +189,7 @@ impl Polynomial {
         Self(sum.map(|coefficient| coefficient as f32))
     }
 
-    /// Its value.
+    /// Returns the value of the polynomial at `x`.
     #[inline(always)]
     fn at(&self, x: f64) -> f64 {
         polynomial(self.0.map(f64::from), x)

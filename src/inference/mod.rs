@@ -1,20 +1,21 @@
-//! From what the cells say about a key to when it was last inserted (paper 5: J. L. Dautrich, C. V. Ravishankar,
+//! Inference: from the evidence in the cells about a key to when it was last inserted (paper 5: J. L. Dautrich, C. V.
+//! Ravishankar,
 //! *Inferring Insertion Times and Optimizing Error Penalties in Time-Decaying Bloom Filters*, 2019, sections 2 to 6).
 //!
 //! Four steps, in one direction:
 //!
-//! 1. *Evidence*: what the cells say about one key, [128 bits](Evidence) that a [`Layout`](crate::layout::Layout) reads
-//!    in one sweep like a query. All bits that are physically there count, also those that a query would skip as
-//!    expired. Where there are few kinds of it, it comes as a [`Code`].
-//! 2. *Likelihood by age*: a [`Likelihood`] per family turns evidence and a prior into [`Span`]s of ages, within each
-//!    of which the cells cannot tell one age from another.
+//! 1. *Evidence*: what the cells contain about one key, [128 bits](Evidence) that a [`Layout`](crate::layout::Layout)
+//!    reads in one sweep like a query. All bits that are physically there count, also those that a query would skip as
+//!    expired. Evidence that takes few values comes as a [`Code`].
+//! 2. *Likelihood by age*: a [`Likelihood`] per family turns evidence and a prior into [`Span`]s of ages. Within a span
+//!    the cells cannot distinguish ages.
 //! 3. *Posterior*: every question about the age is a closed sum over the spans ([`Posterior`]).
 //! 4. *Decision*: the answer of least expected penalty ([`decide`]).
 //!
-//! No bits are read here, and no formula of inference lies elsewhere.
+//! No cells are read here, and no formula of inference lies elsewhere.
 //!
-//! Ages count from the latest insertion, in insertions or seconds. On a time clock a question may come later. The
-//! filter knows that nothing was inserted in between, so that gap is added to every age and excluded from the prior.
+//! Ages count from the latest insertion, in insertions or seconds. On a time clock a query may come later. Nothing was
+//! inserted in between, so that gap is added to every age and excluded from the prior.
 
 mod ages;
 pub mod buffer;
@@ -39,57 +40,58 @@ pub use ages::Hazard;
 pub use code::Code;
 pub use decision::decide;
 pub use evidence::Evidence;
-pub use memo::Memo;
+pub use memo::PosteriorCache;
 pub use per_key::PerKey;
 pub use posterior::{Posterior, Span};
 pub use posterior_curve::PosteriorCurve;
 
-/// What the cells of one state of a filter say about the age of a key.
+/// The likelihood of the age of a key, given the cells of one state of a filter.
 pub trait Likelihood: Send + Sync {
     /// Writes the spans of ages that the evidence leaves possible into `spans`, which is empty: the youngest first,
-    /// with probabilities that sum to 1. The last one has no end: it stands for keys that are gone without a trace.
+    /// with probabilities that sum to 1. The last one has no end: it represents keys that are gone without a trace.
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>);
 
-    /// How the chance that the key came less than `age` ago follows from its prior, if two exponentials tell it.
+    /// Returns how the chance that the key came less than `age` ago follows from its prior, if two exponentials express
+    /// it.
     fn posterior_curve(&self, _evidence: Evidence, _age: f64) -> Option<PosteriorCurve> {
         None
     }
 
-    /// Whether the spans are so many that posteriors are better interpolated between priors.
+    /// Returns whether there are so many spans that interpolation between priors is faster.
     fn is_slow(&self) -> bool {
         false
     }
 
-    /// The most probable age below `end`, of cells that tell one age within a span from another; none of others.
+    /// Returns the most probable age below `end`, from cells that distinguish ages within a span; `None` from others.
     fn most_likely(&self, _evidence: Evidence, _hazard: Hazard, _end: f64) -> Option<f64> {
         None
     }
 }
 
-/// What is asked, and what is known beside the cells and the key's prior. Only cells that fade with every insertion use
-/// it.
+/// The ages in question, and what is known beside the cells and the key's prior. Only cells that fade with every
+/// insertion use it.
 #[derive(Default, Clone, Copy)]
 pub struct Question<'a> {
     /// Ages at which the answers are to be exact. Elsewhere the prior stands in for the cells within a span of ages.
     pub ages: &'a [f64],
     /// The expected number of distinct keys among n insertions (paper 5, section 2.5), if known.
     pub distinct: Option<&'a Distinct<'a>>,
-    /// What the cells say about each of the keys, where these are few: what they say about others need not be
-    /// understood. All evidence, if not said.
+    /// The evidence about each of the keys, if there are few keys: the likelihood need not cover other evidence. `None`
+    /// stands for all evidence.
     pub few: Option<&'a [Evidence]>,
 }
 
 impl Question<'_> {
-    /// Whether keys of this stretch of [pages](mod@line) are asked about.
+    /// Returns whether keys of this stretch of [pages](mod@line) are among those in question.
     pub fn is_about(&self, stretch: u64) -> bool {
         self.few.is_none_or(|few| few.iter().any(|evidence| evidence.stretch().0 as u64 == stretch))
     }
 }
 
-/// A curve of distinct keys, evaluated at each of these numbers of insertions; `None` if it cannot tell after all.
+/// A curve of distinct keys, evaluated at each of these numbers of insertions; `None` if it is not known after all.
 pub type Distinct<'a> = dyn Fn(&[f64]) -> Option<Vec<f64>> + 'a;
 
-/// The probability with these odds, and its complement, each exact when it is small.
+/// Returns the probability with these odds, and its complement, each exact when it is small.
 fn chances(odds: f64) -> (f64, f64) {
     let contrary = 1.0 / (1.0 + odds);
     (if odds > 1.0 { 1.0 - contrary } else { odds * contrary }, contrary)

@@ -1,4 +1,4 @@
-//! Numbers that go with the keys of a batch: priors and penalties.
+//! Numbers for the keys of a batch: priors and penalties.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use crate::instructions::{Instructions, Work};
 /// One number for all keys of a batch, or one for each.
 #[derive(Debug, Clone, Copy)]
 pub enum PerKey<'a> {
-    /// The same for all.
+    /// One number for all keys.
     All(f64),
-    /// One per key.
+    /// One number per key.
     Each(&'a [f64]),
 }
 
 impl PerKey<'_> {
-    /// Refuses a prior that is no probability or, on a clock of time, no rate.
+    /// Rejects a prior that is no probability or, on a clock of time, no rate.
     pub fn check_prior(self, window: Window) -> Result<(), Error> {
         match window {
             Window::Count { .. } => self.check("prior", 1.0, "a probability, in 0 ..= 1"),
@@ -24,7 +24,7 @@ impl PerKey<'_> {
         }
     }
 
-    /// Refuses a penalty, the parameter `name`, that is negative or not finite.
+    /// Rejects a penalty, the parameter `name`, that is negative or not finite.
     pub fn check_penalty(self, name: &str) -> Result<(), Error> {
         self.check(name, f64::MAX, "a penalty, finite and not negative")
     }
@@ -43,7 +43,7 @@ impl PerKey<'_> {
         Err(Error::value(format!("{name}{index} must be {what}, got {}", all[place])))
     }
 
-    /// Refuses values of the parameter `name` that are not one per key.
+    /// Rejects values of the parameter `name` that are not one per key.
     pub fn check_len(self, name: &str, keys: usize) -> Result<(), Error> {
         match self {
             Self::Each(all) if all.len() != keys => {
@@ -54,7 +54,7 @@ impl PerKey<'_> {
         }
     }
 
-    /// That of one key.
+    /// Returns the number of one key.
     pub fn of(self, key: usize) -> f64 {
         match self {
             Self::All(number) => number,
@@ -62,7 +62,7 @@ impl PerKey<'_> {
         }
     }
 
-    /// Those of a range of keys.
+    /// Returns the numbers of a range of keys.
     pub fn slice(self, keys: Range<usize>) -> Self {
         match self {
             Self::All(_) => self,
@@ -71,7 +71,7 @@ impl PerKey<'_> {
     }
 }
 
-/// Counts the numbers that are not from 0 to `most`: compilers do it for several at once.
+/// A count of the numbers that are not from 0 to `most`: compilers vectorise it.
 struct Wrong<'a> {
     all: &'a [f64],
     most: f64,

@@ -1,64 +1,65 @@
-//! Answers from spans of ages: every question is a closed sum over them.
+//! Posteriors from spans of ages: every question is a closed sum over them.
 
 use super::Hazard;
 
-/// A span of ages that the cells cannot tell apart: within it ages are distributed as in the prior.
+/// A span of ages that the cells cannot distinguish: within it ages are distributed as in the prior.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span {
     /// The youngest age.
     pub from: f64,
     /// The first age beyond it.
     pub to: f64,
-    /// Chance that the key was last inserted at one of these ages.
+    /// The chance that the key was last inserted at one of these ages.
     pub probability: f64,
 }
 
 impl Span {
-    /// Chance of the ages of the span below `age`.
+    /// Returns the chance of the ages of the span below `age`.
     fn below(&self, age: f64, hazard: Hazard) -> f64 {
         self.probability * hazard.share(age - self.from, self.to - self.from)
     }
 }
 
-/// When a key was last inserted, given what the filter's cells say.
+/// The posterior of when a key was last inserted, given the evidence in the cells.
 #[derive(Debug, Clone, Copy)]
 pub struct Posterior<'a> {
     spans: &'a [Span],
     hazard: Hazard,
     /// Seconds since the latest insertion, from which the spans count.
     gap: f64,
-    /// Where the stream began, as an age in the spans.
+    /// The age, in the spans, at which the stream began.
     end: f64,
-    /// The most probable age, where the cells tell one age within a span from another.
+    /// The most probable age, if the cells distinguish ages within a span.
     peak: Option<f64>,
 }
 
 impl<'a> Posterior<'a> {
-    /// The posterior that [`last_inserted`](super::Likelihood::last_inserted) wrote for a key of this hazard, asked for
-    /// `gap` seconds after the latest insertion. From the age `end` on lies only "never".
+    /// Creates the posterior from the spans that [`last_inserted`](super::Likelihood::last_inserted) wrote for a key of
+    /// this hazard, `gap` seconds after the latest insertion. From the age `end` on lies only "never".
     pub fn new(spans: &'a [Span], hazard: Hazard, gap: f64, end: f64) -> Self {
         Self { spans, hazard, gap, end, peak: None }
     }
 
-    /// The same, of cells that tell the [most probable age](super::Likelihood::most_likely) themselves.
+    /// Returns this posterior with the [most probable age](super::Likelihood::most_likely) that the cells have
+    /// determined.
     pub fn peaking_at(self, peak: Option<f64>) -> Self {
         Self { peak, ..self }
     }
 
-    /// Chance that the key was inserted less than `age` ago.
+    /// Returns the chance that the key was inserted less than `age` ago.
     pub fn within(&self, age: f64) -> f64 {
         let age = (age - self.gap).min(self.end);
         let reached = self.spans.iter().take_while(|span| span.from < age);
         reached.fold(0.0, |below, span| below + span.below(age, self.hazard)).min(1.0)
     }
 
-    /// Chance that the key was inserted at all.
+    /// Returns the chance that the key was inserted at all.
     pub fn ever(&self) -> f64 {
         self.within(f64::INFINITY)
     }
 
-    /// The most probable age of a key that was inserted, the youngest of equals; on a clock of time the age of greatest
-    /// density. Infinite for a key that is never inserted.
+    /// Returns the most probable age of a key that was inserted, the youngest of equals; on a clock of time the age of
+    /// greatest density. Infinite for a key that is never inserted.
     pub fn most_likely(&self) -> f64 {
         if self.hazard.is_zero() {
             return f64::INFINITY;
@@ -77,7 +78,7 @@ impl<'a> Posterior<'a> {
         most_likely
     }
 
-    /// The mean age of a key that was inserted; infinite for one that is never inserted.
+    /// Returns the mean age of a key that was inserted; infinite for one that is never inserted.
     pub fn expected(&self) -> f64 {
         let (mut mass, mut sum) = (0.0, 0.0);
         for span in self.spans.iter().filter(|span| span.from < self.end) {

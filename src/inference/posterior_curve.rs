@@ -2,59 +2,59 @@
 //!
 //! Most evidence leaves one stretch of time in question. Either the key was inserted in it, for which its cells are e
 //! times as likely as by chance, or it was not, and then nothing is known of the time before some age. With x the odds
-//! of the prior for the stretch, and y its chance for what the window has beyond that age, the key came within the
-//! window with probability
+//! of the prior for the stretch, and y its chance for the window beyond that age, the key came within the window with
+//! probability
 //!
 //! ```text
 //! (e x + y) / (1 + e x)
 //! ```
 //!
 //! or, where the window ends in the stretch and y is the chance for its part of it, y (e x + e) / (1 + e x). A younger
-//! stretch may be in question too, of odds x': it has the key with the chance h = e' x' / (1 + e' x'), where e' may
-//! depend on whether the older one has it, and all of the above counts 1 - h times. So what the cells tell is a few
-//! numbers, whatever the prior. It takes two exponentials, or three, which are worked out for several keys at once,
-//! right to 1e-10, and the same on every processor.
+//! stretch may be in question too, of odds x'. It contains the key with the chance h = e' x' / (1 + e' x'), where e'
+//! may depend on whether the older one does, and everything above counts 1 - h times. So a few numbers describe the
+//! posterior for every prior. It takes two exponentials, or three, which are computed for several keys at once, right
+//! to 1e-10, and the same on every processor.
 
 use crate::instructions::{Instructions, Work};
 
-/// Keys at a time.
+/// Number of keys at a time.
 pub const KEYS: usize = 64;
-/// Keys with a younger stretch at a time: those of a vector.
+/// Number of keys with a younger stretch at a time: those of a vector.
 const FEW: usize = 8;
-/// Priors per insertion up to this have a shorter logarithm.
+/// Greatest prior per insertion that has a shorter logarithm.
 const SMALL: f64 = 1.0 / 64.0;
-/// The most that exponents count: e to this, times what a stretch explains, is finite or infinite, but no nonsense.
+/// Greatest exponent: e to this, times what a stretch explains, is finite or infinite, but never NaN.
 const MOST: f64 = 700.0;
 
-/// How a posterior follows from the prior.
+/// The posterior of a key as a function of its prior.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PosteriorCurve {
-    /// How long the stretch had to take keys.
+    /// How long the stretch could take keys.
     exposure: f64,
-    /// How much likelier an insertion in it makes what the cells say.
+    /// How much likelier an insertion in the stretch makes the evidence.
     explains: f64,
-    /// What the window has beyond, or of the stretch where it ends there.
+    /// The length of the window beyond, or of its part of the stretch if the window ends there.
     rest: f64,
-    /// 1 if it ends there, else 0; no number where two exponentials tell nothing.
+    /// 1 if the window ends in the stretch, else 0; NaN if two exponentials do not express the posterior.
     ends: f64,
-    /// The exposure of a younger stretch, and what that explains where the older one has the key, and where not.
+    /// The exposure of a younger stretch, and what that explains if the older one contains the key, and if not.
     younger: [f64; 3],
 }
 
 impl PosteriorCurve {
-    /// Other evidence, of which posteriors are no numbers.
+    /// The curve of other evidence, whose posteriors are NaN.
     pub const OTHER: Self = Self { exposure: 0.0, explains: 0.0, rest: 0.0, ends: f64::NAN, younger: [0.0; 3] };
 
-    /// Of a key that did not come in the ages below `from`; of those from there on nothing is known.
+    /// Returns the curve of a key that did not come in the ages below `from`; nothing is known of older ages.
     pub fn unknown(from: f64, age: f64) -> Self {
         Self { rest: (age - from).clamp(0.0, f64::MAX), ..Self::default() }
     }
 
-    /// Of a key that came in the ages `from..to`, which had `exposure` to take keys, or not below `unknown`. There is
-    /// none where the window ends in a stretch that is longer or shorter than its exposure.
+    /// Returns the curve of a key that came in the ages `from..to`, which had `exposure` to take keys, or not below
+    /// `unknown`. `None` if the window ends in a stretch that is longer or shorter than its exposure.
     pub fn of_stretch((from, to): (f64, f64), exposure: f64, explains: f64, unknown: f64, age: f64) -> Option<Self> {
         if age <= from {
-            // It does not count, but for what a younger stretch explains.
+            // The stretch does not count, except for what a younger stretch explains.
             Some(Self { exposure, explains, ends: 1.0, ..Self::unknown(from, age) })
         } else if to <= age {
             Some(Self { exposure, explains, ..Self::unknown(unknown, age) })
@@ -63,25 +63,26 @@ impl PosteriorCurve {
         }
     }
 
-    /// The same where a younger stretch, within the window, may have the key too: what it explains where the older one
-    /// has it, and where not.
+    /// Adds a younger stretch, within the window, that may contain the key too: what it explains if the older one
+    /// contains the key, and if not.
     pub fn after(self, exposure: f64, with_older: f64, alone: f64) -> Self {
         Self { younger: [exposure, with_older, alone], ..self }
     }
 }
 
-/// Posteriors of up to [`KEYS`] keys, of what the cells tell of each: `told`, by number.
+/// A batch of up to [`KEYS`] keys whose posteriors are computed from curves: `curves` contains the curves, `numbers`
+/// the curve of each key.
 pub struct Posteriors<'a> {
-    pub told: &'a [PosteriorCurve],
+    pub curves: &'a [PosteriorCurve],
     pub numbers: &'a [u32; KEYS],
-    /// Chances per insertion, or rates per second; as many as there are keys.
+    /// Chances per insertion, or rates per second; one per key.
     pub priors: &'a [f64],
     pub by_insertion: bool,
     pub posteriors: &'a mut [f64],
 }
 
 impl Posteriors<'_> {
-    /// Writes them. Gives the keys whose posteriors are no numbers.
+    /// Writes the posteriors. Returns the keys whose posteriors are NaN.
     pub fn write(self, instructions: Instructions) -> impl Iterator<Item = usize> + use<> {
         let mut others = instructions.run(self);
         std::iter::from_fn(move || {
@@ -97,7 +98,7 @@ impl<M> Work<M> for Posteriors<'_> {
 
     #[inline(always)]
     fn run(self, _: M) -> u64 {
-        let Self { told, numbers, priors, by_insertion, posteriors } = self;
+        let Self { curves, numbers, priors, by_insertion, posteriors } = self;
         let mut hazards = [0.0; KEYS];
         match priors.first_chunk() {
             Some(priors) => hazards = *priors,
@@ -113,12 +114,12 @@ impl<M> Work<M> for Posteriors<'_> {
         // Number by number, for several keys at once.
         let [mut exposure, mut explains, mut rest, mut ends, mut younger] = [[0.0; KEYS]; 5];
         for (key, &number) in numbers.iter().enumerate().take(priors.len()) {
-            let told = &told[number as usize];
-            exposure[key] = told.exposure;
-            explains[key] = told.explains;
-            rest[key] = told.rest;
-            ends[key] = told.ends;
-            younger[key] = told.younger[0];
+            let curve = &curves[number as usize];
+            exposure[key] = curve.exposure;
+            explains[key] = curve.explains;
+            rest[key] = curve.rest;
+            ends[key] = curve.ends;
+            younger[key] = curve.younger[0];
         }
         let (mut all, mut held, mut not_held) = ([0.0; KEYS], [0.0; KEYS], [0.0; KEYS]);
         for key in 0..KEYS {
@@ -129,14 +130,14 @@ impl<M> Work<M> for Posteriors<'_> {
             held[key] = odds * not_held[key];
             all[key] = (odds * of_odds + of_rest * rest) * not_held[key];
         }
-        // A younger stretch have a few keys in a hundred, where any has: they are brought together.
+        // A few keys in a hundred have a younger stretch, if any has: they are brought together.
         let mut left = which(&younger, |exposure| exposure > 0.0);
         while left != 0 {
             let (mut few, mut of) = ([0; FEW], [[0.0; FEW]; 7]);
             let mut count = 0;
             while left != 0 && count < FEW {
                 let key = left.trailing_zeros() as usize;
-                let [exposure, with_older, alone] = told[numbers[key] as usize].younger;
+                let [exposure, with_older, alone] = curves[numbers[key] as usize].younger;
                 let numbers = [hazards[key], held[key], not_held[key], all[key], exposure, with_older, alone];
                 of.iter_mut().zip(numbers).for_each(|(of, number)| of[count] = number);
                 (few[count], left, count) = (key, left & (left - 1), count + 1);
@@ -150,7 +151,7 @@ impl<M> Work<M> for Posteriors<'_> {
             }
             few.iter().zip(posteriors).take(count).for_each(|(&key, posterior)| all[key] = posterior);
         }
-        // Not the least of both, which would be a number always.
+        // Not the least of both, which would never be NaN.
         all.iter_mut().for_each(|posterior| *posterior = if *posterior > 1.0 { 1.0 } else { *posterior });
         match posteriors.first_chunk_mut() {
             Some(posteriors) => *posteriors = all,
@@ -160,37 +161,37 @@ impl<M> Work<M> for Posteriors<'_> {
     }
 }
 
-/// Of which keys this holds, a bit each.
+/// Returns for which keys `holds` is true, a bit each.
 #[inline(always)]
 fn which(numbers: &[f64; KEYS], holds: impl Fn(f64) -> bool) -> u64 {
     (0..KEYS).fold(0, |all, key| all | u64::from(holds(numbers[key])) << key)
 }
 
-/// What a hazard amounts to.
+/// Returns the bounded product of a hazard and a length.
 #[inline(always)]
 fn exponent(hazard: f64, length: f64) -> f64 {
     (hazard * length).min(MOST)
 }
 
-/// The odds that a stretch has a key; not infinite, of which there would be no share.
+/// Returns the odds that a stretch contains a key. They are finite, because infinite odds have no share.
 #[inline(always)]
 fn odds(hazard: f64, exposure: f64, explains: f64) -> f64 {
     (exp_m1(exponent(hazard, exposure)) * explains).min(1e300)
 }
 
-/// The polynomial with these coefficients, the constant first, after Estrin.
+/// Returns the value of the polynomial with these coefficients, the constant first, by Estrin's scheme.
 #[inline(always)]
 pub(super) fn polynomial([a, b, c, d, e, f, g, h]: [f64; 8], x: f64) -> f64 {
     let two = x * x;
     (a + b * x) + (c + d * x) * two + ((e + f * x) + (g + h * x) * two) * (two * two)
 }
 
-/// e^x - 1 for x from -[`MOST`] to it, without a branch.
+/// Returns e^x - 1 for x from -[`MOST`] to it, without a branch.
 #[inline(always)]
 fn exp_m1(x: f64) -> f64 {
-    /// Added to a number, it leaves the nearest whole one in the lowest bits.
+    /// A number that, when added to another, leaves the nearest whole number in the lowest bits.
     const WHOLE: f64 = 1.5 / f64::EPSILON;
-    /// ln 2 in two parts, of which the first has few bits.
+    /// ln 2 in two parts, the first of few bits.
     const LN_2: [f64; 2] = [0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10];
     let shifted = x * std::f64::consts::LOG2_E + WHOLE;
     let whole = shifted - WHOLE;
@@ -203,14 +204,14 @@ fn exp_m1(x: f64) -> f64 {
     power * part + (power - 1.0)
 }
 
-/// -ln(1 - p) for p from 0 to [`SMALL`], by its series: the next term is below 2^-49 of it.
+/// Returns -ln(1 - p) for p from 0 to [`SMALL`], by its series: the next term is below 2^-49 of it.
 #[inline(always)]
 fn minus_ln_1m_small(p: f64) -> f64 {
     const OF: [f64; 8] = [1.0, 0.5, 1.0 / 3.0, 0.25, 0.2, 1.0 / 6.0, 1.0 / 7.0, 0.125];
     p * polynomial(OF, p)
 }
 
-/// -ln(1 - p) for p from 0 to 1, without a branch; at 1 it is 709, for infinity.
+/// Returns -ln(1 - p) for p from 0 to 1, without a branch; at 1 it is 709, for infinity.
 #[inline(always)]
 fn minus_ln_1m(p: f64) -> f64 {
     const LEAST: u64 = std::f64::consts::FRAC_1_SQRT_2.to_bits();
@@ -240,17 +241,17 @@ mod tests {
         [0.0, 1.0, f64::MIN_POSITIVE, 1e-300, 0.999_999].into_iter().chain(some).collect()
     }
 
-    fn evaluated(instructions: Instructions, told: PosteriorCurve, priors: &[f64], by_insertion: bool) -> Vec<f64> {
+    fn evaluated(instructions: Instructions, curve: PosteriorCurve, priors: &[f64], by_insertion: bool) -> Vec<f64> {
         let mut posteriors = vec![f64::NAN; priors.len()];
         for (priors, posteriors) in priors.chunks(KEYS).zip(posteriors.chunks_mut(KEYS)) {
-            let (told, numbers) = (&[told], &[0; KEYS]);
-            Posteriors { told, numbers, priors, by_insertion, posteriors }.write(instructions).for_each(drop);
+            let (curves, numbers) = (&[curve], &[0; KEYS]);
+            Posteriors { curves, numbers, priors, by_insertion, posteriors }.write(instructions).for_each(drop);
         }
         posteriors
     }
 
-    /// Two stretches, 20 and 90 long from the ages 10 and 100 on, and what is unknown from 200 on, by their odds one
-    /// after the other.
+    /// Two stretches, 20 and 90 long from the ages 10 and 100 on, and what is unknown from 200 on, by their odds in
+    /// sequence.
     fn by_odds(hazard: Hazard, age: f64, [alone, with_older, older]: [f64; 3]) -> f64 {
         let odds = |exposure: f64, explains: f64| (hazard.odds(exposure).min(1e300) * explains).min(1e300);
         let chances = |odds: f64| (odds / (1.0 + odds), 1.0 / (1.0 + odds));
@@ -268,9 +269,9 @@ mod tests {
             for explains in [[0.0; 3], [1.0; 3], [3.0, 1.5, 40.0], [1e9, 1e4, 1e6], [1e150, 1e5, 1e150], [1e300; 3]] {
                 for age in [60.0, 100.0, 150.0, 189.5, 190.0, 195.0, 260.0, 1e7] {
                     let [alone, with_older, older] = explains;
-                    let told = PosteriorCurve::of_stretch((100.0, 190.0), 90.0, older, 200.0, age).unwrap();
-                    let told = told.after(20.0, with_older, alone);
-                    let portable = evaluated(Instructions::available().next().unwrap(), told, &priors, by_insertion);
+                    let curve = PosteriorCurve::of_stretch((100.0, 190.0), 90.0, older, 200.0, age).unwrap();
+                    let curve = curve.after(20.0, with_older, alone);
+                    let portable = evaluated(Instructions::available().next().unwrap(), curve, &priors, by_insertion);
                     for (&p, &got) in priors.iter().zip(&portable) {
                         let expected = by_odds(hazard(p), age, explains);
                         assert!((got - expected).abs() < 1e-10, "{got} for {expected}: {p} {age} {explains:?}");
@@ -278,7 +279,7 @@ mod tests {
                         assert!((got / expected - 1.0).abs() < 1e-9 || expected < 1e-290, "{got} {expected} {p} {age}");
                     }
                     for instructions in Instructions::available() {
-                        assert_eq!(evaluated(instructions, told, &priors, by_insertion), portable, "{instructions:?}");
+                        assert_eq!(evaluated(instructions, curve, &priors, by_insertion), portable, "{instructions:?}");
                     }
                 }
             }
@@ -288,8 +289,8 @@ mod tests {
     /// Of kinds of evidence in any order, and any number of keys up to [`KEYS`].
     #[test]
     fn a_key_gets_among_others_what_it_gets_alone() {
-        let told = PosteriorCurve::of_stretch((100.0, 190.0), 90.0, 40.0, 200.0, 260.0).unwrap();
-        let kinds = [told, told.after(20.0, 1.5, 3.0), PosteriorCurve::unknown(10.0, 260.0), PosteriorCurve::OTHER];
+        let curve = PosteriorCurve::of_stretch((100.0, 190.0), 90.0, 40.0, 200.0, 260.0).unwrap();
+        let kinds = [curve, curve.after(20.0, 1.5, 3.0), PosteriorCurve::unknown(10.0, 260.0), PosteriorCurve::OTHER];
         let number = |key: usize| key * key % 7 % 4;
         let kind = |key: usize| kinds[number(key)];
         let priors: Vec<f64> = priors().into_iter().step_by(31).take(KEYS).collect();
@@ -298,7 +299,7 @@ mod tests {
             for keys in [KEYS, 1, 2, 9, KEYS - 1] {
                 let (mut posteriors, priors) = (vec![0.5; keys], &priors[..keys]);
                 let of_all =
-                    Posteriors { told: &kinds, numbers, priors, by_insertion: true, posteriors: &mut posteriors };
+                    Posteriors { curves: &kinds, numbers, priors, by_insertion: true, posteriors: &mut posteriors };
                 let others: Vec<usize> = of_all.write(instructions).collect();
                 let expected: Vec<usize> = (0..keys).filter(|&key| kind(key).ends.is_nan()).collect();
                 assert_eq!(others, expected, "{keys}");

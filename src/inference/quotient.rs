@@ -1,47 +1,48 @@
-//! What the tag of an entry tells: the [aged quotient filter](crate::layout::quotient).
+//! The likelihood of the tag of an entry, for the [aged quotient filter](crate::layout::quotient).
 //!
-//! An entry has the epoch in which its key was last inserted, or another key that shares its place. So the key was not
-//! inserted in a younger epoch. Either it was in this one, and no other has rewritten the tag since: a chance of one
-//! less the share of places that have a younger entry. Or it was not, and the entry is another's: the share of places
-//! whose entries have this tag; then nothing is known of the epochs before. Where there is no entry, no epoch that is
-//! kept has the key.
+//! An entry contains the epoch in which its key was last inserted, or another key that shares its place. So the key was
+//! not inserted in a younger epoch. Either it was in this one, and no other has rewritten the tag since: a chance of
+//! one less the share of places that have a younger entry. Or it was not, and the entry is another's: the share of
+//! places whose entries have this tag; then nothing is known of the epochs before. If there is no entry, no retained
+//! epoch contains the key.
 //!
-//! A page that has turned keys away tells less of those that are not in a line which it has marked. A key since the
-//! epoch in which it last did so would be found; before, it was turned away with the chance that those turned away are
-//! of all keys of such lines. How many they are follows from the lines that are marked, on which keys without room fall
-//! at random: L m for a share of 1 - e^-m, of which the spare has prints of some. Marks outlast their keys, so that the
-//! number is too high rather than too low. Where as good as all lines are marked it may be any.
+//! A page that has rejected keys gives less information about keys that are not in a line which it has marked. A key
+//! inserted since the last epoch with a rejection would be found. Before that, it was rejected with a chance equal to
+//! the share of rejected keys among all keys of such lines. Their number follows from the lines that are marked, on
+//! which keys without room fall at random: L m for a share of 1 - e^-m, some of which have prints in the spare. Marks
+//! outlast their keys, so that the number is too high rather than too low. If nearly all lines are marked the number is
+//! unbounded.
 //!
-//! Pages turn at different times. As for [lines](super::line) they are taken together in stretches, whose ages are off
-//! by 1/64 of an epoch at the most.
+//! Pages rotate at different times. As for [lines](super::line) they are grouped into stretches, whose ages are off by
+//! 1/64 of an epoch at most.
 
 use super::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};
 use crate::clock::Clock;
 use crate::shape::quotient::SPARE;
 
-/// The least share of places that other keys may have, where a sample has found none.
+/// Least share of places that other keys may have, if a sample has found none.
 const LEAST_RATE: f64 = 1e-12;
 
 /// An epoch of a stretch of pages.
 struct Epoch {
-    /// The age of its beginning.
+    /// The age of the beginning of the epoch.
     began: f64,
-    /// How long it had to take keys.
+    /// How long the epoch could take keys.
     exposure: f64,
     /// The odds that an entry of this epoch is the key's and not another's, if the key was as likely inserted as not.
     explains: f64,
 }
 
-/// The epochs of pages that turned at about the same time, the open one first.
+/// The epochs of pages that rotated at about the same time, the open one first.
 #[derive(Default)]
-pub struct Chunk {
+pub struct StretchEpochs {
     epochs: Vec<Epoch>,
-    /// Share of places that have an entry.
+    /// The share of places that have an entry.
     taken: f64,
 }
 
-impl Chunk {
-    /// For each epoch, its beginning and the share of places whose entries it has.
+impl StretchEpochs {
+    /// Creates the epochs from the beginning of each, and the share of places with entries of that epoch.
     pub fn new(clock: &Clock, began: &[f64], rates: impl Iterator<Item = f64>) -> Self {
         // The latest insertion stands for the time it takes: see `Clock::exposure`.
         let (mut next, mut younger) = (-clock.gap(), 0.0);
@@ -55,60 +56,60 @@ impl Chunk {
         Self { epochs, taken: younger }
     }
 
-    /// The youngest age of an epoch, or of all that is older than the last.
+    /// Returns the youngest age of an epoch, or of everything older than the last.
     fn from(&self, epochs_ago: usize) -> f64 {
         epochs_ago.checked_sub(1).map_or(0.0, |next| self.epochs[next].began)
     }
 }
 
-/// Lines of entries in one state.
-pub struct Epochs {
-    /// Stretches of pages: those that have turned last come first.
-    pub stretches: Vec<Chunk>,
-    /// Places of a page.
+/// The likelihood of lines of entries in one state.
+pub struct QuotientLikelihood {
+    /// The epochs by stretches of pages: those that have rotated last come first.
+    pub stretches: Vec<StretchEpochs>,
+    /// Number of places of a page.
     pub places: f64,
-    /// Its lines.
+    /// Number of lines of a page.
     pub lines: f64,
 }
 
-/// What evidence tells.
+/// The interpretation of evidence.
 enum Match {
     /// The key did not come below this age.
-    Not(f64),
-    /// It came at these ages, which had so long to take keys and make what is seen so many times as likely, or not
-    /// below the last of them.
-    Perhaps((f64, f64), f64, f64),
+    NotBelow(f64),
+    /// The key came at these ages, or not below the last of them. The other numbers are the exposure of the ages, and
+    /// how much likelier an insertion then makes the evidence.
+    Within((f64, f64), f64, f64),
 }
 
-impl Epochs {
+impl QuotientLikelihood {
     fn match_of(&self, evidence: Evidence) -> Match {
         let (stretch, evidence) = evidence.stretch();
         let stretch = &self.stretches[stretch];
         let gone = stretch.from(stretch.epochs.len());
         match (evidence.as_epochs(), evidence.marked()) {
-            (None, _) => Match::Not(gone),
+            (None, _) => Match::NotBelow(gone),
             (Some((number, true)), _) => {
                 let epoch = &stretch.epochs[number];
-                Match::Perhaps((stretch.from(number), epoch.began), epoch.exposure, epoch.explains)
+                Match::Within((stretch.from(number), epoch.began), epoch.exposure, epoch.explains)
             }
-            (Some((number, false)), None) => Match::Not(stretch.from(number)),
+            (Some((number, false)), None) => Match::NotBelow(stretch.from(number)),
             (Some((number, false)), Some(lines)) => {
                 let (from, share) = (stretch.from(number), f64::from(lines) / self.lines);
                 let without_room = -self.lines * (-share).ln_1p();
                 let away = (without_room - f64::from(SPARE)).max(1.0);
                 let others = share * stretch.taken * self.places;
-                Match::Perhaps((from, gone), gone - from, away / (away + others))
+                Match::Within((from, gone), gone - from, away / (away + others))
             }
         }
     }
 }
 
-impl Likelihood for Epochs {
+impl Likelihood for QuotientLikelihood {
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
         let unknown_from = |from, probability| Span { from, to: f64::INFINITY, probability };
         match self.match_of(evidence) {
-            Match::Not(from) => spans.push(unknown_from(from, 1.0)),
-            Match::Perhaps((from, to), exposure, explains) => {
+            Match::NotBelow(from) => spans.push(unknown_from(from, 1.0)),
+            Match::Within((from, to), exposure, explains) => {
                 let (held, not_held) = chances(hazard.odds(exposure) * explains);
                 spans.push(Span { from, to, probability: held });
                 spans.push(unknown_from(to, not_held));
@@ -118,8 +119,8 @@ impl Likelihood for Epochs {
 
     fn posterior_curve(&self, evidence: Evidence, age: f64) -> Option<PosteriorCurve> {
         match self.match_of(evidence) {
-            Match::Not(from) => Some(PosteriorCurve::unknown(from, age)),
-            Match::Perhaps(ages, exposure, explains) => {
+            Match::NotBelow(from) => Some(PosteriorCurve::unknown(from, age)),
+            Match::Within(ages, exposure, explains) => {
                 PosteriorCurve::of_stretch(ages, exposure, explains, ages.1, age)
             }
         }

@@ -1,5 +1,5 @@
-//! What the match vector of a ring of slices tells: the age-partitioned filter and, with k = 1, the guarded-epoch
-//! filter.
+//! The likelihood of the match vector of a ring of slices: the age-partitioned filter and, with k = 1, the
+//! guarded-epoch filter.
 //!
 //! The generation of age j, if it held the key, set the key's bits in the slices of age j to j + k - 1; bits set by
 //! generations older than k + l have been cleared by now. A slice without the key's bits rules out every generation
@@ -30,13 +30,14 @@ use crate::clock::Clock;
 use crate::memory::bits::ones;
 use crate::shape::ring::MAX_SLICES;
 
-/// Match rates below this count as this one. They come from samples in which hardly a bit was set.
+/// Least match rate: smaller ones come from samples in which hardly a bit was set.
 const LEAST_RATE: f64 = 1e-30;
-/// The most that a run of slices can explain, so that products stay finite.
+/// Most that a run of slices can explain, so that products stay finite.
 const MOST: f64 = 1e300;
 
-/// The possible generations in a match vector of `slices` slices, of which a key takes `k` in a row: bit j says that
-/// every slice that generation j has written, and that is still there, matches. Nothing else in the vector matters.
+/// Returns the possible generations in a match vector of `slices` slices, when a key takes `k` slices in a row. Bit j
+/// is set if every slice that generation j has written, and that is still there, matches. Other bits of the vector are
+/// ignored.
 #[inline(always)]
 pub fn not_ruled_out(matches: u128, k: u32, slices: u32) -> Evidence {
     let there = ones(slices);
@@ -50,29 +51,29 @@ pub fn not_ruled_out(matches: u128, k: u32, slices: u32) -> Evidence {
     Evidence::generations(!ruled_out & there)
 }
 
-/// When a generation took keys.
+/// The time in which a generation took keys.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Generation {
-    /// How long ago it began, in insertions or seconds.
+    /// How long ago the generation began, in insertions or seconds.
     pub began: f64,
-    /// How long it took keys: until the next began, adjusted where several keys share a moment.
+    /// How long the generation took keys: until the next began, adjusted if several keys share a moment.
     pub exposure: f64,
 }
 
-/// A ring of slices in one state; by default one that nobody asks.
+/// The likelihood of a ring of slices in one state; by default one without slices, for keys that are not in question.
 #[derive(Debug, Clone, Default)]
-pub struct Ring {
+pub struct RingLikelihood {
     k: usize,
-    /// The newest first; the open one ends at age 0.
+    /// The generations, the newest first; the open one ends at age 0.
     generations: Vec<Generation>,
-    /// What covering a run of slices explains: the inverse of the chance that all of it matches. Each slice has the
+    /// How much covering a run of slices explains: the inverse of the chance that all of it matches. Each slice has the
     /// runs of 1 to k slices that start at it; the longest is what a generation explains by itself.
     explains: Vec<f64>,
 }
 
-impl Ring {
-    /// A ring of which every insertion writes the `k` newest slices. Each slice, the newest first, has the generation
-    /// whose newest slice it is, and the chance that a fresh key matches.
+impl RingLikelihood {
+    /// Creates the likelihood of a ring in which every insertion writes the `k` newest slices. Each slice, the newest
+    /// first, has the generation whose newest slice it is, and the chance that a fresh key matches.
     pub fn new(k: u32, generations: Vec<Generation>, match_rates: &[f64]) -> Self {
         let rate = |slice| match_rates.get(slice).map_or(1.0, |rate: &f64| rate.max(LEAST_RATE));
         let runs = (0..match_rates.len()).flat_map(|j| {
@@ -84,26 +85,27 @@ impl Ring {
         Self::of_runs(k, generations, runs)
     }
 
-    /// The same for slices that do not match independently: each slice has the chances that a fresh key matches all of
-    /// the 1, 2, .. k slices from it on, as far as they exist.
+    /// Creates the likelihood of slices that do not match independently: each slice has the chances that a fresh key
+    /// matches all of the 1, 2, .. k slices from it on, as far as they exist.
     pub fn of_runs(k: u32, generations: Vec<Generation>, match_rates: impl Iterator<Item = f64>) -> Self {
         Self { k: k as usize, generations, explains: match_rates.map(|run| (1.0 / run).min(MOST)).collect() }
     }
 
-    /// A filter that cannot tell its generations apart: a key among the last `length` insertions matches, any other
-    /// matches with this chance. With expected distinct keys in place of the rate this is equation 13 of paper 5.
+    /// Creates the likelihood of a filter that cannot distinguish its generations: a key among the last `length`
+    /// insertions matches, any other matches with this chance. With expected distinct keys in place of the rate this is
+    /// equation 13 of paper 5.
     pub fn whole(length: u64, match_rate: f64) -> Self {
         let length = length as f64;
         Self::new(1, vec![Generation { began: length, exposure: length }], &[match_rate])
     }
 
-    /// A ring of generations that a clock has opened.
+    /// Creates the likelihood of a ring of generations that a clock has opened.
     pub fn of_clock(k: u32, clock: &Clock, match_rates: &[f64]) -> Self {
         let generation = |back| Generation { began: clock.began(back), exposure: clock.exposure(back) };
         Self::new(k, (0..match_rates.len() as u64).map(generation).collect(), match_rates)
     }
 
-    /// The age from which on nothing is left of a key.
+    /// Returns the age from which on no trace of a key is left.
     fn gone(&self) -> f64 {
         self.from(self.generations.len())
     }
@@ -120,12 +122,12 @@ impl Ring {
         Span { from: self.from(generation), to: self.generations[generation].began, probability }
     }
 
-    /// What runs of 1 to k slices from one on explain.
+    /// Returns what runs of 1 to k slices from one on explain.
     fn explains(&self, slice: usize) -> &[f64] {
         &self.explains[slice * self.k..][..self.k]
     }
 
-    /// The spans of the generations in `possible`. Returns the probability left for none of them.
+    /// Writes the spans of the generations in `possible`. Returns the probability left for none of them.
     fn of_many(&self, possible: u128, hazard: Hazard, spans: &mut Vec<Span>) -> f64 {
         let (mut held, mut not_held) = ([0.0; MAX_SLICES as usize], [1.0; MAX_SLICES as usize]);
         // Most generations are equally long, and their odds are the same.
@@ -156,7 +158,7 @@ impl Ring {
     }
 }
 
-impl Likelihood for Ring {
+impl Likelihood for RingLikelihood {
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
         let possible = evidence.possible();
         let gone = if possible == 0 {
@@ -179,14 +181,14 @@ impl Likelihood for Ring {
         }
         let (i, j) = (possible.trailing_zeros() as usize, possible.ilog2() as usize);
         let (ages, exposure) = ((self.from(j), self.generations[j].began), self.generations[j].exposure);
-        let told = PosteriorCurve::of_stretch(ages, exposure, self.explains(j)[self.k - 1], self.gone(), age)?;
+        let curve = PosteriorCurve::of_stretch(ages, exposure, self.explains(j)[self.k - 1], self.gone(), age)?;
         let younger = &self.generations[i];
         let both = possible.count_ones() == 2 && younger.began <= age;
         match self.explains(i) {
-            _ if i == j => Some(told),
+            _ if i == j => Some(curve),
             // A generation explains the slices that no older one does.
             explains if both => {
-                Some(told.after(younger.exposure, explains[self.k.min(j - i) - 1], explains[self.k - 1]))
+                Some(curve.after(younger.exposure, explains[self.k.min(j - i) - 1], explains[self.k - 1]))
             }
             _ => None,
         }

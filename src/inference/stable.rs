@@ -1,28 +1,28 @@
-//! What the cells of a stable filter tell. It is little: every key's cells are set to the same maximum and decremented
-//! at random, so their minimum gives an age within a factor of two at best, and with one bit to a cell only whether the
-//! key came lately.
+//! The likelihood of the cells of a stable filter. It contains little information: every key's cells are set to the
+//! same maximum and decremented at random. So their minimum gives an age within a factor of two at best, and with one
+//! bit to a cell only whether the key came lately.
 //!
 //! A cell that was set i insertions ago met an event, a decrement or another key, in each of them with chance q. It
 //! holds less than v if the last Max - v + 1 events were decrements ([`shape::stable`](crate::shape::stable)). A key
 //! that is gone finds the distribution over all cells, which is counted.
 //!
-//! Where keys repeat, the same few are set in a cell again and again, in others none: q is not that of the mean cell.
-//! With D equally frequent keys in m cells, Poisson(D / m) others share a cell with the key, and each sets it with
-//! chance 1 / D. D / m is what makes the share of zeros, from the first insertion on, the one that is counted; many to
-//! a cell are as good as all different. What is left for other values, since keys are not equally frequent, is taken to
-//! be the same factor for the key's cells as for all.
+//! If keys repeat, the same few are set in a cell again and again, in others none: q is not that of the mean cell. With
+//! D equally frequent keys in m cells, Poisson(D / m) others share a cell with the key, and each sets it with chance 1
+//! / D. D / m is chosen to make the share of zeros, from the first insertion on, the one that is counted; many to a
+//! cell are as good as all different. What remains for other values, since keys are not equally frequent, counts as the
+//! same factor for the key's cells as for all.
 
 use super::fading::{Fading, Spans, edges};
 use super::{Evidence, Likelihood, Question};
 use crate::shape::stable::StableShape;
 
-/// The least likelihood of anything: an empty filter never expects a set cell.
+/// Least likelihood of any value: an empty filter never expects a set cell.
 const LEAST: f64 = 1e-300;
 
-/// So many keys to a cell set all cells about equally often.
+/// Number of keys to a cell from which on all cells are set about equally often.
 const MANY: f64 = 30.0;
 
-/// Shares of the cells, and how many times as often as the mean of all they are set.
+/// Shares of the cells, and how often cells of each are set relative to the mean of all.
 type Kinds = Vec<(f64, f64)>;
 
 /// The logarithms of the likelihood of each minimum, at each age, relative to a key that is gone.
@@ -37,7 +37,8 @@ impl Fading for Minima {
     }
 }
 
-/// What the minimum of a key's cells tells after `inserted` insertions; `counts` cells of a sample hold each value.
+/// Returns the likelihood of the minimum of a key's cells after `inserted` insertions; `counts` cells of a sample have
+/// each value.
 pub fn likelihood(shape: StableShape, inserted: u64, counts: &[u64], question: &Question<'_>) -> Box<dyn Likelihood> {
     let (values, k) = (counts.len(), shape.slices.k as i32);
     let minima = |below: &[f64]| -> Vec<f64> {
@@ -59,7 +60,7 @@ pub fn likelihood(shape: StableShape, inserted: u64, counts: &[u64], question: &
     Box::new(Spans::new(edges(inserted as f64, question.ages), fading))
 }
 
-/// The mean over cells of each kind.
+/// Returns the mean over cells of each kind.
 fn mean(kinds: &Kinds, of: impl Fn(f64) -> Vec<f64>) -> Vec<f64> {
     let mut mean = Vec::new();
     for &(share, often) in kinds {
@@ -70,7 +71,7 @@ fn mean(kinds: &Kinds, of: impl Fn(f64) -> Vec<f64>) -> Vec<f64> {
     mean
 }
 
-/// Cells that so many keys share on average, all of them equally frequent.
+/// Returns the kinds of cells that this many equally frequent keys share on average.
 fn shared_by(keys: f64) -> Kinds {
     let most = (keys + 8.0 * keys.sqrt() + 8.0) as u32;
     let mut chance = (-keys).exp();
@@ -82,8 +83,8 @@ fn shared_by(keys: f64) -> Kinds {
     kinds
 }
 
-/// The kinds of `cells` cells of which a share of `zeros` is zero, as `expected` has it: by bisection of the logarithm
-/// of the keys to a cell. All of one kind if that is about as many zeros as different keys leave.
+/// Returns the kinds of `cells` cells with a share of `zeros` zeros according to `expected`: by bisection of the
+/// logarithm of the keys to a cell. All cells are of one kind if that is about as many zeros as different keys leave.
 fn fitting(cells: f64, zeros: f64, expected: impl Fn(&Kinds) -> f64) -> Kinds {
     let (mut few, mut many) = ((1.0 / cells).min(1.0), MANY);
     if zeros <= expected(&shared_by(many)) {
@@ -100,8 +101,8 @@ fn fitting(cells: f64, zeros: f64, expected: impl Fn(&Kinds) -> f64) -> Kinds {
     shared_by(few)
 }
 
-/// The share of cells below each value, and below one more than the greatest. Half a cell is added on either side, so
-/// that a sample without a value does not prove that there is none.
+/// Returns the share of cells below each value, and below one more than the greatest. Half a cell is added on either
+/// side, so that a sample without a value does not prove that there is none.
 fn shares_below(counts: &[u64]) -> Vec<f64> {
     let sample = counts.iter().sum::<u64>() as f64;
     let mut below = vec![0.0];

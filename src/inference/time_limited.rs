@@ -1,21 +1,21 @@
-//! When the generations of a time-limited filter began, from what its table of slices notes: how many keys each slice
-//! took, and when it took its last one.
+//! The beginnings of the generations of a time-limited filter, computed from its table of slices: how many keys each
+//! slice took, and when it took its last one.
 
 use super::ring::Generation;
 
-/// Slices whose matches are evidence: the bits of a `u128`. Only a burst makes more.
+/// Most slices whose matches are evidence: the bits of a `u128`. Only a burst makes more.
 pub const MOST_SLICES: usize = u128::BITS as usize;
 
-/// What the table notes of one slice.
+/// A row of the table of slices.
 #[derive(Debug, Clone, Copy)]
-pub struct Noted {
-    /// Keys that it took.
+pub struct SliceRecord {
+    /// Number of keys that the slice took.
     pub count: u64,
-    /// Seconds since its last one.
+    /// Seconds since the last key of the slice.
     pub since_last: f64,
 }
 
-/// The generation of each slice, the newest first. The open one began `opened` seconds ago, none is longer than
+/// Returns the generation of each slice, the newest first. The open one began `opened` seconds ago, none is longer than
 /// `length`, and a key takes `gap` at the planned rate.
 ///
 /// A slice takes the keys of k generations, its own and the k - 1 that follow, so differences of counts give the keys
@@ -23,7 +23,7 @@ pub struct Noted {
 /// took at least `gap`, though they may all have come at one moment. Generation j begins `gap` after the last key of
 /// the generation before, which was also the last of slice j + k. If that slice is gone, j is taken to have lasted as
 /// long as it may.
-pub fn generations(k: usize, opened: f64, length: f64, gap: f64, slices: &[Noted]) -> Vec<Generation> {
+pub fn generations(k: usize, opened: f64, length: f64, gap: f64, slices: &[SliceRecord]) -> Vec<Generation> {
     let mut keys: Vec<u64> = Vec::with_capacity(slices.len());
     let mut generations: Vec<Generation> = Vec::with_capacity(slices.len());
     for (j, slice) in slices.iter().enumerate() {
@@ -49,8 +49,8 @@ mod tests {
     use super::*;
 
     fn began(k: usize, slices: &[(u64, f64)]) -> Vec<(f64, f64)> {
-        let noted = |&(count, since_last): &(u64, f64)| Noted { count, since_last };
-        let slices: Vec<Noted> = slices.iter().map(noted).collect();
+        let record = |&(count, since_last): &(u64, f64)| SliceRecord { count, since_last };
+        let slices: Vec<SliceRecord> = slices.iter().map(record).collect();
         generations(k, 1.0, 10.0, 0.25, &slices).iter().map(|each| (each.began, each.exposure)).collect()
     }
 

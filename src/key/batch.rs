@@ -8,7 +8,7 @@ use crate::memory::fallible;
 
 type Fill = dyn Fn(usize, &mut [u64]) + Send + Sync;
 
-/// Strings that are hashed together: 1 KiB of pointers and lengths.
+/// Number of strings that are hashed together: 1 KiB of pointers and lengths.
 pub const TOGETHER: usize = 64;
 
 /// A sequence of strings to hash.
@@ -17,19 +17,19 @@ pub trait Strings: Send + Sync + 'static {
     fn at(&self, i: usize) -> &[u8];
 }
 
-/// The hashes of a batch, one per key.
+/// The hashes of a batch of keys, one per key.
 ///
-/// It owns the memory of the keys. Computing the hashes cannot fail and needs no Python.
+/// The memory of the keys belongs to the batch. Computing the hashes cannot fail and needs no Python.
 pub struct Keys {
     len: usize,
     hashes: Source,
 }
 
-/// The source of hashes.
+/// The source of the hashes of a batch.
 enum Source {
-    /// They exist already.
+    /// Hashes that exist already.
     Made(Vec<u64>),
-    /// They are computed as they are needed.
+    /// A function that computes the hashes of a range when they are needed.
     Filled(Box<Fill>),
 }
 
@@ -66,7 +66,7 @@ impl Keys {
             len = len.checked_add(part.len).ok_or_else(|| Error::value("more keys than memory has addresses"))?;
         }
         Ok(Self::new(len, move |mut start, mut out| {
-            // The last part that begins at or before `start`; empty parts before it are passed over.
+            // The last part that begins at or before `start`; empty parts before it are skipped.
             let mut part = starts.partition_point(|&first| first <= start).saturating_sub(1);
             while !out.is_empty() {
                 let within = start - starts[part];
@@ -100,8 +100,8 @@ impl Keys {
         }))
     }
 
-    /// Returns lists from all their elements, of which `range(i)` are those of list `i`. A range beyond the elements
-    /// counts as empty.
+    /// Returns the keys of lists, given all elements in sequence: `range(i)` are those of list `i`. A range beyond the
+    /// elements counts as empty.
     pub fn lists(
         self,
         len: usize,
@@ -131,7 +131,7 @@ impl Keys {
         missing: u64,
     ) -> Result<Self, Error> {
         if self.len > len {
-            // A few rows of a large dictionary: hash what is used.
+            // A few rows of a large dictionary: only the entries in use are hashed.
             return Ok(Self::each(len, move |i| match code(i) {
                 Some(code) if code < self.len => {
                     let mut hash = [0];
@@ -171,7 +171,7 @@ impl Keys {
         })
     }
 
-    /// Returns integers, of whose values these are the bits, as an i64 each.
+    /// Returns the keys of integers, given as the bits of an i64 each.
     pub fn of_integers(self, hasher: KeyHasher) -> Self {
         Self::new(self.len, move |start, out| {
             self.fill(start, out);
@@ -179,7 +179,7 @@ impl Keys {
         })
     }
 
-    /// Returns integers that are not negative, of which these are the values.
+    /// Returns the keys of integers that are not negative, given as their values.
     pub fn of_unsigned(self, hasher: KeyHasher) -> Self {
         Self::new(self.len, move |start, out| {
             self.fill(start, out);
@@ -207,7 +207,7 @@ impl Keys {
         }
     }
 
-    /// Strings that `hash` takes many at once: to lay them out costs ten instructions each.
+    /// Returns the keys of strings that `hash` hashes together: to lay them out costs ten instructions each.
     fn together(
         len: usize,
         strings: impl Strings,
@@ -223,7 +223,7 @@ impl Keys {
         })
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     #[allow(clippy::len_without_is_empty, reason = "not needed")]
     pub fn len(&self) -> usize {
         self.len
@@ -233,7 +233,7 @@ impl Keys {
     ///
     /// # Panics
     ///
-    /// If the batch ends before that.
+    /// Panics if the batch ends before that.
     pub fn fill(&self, start: usize, out: &mut [u64]) {
         assert!(start <= self.len && out.len() <= self.len - start, "hashes beyond the end of a batch");
         match &self.hashes {
@@ -242,7 +242,7 @@ impl Keys {
         }
     }
 
-    /// The hashes of some keys, if they exist already.
+    /// Returns the hashes of some keys, if they exist already.
     pub fn made_before(&self, range: Range<usize>) -> Option<&[u64]> {
         match &self.hashes {
             Source::Made(hashes) => Some(&hashes[range]),
@@ -250,7 +250,7 @@ impl Keys {
         }
     }
 
-    /// All hashes.
+    /// Returns all hashes.
     pub fn into_vec(self) -> Result<Vec<u64>, Error> {
         if let Source::Made(hashes) = self.hashes {
             return Ok(hashes);
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn integers_are_hashed_as_one_by_one() {
-        // Some vectors full, and one begun.
+        // Some full vectors, and a partial one.
         let many = if cfg!(miri) { 9 } else { 30 };
         for hasher in [hasher(), KeyHasher::new(Seed::Secret([7, 8]))] {
             let value = |i: usize| (i as u64).wrapping_mul(0x7777_7777_7777_7777);
@@ -318,15 +318,15 @@ mod tests {
 
     #[test]
     fn strings_are_hashed_as_one_by_one() {
-        struct Parts(Vec<u8>);
-        impl Strings for Parts {
+        struct Slices(Vec<u8>);
+        impl Strings for Slices {
             fn at(&self, i: usize) -> &[u8] {
                 &self.0[i..i + i % 11]
             }
         }
         for hasher in [hasher(), KeyHasher::new(Seed::Secret([7, 8]))] {
             for many in [9, if cfg!(miri) { 17 } else { 70 }] {
-                let parts = || Parts((0..100).collect());
+                let parts = || Slices((0..100).collect());
                 let expected: Vec<u64> = (0..many).map(|i| hasher.text(parts().at(i))).collect();
                 check(|| Keys::of_texts(many, parts(), hasher), &expected);
             }

@@ -48,8 +48,8 @@ pub trait Key {
 
 /// A key that is hashed already: 64 bits, uniform for different keys.
 ///
-/// A filter takes them as they are. With the hashes of a [`KeyHasher`] of the filter's seed, the key is the one that
-/// was hashed. Hashes of another function are keys of their own, which must be as good as random.
+/// A filter uses such hashes as they are. With the hashes of a [`KeyHasher`] of the filter's seed, the key is the one
+/// that was hashed. Hashes of another function are keys of their own, and must be as good as random.
 ///
 /// ```
 /// use lately::{Filter, Hashed, Key, Window};

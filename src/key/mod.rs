@@ -58,9 +58,9 @@ pub use seed::Seed;
 use sip::SipKey;
 use time::{Duration, Time};
 
-/// The kinds of key, numbered as in the table above.
+/// The kinds of keys, numbered as in the table above.
 #[derive(Clone, Copy)]
-enum Kind {
+enum KeyKind {
     Missing = 1,
     Integer,
     Unsigned,
@@ -80,7 +80,7 @@ enum Kind {
     Member,
 }
 
-/// Hashes keys for one seed. A [`Key`] passes it on to its fields.
+/// A hasher of keys for one seed. A [`Key`] passes it on to its fields.
 ///
 /// ```
 /// use lately::{Key, KeyHasher};
@@ -98,8 +98,8 @@ pub struct KeyHasher {
     spreads: Option<u64>,
 }
 
-/// Kinds of key.
-const KINDS: usize = Kind::Member as usize;
+/// Number of kinds of keys.
+const KINDS: usize = KeyKind::Member as usize;
 
 /// The function from canonical bytes to a hash, for each kind at its number less one.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -133,7 +133,7 @@ impl KeyHasher {
 #[doc(hidden)]
 impl KeyHasher {
     /// Returns a hasher by which a row with a missing field is itself missing: it equals no other row where a missing
-    /// field equals no other field. Such hashes are for one call, and are not those of the scheme.
+    /// field equals no other field. Such hashes are for one call, and differ from those of the scheme.
     pub fn with_missing_rows(self) -> Self {
         Self { spreads: Some(self.missing()), ..self }
     }
@@ -144,7 +144,7 @@ impl KeyHasher {
     }
 
     #[inline(always)]
-    fn hash(&self, kind: Kind, canonical: &[u8]) -> u64 {
+    fn hash(&self, kind: KeyKind, canonical: &[u8]) -> u64 {
         let kind = kind as usize - 1;
         match &self.function {
             Function::Seeded(seeds) => xxh3_64_with_seed(canonical, seeds[kind]),
@@ -152,7 +152,7 @@ impl KeyHasher {
         }
     }
 
-    /// Returns whether several [texts](Self::texts) at once are faster than one by one, as in scheme 2.
+    /// Returns whether hashing several [texts](Self::texts) together is faster, as in scheme 2.
     pub fn keyed(&self) -> bool {
         matches!(self.function, Function::Keyed(_))
     }
@@ -160,23 +160,23 @@ impl KeyHasher {
     /// Replaces integers, as the bits of an i64 each, by their hashes.
     pub fn integers(&self, values: &mut [u64]) {
         match &self.function {
-            Function::Seeded(seeds) => seeded::hash_words(seeds[Kind::Integer as usize - 1], values),
-            Function::Keyed(keys) => keys[Kind::Integer as usize - 1].hash_words(values),
+            Function::Seeded(seeds) => seeded::hash_words(seeds[KeyKind::Integer as usize - 1], values),
+            Function::Keyed(keys) => keys[KeyKind::Integer as usize - 1].hash_words(values),
         }
     }
 
-    /// Writes the hashes of [texts](Self::text). In scheme 2 this is faster than one by one.
+    /// Writes the hashes of [texts](Self::text). In scheme 2 this is faster than a call for each.
     pub fn texts(&self, utf8: &[&[u8]], hashes: &mut [u64]) {
-        self.strings(Kind::Text, utf8, hashes);
+        self.strings(KeyKind::Text, utf8, hashes);
     }
 
     /// Writes the hashes of [byte strings](Self::bytes).
     pub fn byte_strings(&self, strings: &[&[u8]], hashes: &mut [u64]) {
-        self.strings(Kind::Bytes, strings, hashes);
+        self.strings(KeyKind::Bytes, strings, hashes);
     }
 
     #[inline(always)]
-    fn strings(&self, kind: Kind, strings: &[&[u8]], hashes: &mut [u64]) {
+    fn strings(&self, kind: KeyKind, strings: &[&[u8]], hashes: &mut [u64]) {
         match &self.function {
             Function::Seeded(seeds) => {
                 let seed = seeds[kind as usize - 1];
@@ -189,81 +189,81 @@ impl KeyHasher {
     /// Returns the one hash of all missing keys.
     #[inline]
     pub fn missing(&self) -> u64 {
-        self.hash(Kind::Missing, &[])
+        self.hash(KeyKind::Missing, &[])
     }
 
     /// Hashes an integer. In scheme 1 two integers never share a hash, because XXH3 of eight bytes is a bijection.
     #[inline(always)]
     pub fn integer(&self, value: i64) -> u64 {
-        self.hash(Kind::Integer, &value.to_le_bytes())
+        self.hash(KeyKind::Integer, &value.to_le_bytes())
     }
 
     /// Hashes an integer that is not negative.
     #[inline(always)]
     pub fn unsigned(&self, value: u64) -> u64 {
-        let kind = if value >> 63 == 0 { Kind::Integer } else { Kind::Unsigned };
+        let kind = if value >> 63 == 0 { KeyKind::Integer } else { KeyKind::Unsigned };
         self.hash(kind, &value.to_le_bytes())
     }
 
     /// Hashes a string, as UTF-8 in which lone surrogates are allowed.
     #[inline(always)]
     pub fn text(&self, utf8: impl AsRef<[u8]>) -> u64 {
-        self.hash(Kind::Text, utf8.as_ref())
+        self.hash(KeyKind::Text, utf8.as_ref())
     }
 
     /// Hashes a byte string.
     #[inline(always)]
     pub fn bytes(&self, bytes: &[u8]) -> u64 {
-        self.hash(Kind::Bytes, bytes)
+        self.hash(KeyKind::Bytes, bytes)
     }
 
     /// Hashes a point in time without a zone.
     #[inline]
     pub fn instant(&self, since_1970: Time) -> u64 {
-        self.hash(Kind::Instant, &since_1970.to_le_bytes())
+        self.hash(KeyKind::Instant, &since_1970.to_le_bytes())
     }
 
     /// Hashes a point in time with a zone, as UTC: `12:00+02:00` and `10:00+00:00` are one key.
     #[inline]
     pub fn aware(&self, since_1970: Time) -> u64 {
-        self.hash(Kind::Aware, &since_1970.to_le_bytes())
+        self.hash(KeyKind::Aware, &since_1970.to_le_bytes())
     }
 
     /// Hashes a span of time.
     #[inline]
     pub fn duration(&self, span: Duration) -> u64 {
         match span {
-            Duration::Exact(time) => self.hash(Kind::Duration, &time.to_le_bytes()),
-            Duration::Months(months) => self.hash(Kind::Months, &months.to_le_bytes()),
+            Duration::Exact(time) => self.hash(KeyKind::Duration, &time.to_le_bytes()),
+            Duration::Months(months) => self.hash(KeyKind::Months, &months.to_le_bytes()),
         }
     }
 
     /// Begins the hash of a row of `width` elements; [`row_next`](Self::row_next) adds each of them.
     #[inline]
     pub fn row_start(&self, width: usize) -> u64 {
-        self.hash(Kind::Row, &(width as u64).to_le_bytes())
+        self.hash(KeyKind::Row, &(width as u64).to_le_bytes())
     }
 
     /// Continues the hash of a row by one element.
     #[inline(always)]
     pub fn row_next(&self, chain: u64, element: u64) -> u64 {
-        self.next(Kind::Row, chain, element)
+        self.next(KeyKind::Row, chain, element)
     }
 
     /// Begins the hash of a list of `len` elements; [`list_next`](Self::list_next) adds each of them.
     #[inline]
     pub fn list_start(&self, len: usize) -> u64 {
-        self.hash(Kind::List, &(len as u64).to_le_bytes())
+        self.hash(KeyKind::List, &(len as u64).to_le_bytes())
     }
 
     /// Continues the hash of a list by one element.
     #[inline(always)]
     pub fn list_next(&self, chain: u64, element: u64) -> u64 {
-        self.next(Kind::List, chain, element)
+        self.next(KeyKind::List, chain, element)
     }
 
     #[inline(always)]
-    fn next(&self, kind: Kind, chain: u64, element: u64) -> u64 {
+    fn next(&self, kind: KeyKind, chain: u64, element: u64) -> u64 {
         match self.spreads {
             Some(missing) if chain == missing || element == missing => missing,
             _ => self.hash(kind, &pair(chain, element)),
@@ -273,18 +273,18 @@ impl KeyHasher {
     /// Hashes a UUID, the most significant byte first.
     #[inline]
     pub fn uuid(&self, bytes: [u8; 16]) -> u64 {
-        self.hash(Kind::Uuid, &bytes)
+        self.hash(KeyKind::Uuid, &bytes)
     }
 
     /// Hashes a time of day without a zone.
     #[inline]
     pub fn time_of_day(&self, since_midnight: Time) -> u64 {
-        self.hash(Kind::TimeOfDay, &since_midnight.to_le_bytes())
+        self.hash(KeyKind::TimeOfDay, &since_midnight.to_le_bytes())
     }
 
     /// Hashes a member of an enumeration whose members equal nothing else, by the names of its class and of itself.
     pub fn member(&self, class: &str, name: &str) -> u64 {
-        self.hash(Kind::Member, &pair(self.text(class), self.text(name)))
+        self.hash(KeyKind::Member, &pair(self.text(class), self.text(name)))
     }
 }
 
@@ -306,7 +306,7 @@ fn pair(first: u64, second: u64) -> [u8; 16] {
 mod tests {
     use super::*;
 
-    /// One of each scheme.
+    /// One hasher of each scheme.
     fn hashers() -> [KeyHasher; 2] {
         [Seed::Public(5), Seed::Secret([5, 6])].map(KeyHasher::new)
     }
@@ -329,8 +329,8 @@ mod tests {
                 hasher.bytes(b""),
                 hasher.row_start(0),
                 hasher.integer(5),
-                hasher.hash(Kind::Unsigned, &five),
-                hasher.hash(Kind::Float, &five),
+                hasher.hash(KeyKind::Unsigned, &five),
+                hasher.hash(KeyKind::Float, &five),
                 hasher.text(five),
                 hasher.bytes(&five),
                 hasher.row_start(5),

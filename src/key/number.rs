@@ -1,6 +1,6 @@
 //! Hashes of numbers: equal integers, floats and decimals have one hash.
 
-use super::{KeyHasher, Kind, pair};
+use super::{KeyHasher, KeyKind, pair};
 
 #[doc(hidden)]
 impl KeyHasher {
@@ -14,8 +14,8 @@ impl KeyHasher {
                 low[..bytes.len()].copy_from_slice(bytes);
                 self.integer(i64::from_le_bytes(low))
             }
-            [unsigned @ .., 0] if unsigned.len() == 8 => self.hash(Kind::Unsigned, unsigned),
-            _ => self.hash(Kind::BigInteger, bytes),
+            [unsigned @ .., 0] if unsigned.len() == 8 => self.hash(KeyKind::Unsigned, unsigned),
+            _ => self.hash(KeyKind::BigInteger, bytes),
         }
     }
 
@@ -29,7 +29,7 @@ impl KeyHasher {
         if truncated as f64 == value {
             self.integer(truncated)
         } else {
-            self.hash(Kind::Float, &value.to_bits().to_le_bytes())
+            self.hash(KeyKind::Float, &value.to_bits().to_le_bytes())
         }
     }
 
@@ -40,7 +40,7 @@ impl KeyHasher {
             return self.missing();
         }
         if value.is_infinite() {
-            return self.hash(Kind::Float, &value.to_bits().to_le_bytes());
+            return self.hash(KeyKind::Float, &value.to_bits().to_le_bytes());
         }
         // value = ±mantissa · 2^shift with shift ≥ 11, at most 1024 bits and a sign.
         let shift = (value.abs().to_bits() >> 52) as usize - 1075;
@@ -56,7 +56,7 @@ impl KeyHasher {
     /// Hashes a number that is neither whole nor a binary64 by its lowest terms, each as in
     /// [`big_integer`](Self::big_integer).
     pub fn ratio(&self, numerator: &[u8], denominator: &[u8]) -> u64 {
-        self.hash(Kind::Ratio, &pair(self.big_integer(numerator), self.big_integer(denominator)))
+        self.hash(KeyKind::Ratio, &pair(self.big_integer(numerator), self.big_integer(denominator)))
     }
 
     /// Hashes `coefficient` · 10^−`scale`, where the coefficient is little-endian two's complement of at most 32 bytes.
@@ -107,7 +107,7 @@ impl KeyHasher {
 
 const TWO_63: f64 = 9_223_372_036_854_775_808.0;
 
-/// Two's complement without the bytes that only repeat the sign.
+/// Returns two's complement without the bytes that only repeat the sign.
 fn minimal(mut bytes: &[u8]) -> &[u8] {
     while let [shorter @ .., below, top] = bytes {
         let repeats = if below >> 7 == 0 { *top == 0 } else { *top == 0xff };
@@ -119,7 +119,7 @@ fn minimal(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// −x in two's complement: flips every bit above the lowest set one.
+/// Negates a number in two's complement: flips every bit above the lowest set one.
 fn negate(bytes: &mut [u8]) {
     let mut carry = true;
     for byte in bytes {
@@ -137,7 +137,7 @@ impl Magnitude {
         Self(words)
     }
 
-    /// The magnitude of two's complement of at most 32 bytes, and whether it is negative.
+    /// Returns the magnitude of two's complement of at most 32 bytes, and whether it is negative.
     fn of(twos_complement: &[u8]) -> (Self, bool) {
         let negative = twos_complement.last().is_some_and(|byte| byte >> 7 == 1);
         let mut bytes = [if negative { 0xff } else { 0 }; 4 * 22];
@@ -161,7 +161,7 @@ impl Magnitude {
         }
     }
 
-    /// Divides it, if nothing remains.
+    /// Divides the magnitude if nothing remains, and returns whether it did.
     fn divide_if(&mut self, divisor: u32) -> bool {
         let (mut quotient, mut rest) = (self.0, 0);
         for word in quotient.iter_mut().rev() {
@@ -174,13 +174,13 @@ impl Magnitude {
         rest == 0
     }
 
-    /// The number, if it has at most 64 bits.
+    /// Returns the magnitude, if it has at most 64 bits.
     fn small(&self) -> Option<u64> {
         let [low, high, more @ ..] = &self.0;
         more.iter().all(|&word| word == 0).then_some(u64::from(*high) << 32 | u64::from(*low))
     }
 
-    /// Two's complement, with a sign.
+    /// Returns two's complement of the magnitude, with a sign.
     fn to_bytes(&self, negative: bool) -> [u8; 4 * 23] {
         let mut bytes = [0; 4 * 23];
         for (place, word) in bytes.chunks_mut(4).zip(self.0) {
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use crate::key::Seed;
 
-    /// One of each scheme.
+    /// One hasher of each scheme.
     fn hashers() -> [KeyHasher; 2] {
         [Seed::Public(5), Seed::Secret([5, 6])].map(KeyHasher::new)
     }
@@ -224,7 +224,7 @@ mod tests {
             let mut expected = [0; 129];
             expected[121..128].fill(0xff);
             expected[121] = 0b1111_1000;
-            assert_eq!(hasher.float(f64::MAX), hasher.hash(Kind::BigInteger, &expected));
+            assert_eq!(hasher.float(f64::MAX), hasher.hash(KeyKind::BigInteger, &expected));
         }
     }
 
@@ -234,7 +234,7 @@ mod tests {
             for value in
                 [0.5, -0.5, f64::MIN_POSITIVE, 5e-324, f64::INFINITY, f64::NEG_INFINITY, 4_503_599_627_370_495.5]
             {
-                assert_eq!(hasher.float(value), hasher.hash(Kind::Float, &value.to_bits().to_le_bytes()), "{value}");
+                assert_eq!(hasher.float(value), hasher.hash(KeyKind::Float, &value.to_bits().to_le_bytes()), "{value}");
             }
             assert_eq!(hasher.float(f64::NAN), hasher.missing());
             assert_eq!(hasher.float(-f64::NAN), hasher.missing());
@@ -258,7 +258,7 @@ mod tests {
             let below = i128::from(i64::MIN) - 1;
             assert_eq!(
                 hasher.big_integer(&below.to_le_bytes()),
-                hasher.hash(Kind::BigInteger, &below.to_le_bytes()[..9])
+                hasher.hash(KeyKind::BigInteger, &below.to_le_bytes()[..9])
             );
         }
     }

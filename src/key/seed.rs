@@ -5,9 +5,9 @@ use std::fmt;
 /// The second input of every hash, beside the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Seed {
-    /// Scheme 1: a number that programs share. An attacker who chooses keys can make them collide.
+    /// A number of scheme 1 that programs share. An attacker who chooses keys can make them collide.
     Public(u64),
-    /// Scheme 2: a key that stays unknown to attackers who choose keys.
+    /// A secret key of scheme 2, unknown to attackers who choose keys.
     Secret([u64; 2]),
 }
 
@@ -28,7 +28,7 @@ impl Seed {
         }
     }
 
-    /// Returns the seed with these [words](Self::words) in a scheme, or none if there is no such scheme or seed.
+    /// Returns the seed with these [words](Self::words) in a scheme; `None` if there is no such scheme or seed.
     pub fn from_words(scheme: u16, words: [u64; 2]) -> Option<Self> {
         match (scheme, words) {
             (1, [seed, 0]) => Some(Self::Public(seed)),
@@ -38,7 +38,7 @@ impl Seed {
     }
 }
 
-/// Shows a public seed, and no secret.
+/// Displays a public seed, and hides a secret.
 impl fmt::Display for Seed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,16 +1,16 @@
-//! XXH3-64 of integers, many at once: a crate hashes bytes, and compilers do not vectorise that.
+//! XXH3-64 of many integers at once. The crate hashes bytes, and compilers do not vectorise that.
 
 use crate::instructions::{Instructions, Machine, Portable, Work};
 
-/// What XXH3 makes of its secret for messages of 4 to 8 bytes.
+/// The word that XXH3 derives from its secret for messages of 4 to 8 bytes.
 const SECRET: u64 = 0xc73a_b174_c5ec_d5a2;
 /// The factor of XXH3 for eight bytes.
 const FACTOR: u64 = 0x9fb2_1c65_1e98_df25;
 
-/// Words from which on it pays to choose instructions, which takes as long as hashing some forty.
+/// Number of words from which on it pays to choose instructions, which takes as long as hashing some forty.
 const MANY: usize = 64;
 
-/// XXH3-64 of each of these words, as eight bytes, in its place.
+/// Replaces each of these words by the XXH3-64 of its eight bytes.
 pub(super) fn hash_words(seed: u64, words: &mut [u64]) {
     match words.len() < MANY {
         true => Portable.run(HashWords { seed, words }),

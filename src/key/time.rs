@@ -5,12 +5,12 @@
 pub struct Time {
     /// Whole seconds, rounded down.
     pub seconds: i128,
-    /// What remains, in 10⁻¹⁸ seconds: 0 … 10¹⁸−1.
+    /// The remaining fraction, in 10⁻¹⁸ seconds: 0 … 10¹⁸−1.
     pub attoseconds: u64,
 }
 
 impl Time {
-    /// The canonical bytes: seconds, then attoseconds.
+    /// Returns the canonical bytes: seconds, then attoseconds.
     #[inline]
     pub(super) fn to_le_bytes(self) -> [u8; 24] {
         let mut bytes = [0; 24];
@@ -29,39 +29,39 @@ pub enum Duration {
     Months(i128),
 }
 
-/// What one tick is worth.
+/// The length of one tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// This many calendar months.
+    /// A number of calendar months.
     Months(u64),
-    /// This many seconds.
+    /// A number of seconds.
     Seconds(u64),
     /// `count` of the `per_second` parts of a second.
     Parts {
         /// A power of ten up to 10¹⁸.
         per_second: u64,
-        /// Parts in a tick.
+        /// Number of parts in a tick.
         count: u64,
     },
 }
 
 impl Unit {
-    /// One second.
+    /// A tick of one second.
     pub const SECOND: Self = Self::Seconds(1);
-    /// One day.
+    /// A tick of one day.
     pub const DAY: Self = Self::Seconds(86_400);
-    /// 10⁻³ s.
+    /// A tick of 10⁻³ s.
     pub const MILLISECOND: Self = Self::part(3);
-    /// 10⁻⁶ s.
+    /// A tick of 10⁻⁶ s.
     pub const MICROSECOND: Self = Self::part(6);
-    /// 10⁻⁹ s.
+    /// A tick of 10⁻⁹ s.
     pub const NANOSECOND: Self = Self::part(9);
 
     const fn part(digits: u32) -> Self {
         Self::Parts { per_second: 10_u64.pow(digits), count: 1 }
     }
 
-    /// `count` of NumPy's unit `code`; `None` for an unknown one, the generic unit included.
+    /// Returns `count` of NumPy's unit `code`; `None` for an unknown one, the generic unit included.
     pub fn from_numpy(code: &str, count: u64) -> Option<Self> {
         let one = match code {
             "Y" => Self::Months(12),
@@ -86,7 +86,7 @@ impl Unit {
         })
     }
 
-    /// The instant `ticks` after the beginning of 1970. Months follow the proleptic Gregorian calendar.
+    /// Returns the instant `ticks` after the beginning of 1970. Months follow the proleptic Gregorian calendar.
     #[inline]
     pub fn instant(self, ticks: i64) -> Time {
         match self.duration(ticks) {
@@ -95,7 +95,7 @@ impl Unit {
         }
     }
 
-    /// How long `ticks` are.
+    /// Returns the length of `ticks`.
     #[inline]
     pub fn duration(self, ticks: i64) -> Duration {
         match self {
@@ -123,7 +123,7 @@ impl Unit {
 
 const ATTOSECONDS: u64 = 1_000_000_000_000_000_000;
 
-/// Days from 1970-01-01 to the first day of the month that lies `months` after January 1970.
+/// Returns the days from 1970-01-01 to the first day of the month that lies `months` after January 1970.
 ///
 /// Years are counted from March, so that the leap day is the last of its year: the months before month m of such a
 /// year have (153·m + 2) / 5 days.

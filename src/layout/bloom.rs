@@ -1,7 +1,7 @@
 //! The bits of a [Bloom filter](crate::shape::bloom), which never age.
 
 use crate::clock::Clock;
-use crate::inference::ring::Ring;
+use crate::inference::ring::RingLikelihood;
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::abilities::Infer;
 use crate::layout::cells::{Cells, Parts, share_of_ones};
@@ -82,6 +82,6 @@ impl Infer<()> for Bits {
     /// Returns a likelihood of a single generation. The bits show only whether a key was ever inserted, which contains
     /// little about a window.
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
-        Box::new(Ring::whole(clock.inserted(), self.0.sampled_match_rate(words)))
+        Box::new(RingLikelihood::whole(clock.inserted(), self.0.sampled_match_rate(words)))
     }
 }

@@ -156,7 +156,7 @@ impl Infer<u64> for Buffer {
         last.sort_unstable();
         last.dedup_by_key(|&mut (fingerprint, _)| fingerprint);
         let (length, ages) = (clock.inserted().min(self.window), last.into_iter().map(|(_, age)| age));
-        Box::new(buffer::Buffer::new(self.shape.fingerprints(), length, ages))
+        Box::new(buffer::BufferLikelihood::new(self.shape.fingerprints(), length, ages))
     }
 }
 

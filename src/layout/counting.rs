@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::Error;
 use crate::clock::Clock;
-use crate::inference::ring::Ring;
+use crate::inference::ring::RingLikelihood;
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::abilities::{Check, Count, Infer, Skip};
 use crate::layout::counters::CounterSlices;
@@ -148,7 +148,7 @@ impl Infer<usize> for Counters {
     /// of age. (The queue contains the age, but searching it takes the time of W keys.)
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
         let length = clock.inserted().min(self.window);
-        Box::new(Ring::whole(length, self.counters.sampled_match_rate(words)))
+        Box::new(RingLikelihood::whole(length, self.counters.sampled_match_rate(words)))
     }
 }
 

@@ -158,6 +158,6 @@ impl<C: Cells> Infer<Rotation> for Ring<C> {
         let Rotation { newest, .. } = self.rotation(clock.generation(), 0);
         let rate = |age| self.cells.sampled_match_rate(&words[self.words_of(newest, age)]);
         let rates: Vec<f64> = (0..self.slices).map(rate).collect();
-        Box::new(ring::Ring::of_clock(self.k, clock, &rates))
+        Box::new(ring::RingLikelihood::of_clock(self.k, clock, &rates))
     }
 }

@@ -7,7 +7,7 @@
 //! epoch clears one bit of every cell, in one pass over the memory.
 
 use crate::clock::Clock;
-use crate::inference::ring::Ring;
+use crate::inference::ring::RingLikelihood;
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::abilities::Infer;
 use crate::layout::cells::{SAMPLE, place_in_part};
@@ -176,7 +176,7 @@ impl<const EPOCHS: usize> Infer<Rotation> for Planes<EPOCHS> {
     fn likelihood(&self, words: &[u64], clock: &Clock, _: &Question<'_>) -> Box<dyn Likelihood> {
         let Rotation { newest, .. } = self.rotation(clock.generation(), 0);
         let sample = (SAMPLE / u64::from(self.k)).min(self.part);
-        Box::new(Ring::of_clock(1, clock, &self.rates_of_first(words, newest, sample)))
+        Box::new(RingLikelihood::of_clock(1, clock, &self.rates_of_first(words, newest, sample)))
     }
 }
 

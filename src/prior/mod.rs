@@ -1,3 +1,3 @@
-//! What is known of a key before the cells are asked.
+//! Priors: what is known about a key before the cells are read.
 
 pub mod learned;

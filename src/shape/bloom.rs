@@ -1,10 +1,10 @@
 //! The Bloom filter, classical and partitioned (Bloom, *Space/Time Trade-offs in Hash Coding with Allowable Errors*,
-//! 1970; Mullin, *A Second Look at Bloom Filters*, 1983; paper 1, section 4), what the others are measured against.
+//! 1970; Mullin, *A Second Look at Bloom Filters*, 1983; paper 1, section 4), which the others are compared with.
 //! **It has no window**: nothing is ever forgotten.
 //!
 //! An insertion sets the k bits of a key, anywhere in one array or one in each of k slices; a key is there when all of
-//! its bits are set. More keys than it is planned for are taken too, and cost accuracy. The generation of its clock
-//! never ends ([`ENDLESS`]), so a batch is one run of keys.
+//! its bits are set. More keys than planned for are accepted too, and cost accuracy. The generation of its clock never
+//! ends ([`ENDLESS`]), so a batch is one run of keys.
 //!
 //! Where this differs from the papers: no double hashing, whose floor of errors lies too high
 //! ([`cells`](crate::layout::cells)).
@@ -22,17 +22,17 @@ use super::{CacheLines, FamilyId, Parameters, fill};
 use crate::Error;
 use crate::clock::{ENDLESS, Window};
 
-/// Most bits: far above any machine, far enough below 2^64 that no size can overflow.
+/// Most bits of a filter: far above any machine, far enough below 2^64 that no size can overflow.
 const MAX_BITS: u64 = 1 << 60;
 
-/// Where the k bits of a key may lie.
+/// The shape of a Bloom filter: where the k bits of a key may lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BloomShape {
     /// Anywhere in one array (Bloom, 1970).
     Classical {
-        /// Positions of a key, some of which may be the same.
+        /// Number of positions of a key, some of which may be equal.
         k: u32,
-        /// m: bits of the array.
+        /// m: number of bits of the array.
         bits: u64,
     },
     /// One in each of k slices (paper 1, section 4).
@@ -40,19 +40,19 @@ pub enum BloomShape {
 }
 
 impl BloomShape {
-    /// One array of at least 1 bit and at most 2^60, k at most [`MAX_SLICES`].
+    /// Creates a shape with one array of at least 1 bit and at most 2^60, and k at most [`MAX_SLICES`].
     pub fn classical(k: u32, bits: u64) -> Result<Self, Error> {
         check("bits", k, bits, MAX_BITS)?;
         Ok(Self::Classical { k, bits })
     }
 
-    /// k slices of `slice_bits` bits each, together as above.
+    /// Creates a shape with k slices of `slice_bits` bits each, with at most 2^60 bits together.
     pub fn partitioned(k: u32, slice_bits: u64) -> Result<Self, Error> {
         check("slice_bits", k, slice_bits, MAX_BITS / u64::from(k.max(1)))?;
         Ok(Self::Partitioned(Slices { k, cells: slice_bits }))
     }
 
-    /// The shape of these parameters: with `slice_bits` partitioned, else classical.
+    /// Reads a shape from parameters: with `slice_bits` partitioned, else classical.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
         let k = parameters.narrow("k")?;
         match parameters.get("slice_bits") {
@@ -61,14 +61,14 @@ impl BloomShape {
         }
     }
 
-    /// k: bits of a key.
+    /// Returns k, the number of bits of a key.
     pub fn k(&self) -> u32 {
         match *self {
             Self::Classical { k, .. } | Self::Partitioned(Slices { k, .. }) => k,
         }
     }
 
-    /// Bytes of all bits, in whole words.
+    /// Returns the bytes of all bits, in whole words.
     pub fn nbytes(&self) -> u64 {
         8 * match self {
             Self::Classical { bits, .. } => bits.div_ceil(64),
@@ -76,7 +76,8 @@ impl BloomShape {
         }
     }
 
-    /// Chance that a fresh key is reported when `keys` distinct keys are held, exactly in expectation.
+    /// Returns the chance that a fresh key is reported when the filter contains `keys` distinct keys, exactly in
+    /// expectation.
     pub fn false_positive_rate(&self, keys: u64) -> f64 {
         let rate = match *self {
             Self::Classical { k, bits } => array_rate(k, bits, keys),
@@ -99,7 +100,7 @@ impl super::Shape for BloomShape {
         vec![("k", self.k().into()), ("bits", bits), ("slice_bits", slice_bits)]
     }
 
-    /// A window is the number of keys that the filter is planned for.
+    /// Checks that the window, which is the number of keys that the filter is planned for, has no span of time.
     fn check(&self, window: Window) -> Result<(), Error> {
         match window {
             Window::Count { insertions: capacity } => check_capacity(capacity),
@@ -119,7 +120,7 @@ impl super::Shape for BloomShape {
         self.false_positive_rate(window.capacity())
     }
 
-    /// Keys do not leave.
+    /// Returns no bound, because keys do not leave.
     fn slack(&self, _: Window) -> u64 {
         0
     }
@@ -128,7 +129,7 @@ impl super::Shape for BloomShape {
         0.0
     }
 
-    /// One for each bit: all are fetched ahead, whatever the first ones turn out to be.
+    /// Returns one line for each bit: all are prefetched, whatever the first ones turn out to be.
     fn cache_lines(&self, _: Window) -> CacheLines {
         CacheLines::each(self.k())
     }
@@ -144,7 +145,7 @@ fn check(name: &str, k: u32, bits: u64, most: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses a capacity that is none, or longer than any stream: the bounds of a window of insertions, by its own name.
+/// Rejects a capacity of zero, or one longer than any stream: the bounds of a window of insertions, by its own name.
 pub fn check_capacity(capacity: u64) -> Result<(), Error> {
     match (Window::Count { insertions: capacity }).check() {
         Ok(_) => Ok(()),
@@ -152,16 +153,16 @@ pub fn check_capacity(capacity: u64) -> Result<(), Error> {
     }
 }
 
-/// The shape that holds `capacity` keys within a budget. k is that of [`Slices::for_rate`] and [`Slices::for_cells`],
-/// which trade up to a quarter more memory than the least for fewer bits of a key, each of which costs a line of
-/// memory: 10.5 bits per key with k = 4 at 1 %, where k = 7 would take 9.6. Of one array it is then the fewest bits
-/// that keep the rate, or all bits there are.
+/// Returns the shape that holds `capacity` keys within a budget. k is that of [`Slices::for_rate`] and
+/// [`Slices::for_cells`], which trade up to a quarter more memory than the least for fewer bits of a key, each of which
+/// costs a line of memory: 10.5 bits per key with k = 4 at 1 %, where k = 7 would take 9.6. One array then has the
+/// fewest bits that keep the rate, or all bits there are.
 pub fn choose(capacity: u64, budget: Budget, partitioned: bool) -> Result<BloomShape, Error> {
     check_capacity(capacity)?;
     budget.check()?;
     match budget {
         Budget::Rate(fpr) => {
-            // What equal hashes leave, less the last digits that rounding may take.
+            // The rate that equal hashes leave, less the last digits that rounding may take.
             let cells = (fpr - fill::same_hash(capacity)) * (1.0 - 4.0 * f64::EPSILON);
             if cells <= 0.0 {
                 return Err(Error::value(format!(
@@ -180,7 +181,7 @@ pub fn choose(capacity: u64, budget: Budget, partitioned: bool) -> Result<BloomS
     }
 }
 
-/// The fewest bits of one array that hold `keys` at a rate of at most `fpr`, by bisection.
+/// Returns the fewest bits of one array that hold `keys` at a rate of at most `fpr`, by bisection.
 pub fn smallest_array(k: u32, keys: u64, fpr: f64) -> Result<BloomShape, Error> {
     let made = |bits| BloomShape::Classical { k, bits };
     let holds = |bits| made(bits).false_positive_rate(keys) <= fpr;
@@ -194,8 +195,8 @@ pub fn smallest_array(k: u32, keys: u64, fpr: f64) -> Result<BloomShape, Error> 
     Ok(made(bisection(too_few, enough, holds)))
 }
 
-/// Expectation of (X/m)^k, where X of `bits` = m bits are set after `keys` distinct keys with k positions each, all
-/// independent: the chance that a fresh key finds its own k positions set.
+/// Returns the expectation of (X/m)^k, where X of `bits` = m bits are set after `keys` distinct keys with k positions
+/// each, all independent: the chance that a fresh key finds its own k positions set.
 ///
 /// The fresh key has u different positions; each of the n = k `keys` positions thrown hits one that was free with
 /// chance u/m, and then one fewer is free. The chain is advanced by powers of two, t(2n) = t(n)^2, in k^3 log n steps.
@@ -206,7 +207,7 @@ pub fn array_rate(k: u32, bits: u64, keys: u64) -> f64 {
     Array::new(k, bits, keys).rate()
 }
 
-/// The chain of [`array_rate`], which can go on key by key.
+/// The Markov chain of [`array_rate`], which can go on key by key.
 pub(super) struct Array {
     k: u32,
     bits: f64,
@@ -217,7 +218,7 @@ pub(super) struct Array {
 }
 
 impl Array {
-    /// After `keys` keys.
+    /// Creates the chain after `keys` keys.
     pub(super) fn new(k: u32, bits: u64, keys: u64) -> Self {
         let different = different_positions(k, bits);
         let (size, m) = (different.len(), bits as f64);
@@ -247,7 +248,7 @@ impl Array {
         Self { k, bits: m, different, all_set }
     }
 
-    /// Another key.
+    /// Advances the chain by one key.
     pub(super) fn insert(&mut self) {
         for _ in 0..self.k {
             for free in (1..self.all_set.len()).rev() {
@@ -257,13 +258,13 @@ impl Array {
         }
     }
 
-    /// Chance that a fresh key finds its positions set.
+    /// Returns the chance that a fresh key finds its positions set.
     pub(super) fn rate(&self) -> f64 {
         self.different.iter().zip(&self.all_set).map(|(chance, set)| chance * set).sum::<f64>().min(1.0)
     }
 }
 
-/// The chances that k independent positions among `bits` are 0, 1, 2, ... different ones.
+/// Returns the chances that k independent positions among `bits` are 0, 1, 2, ... different ones.
 pub fn different_positions(k: u32, bits: u64) -> Vec<f64> {
     let mut chances = vec![1.0];
     for _ in 0..k {

@@ -1,13 +1,13 @@
-//! What a filter must meet, and what is rejected before a shape is searched.
+//! The budget that a filter must meet, and the checks before a shape is searched.
 
 use super::fill;
 use crate::Error;
 use crate::clock::Window;
 
-/// Most bytes a filter may have: far above any machine, far enough below 2^64 that no size can overflow.
+/// Most bytes of a filter: far above any machine, far enough below 2^64 that no size can overflow.
 pub const MAX_BYTES: u64 = 1 << 60;
 
-/// What a filter must meet.
+/// The budget of a filter: a rate of false positives, or a number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Budget {
     /// The worst-phase false positive rate may be at most this, strictly between 0 and 1.
@@ -22,7 +22,7 @@ impl Budget {
         matches!(self, Self::Bytes(_))
     }
 
-    /// Rejects what no filter can have, whatever its window.
+    /// Rejects a budget that no filter can meet, whatever its window.
     pub(super) fn check(self) -> Result<(), Error> {
         match self {
             Self::Rate(fpr) => check_rate(fpr),
@@ -34,7 +34,7 @@ impl Budget {
     }
 }
 
-/// Rejects numbers that are no rate of false positives.
+/// Rejects a number that is no rate of false positives.
 pub(super) fn check_rate(fpr: f64) -> Result<(), Error> {
     if fpr > 0.0 && fpr < 1.0 {
         return Ok(());
@@ -44,7 +44,7 @@ pub(super) fn check_rate(fpr: f64) -> Result<(), Error> {
 
 /// Rejects a rate below the chance that a fresh key has the hash of one of the keys remembered. No memory lowers that
 /// chance. `remembered` contains the number of these keys for every candidate; the least counts.
-pub(super) fn refuse_below(remembered: impl Iterator<Item = u64>, fpr: f64) -> Result<(), Error> {
+pub(super) fn reject_below(remembered: impl Iterator<Item = u64>, fpr: f64) -> Result<(), Error> {
     let floor = fill::same_hash(remembered.min().unwrap_or(0));
     if fpr > floor {
         return Ok(());
@@ -99,8 +99,8 @@ pub(super) fn within_slack<C>(
     Err(Error::value(format!("slack must be at least {least} for this window, got {bound}")))
 }
 
-/// Returns the error for a slack and a rate of which only one can be met: more memory ages in smaller steps, which are
-/// whole insertions.
+/// Returns the error for a slack and a rate that exclude each other: more memory ages in smaller steps, which are whole
+/// insertions.
 pub(super) fn too_little_slack(window: Window, fpr: f64, enough: u64, slack: u64) -> Error {
     let (enough, slack) = (in_units(window, enough), in_units(window, slack));
     Error::value(format!("fpr={fpr} for this window takes a slack of {enough}, got {slack}"))

@@ -1,15 +1,16 @@
-//! The counting Bloom filter with a deletion queue, what papers 1 and 2 measure against (Fan, Cao, Almeida, Broder,
+//! The counting Bloom filter with a deletion queue, which papers 1 and 2 compare with (Fan, Cao, Almeida, Broder,
 //! *Summary Cache*, 2000, made a window by deleting what leaves it).
 //!
-//! k slices of 4-bit counters, and a queue of the hashes of the last W insertions. An insertion adds one to one counter
-//! of each slice and takes the place of the oldest hash in the queue, whose counters go down by one. A key is there
-//! when none of its counters is zero. The window is exact: a key leaves with the insertion that is W after its own.
+//! The cells are k slices of 4-bit counters, and a queue of the hashes of the last W insertions. An insertion adds one
+//! to one counter of each slice and takes the place of the oldest hash in the queue, whose counters go down by one. A
+//! key is there when none of its counters is zero. The window is exact: a key leaves with the insertion that is W after
+//! its own.
 //!
 //! Where this differs from the papers' baseline:
-//! - Saturation is sticky: a counter that reaches 15 is never decremented (erratum GEBF-5). One that stays at 15
-//!   for the 16th insertion, but comes down for each that leaves, reaches zero while the last is still in the window: a
-//!   key that comes 16 times within a window is lost. The price is a floor of false positives that grows with the
-//!   number of such keys: [`floor`].
+//! - Saturation is sticky: a counter that reaches 15 is never decremented (erratum GEBF-5). A counter that stayed at 15
+//!   for the 16th insertion, but came down for each that leaves, would reach zero while the last is still in the
+//!   window: a key that comes 16 times within a window would be lost. The price is a floor of false positives that
+//!   grows with the number of such keys: [`floor`].
 //! - A slice for each hash function, not one array for all: the rate is then exact in closed form, and a key never
 //!   meets one counter twice.
 //! - The queue counts as memory: it takes more than the counters.
@@ -20,13 +21,13 @@ use super::{CacheLines, FamilyId, Parameters, fill};
 use crate::Error;
 use crate::clock::{BY_INSERTION, Window};
 
-/// A counter that has reached this is never decremented again: all that its 4 bits can say is "at least 15".
+/// Value from which on a counter is never decremented again: its 4 bits can only represent "at least 15".
 pub const STUCK: u64 = 15;
 
-/// Bits of a counter.
+/// Number of bits of a counter.
 pub const BITS: u32 = 4;
 
-/// Everything but the window that determines the size and the error of a counting filter.
+/// The shape of a counting filter: everything but the window that determines its size and its error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountingShape {
     /// The slices of counters.
@@ -34,7 +35,7 @@ pub struct CountingShape {
 }
 
 impl CountingShape {
-    /// The shape of these parameters.
+    /// Reads a shape from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
         Ok(Self { slices: Slices::new(parameters.narrow("k")?, parameters.wide("slice_cells")?)? })
     }
@@ -57,7 +58,7 @@ impl super::Shape for CountingShape {
         BY_INSERTION
     }
 
-    /// Of counters and queue.
+    /// Returns the bytes of counters and queue.
     fn bytes(&self, window: Window) -> u64 {
         8 * (self.slices.words(BITS) + window.capacity())
     }
@@ -74,17 +75,17 @@ impl super::Shape for CountingShape {
         0.0
     }
 
-    /// One in each slice, for the key that comes and the one that leaves, and one of the queue.
+    /// Returns one line in each slice, for the key that comes and the one that leaves, and one of the queue.
     fn cache_lines(&self, window: Window) -> CacheLines {
         let (k, fill) = (f64::from(self.slices.k), fill::slice(self.slices.cells, window.capacity()));
         CacheLines { insert: 2.0 * k + 1.0, hit: k, miss: self.slices.read_until_free(fill) }
     }
 }
 
-/// The slices of counters for a window of insertions and a budget, by the rules of [`Slices::for_rate`] and
+/// Returns the slices of counters for a window of insertions and a budget, by the rules of [`Slices::for_rate`] and
 /// [`Slices::for_cells`]. A number of bytes is for counters and queue together.
 ///
-/// For a window of a million keys at 1 % that gives k = 4: 42 bits of counters per key beside 64 of the queue.
+/// For a window of a million keys at 1 % the result is k = 4: 42 bits of counters per key beside 64 of the queue.
 pub fn choose(window: Window, budget: Budget) -> Result<CountingShape, Error> {
     let window = window.by_insertion()?;
     budget.check()?;
@@ -101,7 +102,7 @@ pub fn choose(window: Window, budget: Budget) -> Result<CountingShape, Error> {
     }
 }
 
-/// Most that the share of stuck counters can grow per window on a stream of distinct keys, in expectation.
+/// Returns the most that the share of stuck counters can grow per window on a stream of distinct keys, in expectation.
 ///
 /// A counter sticks when an insertion meets it at 14: at each of the W insertions of a window with chance
 /// 1/m * P(Bin(W - 1, 1/m) = 14). Counters that are stuck already make it less. At the loads a filter is planned for
@@ -117,8 +118,8 @@ pub fn sticking_rate(slice_cells: u64, window: u64) -> f64 {
     window as f64 * share * ways * missed
 }
 
-/// Rate below which the false positives never fall again once `hot` distinct keys have each been inserted 15 times
-/// within a window: their counters stick, and are a Bloom filter of these keys that never forgets.
+/// Returns the rate below which the false positives never fall again once `hot` distinct keys have each been inserted
+/// 15 times within a window: their counters stick, and are a Bloom filter of these keys that never forgets.
 ///
 /// The rate is small as long as they are few beside the window: planned at 1 % (k = 4), a tenth of the window's keys
 /// leaves a floor of 2e-6, half of it 9e-4, and as many as the window 1 % on top of what the window itself makes.

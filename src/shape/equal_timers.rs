@@ -7,7 +7,7 @@
 //! later generation has set the timer, with chance q^(j keys), and otherwise what a fresh key would find. Paper 4's
 //! (1 - e^(-k/m))^k is the chance to meet one other key only (erratum OIE-9).
 
-/// What the heuristic does.
+/// The two rates of error of the equal-timers heuristic.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rates {
     /// Chance that a fresh key is reported.
@@ -16,12 +16,12 @@ pub struct Rates {
     pub false_negative: Vec<f64>,
 }
 
-/// Both kinds of error for `k` timers of which `equal`, 2 to k, must be equal, in slices of `timers`, when each of
-/// `generations` generations holds `keys` distinct keys.
+/// Returns both rates of error for `k` timers of which `equal`, 2 to k, must be equal, in slices of `timers`, when each
+/// of `generations` generations has `keys` distinct keys.
 ///
 /// The walk keeps, for every number of timers already met, the chance that no `equal` of them were of one generation
-/// (`unequal`), and that some were (`found`). All terms are positive, so small rates are as accurate as large ones.
-/// The sum takes generations * k^2 steps.
+/// (`unequal`), and that some were (`found`). All terms are positive, so small rates are as accurate as large ones. The
+/// sum takes generations * k^2 steps.
 pub fn rates(k: u32, equal: u32, timers: u64, generations: u32, keys: f64) -> Rates {
     let (k, equal) = (k as usize, equal as usize);
     let log_missed = keys * (-1.0 / timers as f64).ln_1p(); // by one generation
@@ -50,7 +50,7 @@ pub fn rates(k: u32, equal: u32, timers: u64, generations: u32, keys: f64) -> Ra
     Rates { false_positive: found[k].min(1.0), false_negative }
 }
 
-/// Pascal's triangle up to row `n`.
+/// Returns Pascal's triangle up to row `n`.
 fn binomials(n: usize) -> Vec<Vec<f64>> {
     let mut rows = vec![vec![1.0; n + 1]; n + 1];
     for row in 1..=n {

@@ -1,17 +1,18 @@
 //! The simple buffer (paper 5: *Inferring insertion times and optimizing error penalties in time-decaying Bloom
 //! filters*, section 6.2): a list of the fingerprints of the last W insertions, which a query searches.
 //!
-//! The least memory that an exact window can be kept in one key at a time, and what the paper measures filters against:
+//! No other structure stores an exact window in less memory one key at a time, and the paper compares filters with it:
 //! a query takes time in proportion to W. With [SWAMP](super::swamp), half as large again, it does not.
 //!
 //! An insertion writes over the oldest fingerprint: a key leaves exactly when W others have followed, without slack.
 //!
 //! Where this differs from the paper:
 //! - Fingerprints lie in groups of 64 across the words: word i of a group has bit i of each. A query rules out half of
-//!   the rest of a group with every word, and so reads 8 of them on average where it is not there, however many there
-//!   are.
-//! - The fingerprint 0 is an empty place, so that a filter that is not yet full reports nothing by it.
-//! - The window is full: its last floor(w * bpi / bph) insertions are kept only when that is all of them.
+//!   the rest of a group with every word, and so reads 8 words on average if the key is not there, whatever the number
+//!   of bits.
+//! - The fingerprint 0 is an empty place, so a filter that is not yet full reports nothing by it.
+//! - The window is always that of the buffer: the last floor(w * bpi / bph) insertions are kept only when that is all
+//!   of them.
 
 use super::budget::{Budget, too_few_bytes};
 use super::swamp::fingerprints;
@@ -19,10 +20,10 @@ use super::{CacheLines, FamilyId, Parameters, fill};
 use crate::Error;
 use crate::clock::{BY_INSERTION, Window};
 
-/// Fingerprints that a query looks at together.
+/// Number of fingerprints that a query reads together.
 pub const GROUP: u64 = 64;
 
-/// Everything but the window that determines the size and the error of a fingerprint buffer.
+/// The shape of a fingerprint buffer: everything but the window that determines its size and its error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferShape {
     /// bph: bits of a fingerprint, 1 to 64.
@@ -30,7 +31,7 @@ pub struct BufferShape {
 }
 
 impl BufferShape {
-    /// A shape whose parameter is in range.
+    /// Creates a shape whose parameter is in range.
     pub fn new(fingerprint_bits: u32) -> Result<Self, Error> {
         if !(1..=64).contains(&fingerprint_bits) {
             return Err(Error::value(format!("fingerprint_bits must lie in 1 .. 64, got {fingerprint_bits}")));
@@ -38,28 +39,29 @@ impl BufferShape {
         Ok(Self { fingerprint_bits })
     }
 
-    /// The shape of these parameters.
+    /// Reads a shape from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
         Self::new(parameters.narrow("fingerprint_bits")?)
     }
 
-    /// R: different fingerprints, 2^bph - 1, since 0 is an empty place.
+    /// Returns R, the number of different fingerprints: 2^bph - 1, since 0 is an empty place.
     pub fn fingerprints(&self) -> u64 {
         u64::MAX >> (64 - self.fingerprint_bits)
     }
 
-    /// Bytes of the buffer, in whole groups of [`GROUP`] fingerprints.
+    /// Returns the bytes of the buffer, in whole groups of [`GROUP`] fingerprints.
     pub fn nbytes(&self, window: u64) -> u64 {
         8 * u64::from(self.fingerprint_bits) * window.div_ceil(GROUP)
     }
 
-    /// Bits of memory per key of a window of `window` insertions.
+    /// Returns the bits of memory per key of a window of `window` insertions.
     pub fn bits_per_key(&self, window: u64) -> f64 {
         8.0 * self.nbytes(window) as f64 / window as f64
     }
 
-    /// Probability that a key never inserted is reported once the window is full of different keys: that one of them
-    /// has its fingerprint, 1 - (1 - 1/R)^W; the hash collisions of paper 5, section 6.2. The same at every phase.
+    /// Returns the probability that a key never inserted is reported once the window is full of different keys: that
+    /// one of them has its fingerprint, 1 - (1 - 1/R)^W; the hash collisions of paper 5, section 6.2. It is equal at
+    /// every phase.
     pub fn false_positive_rate(&self, window: u64) -> f64 {
         fill::slice(self.fingerprints(), window)
     }
@@ -90,7 +92,7 @@ impl super::Shape for BufferShape {
         self.false_positive_rate(window.capacity())
     }
 
-    /// None: a key leaves with the insertion that is W after its last.
+    /// Returns 0: a key leaves with the insertion that is W after its last.
     fn slack(&self, _: Window) -> u64 {
         0
     }
@@ -99,8 +101,8 @@ impl super::Shape for BufferShape {
         0.0
     }
 
-    /// An insertion writes the slot's bit into each word of its group. A query reads the first line of every group of
-    /// the window, half of them when it finds the key.
+    /// Returns the lines of a group for an insertion, which writes the slot's bit into each word. A query reads the
+    /// first line of every group of the window, half of them when it finds the key.
     fn cache_lines(&self, window: Window) -> CacheLines {
         let (groups, insert) =
             (window.capacity().div_ceil(GROUP) as f64, (f64::from(self.fingerprint_bits) / 8.0).ceil());
@@ -108,7 +110,7 @@ impl super::Shape for BufferShape {
     }
 }
 
-/// The shape for a window and a budget: the fewest bits with the rate, or the most in the bytes.
+/// Returns the shape for a window and a budget: the fewest bits with the rate, or the most in the bytes.
 pub fn choose(window: Window, budget: Budget) -> Result<BufferShape, Error> {
     let insertions = window.by_insertion()?;
     match budget {

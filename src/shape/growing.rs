@@ -1,12 +1,13 @@
-//! When a timing filter that grows opens another part, and what the parts cost (paper 4, section 5, "dynamic size").
+//! The growth of a timing filter: when it opens another part, and what the parts cost (paper 4, section 5, "dynamic
+//! size").
 //!
 //! A part is a whole timing filter. Keys go to the newest; once it is full another is opened, and queries read all.
 //! Each reports a fresh key with probability P at most, so F of them do with 1 - (1 - P)^F at most, and with just that
 //! while all are full: the rate is kept per part, not in total, and erratum OIE-10 corrects the paper's "slightly
 //! worse". At P = 1 % that is 2 % for 2 parts, 9.6 % for 10, 63 % for 100.
 //!
-//! At the planned rate the total stays at P: what the newest part has, the older one has lost, and since x^k is convex
-//! the sum of both rates is greatest where one of the two is empty.
+//! At the planned rate the total stays at P: the keys that the newest part has gained, the older one has lost, and
+//! since x^k is convex the sum of both rates is greatest if one of the two is empty.
 
 use super::timing::{self, live_keys};
 use super::{CacheLines, FamilyId, Parameters, fill};
@@ -16,24 +17,25 @@ use crate::clock::Window;
 /// The rule by which a part is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grow {
-    /// The keys that came: a part is closed for good when as many have come as are planned to be live at once.
+    /// A part is full by keys: it is closed for good when as many have come as are planned to be live at once.
     Cardinality,
-    /// The timers set: those that expire make room, so below the planned rate there is hardly ever a second part.
+    /// A part is full by timers: those that expire make room, so below the planned rate there is hardly ever a second
+    /// part.
     Density,
 }
 
-/// What a part takes before another is opened.
+/// The limit of a part, at which another is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// n: keys that it did not hold when they came, live or not by now.
+    /// n: number of keys that the part did not contain when they came, live or not by now.
     Keys(u64),
-    /// z: timers set over all slices, those among them that have expired and not been swept yet.
+    /// z: number of timers set over all slices, including those that have expired and not been swept yet.
     Timers(u64),
 }
 
 impl Limit {
-    /// The limit at which a part has the rate of the whole plan: the keys of `blocks` + 1 generations, or the timers
-    /// that these are expected to set.
+    /// Returns the limit at which a part has the rate of the whole plan: the keys of `blocks` + 1 generations, or the
+    /// timers that these are expected to set.
     pub fn planned(grow: Grow, shape: timing::TimingShape, window: Window) -> Self {
         let keys = live_keys(window, shape.blocks);
         match grow {
@@ -42,7 +44,7 @@ impl Limit {
         }
     }
 
-    /// Rejects what cannot grow: windows of insertions, equal timers, a limit that one key goes beyond.
+    /// Rejects filters that cannot grow: windows of insertions, equal timers, a limit that one key exceeds.
     pub fn check(self, shape: timing::TimingShape, window: Window) -> Result<Self, Error> {
         const MOST_KEYS: u64 = 1 << 62;
         if let Window::Count { .. } = window {
@@ -67,14 +69,14 @@ impl Limit {
         }
     }
 
-    /// The limit as a number.
+    /// Returns the limit as a number.
     pub fn most(self) -> u64 {
         match self {
             Self::Keys(most) | Self::Timers(most) => most,
         }
     }
 
-    /// The most that one key adds.
+    /// Returns the most that one key adds.
     pub fn step(self, shape: timing::TimingShape) -> u64 {
         match self {
             Self::Keys(_) => 1,
@@ -82,9 +84,9 @@ impl Limit {
         }
     }
 
-    /// P: probability that a full part reports a key never inserted. By keys it is exact in expectation. By timers it
-    /// is an upper bound for the timers as they are: the product of the k fills is at most the k-th power of their
-    /// mean.
+    /// Returns P, the probability that a full part reports a key never inserted. By keys it is exact in expectation. By
+    /// timers it is an upper bound for the timers as they are: the product of the k fills is at most the k-th power of
+    /// their mean.
     pub fn false_positive_rate(self, shape: timing::TimingShape) -> f64 {
         let (fill, keys) = match self {
             Self::Keys(keys) => (shape.fill(keys), keys),
@@ -97,17 +99,17 @@ impl Limit {
     }
 }
 
-/// A timing Bloom filter of dynamic size: what each of its parts is, and takes.
+/// A timing Bloom filter of dynamic size: the shape of its parts, and their limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Growing {
-    /// A part.
+    /// The shape of a part.
     pub part: timing::TimingShape,
-    /// What it takes before another is opened.
+    /// The limit of a part, at which another is opened.
     pub limit: Limit,
 }
 
 impl Growing {
-    /// Reads the shape from parameters, of which one is the limit of a part.
+    /// Reads the shape from parameters, one of which is the limit of a part.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
         let limit = match (parameters.get("part_keys"), parameters.get("part_timers")) {
             (Some(keys), None) => Limit::Keys(keys),
@@ -141,7 +143,7 @@ impl super::Shape for Growing {
         self.part.retained()
     }
 
-    /// Of one part, its row in the table and the head of the table.
+    /// Returns the bytes of one part, its row in the table and the head of the table.
     fn bytes(&self, window: Window) -> u64 {
         8 * 3 + self.part.bytes(window)
     }
@@ -163,7 +165,7 @@ impl super::Shape for Growing {
         self.part.npws(window)
     }
 
-    /// In one part.
+    /// Returns the lines of one part.
     fn cache_lines(&self, window: Window) -> CacheLines {
         self.part.cache_lines(window)
     }
@@ -173,12 +175,12 @@ impl super::Shape for Growing {
     }
 }
 
-/// Timers of all slices.
+/// Returns the number of timers of all slices.
 fn timers(shape: timing::TimingShape) -> f64 {
     f64::from(shape.k) * shape.slice_timers() as f64
 }
 
-/// 1 - (1 - p)(1 - q)...: chance that one at least of several parts reports a key that none holds.
+/// Returns 1 - (1 - p)(1 - q)...: the chance that one at least of several parts reports a key that none contains.
 pub fn any(rates: impl Iterator<Item = f64>) -> f64 {
     -rates.map(|rate| (-rate).ln_1p()).sum::<f64>().exp_m1()
 }

@@ -1,8 +1,8 @@
-//! Formulas: what a filter promises, computed before a bit is allocated.
+//! The formulas of each family: what a filter promises and costs, computed before a bit is allocated.
 //!
-//! No bits here. Each formula is one small function that names its source (paper, section) and the erratum where the
-//! printed form is not the right one; all rates are *exact in expectation* for distinct keys and independent uniform
-//! hashes, at the worst phase unless stated otherwise. Repeated keys only lower them.
+//! Nothing here reads bits. Each formula is one small function that names its source (paper, section) and the erratum
+//! if the printed form is wrong. All rates are *exact in expectation* for distinct keys and independent uniform hashes,
+//! at the worst phase unless stated otherwise. Repeated keys only lower them.
 //!
 //! The logarithms and exponentials come from the platform's mathematical library, whose last digit may differ between
 //! machines, so the same request could in principle size two filters one word apart. That cannot matter to a saved
@@ -39,12 +39,12 @@ pub use budget::Budget;
 pub use parameters::Parameters;
 pub use runs::Accesses;
 
-/// What a filter promises and what it costs, for any window: all that is known before a bit is allocated.
+/// The shape of a filter: what it promises and costs for any window, before a bit is allocated.
 pub trait Shape: Any + Debug + Send + Sync {
     /// Returns the family, which [the table](crate::filter::FAMILIES) describes.
     fn family(&self) -> FamilyId;
 
-    /// Returns the parameters of the paper, by the names of the family; zero where one does not apply.
+    /// Returns the parameters of the paper, by the names of the family; zero if one does not apply.
     fn parameters(&self) -> Vec<(&'static str, u64)>;
 
     /// Rejects a window that the filter cannot have.
@@ -93,7 +93,7 @@ pub trait Shape: Any + Debug + Send + Sync {
     }
 }
 
-/// The families of shapes.
+/// The identifier of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FamilyId {
     /// Age-partitioned Bloom filters (paper 1), in slices, blocks or lines.
@@ -120,19 +120,19 @@ pub enum FamilyId {
     AgedQuotient,
 }
 
-/// Cache lines, in expectation where it depends on the key.
+/// Numbers of cache lines per call, in expectation if they depend on the key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CacheLines {
-    /// Written by an insertion.
+    /// Lines written by an insertion.
     pub insert: f64,
-    /// Read by a query of a key that is reported.
+    /// Lines read by a query of a key that is reported.
     pub hit: f64,
-    /// Read by a query of a key that is not.
+    /// Lines read by a query of a key that is not.
     pub miss: f64,
 }
 
 impl CacheLines {
-    /// Returns cache lines that are this number for all three.
+    /// Returns the same number of lines for all three.
     fn each(lines: u32) -> Self {
         let lines = lines.into();
         Self { insert: lines, hit: lines, miss: lines }

@@ -6,17 +6,17 @@ use crate::Error;
 pub struct Parameters<'a>(pub &'a [(&'a str, u64)]);
 
 impl Parameters<'_> {
-    /// A parameter, if it is given.
+    /// Returns a parameter, if it is given.
     pub fn get(&self, name: &str) -> Option<u64> {
         self.0.iter().find(|(given, _)| *given == name).map(|&(_, value)| value)
     }
 
-    /// A required parameter.
+    /// Returns a required parameter.
     pub fn wide(&self, name: &str) -> Result<u64, Error> {
         self.get(name).ok_or_else(|| Error::value(format!("{name} is missing")))
     }
 
-    /// A required parameter, of 32 bits.
+    /// Returns a required parameter of 32 bits.
     pub fn narrow(&self, name: &str) -> Result<u32, Error> {
         let value = self.wide(name)?;
         u32::try_from(value).map_err(|_| Error::value(format!("{name} must lie in 0 .. 2**32 - 1, got {value}")))

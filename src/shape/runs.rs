@@ -5,11 +5,11 @@
 //! in each single fill. The expectation over the random bits therefore is the same formula at the *expected* fills:
 //! what [`super::fill`] gives makes these values exact, not approximate.
 
-/// Probability that some `k` consecutive slices all match: F(k, l, 0, 0) of paper 1, section 5.3.
+/// Returns the probability that some `k` consecutive slices all match: F(k, l, 0, 0) of paper 1, section 5.3.
 ///
-/// The recursion of the paper, turned so that it takes k + l steps: the run that is *first* complete, counted from the
-/// newest slice, starts at slice s when s..s+k match, s-1 does not, and no run lies within 0..s-1. All terms are
-/// positive, so a rate of 1e-30 is as accurate as one of 0.1; below 1e-308 it underflows to 0.
+/// This is the recursion of the paper in k + l steps. The *first* complete run, counted from the newest slice, starts
+/// at slice s when s..s+k match, s-1 does not, and no run lies within 0..s-1. All terms are positive, so a rate of
+/// 1e-30 is as accurate as one of 0.1; below 1e-308 it underflows to 0.
 pub fn false_positive_rate(k: u32, r: &[f64]) -> f64 {
     let k = k as usize;
     if r.len() < k {
@@ -36,34 +36,35 @@ pub fn false_positive_rate(k: u32, r: &[f64]) -> f64 {
     found_within[r.len()].min(1.0) // near 1 the sum may round beyond it
 }
 
-/// Probability that some of `segments` match, each with chance `p`: the rate where a run is a single match.
+/// Returns the probability that some of `segments` match, each with chance `p`: the rate if a run is a single match.
 pub fn of_one(segments: u32, p: f64) -> f64 {
     -(f64::from(segments) * (-p).ln_1p()).exp_m1()
 }
 
-/// Peak normalized probability-weighted slack: of the keys that have left the window, how many are still reported, as
-/// a multiple of the window's l generations (paper 1, definition 2; the exact form of erratum APBF-8).
+/// Returns the peak normalized probability-weighted slack: of the keys that have left the window, how many are still
+/// reported, as a multiple of the window's l generations (paper 1, definition 2; the exact form of erratum APBF-8).
 ///
-/// With the fills just before a shift, generation j (0 the current one) lies in slices j..j+k, as far as these still
+/// With the fills just before a rotation, generation j (0 the current one) lies in slices j..j+k, as far as these still
 /// exist; those of the slack are l..l+k. A key is reported when its own slices, which match, and coincidental matches
-/// of the others make up a run. The paper takes every missing slice as half full: .285 instead of .260 at (10, 7).
+/// of the others make up a run. The paper counts every missing slice as half full: .285 instead of .260 at (10, 7).
 pub fn npws(k: u32, l: u32, r: &[f64]) -> f64 {
     let reported: f64 = (l as usize..r.len()).map(|j| false_positive_rate(k, &with_own(r, j..r.len()))).sum();
     reported / f64::from(l)
 }
 
-/// Mean number of segments read by one query of Algorithm 1 (paper 1, section 5.4), by what the query finds.
+/// The mean number of segments read by one query of Algorithm 1 (paper 1, section 5.4), by its answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Accesses {
-    /// For a key of the window, averaged over its generations 0..l.
+    /// The mean for a key of the window, averaged over its generations 0..l.
     pub in_window: f64,
-    /// For a key never inserted that is reported present; NaN when that cannot happen.
+    /// The mean for a key never inserted that is reported present; NaN when that cannot happen.
     pub false_positive: f64,
-    /// For a key reported absent; NaN when that cannot happen.
+    /// The mean for a key reported absent; NaN when that cannot happen.
     pub absent: f64,
 }
 
-/// Expected accesses of Algorithm 1 at the fills `r` (paper 1, section 5.4; erratum APBF-6 for the three conditions).
+/// Returns the expected accesses of Algorithm 1 at the fills `r` (paper 1, section 5.4; erratum APBF-6 for the three
+/// conditions).
 pub fn expected_accesses(k: u32, l: u32, r: &[f64]) -> Accesses {
     let (k, l) = (k as usize, l as usize);
     let fresh = Walk::over(k, l, r);
@@ -75,14 +76,14 @@ pub fn expected_accesses(k: u32, l: u32, r: &[f64]) -> Accesses {
     }
 }
 
-/// The fills as a key sees them that was inserted into the slices `own`.
+/// Returns the fills seen by a key that was inserted into the slices `own`.
 fn with_own(r: &[f64], own: std::ops::Range<usize>) -> Vec<f64> {
     let mut seen = r.to_vec();
     seen[own].fill(1.0);
     seen
 }
 
-/// Where Algorithm 1 ends: the probability of each answer, and the expected accesses on the paths that lead to it.
+/// The ends of Algorithm 1: the probability of each answer, and the expected accesses on the paths that lead to it.
 #[derive(Default)]
 struct Walk {
     found: f64,
@@ -92,9 +93,10 @@ struct Walk {
 }
 
 impl Walk {
-    /// Sends the whole probability through the algorithm at once. Every jump leads to an older start, further down in
-    /// index, with p matches carried over; so the starts are settled in falling order, each (start, p) once: at most
-    /// (l + 1) k^2 / 2 steps, where the recursion of the paper, which carries the count of accesses, is exponential.
+    /// Distributes the whole probability over the algorithm at once. Every jump leads to an older start, further down
+    /// in index, with p matches carried over. So the starts are processed in falling order, each (start, p) once: at
+    /// most (l + 1) k^2 / 2 steps, where the recursion of the paper, which carries the count of accesses, is
+    /// exponential.
     fn over(k: usize, l: usize, r: &[f64]) -> Self {
         let mut walk = Self::default();
         let mut arriving = vec![[0.0; 2]; (l + 1) * k]; // [start][p]: probability, expected accesses so far

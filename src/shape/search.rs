@@ -1,45 +1,48 @@
-//! The search for a shape. Each candidate is sized for the budget. Those count that take about as little memory as the
-//! smallest, or err about as rarely as the best; of these the one whose calls cost least is taken.
+//! The search for a shape. Each candidate is sized for the budget. Candidates that take about as little memory as the
+//! smallest, or have about the lowest rate, are compared, and the one whose calls cost least is chosen.
 //!
 //! Segments, slices and lines cost time: every call reads a few. Memory falls with their number, ever more slowly. So a
 //! little of the budget is traded for fewer of them; each family defines how much.
 
 /// A shape without its size.
 pub(super) trait Candidate {
-    /// The shape that it becomes.
+    /// The shape of the candidate with its size.
     type Shape;
 
-    /// What a call costs: the number of segments, slices or lines. Candidates are sorted by it.
+    /// Returns the cost of a call: the number of segments, slices or lines. Candidates are sorted by it.
     fn rank(&self) -> u32;
 
-    /// Candidates are first tried in this order. If the smallest comes early, one look rules out each of the others.
-    fn turn(&self) -> u32 {
+    /// Returns the order in which candidates are first tried. If the smallest comes early, one look rules out each of
+    /// the others.
+    fn order(&self) -> u32 {
         0
     }
 
-    /// The shape of a number of units, at least 1.
+    /// Returns the shape of a number of units, at least 1.
     fn shape(&self, units: u64) -> Self::Shape;
 
-    /// Memory of a unit, in a measure that all candidates share: bytes, bits, cells or pages.
+    /// Returns the memory of a unit, in a measure that all candidates share: bytes, bits, cells or pages.
     fn memory_of_unit(&self) -> u64;
 
-    /// The false positive rate at the worst phase, if it is at most `limit`.
+    /// Returns the false positive rate at the worst phase, if it is at most `limit`.
     fn rate_at_most(&self, shape: &Self::Shape, limit: f64) -> Option<f64>;
 
-    /// The fewest units, at most `most`, whose rate is at most `fpr`: by bisection, since larger shapes are emptier.
+    /// Returns the fewest units, at most `most`, whose rate is at most `fpr`: by bisection, since larger shapes are
+    /// emptier.
     fn fewest_units(&self, fpr: f64, most: u64) -> Option<u64> {
         let holds = |units| self.rate_at_most(&self.shape(units), fpr).is_some();
         (most > 0 && holds(most)).then(|| bisection(0, most, holds))
     }
 
-    /// The most units that it can have, up to `most`.
+    /// Returns the most units that the shape can have, up to `most`.
     fn most_units(&self, most: u64) -> Option<u64> {
         (most > 0).then_some(most)
     }
 }
 
-/// The shape for a rate. Each candidate gets the fewest units that hold it. Of those with at most `near` the least
-/// memory the first of the least rank is taken, and of these the smallest. `None` if all take more memory than `most`.
+/// Returns the shape for a rate. Each candidate gets the fewest units that hold it. Among those with at most `near` the
+/// least memory the first of the least rank is chosen, and among these the smallest. `None` if all take more memory
+/// than `most`.
 pub(super) fn for_rate<C: Candidate>(
     candidates: &[C],
     fpr: f64,
@@ -53,8 +56,9 @@ pub(super) fn for_rate<C: Candidate>(
     })
 }
 
-/// The shape for an amount of memory. Each candidate gets the most units that fit. Of those with at most `near` the
-/// least rate the first of the least rank is taken, and of these the one of the least rate. `None` if no unit fits.
+/// Returns the shape for an amount of memory. Each candidate gets the most units that fit. Among those with at most
+/// `near` the least rate the first of the least rank is chosen, and among these the one of the least rate. `None` if no
+/// unit fits.
 pub(super) fn for_memory<C: Candidate>(candidates: &[C], memory: u64, near: impl Fn(f64) -> f64) -> Option<C::Shape> {
     preferred(candidates, 1.0, near, |candidate, limit| {
         let shape = candidate.shape(candidate.most_units(memory / candidate.memory_of_unit())?);
@@ -62,13 +66,13 @@ pub(super) fn for_memory<C: Candidate>(candidates: &[C], memory: u64, near: impl
     })
 }
 
-/// The least memory that a shape takes, if there is any candidate.
+/// Returns the least memory that a shape takes, if there is any candidate.
 pub(super) fn least_memory<C: Candidate>(candidates: &[C]) -> u64 {
     candidates.iter().map(Candidate::memory_of_unit).min().unwrap_or(0)
 }
 
-/// The cheapest shape of the least rank that has one at `near` the least cost. `sized` is the shape of a candidate and
-/// its cost, if that is at most the second argument.
+/// Returns the cheapest shape of the least rank that has one at `near` the least cost. `sized` returns the shape of a
+/// candidate and its cost, if that is at most the second argument.
 ///
 /// The least cost is found first, with ever lower limits. The second look ends at the first rank that has a shape.
 fn preferred<C: Candidate, T: Copy + PartialOrd>(
@@ -77,9 +81,9 @@ fn preferred<C: Candidate, T: Copy + PartialOrd>(
     near: impl Fn(T) -> T,
     sized: impl Fn(&C, T) -> Option<(T, C::Shape)>,
 ) -> Option<C::Shape> {
-    let mut in_turn: Vec<&C> = candidates.iter().collect();
-    in_turn.sort_by_key(|candidate| candidate.turn());
-    let least = in_turn
+    let mut in_order: Vec<&C> = candidates.iter().collect();
+    in_order.sort_by_key(|candidate| candidate.order());
+    let least = in_order
         .into_iter()
         .fold(None, |least, candidate| sized(candidate, least.unwrap_or(most)).map(|(cost, _)| cost).or(least))?;
     let within = if near(least) < most { near(least) } else { most };
@@ -89,7 +93,7 @@ fn preferred<C: Candidate, T: Copy + PartialOrd>(
     })
 }
 
-/// Of shapes that have their size, those that cost at most `near` the least cost.
+/// Returns the shapes that cost at most `near` the least cost.
 pub(super) fn near_the_least<S, T: Copy + PartialOrd>(
     shapes: Vec<S>,
     cost: impl Fn(&S) -> T,
@@ -99,7 +103,7 @@ pub(super) fn near_the_least<S, T: Copy + PartialOrd>(
     shapes.into_iter().filter(move |shape| least.is_some_and(|least| cost(shape) <= near(least)))
 }
 
-/// The least number above `too_few` that holds, as `enough` and all between it and that number do.
+/// Returns the least number above `too_few` that holds, as `enough` and all between it and that number do.
 pub(super) fn bisection(mut too_few: u64, mut enough: u64, holds: impl Fn(u64) -> bool) -> u64 {
     while enough - too_few > 1 {
         let middle = too_few + (enough - too_few) / 2;

@@ -1,20 +1,21 @@
 //! The stable Bloom filter (Deng, Rafiei, *Approximately Detecting Duplicates for Streaming Data using Stable Bloom
-//! Filters*, SIGMOD 2006), which papers 1 and 2 measure against. **It promises no window**: it forgets at random.
+//! Filters*, SIGMOD 2006), which papers 1 and 2 compare with. **It promises no window**: it forgets at random.
 //!
-//! An insertion takes one from P random cells of each slice, then sets one cell of each to its maximum. A key is there
-//! when none of its cells is zero. The share of zeros falls to a stable point and stays there, however long the stream.
+//! An insertion subtracts one from P random cells of each slice, then sets one cell of each to its maximum. A key is
+//! there when none of its cells is zero. The share of zeros falls to a stable point and stays there, however long the
+//! stream.
 //!
 //! Where this differs from that paper:
 //! - k slices with P decrements each, not one array with k P: slices are then independent, and the rates exact.
-//! - As there, the P cells follow one another from a random one on, which leaves each cell's chance what it is. That
-//!   one is XXH3 of the insertion's number under the filter's seed, not the next number of a generator: so words and
-//!   clock are all there is to save, a batch is its keys one by one, and a filter that was saved goes on as if it had
-//!   not been.
+//! - As there, the P cells follow one another from a random one on, which leaves each cell's chance unchanged. The
+//!   first one is XXH3 of the insertion's number under the filter's seed, not the next number of a generator. So words
+//!   and clock are the whole state, a batch equals its keys in sequence, and a saved filter goes on as if it had not
+//!   been saved.
 //!
-//! How full it stays, and how soon it forgets: all exact in expectation, for distinct keys. One insertion first takes
-//! one from a cell with chance d = P/m, then sets it to Max with chance p = 1/m, in every one of the k slices of m
-//! cells alike. What a cell holds follows from the last events it met, of which there is one per insertion with chance
-//! q = p + (1 - p) d: it is zero when the last Max of them were decrements.
+//! The formulas for its fill and for its forgetting are exact in expectation, for distinct keys. One insertion first
+//! subtracts one from a cell with chance d = P/m, then sets it to Max with chance p = 1/m, in every one of the k slices
+//! of m cells alike. The value of a cell follows from the last events it met. An insertion is one with chance q = p +
+//! (1 - p) d: the cell is zero when the last Max events were decrements.
 
 use super::budget::{Budget, check_rate, too_much_memory};
 use super::search::{bisection, near_the_least};
@@ -23,31 +24,32 @@ use super::{CacheLines, FamilyId, Parameters};
 use crate::Error;
 use crate::clock::{BY_INSERTION, Window};
 
-/// Share of the keys exactly as old as the window that [`choose`] lets the filter forget; of younger keys it is less.
+/// Greatest share of the keys exactly as old as the window that a filter of [`choose`] forgets; of younger keys it is
+/// less.
 pub const FORGOTTEN: f64 = 0.1;
 
-/// Widths of a cell.
+/// Numbers of bits that a cell may have.
 const WIDTHS: [u32; 4] = [1, 2, 4, 8];
 
-/// Most slices that [`choose`] looks at: 32 at 2^-32 would be half full.
+/// Most slices that [`choose`] considers: 32 at 2^-32 would be half full.
 const MOST_SLICES: u32 = 32;
 
-/// Most cells, and most bytes, that [`choose`] looks at.
+/// Most cells, and most bytes, that [`choose`] considers.
 const MOST_CELLS: u64 = 1 << 56;
 
-/// Everything that determines the size and the errors of a stable filter.
+/// The shape of a stable filter: everything that determines its size and its errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StableShape {
-    /// The cells.
+    /// The slices of cells.
     pub slices: Slices,
     /// Bits of a cell, 1, 2, 4 or 8; an insertion sets it to Max = 2^bits - 1.
     pub bits: u32,
-    /// P: cells decremented in each slice per insertion, at least 1 and at most all.
+    /// P: number of cells decremented in each slice per insertion, at least 1 and at most all.
     pub decrements: u64,
 }
 
 impl StableShape {
-    /// A shape whose parameters are in range.
+    /// Creates a shape whose parameters are in range.
     pub fn new(slices: Slices, bits: u32, decrements: u64) -> Result<Self, Error> {
         if !WIDTHS.contains(&bits) {
             return Err(Error::value(format!("bits must be 1, 2, 4 or 8, got {bits}")));
@@ -61,47 +63,48 @@ impl StableShape {
         Ok(Self { slices, bits, decrements })
     }
 
-    /// The shape of these parameters.
+    /// Reads a shape from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
         let slices = Slices::new(parameters.narrow("k")?, parameters.wide("slice_cells")?)?;
         Self::new(slices, parameters.narrow("bits")?, parameters.wide("decrements")?)
     }
 
-    /// Bytes of the cells, in whole words.
+    /// Returns the bytes of the cells, in whole words.
     pub fn nbytes(&self) -> u64 {
         8 * self.slices.words(self.bits)
     }
 
-    /// Max: what an insertion sets a cell to.
+    /// Returns Max: the value that an insertion sets a cell to.
     pub fn max(&self) -> u32 {
         (1 << self.bits) - 1
     }
 
-    /// (1 - p) d and p: the chances that an insertion's last word on a cell is a decrement, or Max.
+    /// Returns (1 - p) d and p: the chances that the last effect of an insertion on a cell is a decrement, or Max.
     fn events(&self) -> (f64, f64) {
         self.events_where(1.0)
     }
 
-    /// Returns that chance for a cell that is set `often` times as often as the mean of all: p is that many times 1/m.
+    /// Returns these chances for a cell that is set `often` times as often as the mean of all: p is that many times
+    /// 1/m.
     fn events_where(&self, often: f64) -> (f64, f64) {
         let cells = self.slices.cells as f64;
         let set = (often / cells).min(1.0);
         ((1.0 - set) * self.decrements as f64 / cells, set)
     }
 
-    /// Expected share of zeros at the stable point, to which it falls: (1 / (1 + 1 / (P (1 - 1/m))))^Max (Theorem 2
-    /// there, 1/K - 1/m for slices).
+    /// Returns the expected share of zeros at the stable point, to which it falls: (1 / (1 + 1 / (P (1 - 1/m))))^Max
+    /// (Theorem 2 there, 1/K - 1/m for slices).
     pub fn zeros(&self) -> f64 {
         let (decremented, set) = self.events();
         (decremented / (decremented + set)).powi(self.max() as i32)
     }
 
-    /// Chance that a fresh key is reported at the stable point; less before.
+    /// Returns the chance that a fresh key is reported at the stable point; less before.
     pub fn false_positive_rate(&self) -> f64 {
         (1.0 - self.zeros()).powi(self.slices.k as i32)
     }
 
-    /// Chance that a key inserted `age` insertions ago is not reported, when all keys since were others:
+    /// Returns the chance that a key inserted `age` insertions ago is not reported, when all keys since were others:
     /// 1 - (1 - zeros * P(Bin(age, q) >= Max))^k. A cell that was set to Max is zero when it met at least Max events
     /// since, and the last Max of them were decrements.
     pub fn false_negative_rate(&self, age: f64) -> f64 {
@@ -110,21 +113,21 @@ impl StableShape {
         1.0 - (1.0 - forgotten).powi(self.slices.k as i32)
     }
 
-    /// For each value from 0 to Max + 1, the chance that a cell holds less which was set to Max `age` insertions ago:
-    /// that the last events it met since, as many as lead there, were decrements. It is set `often` times as often as
-    /// the mean of all cells: 1 where all keys are different.
+    /// Returns for each value from 0 to Max + 1 the chance that a cell is below it which was set to Max `age`
+    /// insertions ago: that the last events it met since, as many as lead there, were decrements. The cell is set
+    /// `often` times as often as the mean of all cells: 1 if all keys are different.
     pub fn below(&self, age: f64, often: f64) -> Vec<f64> {
         self.worn(age, often, |_| 0.0)
     }
 
-    /// Returns that chance for a cell that was empty `age` insertions ago, which met that many events or fewer, all
+    /// Returns these chances for a cell that was empty `age` insertions ago, which met that many events or fewer, all
     /// decrements.
     pub fn below_from_empty(&self, age: f64, often: f64) -> Vec<f64> {
         self.worn(age, often, |fewer| fewer)
     }
 
-    /// From the chance of decrements alone, if they are enough to lead below a value, and what `fewer` makes of it if
-    /// they are not.
+    /// Returns these chances from that of decrements alone, if they are enough to lead below a value; `fewer` completes
+    /// them if they are not.
     fn worn(&self, age: f64, often: f64, fewer: impl Fn(f64) -> f64) -> Vec<f64> {
         let (decremented, set) = self.events_where(often);
         let share = decremented / (decremented + set);
@@ -141,9 +144,9 @@ impl StableShape {
         below
     }
 
-    /// Keys older than the window that are still reported for their own sake, over the window: the sum over all ages
-    /// beyond it of what false negatives and false positives leave, in steps of 1/64 of a cell's time between events,
-    /// which is good to 1e-3.
+    /// Returns the keys older than the window that are still reported for their own sake, over the window. It sums over
+    /// all ages beyond the window what false negatives and false positives leave, in steps of 1/64 of a cell's time
+    /// between events, which is good to 1e-3.
     pub fn npws(&self, window: u64) -> f64 {
         let (decremented, set) = self.events();
         let (step, window) = ((1.0 / (64.0 * (decremented + set))).floor().max(1.0), window as f64);
@@ -158,18 +161,18 @@ impl StableShape {
         }
     }
 
-    /// The fewest decrements that keep these cells as empty as a rate needs. `None` if that is more than there are
-    /// cells.
+    /// Returns the fewest decrements that keep these cells as empty as a rate needs; `None` if that is more than there
+    /// are cells.
     fn for_rate(slices: Slices, bits: u32, fpr: f64) -> Option<Self> {
         let zeros = 1.0 - fpr.powf(1.0 / f64::from(slices.k));
         let decremented = zeros.powf(1.0 / f64::from((1u32 << bits) - 1));
         let cells = slices.cells as f64;
-        // Upwards by more than the last digits: what is requested is kept.
+        // Rounded up by more than the last digits, so that the requested rate is kept.
         let needed = decremented / (1.0 - decremented) * cells / (cells - 1.0) * (1.0 + 1e-12);
         (needed < cells).then(|| Self { slices, bits, decrements: needed.ceil().max(1.0) as u64 })
     }
 
-    /// The fewest cells that keep the rate and do not forget too soon, by bisection.
+    /// Returns the fewest cells that keep the rate and do not forget too soon, by bisection.
     fn smallest(k: u32, bits: u32, window: u64, fpr: f64) -> Option<Self> {
         let made = |cells| {
             let shape = Self::for_rate(Slices { k, cells }, bits, fpr)?;
@@ -180,7 +183,7 @@ impl StableShape {
         made(bisection(1, most, |cells| made(cells).is_some()))
     }
 
-    /// The most decrements that do not forget too soon, by bisection.
+    /// Returns the most decrements that do not forget too soon, by bisection.
     fn emptiest(slices: Slices, bits: u32, window: u64) -> Option<Self> {
         let made = |decrements| Self { slices, bits, decrements };
         let keeps = |decrements| made(decrements).false_negative_rate(window as f64) <= FORGOTTEN;
@@ -198,7 +201,7 @@ impl super::Shape for StableShape {
         vec![("k", slices.k.into()), ("slice_cells", slices.cells), ("bits", bits.into()), ("decrements", decrements)]
     }
 
-    /// The window counts insertions, and is only what the shape was chosen for.
+    /// Checks that the window counts insertions; it is only what the shape was chosen for.
     fn check(&self, window: Window) -> Result<(), Error> {
         window.by_insertion().map(|_| ())
     }
@@ -215,7 +218,7 @@ impl super::Shape for StableShape {
         self.false_positive_rate()
     }
 
-    /// No bound: a key may be remembered by chance, ever less likely.
+    /// Returns no bound: a key may be remembered by chance, ever less likely.
     fn slack(&self, _: Window) -> u64 {
         u64::MAX
     }
@@ -224,20 +227,20 @@ impl super::Shape for StableShape {
         self.npws(window.capacity())
     }
 
-    /// One in each slice, and for an insertion the lines of the cells that decay, which lie together.
+    /// Returns one line in each slice, and for an insertion the lines of the cells that decay, which lie together.
     fn cache_lines(&self, _: Window) -> CacheLines {
         let k = f64::from(self.slices.k);
         CacheLines { insert: 2.0 * k, hit: k, miss: self.slices.read_until_free(1.0 - self.zeros()) }
     }
 }
 
-/// The shape for a window and a budget: of all k up to 32 and all widths of a cell, those that forget at most
-/// [`FORGOTTEN`] of the keys as old as the window.
+/// Returns the shape for a window and a budget: among all k up to 32 and all widths of a cell, those that forget at
+/// most [`FORGOTTEN`] of the keys as old as the window.
 ///
 /// - [`Budget::Rate`]: each gets the fewest cells; of those at most 1.25 times as large as the smallest filter the one
 ///   with the fewest slices, then the one that touches the fewest bits per insertion.
-/// - [`Budget::Bytes`]: each gets all bytes and the most decrements; of those with at most twice the least rate the
-///   same.
+/// - [`Budget::Bytes`]: each gets all bytes and the most decrements; among those with at most twice the least rate the
+///   choice is the same.
 pub fn choose(window: Window, budget: Budget) -> Result<StableShape, Error> {
     let window = window.by_insertion()?;
     let kinds = (1..=MOST_SLICES).flat_map(|k| WIDTHS.map(|bits| (k, bits)));
@@ -267,12 +270,12 @@ pub fn choose(window: Window, budget: Budget) -> Result<StableShape, Error> {
     }
 }
 
-/// P(Bin(n, q) >= least), as one less the few terms below.
+/// Returns P(Bin(n, q) >= least), as one less the few terms below.
 fn at_least(least: u32, n: f64, q: f64) -> f64 {
     (1.0 - exactly(n, q).take(least as usize).sum::<f64>()).clamp(0.0, 1.0)
 }
 
-/// P(Bin(n, q) = i) for i from 0 on.
+/// Returns P(Bin(n, q) = i) for i from 0 on.
 fn exactly(n: f64, q: f64) -> impl Iterator<Item = f64> {
     let certain = q >= 1.0;
     let mut term = (n * (-q).ln_1p()).exp();

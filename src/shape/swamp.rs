@@ -2,12 +2,12 @@
 //! Bloom Filter and Get Counting, Distinct Elements, and Entropy for Free*, INFOCOM 2018).
 //!
 //! A cyclic buffer has the fingerprints of the last W insertions, and a table counts how often each of them occurs
-//! there. An insertion writes over the oldest fingerprint of the buffer and takes it off its count: a key leaves
+//! there. An insertion overwrites the oldest fingerprint of the buffer and subtracts it from its count: a key leaves
 //! exactly when W others have followed, without slack. A key is there when its fingerprint has a count.
 //!
 //! Where this differs from the paper:
-//! - The table is a quotient filter with counts, where the paper has a TinyTable: it cannot overflow. See
-//!   [its text](crate::layout::swamp).
+//! - The table is a quotient filter with counts, where the paper has a TinyTable: it cannot overflow. See [the
+//!   layout](crate::layout::swamp).
 //! - Fingerprints are any of S * 2^r, not of a power of two: the table may have any size.
 
 use super::budget::{Budget, MAX_BYTES, check_rate, too_few_bytes};
@@ -16,21 +16,21 @@ use super::{CacheLines, FamilyId, Parameters, fill};
 use crate::Error;
 use crate::clock::{BY_INSERTION, Window};
 
-/// Most slots in use of those there are, when the fingerprints of a window are all different. Of 100 blocks of 64 slots
-/// 4 then pass entries on to the next, since they are full; at 7/8 it would be 16, for one bit per key less.
+/// Greatest share of slots in use, when the fingerprints of a window are all different. Of 100 blocks of 64 slots 4
+/// then pass entries on to the next, since they are full; at 7/8 it would be 16, for one bit per key less.
 const MOST_LOADED: (u64, u64) = (4, 5);
 
-/// Everything but the window that determines the size and the error of a SWAMP.
+/// The shape of a SWAMP: everything but the window that determines its size and its error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SwampShape {
-    /// S: slots of the table, a multiple of 64 and more than the window has insertions.
+    /// S: number of slots of the table, a multiple of 64 and more than the window has insertions.
     pub slots: u64,
-    /// r: bits of a fingerprint that a slot keeps; its place determines the others.
+    /// r: number of bits of a fingerprint that a slot stores; its place determines the others.
     pub remainder_bits: u32,
 }
 
 impl SwampShape {
-    /// A shape whose parameters are in range: at most 2^63 fingerprints and [`MAX_BYTES`] bytes.
+    /// Creates a shape whose parameters are in range: at most 2^63 fingerprints and [`MAX_BYTES`] bytes.
     pub fn new(slots: u64, remainder_bits: u32) -> Result<Self, Error> {
         if slots == 0 || !slots.is_multiple_of(64) {
             return Err(Error::value(format!("slots must be a multiple of 64, at least 64, got {slots}")));
@@ -48,50 +48,52 @@ impl SwampShape {
         Ok(shape)
     }
 
-    /// The shape of these parameters.
+    /// Reads a shape from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
         Self::new(parameters.wide("slots")?, parameters.narrow("remainder_bits")?)
     }
 
-    /// R: different fingerprints, S * 2^r.
+    /// Returns R, the number of different fingerprints: S * 2^r.
     pub fn fingerprints(&self) -> u64 {
         self.slots << self.remainder_bits
     }
 
-    /// Bits of a fingerprint in the buffer.
+    /// Returns the bits of a fingerprint in the buffer.
     pub fn fingerprint_bits(&self) -> u32 {
         u64::BITS - (self.fingerprints() - 1).leading_zeros()
     }
 
-    /// 64-bit words of the cyclic buffer.
+    /// Returns the 64-bit words of the cyclic buffer.
     pub fn buffer_words(&self, window: u64) -> u64 {
         (window * u64::from(self.fingerprint_bits())).div_ceil(64)
     }
 
-    /// 64-bit words of the table: in a slot the remainder, a digit of one bit, and three bits that tell whose it is.
+    /// Returns the 64-bit words of the table: in a slot the remainder, a digit of one bit, and three bits that locate
+    /// its quotient.
     fn table_words(&self) -> u64 {
         self.slots / 64 * u64::from(self.remainder_bits + 4)
     }
 
-    /// Bytes of buffer and table, each of whole words.
+    /// Returns the bytes of buffer and table, each of whole words.
     pub fn nbytes(&self, window: u64) -> u64 {
         8 * (self.buffer_words(window) + self.table_words())
     }
 
-    /// Bits of memory per key of a window of `window` insertions.
+    /// Returns the bits of memory per key of a window of `window` insertions.
     pub fn bits_per_key(&self, window: u64) -> f64 {
         8.0 * self.nbytes(window) as f64 / window as f64
     }
 
-    /// Probability that a key never inserted is reported once the window is full of different keys: that one of them
-    /// has its fingerprint, 1 - (1 - 1/R)^W. The same at every phase, since the window always has W insertions.
+    /// Returns the probability that a key never inserted is reported once the window is full of different keys: that
+    /// one of them has its fingerprint, 1 - (1 - 1/R)^W. It is equal at every phase, since the window always has W
+    /// insertions.
     pub fn false_positive_rate(&self, window: u64) -> f64 {
         fill::slice(self.fingerprints(), window)
     }
 
-    /// Estimate of the number of different keys among `window` insertions that have `fingerprints` different ones:
-    /// ln(1 - D/R) / ln(1 - 1/R), with which n keys are expected to have D = R (1 - (1 - 1/R)^n) fingerprints (the
-    /// maximum likelihood estimate of the SWAMP paper, section IV).
+    /// Returns an estimate of the number of different keys among `window` insertions that have `fingerprints` different
+    /// ones: ln(1 - D/R) / ln(1 - 1/R), with which n keys are expected to have D = R (1 - (1 - 1/R)^n) fingerprints
+    /// (the maximum likelihood estimate of the SWAMP paper, section IV).
     pub fn distinct(&self, fingerprints: u64, window: u64) -> f64 {
         let all = self.fingerprints() as f64;
         ((-(fingerprints as f64) / all).ln_1p() / (-1.0 / all).ln_1p()).min(window as f64)
@@ -107,8 +109,8 @@ impl super::Shape for SwampShape {
         vec![("slots", self.slots), ("remainder_bits", self.remainder_bits.into())]
     }
 
-    /// The table has room for fewer insertions than it has slots, since as many occurrences take at most as many slots,
-    /// and a search ends at an empty one.
+    /// Rejects a window of as many insertions as slots, because a search ends at an empty slot. Occurrences take at
+    /// most as many slots as there are insertions.
     fn check(&self, window: Window) -> Result<(), Error> {
         let (insertions, slots) = (window.by_insertion()?, self.slots);
         if insertions >= slots {
@@ -131,7 +133,7 @@ impl super::Shape for SwampShape {
         self.false_positive_rate(window.capacity())
     }
 
-    /// None: a key leaves with the insertion that is W after its last.
+    /// Returns 0: a key leaves with the insertion that is W after its last.
     fn slack(&self, _: Window) -> u64 {
         0
     }
@@ -140,14 +142,14 @@ impl super::Shape for SwampShape {
         0.0
     }
 
-    /// The table keeps a key's bits and its remainder in a line or two; an insertion writes those of the key that comes
-    /// and of the one that leaves, and one line of the buffer.
+    /// Returns a line or two of the table for a query. An insertion writes those of the key that comes and of the one
+    /// that leaves, and one line of the buffer.
     fn cache_lines(&self, _: Window) -> CacheLines {
         CacheLines { insert: 5.0, hit: 2.0, miss: 2.0 }
     }
 }
 
-/// The shape for a window and a budget: the fewest bytes with the rate, or the least rate with the bytes.
+/// Returns the shape for a window and a budget: the fewest bytes with the rate, or the least rate with the bytes.
 ///
 /// Every bit of the remainder is tried, each with the fewest (or most) slots that do.
 pub fn choose(window: Window, budget: Budget) -> Result<SwampShape, Error> {
@@ -176,7 +178,8 @@ pub fn choose(window: Window, budget: Budget) -> Result<SwampShape, Error> {
     }
 }
 
-/// Least number of fingerprints with which `window` different keys have at most the rate: 1 / R <= 1 - (1 - fpr)^(1/W).
+/// Returns the least number of fingerprints with which `window` different keys have at most the rate: 1 / R <= 1 - (1 -
+/// fpr)^(1/W).
 pub fn fingerprints(window: u64, fpr: f64) -> Result<u64, Error> {
     check_rate(fpr)?;
     // At 2^64 and more the conversion stops at u64::MAX, which then has too high a rate.

@@ -9,8 +9,8 @@ use crate::support::{insert, key, trials};
 use lately::clock::{Moments, Window};
 use lately::filter::Filter;
 use lately::inference::generalized::{Matches, likelihood};
-use lately::inference::ring::{Generation, Ring, not_ruled_out};
-use lately::inference::{Distinct, Evidence, Hazard, Likelihood, Memo, PerKey, Posterior, Question, Span};
+use lately::inference::ring::{Generation, RingLikelihood, not_ruled_out};
+use lately::inference::{Distinct, Evidence, Hazard, Likelihood, PerKey, Posterior, PosteriorCache, Question, Span};
 use lately::posteriors::Inference;
 use lately::shape::ring::Segment;
 use lately::shape::{
@@ -253,7 +253,7 @@ fn a_rings_posterior_is_the_sum_over_all_its_pasts() {
         let lengths: Vec<f64> = (0..slices).map(|_| (1.0 + uniform() * 9.0).floor()).collect();
         let begins: Vec<f64> = (0..slices).map(|j| lengths[..=j].iter().sum()).collect();
         let rates: Vec<f64> = (0..slices).map(|_| 0.001 + 0.998 * uniform()).collect();
-        let ring = Ring::new(k as u32, generations(&begins), &rates);
+        let ring = RingLikelihood::new(k as u32, generations(&begins), &rates);
         for p in [1e-4, 0.02, 0.3, 0.8] {
             let matches = (0..slices).fold(0, |matches, j| matches | u128::from(uniform() < 0.8) << j);
             let expected = enumerated(k, &lengths, &rates, matches, p);
@@ -302,7 +302,7 @@ fn no_state_and_no_prior_breaks_the_laws() {
             .collect();
         let fill = |uniform: &mut dyn FnMut() -> f64| [0.0, 1.0, uniform(), 1e-12][(uniform() * 4.0) as usize];
         let rates: Vec<f64> = (0..slices).map(|_| fill(&mut uniform)).collect();
-        let ring = Ring::new(k as u32, generations(&begins), &rates);
+        let ring = RingLikelihood::new(k as u32, generations(&begins), &rates);
         for p in [0.0, 5e-324, 1e-300, 1e-12, 1e-3, 0.5, 1.0 - 1e-16, 1.0] {
             for hazard in [Hazard::per_insertion(p), Hazard::per_second(p), Hazard::per_second(p * 1e300)] {
                 let random = (0..slices).fold(0, |matches, j| matches | u128::from(uniform() < 0.9) << j);
@@ -326,12 +326,19 @@ fn a_key_that_never_comes_has_not_come() {
         let inference = Inference::new(filter.engine()).unwrap();
         let mut posteriors = vec![1.0; keys.len()];
         inference
-            .posterior(&keys, Moments::Untimed, PerKey::All(0.0), 41.0, &mut Memo::new(300), &mut posteriors)
+            .posterior(&keys, Moments::Untimed, PerKey::All(0.0), 41.0, &mut PosteriorCache::new(300), &mut posteriors)
             .unwrap();
         assert!(posteriors.iter().all(|&posterior| posterior == 0.0), "{name}");
         // A key that is every insertion was the last one.
         inference
-            .posterior(&keys[299..], Moments::Untimed, PerKey::All(1.0), 1.0, &mut Memo::new(300), &mut posteriors[..1])
+            .posterior(
+                &keys[299..],
+                Moments::Untimed,
+                PerKey::All(1.0),
+                1.0,
+                &mut PosteriorCache::new(300),
+                &mut posteriors[..1],
+            )
             .unwrap();
         assert_eq!(posteriors[0], 1.0, "{name}");
     }
@@ -346,7 +353,7 @@ fn a_posterior_from_the_memo_is_right_to_a_hundred_thousandth() {
         let keys: Vec<u64> = (60..160).map(|i| key(0, i)).collect();
         let mut uniform = uniform(1);
         for window in [5.0, 41.0] {
-            let mut memo = Memo::new(300);
+            let mut memo = PosteriorCache::new(300);
             for _ in 0..50 {
                 let priors: Vec<f64> = keys.iter().map(|_| 10f64.powf(-6.0 * uniform())).collect();
                 let mut posteriors = vec![f64::NAN; keys.len()];
@@ -385,13 +392,13 @@ fn a_key_of_a_large_batch_gets_what_it_gets_alone() {
         let inference = Inference::new(filter.engine()).unwrap();
         let asked = &keys[4500..];
         for prior in [PerKey::All(1e-4), PerKey::All(0.3), PerKey::Each(&priors)] {
-            let mut large = Memo::new(asked.len());
+            let mut large = PosteriorCache::new(asked.len());
             for window in [4000.0, 1234.0] {
                 let mut posteriors = vec![f64::NAN; asked.len()];
                 inference.posterior(asked, Moments::Untimed, prior, window, &mut large, &mut posteriors).unwrap();
                 for (i, (posterior, &key)) in posteriors.into_iter().zip(asked).enumerate() {
                     let (prior, mut alone) = (prior.slice(i..i + 1), [f64::NAN]);
-                    let mut memo = Memo::new(1);
+                    let mut memo = PosteriorCache::new(1);
                     inference.posterior(&[key], Moments::Untimed, prior, window, &mut memo, &mut alone).unwrap();
                     assert_eq!(posterior.to_bits(), alone[0].to_bits(), "{name} {prior:?} {window} {i}");
                 }

@@ -16,7 +16,7 @@ use crate::errors::raise;
 use lately::Error;
 use lately::clock::{Moments, Window};
 use lately::engine::Engine;
-use lately::inference::{Distinct, Evidence, Memo, PerKey, Posterior, Question, decide};
+use lately::inference::{Distinct, Evidence, PerKey, Posterior, PosteriorCache, Question, decide};
 use lately::memory::fallible;
 use lately::posteriors::{Inference, evidence_of};
 
@@ -85,7 +85,8 @@ impl Filter {
         prior_given: &Bound<'_, PyAny>,
         (ages, width): (&[f64], usize),
         threads: Threads,
-        act: impl Fn(&Inference<'_>, &mut Memo, &[u64], Moments<'_>, PerKey<'_>, &mut [T]) -> Result<(), Error> + Sync,
+        act: impl Fn(&Inference<'_>, &mut PosteriorCache, &[u64], Moments<'_>, PerKey<'_>, &mut [T]) -> Result<(), Error>
+        + Sync,
     ) -> PyResult<Vec<T>> {
         let py = keys.py();
         let state = detached(py, || self.snapshot())??;
@@ -95,7 +96,7 @@ impl Filter {
         prior.check_len(batch.keys.len())?;
         let few = if batch.is_short() { Some(evidence_of(state.engine(), &batch.hashes(py)?)) } else { None };
         let inference = build(py, state.engine(), prior_given, numbers, ages, few.as_deref())?;
-        let memo = || Memo::new(batch.keys.len());
+        let memo = || PosteriorCache::new(batch.keys.len());
         Ok(batch.run_with(py, threads.0, width, memo, |memo, hashes, keys, at, answers| {
             act(&inference, memo, hashes, at, numbers.slice(keys), answers)
         })?)

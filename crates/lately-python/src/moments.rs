@@ -20,7 +20,7 @@ use super::instants::{self, Times, of_seconds, one_or_array};
 use super::keys::array_view::ArrayView;
 use crate::errors::raise;
 use lately::Error;
-use lately::clock::{self, Clock, Moments, Read, Window, before};
+use lately::clock::{self, Clock, Moments, TimeRange, Window, before};
 use lately::memory::fallible;
 
 const DATES: &CStr =
@@ -46,7 +46,7 @@ pub struct InOrder {
     len: usize,
     first: i64,
     last: i64,
-    times: Box<dyn clock::Times + Send + Sync>,
+    times: Box<dyn clock::TimeSource + Send + Sync>,
 }
 
 /// The times of an array, and how they are converted, which keeps their order.
@@ -56,7 +56,7 @@ struct Converted<T, C> {
     of: PhantomData<fn(T)>,
 }
 
-impl<T: Pod, C: Fn(T) -> (i64, bool) + Sync> clock::Times for Converted<T, C> {
+impl<T: Pod, C: Fn(T) -> (i64, bool) + Sync> clock::TimeSource for Converted<T, C> {
     #[inline(always)]
     fn moment(&self, i: usize) -> i64 {
         (self.convert)(self.lane.get(i)).0
@@ -275,7 +275,7 @@ impl InOrder {
     /// Those of a range.
     fn of(&self, range: Range<usize>) -> Moments<'_> {
         assert!(range.end <= self.len, "moments beyond the end of a batch");
-        Moments::Read(Read::new(&*self.times, range))
+        Moments::TimeRange(TimeRange::new(&*self.times, range))
     }
 }
 

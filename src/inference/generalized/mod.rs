@@ -1,4 +1,4 @@
-//! What the bits of a generalized filter tell (paper 5, section 5).
+//! The likelihood of the bits of a generalized filter (paper 5, section 5).
 //!
 //! After i insertions of other keys a bit of a key is untouched, and as the key left it, with chance y = q^i. Touched,
 //! it is a one with chance p, the share of ones among touched bits (equation 31). So c0 of r0 zeros and c1 of r1 ones
@@ -23,28 +23,28 @@ use super::{Evidence, Hazard, Likelihood, Question, Span};
 use crate::shape::generalized::GeneralizedShape;
 use powers::Powers;
 
-/// The logarithm that stands for a chance of zero.
+/// The logarithm that represents a chance of zero.
 const NONE: f64 = -700.0;
-/// A key counts as gone when the logarithm of the share of bits still as it wrote them is below this: beyond the last
+/// The logarithm of the share of bits still as the key wrote them, below which the key counts as gone: beyond the last
 /// digit.
 const LOG_FORGOTTEN: f64 = -40.0;
 
-/// What the bits say of a key: how many of each kind it has, and how many of them are as an insertion leaves them
+/// The match counts of a key: how many bits of each kind it has, and how many of them are as an insertion leaves them
 /// (paper 5, definition 13: r and c). A bit counts once however many hashes hit it (erratum INF-7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Matches {
-    /// r0: bits that the key resets.
+    /// r0: number of bits that the key resets.
     pub zeros: u32,
-    /// c0: those that are zero.
+    /// c0: number of those bits that are zero.
     pub zeros_matching: u32,
-    /// r1: bits that the key sets and does not reset.
+    /// r1: number of bits that the key sets and does not reset.
     pub ones: u32,
-    /// c1: those that are one.
+    /// c1: number of those bits that are one.
     pub ones_matching: u32,
 }
 
 impl Matches {
-    /// Zeros that match, ones that match, zeros that do not, ones that do not.
+    /// Returns the evidence: zeros that match, ones that match, zeros that do not, ones that do not.
     pub fn evidence(self) -> Evidence {
         let Self { zeros, zeros_matching, ones, ones_matching } = self;
         let counts = [zeros_matching, ones_matching, zeros - zeros_matching, ones - ones_matching];
@@ -52,7 +52,7 @@ impl Matches {
     }
 }
 
-/// The chances that a bit is one: if touched since the key came, and for a key that is gone.
+/// The chances that a bit is one: a bit touched since the key came, and a bit of a key that is gone.
 #[derive(Debug, Clone, Copy)]
 struct Ones {
     touched: f64,
@@ -60,9 +60,9 @@ struct Ones {
 }
 
 impl Ones {
-    /// From the number of ones and the share of bits still untouched since the beginning, which are zeros. One more
-    /// bit, half of it a one, is added so that no chance is zero; touched bits get the share of ones of a steady filter
-    /// while nothing has been touched.
+    /// Computes the chances from the number of ones and the share of bits still untouched since the beginning, which
+    /// are zeros. One more bit, half of it a one, is added so that no chance is zero. While nothing has been touched,
+    /// touched bits get the share of ones of a steady filter.
     fn new(shape: GeneralizedShape, ones: f64, untouched: f64) -> Self {
         let bits = shape.bits as f64;
         let one_more = 0.5 * (1.0 - untouched) + shape.steady_fill() * untouched;
@@ -70,13 +70,14 @@ impl Ones {
         Self { touched, all: (ones + 0.5) / (bits + 1.0) }
     }
 
-    /// Chances of the four cases of [`Matches::evidence`], where a share `kept` of bits is as the key left them.
+    /// Returns the chances of the four cases of [`Matches::evidence`], if a share `kept` of bits is as the key left
+    /// them.
     fn chances(self, kept: f64, lost: f64) -> [f64; 4] {
         let (one, zero) = (self.touched, 1.0 - self.touched);
         [zero + one * kept, one + zero * kept, one * lost, zero * lost]
     }
 
-    /// The same for a key that is gone.
+    /// Returns the chances of the four cases of [`Matches::evidence`] for a key that is gone.
     fn gone(self) -> [f64; 4] {
         [1.0 - self.all, self.all, self.all, 1.0 - self.all]
     }
@@ -91,16 +92,16 @@ impl Fading for Bits {
     }
 }
 
-/// The sums in closed form, for keys that are all different.
-struct Exact {
+/// The likelihood by sums in closed form, for keys that are all different.
+struct ClosedForm {
     powers: Powers,
     edges: Vec<f64>,
     ones: Ones,
-    /// For values that underflow as plain numbers.
+    /// The likelihood in logarithms, for values that underflow as plain numbers.
     logarithms: Spans<Bits>,
 }
 
-impl Likelihood for Exact {
+impl Likelihood for ClosedForm {
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
         let end = self.edges[self.edges.len() - 1];
         let mut sum = 0.0;
@@ -132,7 +133,7 @@ impl Likelihood for Exact {
     }
 }
 
-/// What a key's matching bits tell after `inserted` insertions, when `ones` of all bits are one.
+/// Returns the likelihood of a key's matching bits after `inserted` insertions, when `ones` of all bits are one.
 pub fn likelihood(shape: GeneralizedShape, inserted: u64, ones: f64, question: &Question<'_>) -> Box<dyn Likelihood> {
     let (inserted, log_untouched) = (inserted as f64, shape.memory().log_untouched);
     let curve = |ages: &[f64]| question.distinct.and_then(|distinct| distinct(ages));
@@ -155,5 +156,5 @@ pub fn likelihood(shape: GeneralizedShape, inserted: u64, ones: f64, question: &
     if known.is_some() {
         return Box::new(logarithms);
     }
-    Box::new(Exact { powers: Powers::new(shape.k0 + shape.k1, log_untouched), edges, ones, logarithms })
+    Box::new(ClosedForm { powers: Powers::new(shape.k0 + shape.k1, log_untouched), edges, ones, logarithms })
 }

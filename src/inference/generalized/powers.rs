@@ -1,8 +1,8 @@
-//! Sums over ages of what the bits of a generalized filter say, in closed form and without subtraction.
+//! Sums over ages of the likelihood of a generalized filter's bits, in closed form and without subtraction.
 //!
 //! Matching bits give a polynomial in q^i with positive coefficients, the others a power of 1 - q^i. So every sum is
-//! over x^i (1 - q^i)^e, with x = (1 - p) q^j for the prior and the powers of the polynomial. For twice as many ages, 1
-//! - q^(n + i) = (1 - q^n) + q^n (1 - q^i) gives
+//! over x^i (1 - q^i)^e, with x = (1 - p) q^j for the prior and the powers of the polynomial. For twice as many ages,
+//! (1 - q^(n + i)) = (1 - q^n) + q^n (1 - q^i) gives
 //!
 //! ```text
 //! F_e(2 n) = F_e(n) + x^n * sum over l of  (e over l) (1 - q^n)^(e - l) q^(n l) F_l(n)
@@ -14,14 +14,14 @@
 use super::Ones;
 use crate::inference::Hazard;
 
-/// Binomial coefficients, and ln q.
+/// Binomial coefficients and ln q, from which the sums are computed.
 pub(super) struct Powers {
     choose: Vec<Vec<f64>>,
     log_untouched: f64,
 }
 
 impl Powers {
-    /// For keys of at most `bits` bits.
+    /// Creates the coefficients for keys of at most `bits` bits.
     pub(super) fn new(bits: u32, log_untouched: f64) -> Self {
         let mut choose = vec![vec![1.0]];
         for row in 0..bits as usize {
@@ -32,7 +32,7 @@ impl Powers {
         Self { choose, log_untouched }
     }
 
-    /// The sums for a key whose bits match, or do not, in these `counts`, for ages below `end`.
+    /// Returns the sums for a key whose bits match, or do not, in these `counts`, for ages below `end`.
     pub(super) fn sums(&self, counts: [u32; 4], ones: Ones, hazard: Hazard, end: f64) -> Sums<'_> {
         let gone = ones.gone();
         // Bits that do not match contribute 1 - q^i, up to a factor.
@@ -50,7 +50,7 @@ impl Powers {
         let log_x = |power: usize| hazard.log_survival(1.0) + power as f64 * self.log_untouched;
         let misses = (counts[2] + counts[3]) as usize;
         let doublings = end.max(1.0).log2() as usize;
-        let of_power = |(power, coefficient)| OfPower {
+        let of_power = |(power, coefficient)| PowerSums {
             coefficient,
             log_x: log_x(power),
             doubled: self.doubled(log_x(power), misses, doublings),
@@ -58,9 +58,9 @@ impl Powers {
         Sums { powers: self, misses, of_power: polynomial.into_iter().enumerate().map(of_power).collect() }
     }
 
-    /// For each s, the sums F_0 to F_misses over the ages below 2^s.
+    /// Returns for each s the sums F_0 to F_misses over the ages below 2^s.
     fn doubled(&self, log_x: f64, misses: usize, doublings: usize) -> Vec<Vec<f64>> {
-        // The age 0 alone.
+        // Start with the age 0.
         let mut first = vec![0.0; misses + 1];
         first[0] = 1.0;
         let mut all = vec![first];
@@ -75,14 +75,14 @@ impl Powers {
     }
 }
 
-/// A polynomial times a + b y.
+/// Returns a polynomial times a + b y.
 fn times(polynomial: &[f64], a: f64, b: f64) -> Vec<f64> {
     let coefficient = |power: usize| polynomial.get(power).copied().unwrap_or(0.0);
     let below = |power: usize| power.checked_sub(1).map_or(0.0, coefficient);
     (0..=polynomial.len()).map(|power| a * coefficient(power) + b * below(power)).collect()
 }
 
-/// Powers of q^n and 1 - q^n: they shift sums by n ages.
+/// The powers of q^n and 1 - q^n, which shift sums by n ages.
 struct Shift {
     kept: Vec<f64>,
     lost: Vec<f64>,
@@ -94,7 +94,7 @@ impl Shift {
         Self { kept: powers(log_kept.exp()).collect(), lost: powers(-log_kept.exp_m1()).collect() }
     }
 
-    /// The mean of sums over the binomial weights of one row of coefficients.
+    /// Returns the mean of sums over the binomial weights of one row of coefficients.
     fn mean(&self, choose: &[f64], sums: &[f64]) -> f64 {
         let e = choose.len() - 1;
         (0..=e).map(|l| choose[l] * self.lost[e - l] * self.kept[l] * sums[l]).sum()
@@ -102,21 +102,21 @@ impl Shift {
 }
 
 /// The sums of one power of the polynomial.
-struct OfPower {
+struct PowerSums {
     coefficient: f64,
     log_x: f64,
     doubled: Vec<Vec<f64>>,
 }
 
-/// All sums for one key.
+/// The sums over ages for one key.
 pub(super) struct Sums<'a> {
     powers: &'a Powers,
     misses: usize,
-    of_power: Vec<OfPower>,
+    of_power: Vec<PowerSums>,
 }
 
 impl Sums<'_> {
-    /// The sum over whole ages from `from` to below `to`, relative to the weight of a key that is gone.
+    /// Returns the sum over whole ages from `from` to below `to`, relative to the weight of a key that is gone.
     pub(super) fn between(&self, from: f64, to: f64) -> f64 {
         let (mut from, mut sum) = (from, 0.0);
         while from < to {
@@ -127,12 +127,12 @@ impl Sums<'_> {
         sum
     }
 
-    /// The sum over 2^doublings ages.
+    /// Returns the sum over 2^doublings ages.
     fn of_doubled(&self, from: f64, doublings: usize) -> f64 {
         let shift = Shift::new(from * self.powers.log_untouched, self.misses);
         let choose = &self.powers.choose[self.misses];
         let of_power =
-            |of: &OfPower| of.coefficient * (from * of.log_x).exp() * shift.mean(choose, &of.doubled[doublings]);
+            |of: &PowerSums| of.coefficient * (from * of.log_x).exp() * shift.mean(choose, &of.doubled[doublings]);
         self.of_power.iter().map(of_power).sum()
     }
 }

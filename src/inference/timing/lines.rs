@@ -1,11 +1,11 @@
-//! What timers tell that share a line: the [timing filter in lines](crate::shape::timing::line).
+//! The likelihood of timers that share a line: the [timing filter in lines](crate::shape::timing::line).
 //!
 //! As with timers in slices, an insertion of the key in block a explains why c of its timers show a. Otherwise other
 //! keys touched all of them in that block, and none since. Timers of a line are touched together: by one key that has
 //! several of them, or by many keys that fell into the same line. So the chances are counted for the c timers at once,
 //! over lines: the mean product of the shares of c words, where a word's share is of timers that show a block, or that
 //! show no younger one. Loads of a line in different blocks are independent, so the key's other timers, which have been
-//! overwritten since, tell nothing of block a.
+//! overwritten since, carry no information about block a.
 //!
 //! Two approximations remain: the two lines of a page are taken as independent, and a key that comes again in every
 //! block as a different key each time.
@@ -14,17 +14,17 @@ use super::{RANGES, of_block_at, of_none, posterior_curve};
 use crate::clock::Clock;
 use crate::inference::{Evidence, Hazard, Likelihood, PosteriorCurve, Span};
 
-/// Words of a line: the most timers that one key has there.
+/// Number of words of a line: the most timers that one key has there.
 const WORDS: usize = 8;
 
 /// A value for each number of timers, from 0 to all.
 type ByCount = [f64; WORDS + 1];
 
-/// In how many ways each number of a key's words can be chosen, counted once for each timer that may be the key's:
-/// from the counts of timers in its words.
+/// Returns in how many ways each number of a key's words can be chosen, counted once for each timer that may be the
+/// key's: from the counts of timers in its words.
 ///
-/// Whole numbers, of a sample as well: exact in any order, as long as there are fewer than 2^53 of them. A line has at
-/// most 2^40, of eight words of 32 timers.
+/// The results are whole numbers, of a sample as well: exact in any order, as long as there are fewer than 2^53 of
+/// them. A line has at most 2^40, of eight words of 32 timers.
 #[inline(always)]
 fn ways(words: impl Iterator<Item = f64>) -> ByCount {
     // Word by word: the ways among the words so far, without this word or with it.
@@ -38,7 +38,7 @@ fn ways(words: impl Iterator<Item = f64>) -> ByCount {
     ways
 }
 
-/// Adds those of `N` lines, several at once.
+/// Adds the ways of `N` lines, several at once.
 #[inline(always)]
 fn add<const N: usize>(sums: &mut ByCount, words: &[[f64; N]]) {
     let mut of_lines = [[0.0; WORDS]; WORDS + 1];
@@ -61,13 +61,13 @@ fn add<const N: usize>(sums: &mut ByCount, words: &[[f64; N]]) {
     sums.iter_mut().zip(of_lines).for_each(|(sum, of_lines)| *sum += of_lines.iter().sum::<f64>());
 }
 
-/// Counts over a sample of lines, one of those that a key has.
-pub struct Sums {
-    /// Timers of a key, each in a word of its own.
+/// Counts over a sample of lines, for one of the lines that a key has.
+pub struct TimerCounts {
+    /// Number of timers of a key, each in a word of its own.
     k: usize,
-    /// Timers of a word.
+    /// Number of timers of a word.
     per_word: f64,
-    /// Blocks of a range of ages.
+    /// Number of blocks of a range of ages.
     width: u64,
     lines: f64,
     /// For each range of ages and each number of timers: the [`ways`] in which all show one block of the range, and
@@ -75,29 +75,29 @@ pub struct Sums {
     ranges: Vec<(ByCount, ByCount)>,
 }
 
-impl Sums {
-    /// Of nothing counted yet in so many lines: timers of `blocks` kept blocks, k of a line to a key, `per_word` to a
-    /// word.
+impl TimerCounts {
+    /// Creates empty counts of a number of lines: `blocks` retained blocks, k timers of a line to a key, `per_word`
+    /// timers to a word.
     pub fn new(blocks: u64, k: u32, per_word: u64, lines: usize) -> Self {
         let width = blocks.div_ceil(RANGES);
         let ranges = vec![([0.0; WORDS + 1], [0.0; WORDS + 1]); blocks.div_ceil(width) as usize + 1];
         Self { k: k as usize, per_word: per_word as f64, width, lines: lines as f64, ranges }
     }
 
-    /// Blocks of a range of ages.
+    /// Returns the number of blocks of a range of ages.
     pub fn width(&self) -> u64 {
         self.width
     }
 
-    /// Those of one range, for one timer or more.
+    /// Returns the counts of one range, for one timer or more.
     #[cfg(test)]
     pub fn of(&self, range: u64) -> [&[f64]; 2] {
         let (touched, none_younger) = &self.ranges[range as usize];
         [&touched[1..], &none_younger[1..]]
     }
 
-    /// Adds what `N` lines have of one range, in each of a key's words: how many timers show one block of it, and how
-    /// many show none that is younger than all of it.
+    /// Adds the timers of `N` lines in one range, in each of a key's words: how many timers show one block of it, and
+    /// how many show none that is younger than all of it.
     #[inline(always)]
     pub fn add<const N: usize>(&mut self, range: u64, of_block: &[[f64; N]], none_younger: &[[f64; N]]) {
         let sums = &mut self.ranges[range as usize];
@@ -105,8 +105,8 @@ impl Sums {
         add(&mut sums.1, none_younger);
     }
 
-    /// For each range of ages and each number of timers: the chance that all show one block of the range, and the
-    /// chance that none shows a younger block than all of it.
+    /// Returns for each range of ages and each number of timers the chance that all show one block of the range, and
+    /// the chance that none shows a younger block than all of it.
     fn chances(self) -> Vec<(ByCount, ByCount)> {
         let choices = ways((0..self.k).map(|_| 1.0));
         let share = |sums: ByCount, least: f64| {
@@ -126,20 +126,20 @@ impl Sums {
     }
 }
 
-/// The same, of all ranges at once and line by line.
-pub struct OfLine {
-    sums: Sums,
+/// Counts over a sample of lines, made line by line for all ranges at once.
+pub struct LineCounter {
+    sums: TimerCounts,
     /// The ages of a line at a time, each above the number of its word.
     ages: Vec<u64>,
 }
 
-impl OfLine {
-    /// No lines counted yet.
-    pub fn new(sums: Sums) -> Self {
+impl LineCounter {
+    /// Creates counts of no lines.
+    pub fn new(sums: TimerCounts) -> Self {
         Self { sums, ages: Vec::new() }
     }
 
-    /// Adds the k words of a line that some key has timers in: the ages of their live timers, each with the number of
+    /// Adds the k words of a line in which some key has timers: the ages of their live timers, each with the number of
     /// its word.
     pub fn add(&mut self, ages: impl Iterator<Item = (u64, usize)>) {
         let mut sorted = std::mem::take(&mut self.ages);
@@ -167,8 +167,8 @@ impl OfLine {
         self.ages = sorted;
     }
 
-    /// What has been counted.
-    pub fn sums(mut self) -> Sums {
+    /// Returns the finished counts.
+    pub fn sums(mut self) -> TimerCounts {
         let mut none_younger = [0.0; WORDS + 1];
         for (_, sums) in &mut self.sums.ranges {
             sums.iter_mut().zip(&mut none_younger).for_each(|(sum, of_all)| {
@@ -180,25 +180,25 @@ impl OfLine {
     }
 }
 
-/// Timers in lines, in one state.
-pub struct LineKernel {
+/// The likelihood of timers in lines, in one state.
+pub struct LineLikelihood {
     clock: Clock,
-    /// Blocks kept, the open one among them.
+    /// Number of retained blocks, the open one included.
     blocks: u64,
-    /// Blocks in a range.
+    /// Number of blocks in a range.
     width: u64,
-    /// For each line of a key, each range of ages and each number of timers: see [`Sums::chances`].
+    /// For each line of a key, each range of ages and each number of timers: see [`TimerCounts::chances`].
     lines: Vec<Vec<(ByCount, ByCount)>>,
 }
 
-impl LineKernel {
-    /// Timers of `blocks` kept blocks, and the sample of each line of a key.
-    pub fn new(clock: Clock, blocks: u64, lines: Vec<Sums>) -> Self {
+impl LineLikelihood {
+    /// Creates the likelihood of timers of `blocks` retained blocks, from the sample of each line of a key.
+    pub fn new(clock: Clock, blocks: u64, lines: Vec<TimerCounts>) -> Self {
         let width = blocks.div_ceil(RANGES);
-        Self { clock, blocks, width, lines: lines.into_iter().map(Sums::chances).collect() }
+        Self { clock, blocks, width, lines: lines.into_iter().map(TimerCounts::chances).collect() }
     }
 
-    /// How much likelier an insertion in a block makes it that `count` timers of a line show it.
+    /// Returns how much likelier an insertion in a block makes it that `count` timers of a line show it.
     fn line_explains(&self, line: &[(ByCount, ByCount)], age: u64, count: usize) -> f64 {
         if count == 0 {
             return 1.0;
@@ -209,7 +209,7 @@ impl LineKernel {
         (none_younger / of_block).max(1.0)
     }
 
-    /// The same of all lines of a key.
+    /// Returns how much likelier an insertion in the oldest block makes the evidence of all lines of a key.
     fn explains(&self, evidence: Evidence) -> f64 {
         let of_line =
             |(number, line): (usize, &Vec<_>)| self.line_explains(line, evidence.age(), evidence.count(number));
@@ -217,7 +217,7 @@ impl LineKernel {
     }
 }
 
-impl Likelihood for LineKernel {
+impl Likelihood for LineLikelihood {
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
         if evidence == Evidence::ABSENT {
             return of_none(&self.clock, self.blocks, spans);
@@ -252,7 +252,7 @@ mod tests {
     /// Half of the lines have one timer of each word touched in block 1, the other half in blocks 0 and 2.
     #[test]
     fn chances_are_means_over_lines_and_not_products_of_means() {
-        let mut of_line = OfLine::new(Sums::new(3, 2, 2, 10));
+        let mut of_line = LineCounter::new(TimerCounts::new(3, 2, 2, 10));
         for line in 0..10 {
             let blocks: &[u64] = if line % 2 == 0 { &[1] } else { &[0, 2] };
             of_line.add(blocks.iter().flat_map(|&block| [(block, 0), (block, 1)]));

@@ -1,43 +1,45 @@
-//! What a key's timers tell: the timing Bloom filter, with blocks of one insertion or of many (paper 5, section 4).
+//! The likelihood of a key's timers: the timing Bloom filter, with blocks of one insertion or of many (paper 5, section
+//! 4).
 //!
 //! The last insertion of the key set all of its k timers to its block; later keys have overwritten some. So it lies no
 //! later than the block of the oldest timer, of age a, which c timers show. The others were overwritten in younger
-//! blocks whenever the key was inserted, and tell nothing more. If the key was inserted in block a, its c timers have
-//! not been touched in any younger block; if before, or never, they were touched in block a and not since.
+//! blocks whenever the key was inserted, and carry no further information. If the key was inserted in block a, its c
+//! timers have not been touched in any younger block; if before, or never, they were touched in block a and not since.
 //!
 //! Paper 5 takes these chances from the expected number of distinct keys (F and G, definitions 11 and 12; G corrected
 //! as in erratum INF-6). Here they are counted. The chance that no younger block touched a timer is the share of all
 //! timers that are of age a, older or empty; the chance that block a touched it last is the share of those that show a.
 //! This needs no curve of distinct keys, and holds for repeats and drifting streams too.
 //!
-//! Timers of one key in one line share its keys, and are touched together more often than the product of the shares
-//! says: [`LineKernel`] replaces the product.
+//! TimerLikelihood of one key in one line share its keys, and are touched together more often than independent timers:
+//! [`LineLikelihood`] replaces the product.
 
 mod lines;
 
-pub use lines::{LineKernel, OfLine, Sums};
+pub use lines::{LineCounter, LineLikelihood, TimerCounts};
 
 use super::{Evidence, Hazard, Likelihood, PosteriorCurve, Span, chances};
 use crate::clock::Clock;
 
-/// Ranges of ages whose timers are counted separately. With more blocks than this a range spans several, taken as
-/// alike.
+/// Most ranges of ages whose timers are counted separately. With more blocks than this a range spans several, which are
+/// treated as alike.
 const RANGES: u64 = 256;
 
-/// Timers in one state.
-pub struct Timers {
+/// The likelihood of timers in slices, in one state.
+pub struct TimerLikelihood {
     clock: Clock,
-    /// Blocks kept, the open one among them.
+    /// Number of retained blocks, the open one included.
     blocks: u64,
-    /// Blocks in a range.
+    /// Number of blocks in a range.
     width: u64,
     /// For each range of ages: the share of all timers that show one block of it, and the share that show a younger
     /// block than all of it.
     shares: Vec<(f64, f64)>,
 }
 
-impl Timers {
-    /// Timers that keep `blocks` blocks. `ages` are the ages of the live ones in a sample of `timers` timers.
+impl TimerLikelihood {
+    /// Creates the likelihood of timers that retain `blocks` blocks. `ages` are the ages of the live ones in a sample
+    /// of `timers` timers.
     pub fn new(clock: Clock, blocks: u64, timers: u64, ages: impl Iterator<Item = u64>) -> Self {
         let width = blocks.div_ceil(RANGES);
         let mut counts = vec![0u64; blocks.div_ceil(width) as usize];
@@ -54,19 +56,19 @@ impl Timers {
         Self { clock, blocks, width, shares }
     }
 
-    /// The share of timers that show this block, and the share that show a younger one.
+    /// Returns the share of timers that show this block, and the share that show a younger one.
     fn shares_at(&self, age: u64) -> (f64, f64) {
         let (of_block, before_range) = self.shares[(age / self.width) as usize];
         (of_block, before_range + (age % self.width) as f64 * of_block)
     }
 
-    /// The spans for a key whose timers are all live. Timers that come and go were written in a share of its oldest
-    /// block; in an earlier share others were. These are the two `shares`.
+    /// Writes the spans for a key whose timers are all live. In a filter whose parts come and go, this part was written
+    /// in a share of its oldest block, and other parts in an earlier share: these are the two `shares`.
     fn of_oldest(&self, evidence: Evidence, shares: (f64, f64), hazard: Hazard, spans: &mut Vec<Span>) {
         of_block_at(&self.clock, evidence.age(), self.explains(evidence), shares, hazard, spans);
     }
 
-    /// How much likelier an insertion in the oldest block makes it that so many timers show it.
+    /// Returns how much likelier an insertion in the oldest block makes it that this many timers show it.
     fn explains(&self, evidence: Evidence) -> f64 {
         let (of_block, younger) = self.shares_at(evidence.age());
         // At least 1: a timer untouched since block a began was either touched in it or not.
@@ -74,8 +76,8 @@ impl Timers {
     }
 }
 
-/// The spans for a key whose oldest timers show the block of this age; `own` and `before` are the two shares above.
-/// `explains` is how much likelier an insertion in the block makes what is seen.
+/// Writes the spans for a key whose oldest timers show the block of this age; `own` and `before` are the two shares
+/// above. `explains` is how much likelier an insertion in the block makes the evidence.
 fn of_block_at(
     clock: &Clock,
     age: u64,
@@ -92,17 +94,17 @@ fn of_block_at(
     spans.push(Span { from: to, to: f64::INFINITY, probability: not_held - held_before });
 }
 
-/// The ages of the block of this age.
+/// Returns the ages of the block of this age.
 fn ages_of(clock: &Clock, age: u64) -> (f64, f64) {
     (if age == 0 { 0.0 } else { clock.began(age - 1) }, clock.began(age))
 }
 
-/// The spans for a key that no kept block holds.
+/// Writes the spans for a key that no retained block contains.
 fn of_none(clock: &Clock, blocks: u64, spans: &mut Vec<Span>) {
     spans.push(Span { from: clock.began(blocks - 1), to: f64::INFINITY, probability: 1.0 });
 }
 
-/// What either kind of evidence tells by any prior; `explains` as above.
+/// Returns the posterior curve of either kind of evidence; `explains` as above.
 fn posterior_curve(
     clock: &Clock,
     blocks: u64,
@@ -117,19 +119,20 @@ fn posterior_curve(
     PosteriorCurve::of_stretch(ages, clock.exposure(block), explains(evidence), ages.1, age)
 }
 
-/// Timers in parts that come and go; every insertion wrote the newest part of its time. A part loses no key while its
-/// block is kept. So a key that newer parts lack was not last inserted into them, and they tell no more. The evidence
-/// is that of the newest part which has the key; older ones are not asked.
-pub struct Parts(Vec<Timers>);
+/// The likelihood of timers in parts that come and go. Every insertion wrote the newest part of its time, and a part
+/// loses no key while its block is retained. So a key that newer parts lack was not last inserted into them, and they
+/// carry no further information. The evidence is that of the newest part that contains the key; older ones are not
+/// read.
+pub struct PartsLikelihood(Vec<TimerLikelihood>);
 
-impl Parts {
-    /// The parts, the newest first.
-    pub fn new(parts: Vec<Timers>) -> Self {
+impl PartsLikelihood {
+    /// Creates the likelihood of parts, the newest first.
+    pub fn new(parts: Vec<TimerLikelihood>) -> Self {
         Self(parts)
     }
 }
 
-impl Likelihood for Parts {
+impl Likelihood for PartsLikelihood {
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
         if evidence == Evidence::ABSENT {
             return self.0[0].last_inserted(evidence, hazard, spans);
@@ -143,7 +146,7 @@ impl Likelihood for Parts {
     }
 }
 
-impl Likelihood for Timers {
+impl Likelihood for TimerLikelihood {
     fn last_inserted(&self, evidence: Evidence, hazard: Hazard, spans: &mut Vec<Span>) {
         if evidence == Evidence::ABSENT {
             return of_none(&self.clock, self.blocks, spans);

@@ -1,4 +1,4 @@
-//! Four messages side by side, with AVX2.
+//! SipHash of four messages side by side, with AVX2.
 
 #![allow(unsafe_code, reason = "vector instructions")]
 
@@ -95,17 +95,17 @@ impl Vectors<4> for Avx2 {
     }
 }
 
-/// Words rotated by `LEFT` bits, which is by `RIGHT` to the other side.
+/// Returns words rotated by `LEFT` bits, which is by `RIGHT` to the other side.
 #[inline(always)]
 fn rotated<const LEFT: i32, const RIGHT: i32>(_: Avx2, words: __m256i) -> __m256i {
     // SAFETY: as above.
     unsafe { _mm256_or_si256(_mm256_slli_epi64::<LEFT>(words), _mm256_srli_epi64::<RIGHT>(words)) }
 }
 
-/// Four whole words of a string from number `first` on, as far as it has them.
+/// Returns four whole words of a string from number `first` on, and zeros beyond its end.
 #[inline(always)]
 fn load(_: Avx2, string: &[u8], first: usize) -> __m256i {
-    // SAFETY: as above, and only those of four words are read that lie in the string.
+    // SAFETY: as above, and only words that lie in the string are read.
     unsafe {
         let there = _mm256_set1_epi64x((string.len() / 8) as i64 - first as i64);
         let mask = _mm256_cmpgt_epi64(there, _mm256_setr_epi64x(0, 1, 2, 3));
@@ -113,7 +113,7 @@ fn load(_: Avx2, string: &[u8], first: usize) -> __m256i {
     }
 }
 
-/// The last word of a string.
+/// Returns the last word of a string.
 #[inline(always)]
 fn last_word(string: &[u8]) -> u64 {
     let len = string.len();

@@ -1,4 +1,4 @@
-//! Eight messages side by side, with AVX-512.
+//! SipHash of eight messages side by side, with AVX-512.
 
 #![allow(unsafe_code, reason = "vector instructions")]
 
@@ -97,11 +97,11 @@ impl Vectors<8> for Avx512 {
     }
 }
 
-/// The bytes of four words of a string from number `first` on, as far as it has them.
+/// Returns the bytes of four words of a string from number `first` on, and zeros beyond its end.
 #[inline(always)]
 fn load(_: Avx512, string: &[u8], first: usize) -> __m256i {
     let left = string.len().saturating_sub(8 * first);
     let mask = if left < 32 { (1 << left) - 1 } else { u32::MAX };
-    // SAFETY: as above, and only those of 32 bytes are read that lie in the string.
+    // SAFETY: as above, and only bytes that lie in the string are read.
     unsafe { _mm256_maskz_loadu_epi8(mask, string.as_ptr().wrapping_add(8 * first).cast()) }
 }

@@ -1,4 +1,4 @@
-//! How many messages each instruction set hashes side by side.
+//! The number of messages that each instruction set hashes side by side.
 
 use super::vectors::Vectors;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
@@ -7,16 +7,16 @@ use crate::instructions::Neon;
 use crate::instructions::{Avx2, Avx512};
 use crate::instructions::{Portable, Work};
 
-/// Messages whose hashes are wanted.
+/// Messages to hash.
 pub trait Messages {
-    /// Makes the hashes of `N` at a time, and of what is left one by one.
+    /// Hashes `N` messages at a time, and the remaining ones in sequence.
     fn many<const N: usize>(self, machine: impl Vectors<N>);
 
-    /// Makes them one by one.
+    /// Hashes the messages in sequence.
     fn one_by_one(self);
 }
 
-/// Hashes messages, as many side by side as a vector has words.
+/// Work that hashes messages, as many side by side as a vector has words.
 pub struct SideBySide<T>(pub T);
 
 impl<T: Messages> Work<Portable> for SideBySide<T> {
@@ -48,7 +48,7 @@ impl<T: Messages> Work<Avx512> for SideBySide<T> {
     }
 }
 
-/// With two words to a vector nothing is won.
+/// With two words to a vector nothing is gained.
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 impl<T: Messages> Work<Neon> for SideBySide<T> {
     type Output = ();

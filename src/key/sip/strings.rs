@@ -1,14 +1,14 @@
-//! Many byte strings at once: as many side by side as a vector has words.
+//! SipHash of many byte strings at once: as many side by side as a vector has words.
 //!
 //! A string is words of eight bytes, and a last word of the bytes that remain, fewer than eight, with the length above
-//! them. Strings side by side take a step together for each word. Those that end before the longest of them have their
-//! state laid aside. So a step costs the same for one string as for all, and strings of like lengths cost least.
+//! them. Strings side by side take a step together for each word. The state of strings that end before the longest of
+//! them is kept aside. So a step costs the same for one string as for all, and strings of like lengths cost least.
 
 use super::SipKey;
 use super::side_by_side::Messages;
 use super::vectors::{Vectors, finish, start, step};
 
-/// The hashes of `N` strings side by side.
+/// Returns the hashes of `N` strings side by side.
 #[inline(always)]
 fn hashes_of<const N: usize, M: Vectors<N>>(machine: M, key: SipKey, strings: &[&[u8]; N]) -> [u64; N] {
     let whole = strings.map(|string| (string.len() / 8) as u64);
@@ -38,7 +38,7 @@ fn hashes_of<const N: usize, M: Vectors<N>>(machine: M, key: SipKey, strings: &[
     finish(machine, ended)
 }
 
-/// The hash of each of these strings.
+/// Work that hashes strings.
 pub(super) struct HashStrings<'a> {
     pub key: SipKey,
     pub strings: &'a [&'a [u8]],
@@ -68,7 +68,8 @@ mod tests {
     use super::*;
     use crate::instructions::Instructions;
 
-    /// Under Miri or AddressSanitizer also: no byte beyond a string is read, since each has memory of its own.
+    /// Under Miri or AddressSanitizer this also shows that no byte beyond a string is read, since each has memory of
+    /// its own.
     #[test]
     fn strings_side_by_side_are_hashed_as_one_by_one() {
         let key = SipKey([0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908]);
@@ -78,7 +79,7 @@ mod tests {
             (random >> 33) as usize % end
         };
         let step = if cfg!(miri) { 37 } else { 1 };
-        // Of one length, of two, and of any; in vectors that are full, and one begun.
+        // Strings of one length, of two, and of any; in vectors that are full, and a partial one.
         for len in (0..=200).step_by(step) {
             for lens in [[len, len], [len, len + 1], [len, below(200)], [len, 0], [below(9), below(40)]] {
                 let bytes: Vec<Box<[u8]>> =
@@ -87,7 +88,7 @@ mod tests {
             }
             let lens: Vec<usize> = (0..19).map(|_| below(len + 1)).collect();
             let bytes: Box<[u8]> = (0..lens.iter().sum()).map(|_| below(256) as u8).collect();
-            // One after the other: at any alignment, and the last at the end.
+            // Strings in sequence: at any alignment, and the last at the end.
             let mut rest = &*bytes;
             let strings: Vec<&[u8]> = lens.iter().map(|&len| rest.split_off(..len).expect("so many")).collect();
             check(key, &strings);

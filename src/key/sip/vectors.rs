@@ -1,49 +1,49 @@
-//! The operations that SipHash needs of an [instruction set](crate::instructions), to hash several messages side by
-//! side. Loops over lanes do not do: whether a compiler makes vectors of them depends on the code around them.
+//! The operations that SipHash needs from an [instruction set](crate::instructions), to hash several messages side by
+//! side. Loops over lanes are not enough: whether a compiler vectorises them depends on the code around them.
 
 use super::SipKey;
 use crate::instructions::Machine;
 
-/// Words of a string that are loaded together.
+/// Number of words of a string that are loaded together.
 pub const CHUNK: usize = 4;
 
-/// What an instruction set does with a word of each of `N` strings.
+/// The operations of an instruction set on a word of each of `N` strings.
 pub trait Vectors<const N: usize>: Machine {
     /// A word of each string.
     type Words: Copy;
-    /// Some of the strings.
+    /// A subset of the strings.
     type Strings: Copy;
 
-    /// These words.
+    /// Creates the words from an array.
     fn words(self, words: [u64; N]) -> Self::Words;
 
     /// Returns the words as an array.
     fn array(self, words: Self::Words) -> [u64; N];
 
-    /// The next words of each string, from number `first` on: zero where the string has no more. No byte beyond a
-    /// string is read.
+    /// Returns the next words of each string, from number `first` on: zero beyond its end. No byte beyond a string is
+    /// read.
     fn next(self, strings: &[&[u8]; N], first: usize) -> [Self::Words; CHUNK];
 
-    /// What [`next`](Self::next) leaves out of the last word of each string.
+    /// Returns the part of the last word of each string that [`next`](Self::next) leaves out.
     fn rest(self, strings: &[&[u8]; N]) -> Self::Words;
 
-    /// Where these words are `number`.
+    /// Returns the strings whose words are `number`.
     fn are(self, words: Self::Words, number: u64) -> Self::Strings;
 
-    /// The words, and zero for other strings.
+    /// Returns the words of these strings, and zero for the others.
     fn only(self, strings: Self::Strings, words: Self::Words) -> Self::Words;
 
-    /// The one for these strings, and the other for other ones.
+    /// Returns `one` for these strings, and `other` for the others.
     fn choose(self, strings: Self::Strings, one: Self::Words, other: Self::Words) -> Self::Words;
 
-    /// Exclusive or.
+    /// Returns the exclusive or.
     fn xor(self, a: Self::Words, b: Self::Words) -> Self::Words;
 
-    /// A round.
+    /// Returns the state after a round of SipHash.
     fn round(self, v: [Self::Words; 4]) -> [Self::Words; 4];
 }
 
-/// The state before the first word.
+/// Returns the state before the first word.
 #[inline(always)]
 pub fn start<const N: usize, M: Vectors<N>>(machine: M, SipKey([k0, k1]): SipKey) -> [M::Words; 4] {
     // "somepseudorandomlygeneratedbytes", as in the paper.
@@ -55,7 +55,7 @@ pub fn start<const N: usize, M: Vectors<N>>(machine: M, SipKey([k0, k1]): SipKey
     ]
 }
 
-/// The state after one more word.
+/// Returns the state after one more word.
 #[inline(always)]
 pub fn step<const N: usize, M: Vectors<N>>(
     machine: M,
@@ -66,7 +66,7 @@ pub fn step<const N: usize, M: Vectors<N>>(
     [machine.xor(v0, word), v1, v2, v3]
 }
 
-/// The hashes, after the last word.
+/// Returns the hashes, after the last word.
 #[inline(always)]
 pub fn finish<const N: usize, M: Vectors<N>>(machine: M, [v0, v1, v2, v3]: [M::Words; 4]) -> [u64; N] {
     let mut v = [v0, v1, machine.xor(v2, machine.words([0xff; N])), v3];

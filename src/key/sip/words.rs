@@ -1,10 +1,10 @@
-//! Many words at once, each of them a message of eight bytes.
+//! SipHash of many words at once, each of them a message of eight bytes.
 
 use super::SipKey;
 use super::side_by_side::Messages;
 use super::vectors::{Vectors, finish, start, step};
 
-/// The hash of each of these words, in its place.
+/// Work that replaces words by their hashes.
 pub(super) struct HashWords<'a> {
     pub key: SipKey,
     pub words: &'a mut [u64],

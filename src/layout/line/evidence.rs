@@ -14,7 +14,7 @@ use super::{LaneRotation, LanesInLines, Pages};
 use crate::clock::Clock;
 use crate::inference::Question;
 use crate::inference::line::{STRETCHES, Stretches};
-use crate::inference::ring::{Generation, Ring};
+use crate::inference::ring::{Generation, RingLikelihood};
 use crate::layout::Layout;
 use crate::shape::line::SUBLANE_BITS;
 
@@ -57,14 +57,14 @@ impl<const LANES: usize, const LINES: usize> LanesInLines<LANES, LINES> {
         let (rotation, length) = (self.rotation(clock.generation(), 0), 1 << self.stretch_log2());
         let stretch = |first: u64| {
             if !question.is_about(first / length) {
-                return Ring::default();
+                return RingLikelihood::default();
             }
             let pages = length.min(self.pages.count - first);
             let sampled = SAMPLE.div_ceil(Pages::<LINES>::RANGE).min(pages);
             let page = |behind: u64| (u64::from(rotation.rotated) + self.pages.count - behind) % self.pages.count;
             let sample = (0..sampled).map(|i| page(first + i * pages / sampled));
             let chances = sample.flat_map(|page| self.chances_of(words, rotation, page));
-            Ring::of_runs(self.k, self.generations_of(clock, first + pages / 2), self.run_rates(chances))
+            RingLikelihood::of_runs(self.k, self.generations_of(clock, first + pages / 2), self.run_rates(chances))
         };
         Stretches((0..self.pages.count).step_by(length as usize).map(stretch).collect())
     }

@@ -7,7 +7,7 @@ use super::spare;
 use super::{Quotient, Rotation};
 use crate::clock::{Clock, Window};
 use crate::inference::line::STRETCHES;
-use crate::inference::quotient::{Chunk, Epochs};
+use crate::inference::quotient::{QuotientLikelihood, StretchEpochs};
 use crate::inference::{Evidence, Question};
 use crate::instructions::{Portable, Work};
 use crate::layout::Layout;
@@ -199,12 +199,12 @@ impl Quotient {
     }
 
     /// What the lines are like, stretch by stretch.
-    pub fn epochs(&self, lines: &[Line], clock: &Clock, question: &Question<'_>) -> Epochs {
+    pub fn epochs(&self, lines: &[Line], clock: &Clock, question: &Question<'_>) -> QuotientLikelihood {
         let (phase, length) = (self.rotation(clock.generation(), 0), 1 << self.pages.stretch_log2());
         let (count, steps) = (self.pages.count, self.pages.steps());
         let stretch = |first: u64| {
             if !question.is_about(first / length) {
-                return Chunk::default();
+                return StretchEpochs::default();
             }
             // Of fine tags all pages are one stretch.
             let behind = length.min(steps - first);
@@ -221,9 +221,9 @@ impl Quotient {
             let began = (0..entries.len() as u64).map(|turns| clock.began(turns * steps + first + behind / 2));
             let began: Vec<f64> = began.collect();
             let shares = shares(&entries, &began).into_iter().map(|entries| entries / places);
-            Chunk::new(clock, &began, shares)
+            StretchEpochs::new(clock, &began, shares)
         };
-        Epochs {
+        QuotientLikelihood {
             stretches: (0..steps).step_by(length as usize).map(stretch).collect(),
             places: self.pages.places() as f64,
             lines: self.pages.lines.into(),

@@ -264,7 +264,7 @@ impl Operation for Tell<'_> {
         let told = self.pages.age(machine, page, place, now);
         self.evidence[i] = self.phase.evidence_at(self.pages, place.page, told);
         if told.is_some_and(|(_, surely)| !surely) {
-            self.evidence[i] = self.evidence[i].of_marked(self.pages.marked(page));
+            self.evidence[i] = self.evidence[i].with_marked(self.pages.marked(page));
         }
     }
 }

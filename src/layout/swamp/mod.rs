@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::Error;
 use crate::clock::Clock;
-use crate::inference::ring::Ring;
+use crate::inference::ring::RingLikelihood;
 use crate::inference::{Evidence, Likelihood, Question};
 use crate::layout::abilities::{Check, Count, Infer, Skip};
 use crate::layout::{Abilities, Layout, Occupancy, presence_run};
@@ -181,7 +181,7 @@ impl Infer<Rotation> for Buffered {
         let fingerprints = self.fingerprints as f64 / self.table.slots.blocks() as f64 * blocks as f64;
         let used = self.table.distinct_in(words, blocks) as f64;
         let length = clock.inserted().min(self.window as u64);
-        Box::new(Ring::whole(length, (used + 0.5) / (fingerprints + 1.0)))
+        Box::new(RingLikelihood::whole(length, (used + 0.5) / (fingerprints + 1.0)))
     }
 }
 

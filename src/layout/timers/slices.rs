@@ -76,14 +76,14 @@ impl TimersInSlices {
     }
 
     /// Returns the ages of a sample of the timers, for inference.
-    pub(crate) fn sampled(&self, words: &[u64], clock: &Clock) -> timing::Timers {
+    pub(crate) fn sampled(&self, words: &[u64], clock: &Clock) -> timing::TimerLikelihood {
         let rotation = self.timers.rotation(clock.generation(), 0);
         let words_of_sample = (SAMPLE / self.timers.per_word()) as usize;
         let sample = words.chunks_exact(self.stride as usize).flat_map(|slice| slice.iter().take(words_of_sample));
         let timers = sample.clone().count() as u64 * self.timers.per_word();
         let all = self.timers;
         let live = sample.flat_map(move |&word| all.live_ages(word, rotation));
-        timing::Timers::new(*clock, rotation.retained, timers, live)
+        timing::TimerLikelihood::new(*clock, rotation.retained, timers, live)
     }
 
     /// Returns the chance that all timers of a fresh key are live.

@@ -1,13 +1,14 @@
 //! A prior learned from the stream itself, in fixed memory.
 //!
-//! A posterior needs p, the key's chance of being the next insertion, from which a geometric law of ages follows. Where
-//! keys come in bursts no single p tells both how often a key comes and how long ago it last came. On three real
-//! streams p = n_x / n, over the whole stream, made answers up to 7.7 times as costly as without inference; what is
-//! learned here, at most 0.87 times (`benchmarks/inference_learned.py`). A posterior asks for the age, so the age is
+//! A posterior needs p, the key's chance of being the next insertion, from which a geometric law of ages follows. If
+//! keys come in bursts no single p describes both how often a key comes and how long ago it last came. On three real
+//! streams p = n_x / n, over the whole stream, made answers up to 7.7 times as costly as without inference; the prior
+//! learned here, at most 0.87 times (`benchmarks/inference_learned.py`). A posterior is about the age, so the age is
 //! what is learned:
 //!
-//! 1. A *sketch* knows how often each key came lately, with exponential forgetting, and puts it into one of 35 classes.
-//! 2. A *sample* of all keys, fair by hash, remembers exactly when each was last inserted. An insertion of such a key
+//! 1. A *sketch* counts how often each key came lately, with exponential forgetting, and puts it into one of 35
+//!    classes.
+//! 2. A *sample* of all keys, fair by hash, stores exactly when each was last inserted. An insertion of such a key
 //!    gives its age, and the class in which it was found.
 //! 3. *Recency* counts, by class, how many of them were no older than one half-life. That share is P(age <= half-life)
 //!    of any key found in the class, whatever bursts, repeats or collisions in the sketch have done to it; p is the one
@@ -38,18 +39,18 @@ use sketch::Sketch;
 const MAGIC: [u8; 8] = *b"LATPRI\x01\x00";
 /// Bytes of magic, header and checksum.
 const FRAME: usize = 8 + size_of::<Header>() + 8;
-/// Less would leave too few keys in the sample to learn from.
+/// Least size: a smaller sample would have too few keys to learn from.
 const LEAST_BYTES: u64 = 1 << 13;
-/// More than any machine has, and small enough that no arithmetic overflows.
+/// Greatest size: more than any machine has, and small enough that no arithmetic overflows.
 const MOST_BYTES: u64 = 1 << 48;
-/// As for a filter: more than any stream has.
+/// Most insertions, as for a filter: more than any stream has.
 const MOST_INSERTED: u64 = 1 << 62;
-/// Ages by class are forgotten after this many insertions, or one half-life if that is longer: with less, a class would
-/// hold too few of them to tell anything.
+/// Number of insertions after which ages by class are forgotten, or one half-life if that is longer: with fewer, a
+/// class would hold too few of them to be informative.
 const STATISTICS: u64 = 1 << 16;
-/// Hashes are remixed, so that the sketch and a filter of the same seed err for different keys.
+/// The constants that remix hashes, so that the sketch and a filter of the same seed err for different keys.
 const MIX: [u64; 2] = odd_constants(64);
-/// Lines of the sketch to prefetch.
+/// Number of lines of the sketch to prefetch.
 const AHEAD: usize = 16;
 
 /// The state beside cells, sightings and ages. All of it is saved.
@@ -61,7 +62,7 @@ struct Header {
     half_life: u64,
     seed: u64,
     inserted: u64,
-    /// A key is in the sample when its hash begins with this many zeros.
+    /// Number of leading zeros of the hashes in the sample.
     level: u64,
     /// Insertions with a time, except the first, and the seconds between them; both fade with the ages.
     timed: f64,
@@ -96,7 +97,7 @@ pub struct Learned {
 }
 
 impl Learned {
-    /// An empty one of `nbytes`, rounded down to whole cache lines. A sighting counts half after `half_life`
+    /// Creates an empty prior of `nbytes`, rounded down to whole cache lines. A sighting counts half after `half_life`
     /// insertions, and p is fitted at that age.
     pub fn new(nbytes: u64, half_life: u64, seed: u64) -> Result<Self, Error> {
         if !(LEAST_BYTES..=MOST_BYTES).contains(&nbytes) {
@@ -120,22 +121,22 @@ impl Learned {
         })
     }
 
-    /// Bytes of cells, sightings and ages together.
+    /// Returns the bytes of cells, sightings and ages together.
     pub fn nbytes(&self) -> u64 {
         self.header.nbytes
     }
 
-    /// Insertions after which a sighting counts half, and the age at which p is fitted.
+    /// Returns the insertions after which a sighting counts half, and the age at which p is fitted.
     pub fn half_life(&self) -> u64 {
         self.header.half_life
     }
 
-    /// Seed to hash the keys with.
+    /// Returns the seed with which the keys are hashed.
     pub fn seed(&self) -> u64 {
         self.header.seed
     }
 
-    /// Insertions so far.
+    /// Returns the number of insertions so far.
     pub fn inserted(&self) -> u64 {
         self.header.inserted
     }
@@ -192,13 +193,13 @@ impl Learned {
         }
     }
 
-    /// For each key the chance, in (0, 1), that the next insertion is this key.
+    /// Writes for each key the chance, in (0, 1), that the next insertion is this key.
     pub fn probability(&self, hashes: &[u64], out: &mut [f64]) {
         let half_life = self.half_life() as f64;
         self.by_class(hashes, out, |hazard| -(-hazard / half_life).exp_m1());
     }
 
-    /// For each key its insertions per second; `None` while no time has passed.
+    /// Writes for each key its insertions per second; `None` while no time has passed.
     pub fn rate(&self, hashes: &[u64], out: &mut [f64]) -> Option<()> {
         let per_second = self.header.timed / self.header.seconds;
         let half_life = self.half_life() as f64;
@@ -206,7 +207,7 @@ impl Learned {
             .then(|| self.by_class(hashes, out, |hazard| hazard / half_life * per_second))
     }
 
-    /// For each key `answer` of the hazard that its class accumulates in one half-life.
+    /// Writes for each key `answer` of the hazard that its class accumulates in one half-life.
     fn by_class(&self, hashes: &[u64], out: &mut [f64], answer: impl Fn(f64) -> f64) {
         let weight = (self.header.level as f64).exp2();
         let classes = self.recency.hazards(weight).map(answer);
@@ -220,7 +221,7 @@ impl Learned {
         }
     }
 
-    /// Expected number of distinct keys among n insertions: D(j) of paper 5, section 2.5.
+    /// Writes the expected number of distinct keys among n insertions: D(j) of paper 5, section 2.5.
     pub fn distinct(&self, insertions: &[f64], out: &mut [f64]) {
         let curve = self.recency.distinct();
         for (out, &j) in out.iter_mut().zip(insertions) {
@@ -228,7 +229,8 @@ impl Learned {
         }
     }
 
-    /// All of it as bytes: magic, header, ages, sightings, cells, and the xxh3-64 of all before it. Little endian.
+    /// Returns the saved form: magic, header, ages, sightings, cells, and the xxh3-64 of everything before it.
+    /// Little-endian.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         let mut bytes = fallible::with_room(FRAME + self.header.nbytes as usize)?;
         bytes.extend(MAGIC);
@@ -240,8 +242,8 @@ impl Learned {
         Ok(bytes)
     }
 
-    /// Reads what [`to_bytes`](Self::to_bytes) wrote. Nothing is trusted: whatever passes is legal and answers in
-    /// range.
+    /// Reads the bytes that [`to_bytes`](Self::to_bytes) returned. Nothing is trusted: bytes that pass are legal, and
+    /// their answers are in range.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let damaged = || Error::format("the prior is damaged");
         let rest = bytes.strip_prefix(&MAGIC).ok_or_else(|| Error::format("not a saved prior of this version"))?;
@@ -285,12 +287,12 @@ impl Learned {
     }
 }
 
-/// How much of the current half-life is over, in [0, 1).
+/// Returns how much of the current half-life is over, in [0, 1).
 fn phase(inserted: u64, half_life: u64) -> f64 {
     (inserted % half_life) as f64 / half_life as f64
 }
 
-/// Bits by which a filter does not address its cells.
+/// Returns a hash remixed to bits by which a filter does not address its cells.
 fn mix(hash: u64) -> u64 {
     let hash = (hash ^ hash >> 32).wrapping_mul(MIX[0]);
     (hash ^ hash >> 29).wrapping_mul(MIX[1])

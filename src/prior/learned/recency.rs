@@ -1,27 +1,27 @@
-//! How old keys are when they come again: by the class they were found in, and over all of them.
+//! The ages of keys when they come again: by the class they were found in, and over all of them.
 
 use std::f64::consts::LN_2;
 
 use super::sketch::{CLASSES, sightings};
 
-/// Ages below 8 each, then four to an octave, to 2^62.
+/// Number of buckets of ages: ages below 8 each have one, then there are four to an octave, up to 2^62.
 const BUCKETS: usize = 244;
 
 /// Ages of sampled keys when they were inserted again, each weighted by the keys it stands for.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct Recency {
-    /// Insertions in all, in the sample or not.
+    /// Number of insertions, in the sample or not.
     pub insertions: f64,
     /// Padding to whole cache lines, which are easier to divide up.
     unused: f64,
-    /// Insertions by the class in which their key was found.
+    /// Number of insertions by the class in which their key was found.
     found: [f64; CLASSES],
-    /// Those whose key was no older than one half-life.
+    /// Number of insertions by class whose key was no older than one half-life.
     recent: [f64; CLASSES],
-    /// Insertions by the age of their key.
+    /// Number of insertions by the age of their key.
     aged: [f64; BUCKETS],
-    /// Insertions of keys not seen before, by how far back they would have been seen.
+    /// Number of insertions of keys not seen before, by how far back they would have been seen.
     unseen: [f64; BUCKETS],
 }
 
@@ -32,7 +32,7 @@ impl Default for Recency {
 }
 
 impl Recency {
-    /// What it takes.
+    /// Size in bytes.
     pub const BYTES: u64 = size_of::<Self>() as u64;
 
     /// Counts one insertion of a key found in `class`: its age, or how far back it would have been seen.
@@ -52,21 +52,21 @@ impl Recency {
         }
     }
 
-    /// Whether saved numbers could have been counted: 2^63 for each insertion that has not faded is below 1e30.
+    /// Returns whether saved numbers could have been counted: 2^63 for each insertion that has not faded is below 1e30.
     pub fn is_legal(&self) -> bool {
         let values: &[f64] = bytemuck::cast_slice(std::slice::from_ref(self));
         values.iter().all(|value| (0.0..1e30).contains(value))
             && self.recent.iter().zip(&self.found).all(|(recent, found)| recent <= found)
     }
 
-    /// For each class the cumulated hazard of one half-life: -ln of the chance that a key found in it is older.
+    /// Returns for each class the cumulated hazard of one half-life: -ln of the chance that a key found in it is older.
     ///
     /// Each class begins with one insertion of the sample that follows the law of independent keys: a key seen c times
     /// in n insertions is older than the last a with chance (1 - a/n)^c, about exp(-c a / n), where n is the mean
     /// memory half-life / ln 2 of the sketch and a the half-life: 2^-c. (p is c/n, not less as Good and Turing have it
-    /// for the next insertion: the count says where past sightings lie.) The same law, up to one insertion, is a floor
-    /// where too few older keys have been counted. A greater count never makes a key older: neighbouring classes that
-    /// say so are pooled.
+    /// for the next insertion: the count states where past sightings lie.) The same law, up to one insertion, is a
+    /// floor if too few older keys have been counted. A greater count never makes a key older: neighbouring classes
+    /// that would are pooled.
     pub fn hazards(&self, weight: f64) -> [f64; CLASSES] {
         let mut pools: Vec<(f64, f64, usize)> = Vec::with_capacity(CLASSES);
         for class in 0..CLASSES {
@@ -85,15 +85,15 @@ impl Recency {
         std::array::from_fn(|class| match shares.next() {
             // Saved ages may be so large that the one insertion added to them is lost in rounding.
             Some(older) if older >= f64::MIN_POSITIVE => (-older.ln()).max(f64::EPSILON),
-            // Less than a float can hold: the independent law.
+            // The value is less than a float can represent: the independent law applies.
             _ => sightings(class) * LN_2,
         })
     }
 
-    /// The distinct-count curve.
+    /// Returns the curve of distinct keys.
     ///
     /// An insertion is the first of its key among the last j if its key is older than all before it there, so D(j) is
-    /// the sum of P(age > i) over i < j. This holds with bursts, not only for independent keys as eq. 15 does. Keys not
+    /// the sum of P(age > i) over i < j. This holds with bursts, not only for independent keys like eq. 15. Keys not
     /// seen before are older than the stream so far: they count as at risk up to there and no further (Kaplan, Meier
     /// 1958). All is relative to all insertions, so a hot key, sampled or not, affects only short ages.
     pub fn distinct(&self) -> Curve {
@@ -125,7 +125,7 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// D(j) for any j >= 0; at most j.
+    /// Returns D(j) for any j >= 0; at most j.
     pub fn at(&self, j: f64) -> f64 {
         match self.points.partition_point(|&(known, _)| known <= j) {
             0 => j,
@@ -141,7 +141,7 @@ impl Curve {
     }
 }
 
-/// The bucket of an age.
+/// Returns the bucket of an age.
 fn bucket(age: u64) -> usize {
     if age < 8 {
         return age as usize;
@@ -150,7 +150,7 @@ fn bucket(age: u64) -> usize {
     (8 + (octave - 3) * 4 + (age >> (octave - 2) & 3) as usize).min(BUCKETS - 1)
 }
 
-/// The least age in a bucket.
+/// Returns the least age in a bucket.
 fn lowest(bucket: usize) -> u64 {
     if bucket < 8 { bucket as u64 } else { (4 + (bucket as u64 & 3)) << ((bucket - 8) / 4 + 1) }
 }

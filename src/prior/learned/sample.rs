@@ -1,11 +1,11 @@
-//! Exactly when the keys of a fair sample of all keys were last inserted.
+//! A fair sample of all keys, with the exact insertion at which each was last seen.
 //!
-//! The sample is by hash: it has every insertion of a key or none, so each tells an age. It begins with all keys and is
+//! The sample is by hash: it has every insertion of a key or none, so each gives an age. It begins with all keys and is
 //! halved whenever the table is full, so a stream of few keys is followed whole.
 
 use std::collections::TryReserveError;
 
-/// Ages beyond this are not told apart.
+/// Returns the age beyond which ages are not distinguished.
 pub fn horizon(half_life: u64) -> u64 {
     half_life.saturating_mul(16)
 }
@@ -18,7 +18,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// An empty one of `bytes` bytes, at least 64.
+    /// Creates an empty table of `bytes` bytes, at least 64.
     pub fn new(bytes: usize) -> Result<Self, TryReserveError> {
         let mut slots = Vec::new();
         slots.try_reserve_exact(bytes / 16)?;
@@ -26,23 +26,24 @@ impl Sample {
         Ok(Self { slots, kept: 0 })
     }
 
-    /// The table as it is saved.
+    /// Returns the table as it is saved.
     pub fn slots(&self) -> &[[u64; 2]] {
         &self.slots
     }
 
-    /// The table, to load a saved one into; [`count_again`](Self::count_again) then validates it.
+    /// Returns the table, to load a saved one into; [`count_again`](Self::count_again) then validates it.
     pub fn slots_mut(&mut self) -> &mut [[u64; 2]] {
         &mut self.slots
     }
 
-    /// Whether a loaded table has room left, so that probing ends, and knows of no insertion after the last.
+    /// Returns whether a loaded table has room left, so that probing ends, and contains no insertion after the last.
     pub fn count_again(&mut self, inserted: u64) -> bool {
         self.kept = self.slots.iter().filter(|[_, last]| *last > 0).count();
         self.kept <= self.most() && self.slots.iter().all(|[_, last]| *last <= inserted)
     }
 
-    /// Most keys to hold: three quarters of the places, where a search looks at four of them on average or fewer.
+    /// Returns the most keys to hold: three quarters of the places, where a search reads four of them on average or
+    /// fewer.
     fn most(&self) -> usize {
         self.slots.len() / 4 * 3
     }
@@ -55,7 +56,7 @@ impl Sample {
         (last > 0).then_some(last)
     }
 
-    /// Where a key is, or belongs.
+    /// Returns the place where a key is, or belongs.
     fn place(&self, hash: u64) -> usize {
         // The first bits are equal for all keys of the sample.
         let mut place = crate::memory::bits::scale(hash.rotate_left(32), self.slots.len() as u64) as usize;
@@ -65,7 +66,7 @@ impl Sample {
         place
     }
 
-    /// If the table is full, forgets what is older than `oldest`, then every other key until half of it is free.
+    /// Forgets keys if the table is full: those older than `oldest`, then every other key until half of it is free.
     /// Returns the new level: how many zeros the hashes of the sample begin with.
     pub fn make_room(&mut self, mut level: u64, oldest: u64) -> u64 {
         if self.kept < self.most() {

@@ -1,35 +1,36 @@
-//! How often a key came lately: a count-min sketch that forgets exponentially.
+//! A count-min sketch that forgets exponentially: how often a key came lately.
 //!
 //! A key has four 16-bit cells in one cache line, one in each quarter, and its count is the least of them. Only cells
 //! below the new count are raised (conservative update: Estan, Varghese 2002). Forgetting is forward decay (Cormode,
 //! Shkapenyuk, Srivastava, Xu 2009): within a half-life new sightings weigh ever more, from 16 to 32, and at its end
 //! all cells are halved. So a count, divided by the current weight, is the sum of 2^(-age / half-life) over all
 //! sightings, at every phase and not only on average. A single sighting is gone after five half-lives, and counts
-//! beyond 2048 are not told apart.
+//! beyond 2048 are not distinguished.
 
 use std::collections::TryReserveError;
 
 /// Weight of a sighting at the beginning of a half-life. It grows to twice that, so its steps are 6 % or less.
 const UNIT: f64 = 16.0;
-/// 64-bit words of a cache line.
+/// Number of 64-bit words of a cache line.
 const LINE: usize = 8;
 
-/// Classes of counts: 0 for keys without a trace, then half an octave each.
+/// Number of classes of counts: 0 for keys without a trace, then half an octave each.
 pub const CLASSES: usize = 35;
 
-/// The sightings that a class stands for: the middle of its half-octave, or half of the least for no trace at all.
+/// Returns the sightings that a class represents: the middle of its half-octave, or half of the least for no trace at
+/// all.
 pub fn sightings(class: usize) -> f64 {
     if class == 0 { 0.25 / UNIT } else { ((class as f64 - 2.5) / 2.0).exp2() / UNIT }
 }
 
-/// Decayed counts.
+/// A sketch of decayed counts.
 #[derive(Debug, Clone)]
 pub struct Sketch {
     words: Vec<u64>,
 }
 
 impl Sketch {
-    /// An empty one of `bytes` bytes, a whole number of cache lines.
+    /// Creates an empty sketch of `bytes` bytes, a whole number of cache lines.
     pub fn new(bytes: usize) -> Result<Self, TryReserveError> {
         let mut words = Vec::new();
         words.try_reserve_exact(bytes / 8)?;
@@ -37,23 +38,23 @@ impl Sketch {
         Ok(Self { words })
     }
 
-    /// The cells, four to a word.
+    /// Returns the cells, four to a word.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// The cells, to load saved ones into. Any pattern is legal.
+    /// Returns the cells, to load saved ones into. Any pattern is legal.
     pub fn words_mut(&mut self) -> &mut [u64] {
         &mut self.words
     }
 
-    /// The first word of a key's cache line.
+    /// Returns the first word of a key's cache line.
     #[inline(always)]
     pub fn line(&self, hash: u64) -> usize {
         crate::memory::bits::scale(hash.rotate_left(32), (self.words.len() / LINE) as u64) as usize * LINE
     }
 
-    /// A key's four cells.
+    /// Returns a key's four cells.
     #[inline(always)]
     fn cells(&self, hash: u64) -> [usize; 4] {
         let line = self.line(hash) * 4;
@@ -72,7 +73,7 @@ impl Sketch {
         }
     }
 
-    /// The class of a key's count, at this phase of the half-life.
+    /// Returns the class of a key's count, at this phase of the half-life.
     #[inline]
     pub fn class(&self, hash: u64, phase: f64) -> usize {
         let cells: &[u16] = bytemuck::cast_slice(&self.words);

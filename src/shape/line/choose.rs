@@ -1,4 +1,4 @@
-//! From a request, a rate or a number of bytes, to a shape.
+//! The search for the shape in lines that meets a rate or a number of bytes.
 
 use std::iter::successors;
 
@@ -6,12 +6,12 @@ use super::{LineShape, MAX_K, MAX_LINES, MAX_PAGES, PAGE_BYTES};
 use crate::Error;
 use crate::clock::Window;
 use crate::shape::budget::{
-    Budget, allowed_slack, refuse_below, too_few_bytes, too_little_slack, too_much_memory, within_slack,
+    Budget, allowed_slack, reject_below, too_few_bytes, too_little_slack, too_much_memory, within_slack,
 };
 use crate::shape::ring::Paper;
 use crate::shape::search::{self, Candidate, bisection};
 
-/// The shape for a window and a budget.
+/// Returns the shape for a window and a budget.
 ///
 /// Considered are lines of 8, 16 and 32 lanes, 1 to 4 of them per key, with k up to 4, 3, 2 and 2 (guarded epochs: 1),
 /// whose slack is at most `slack`, by default [half the window](allowed_slack). Every line of a key costs a line of
@@ -34,9 +34,10 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>, paper: Paper) 
     match budget {
         Budget::Rate(fpr) => {
             let lanes = |shape: &LineShape| shape.keys_per_generation(window).saturating_mul(shape.lanes.into());
-            refuse_below(shapes.iter().map(lanes), fpr)?;
+            reject_below(shapes.iter().map(lanes), fpr)?;
             let found = |slack| {
-                let candidates: Vec<Lines> = shapes.iter().map(|&shape| Lines { shape, window, slack }).collect();
+                let candidates: Vec<LineCandidate> =
+                    shapes.iter().map(|&shape| LineCandidate { shape, window, slack }).collect();
                 search::for_rate(&candidates, fpr, MAX_PAGES, |least| least + least / 3)
             };
             found(slack).ok_or_else(|| match found(u64::MAX) {
@@ -45,15 +46,16 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>, paper: Paper) 
             })
         }
         Budget::Bytes(bytes) => {
-            let candidates: Vec<Lines> = shapes.into_iter().map(|shape| Lines { shape, window, slack }).collect();
+            let candidates: Vec<LineCandidate> =
+                shapes.into_iter().map(|shape| LineCandidate { shape, window, slack }).collect();
             let shape = search::for_memory(&candidates, bytes / PAGE_BYTES, |least| 4.0 * least);
             Ok(shape.expect("each has the slack with one page"))
         }
     }
 }
 
-/// All shapes, of one page, by lines. Large k evens out the loads of a line over generations, which the lines of a key
-/// do by themselves: the more of them there are, the smaller is the k beyond which nothing is won.
+/// Returns all shapes of one page, by lines. Large k evens out the loads of a line over generations, and so do several
+/// lines of a key: the more lines, the smaller the k beyond which nothing is gained.
 fn shapes(paper: Paper) -> Vec<LineShape> {
     let mut found = Vec::new();
     for (lines, most_k) in [(1, MAX_K), (2, 3), (3, 2), (4, 2)] {
@@ -66,19 +68,19 @@ fn shapes(paper: Paper) -> Vec<LineShape> {
 }
 
 /// A shape without its pages, and the slack allowed for it.
-struct Lines {
+struct LineCandidate {
     shape: LineShape,
     window: Window,
     slack: u64,
 }
 
-impl Lines {
+impl LineCandidate {
     fn slack_holds(&self, pages: u64) -> bool {
         self.shape(pages).slack(self.window) <= self.slack
     }
 }
 
-impl Candidate for Lines {
+impl Candidate for LineCandidate {
     type Shape = LineShape;
 
     fn rank(&self) -> u32 {
@@ -86,7 +88,7 @@ impl Candidate for Lines {
     }
 
     /// Small k is the quickest to compute, and with many lines the smallest.
-    fn turn(&self) -> u32 {
+    fn order(&self) -> u32 {
         MAX_LINES * self.shape.k - self.shape.lines
     }
 
@@ -112,8 +114,8 @@ impl Candidate for Lines {
         (enough..=most.min(enough + enough / 64 + 1)).find(|&pages| self.slack_holds(pages) && holds(pages))
     }
 
-    /// The most pages whose slack is allowed, to 1 / 256 of them: steps of less than an insertion would keep keys for
-    /// longer than requested.
+    /// Returns the most pages whose slack is allowed, to 1 / 256 of them: steps of less than an insertion would keep
+    /// keys for longer than requested.
     fn most_units(&self, most: u64) -> Option<u64> {
         let fewer = |pages: &u64| pages.checked_sub((pages / 256).max(1));
         let first = most.min(MAX_PAGES);

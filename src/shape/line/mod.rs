@@ -1,13 +1,12 @@
-//! The age-partitioned and the guarded-epoch Bloom filter in the [line layout](crate::layout::line): a lane of every
-//! line in place of a slice or a segment, one cache line per query in place of one per slice. What it costs and what it
-//! promises.
+//! The age-partitioned and the guarded-epoch Bloom filter in the [line layout](crate::layout::line), in formulas: a
+//! lane of every line replaces a slice or a segment, and a query reads one cache line instead of one per slice.
 //!
 //! The two are one: guarded epochs are slices of which one is written. They differ in the names of their parameters.
 //!
 //! Where this differs from the papers:
 //! - Slices do not age all at once but page by page, so that a generation is not a moment but a round of the pages, and
 //!   the rate is the same at all times: [`line`](crate::layout::line) has the proof of the promise.
-//! - All slices share their blocks (paper 1, section 6, has a block in each), and so the number of keys in them: the
+//! - All slices share their blocks (in paper 1, section 6, each has its own), and so the number of keys in them: the
 //!   rates are not those of independent slices.
 //!
 //! A fresh key is compared with lines it chooses by chance, and lines differ: how many keys of each generation fell
@@ -29,26 +28,26 @@ use crate::clock::Window;
 pub const PAGE_LINES: u64 = 64;
 /// Bytes of a page.
 pub const PAGE_BYTES: u64 = 64 * PAGE_LINES;
-/// Bits of a sub-lane, of which a key sets one.
+/// Number of bits of a sub-lane, of which a key sets one.
 pub const SUBLANE_BITS: u32 = 16;
 /// Most lines of a key.
 pub const MAX_LINES: u32 = 4;
-/// Most lanes written. More of them pay nowhere, and the rate takes 5^k steps.
+/// Most lanes written. More of them never pay, and the rate takes 5^k steps.
 pub const MAX_K: u32 = 4;
-/// Most pages: a clock numbers the steps in which 32 lanes of them turn by 32 bits. It is half a tebibyte.
+/// Most pages: a clock numbers the steps in which 32 lanes of them rotate by 32 bits. It is half a tebibyte.
 pub const MAX_PAGES: u64 = (1 << 27) - 1;
 
-/// Places and weights of Gauss and Hermite: the mean of a smooth function of a normal deviate.
+/// Gauss-Hermite nodes and weights: the mean of a smooth function of a normal deviate.
 pub(super) const HERMITE: [(f64, f64); 3] =
     [(0.0, 2.0 / 3.0), (1.732_050_807_568_877_2, 1.0 / 6.0), (-1.732_050_807_568_877_2, 1.0 / 6.0)];
-/// Places and weights of Gauss and Legendre: the mean of a smooth function over 0..1.
+/// Gauss-Legendre nodes and weights: the mean of a smooth function over 0..1.
 const LEGENDRE: [(f64, f64); 3] =
     [(0.112_701_665_379_258_3, 5.0 / 18.0), (0.5, 8.0 / 18.0), (0.887_298_334_620_741_7, 5.0 / 18.0)];
 
-/// Everything that determines the size and the error of a filter in lines.
+/// The shape of a filter in lines: everything that determines its size and its error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineShape {
-    /// Whose filter.
+    /// The paper of the filter.
     pub paper: Paper,
     /// Lanes of a line: 8, 16 or 32. It is k + l.
     pub lanes: u32,
@@ -60,16 +59,16 @@ pub struct LineShape {
     pub pages: u64,
 }
 
-/// What one generation left in a line.
+/// The trace that one generation leaves in a line.
 pub struct Generation {
-    /// Keys of the generation in a line, in the mean.
+    /// Mean number of keys of the generation in a line.
     load: f64,
     /// The mean of (15/16)^(J load) for J = 0, 1, .., at each place of [`HERMITE`] for the keys of the page.
     powers: [Vec<f64>; 3],
 }
 
 impl LineShape {
-    /// The shape of an age-partitioned filter whose parameters are in range: k + l 8, 16 or 32.
+    /// Creates the shape of an age-partitioned filter whose parameters are in range: k + l 8, 16 or 32.
     pub fn age_partitioned(k: u32, l: u32, pages: u64, lines: u32) -> Result<Self, Error> {
         let lanes = k.saturating_add(l);
         if ![8, 16, 32].contains(&lanes) || l == 0 {
@@ -78,7 +77,7 @@ impl LineShape {
         Self::new(Paper::AgePartitioned, lanes, k, lines, pages)
     }
 
-    /// The shape of a guarded-epoch filter whose parameters are in range: r 7, 15 or 31.
+    /// Creates the shape of a guarded-epoch filter whose parameters are in range: r 7, 15 or 31.
     pub fn guarded_epoch(r: u32, pages: u64, lines: u32) -> Result<Self, Error> {
         if ![7, 15, 31].contains(&r) {
             return Err(Error::value(format!("r must be 7, 15 or 31 in the line layout, got {r}")));
@@ -86,7 +85,7 @@ impl LineShape {
         Self::new(Paper::GuardedEpoch, r + 1, 1, lines, pages)
     }
 
-    /// The shape of these parameters: r of a guarded-epoch filter, or k and l.
+    /// Reads a shape from parameters: r of a guarded-epoch filter, or k and l.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
         let (pages, lines) = (parameters.wide("pages")?, parameters.narrow("lines")?);
         match parameters.get("r") {
@@ -106,33 +105,33 @@ impl LineShape {
         Ok(Self { paper, lanes, k, lines, pages })
     }
 
-    /// Full generations kept.
+    /// Returns the number of full generations retained.
     pub fn l(&self) -> u32 {
         self.lanes - self.k
     }
 
-    /// Bytes of all pages.
+    /// Returns the bytes of all pages.
     pub fn nbytes(&self) -> u64 {
         self.pages * PAGE_BYTES
     }
 
-    /// Generations of the clock that are kept: the steps in which every page rotates l times.
+    /// Returns the generations of the clock that are retained: the steps in which every page rotates l times.
     pub fn retained(&self) -> u32 {
         self.l() * self.pages as u32
     }
 
-    /// How long after leaving the window a key may still be remembered: insertions, or nanoseconds.
+    /// Returns how long after leaving the window a key may still be remembered: insertions, or nanoseconds.
     pub fn slack(&self, window: Window) -> u64 {
         window.slack(self.retained(), self.k * self.pages as u32)
     }
 
-    /// Keys between two rotations of a page.
+    /// Returns the keys between two rotations of a page.
     pub fn keys_per_generation(&self, window: Window) -> u64 {
         window.keys_in(self.retained(), self.pages as u32)
     }
 
-    /// Probability that a key never inserted is reported. Pages rotate in a stagger, so it is the same at all times
-    /// except for the last step, which is taken as full.
+    /// Returns the probability that a key never inserted is reported. Pages rotate in a stagger, so it is constant over
+    /// time, except for the last step, which counts as full.
     ///
     /// The runs of a line are counted as in [`runs`](super::runs::false_positive_rate): a run is the first if the lane
     /// before it does not match and none lies further ahead. The latter is taken as independent of the run; lanes so
@@ -145,21 +144,22 @@ impl LineShape {
         fill::or_same_hash(rate, keys_per_generation.saturating_mul(self.lanes.into()))
     }
 
-    /// Keys beyond the window that are still reported, as a share of l generations: see
-    /// [`runs::npws`](super::runs::npws). With k = 1 it is 1 / 2l, half of what turning all at once has at its peak.
+    /// Returns the keys beyond the window that are still reported, as a share of l generations: see
+    /// [`runs::npws`](super::runs::npws). With k = 1 it is 1 / 2l, half of the peak that a rotation of all lines at
+    /// once has.
     pub fn npws(&self, keys_per_generation: u64) -> f64 {
         let (k, l) = (self.k, self.l());
         let full = self.generation(keys_per_generation as f64);
         let rate = self.run_rate(&full, &full);
-        // Generation l has its k lanes; those after it fewer, and are reported when the younger lanes next to them
+        // Generation l has its k lanes. Later ones have fewer, and are reported when the younger lanes next to them
         // match.
         let younger = (l + 1..l + k).map(|j| 1.0 - (1.0 - self.all_match(l, j, &full, &full)) * (1.0 - rate));
         let beyond = self.mean_over_phases(|phase| phase);
         (beyond + younger.sum::<f64>()) / f64::from(l)
     }
 
-    /// The mean of a function of how full the current generation of a page is, from 1/P to 1: the mean over that many
-    /// steps is, as by the midpoint rule, the integral that begins and ends half a step later.
+    /// Returns the mean of a function of the fill of a page's current generation, from 1/P to 1. By the midpoint rule,
+    /// the mean over that many steps is the integral that begins and ends half a step later.
     pub fn mean_over_phases(&self, of: impl Fn(f64) -> f64) -> f64 {
         let pages = self.pages as f64;
         if self.pages <= 3 {
@@ -168,8 +168,8 @@ impl LineShape {
         LEGENDRE.into_iter().map(|(place, weight)| weight * of(place + 0.5 / pages)).sum()
     }
 
-    /// What a generation of `keys` keys leaves in a line. With one line per key the page does not matter; several share
-    /// theirs, and with it how full it is, a deviation that all of them have in common.
+    /// Returns the trace of a generation of `keys` keys in a line. With one line per key the page does not matter;
+    /// several lines share their page, and its fill is a deviation that all of them have in common.
     pub fn generation(&self, keys: f64) -> Generation {
         let (pages, range) = (self.pages as f64, (PAGE_LINES / u64::from(self.lines)) as f64);
         let (mean, deviation) = (keys / pages, (keys / pages * (1.0 - 1.0 / pages)).sqrt());
@@ -183,15 +183,15 @@ impl LineShape {
         Generation { load: mean / range, powers }
     }
 
-    /// Sub-lanes of a lane.
+    /// Returns the number of sub-lanes of a lane.
     pub fn sublanes(&self) -> u32 {
         64 * 8 / self.lanes / SUBLANE_BITS
     }
 
-    /// Chance that a fresh key finds k lanes in a row.
+    /// Returns the chance that a fresh key finds k lanes in a row.
     pub fn run_rate(&self, current: &Generation, full: &Generation) -> f64 {
         let k = self.k;
-        // Whether a run starts at a lane is the same for all that the current generation is not in.
+        // The chance that a run starts at a lane is equal for all lanes that the current generation is not in.
         let starts: Vec<f64> = (0..=self.l().min(k + 1))
             .map(|lane| {
                 let longer = if lane == 0 { 0.0 } else { self.all_match(lane - 1, lane + k, current, full) };
@@ -207,7 +207,7 @@ impl LineShape {
         found_within[self.lanes as usize].min(1.0)
     }
 
-    /// Chance that a fresh key matches all of the lanes `from..to`, by age, in all of its lines.
+    /// Returns the chance that a fresh key matches all of the lanes `from..to`, by age, in all of its lines.
     ///
     /// Given the keys of the page in each generation its lines are independent. Over these the mean is taken generation
     /// by generation, as if it were a product of means: the deviations are of 3 to 10 %, and their products do not
@@ -238,8 +238,8 @@ impl LineShape {
         self.terms(from, from, to, &mut vec![0; to as usize], table).max(0.0)
     }
 
-    /// The sum over all terms that have these `powers` of x in the lanes before `lane`. A generation is settled with
-    /// the last lane it has written.
+    /// Returns the sum over all terms that have these `powers` of x in the lanes before `lane`. A generation is
+    /// complete with the last lane it has written.
     fn terms<'a>(&self, lane: u32, from: u32, to: u32, powers: &mut [u32], table: &dyn Fn(u32) -> &'a [f64]) -> f64 {
         let settle = |generation: u32, powers: &[u32]| {
             let written = generation.max(from) as usize..(generation + self.k).min(to) as usize;

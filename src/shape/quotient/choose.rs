@@ -1,4 +1,4 @@
-//! From what a user asks for, a rate or a number of bytes, to a shape.
+//! The search for the aged quotient filter that meets a rate or a number of bytes.
 
 use std::iter::successors;
 
@@ -8,39 +8,40 @@ use super::{
 };
 use crate::Error;
 use crate::clock::Window;
-use crate::shape::budget::{Budget, allowed_slack, refuse_below, too_few_bytes, too_much_memory, within_slack};
+use crate::shape::budget::{Budget, allowed_slack, reject_below, too_few_bytes, too_much_memory, within_slack};
 use crate::shape::search::{self, Candidate, bisection};
 
-/// The fewest lines of a filter, the spare among them.
+/// Fewest lines of a filter, the spare line included.
 const LEAST: u64 = MIN_LINES as u64 + 1;
-/// The lines of a whole page, and of the largest that is not large.
+/// QuotientCandidate of the largest page, the spare line included; and of the largest page that is not large.
 const PAGE: u64 = MAX_LINES as u64 + 1;
 const SMALL: u64 = LINES_OF_SMALL as u64 + 1;
-/// Lines of a filter whose pages may have fewer than 127: beyond that, one page more or less is less.
+/// Number of lines up to which pages may have fewer than 127: beyond that, one page more or less is a smaller step.
 const FEW: u64 = PAGE * PAGE;
-/// Most lines that are looked at: half a tebibyte.
+/// Most lines that are considered: half a tebibyte.
 const MOST: u64 = 1 << 33;
-/// Bits of a tag from which on pages that turn with every epoch take too long, at 4 microseconds each.
+/// Least bits of a tag with which pages that rotate with every epoch take too long, at 4 microseconds each.
 const FINE: u32 = 6;
-/// Turns of a page while a tag comes round, as a power of two, where tags are finer.
+/// Rotations of a page while a tag comes round, as a power of two, if tags are finer.
 const TURNS_LOG2: u32 = 4;
-/// Lengths of an epoch that are looked at, where tags are finer.
+/// Number of lengths of an epoch that are considered, if tags are finer.
 const LENGTHS: u64 = 64;
 
-/// The shape for a window and a budget. A window of insertions may be planned for fewer `distinct` keys than
-/// insertions: a repeat takes no space. A filter that counts has counts of `count_bits`, others of 0.
+/// Returns the shape for a window and a budget. A window of insertions may be planned for fewer `distinct` keys than
+/// insertions, because a repeat takes no space. A filter that counts has counts of `count_bits`, others of 0.
 ///
 /// Considered are fingerprints and tags of all numbers of bits whose slack is at most `slack`, by default [half the
-/// window](allowed_slack); with tags of three bits it is 1/7 of it, and every bit more halves that. Up to five bits
-/// they cost time, since pages turn more often, and hardly any bits: entries are fewer by as much as they are larger.
-/// From six on they are finer than turns, of which there are fifteen in a window, if any slack is asked for. With
-/// `fine` only such are considered.
+/// window](allowed_slack). With tags of three bits the slack is 1/7 of the window, and every bit more halves that. Up
+/// to five bits they cost time, since pages rotate more often, and hardly any bits: entries are fewer by as much as
+/// they are larger. From six on they are finer than rotations, of which there are fifteen in a window, if a slack is
+/// requested. With `fine` only such are considered.
 /// - [`Budget::Rate`]: each gets the fewest lines that hold the rate; of those at most 1/64 larger than the smallest
 ///   the one with the shortest tags, then the fewest lines.
 /// - [`Budget::Bytes`]: each gets as many lines as fit; of those with at most 1.5 times the least rate the one with the
 ///   shortest tags, then the least rate.
 ///
-/// For a window of a million keys that gives 14.8 bits per key at 1 %, 19.1 at 0.1 %, 23.6 at 1e-4 and 28.4 at 1e-5.
+/// For a window of a million keys the result takes 14.8 bits per key at 1 %, 19.1 at 0.1 %, 23.6 at 1e-4 and 28.4 at
+/// 1e-5.
 pub fn choose(
     window: Window,
     budget: Budget,
@@ -62,11 +63,13 @@ pub fn choose(
     let shapes = shapes.filter(|shape| shape.epochs.is_some() || !fine);
     let shapes = within_slack(window, slack, shapes, |shape| shape.slack(window))?;
     let slack = allowed_slack(window, slack);
-    let candidates: Vec<Lines> = shapes.into_iter().map(|shape| Lines { shape, window, slack }).collect();
+    let candidates: Vec<QuotientCandidate> =
+        shapes.into_iter().map(|shape| QuotientCandidate { shape, window, slack }).collect();
     match budget {
         Budget::Rate(fpr) => {
-            let remembered = |lines: &Lines| lines.shape.most_stored(lines.shape.keys_per_epoch(window)) as u64;
-            refuse_below(candidates.iter().map(remembered), fpr)?;
+            let remembered =
+                |lines: &QuotientCandidate| lines.shape.most_stored(lines.shape.keys_per_epoch(window)) as u64;
+            reject_below(candidates.iter().map(remembered), fpr)?;
             search::for_rate(&candidates, fpr, MOST, |least| least + least / 64)
                 .ok_or_else(|| too_much_memory(fpr, &format!("{MOST} lines")))
         }
@@ -77,7 +80,7 @@ pub fn choose(
     }
 }
 
-/// All shapes in the smallest size, by bits of a tag.
+/// Returns all shapes in the smallest size, by bits of a tag.
 fn shapes(window: Window, distinct: Option<u64>, count_bits: u32, fine: bool) -> impl Iterator<Item = QuotientShape> {
     let all = *TAG_BITS.start()..=*FINE_TAG_BITS.end();
     let all = all.flat_map(|t| FINGERPRINT_BITS.map(move |f| (f, t)));
@@ -94,8 +97,8 @@ fn shapes(window: Window, distinct: Option<u64>, count_bits: u32, fine: bool) ->
     all.map(shape).filter_map(|shape| shape.checked().ok())
 }
 
-/// Epochs that are kept of so fine tags: as many as leave a turn's, or a few less, if a window of insertions is then
-/// nearer to so many epochs of one whole length.
+/// Returns the number of epochs retained with fine tags: as many as leave those of one rotation, or a few less, if a
+/// window of insertions is then nearer to a whole number of epochs of one whole length.
 pub fn fine_epochs(window: Window, tag_bits: u32) -> u32 {
     let most = (1 << tag_bits) - (1 << (tag_bits - TURNS_LOG2));
     let shortest = window.generation(most);
@@ -104,14 +107,14 @@ pub fn fine_epochs(window: Window, tag_bits: u32) -> u32 {
     epochs.min_by_key(|&epochs| window.slack(epochs, 1)).unwrap_or(most)
 }
 
-/// A shape but for its lines, and the slack that it is held to.
-struct Lines {
+/// A shape without its lines, and the slack allowed for it.
+struct QuotientCandidate {
     shape: QuotientShape,
     window: Window,
     slack: u64,
 }
 
-impl Lines {
+impl QuotientCandidate {
     fn slack_holds(&self, lines: u64) -> bool {
         self.shape(lines).slack(self.window) <= self.slack
     }
@@ -121,15 +124,15 @@ impl Lines {
     }
 }
 
-impl Candidate for Lines {
+impl Candidate for QuotientCandidate {
     type Shape = QuotientShape;
 
     fn rank(&self) -> u32 {
         self.shape.tag_bits
     }
 
-    /// A unit is a line, the spare lines count too: they are shared by as few pages as can have them, or, where there
-    /// are many, by whole pages.
+    /// Returns the shape of a number of lines, spare lines included: as few pages as can have them share the lines, or,
+    /// for many lines, whole pages.
     fn shape(&self, lines: u64) -> QuotientShape {
         let lines = lines.max(LEAST);
         let pages = if lines <= FEW { lines.div_ceil(PAGE) } else { lines / PAGE };
@@ -146,8 +149,8 @@ impl Candidate for Lines {
 
     /// Steps are whole insertions, and a few pages more may make a difference to the slack, and to the rate.
     ///
-    /// Whole pages err the less the more there are; a page more, of fewer lines each, may err more often, and so may
-    /// the smallest of the large pages, which have fewer places in a line.
+    /// The rate of whole pages falls with their number. One page more, of fewer lines each, may have a higher rate, and
+    /// so may the smallest of the large pages, which have fewer places in a line.
     fn fewest_units(&self, fpr: f64, most: u64) -> Option<u64> {
         let holds = |lines| self.rate_at_most(&self.shape(lines), fpr).is_some();
         let holds_in = |pages| holds(pages * PAGE);
@@ -167,10 +170,10 @@ impl Candidate for Lines {
         slightly_more.into_iter().find(|&lines| self.slack_holds(lines) && holds(lines))
     }
 
-    /// The most lines whose slack is allowed, to 1 / 256 of them: steps of less than an insertion would keep keys for
-    /// longer than asked for.
+    /// Returns the most lines whose slack is allowed, to 1 / 256 of them: steps of less than an insertion would keep
+    /// keys for longer than requested.
     ///
-    /// Pages of half the lines may err more often than fewer whole ones.
+    /// Pages of half the lines may have a higher rate than fewer whole ones.
     fn most_units(&self, most: u64) -> Option<u64> {
         let fewer = |lines: &u64| lines.checked_sub((lines / 256).max(1));
         let rate = |lines: u64| {

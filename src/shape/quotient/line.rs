@@ -1,17 +1,19 @@
-//! How a line of 512 bits is divided into slots and buckets.
+//! The division of a line of 512 bits into slots and buckets.
 
-/// What a line of 512 bits is made of.
+/// The format of a line of 512 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
-    /// Entries it has room for.
+    /// Number of entries that fit.
     pub slots: u32,
-    /// Buckets of the keys that are at home there.
+    /// Number of buckets of the keys whose home is the line.
     pub buckets: u32,
-    /// Buckets of those that are not: as many as the highest buckets, whose entries a full line may send away.
+    /// Number of buckets for keys of other lines: as many as the highest buckets, whose entries a full line may move
+    /// away.
     pub foreign: u32,
 }
 
-/// The line with fingerprints, tags and counts of these sizes, in a [large](super::LINES_OF_SMALL) page or another.
+/// Returns the format of a line with fingerprints, tags and counts of these sizes, in a [large](super::LINES_OF_SMALL)
+/// page or another.
 ///
 /// An entry takes F + T + C + 1 bits. Slots are as many as leave 38 bits for buckets, or a few more: with fewer buckets
 /// an entry is cheaper and shares its bucket with more, and from 35 to 64 of them the two balance to 1 %.
@@ -24,14 +26,14 @@ pub const fn line_of(fingerprint_bits: u32, tag_bits: u32, count_bits: u32, larg
     Line { slots, buckets: buckets - foreign, foreign }
 }
 
-/// How many of the buckets of a line are foreign, in a large page.
+/// Returns how many of the buckets of a line are foreign, in a large page.
 ///
-/// Entries of the other buckets must stay, and keys of a line that is full of them go to the spare. So many buckets are
-/// foreign that a line of a full page has fewer such entries than slots, in the mean, by sqrt(33 + F) / 2 of their
-/// standard deviations, 3.2 to 3.6: the longer the fingerprints, the more rarely may a spare overflow. In simulations
-/// of 240,000 turns of pages for 1e-4 and 1e-5 at most 13 and 8 of its 15 prints were in use, and of 45,000 with the
-/// least sufficient numbers for shorter fingerprints less than 1 % of the rate came from lines that turned keys away.
-/// One more foreign bucket costs 3 % of the places, and so .05 bits per key.
+/// Entries of the other buckets must stay, and keys of a line that is full of them go to the spare line. The number of
+/// foreign buckets is the least with which a line of a full page has fewer such entries than slots, in the mean, by
+/// sqrt(33 + F) / 2 of their standard deviations, 3.2 to 3.6: the longer the fingerprints, the more rarely may a spare
+/// line overflow. In simulations of 240,000 rotations of pages for 1e-4 and 1e-5 at most 13 and 8 of its 15 prints were
+/// in use, and of 45,000 with the least sufficient numbers for shorter fingerprints less than 1 % of the rate came from
+/// lines that rejected keys. One more foreign bucket costs 3 % of the places, and so .05 bits per key.
 const fn foreign_of_large(fingerprint_bits: u32, slots: u32, buckets: u32) -> u32 {
     let mut foreign = 1;
     // Of the slots (buckets - 2 foreign) / (buckets - foreign) must stay: m. This is (slots - m)^2 < (33 + F) / 4 m.

@@ -1,20 +1,21 @@
-//! The shape of an aged quotient filter: what it costs and what it promises. Its lines are described in the
+//! The shape of an aged quotient filter: its costs and promises. Its lines are described in the
 //! [layout](crate::layout::quotient).
 //!
-//! A filter of P pages of L lines has P L B 2^F places: a fresh key is reported by chance when the place that its hash
-//! names has an entry. An entry keeps its place, its home line, bucket and fingerprint, wherever in the page it is
-//! stored, so the chance is the number of entries over the number of places, exactly. A page holds the distinct keys of
-//! r full epochs and the share of one that its turn has behind it; turns are staggered over the pages, so the mean over
-//! the phases is that of every moment.
+//! A filter of P pages of L lines has P L B 2^F places: a fresh key is reported by chance when the place of its hash
+//! has an entry. An entry keeps its place, its home line, bucket and fingerprint, wherever in the page it is stored, so
+//! the chance is the number of entries over the number of places, exactly. A page has the distinct keys of r full
+//! epochs and of the share of one that has passed since its rotation. Rotations are staggered over the pages, so the
+//! mean over the phases is that of every moment.
 //!
-//! To this comes what a page has no room for. It has slots for L S entries and prints for 15 more. Keys fall into pages
-//! at random; a page whose entries are more than that at its fullest, just before a turn, answers yes for lines that
-//! turned a key away, until the tag of that time expires. With p the chance of one such peak, at most 2^T p of the
-//! pages do at any time, since 2^T peaks can still be felt. In simulations of all formats from 15 to 30 bits per key,
-//! with up to 1 % of the pages turning keys away, 28 to 40 % of the lines of such a page did; 1/2 is reckoned.
+//! The rate also includes keys for which a page has no room. It has slots for L S entries and prints for 15 more. Keys
+//! fall into pages at random. A page whose entries are more than that at its fullest, just before a rotation, reports
+//! every key of lines that rejected a key, until the tag of that time expires. With p the chance of one such peak, at
+//! most 2^T p of the pages do at any time, since 2^T peaks can still be felt. In simulations of all formats from 15 to
+//! 30 bits per key, with up to 1 % of the pages rejecting keys, 28 to 40 % of the lines of such a page did; the formula
+//! assumes 1/2.
 //!
-//! Tags may be finer than the turns of pages. All pages then begin an epoch together, r are kept, and a page turns once
-//! in m of them: at its fullest it has the keys of r + m, of which those of r + 1 count.
+//! Tags may be finer than the rotations of pages. All pages then begin an epoch together, r are retained, and a page
+//! rotates once in m of them: at its fullest it has the keys of r + m, of which those of r + 1 count.
 
 mod choose;
 mod line;
@@ -28,61 +29,62 @@ use super::{CacheLines, FamilyId, Parameters, fill};
 use crate::Error;
 use crate::clock::Window;
 
-/// Lines of entries in a page of 8 KiB, the largest, whose first line is the spare.
+/// Number of lines of entries in a page of 8 KiB, the largest, whose first line is the spare.
 pub const MAX_LINES: u32 = 127;
-/// Those of a page of 4 KiB. Pages of more lines are *large*: they can be fuller, and have more foreign buckets.
+/// Number of lines of entries in a page of 4 KiB. Pages of more lines are *large*: they can be fuller, and have more
+/// foreign buckets.
 pub const LINES_OF_SMALL: u32 = 63;
-/// Lines of entries in the smallest page: those who move need somewhere to go.
+/// Number of lines of entries in the smallest page: entries that move need another line.
 pub const MIN_LINES: u32 = 3;
-/// How many times the keys that a user expects, which are a guess, a filter is planned for. A page that is full has no
-/// room for one more: where 5 % more keys come than planned for, a rate of 1 % becomes 17 %, and where 10 % more come
-/// 95 %.
+/// Factor by which a filter is planned for more keys than the user expects, which is a guess. A full page has no room
+/// for one more key: with 5 % more keys than planned for, a rate of 1 % becomes 17 %, and with 10 % more 95 %.
 pub const HEADROOM: f64 = 1.1;
-/// Bytes of a line.
+/// Number of bytes of a line.
 pub const LINE_BYTES: u64 = 64;
-/// Prints in the spare line of a page.
+/// Number of prints in the spare line of a page.
 pub const SPARE: u32 = 15;
-/// Bits of a fingerprint.
+/// Numbers of bits that a fingerprint may have.
 pub const FINGERPRINT_BITS: RangeInclusive<u32> = 5..=20;
-/// Bits of a tag, where every epoch begins with a turn.
+/// Numbers of bits that a tag may have, if every epoch begins with a rotation.
 pub const TAG_BITS: RangeInclusive<u32> = 3..=8;
-/// Most bits of both.
+/// Most bits of a fingerprint and a tag together.
 pub const MOST_BITS: u32 = 24;
-/// Bits of a tag that is finer than turns.
+/// Numbers of bits that a tag may have, if it is finer than rotations.
 pub const FINE_TAG_BITS: RangeInclusive<u32> = 4..=12;
-/// Most bits of such a tag and a fingerprint.
+/// Most bits of a fingerprint and a fine tag together.
 pub const MOST_FINE_BITS: u32 = 28;
-/// Most bits of a fingerprint, a tag and a count.
+/// Most bits of a fingerprint, a tag and a count together.
 pub const MOST_VALUE_BITS: u32 = 32;
-/// Bits of a count.
+/// Numbers of bits that a count may have.
 pub const COUNT_BITS: RangeInclusive<u32> = 1..=8;
-/// Largest share of its slots that a page is planned to use just before a turn, in the mean. Fuller pages move more
+/// Largest mean share of its slots that a page is planned to use just before a rotation. Fuller pages move more
 /// entries, and insertions take several times as long.
 pub const MOST_LOAD: f64 = 0.95;
 
-/// Everything that determines the size and the error of an aged quotient filter.
+/// The shape of an aged quotient filter: everything that determines its size and its error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotientShape {
-    /// F: bits of a fingerprint.
+    /// F: number of bits of a fingerprint.
     pub fingerprint_bits: u32,
-    /// T: bits of a tag.
+    /// T: number of bits of a tag.
     pub tag_bits: u32,
-    /// P: pages, which turn one after the other.
+    /// P: number of pages, which rotate one after the other.
     pub pages: u64,
-    /// L: lines of entries in a page: 127 in a large one, 63 in others, fewer where there are few pages.
+    /// L: number of lines of entries in a page: 127 in a large one, 63 in others, fewer if there are few pages.
     pub lines: u32,
-    /// Distinct keys that a window of insertions is planned for, if not all are. A window of time has its capacity.
+    /// Distinct keys that a window of insertions is planned for; `None` if all keys are distinct. A window of time has
+    /// its capacity.
     pub distinct: Option<u64>,
-    /// Whether its pages double while more keys come than planned for.
+    /// Whether the pages double while more keys come than planned for.
     pub grow: bool,
-    /// C: bits of a count, of a filter that counts, or 0.
+    /// C: number of bits of a count, or 0 in a filter that does not count.
     pub count_bits: u32,
-    /// r: epochs that are kept, of a filter whose tags are finer than its turns. Of others it is 2^T - 1.
+    /// r: number of retained epochs, in a filter whose tags are finer than its rotations. In others it is 2^T - 1.
     pub epochs: Option<u32>,
 }
 
 impl QuotientShape {
-    /// The shape of a filter whose parameters are in range.
+    /// Creates the shape of a filter whose parameters are in range.
     pub fn new(
         fingerprint_bits: u32,
         tag_bits: u32,
@@ -93,7 +95,7 @@ impl QuotientShape {
         Self { fingerprint_bits, tag_bits, pages, lines, distinct, grow: false, count_bits: 0, epochs: None }.checked()
     }
 
-    /// Refuses what no line has.
+    /// Rejects parameters that no line can have.
     fn checked(self) -> Result<Self, Error> {
         let out_of_range = |name: &str, least: u64, most: u64, value: u64| {
             Err(Error::value(format!("{name} must lie in {least}..={most}, got {value}")))
@@ -125,7 +127,7 @@ impl QuotientShape {
         Ok(self)
     }
 
-    /// The same whose tags are finer than turns, of so many epochs.
+    /// Creates the shape of a filter whose tags are finer than rotations, with `epochs` retained epochs.
     pub fn fine(
         fingerprint_bits: u32,
         tag_bits: u32,
@@ -138,7 +140,7 @@ impl QuotientShape {
         Self { fingerprint_bits, tag_bits, pages, lines, distinct, grow: false, count_bits: 0, epochs }.checked()
     }
 
-    /// The shape of these parameters; of fine tags, where they are given.
+    /// Reads a shape from parameters; one of fine tags if `epochs` is given.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
         let given = |name| parameters.get(name).map(|_| parameters.narrow(name)).transpose();
         let (fingerprint_bits, tag_bits) = (parameters.narrow("fingerprint_bits")?, parameters.narrow("tag_bits")?);
@@ -149,69 +151,69 @@ impl QuotientShape {
         given("count_bits")?.map_or(Ok(shape), |count_bits| shape.counting(count_bits))
     }
 
-    /// The same of a filter that counts how often keys come.
+    /// Returns this shape with counts of how often keys come.
     pub fn counting(self, count_bits: u32) -> Result<Self, Error> {
         check_count_bits(count_bits)?;
         Self { count_bits, ..self }.checked()
     }
 
-    /// The same of a filter that grows.
+    /// Returns this shape as one that grows.
     pub fn growing(self) -> Self {
         Self { grow: true, ..self }
     }
 
-    /// What its lines are made of.
+    /// Returns the format of the lines.
     pub fn line(&self) -> Line {
         line_of(self.fingerprint_bits, self.tag_bits, self.count_bits, self.large())
     }
 
-    /// Whether its pages have more lines than one of 4 KiB.
+    /// Returns whether the pages have more lines than one of 4 KiB.
     pub fn large(&self) -> bool {
         self.lines > LINES_OF_SMALL
     }
 
-    /// r: full epochs kept.
+    /// Returns r, the number of full epochs retained.
     pub fn full_epochs(&self) -> u32 {
         self.epochs.unwrap_or((1 << self.tag_bits) - 1)
     }
 
-    /// m, as a power of two: epochs from one turn of a page to the next. It is the largest that is an eighth of those
-    /// kept at most, for which there are tags enough.
+    /// Returns m as a power of two, where m is the epochs from one rotation of a page to the next. It is the largest
+    /// that is an eighth of the retained epochs at most, and for which there are tags enough.
     pub fn epochs_per_turn_log2(&self) -> u32 {
         self.epochs.map_or(0, |epochs| u32::min(epochs / 8, (1 << self.tag_bits) - epochs).max(1).ilog2())
     }
 
-    /// m.
+    /// Returns m, the number of epochs from one rotation of a page to the next.
     fn epochs_per_turn(&self) -> u32 {
         1 << self.epochs_per_turn_log2()
     }
 
-    /// Generations of the clock in an epoch: one, or a step for each page to turn in.
+    /// Returns the generations of the clock in an epoch: one, or a step for each page to rotate in.
     pub fn steps(&self) -> u32 {
         if self.epochs.is_some() { 1 } else { self.pages as u32 }
     }
 
-    /// Most pages: a clock numbers the steps in which they turn through all tags by 32 bits.
+    /// Returns the most pages: a clock numbers the steps in which they rotate through all tags by 32 bits.
     fn most_pages(&self) -> u64 {
         u64::from(u32::MAX >> if self.epochs.is_some() { *TAG_BITS.start() } else { self.tag_bits })
     }
 
-    /// Bytes of all pages.
+    /// Returns the bytes of all pages.
     pub fn nbytes(&self) -> u64 {
         self.pages * u64::from(self.lines + 1) * LINE_BYTES
     }
 
-    /// Generations of the clock that are kept: the steps of r epochs.
+    /// Returns the generations of the clock that are retained: the steps of r epochs.
     pub fn retained(&self) -> u32 {
         self.full_epochs() * self.steps()
     }
 
-    /// How long after leaving the window a key may still be remembered: insertions, or nanoseconds.
+    /// Returns how long after leaving the window a key may still be remembered: insertions, or nanoseconds.
     pub fn slack(&self, window: Window) -> u64 {
         window.slack(self.retained(), self.steps())
     }
 
-    /// Distinct keys of an epoch: those planned for, and the headroom.
+    /// Returns the distinct keys of an epoch: those planned for, and the headroom.
     pub fn keys_per_epoch(&self, window: Window) -> f64 {
         let keys = window.keys_in(self.retained(), self.steps()) as f64;
         match (window, self.distinct) {
@@ -223,33 +225,34 @@ impl QuotientShape {
         }
     }
 
-    /// Distinct keys that are remembered, in the mean over the pages: those of r epochs, and half of one but for the
-    /// step that is taken as full.
+    /// Returns the mean number of distinct keys remembered, over the pages: those of r epochs, and half of one except
+    /// for the step that counts as full.
     pub fn remembered(&self, keys_per_epoch: f64) -> f64 {
         keys_per_epoch * (f64::from(self.full_epochs()) + 0.5 + 0.5 / f64::from(self.steps()))
     }
 
-    /// Distinct keys that have entries, in the mean over the pages: also those that the next turn takes out.
+    /// Returns the mean number of distinct keys that have entries, over the pages: also those that the next rotation
+    /// removes.
     pub fn stored(&self, keys_per_epoch: f64) -> f64 {
         self.remembered(keys_per_epoch) + 0.5 * keys_per_epoch * f64::from(self.epochs_per_turn() - 1)
     }
 
-    /// Distinct keys that a page has entries of just before it turns, over all pages.
+    /// Returns the number of distinct keys that have entries in a page just before it rotates, over all pages.
     fn most_stored(&self, keys_per_epoch: f64) -> f64 {
         keys_per_epoch * f64::from(self.full_epochs() + self.epochs_per_turn())
     }
 
-    /// Slots of a page.
+    /// Returns the number of slots of a page.
     fn slots(&self) -> u32 {
         self.lines * self.line().slots
     }
 
-    /// Share of its slots that a page has in use just before a turn, in the mean.
+    /// Returns the mean share of its slots that a page uses just before a rotation.
     pub fn load(&self, keys_per_epoch: f64) -> f64 {
         self.most_stored(keys_per_epoch) / (self.pages as f64 * f64::from(self.slots()))
     }
 
-    /// Probability that a key never inserted is reported.
+    /// Returns the probability that a key never inserted is reported.
     pub fn false_positive_rate(&self, keys_per_epoch: f64) -> f64 {
         let places =
             self.pages as f64 * f64::from(self.lines * self.line().buckets) * 2_f64.powi(self.fingerprint_bits as i32);
@@ -258,8 +261,8 @@ impl QuotientShape {
         fill::or_same_hash(rate, self.most_stored(keys_per_epoch) as u64)
     }
 
-    /// A bound for the share of lines that may have turned keys away within the epochs kept: the keys of a page are
-    /// binomial.
+    /// Returns a bound for the share of lines that may have rejected keys within the retained epochs: the keys of a
+    /// page are binomial.
     fn turned_away(&self, keys_per_epoch: f64) -> f64 {
         if self.load(keys_per_epoch) > MOST_LOAD {
             return 1.0;
@@ -294,8 +297,8 @@ impl super::Shape for QuotientShape {
     fn check(&self, window: Window) -> Result<(), Error> {
         if let (true, Window::Count { .. }, None) = (self.grow, window, self.distinct) {
             return Err(Error::value(
-                "grow is for windows of time, or goes with distinct: no window of insertions holds more keys than it \
-                 says",
+                "grow needs a window of time, or distinct: a window of insertions never holds more keys than it has \
+                 insertions",
             ));
         }
         check_distinct(window.check()?, self.distinct)
@@ -321,13 +324,13 @@ impl super::Shape for QuotientShape {
         self.slack(window)
     }
 
-    /// In expectation half of an epoch more than those of the window are there.
+    /// Returns half of an epoch in expectation, beyond the keys of the window.
     fn npws(&self, window: Window) -> f64 {
         window.npws(self.retained(), 0.5 * (f64::from(self.steps()) + 1.0))
     }
 
-    /// The line of a key, and the second line that one call in twelve takes (one in twenty to one in seven, measured);
-    /// for an insertion also its share of the pages that turn.
+    /// Returns the line of a key, and the second line that one call in twelve reads (one in twenty to one in seven,
+    /// measured); for an insertion also its share of the pages that rotate.
     fn cache_lines(&self, window: Window) -> CacheLines {
         let (read, lines) = (1.0 + 1.0 / 12.0, (self.nbytes() / LINE_BYTES) as f64);
         let of_turn = self.keys_per_epoch(window) * f64::from(self.epochs_per_turn());
@@ -335,7 +338,7 @@ impl super::Shape for QuotientShape {
     }
 }
 
-/// Refuses counts of other sizes than there are.
+/// Rejects counts of other sizes than there are.
 fn check_count_bits(count_bits: u32) -> Result<(), Error> {
     let (least, most) = (COUNT_BITS.start(), COUNT_BITS.end());
     let sound = COUNT_BITS.contains(&count_bits);
@@ -343,7 +346,7 @@ fn check_count_bits(count_bits: u32) -> Result<(), Error> {
     if sound { Ok(()) } else { Err(error()) }
 }
 
-/// Refuses a number of distinct keys that a window cannot have.
+/// Rejects a number of distinct keys that a window cannot have.
 fn check_distinct(window: Window, distinct: Option<u64>) -> Result<(), Error> {
     match (window, distinct) {
         (_, None) => Ok(()),
@@ -357,8 +360,8 @@ fn check_distinct(window: Window, distinct: Option<u64>) -> Result<(), Error> {
     }
 }
 
-/// Chance that more than `room` of the keys are chosen, each with this chance: at most the probability of the first
-/// number that is too many, by Stirling's formula, over 1 less the ratio to that of the next.
+/// Returns the chance that more than `room` of the keys are chosen, each with this chance: at most the probability of
+/// the first number that is too many, by Stirling's formula, over 1 less the ratio to that of the next.
 fn more_than(room: f64, keys: f64, chance: f64) -> f64 {
     let share = (room + 1.0) / keys;
     if share <= chance {

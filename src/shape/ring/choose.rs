@@ -1,14 +1,14 @@
-//! From a request, a rate or a number of bytes, to a shape.
+//! The search for the ring that meets a rate or a number of bytes.
 
 use super::segment::check_block_bits;
 use super::{MAX_BYTES, MAX_PARTS, MAX_SLICES, Paper, RingShape, Segment};
 use crate::Error;
 use crate::clock::Window;
-use crate::shape::budget::{Budget, refuse_below, too_few_bytes, too_much_memory, within_slack};
+use crate::shape::budget::{Budget, reject_below, too_few_bytes, too_much_memory, within_slack};
 use crate::shape::runs;
 use crate::shape::search::{self, Candidate};
 
-/// The shape for a window and a budget.
+/// Returns the shape for a window and a budget.
 ///
 /// Considered are all k + l <= [`MAX_SLICES`], or with k = 1 all r < [`MAX_SLICES`] with every number of bits up to
 /// [`MAX_PARTS`], whose slack is at most `slack`, by default [half the window](crate::shape::budget::allowed_slack);
@@ -44,7 +44,7 @@ pub fn choose(
     search(paper, &rings_within_slack(window, slack, paper)?, &grains, window, budget)
 }
 
-/// Plain guarded epochs, with one of these r.
+/// Returns the plain guarded epochs for a window and a budget, with one of these r.
 pub fn choose_plain_epochs(r: &[u32], window: Window, budget: Budget, slack: Option<u64>) -> Result<RingShape, Error> {
     let window = window.check()?;
     budget.check()?;
@@ -62,16 +62,16 @@ fn search(
 ) -> Result<RingShape, Error> {
     let with_grains = |&(k, l): &(u32, u32)| {
         let keys = window.keys_per_generation(l);
-        grains.iter().map(move |&grain| Ring { paper, k, l, grain, keys })
+        grains.iter().map(move |&grain| RingCandidate { paper, k, l, grain, keys })
     };
-    let rings: Vec<Ring> = rings.iter().flat_map(with_grains).collect();
+    let rings: Vec<RingCandidate> = rings.iter().flat_map(with_grains).collect();
     let (more_memory, more_often) = match paper {
         Paper::AgePartitioned => (4, 1.0),
         Paper::GuardedEpoch => (512, 1.0 / 64.0),
     };
     match budget {
         Budget::Rate(fpr) => {
-            refuse_below(rings.iter().map(|ring| ring.shape(1).keys_remembered(ring.keys)), fpr)?;
+            reject_below(rings.iter().map(|ring| ring.shape(1).keys_remembered(ring.keys)), fpr)?;
             search::for_rate(&rings, fpr, MAX_BYTES, |least| least + least / more_memory)
                 .ok_or_else(|| too_much_memory(fpr, "2**60 bytes"))
         }
@@ -80,7 +80,7 @@ fn search(
     }
 }
 
-/// Every (k, l) of a paper whose slack is allowed, by k + l, then k.
+/// Returns every (k, l) of a paper whose slack is allowed, by k + l, then k.
 pub(in crate::shape) fn rings_within_slack(
     window: Window,
     slack: Option<u64>,
@@ -91,30 +91,30 @@ pub(in crate::shape) fn rings_within_slack(
     within_slack(window, slack, rings, |&(k, l)| window.slack(l, k))
 }
 
-/// What a segment's size is a whole number of.
+/// The unit of a segment's size.
 #[derive(Clone, Copy)]
 enum Grain {
     Word { parts: u32 },
     Block { block_bits: u32, parts: u32 },
 }
 
-/// The grains of plain segments.
+/// Returns the grains of plain segments.
 fn plain(paper: Paper) -> Vec<Grain> {
     let most = if paper == Paper::GuardedEpoch { MAX_PARTS } else { 1 };
     (1..=most).map(|parts| Grain::Word { parts }).collect()
 }
 
 /// A shape without its size.
-struct Ring {
+struct RingCandidate {
     paper: Paper,
     k: u32,
     l: u32,
     grain: Grain,
-    /// Keys per generation.
+    /// Number of keys per generation.
     keys: u64,
 }
 
-impl Candidate for Ring {
+impl Candidate for RingCandidate {
     type Shape = RingShape;
 
     fn rank(&self) -> u32 {
@@ -123,7 +123,7 @@ impl Candidate for Ring {
 
     /// Many segments are smaller, and among equally many those with few k are the quickest to compute. Guarded epochs
     /// are as small with a few.
-    fn turn(&self) -> u32 {
+    fn order(&self) -> u32 {
         match self.paper {
             Paper::AgePartitioned => MAX_SLICES - self.rank(),
             Paper::GuardedEpoch => self.rank(),
@@ -142,8 +142,9 @@ impl Candidate for Ring {
         self.shape(1).nbytes()
     }
 
-    /// The worst-phase rate if it is at most `limit`. Two lower bounds of the rate come first, each a fraction of the
-    /// cost of the next step: the k oldest segments alone, then all that are full alone, which are k - 1 and older.
+    /// Returns the worst-phase rate if it is at most `limit`. Two lower bounds of the rate come first, each a fraction
+    /// of the cost of the next step: the k oldest segments alone, then all that are full alone, which are k - 1 and
+    /// older.
     fn rate_at_most(&self, shape: &RingShape, limit: f64) -> Option<f64> {
         let fill_at_least =
             |generations: u32| shape.segment.match_rate_at_least(self.keys.saturating_mul(generations.into()));

@@ -1,38 +1,37 @@
 //! The age-partitioned Bloom filter (paper 1: Shtul, Baquero, Almeida, *Age-Partitioned Bloom Filters*, 2020) and
 //! guarded epochs (paper 2: Alpay, Sarıoğlu, *Guarded Epoch Bloom Filters for Sliding-Window Membership*, 2026), plain
-//! and blocked: what they cost and what they promise.
+//! and blocked: their costs and promises.
 //!
 //! k + l segments lie in a ring. An insertion writes the k newest; a new generation clears the oldest segment and makes
 //! it the newest. A key is there when k consecutive segments, counted by age, have its bits. Paper 1 calls them slices,
 //! and a key has one bit in each. In guarded epochs k is 1 and l is called r: each segment is a Bloom filter of its
 //! own, r epochs cover the window, and the segment that is filling is the guard. In the blocked variants (paper 1,
-//! section 6) the key picks one block of a segment and sets one bit in each of the block's parts.
+//! section 6) the key chooses one block of a segment and sets one bit in each of the block's parts.
 //!
 //! Where this differs from both papers:
 //! - A generation ends when the insertion that needs the next one arrives, so the last l * g + 1 insertions are always
-//!   there, and g = ceil((W - 1) / l) keeps the promise, where paper 2 has ceil(W / r) (erratum GEBF-2). Paper 1's
-//!   l * g is the same to one.
+//!   there, and g = ceil((W - 1) / l) keeps the promise, where paper 2 has ceil(W / r) (erratum GEBF-2). Paper 1's l *
+//!   g differs by one at most.
 //! - Positions are not made by double hashing, whose floor of errors lies too high: see
 //!   [`cells`](crate::layout::cells).
 //!
 //! Where it differs from paper 1:
-//! - Queries look at all slices and search the match vector for a run, where Algorithm 1 stops early: what it saves in
-//!   reads it loses in mispredicted branches as long as the lines are fetched ahead.
+//! - Queries read all slices and search the match vector for a run, where Algorithm 1 stops early: its savings in reads
+//!   are less than the cost of mispredicted branches, as long as the lines are prefetched.
 //!
 //! Where it differs from paper 2:
-//! - The last r * epoch + 1 to (r + 1) * epoch insertions are retained, so a key stays beyond the window for at most
-//!   (r + 1) * epoch - W, which is more than the one epoch of proposition 1 when r does not divide W - 1 (erratum
-//!   GEBF-1).
+//! - The last r * epoch + 1 to (r + 1) * epoch insertions are retained, so a key stays beyond the window for at most (r
+//!   + 1) * epoch - W, which is more than the one epoch of proposition 1 when r does not divide W - 1 (erratum GEBF-1).
 //! - A plain segment has one part per bit of a key, which makes its rate exact: see
 //!   [`Parts`](crate::layout::cells::Parts).
 //! - A key has positions of its own in every segment, where the paper tests the same ones everywhere. For a fresh key
-//!   of a stream without repeats both report equally often: segments then hold different keys, and with one bit in each
-//!   part match independently for any positions. (In the paper's segments a key whose positions coincide is an easy
-//!   match everywhere.) They part where one key lies in several segments. Shared positions set the same bits in each,
-//!   so a fresh key that matches one by colliding with that key matches all: fewer reports, but matches that are one
-//!   piece of evidence and look like several. With positions of their own the segments are independent given what was
-//!   inserted when, and the likelihood of a match vector is a product over them. The rate promised, for keys without
-//!   repeats, is the highest either way.
+//!   of a stream without repeats both report equally often: segments then contain different keys, and with one bit in
+//!   each part match independently for any positions. (In the paper's segments a key whose positions coincide is an
+//!   easy match everywhere.) They differ if one key lies in several segments. Shared positions set the same bits in
+//!   each, so a fresh key that matches one by colliding with that key matches all: fewer reports, but matches that are
+//!   one piece of evidence and look like several. With positions of their own the segments are independent given what
+//!   was inserted when, and the likelihood of a match vector is a product over them. The rate promised, for keys
+//!   without repeats, is the highest either way.
 
 mod choose;
 mod segment;
@@ -46,36 +45,36 @@ use super::{Accesses, CacheLines, FamilyId, Parameters, fill, runs};
 use crate::Error;
 use crate::clock::Window;
 
-/// Most segments a filter may have, so that the matches of all of them fit a `u128`.
+/// Most segments of a filter: the matches of all of them must fit a `u128`.
 pub const MAX_SLICES: u32 = 128;
-/// Most bits a key may set in a plain segment. Rates that need more lie below the collisions of 64-bit hashes.
+/// Most bits that a key sets in a plain segment. Rates that need more lie below the collisions of 64-bit hashes.
 pub const MAX_PARTS: u32 = 64;
 
-/// Whose filter it is: what its parameters are called, and what is chosen.
+/// The paper of a filter: it determines the names of the parameters, and what is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paper {
-    /// k segments are written and l kept.
+    /// k segments are written and l retained.
     AgePartitioned,
-    /// One segment is written and r kept.
+    /// One segment is written and r retained.
     GuardedEpoch,
 }
 
-/// Everything that determines the size and the error of a ring.
+/// The shape of a ring: everything that determines its size and its error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingShape {
-    /// Whose filter.
+    /// The paper of the filter.
     pub paper: Paper,
-    /// Consecutive segments that must match; a key is inserted into the k newest. 1 in guarded epochs.
+    /// k: number of consecutive segments that must match; a key is inserted into the k newest. 1 in guarded epochs.
     pub k: u32,
-    /// Full generations kept: the window is l generations. r of paper 2.
+    /// l: number of full generations retained: the window is l generations. r of paper 2.
     pub l: u32,
-    /// Each of the k + l segments.
+    /// The shape of each of the k + l segments.
     pub segment: Segment,
 }
 
 impl RingShape {
-    /// A shape of paper 1 whose parameters are in range: k and l at least 1, at most [`MAX_SLICES`] slices of one part
-    /// or of blocks, at most [`MAX_BYTES`] bytes.
+    /// Creates a shape of paper 1 whose parameters are in range: k and l at least 1, at most [`MAX_SLICES`] slices of
+    /// one part or of blocks, at most [`MAX_BYTES`] bytes.
     pub fn age_partitioned(k: u32, l: u32, segment: Segment) -> Result<Self, Error> {
         check_slices(k, l)?;
         match segment {
@@ -86,7 +85,7 @@ impl RingShape {
         Self { paper: Paper::AgePartitioned, k, l, segment }.within_memory()
     }
 
-    /// A shape of paper 2 whose parameters are in range: r at least 1, at most [`MAX_SLICES`] segments, at most
+    /// Creates a shape of paper 2 whose parameters are in range: r at least 1, at most [`MAX_SLICES`] segments, at most
     /// [`MAX_BYTES`] bytes.
     pub fn guarded_epoch(r: u32, segment: Segment) -> Result<Self, Error> {
         if !(1..MAX_SLICES).contains(&r) {
@@ -104,7 +103,7 @@ impl RingShape {
         Self { paper: Paper::GuardedEpoch, k: 1, l: r, segment }.within_memory()
     }
 
-    /// The age-partitioned shape of these parameters: with `slice_bits` plain, else of blocks.
+    /// Reads an age-partitioned shape from parameters: with `slice_bits` plain, else of blocks.
     pub fn read_age_partitioned(parameters: &Parameters<'_>) -> Result<Self, Error> {
         let segment = match parameters.get("slice_bits") {
             Some(bits) => Segment::Bits { bits, parts: 1 },
@@ -113,7 +112,7 @@ impl RingShape {
         Self::age_partitioned(parameters.narrow("k")?, parameters.narrow("l")?, segment)
     }
 
-    /// The guarded epochs of these parameters: with `k` plain, else of blocks.
+    /// Reads guarded epochs from parameters: with `k` plain, else of blocks.
     pub fn read_guarded_epoch(parameters: &Parameters<'_>) -> Result<Self, Error> {
         let segment = match parameters.get("k") {
             Some(_) => Segment::Bits { bits: parameters.wide("segment_bits")?, parts: parameters.narrow("k")? },
@@ -130,17 +129,17 @@ impl RingShape {
         Ok(self)
     }
 
-    /// Bytes of all k + l segments, each of whole words.
+    /// Returns the bytes of all k + l segments, each of whole words.
     pub fn nbytes(&self) -> u64 {
         self.segment.words().saturating_mul(8 * u64::from(self.k + self.l))
     }
 
-    /// Bits of memory per key of a window of `keys` keys.
+    /// Returns the bits of memory per key of a window of `keys` keys.
     pub fn bits_per_key(&self, keys: u64) -> f64 {
         8.0 * self.nbytes() as f64 / keys as f64
     }
 
-    /// Chance that a fresh key matches each segment, the newest first, once k + l generations have passed.
+    /// Returns the chance that a fresh key matches each segment, the newest first, once k + l generations have passed.
     ///
     /// Segment i < k holds i full generations and the current one, the others k full generations (paper 1, section
     /// 5.1), exactly: the paper's linear gradient (i + 1)/(2k) is too low (errata APBF-1, APBF-9). With
@@ -152,7 +151,7 @@ impl RingShape {
         filling.chain((0..self.l).map(|_| full)).collect()
     }
 
-    /// Probability that a key never inserted is reported present, just before a shift: the worst phase.
+    /// Returns the probability that a key never inserted is reported, just before a rotation: the worst phase.
     ///
     /// With k = 1 all segments are then equally full, and it is 1 - (1 - p)^(r + 1) (paper 2, proposition 2). Averaged
     /// over the phase it is about a tenth lower at r = 8 and 8 bits a key (erratum GEBF-3).
@@ -164,12 +163,12 @@ impl RingShape {
         fill::or_same_hash(rate, self.keys_remembered(keys_per_generation))
     }
 
-    /// Keys that have left some trace, at the most.
+    /// Returns the most keys that have left some trace.
     fn keys_remembered(&self, keys_per_generation: u64) -> u64 {
         keys_per_generation.saturating_mul(u64::from(self.k + self.l))
     }
 
-    /// Keys beyond the window that are still reported, as a share of l generations, just before a shift:
+    /// Returns the keys beyond the window that are still reported, as a share of l generations, just before a rotation:
     /// [`runs::npws`].
     pub fn npws(&self, keys_per_generation: u64) -> f64 {
         runs::npws(self.k, self.l, &self.worst_fills(keys_per_generation))
@@ -184,7 +183,7 @@ impl RingShape {
     }
 }
 
-/// Refuses k slices written and l generations kept that are out of range.
+/// Rejects k slices written and l generations retained that are out of range.
 pub(super) fn check_slices(k: u32, l: u32) -> Result<(), Error> {
     if k == 0 {
         return Err(Error::value("k must be at least 1, got 0"));
@@ -238,15 +237,16 @@ impl super::Shape for RingShape {
         window.npws(self.l, f64::from(self.l) * self.npws(window.keys_per_generation(self.l)))
     }
 
-    /// The engine reads all slices at once instead, see [`cache_lines`](Self::cache_lines).
+    /// Returns the accesses of Algorithm 1; the engine reads all slices at once instead, see
+    /// [`cache_lines`](Self::cache_lines).
     fn accesses(&self, window: Window) -> Option<Accesses> {
         let keys = window.keys_per_generation(self.l);
         let accesses = || runs::expected_accesses(self.k, self.l, &self.worst_fills(keys));
         (self.paper == Paper::AgePartitioned).then(accesses)
     }
 
-    /// One in each slice or blocked segment: queries look at all of them. In a plain segment each part has a line of
-    /// its own, and a query reads them four by four until one is not set ([`Parts`](crate::layout::cells::Parts)).
+    /// Returns one line in each slice or blocked segment: queries read all of them. In a plain segment each part has a
+    /// line of its own, and a query reads them in fours until one is not set ([`Parts`](crate::layout::cells::Parts)).
     fn cache_lines(&self, window: Window) -> CacheLines {
         let (insert, all) = (f64::from(self.k), f64::from(self.k + self.l));
         let Segment::Bits { parts: parts @ 2.., .. } = self.segment else {

@@ -1,16 +1,16 @@
-//! One of the parts of a ring that are filled, kept and cleared together.
+//! A segment: one of the parts of a ring that are filled, retained and cleared together.
 
 use crate::Error;
 use crate::shape::{Parameters, fill};
 
-/// A slice of the age-partitioned filter, a segment of guarded epochs.
+/// A slice of the age-partitioned filter, or a segment of guarded epochs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Segment {
     /// A bit array; a key sets one bit in each part of it. Slices (paper 1, section 5) have one part.
     Bits {
-        /// The bits it has; what is left of them after division into equal parts stays unused.
+        /// Number of bits; a remainder after division into equal parts stays unused.
         bits: u64,
-        /// Parts, and bits set by a key: k of paper 2.
+        /// Number of parts, and of bits set by a key: k of paper 2.
         parts: u32,
     },
     /// A blocked Bloom filter; a key sets one bit in each part of one block (paper 1, section 6; paper 2, section 2,
@@ -20,19 +20,19 @@ pub enum Segment {
         blocks: u64,
         /// B: bits of a block, 64 (a word) or 512 (a cache line).
         block_bits: u32,
-        /// b: parts of a block, and bits set by a key: 1, 2, 4 or 8.
+        /// b: number of parts of a block, and of bits set by a key: 1, 2, 4 or 8.
         parts: u32,
     },
 }
 
 impl Segment {
-    /// The blocks of these parameters.
+    /// Reads blocks from parameters.
     pub(super) fn read_blocks(parameters: &Parameters<'_>) -> Result<Self, Error> {
         let (blocks, block_bits) = (parameters.wide("blocks")?, parameters.narrow("block_bits")?);
         Ok(Self::Blocks { blocks, block_bits, parts: parameters.narrow("parts")? })
     }
 
-    /// Blocks, bits of a block and parts, as parameters: zero where there are no blocks.
+    /// Returns blocks, bits of a block and parts, as parameters: zero if there are no blocks.
     pub(super) fn parameters_of_blocks(self) -> [(&'static str, u64); 3] {
         let (blocks, block_bits, parts) = match self {
             Self::Bits { .. } => (0, 0, 0),
@@ -41,7 +41,7 @@ impl Segment {
         [("blocks", blocks), ("block_bits", block_bits.into()), ("parts", parts.into())]
     }
 
-    /// Refuses blocks that a ring cannot have.
+    /// Rejects blocks that a ring cannot have.
     pub(super) fn check_blocks(self) -> Result<(), Error> {
         let Self::Blocks { blocks, block_bits, parts } = self else { return Ok(()) };
         if blocks == 0 {
@@ -53,7 +53,7 @@ impl Segment {
         check_block_bits(block_bits)
     }
 
-    /// Whole 64-bit words.
+    /// Returns the number of whole 64-bit words.
     pub fn words(self) -> u64 {
         match self {
             Self::Bits { bits, .. } => bits.div_ceil(64),
@@ -61,7 +61,7 @@ impl Segment {
         }
     }
 
-    /// Chance that a fresh key matches after `keys` distinct keys.
+    /// Returns the chance that a fresh key matches after `keys` distinct keys.
     ///
     /// Paper 2, proposition 2, has (1 - e^(-kn/s))^k. A power of the mean is not the mean of the power; but parts are
     /// filled independently, and so the power is exact here ([`fill::slice`] for e). Blocks are filled unequally:
@@ -73,7 +73,7 @@ impl Segment {
         }
     }
 
-    /// A lower bound of [`match_rate`](Self::match_rate) that costs one exponential.
+    /// Returns a lower bound of [`match_rate`](Self::match_rate) that costs one exponential.
     pub(super) fn match_rate_at_least(self, keys: u64) -> f64 {
         match self {
             Self::Bits { .. } => self.match_rate(keys),

@@ -1,8 +1,8 @@
 //! The timing Bloom filter and its block variant (paper 4, section 4: *One is Enough: Distributed Filtering for
-//! Duplicate Elimination*; paper 5, section 3: J. L. Dautrich, C. V. Ravishankar, *Inferring Insertion
-//! Times and Optimizing Error Penalties in Time-Decaying Bloom Filters*, 2019): what it costs and what it promises.
+//! Duplicate Elimination*; paper 5, section 3: J. L. Dautrich, C. V. Ravishankar, *Inferring Insertion Times and
+//! Optimizing Error Penalties in Time-Decaying Bloom Filters*, 2019): its costs and promises.
 //!
-//! The cells are timers of a few bits, which hold the block of insertions in which they were last set, modulo the
+//! The cells are timers of a few bits. A timer stores the block of insertions in which it was last set, modulo the
 //! number of timestamps; 0 is empty. An insertion sets k of them. A key is there when its k timers are all set and none
 //! has expired. Blocks of one insertion are the timing Bloom filter, longer ones the block variant.
 //!
@@ -12,47 +12,47 @@
 //! - A block ends when the insertion that needs the next one arrives, so N full blocks and one key more are always
 //!   there: B = ceil((W - 1) / N). A timer has expired at age N + 1, which is paper 5's ceil((w - b) / B) + 1 where B
 //!   divides W - 1 (there b, the insertions into the open block, is never 0 here).
-//! - Paper 4's timers count down; here they hold timestamps as in paper 5, and nothing is written as time passes but
-//!   by the sweep, which does its share at the beginning of each block, not after each insertion.
+//! - Paper 4's timers count down; here they are timestamps as in paper 5. As time passes only the sweep writes, which
+//!   does its share at the beginning of each block, not after each insertion.
 //! - Of dynamic size (paper 4, section 5) a filter grows as a whole, not slice by slice, so that a part matches as one.
 
 pub mod line;
 
-use super::budget::{Budget, MAX_BYTES, refuse_below, too_few_bytes, too_much_memory, within_slack};
+use super::budget::{Budget, MAX_BYTES, reject_below, too_few_bytes, too_much_memory, within_slack};
 use super::search::{self, Candidate};
 use super::{CacheLines, FamilyId, Parameters, equal_timers, fill};
 use crate::Error;
 use crate::clock::Window;
 
-/// Most timers a key sets. 2^-64 is the error floor of the hash, which 64 half-filled slices reach.
+/// Most timers that a key sets. 2^-64 is the error floor of the hash, which 64 half-filled slices reach.
 pub const MAX_HASHES: u32 = 64;
 
-/// Most blocks a window may have: a gap of time opens each of them, in some 0.15 s at this number, and a finer division
-/// than a sixteen-millionth of the window is of no use.
+/// Most blocks of a window: a gap of time opens each of them, in some 0.15 s at this number, and a finer division than
+/// a sixteen-millionth of the window is of no use.
 pub const MAX_BLOCKS: u32 = 1 << 24;
 
 /// Most blocks with equal timers, whose rates take blocks * k^2 steps: 0.5 s at this number and k = 64.
 pub const MAX_BLOCKS_EQUAL: u32 = 1 << 14;
 
-/// Everything that determines the size and the errors of a timing Bloom filter.
+/// The shape of a timing Bloom filter: everything that determines its size and its errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimingShape {
-    /// Timers a key sets, one in each of k slices.
+    /// k: number of timers that a key sets, one in each of k slices.
     pub k: u32,
-    /// Bits per timer, 2 to 32.
+    /// Number of bits per timer, 2 to 32.
     pub bpt: u32,
-    /// Full generations kept: the window is that many blocks of B insertions, or spans of time. With a block for every
-    /// insertion but one, B = 1, this is the plain timing Bloom filter.
+    /// Number of full generations retained: the window is that many blocks of B insertions, or spans of time. With a
+    /// block for every insertion but one, B = 1, this is the plain timing Bloom filter.
     pub blocks: u32,
-    /// 64-bit words of each slice; timers do not straddle them.
+    /// Number of 64-bit words of each slice; timers do not straddle them.
     pub words: u64,
-    /// k': timers of a key that must be equal for it to be reported; 1, which always are, keeps the promise.
+    /// k': number of timers of a key that must be equal for it to be reported; 1, which always are, keeps the promise.
     pub equal_timers: u32,
 }
 
 impl TimingShape {
-    /// A shape whose parameters are in range: `slice_timers`, the timers of each of the k slices, are rounded up to
-    /// whole words.
+    /// Creates a shape whose parameters are in range. `slice_timers`, the timers of each of the k slices, are rounded
+    /// up to whole words.
     pub fn new(k: u32, bpt: u32, blocks: u32, slice_timers: u64, equal_timers: u32) -> Result<Self, Error> {
         if !(1..=MAX_HASHES).contains(&k) {
             return Err(Error::value(format!("k must lie in 1..={MAX_HASHES}, got {k}")));
@@ -76,7 +76,7 @@ impl TimingShape {
         Ok(shape)
     }
 
-    /// The shape of these parameters, of one size.
+    /// Reads a shape of one size from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
         Self::new(
             parameters.narrow("k")?,
@@ -87,27 +87,28 @@ impl TimingShape {
         )
     }
 
-    /// m / k: timers of each slice.
+    /// Returns m / k, the timers of each slice.
     pub fn slice_timers(&self) -> u64 {
         self.words * u64::from(64 / self.bpt)
     }
 
-    /// Bytes of all k slices.
+    /// Returns the bytes of all k slices.
     pub fn nbytes(&self) -> u64 {
         self.words.saturating_mul(8 * u64::from(self.k))
     }
 
-    /// Bits of memory per key of a window of `keys` keys.
+    /// Returns the bits of memory per key of a window of `keys` keys.
     pub fn bits_per_key(&self, keys: u64) -> f64 {
         8.0 * self.nbytes() as f64 / keys as f64
     }
 
-    /// Chance that a fresh key finds a live timer in a slice when the last `live` keys still count, exactly.
+    /// Returns the chance that a fresh key finds a live timer in a slice when the last `live` keys still count,
+    /// exactly.
     pub fn fill(&self, live: u64) -> f64 {
         fill::slice(self.slice_timers(), live)
     }
 
-    /// Probability that a key never inserted is reported, just before a shift, the worst phase.
+    /// Returns the probability that a key never inserted is reported, just before a rotation, the worst phase.
     ///
     /// Each slice has timers and a hash function of its own, so they match independently, and the k-th power of the
     /// expected fill is exact. Over one common array of m timers, as in the papers, the k timers of a key may coincide
@@ -168,18 +169,18 @@ impl super::Shape for TimingShape {
         window.slack(self.blocks, 1)
     }
 
-    /// The whole of the oldest block, (B - 1) / W where B divides W - 1 (paper 5, section 3.2.2: "B/2 on average",
-    /// which erratum INF-20 makes (B - 1) / 2). With equal timers at most that.
+    /// Returns the whole of the oldest block, (B - 1) / W where B divides W - 1 (paper 5, section 3.2.2: "B/2 on
+    /// average", which erratum INF-20 makes (B - 1) / 2). With equal timers at most that.
     fn npws(&self, window: Window) -> f64 {
         window.npws(self.blocks, 1.0)
     }
 
-    /// One in each slice, all of which a query looks at.
+    /// Returns one line in each slice, all of which a query reads.
     fn cache_lines(&self, _: Window) -> CacheLines {
         CacheLines::each(self.k)
     }
 
-    /// Zero but with equal timers.
+    /// Returns zeros, except with equal timers.
     fn false_negative_rates(&self, window: Window) -> Vec<f64> {
         match self.equal_timers {
             1 => vec![0.0; self.blocks as usize + 1],
@@ -188,7 +189,7 @@ impl super::Shape for TimingShape {
     }
 }
 
-/// Refuses timers that cannot be, and more blocks than they can tell apart.
+/// Rejects timers of impossible size, and more blocks than they can distinguish.
 fn check_timers(bpt: u32, blocks: u32) -> Result<(), Error> {
     if !(2..=32).contains(&bpt) {
         return Err(Error::value(format!("bpt must lie in 2..=32, got {bpt}")));
@@ -200,26 +201,26 @@ fn check_timers(bpt: u32, blocks: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// Distinct timestamps: 2^bpt - 1, since 0 is the empty timer. (T_Omega + 1 in paper 5.)
+/// Returns the number of distinct timestamps: 2^bpt - 1, since 0 is the empty timer. (T_Omega + 1 in paper 5.)
 pub fn timestamps(bpt: u32) -> u32 {
     u32::MAX >> (32 - bpt)
 }
 
-/// Parts of the timers, one of which is swept of expired ones whenever a block begins: P - N for P timestamps and N
-/// blocks, less one to spare where there is one to spare.
+/// Returns the number of parts of the timers, one of which is swept of expired ones whenever a block begins: P - N for
+/// P timestamps and N blocks, less one to spare if there is one to spare.
 ///
-/// Why that is often enough: a timer set in generation g counts until generation g + N ends. At the opening of
-/// g + N + 1 it is expired and still known to be, and so on until that of g + P, where its timestamp is the one
-/// that begins: nothing has been set in that generation yet, so it is still known to be old. That makes P - N
-/// openings, at which the sweep, which goes through its parts in turn, comes by at least once when there are no
-/// more than P - N parts. So no timer older than P - 1 generations is ever there to be misread. (Paper 5, section
+/// Why that is often enough: a timer set in generation g counts until generation g + N ends. At the opening of g + N +
+/// 1 it is expired and can be recognized as such, and so on until that of g + P, where its timestamp is the one that
+/// begins: nothing has been set in that generation yet, so the timer is still recognized as old. That makes P - N
+/// openings, at which the sweep, which goes through its parts in turn, comes by at least once when there are no more
+/// than P - N parts. So no timer older than P - 1 generations is ever there to be misread. (Paper 5, section
 /// 3.2.3, needs one timestamp more, T_Omega >= ceil(w/B) + 1 with T_Omega + 1 of them: its sweep may come
 /// after the block's first insertion.)
 pub fn sweeps(bpt: u32, blocks: u32) -> u32 {
     (timestamps(bpt) - blocks - 1).max(1)
 }
 
-/// Keys that count just before a shift: those of `blocks` + 1 generations.
+/// Returns the keys that count just before a rotation: those of `blocks` + 1 generations.
 pub fn live_keys(window: Window, blocks: u32) -> u64 {
     let reach = reach(window, blocks);
     match window {
@@ -230,32 +231,33 @@ pub fn live_keys(window: Window, blocks: u32) -> u64 {
     }
 }
 
-/// How far back a timer can lie that counts: `blocks` + 1 generations, in insertions or nanoseconds.
+/// Returns the greatest age of a timer that counts: `blocks` + 1 generations, in insertions or nanoseconds.
 fn reach(window: Window, blocks: u32) -> u128 {
     u128::from(window.generation(blocks)) * u128::from(blocks + 1)
 }
 
-/// The widths of a timer worth having: the widest of which as many fit into a word.
+/// The useful widths of a timer: of the widths with equally many timers to a word the widest.
 pub const WIDTHS: [u32; 13] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 21, 32];
 
-/// The shape for a window and a budget, in the fewest bytes or at the least rate.
+/// Returns the shape for a window and a budget, in the fewest bytes or at the least rate.
 ///
-/// Considered are all k and the `WIDTHS`; a width gives as many blocks as leave an eighth of its timestamps for
-/// padding, of those the number with the least slack, which is the one with the fewest keys to hold. (So the sweep
+/// Considered are all k and the `WIDTHS`. A width gives as many blocks as leave an eighth of its timestamps for
+/// padding; among these numbers the one of the least slack is chosen, which has the fewest keys to hold. (So the sweep
 /// goes over some 0.16 * bpt words per timer set, 0.3 * bpt at 4 bits.) The slack is at most `slack`, by default half
 /// the window as for the age-partitioned filter.
 ///
-/// For a window of a million keys at 1 % and 0.1 % that gives timers of 2 bits, two blocks: 28.8 and 43.1 bits per key.
-/// A slack of 7 % takes 5 bits (27 blocks), 53.1 and 79.5; none at all, B = 1, takes 21 bits, 204.6 and 306.7.
+/// For a window of a million keys at 1 % and 0.1 % the result is timers of 2 bits, two blocks: 28.8 and 43.1 bits per
+/// key. A slack of 7 % takes 5 bits (27 blocks), 53.1 and 79.5; none at all, B = 1, takes 21 bits, 204.6 and 306.7.
 pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<TimingShape, Error> {
     let window = window.check()?;
     budget.check()?;
     let timers = timers_within(window, slack)?;
     let of_key = |k| timers.iter().map(move |&(bpt, blocks)| TimingShape { k, bpt, blocks, words: 0, equal_timers: 1 });
-    let candidates: Vec<Timers> = (1..=MAX_HASHES).flat_map(of_key).map(|shape| Timers { shape, window }).collect();
+    let candidates: Vec<TimingCandidate> =
+        (1..=MAX_HASHES).flat_map(of_key).map(|shape| TimingCandidate { shape, window }).collect();
     match budget {
         Budget::Rate(fpr) => {
-            refuse_below(timers.iter().map(|&(_, blocks)| live_keys(window, blocks)), fpr)?;
+            reject_below(timers.iter().map(|&(_, blocks)| live_keys(window, blocks)), fpr)?;
             search::for_rate(&candidates, fpr, MAX_BYTES, |least| least)
                 .ok_or_else(|| too_much_memory(fpr, "2**60 bytes"))
         }
@@ -264,13 +266,13 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<Timi
     }
 }
 
-/// A shape but for its words.
-struct Timers {
+/// A shape without its words.
+struct TimingCandidate {
     shape: TimingShape,
     window: Window,
 }
 
-impl Candidate for Timers {
+impl Candidate for TimingCandidate {
     type Shape = TimingShape;
 
     fn rank(&self) -> u32 {
@@ -290,13 +292,13 @@ impl Candidate for Timers {
     }
 }
 
-/// The widths of a timer, and blocks for each, whose slack is at most this or the default.
+/// Returns the widths of a timer, and the blocks for each, whose slack is at most this or the default.
 fn timers_within(window: Window, slack: Option<u64>) -> Result<Vec<(u32, u32)>, Error> {
     let all = WIDTHS.map(|bpt| (bpt, blocks_of_least_slack(window, bpt)));
     within_slack(window, slack, all, |&(_, blocks)| window.slack(blocks, 1))
 }
 
-/// The blocks of the least slack that leave an eighth of the timestamps for padding.
+/// Returns the number of blocks with the least slack that leaves an eighth of the timestamps for padding.
 ///
 /// Several numbers of blocks may give the same block length; the fewest of them reach least far. So one number is tried
 /// for each length, from the shortest on. N blocks reach at least 1 + 1/N times as far as must be kept: where that is

@@ -5,7 +5,7 @@ use lately::clock::{Moments, Window};
 use lately::engine::Refresh;
 use lately::filter::Filter;
 use lately::format;
-use lately::inference::{Memo, PerKey, Posterior, Question};
+use lately::inference::{PerKey, Posterior, PosteriorCache, Question};
 use lately::posteriors::Inference;
 use lately::shard::{Answers, NEVER, Row, Rule, Shard, settle};
 use xxhash_rust::xxh3::xxh3_64;
@@ -188,7 +188,7 @@ fn infer(filter: &Filter, turn: Option<usize>) {
         for at in if timed { [Moments::At(later), Moments::Now(later)] } else { [Moments::Untimed; 2] } {
             for prior in of([PerKey::All(0.01), PerKey::All(most), PerKey::Each(&each)], turn.map(|turn| turn / 3)) {
                 for window in of([0.0, 1.0, 50.5, 1e18, f64::INFINITY], turn) {
-                    let mut memo = Memo::new(keys.len());
+                    let mut memo = PosteriorCache::new(keys.len());
                     inference.posterior(&keys, at, prior, window, &mut memo, &mut answers).unwrap();
                     assert!(answers.into_iter().all(share), "{answers:?} within {window} for {prior:?}");
                 }

@@ -77,7 +77,7 @@ fn one_line_is_what_enumeration_gives() {
         let of_load = by_enumeration(k, f64::from(64 / bpt), keys);
         let exact: f64 =
             binomial(keys, 1.0 / (64 * pages) as f64).iter().zip(of_load).map(|(weight, live)| weight * live).sum();
-        let line = [Line::new(k, bpt)];
+        let line = [LineRates::new(k, bpt)];
         assert!(line[0].terms.len() <= 13);
         let value = TimingLineShape::new(k, bpt, 1, pages, 1).unwrap().rate(keys.into(), &line);
         let same_timers = f64::from(keys) / (64 * pages) as f64 / 2_f64.powi(32);
@@ -91,7 +91,7 @@ fn two_lines_are_the_mean_over_the_loads_of_a_page() {
         [(6, 2, 2000, 3, 1e-3), (10, 2, 3000, 8, 2e-3), (7, 4, 2000, 5, 2e-3), (2, 3, 500, 1, 1e-6)]
     {
         let shape = TimingLineShape::new(k, bpt, 1, pages, 2).unwrap();
-        let lines = [0, 1].map(|line| Line::new(shape.k_of(line), bpt));
+        let lines = [0, 1].map(|line| LineRates::new(shape.k_of(line), bpt));
         let of_page = |keys: usize| lines.iter().map(|line| line.all_live(keys as f64, 32.0)).product::<f64>();
         let exact: f64 =
             binomial(keys, 1.0 / pages as f64).iter().enumerate().map(|(keys, weight)| weight * of_page(keys)).sum();

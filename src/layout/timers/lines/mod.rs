@@ -205,7 +205,7 @@ impl<const LINES: usize> Shorten<TimerRotation> for TimersInLines<LINES> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::timing::Sums;
+    use crate::inference::timing::TimerCounts;
     use crate::instructions::Portable;
 
     fn hashes(count: u64) -> Vec<u64> {
@@ -311,7 +311,8 @@ mod tests {
                 layout.insert_run(&mut words, layout.rotation(generation, 0), keys, 0..keys.len());
             }
             let (rotation, t) = (layout.rotation(24, 0), LINES - 1);
-            let sums = || Sums::new(rotation.retained, layout.k[t], layout.timers.per_word(), layout.sample().len());
+            let sums =
+                || TimerCounts::new(rotation.retained, layout.k[t], layout.timers.per_word(), layout.sample().len());
             let every: Vec<u64> = (0..rotation.retained).collect();
             let at_once = layout.of_all(&words, rotation, t, sums());
             for block in 0..rotation.retained {

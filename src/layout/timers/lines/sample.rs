@@ -3,7 +3,7 @@
 
 use super::{LINE, PAGE, TimerRotation, TimersInLines};
 use crate::clock::Clock;
-use crate::inference::timing::{LineKernel, OfLine, Sums};
+use crate::inference::timing::{LineCounter, LineLikelihood, TimerCounts};
 use crate::inference::{Evidence, Question};
 use crate::instructions::Work;
 use crate::layout::line::Pages;
@@ -19,7 +19,7 @@ const ONE_BY_ONE: u64 = 64;
 
 impl<const LINES: usize> TimersInLines<LINES> {
     /// Returns the sums of a sample of the timers, of all ages or of those that the question is about.
-    pub(crate) fn sampled(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> LineKernel {
+    pub(crate) fn sampled(&self, words: &[u64], clock: &Clock, question: &Question<'_>) -> LineLikelihood {
         let rotation = self.timers.rotation(clock.generation(), 0);
         let mut blocks: Vec<u64> = match question.few {
             Some(few) => few.iter().filter(|&&one| one != Evidence::ABSENT).map(|one| one.age()).collect(),
@@ -28,14 +28,14 @@ impl<const LINES: usize> TimersInLines<LINES> {
         blocks.sort_unstable();
         blocks.dedup();
         let of_line = |t: usize| {
-            let sums = Sums::new(rotation.retained, self.k[t], self.timers.per_word(), self.sample().len());
+            let sums = TimerCounts::new(rotation.retained, self.k[t], self.timers.per_word(), self.sample().len());
             if sums.width() == 1 && blocks.len() as u64 <= ONE_BY_ONE {
                 self.of_blocks(words, rotation, t, &blocks, sums)
             } else {
                 self.of_all(words, rotation, t, sums)
             }
         };
-        LineKernel::new(*clock, rotation.retained, (0..LINES).map(of_line).collect())
+        LineLikelihood::new(*clock, rotation.retained, (0..LINES).map(of_line).collect())
     }
 
     /// Returns the numbers of the lines of a sample. A small filter has all of its lines in it, each for several of the
@@ -55,8 +55,8 @@ impl<const LINES: usize> TimersInLines<LINES> {
     }
 
     /// Returns the sums of all blocks.
-    pub(super) fn of_all(&self, words: &[u64], rotation: TimerRotation, t: usize, sums: Sums) -> Sums {
-        let mut timers = OfLine::new(sums);
+    pub(super) fn of_all(&self, words: &[u64], rotation: TimerRotation, t: usize, sums: TimerCounts) -> TimerCounts {
+        let mut timers = LineCounter::new(sums);
         for (i, number) in self.sample().enumerate() {
             let line = self.line(words, t, number);
             let ages = (0..self.k[t] as usize)
@@ -73,8 +73,8 @@ impl<const LINES: usize> TimersInLines<LINES> {
         rotation: TimerRotation,
         t: usize,
         blocks: &[u64],
-        mut sums: Sums,
-    ) -> Sums {
+        mut sums: TimerCounts,
+    ) -> TimerCounts {
         let (mut lines, k) = (self.sample().enumerate(), self.k[t] as usize);
         while lines.len() > 0 && !blocks.is_empty() {
             let mut runs = [[0; TOGETHER]; LINE];
@@ -114,7 +114,7 @@ struct Count<'a, const LINES: usize> {
     rotation: TimerRotation,
     runs: &'a [[u64; TOGETHER]],
     blocks: &'a [u64],
-    sums: &'a mut Sums,
+    sums: &'a mut TimerCounts,
 }
 
 impl<M, const LINES: usize> Work<M> for Count<'_, LINES> {

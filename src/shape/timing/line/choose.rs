@@ -1,22 +1,22 @@
-//! The search for the shape that meets a rate or a number of bytes.
+//! The search for the timing filter in lines that meets a rate or a number of bytes.
 
 use super::super::{live_keys, timers_within};
-use super::{Line, MAX_LINES, TimingLineShape, WORDS};
+use super::{LineRates, MAX_LINES, TimingLineShape, WORDS};
 use crate::Error;
 use crate::clock::Window;
-use crate::shape::budget::{Budget, refuse_below, too_few_bytes, too_much_memory};
+use crate::shape::budget::{Budget, reject_below, too_few_bytes, too_much_memory};
 use crate::shape::line::{MAX_PAGES, PAGE_BYTES};
 use crate::shape::search::{self, Candidate};
 
-/// The shape for a window and a budget.
+/// Returns the shape for a window and a budget.
 ///
 /// Considered are the timers that [those in slices](super::super::choose) have, by 1 to 8 of a key in one line and 2
 /// to 16 in two. The second line costs a line of memory per call and saves bits, which at small rates are many: 4 % at
 /// 1 % and 11 % at 0.1 %.
-/// - [`Budget::Rate`]: each gets the fewest pages that hold the rate. The smallest of one line per key is taken where
-///   it is at most 4/3 as large as that of two, as in [`shape::line`](crate::shape::line::choose).
-/// - [`Budget::Bytes`]: each gets as many pages as fit. That of the least rate of one line per key is taken where it
-///   is at most four times that of two.
+/// - [`Budget::Rate`]: each gets the fewest pages that hold the rate. The smallest of one line per key is chosen if it
+///   is at most 4/3 as large as that of two, as in [`shape::line`](crate::shape::line::choose).
+/// - [`Budget::Bytes`]: each gets as many pages as fit. That of the least rate of one line per key is chosen if it is
+///   at most four times that of two.
 ///
 /// For a window of a million keys at 1 % and 0.1 % that gives one line, k = 6 at 30.8 and k = 8 at 50.7 bits per key.
 /// A slack of 7 % takes 63.0 and 116.4. It takes some 10 ms.
@@ -25,16 +25,16 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<Timi
     budget.check()?;
     let timers = timers_within(window, slack)?;
     let of_lines = |lines| (lines..=lines * WORDS).map(move |k| (k, lines));
-    let candidates: Vec<Timers> = (1..=MAX_LINES)
+    let candidates: Vec<TimingLineCandidate> = (1..=MAX_LINES)
         .flat_map(of_lines)
         .flat_map(|(k, lines)| {
             timers.iter().map(move |&(bpt, blocks)| TimingLineShape { k, bpt, blocks, lines, pages: 1 })
         })
-        .map(|shape| Timers { shape, keys: live_keys(window, shape.blocks), of_line: shape.of_line() })
+        .map(|shape| TimingLineCandidate { shape, keys: live_keys(window, shape.blocks), of_line: shape.of_line() })
         .collect();
     match budget {
         Budget::Rate(fpr) => {
-            refuse_below(candidates.iter().map(|timers| timers.keys), fpr)?;
+            reject_below(candidates.iter().map(|timers| timers.keys), fpr)?;
             search::for_rate(&candidates, fpr, MAX_PAGES, |least| least + least / 3)
                 .ok_or_else(|| too_much_memory(fpr, &format!("{MAX_PAGES} pages of lines")))
         }
@@ -45,15 +45,15 @@ pub fn choose(window: Window, budget: Budget, slack: Option<u64>) -> Result<Timi
     }
 }
 
-/// A shape but for its pages.
-struct Timers {
+/// A shape without its pages.
+struct TimingLineCandidate {
     shape: TimingLineShape,
-    /// Keys that count.
+    /// Number of keys that count.
     keys: u64,
-    of_line: Vec<Line>,
+    of_line: Vec<LineRates>,
 }
 
-impl Candidate for Timers {
+impl Candidate for TimingLineCandidate {
     type Shape = TimingLineShape;
 
     fn rank(&self) -> u32 {

@@ -1,13 +1,13 @@
-//! The timing Bloom filter in the line layout: a key's timers in one cache line, or in two of one page, where slices
-//! cost it a line for each. What it costs and what it promises.
+//! The timing Bloom filter in the line layout, in formulas: a key's timers lie in one cache line, or in two of one
+//! page, where slices cost it a line for each.
 //!
-//! Where this differs from slices: timers of a key share a line, and so the number of keys in it; the rate is not a
-//! power of the fill. Equal timers and sizes that grow are for slices alone.
+//! The differences from slices: timers of a key share a line, and so the number of keys in it; the rate is not a power
+//! of the fill. Equal timers and sizes that grow are for slices alone.
 //!
-//! A line is 8 words of as many timers as fit. A key takes one timer in each of k consecutive words, counted round the
-//! line from one that its hash chooses, so that the words are equally full whatever k is. A line is found by hash, and
-//! so lines differ in how many keys they hold: that is what the layout costs. At 30 bits per key a line has 25 live
-//! keys, give or take 5.
+//! A line is 8 words with as many timers as fit. A key takes one timer in each of k consecutive words, counted round
+//! the line from one that its hash chooses, so that the words are equally full whatever k is. A line is found by hash,
+//! so lines differ in their number of keys: that is the cost of the layout. At 30 bits per key a line has 25 live keys,
+//! give or take 5.
 
 mod choose;
 
@@ -21,28 +21,28 @@ use crate::clock::Window;
 use crate::shape::line::{HERMITE, MAX_PAGES, PAGE_BYTES, PAGE_LINES};
 use crate::shape::{self, CacheLines, FamilyId, Parameters, fill};
 
-/// Words of a line, in each of which a key takes at most one timer.
+/// Number of words of a line, in each of which a key takes at most one timer.
 pub const WORDS: u32 = 8;
 /// Most lines of a key.
 pub const MAX_LINES: u32 = 2;
 
-/// Everything that determines the size and the error of a timing Bloom filter in lines.
+/// The shape of a timing Bloom filter in lines: everything that determines its size and its error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimingLineShape {
-    /// Timers a key sets: up to 8 in each of its lines, over which they are shared as evenly as can be.
+    /// Number of timers that a key sets: up to 8 in each of its lines, over which they are shared as evenly as can be.
     pub k: u32,
-    /// Bits per timer, 2 to 32.
+    /// Number of bits per timer, 2 to 32.
     pub bpt: u32,
-    /// Full generations kept, as in slices.
+    /// Number of full generations retained, as in slices.
     pub blocks: u32,
-    /// Lines of a key, both of one page: 1 or 2.
+    /// Number of lines of a key, both of one page: 1 or 2.
     pub lines: u32,
-    /// Pages of 64 lines.
+    /// Number of pages of 64 lines.
     pub pages: u64,
 }
 
 impl TimingLineShape {
-    /// A shape whose parameters are in range.
+    /// Creates a shape whose parameters are in range.
     pub fn new(k: u32, bpt: u32, blocks: u32, pages: u64, lines: u32) -> Result<Self, Error> {
         check_timers(bpt, blocks)?;
         for (name, value, least, most) in [
@@ -57,7 +57,7 @@ impl TimingLineShape {
         Ok(Self { k, bpt, blocks, lines, pages })
     }
 
-    /// The shape of these parameters.
+    /// Reads a shape from parameters.
     pub fn read(parameters: &Parameters<'_>) -> Result<Self, Error> {
         Self::new(
             parameters.narrow("k")?,
@@ -68,22 +68,22 @@ impl TimingLineShape {
         )
     }
 
-    /// Timers that a key sets in one of its lines: the first has the odd one.
+    /// Returns the number of timers that a key sets in one of its lines: the first has the odd one.
     pub fn k_of(&self, line: u32) -> u32 {
         (self.k + self.lines - 1 - line) / self.lines
     }
 
-    /// Bytes of all pages.
+    /// Returns the bytes of all pages.
     pub fn nbytes(&self) -> u64 {
         self.pages * PAGE_BYTES
     }
 
-    /// Bits of memory per key of a window of `keys` keys.
+    /// Returns the bits of memory per key of a window of `keys` keys.
     pub fn bits_per_key(&self, keys: u64) -> f64 {
         8.0 * self.nbytes() as f64 / keys as f64
     }
 
-    /// Probability that a key never inserted is reported, just before a shift, the worst phase.
+    /// Returns the probability that a key never inserted is reported, just before a rotation, the worst phase.
     ///
     /// With one line it is exact. Two lines of a page are of separate ranges, so that their loads depend on each other
     /// only by that of the page: the mean over it is taken as in [`shape::line`], and is within
@@ -92,13 +92,13 @@ impl TimingLineShape {
         self.rate(live_keys(window, self.blocks), &self.of_line())
     }
 
-    /// What a fresh key finds in each of its lines.
-    fn of_line(&self) -> Vec<Line> {
-        (0..self.lines).map(|line| Line::new(self.k_of(line), self.bpt)).collect()
+    /// Returns the rates of each line of a key.
+    fn of_line(&self) -> Vec<LineRates> {
+        (0..self.lines).map(|line| LineRates::new(self.k_of(line), self.bpt)).collect()
     }
 
-    /// The same, from what a fresh key finds in each of its lines.
-    pub fn rate(&self, keys: u64, of_line: &[Line]) -> f64 {
+    /// Returns the probability that a key never inserted is reported, from the rates of each of its lines.
+    pub fn rate(&self, keys: u64, of_line: &[LineRates]) -> f64 {
         let (pages, range) = (self.pages as f64, (PAGE_LINES / u64::from(self.lines)) as f64);
         let of_page = keys as f64 / pages;
         // Keys of a line with the same 32 bits to choose its timers by.
@@ -163,15 +163,15 @@ impl shape::Shape for TimingLineShape {
     }
 }
 
-/// What a fresh key finds in one line.
-pub struct Line {
+/// The chances that the timers of a fresh key in one line are live.
+pub struct LineRates {
     /// For each set of its timers, taken together by how often they are missed: the sign and number of such sets, and
     /// the chance that a key of the line touches one timer of the set at least.
     pub terms: Vec<(f64, f64)>,
 }
 
-impl Line {
-    /// Of k timers of a key in a line, of `bpt` bits each.
+impl LineRates {
+    /// Computes the rates for k timers of a key in a line, of `bpt` bits each.
     ///
     /// By inclusion and exclusion over the 2^k sets of its timers, all are live with the sum of (-1)^|J| P(none of J
     /// is). A key of the line whose timers begin in word s misses J with (1 - 1/t)^c, where t are the timers of a
@@ -195,8 +195,8 @@ impl Line {
         Self { terms: terms.map(|(shared, count)| (count, touches(shared))).collect() }
     }
 
-    /// Chance that all timers of a fresh key are live, in one of the `lines` that the `keys` have chosen from: a key
-    /// touches none of a set of timers with chance 1 - touch / lines.
+    /// Returns the chance that all timers of a fresh key are live, in one of the `lines` that the `keys` have chosen
+    /// from: a key touches none of a set of timers with chance 1 - touch / lines.
     ///
     /// The terms alternate and reach 70, so that 1e-14 may be lost; two keys with the same timers are more likely.
     pub fn all_live(&self, keys: f64, lines: f64) -> f64 {
