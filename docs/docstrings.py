@@ -1,4 +1,4 @@
-"""What the pages of the reference are told of the package.
+"""Complete what mkdocstrings reads of the package, for the pages of the reference.
 
 - The compiled module has its docstrings when it is imported; its stub, which is what is read, has none.
 - A class shows what its ``__new__`` takes.

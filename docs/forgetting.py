@@ -2,7 +2,7 @@
 
     uv run docs/forgetting.py
 
-After every batch the filter is asked for every key of the stream so far. The notebook `01-deduplicate-a-click-stream`
+After every batch, every key of the stream so far is queried. The notebook `01-deduplicate-a-click-stream`
 does the same step by step.
 """
 
@@ -22,7 +22,7 @@ FPR = 0.01
 BATCH, STEP = 700, 250
 
 
-def asked(f: lately.Filter, clicks: pd.DataFrame) -> pd.DataFrame:
+def queried(f: lately.Filter, clicks: pd.DataFrame) -> pd.DataFrame:
     """Age of each key after each batch, and whether it was reported."""
     rows = []
     for start in range(0, len(clicks), BATCH):
@@ -35,7 +35,7 @@ def asked(f: lately.Filter, clicks: pd.DataFrame) -> pd.DataFrame:
 def draw() -> None:
     """Measure and draw."""
     f = lately.AgePartitionedBloomFilter(10_000, FPR, layout="line")
-    found = asked(f, pd.read_json(CLICKS, lines=True, dtype=False))
+    found = queried(f, pd.read_json(CLICKS, lines=True, dtype=False))
     share = found.groupby(found["age"] // STEP * STEP + STEP / 2)["reported"].mean()
     end = f.window + f.slack
     mistakes = found.loc[found["age"] > end, "reported"].mean()

@@ -1,8 +1,8 @@
-"""What MkDocs is told beside `mkdocs.yml`.
+"""MkDocs hooks: pages from outside `docs/`, links and inserted texts.
 
 - Pages that lie outside `docs/` are part of the site, and notebooks as they are stored.
 - Links that hold in the repository hold in the site.
-- ``{{ text of FILE }}`` stands for what a Rust module says of itself, ``{{ help of COMMAND }}`` for a help text: each
+- ``{{ text of FILE }}`` stands for the documentation of a Rust module, ``{{ help of COMMAND }}`` for a help text: each
   has one source.
 """
 

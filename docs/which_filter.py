@@ -23,7 +23,7 @@ from lately._look import INK, bare, look
 HERE = Path(__file__).parent
 WINDOW = 10_000
 FPR = 0.01
-# Few enough to tell apart: those to know, and one of each other kind. The planner's table has them all.
+# Few enough to distinguish in a picture: those to know, and one of each other kind. The planner's table has them all.
 SHOWN = [
     "age-partitioned-line",
     "age-partitioned",
@@ -74,7 +74,7 @@ def decay(figure: Figure) -> None:
 
 
 def memory(figure: Figure, requests: list[tuple[float, dict[str, float]]]) -> Axes:
-    """Bits per key of each filter over what is asked for."""
+    """Bits per key of each filter, over the requested rate or slack."""
     axes = figure.subplots()
     curves: dict[str, list[tuple[float, float]]] = {}
     for x, request in tqdm(requests, desc="memory"):
@@ -122,10 +122,10 @@ def table(keys: int = 1_000_000, rounds: int = 9) -> None:
             works = [("query", new + (1 << 50), 0), ("insert", new, 0), ("duplicated", mixed, batch)]
             for name, f in filters.items():
                 times = []
-                for method, asked, later in works:
+                for method, queried, later in works:
                     timed = isinstance(f.window, float) and method != "query"
                     given = {"at": (new + later).astype("M8[ms]")} if timed else {}
-                    hashes, call = lately.hash_keys(asked), getattr(f, method)
+                    hashes, call = lately.hash_keys(queried), getattr(f, method)
                     start = time.thread_time_ns()
                     call(hashes, **given)
                     times.append((time.thread_time_ns() - start) / batch)

@@ -16,23 +16,23 @@ from test_trust_memory import HONEST, LIES, Told
 
 FILTERS = [
     lately.AgePartitionedBloomFilter(100, 0.01),
-    lately.TimingBloomFilter("1h", 0.01, capacity=100, ahead=None),
+    lately.TimingBloomFilter("1h", 0.01, capacity=100, max_ahead=None),
     lately.Swamp(100, 0.01),
 ]
 PRIOR = lately.Learned(100, nbytes=8192)
-# All but strings, whose lengths lie in their buffers: how long those are nobody knows.
+# All but strings: a reader cannot check lengths that lie in their buffers.
 FORMATS = b"n b c C s S i I l L e f g d:9,9 d:76,0,256 w:3 w:0 tdD tdm tts ttm ttu ttn tsn:UTC tss:".split()
 FORMATS += b"tDs tDn tiM tiD tin +l +L +vl +vL +w:2 +s +m +ud:0 +us:0,1 +r".split()
 IMPOSSIBLE = [-1, 2**58, 2**62, 2**63 - 1, -(2**63)]
 
 
-def told(chance: random.Random) -> Told:
-    """Give a structure in which up to four fields lie, and buffers that hold what they like."""
+def structure(chance: random.Random) -> Told:
+    """Return a structure of which up to four fields are false, with arbitrary bytes in its buffers."""
     made = HONEST[chance.choice(sorted(HONEST))]()
     _, children, dictionary = made.kept
     parts = [made, *children, *([dictionary] if dictionary else [])]
     for part in parts:
-        # Room for keys of any width: that a buffer is short nobody can know.
+        # Room for keys of any width, since no reader can detect that a buffer is short.
         for i, buffer in enumerate(part.kept[0]):
             if buffer is not None:
                 room = np.zeros(8192, "u1")
@@ -41,7 +41,7 @@ def told(chance: random.Random) -> Told:
     for _ in range(chance.randrange(5)):
         victim = chance.choice(parts)
         part, field, value = LIES[chance.choice(sorted(LIES))]
-        # Nobody can know a number that is a little too large: memory has that much.
+        # A number that is a little too large cannot be detected: memory has that much.
         if field in ("length", "offset"):
             value = chance.choice([*IMPOSSIBLE, 0, *([1, 19] if field == "length" else [])])
         if field == "format":
@@ -51,7 +51,7 @@ def told(chance: random.Random) -> Told:
 
 
 def numpy_array(chance: random.Random) -> object:
-    """Give an array of any type, order and steps, or one that says another shape than it has."""
+    """Return an array of any type, order and steps, or one whose stated shape is false."""
     kind = chance.choice(["i1", ">i4", "u8", ">f8", "f2", "S3", "U5", ">U2", "M8[s]", "m8[D]", "O", "?", "V7", "c16"])
     whole = np.zeros(chance.choice([0, 1, 7, 60]), "u1" if kind == "O" else kind)
     if kind == "O":
@@ -78,7 +78,7 @@ def numpy_array(chance: random.Random) -> object:
 
 def case(chance: random.Random) -> None:
     """Hand it to a call: an error of Python's, or an answer for each key."""
-    given = told(chance) if chance.random() < 0.6 else numpy_array(chance)
+    given = structure(chance) if chance.random() < 0.6 else numpy_array(chance)
     f = chance.choice(FILTERS)
     calls = [
         lambda: lately.hash_keys(given),

@@ -1,9 +1,8 @@
-"""Cases by the thousand, in child processes: what ends one of them is found, and the rest goes on.
+"""Run cases by the thousand in child processes, so that a case that ends its process is found and the rest go on.
 
     python fuzz/arrow_that_lies.py [--cases N] [--seed S]
 
-A child takes a thousand cases of one seed and is told of none. If it does not end well, the seed is printed, by which
-it can be run again.
+A child runs a thousand cases of one seed. If it ends with an error, the seed is printed, and `--seed` runs it again.
 """
 
 import argparse
@@ -17,13 +16,13 @@ EACH = 1000
 
 
 def run(case: Callable[[random.Random], object]) -> None:
-    """Try so many cases as the arguments say; end with 1 if a child did not end well."""
+    """Run the cases that the arguments request; exit with 1 if a child ended with an error."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--cases", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    begun, found = time.monotonic(), []
-    seeds = range(asked.seed, asked.seed + max(1, asked.cases // EACH))
+    arguments = parser.parse_args()
+    start, found = time.monotonic(), []
+    seeds = range(arguments.seed, arguments.seed + max(1, arguments.cases // EACH))
     for seed in seeds:
         child = os.fork()
         if child == 0:
@@ -40,5 +39,5 @@ def run(case: Callable[[random.Random], object]) -> None:
         if status:
             found.append(seed)
             print(f"seed {seed} ended with {status}", flush=True)
-    print(f"{len(seeds) * EACH:,} cases in {time.monotonic() - begun:.0f} s, {len(found)} children ended badly")
+    print(f"{len(seeds) * EACH:,} cases in {time.monotonic() - start:.0f} s, {len(found)} children ended with an error")
     sys.exit(bool(found))

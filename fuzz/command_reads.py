@@ -85,7 +85,7 @@ def case(chance: random.Random) -> None:
     options = [option for chosen in chance.sample(OPTIONS, chance.randrange(3)) for option in chosen]
     if "--window" not in options:
         options += SURE
-    with tempfile.TemporaryDirectory() as folder, redirect_stderr(io.StringIO()) as said:
+    with tempfile.TemporaryDirectory() as folder, redirect_stderr(io.StringIO()) as errors:
         source, target = Path(folder) / f"in{extension}{packed}", Path(folder) / "out"
         source.write_bytes(data)
         try:
@@ -93,7 +93,7 @@ def case(chance: random.Random) -> None:
         except SystemExit as ended:
             status = ended.code
         assert status in (0, 1, 2), (status, options)
-        assert "Traceback" not in said.getvalue()
+        assert "Traceback" not in errors.getvalue()
         assert status == 0 or not target.exists()
         assert {path.name for path in Path(folder).iterdir()} <= {source.name, "out"}
         if status == 0 and extension == ".txt" and not damaged and options == SURE:
