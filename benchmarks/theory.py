@@ -43,9 +43,9 @@ def tables(found: dict[str, Found], heading: str) -> str:
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for name, f in found.items():
-        missing = 0 if CASES[name].promised else round(f.asked * (1 - f.ages["window"].expected))
+        missing = 0 if CASES[name].promised else round(f.queried * (1 - f.ages["window"].expected))
         lines.append(
-            f"| {name} | {f.asked:,} | {f.missed:,} | {missing:,} | {f.filter.fpr:.3%} "
+            f"| {name} | {f.queried:,} | {f.missed:,} | {missing:,} | {f.filter.fpr:.3%} "
             f"| {rate(f.worst)} | {rate(f.average)} |"
         )
     ages = ["window", *(f"slack {i}/4" for i in range(1, 5)), "beyond"]

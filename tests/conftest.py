@@ -57,7 +57,7 @@ def ray_cluster():
         # Ray gives a node 30 seconds to start, which a machine that is busy with other things may need.
         for last in (False, False, True):
             try:
-                # A cluster of somebody else's may be running.
+                # Another program's cluster may be running.
                 ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
                 break
             except Exception:
@@ -76,7 +76,7 @@ def ray_cluster():
 
 @pytest.fixture(scope="session", autouse=True)
 def running(request, tmp_path_factory):
-    """Folder of the checks of test_house.py that this run asks for, all under way.
+    """Folder of the checks of test_house.py that this run selects, all under way.
 
     Each writes `NAME`, and `NAME.status` when it ends. The first worker to come here starts them for all.
     """

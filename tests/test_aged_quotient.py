@@ -66,7 +66,7 @@ def test_a_burst_costs_memory_and_as_much_accuracy_as_it_is_large_and_no_key(giv
     for second in range(300):
         burst = 1 if not 120 <= second < 200 else 10
         orders = np.arange(number, number + burst * planned // 60)
-        # A window of insertions goes on with repeats: of a few orders, asked for again and again.
+        # A window of insertions goes on with repeats: of a few orders, queried again and again.
         repeats = np.resize(orders[:50], 0 if timed else WINDOW * 12 // 60 - len(orders))
         at = second + np.arange(len(orders)) / len(orders) if timed else None
         f.insert(orders, at=at)
@@ -86,7 +86,7 @@ def test_a_burst_costs_memory_and_as_much_accuracy_as_it_is_large_and_no_key(giv
     assert rates[1] < 10.5 * given["fpr"], rates
 
 
-def test_what_has_grown_is_saved_united_and_asked_like_any_other():
+def test_a_grown_filter_is_saved_merged_and_queried_like_any_other():
     def make(first, count):
         f = lately.AgedQuotientFilter("1min", 0.001, capacity=500, grow=True)
         f.insert(np.arange(first, first + count), at=np.linspace(0, 50, count))
@@ -140,11 +140,11 @@ def test_a_card_five_times_within_ten_minutes():
         for minutes in (10, 1):
             live = cards[: start + 997][at[: start + 997] > last - 60 * minutes]
             card, true = np.unique(live, return_counts=True)
-            told = f.count(card, at=last, window=f"{minutes}min")
-            assert (told >= np.minimum(true, 16)).all()
-            # More is told of a few: where lines are full, occurrences of several epochs are taken together.
+            estimates = f.count(card, at=last, window=f"{minutes}min")
+            assert (estimates >= np.minimum(true, 16)).all()
+            # A few counts are higher: where lines are full, occurrences of several epochs are counted together.
             early = cards[: start + 997][at[: start + 997] > last - 60 * minutes - 600 / 7 - 1]
-            longer += (told > np.bincount(early, minlength=20_000)[card]).mean()
+            longer += (estimates > np.bincount(early, minlength=20_000)[card]).mean()
     assert longer / (2 * len(range(0, swipes, 997))) < 0.05
     assert not f.count(np.arange(1 << 40, (1 << 40) + 10_000), at=at[-1]).mean() > 0.001
     assert not f.count(cards[:1000], at=at[-1] + 700).any()
@@ -181,15 +181,15 @@ def test_a_query_in_the_future_sees_what_will_be_left():
     f = lately.AgedQuotientFilter("70s", 1e-5, capacity=1000)
     f.insert(["a"], at=0)
     later = f.copy()
-    asked = [f.query(["a"], at=t)[0] for t in range(200)]
-    last = max(t for t, seen in enumerate(asked) if seen)
+    answers = [f.query(["a"], at=t)[0] for t in range(200)]
+    last = max(t for t, seen in enumerate(answers) if seen)
     assert 70 <= last <= 70 + f.slack
-    assert all(asked[:last])
+    assert all(answers[:last])
     later.insert(["b"], at=last + 1)
     assert not later.query(["a"], at=last + 1)[0]
 
 
-def test_ages_are_told_to_an_epoch():
+def test_ages_are_right_to_an_epoch():
     f = lately.AgedQuotientFilter(WINDOW, 1e-5)
     keys = np.arange(3 * WINDOW)
     f.insert(keys)
@@ -252,7 +252,7 @@ def test_a_slack_of_a_four_thousandth_takes_a_few_bits():
     assert not later[(age > day / 2 + 23) & (age <= day)].mean() > 0.001
 
 
-def test_ages_are_told_to_a_four_thousandth_of_the_window():
+def test_ages_are_right_to_a_four_thousandth_of_the_window():
     f = lately.AgedQuotientFilter(WINDOW, 1e-5, slack=WINDOW // 2000)
     keys = np.arange(5 * WINDOW)
     f.insert(keys)
@@ -280,7 +280,7 @@ def test_fine_tags_grow_in_a_burst_and_shrink_again():
     assert f.nbytes == before
 
 
-def test_absent_keys_of_a_page_that_turned_few_away_are_told_as_absent():
+def test_absent_keys_of_a_page_that_rejected_few_keys_have_low_posteriors():
     """Some of 30 pages are too full for good, and a tenth of the absent keys lie in lines that turned others away."""
     window = 2**16
     f = lately.AgedQuotientFilter.from_parameters(window, 11, 8, pages=30, lines=63, epochs=255)
@@ -289,7 +289,7 @@ def test_absent_keys_of_a_page_that_turned_few_away_are_told_as_absent():
     keys = np.arange(window)
     inserted = np.isin(keys, stream[-window:])
     posteriors = f.posterior(keys, 1 / window)
-    # They are asked for with a chance of 0.63 beforehand, and not one in twenty was inserted.
+    # They are queried with a prior of 0.63, and not one in twenty was inserted.
     unsure = f.query(keys) & (posteriors < 0.7) & (posteriors > 0.01)
     assert unsure.sum() > 0.05 * (~inserted).sum()
     share = inserted[unsure].mean()

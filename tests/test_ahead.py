@@ -122,8 +122,8 @@ def test_it_is_kept_with_the_filter(name, tmp_path):
 
 
 @EVERY
-def test_without_a_time_a_question_is_asked_as_of_the_latest_told(name, tmp_path):
-    """The times of a replay are not the clock's: whoever leaves `at` out would miss everything."""
+def test_a_query_without_a_time_is_of_the_latest_inserted_time(name, tmp_path):
+    """The times of a replay are not the clock's: a call without `at` would miss every key."""
     f = MAKE[name]()
     assert f.latest is None
     f.insert(["old"], at=1_600_000_000 - 7200)
@@ -159,7 +159,7 @@ def test_windows_of_insertions_know_no_time():
     assert (f.latest, f.max_ahead) == (None, None)
 
 
-def test_the_one_liner_gives_the_same_whenever_it_is_asked():
+def test_the_one_liner_answers_the_same_at_any_time():
     at = np.array([0.0, 100.0, 5000.0]) + now() + 50 * YEAR
     assert lately.duplicated(["a", "a", "a"], "10min", at=at).tolist() == [False, True, False]
 

@@ -1,4 +1,4 @@
-"""A batch is its keys one by one, whatever its size; with a bad key it is nothing, and so is an empty one."""
+"""A batch of any size answers as single calls do. A batch with a bad key, or an empty one, changes nothing."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ SIZES = [1, 2, 3, 15, 16, 17, 4095, 4096, 4097, N]
 
 @pytest.mark.parametrize("refresh", [True, False, "delivered"])
 @pytest.mark.parametrize("name", COUNTED)
-def test_a_batch_is_its_keys_one_by_one(name, refresh):
+def test_a_batch_is_its_single_calls(name, refresh):
     keys = stream(N)
     one_by_one = COUNTED[name]()
     seen = []
@@ -38,7 +38,7 @@ def test_a_batch_is_its_keys_one_by_one(name, refresh):
 
 @pytest.mark.parametrize("refresh", [True, False])
 @pytest.mark.parametrize("name", TIMED)
-def test_a_batch_is_its_keys_one_by_one_in_time(name, refresh):
+def test_a_batch_with_times_is_its_single_calls(name, refresh):
     keys, at = stream(N), times(N)
     one_by_one = TIMED[name]()
     seen = []
@@ -64,16 +64,18 @@ def test_a_batch_is_its_keys_one_by_one_in_time(name, refresh):
 
 
 @pytest.mark.parametrize("name", TIMED)
-def test_a_batch_of_queries_is_its_keys_one_by_one_at_any_times(name):
+def test_a_batch_of_queries_is_its_single_queries_at_any_times(name):
     f = TIMED[name]()
     at = np.arange(400) / 5
     f.insert(np.arange(400), at=at)
     keys = np.tile(np.arange(500), 20)
-    asked = 73 + np.random.default_rng(1).choice([0, 3, 20, 70, 150, 1e6, 9e9], len(keys))
+    moments = 73 + np.random.default_rng(1).choice([0, 3, 20, 70, 150, 1e6, 9e9], len(keys))
     before = f.to_bytes()
-    one_by_one = [bool(f.query([key], at=moment)[0]) for key, moment in zip(keys.tolist(), asked.tolist(), strict=True)]
+    one_by_one = [
+        bool(f.query([key], at=moment)[0]) for key, moment in zip(keys.tolist(), moments.tolist(), strict=True)
+    ]
     for size in SIZES:
-        parts = [f.query(keys[i : i + size], at=asked[i : i + size]) for i in range(0, len(keys), size)]
+        parts = [f.query(keys[i : i + size], at=moments[i : i + size]) for i in range(0, len(keys), size)]
         assert np.concatenate(parts).tolist() == one_by_one
     assert f.to_bytes() == before
     assert 0.1 < np.mean(one_by_one) < 0.9

@@ -19,7 +19,7 @@ import lately
         {"capacity": 5000, "nbytes": 8},
     ],
 )
-def test_what_a_filter_says_of_itself_holds_together(given_, partitioned):
+def test_attributes_agree_with_parameters_and_cells(given_, partitioned):
     f = lately.BloomFilter(**given_, partitioned=partitioned)
     p = f.parameters
     capacity = given_["capacity"]

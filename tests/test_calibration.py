@@ -20,7 +20,7 @@ FAMILIES = {
 }
 
 
-def asked(condition, made):
+def run_trials(condition, made):
     """Query several filters for every key of the universe once, each at a phase of its own: 2**16 trials a filter."""
     keys = np.arange(1, UNIVERSE + 1)
     outcomes = []
@@ -38,7 +38,7 @@ def asked(condition, made):
 
 
 def bound(outcome):
-    """Beyond this by chance once in a million, if every posterior is true as often as it says.
+    """Beyond this by chance once in a million, if every posterior is right as often as it states.
 
     Given the bits, keys are independent but for sharing the window's insertions, which makes them scatter less. So what
     is true in a bin has the variance V_b = sum of P (1 - P); the mean of sum |.| over bins is at most sqrt(BINS V) by
@@ -52,7 +52,7 @@ def bound(outcome):
 @pytest.mark.parametrize("condition", [UNIFORM, POWER], ids=lambda condition: condition.stream)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_posteriors_are_true_as_often_as_they_say(family, condition, bits):
-    outcome = asked(condition, lambda: FAMILIES[family](condition, bits * condition.window))
+    outcome = run_trials(condition, lambda: FAMILIES[family](condition, bits * condition.window))
     assert bound(outcome) < 0.01  # as close as is wanted
     assert outcome.calibration_error < bound(outcome)
 
@@ -61,16 +61,16 @@ def test_posteriors_are_true_as_often_as_they_say(family, condition, bits):
 @pytest.mark.parametrize("family", ["age-partitioned-line", "guarded-epoch-line", "timing-line", "aged-quotient"])
 def test_lanes_are_true_as_often_as_they_say(family, bits):
     # A window of the power law's 2**11 is less than a page.
-    outcome = asked(UNIFORM, lambda: as_planned(UNIFORM, bits * UNIFORM.window, family))
+    outcome = run_trials(UNIFORM, lambda: as_planned(UNIFORM, bits * UNIFORM.window, family))
     assert outcome.calibration_error < bound(outcome) < 0.01
 
 
 @pytest.mark.parametrize("bits", [5, 10, 20])
 @pytest.mark.parametrize("family", ["stable", "generalized"])
 @pytest.mark.parametrize("condition", [UNIFORM, POWER], ids=lambda condition: condition.stream)
-def test_what_forgets_at_random_is_true_as_often_as_it_says(condition, family, bits):
-    # A number for all keys says how many there are, and the share of zeros how many share a cell.
-    outcome = asked(condition, lambda: as_planned(condition, bits * condition.window, family))
+def test_posteriors_of_filters_that_forget_at_random_are_calibrated(condition, family, bits):
+    # One prior for all keys states their number, and the share of zeros how many share a cell.
+    outcome = run_trials(condition, lambda: as_planned(condition, bits * condition.window, family))
     assert bound(outcome) < 0.01
     assert outcome.calibration_error < bound(outcome)
     if condition is UNIFORM:
@@ -79,7 +79,7 @@ def test_what_forgets_at_random_is_true_as_often_as_it_says(condition, family, b
 
 
 def test_the_printed_g_is_seen():
-    outcome = asked(UNIFORM, lambda: timers(UNIFORM, 10 * UNIFORM.window, 4, corrected=False))
+    outcome = run_trials(UNIFORM, lambda: timers(UNIFORM, 10 * UNIFORM.window, 4, corrected=False))
     assert outcome.calibration_error > bound(outcome)
 
 
@@ -90,13 +90,13 @@ def test_a_prior_that_is_off_is_seen(factor):
             return factor * super().prior(keys)
 
     off = Off(UNIFORM.stream, UNIFORM.window, UNIFORM.law)
-    outcome = asked(off, lambda: as_planned(off, 10 * off.window, "guarded-epoch"))
+    outcome = run_trials(off, lambda: as_planned(off, 10 * off.window, "guarded-epoch"))
     assert outcome.calibration_error > bound(outcome)
 
 
 @pytest.mark.parametrize("family", ["timing", "age-partitioned-512", "guarded-epoch"])
 def test_inference_costs_less_than_the_answers_of_the_filter(family):
-    outcome = asked(UNIFORM, lambda: FAMILIES[family](UNIFORM, 10 * UNIFORM.window))
+    outcome = run_trials(UNIFORM, lambda: FAMILIES[family](UNIFORM, 10 * UNIFORM.window))
     # Where answers differ, a query costs up to 10 more or less.
     deviation = 10 * np.sqrt(np.count_nonzero(outcome.decided != outcome.standard)) / len(outcome.truth)
     assert outcome.penalty < outcome.standard_penalty - 5 * deviation
@@ -111,5 +111,5 @@ def test_ages_are_those_of_the_moment_when_the_chunk_began():
         assert found[chunk].tolist() == [seen.index(key) for key in keys[start : start + CHUNK].tolist()]
 
 
-def test_families_are_missing_only_where_they_say_so():
+def test_families_are_missing_only_where_documented():
     assert not {"timing", "age-partitioned", "guarded-epoch", "BTBF as printed"} & set(missing())

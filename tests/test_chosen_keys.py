@@ -16,7 +16,7 @@ FPR = 0.001
 
 
 def filled(seed: object) -> lately.Filter:
-    """A filter after an attack by somebody who knows the scheme, and takes the seed to be 0."""
+    """A filter after an attacker, who has read the scheme and assumes seed 0, inserted keys."""
     f = lately.AgePartitionedBloomFilter(100_000, FPR, layout="line", seed=seed)
     f.insert(integers_with(lately.hash_keys(VICTIMS)))
     return f
@@ -151,7 +151,7 @@ def siphash13(key: bytes, message: bytes) -> int:
     return v[0] ^ v[1] ^ v[2] ^ v[3]
 
 
-def test_a_secret_hashes_as_the_specification_says():
+def test_a_secret_hashes_as_specified():
     secret = bytes(range(16))
 
     def hashed(kind: int, *words: int, text: bytes = b"") -> int:

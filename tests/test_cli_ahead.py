@@ -1,4 +1,4 @@
-"""Blocks of a file are read while those before them are judged: what is told, and when, does not change."""
+"""Blocks of a file are read while earlier ones are processed: the output, and its moment, stay the same."""
 
 import threading
 from itertools import count
@@ -45,18 +45,18 @@ def test_who_ends_early_leaves_no_thread_and_nothing_is_made_after_that():
     assert next(numbers) in (3, 4)
 
 
-def test_a_malformed_record_of_a_later_block_is_told_after_what_comes_before_it(tmp_path, dedupe):
+def test_a_malformed_record_of_a_later_block_is_reported_in_order(tmp_path, dedupe):
     lines = [LINE % i for i in range(300_000)]
     lines[250_000] = b"{\n"
     (tmp_path / "a.jsonl").write_bytes(b"".join(lines))
     before = threading.active_count()
     # With a seed of its own a filter drops one of these keys by chance, in one test of eight.
-    asked = (tmp_path / "a.jsonl", "--key", "k", "--window", 300_000, "--seed", 1)
-    ended = dedupe(*asked)
+    arguments = (tmp_path / "a.jsonl", "--key", "k", "--window", 300_000, "--seed", 1)
+    ended = dedupe(*arguments)
     assert (ended.status, threading.active_count()) == (1, before)
     assert "a.jsonl, line 250001: not JSON" in ended.err
     assert ended.out == b"".join(lines[:250_000])[: len(ended.out)]
     assert len(ended.out) > 2 << 20
-    passed = dedupe(*asked, "--skip-bad")
+    passed = dedupe(*arguments, "--skip-bad")
     assert passed.out == b"".join(lines[:250_000] + lines[250_001:])
     assert "malformed  1, passed over" in passed.err

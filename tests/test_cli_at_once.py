@@ -1,4 +1,4 @@
-"""Blocks read at once give what records one by one give, whatever bytes they hold."""
+"""Blocks that are read at once give the same records as single reads, whatever bytes they hold."""
 
 import json
 import random
@@ -42,7 +42,7 @@ LINES = [b'{"k": "a"}{"k": "b"}', b'{"k"', b': "a"}', b'{"k": "a", "k": "b"}', b
 LINES += [b'{"k": "\xff"}', b'{"k": "a"', b'{"k": "a"} ', b'{"k": "\\u0061"}', b'{"k": NaN}', b'{"j": "a"}']
 
 
-def asked(malformed, *, key, time=None, encoding=None):
+def options_for(malformed, *, key, time=None, encoding=None):
     times = Times(time) if time else None
     return Asked(key, times, encoding or "utf-8", encoding is not None, 1 << 20, malformed, digest=False)
 
@@ -66,7 +66,7 @@ def everything(reader, path, malformed):
 
 @pytest.fixture
 def both_ways(tmp_path, monkeypatch):
-    """Read a file at once where that goes, and one by one; tell how many records were read at once."""
+    """Read a file in blocks where possible, and record by record; return how many records came in blocks."""
 
     def run(make, data):
         path = tmp_path / "a"
@@ -90,7 +90,7 @@ def both_ways(tmp_path, monkeypatch):
 
 
 def csv_reader(malformed, *, delimiter=",", quotes=True, head="names", **options):
-    return CsvReader(asked(malformed, **options), delimiter=delimiter, quotes=quotes, head=head)
+    return CsvReader(options_for(malformed, **options), delimiter=delimiter, quotes=quotes, head=head)
 
 
 @pytest.mark.parametrize("quotes", [True, False])
@@ -144,9 +144,9 @@ def test_the_core_goes_on_behind_what_it_leaves(both_ways):
     data = b"k,l\n" + rows + b"1\n" + rows + b"1\n" + b"2,x\n" + b"1\n" + rows
     assert both_ways(lambda malformed: csv_reader(malformed, key=["k"]), data) == 401
     data = rows + b"\xe4\n" + rows
-    assert both_ways(lambda malformed: TextReader(asked(malformed, key=[], encoding="utf-8")), data) == 400
+    assert both_ways(lambda malformed: TextReader(options_for(malformed, key=[], encoding="utf-8")), data) == 400
     data = b'{"k": 1}\n' * 200 + b"{}\n" + b'{"k": 1}\n' * 200 + b"[]\n{}\n[]\n" + b'{"k": 1}\n' * 200
-    assert both_ways(lambda malformed: JsonReader(asked(malformed, key=["k"])), data) == 400
+    assert both_ways(lambda malformed: JsonReader(options_for(malformed, key=["k"])), data) == 400
 
 
 def test_text(both_ways):
@@ -158,7 +158,7 @@ def test_text(both_ways):
             lines = [b"".join(rng.choices(cells, k=rng.randrange(3))) for _ in range(rng.randrange(9))]
             options = {"key": [], "encoding": encoding}
             data = rng.choice([b"\n", b"\r\n"]).join(lines)
-            taken += both_ways(lambda malformed: TextReader(asked(malformed, **options)), data)  # noqa: B023
+            taken += both_ways(lambda malformed: TextReader(options_for(malformed, **options)), data)  # noqa: B023
     assert taken > 200
 
 
@@ -209,13 +209,13 @@ def test_json_lines(both_ways):
             lines.insert(rng.randrange(len(lines) + 1), rng.choice(LINES))
         data = rng.choice([b"\n", b"\r\n"]).join(lines) + rng.choice([b"", b"\n"])
         key, time = rng.choice([["k"], ["k", "l"], []]), rng.choice([None, None, "m"])
-        taken += both_ways(lambda malformed: JsonReader(asked(malformed, key=key, time=time)), data)  # noqa: B023
+        taken += both_ways(lambda malformed: JsonReader(options_for(malformed, key=key, time=time)), data)  # noqa: B023
     assert 200 < taken < 900
 
 
 def test_objects_that_share_lines(both_ways):
     for data in (b'{"k": "a"}{"k": "b"}\n{"k"\n: "c"}\n', b'{"k": "a"}{"k": "b"}\n{"k": "c", "l": [{}\n,{}]}\n'):
-        assert not both_ways(lambda malformed: JsonReader(asked(malformed, key=["k"])), data)
+        assert not both_ways(lambda malformed: JsonReader(options_for(malformed, key=["k"])), data)
 
 
 SCALARS = (
@@ -258,8 +258,8 @@ FILES = {"suppress_health_check": [HealthCheck.function_scoped_fixture], "max_ex
 @given(st.lists(json_lines(), max_size=4), st.sampled_from([["k"], ["k", "n.x"], ["n.x"], []]), st.booleans())
 def test_any_json(both_ways, lines, key, timed):
     time = "t" if timed else None
-    data = b"\n".join([b"{}", *lines])  # the first bytes of a file may say that it is compressed
-    both_ways(lambda malformed: JsonReader(asked(malformed, key=key, time=time)), data)
+    data = b"\n".join([b"{}", *lines])  # the first bytes of a file may mark it as compressed
+    both_ways(lambda malformed: JsonReader(options_for(malformed, key=key, time=time)), data)
 
 
 PIECES = st.sampled_from(
@@ -324,7 +324,7 @@ def test_a_run_without_times_imports_no_numpy(tmp_path, extension):
 
 
 def test_a_run_on_text_imports_no_more_than_it_needs(tmp_path):
-    """Each takes as long as thousands of records; all that tells the user is how long a small file takes."""
+    """Each import takes as long as thousands of records, which a user of a small file notices."""
     (tmp_path / "a.txt").write_bytes(b"1\n1\n")
     needless = {"dataclasses", "hashlib", "inspect", "json", "lately.cli.delimited", "lately.cli.parquet"}
     code = f"import sys; from lately.cli import main; main(sys.argv[1:]); sys.exit(str({needless} & {{*sys.modules}}))"

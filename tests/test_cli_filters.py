@@ -41,7 +41,7 @@ def test_every_filter_passes_on_what_is_new(tmp_path, dedupe, name):
         assert any(words in ended.err for words in why)
 
 
-def test_a_rate_that_nobody_knows(tmp_path, dedupe):
+def test_an_unknown_rate(tmp_path, dedupe):
     (tmp_path / "a.csv").write_bytes(times(some_lines(40_000, 10**9)))
     options = (tmp_path / "a.csv", "--key", "k", "--time", "t", "--window", "1000s", "--fpr", 0.01)
     assert "filter     time-limited, " in dedupe(*options).err
@@ -86,7 +86,7 @@ def test_a_state_of_a_family_that_is_not_offered_goes_on(tmp_path, dedupe, name)
 
 
 def test_memory_that_grows_is_looked_at_less_often():
-    """To ask for the rate reads all of it; per record that must not grow."""
+    """Computing the rate reads all cells; the time per record must not grow."""
     f = lately.TimeLimitedBloomFilter("1h", 0.001)
     mistakes = Mistakes(f)
     before = f.nbytes, mistakes.every

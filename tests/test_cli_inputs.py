@@ -58,7 +58,7 @@ def test_a_pipe_that_gives_one_byte_at_a_time(tmp_path, dedupe):
         (".out", bytes),
     ],
 )
-def test_output_is_compressed_as_its_name_says(tmp_path, dedupe, extension, decompress):
+def test_output_is_compressed_by_its_extension(tmp_path, dedupe, extension, decompress):
     lines = some_lines()
     (tmp_path / "a").write_bytes(b"".join(lines))
     target = tmp_path / f"o{extension}"

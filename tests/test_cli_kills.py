@@ -49,7 +49,7 @@ class Chain:
         self.given = []
 
     def run(self, part, strike=0, number=signal.SIGKILL, after=None):
-        """Run once; tell whether it ended well."""
+        """Run once; return whether it ended well."""
         source, target = self.folder / f"{part}.txt", self.folder / f"{part}.new"
         if not source.exists():
             source.write_bytes(b"".join(self.all[part * LINES : (part + 1) * LINES]))

@@ -68,6 +68,6 @@ def test_a_stray_quote_takes_no_good_lines_with_it(tmp_path, dedupe):
     bad = {10: b'10,"x\n', 700: b'700,"x\n', 990: b'"990,x\n'}
     (tmp_path / "a.csv").write_bytes(b"k,v\n" + b"".join(bad.get(i, row) for i, row in enumerate(rows)))
     ended = dedupe(tmp_path / "a.csv", "--window", 2000, "--key", "k", "--skip-bad", *SURE)
-    # Up to the next quote, or the end of the file, lines look like one field; they are read again, one by one.
+    # Up to the next quote, or the end of the file, lines look like one field; they are read again, line by line.
     assert ended.out == b"k,v\n" + b"".join(row for i, row in enumerate(rows) if i not in bad)
     assert "malformed  3," in ended.err

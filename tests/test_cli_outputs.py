@@ -147,7 +147,7 @@ def test_interrupted(tmp_path, target, number):
     before = {file: file.read_bytes() for file in tmp_path.iterdir()}
     output = target if target == "-" else tmp_path / target
     process = start("--state", state, "-o", output)
-    # More than a batch; for a pipe that nobody reads yet, less than it holds. The end does not come.
+    # More than a batch; for a pipe without a reader yet, less than it holds. The end does not come.
     process.stdin.write(b"".join(some_lines(5_000 if target == "-" else 70_000)))
     process.stdin.flush()
     if target == "-":

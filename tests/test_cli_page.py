@@ -1,4 +1,4 @@
-"""The page of the command names every option; that its blocks print what it says, test_pages.py sees to."""
+"""The page of the command names every option; test_pages.py checks what its blocks print."""
 
 import argparse
 from pathlib import Path

@@ -63,7 +63,7 @@ def test_the_last_records_count_for_mistakes_too(tmp_path, dedupe):
 
 
 def test_expected_mistakes_in_a_window_of_time(tmp_path, dedupe):
-    """Twice as many records as planned for part of the time: more mistakes, and the report says so."""
+    """Twice as many records as planned for part of the time: more mistakes, and the report states it."""
     seconds = [second for second in range(2000) for _ in range(20 if 800 <= second < 1000 else 10)]
     (tmp_path / "a.csv").write_text("t,k\n" + "".join(f"{second},{i}\n" for i, second in enumerate(seconds)))
     options = ("--time", "t", "--key", "k", "--window", "100s", "--capacity", 1000, "--fpr", 0.03)
@@ -88,7 +88,7 @@ def test_progress_where_a_person_looks(tmp_path, quiet):
     try:
         while chunk := os.read(terminal, 1 << 16):
             shown += chunk
-    except OSError:  # how Linux says that the terminal's other end is closed
+    except OSError:  # Linux reports so that the terminal's other end is closed
         pass
     os.close(terminal)
     process.stdin.close()
@@ -123,14 +123,14 @@ def test_repeats_in_the_slack(tmp_path, dedupe, window, sampled):
         last[record] = i
     ended = dedupe(tmp_path / "a.txt", "--window", window, "--filter", "age-partitioned-line", "--seed", 0)
     dropped = int(re.search(r"dropped    (\S+) ", ended.err)[1].replace(",", ""))
-    about, told = re.search(r"in slack   (about )?(\S+) of them", ended.err).groups()
-    told = int(told.replace(",", ""))
+    about, counted = re.search(r"in slack   (about )?(\S+) of them", ended.err).groups()
+    counted = int(counted.replace(",", ""))
     assert 0 < dropped - within < between
     assert (about is not None) == sampled
     if sampled:  # each key of the sample stands for 8: five standard deviations
-        assert abs(told - (dropped - within)) < 5 * (8 * (dropped - within)) ** 0.5
+        assert abs(counted - (dropped - within)) < 5 * (8 * (dropped - within)) ** 0.5
     else:
-        assert told == dropped - within
+        assert counted == dropped - within
     ended = dedupe(tmp_path / "a.txt", "--window", window, "--seed", 0, "--filter", "swamp")
     assert "in slack" not in ended.err
     assert ended.out.count(b"\n") == total - within

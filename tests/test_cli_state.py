@@ -94,7 +94,7 @@ def test_a_run_that_the_state_holds_leaves_its_output(tmp_path, dedupe):
     ended = dedupe(*options)  # as a scheduler does that lost the first one's exit status
     assert (ended.status, target.read_bytes(), state.read_bytes()) == (0, b"a\nb\n", before)
     assert "these inputs are in --state" in ended.err
-    target.write_bytes(b"")  # somebody has taken what was there
+    target.write_bytes(b"")  # another program has taken what was there
     os.utime(target, ns=(0, 0))
     assert dedupe(*options).status == 0
     assert target.read_bytes() == b""
@@ -177,7 +177,7 @@ def test_a_new_state_is_a_secret(tmp_path, dedupe):
     assert dedupe(*options, "--state", state, "--seed", "random").out == b"b\n"
     assert state.read_bytes()[16:24] == secret
     assert state.stat().st_mode & 0o777 == 0o600
-    state.chmod(0o640)  # somebody means to share it
+    state.chmod(0o640)  # the user shares it
     (tmp_path / "a.txt").write_bytes(b"c\na\n")
     assert dedupe(*options, "--state", state).out == b"c\n"
     assert state.stat().st_mode & 0o777 == 0o640

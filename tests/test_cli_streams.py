@@ -84,7 +84,7 @@ def test_a_file_that_grows_is_followed(tmp_path):
     assert "read       9 records\nkept       6\n" in ended.err
 
 
-def test_who_follows_keeps_state_and_output_when_told_to_end(tmp_path):
+def test_following_keeps_state_and_output_when_it_is_ended(tmp_path):
     path, target, state = tmp_path / "a.csv", tmp_path / "o.csv", tmp_path / "s"
     path.write_bytes(b"k,v\n1,a\n1,b\n")
     follows = Following(path, "--key", "k", "-o", target, "--dropped", "/dev/stdout", "--state", state)
@@ -99,7 +99,7 @@ def test_who_follows_keeps_state_and_output_when_told_to_end(tmp_path):
     assert follows.end().status == 0
 
 
-def test_a_pipe_that_is_closed_has_ended_for_who_follows(tmp_path):
+def test_following_ends_when_the_pipe_is_closed(tmp_path):
     ended = finish(start("--follow", "--window", 9), b"a\na\nb")
     assert (ended.status, ended.out) == (0, b"a\nb")
 

@@ -56,7 +56,7 @@ def test_more_lines_than_one_batch_and_more_windows_than_one(tmp_path, dedupe):
     assert ended.out == b"".join(line for i, line in enumerate(lines) if i // 300 % 2 == 0)
 
 
-def test_a_repeat_restarts_the_window_unless_told_otherwise(tmp_path, dedupe):
+def test_a_repeat_restarts_the_window_unless_refresh_is_off(tmp_path, dedupe):
     # "x" every 60 lines, in a window of 100 and with a slack of less than 100.
     lines = [b"x\n" if i % 60 == 0 else b"%d\n" % i for i in range(1200)]
     (tmp_path / "a.txt").write_bytes(b"".join(lines))

@@ -1,4 +1,4 @@
-"""Making a filter: what cannot be is named, and what is made says of itself what was asked for."""
+"""Making a filter: impossible requests are rejected by name, and attributes state what was requested."""
 
 import copy
 import itertools
@@ -21,9 +21,9 @@ def refuses(make, given_, kind, name):
     """Check that the error is of this very kind, and names the parameter, or one of several with a bar between."""
     with pytest.raises(kind) as caught:
         make(**given_)
-    said = " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+    message = " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
     assert caught.type is kind
-    assert any(word in said for word in name.split("|")), said
+    assert any(word in message for word in name.split("|")), message
 
 
 COUNT, TIME = {"window": 1000, "fpr": 0.01}, {"window": "1min", "fpr": 0.01, "capacity": 100}
@@ -210,7 +210,7 @@ BUILT_TRANSPOSED = [
     [*itertools.product(FAMILIES, BUILT), *itertools.product([lately.GuardedEpochBloomFilter], BUILT_TRANSPOSED)],
     ids=lambda x: " ".join(f"{k}={v}" for k, v in x.items()) if isinstance(x, dict) else x.__name__,
 )
-def test_what_a_filter_says_of_itself_holds_together(family, given_):
+def test_attributes_agree_with_parameters_and_cells(family, given_):
     f = planned(family, **given_)
     p = f.parameters
     written, full = (p["k"], p["l"]) if "l" in p else (1, p["r"])
@@ -251,7 +251,7 @@ def test_what_a_filter_says_of_itself_holds_together(family, given_):
     assert (f.fill[written:] == 0).all() or f.window <= 3
 
 
-def test_memory_that_cannot_be_had_is_a_memory_error_that_says_how_much():
+def test_memory_that_cannot_be_had_is_a_memory_error_with_the_size():
     for window in (2**50, 2**52):  # beyond the 2**47 bytes that a process can address, however generous the system is
         with pytest.raises(MemoryError, match=r"cannot allocate [0-9]{16,17} bytes"):
             lately.AgePartitionedBloomFilter(window, 0.01)

@@ -60,7 +60,7 @@ def test_a_velocity_check_never_counts_too_few():
         {"window": 5000, "nbytes": 40_008},
     ],
 )
-def test_what_a_filter_says_of_itself_holds_together(given_):
+def test_attributes_agree_with_parameters_and_cells(given_):
     f = lately.baselines.CountingBloomFilter(**given_)
     p = f.parameters
     assert (f.window, f.capacity, f.slack, f.lateness, f.npws) == (given_["window"], given_["window"], 0, None, 0)

@@ -1,4 +1,4 @@
-"""Every public name has a docstring, and its examples give what they say."""
+"""Every public name has a docstring, and its examples print what it shows."""
 
 import doctest
 import inspect

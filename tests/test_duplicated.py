@@ -22,8 +22,8 @@ duplicated = partial(lately.duplicated, seed=0)
 def check(keys, answers, clock, window, slack, refresh, fpr):
     """Compare answers with an exact window: none missed, and beyond the slack no more marked than the rate allows.
 
-    `clock` says where each key lies: its number among the keys, or the latest time so far. Of the keys that lie within
-    the slack either answer is right.
+    `clock` is the position of each key: its number among the keys, or the latest time so far. Within the slack either
+    answer is right.
     """
     last, fresh, marked = {}, 0, 0
     inserted = 0
@@ -107,7 +107,7 @@ def test_insertions_in_every_family(name, refresh):
 
 
 @pytest.mark.parametrize("kind", dict.fromkeys(family.kind for family in COUNTED.values()))
-def test_a_class_is_asked_in_its_own_layout(kind):
+def test_a_class_is_planned_in_its_own_layout(kind):
     keys, window, fpr = stream(2000), 500, 0.01
     made = kind(window, fpr)
     assert duplicated(keys, window, fpr=fpr, filter=kind).tolist() == made.duplicated(keys).tolist()

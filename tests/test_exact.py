@@ -96,7 +96,7 @@ def test_long_columns_of_every_kind(window, refresh):
     assert lately.duplicated(keys, window, refresh=refresh, threads=2).tolist() == mask
 
 
-def test_a_window_as_long_as_the_column_is_what_pandas_says():
+def test_a_window_as_long_as_the_column_answers_as_pandas():
     keys = np.random.default_rng(0).integers(0, 50_000, 100_000)
     assert lately.duplicated(keys, len(keys)).tolist() == pd.Series(keys).duplicated().tolist()
 

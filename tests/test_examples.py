@@ -1,4 +1,4 @@
-"""The programs in `examples/` hold what their pages say, with real clients: HTTP, asyncio, SQLite."""
+"""The programs in `examples/` do what their pages state, with real clients: HTTP, asyncio, SQLite."""
 
 import http.client
 import importlib.util
@@ -171,12 +171,12 @@ def test_a_restart_accepts_no_token_again(gate):
 class Pages(BaseHTTPRequestHandler):
     """A site of 60 pages, each with links to others; some fail the first time."""
 
-    asked: ClassVar[Counter] = Counter()
+    requests: ClassVar[Counter] = Counter()
 
     def do_GET(self):
         number = int(self.path[1:])
-        self.asked[number] += 1
-        fails = number % 7 == 3 and self.asked[number] == 1
+        self.requests[number] += 1
+        fails = number % 7 == 3 and self.requests[number] == 1
         body = json.dumps([f"/{(number * 2 + n) % 60}" for n in range(3)]).encode()
         self.send_response(500 if fails else 200)
         self.send_header("Content-Length", str(len(body)))
@@ -189,7 +189,7 @@ class Pages(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def site():
-    Pages.asked = Counter()
+    Pages.requests = Counter()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Pages)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -251,7 +251,7 @@ def test_a_crawler_that_is_killed_fetches_the_rest_and_little_again(tmp_path, si
             todo += [f"/{(int(url[1:]) * 2 + n) % 60}" for n in range(3)]
     assert urls == reached
     # Once for each page, once more for each that failed, and for those under way when the process was killed.
-    assert sum(Pages.asked.values()) <= len(urls) + sum(n % 7 == 3 for n in range(60)) + 4
+    assert sum(Pages.requests.values()) <= len(urls) + sum(n % 7 == 3 for n in range(60)) + 4
 
 
 def test_no_article_is_shown_to_a_reader_twice_a_day():

@@ -47,24 +47,24 @@ def of(name, family):
         ),
     ],
 )
-def test_every_filter_says_what_it_is_empty_and_filled(f):
+def test_every_filter_describes_itself_empty_and_filled(f):
     for _ in range(2):
-        said = f.explain()
-        assert said.startswith(f"{type(f).__name__}, {f.family}\n")
-        assert f"{f.nbytes:,} bytes" in said
-        assert f"{f.inserted:,} so far" in said
-        assert f"{f.fpr:.3g} as planned, {f.false_positive_rate():.3g} now" in said
+        printed = f.explain()
+        assert printed.startswith(f"{type(f).__name__}, {f.family}\n")
+        assert f"{f.nbytes:,} bytes" in printed
+        assert f"{f.inserted:,} so far" in printed
+        assert f"{f.fpr:.3g} as planned, {f.false_positive_rate():.3g} now" in printed
         page = Read(f._repr_html_())
         assert page.tags == {"table", "caption", "tbody", "tr", "th", "td"}, "no scripts and no colours"
-        for line in said.splitlines():
+        for line in printed.splitlines():
             assert " ".join(line.split()) in " ".join(" ".join(page.cells).split())
         f.insert(np.arange(700))
 
 
-def test_it_says_what_is_promised_and_what_is_not():
-    said = lately.Filter(1_000_000, 0.001).explain()
-    assert "the last 1,000,000 keys: a key inserted within it is always reported" in said
-    assert "up to 8,414 keys more (1/119 of the window), in which a key may still be reported" in said
+def test_explain_states_what_is_promised_and_what_is_not():
+    printed = lately.Filter(1_000_000, 0.001).explain()
+    assert "the last 1,000,000 keys: a key inserted within it is always reported" in printed
+    assert "up to 8,414 keys more (1/119 of the window), in which a key may still be reported" in printed
     timed = lately.Filter("90min", 0.01, capacity=900, lateness="30s")
     timed.add("a", at=1_000_000_000)
     assert "the last 90 min, planned for 900 keys, times may step back by 30 s: a key" in timed.explain()
@@ -83,8 +83,8 @@ def test_the_explanation_counts_what_the_slack_may_drop_of_a_sample(window, time
     limits = {} if times is None else {"capacity": 100}
     f = lately.AgePartitionedBloomFilter(window, 0.01, slack=5 if times is None else "5s", **limits)
     assert f.slack >= 1
-    said = f.explain(keys, at=None if times is None else [1e9 + t for t in times])
-    assert f"of 3 records with a new or older key the slack may drop 1 ({1 / 3:.2%})" in said
+    printed = f.explain(keys, at=None if times is None else [1e9 + t for t in times])
+    assert f"of 3 records with a new or older key the slack may drop 1 ({1 / 3:.2%})" in printed
     assert "sample" not in f.explain()
 
 
@@ -100,12 +100,12 @@ def test_a_sample_that_does_not_fit_is_refused():
             f.explain(["a"], **given)
 
 
-def test_a_secret_is_not_told():
+def test_a_secret_seed_is_not_shown():
     secret = b"0123456789abcdef"
     f = lately.Filter(1000, 0.01, seed=secret)
     words = [secret.decode(), secret.hex(), *(str(int.from_bytes(secret[i : i + 8], "little")) for i in (0, 8))]
-    for said in (f.explain(), f._repr_html_(), repr(f)):
-        assert not any(word in said for word in words)
+    for printed in (f.explain(), f._repr_html_(), repr(f)):
+        assert not any(word in printed for word in words)
     assert "secret: no attacker can choose keys that collide" in f.explain()
 
 

@@ -42,7 +42,7 @@ class Slow(io.RawIOBase):
 
 
 class Quiet:
-    """A writer of a user's own that takes all and says nothing."""
+    """A writer of a user's own that accepts all bytes and returns None."""
 
     def __init__(self):
         self.parts = []
@@ -130,24 +130,24 @@ def test_damage_is_an_error():
 class Odd:
     """A file whose `read` and `write` return, or raise, something odd."""
 
-    def __init__(self, *says):
-        self.says = list(says)
+    def __init__(self, *results):
+        self.results = list(results)
 
     def read(self, size):
-        says = self.says.pop(0) if self.says[1:] else self.says[0]
-        if isinstance(says, Exception):
-            raise says
-        return says
+        results = self.results.pop(0) if self.results[1:] else self.results[0]
+        if isinstance(results, Exception):
+            raise results
+        return results
 
     write = read
 
 
-@pytest.mark.parametrize("says", [KeyError("mine"), OSError(28, "mine"), ConnectionResetError("mine")])
-def test_what_a_file_raises_passes_as_it_is(says):
+@pytest.mark.parametrize("results", [KeyError("mine"), OSError(28, "mine"), ConnectionResetError("mine")])
+def test_what_a_file_raises_passes_as_it_is(results):
     for call in (lately.open, lately.Filter(1000, 0.001).save):
-        with pytest.raises(type(says), match="mine") as caught:
-            call(Odd(says))
-        assert caught.value is says
+        with pytest.raises(type(results), match="mine") as caught:
+            call(Odd(results))
+        assert caught.value is results
 
 
 def test_impossible_results_of_read_and_write_are_errors():
@@ -171,7 +171,7 @@ def test_impossible_results_of_read_and_write_are_errors():
             f.save(Odd(taken))
 
 
-def test_a_raw_file_that_would_block_says_so():
+def test_a_raw_file_that_would_block_is_an_error():
     ours, theirs = socket.socketpair()
     with ours, theirs:
         for end in (ours, theirs):

@@ -19,7 +19,7 @@ BY_BOTH, BY_IP = [0, 1, 3, 4, 5], [0, 3, 4, 5]
 
 
 class Capsule:
-    """A frame of a library that nobody knows."""
+    """A frame of an unknown library."""
 
     def __init__(self, table):
         self.table = table
@@ -141,7 +141,7 @@ def test_a_lazy_frame_stays_lazy(engine):
     assert fresh.select(pl.len()).collect(engine=engine).item() == len(rows)
 
 
-def test_a_reader_is_read_as_it_is_asked():
+def test_a_reader_is_read_only_as_far_as_needed():
     taken = []
 
     def batches():
@@ -170,7 +170,7 @@ def test_a_reader_through_a_filter(window):
     reader = table.to_reader(max_chunksize=100)
     left = lately.drop_duplicates(reader, window, subset="k", fpr=1e-4, seed=3, **at)
     first = left.read_next_batch()
-    # What the reader has not been asked for is still there.
+    # What the reader has not returned is still there.
     assert first.num_rows > 90
     left = pa.Table.from_batches([first, *left])
     assert set(left["t"].to_pylist()) <= set(exact["t"].to_pylist())
@@ -182,7 +182,7 @@ def test_a_reader_through_a_filter(window):
 
 @pytest.mark.parametrize("options", [{}, {"fpr": 0.01}])
 def test_a_reader_without_times(options):
-    """The clock of the system has no say in what rows say of themselves; the error comes before a row is read."""
+    """The system's clock does not decide the times of rows; the error comes before a row is read."""
     with pytest.raises(TypeError, match="needs at"):
         lately.drop_duplicates(pa.table({"a": [1]}).to_reader(), "5s", **options)
 

@@ -85,7 +85,7 @@ def test_the_default_drops_hardly_a_record_of_a_real_stream_that_it_need_not(fpr
     assert dropped[~old].all(), "no repeat of the window comes through"
     assert dropped[old].mean() < fpr + 0.002
     fast = lately.Filter(window, fpr, prefer="speed")
-    assert fast.duplicated(keys)[old].mean() > fpr + 0.002, "the stream tells the two apart"
+    assert fast.duplicated(keys)[old].mean() > fpr + 0.002, "the stream separates the two"
     assert f.nbytes * 100_000 // window < at_most
     stated = lately.plan(window, fpr, sample=keys).best.dropped_in_slack
     assert dropped[old].mean() <= stated + bound(old.sum(), fpr) / old.sum()
@@ -222,17 +222,17 @@ def test_seen_refreshes_as_duplicated(refresh):
 
 
 @pytest.mark.parametrize(("window", "count"), [(10_000, 1000), (10_000_000, 50)])
-def test_of_all_threads_with_one_new_key_one_is_told_that_it_is_new(window, count):
+def test_of_threads_that_insert_one_new_key_exactly_one_sees_it_as_new(window, count):
     f = lately.Filter(window, 1e-6)
-    # Keys of large filters are asked for detached from the interpreter.
+    # Keys of large filters are queried detached from the interpreter.
     assert (f.nbytes > 8 << 20) == (window > 10_000)
     answers, start = [], threading.Barrier(count)
 
-    def ask():
+    def query_keys():
         start.wait()
         answers.append(f.seen("one event"))
 
-    threads = [threading.Thread(target=ask) for _ in range(count)]
+    threads = [threading.Thread(target=query_keys) for _ in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -416,7 +416,7 @@ def test_all_names_hide_nothing_that_python_has():
     assert lately.open(io.BytesIO(lately.Filter(5, 0.1).to_bytes())).window == 5
 
 
-def test_modules_come_when_they_are_asked_for():
+def test_modules_are_imported_on_first_use():
     script = """
 import sys, lately
 for module in ("baselines", "distributed", "plot", "priors"):
@@ -427,7 +427,7 @@ for module in ("baselines", "distributed", "plot", "priors"):
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_without_ray_the_error_says_what_to_install():
+def test_without_ray_the_error_names_what_to_install():
     script = """
 import sys
 sys.modules["ray"] = None

@@ -18,7 +18,7 @@ import lately
         {"window": 500, "nbytes": 40_008},
     ],
 )
-def test_what_a_filter_says_of_itself_holds_together(given_):
+def test_attributes_agree_with_parameters_and_cells(given_):
     f = lately.baselines.GeneralizedBloomFilter(**given_)
     p = f.parameters
     assert (f.window, f.capacity, f.slack, f.lateness) == (given_["window"], given_["window"], math.inf, None)

@@ -65,7 +65,7 @@ def test_campaign_of_the_core():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_debug_build_says_so(monkeypatch):
+def test_a_debug_build_warns(monkeypatch):
     assert not lately._core._debug_build
     monkeypatch.setattr(lately._core, "_debug_build", True)
     with pytest.warns(RuntimeWarning, match="debug build"):

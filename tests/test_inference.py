@@ -1,4 +1,4 @@
-"""Posteriors, decisions and ages as users ask for them; tests/core/inference.rs shows that they are right."""
+"""Posteriors, decisions and ages by the calls of users; tests/core/inference.rs shows that they are right."""
 
 from functools import partial
 
@@ -180,7 +180,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS)
-def test_every_family_tells_what_it_can(make):
+def test_every_family_computes_posteriors_or_rejects_the_call(make):
     other = make()
     assert other.posterior([1, 2], [0.5, 1.0]).tolist() == [0, 0]
     other.insert(KEYS)
@@ -193,7 +193,7 @@ def test_every_family_tells_what_it_can(make):
     np.testing.assert_array_equal(other.decide(KEYS, 1e-4, window=WINDOW), posteriors >= 0.5)
 
 
-# Of timers there are a few blocks, dozens, and more than are told apart.
+# Of timers there are a few blocks, dozens, and more than are distinguished.
 @pytest.mark.parametrize(
     "make",
     [
@@ -231,7 +231,7 @@ def test_a_buffer_knows_ages():
 
 
 class Repeating:
-    """Keys of which there are few, as the curve says."""
+    """Keys that are few, as the curve states."""
 
     def probability(self, keys):
         return 1 / 500
@@ -243,22 +243,22 @@ class Repeating:
 def test_a_curve_of_distinct_keys_calibrates_a_generalized_filter():
     rng = np.random.default_rng(0)
     curve = Repeating()
-    said, said_without, happened = [], [], []
+    predicted, predicted_without, happened = [], [], []
     for seed in range(100):
         filled = lately.baselines.GeneralizedBloomFilter.from_parameters(200, bits=1000, k1=3, k0=3, seed=seed)
         keys = rng.integers(0, 500, 3000)
         filled.insert(keys)
-        said.append(filled.posterior(np.arange(500), curve, 200))
-        said_without.append(filled.posterior(np.arange(500), np.full(500, 1 / 500), 200))
-        # One number for all keys says the same: 500 keys, equally frequent.
-        assert filled.posterior(np.arange(500), 1 / 500, 200) == pytest.approx(said[-1], abs=1e-5)
+        predicted.append(filled.posterior(np.arange(500), curve, 200))
+        predicted_without.append(filled.posterior(np.arange(500), np.full(500, 1 / 500), 200))
+        # One number for all keys states the same: 500 keys, equally frequent.
+        assert filled.posterior(np.arange(500), 1 / 500, 200) == pytest.approx(predicted[-1], abs=1e-5)
         happened.append(np.isin(np.arange(500), keys[-200:]))
-    said, said_without, happened = (np.concatenate(x) for x in (said, said_without, happened))
+    predicted, predicted_without, happened = (np.concatenate(x) for x in (predicted, predicted_without, happened))
     # With penalties of 1 each, the curve helps, and posteriors are calibrated.
-    assert ((said >= 0.5) != happened).mean() < ((said_without >= 0.5) != happened).mean()
+    assert ((predicted >= 0.5) != happened).mean() < ((predicted_without >= 0.5) != happened).mean()
     for low in np.arange(0, 1, 0.1):
-        chosen = (said >= low) & (said < low + 0.1)
-        error = said[chosen].sum() - happened[chosen].sum()
+        chosen = (predicted >= low) & (predicted < low + 0.1)
+        error = predicted[chosen].sum() - happened[chosen].sum()
         # Keys of one filter share its state: each filter counts as 100 coins, not 500.
         assert abs(error) <= 5 * np.sqrt(5 * (chosen.sum() + 1) / 4), low
 
@@ -323,7 +323,7 @@ def test_the_most_likely_age_is_as_probable_as_any(name, prior):
     f.insert(np.random.default_rng(1).integers(0, 800, 1200))
     keys = np.arange(30)
     ages = f.age(keys, prior, finite=True).astype(int)
-    # Asked for by single ages, the cells answer by single ages.
+    # A query of single ages gets answers for single ages.
     each = f.age_probability(keys, prior, np.arange(1201), finite=True)
     assert len(set(ages.tolist())) > 1
     assert (each[np.arange(30), ages] > 0.95 * each.max(axis=1)).all()

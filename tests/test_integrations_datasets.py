@@ -79,7 +79,7 @@ def test_every_epoch_has_the_same_examples(columns):
     assert ids(stream) == ids(stream) == first_seen(columns["text"])
 
 
-def test_the_cache_holds_what_was_asked_for(columns, tmp_path):
+def test_the_cache_holds_what_was_queried(columns, tmp_path):
     """The same question is answered from the cache, another is not. A used predicate is as good as a new one."""
     datasets.Dataset.from_dict(columns).save_to_disk(tmp_path / "kept")
     whole = datasets.load_from_disk(tmp_path / "kept")
@@ -130,7 +130,7 @@ def test_missing_texts(columns):
 
 
 def test_several_processes_are_refused(columns):
-    """Each would keep repeats of what the others see, and nobody would know."""
+    """Each would keep repeats of what the others see, in silence."""
     with pytest.raises(RuntimeError, match="leave out num_proc"):
         next(kinds(columns)).filter(new("text"), with_indices=True, batched=True, num_proc=2)
 
@@ -164,7 +164,7 @@ def test_bad_columns(columns):
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "says"),
+    ("given", "error", "words"),
     [
         ({"key": []}, TypeError, "key must name"),
         ({"key": "text", "window": "10min"}, TypeError, "needs at"),
@@ -174,8 +174,8 @@ def test_bad_columns(columns):
         ({"key": "text", "window": 5, "filter": lately.BloomFilter(5, 0.1)}, ValueError, "leave out window"),
     ],
 )
-def test_bad_parameters(given, error, says):
-    with pytest.raises(error, match=says):
+def test_bad_parameters(given, error, words):
+    with pytest.raises(error, match=words):
         new(**given)
 
 

@@ -47,7 +47,7 @@ def test_what_is_sent_again_is_dropped(policy, monkeypatch):
     monkeypatch.setattr(KafkaAckableMessage, "ack", ack)
     router = KafkaRouter(middlewares=[once()])
     broker = KafkaBroker()
-    shipped, told = [], []
+    shipped, notified = [], []
 
     @router.subscriber("orders", ack_policy=policy, group_id="shop")
     @router.publisher("shipped")
@@ -56,14 +56,14 @@ def test_what_is_sent_again_is_dropped(policy, monkeypatch):
         return "shipped " + order
 
     @broker.subscriber("shipped")
-    async def tell(order: str):
-        told.append(order)
+    async def notify(order: str):
+        notified.append(order)
 
     broker.include_router(router)
     # FastStream shows its own signal where no middleware of its own acknowledges.
     assert {type(error) for error in run(broker, "1", "2", "1", "1", "3", "2")} <= {type(None), AckMessage}
     assert shipped == ["order 1", "order 2", "order 3"]
-    assert told == ["shipped " + order for order in shipped]
+    assert notified == ["shipped " + order for order in shipped]
     if policy is AckPolicy.MANUAL:
         assert acknowledged == ["1", "1", "2"]
 
@@ -115,11 +115,11 @@ def test_each_handler_gets_each_key():
         seen.append("count")
 
     @broker.subscriber("shipped")
-    async def tell(order: str):
-        seen.append("tell")
+    async def notify(order: str):
+        seen.append("notify")
 
     run(broker, "1", ("1", "shipped"), "1", ("1", "shipped"))
-    assert sorted(seen) == ["count", "ship", "tell"]
+    assert sorted(seen) == ["count", "notify", "ship"]
 
 
 def test_two_handlers_of_one_name_are_refused():
@@ -176,7 +176,7 @@ def test_saved_seldom(tmp_path):
 
 
 def test_what_cannot_be_dropped_is_an_error():
-    """A batch, and a message without a key: nobody believes that these are dropped."""
+    """A batch, and a message without a key: neither is dropped in silence."""
     broker = KafkaBroker(middlewares=[once()])
 
     @broker.subscriber("orders", batch=True)
@@ -190,15 +190,15 @@ def test_what_cannot_be_dropped_is_an_error():
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "says"),
+    ("given", "error", "words"),
     [
         ({"filter": "1d", "key": by_id}, TypeError, "filter of lately"),
         ({"filter": lately.Filter(5, 0.1), "key": "id"}, TypeError, "key must be callable"),
         ({"filter": lately.Filter(5, 0.1), "key": by_id, "every": 0}, ValueError, "every"),
     ],
 )
-def test_bad_parameters(given, error, says):
-    with pytest.raises(error, match=says):
+def test_bad_parameters(given, error, words):
+    with pytest.raises(error, match=words):
         DropDelivered(**given)
 
 

@@ -37,7 +37,7 @@ def lines(written) -> list[str]:
 
 
 def test_an_outage_of_ten_minutes(clock):
-    """A message every 100 ms comes through about once a minute, and the counts add up to all that was said."""
+    """A message every 100 ms comes through about once a minute, and the counts add up to all messages."""
     log, written = logger(OncePerWindow("1min"))
     times = []
     for tick in range(6_000):
@@ -70,8 +70,8 @@ def test_other_messages_go_through(clock):
         other.warning("a %s", 1)
         for error in (ValueError("x"), ValueError("y"), KeyError("x")):
             log.error("failed", exc_info=error)
-    said = [line for line in lines(written) if line.startswith(("a ", "failed"))]
-    assert said == ["a 1", "a 2", "a 1", "a 1", "failed", "failed", "failed"]
+    passed_lines = [line for line in lines(written) if line.startswith(("a ", "failed"))]
+    assert passed_lines == ["a 1", "a 2", "a 1", "a 1", "failed", "failed", "failed"]
 
 
 def test_same_but_for_their_arguments(clock):
@@ -111,7 +111,7 @@ def test_a_wrong_key_is_an_error():
 
 
 def test_other_handlers(clock):
-    """Two handlers, each with a filter of its own: both hold back, and one says nothing of the other's count."""
+    """Two handlers, each with a filter of its own: both hold back, and neither reports the other's count."""
     log, written = logger(OncePerWindow("1min"))
     log.addHandler(logging.StreamHandler(rare := io.StringIO()))
     log.handlers[1].addFilter(OncePerWindow("1h"))
@@ -138,11 +138,11 @@ def test_from_many_threads(clock):
     """Each message comes through once, and all others are counted."""
     log, written = logger(OncePerWindow("1min"))
 
-    def say():
+    def write():
         for number in range(500):
             log.warning("%d", number % 50)
 
-    threads = [threading.Thread(target=say) for _ in range(4)]
+    threads = [threading.Thread(target=write) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -154,7 +154,7 @@ def test_from_many_threads(clock):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_fork_while_another_thread_is_in_the_filter():
-    """The child of a fork logs, whoever held the lock."""
+    """The child of a fork logs, whichever thread held the lock."""
     log, _ = logger(OncePerWindow("1min"))
     held, done = threading.Event(), threading.Event()
 

@@ -78,7 +78,7 @@ def test_times_of_other_rows_are_refused(clicks):
 
 
 def test_without_pandas(monkeypatch):
-    """The error says which extra to install."""
+    """The error names the library to install."""
     monkeypatch.setitem(sys.modules, "pandas", None)
     monkeypatch.delitem(sys.modules, "lately.integrations.pandas")
     with pytest.raises(ImportError, match="pip install pandas"):

@@ -91,14 +91,14 @@ def test_empty(clicks):
 
 
 def test_errors(clicks):
-    """What is wrong with the request is said at once, what is wrong with the rows when the query runs."""
-    for given, error, says in (
+    """A bad request is rejected at once, bad rows when the query runs."""
+    for given, error, words in (
         ({"window": "1min"}, TypeError, "at"),
         ({"window": 0}, ValueError, "window"),
         ({"window": 5, "fpr": 2}, ValueError, "fpr"),
         ({"window": 5, "missing": "all"}, ValueError, "missing"),
     ):
-        with pytest.raises(error, match=says):
+        with pytest.raises(error, match=words):
             visit().duplicated(**given)
     with pytest.raises(Exception, match="at has 1 times for 5000 keys"):
         clicks.select(visit().duplicated(window="1min", at=pl.lit(5)))

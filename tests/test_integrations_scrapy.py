@@ -21,10 +21,10 @@ PAGES = 60
 class Site(BaseHTTPRequestHandler):
     """Pages full of links to one another, in two spellings each."""
 
-    asked: Counter
+    hits: Counter
 
     def do_GET(self):
-        type(self).asked[self.path] += 1
+        type(self).hits[self.path] += 1
         number = int(self.path.partition("page=")[2].partition("&")[0] or 0)
         links = "".join(
             f"<a href='/?page={other % PAGES}&sort=up'>x</a><a href='/?sort=up&page={other % PAGES}#part'>y</a>"
@@ -43,12 +43,12 @@ class Site(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def site():
-    """The address of a site, and how often each of its pages was asked for."""
-    asked: Counter = Counter()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Counted", (Site,), {"asked": asked}))
+    """The address of a site, and how often each of its pages was requested."""
+    hits: Counter = Counter()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Counted", (Site,), {"hits": hits}))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/", asked
+    yield f"http://127.0.0.1:{server.server_port}/", hits
     server.shutdown()
     thread.join()
     server.server_close()
@@ -63,18 +63,18 @@ def crawl(site: str, **settings) -> tuple[dict, str]:
     return json.loads(run.stdout), run.stderr
 
 
-def test_a_job_in_two_runs_asks_for_each_page_once(site, tmp_path):
-    """The first run is stopped half-way; the second goes on, and nothing is asked for twice or left out."""
-    address, asked = site
+def test_a_job_in_two_runs_requests_each_page_once(site, tmp_path):
+    """The first run is stopped half-way; the second goes on, and no page is requested twice or left out."""
+    address, hits = site
     first, log = crawl(address, JOBDIR=tmp_path, CLOSESPIDER_PAGECOUNT=20, CONCURRENT_REQUESTS=4)
     assert first["finish_reason"] == "closespider_pagecount", log
-    assert 20 <= asked.total() < PAGES
+    assert 20 <= hits.total() < PAGES
     second, log = crawl(address, JOBDIR=tmp_path)
     assert second["finish_reason"] == "finished", log
     # The first request of a run is not filtered, by Scrapy's rule.
-    assert asked.pop("/") == 2
-    assert len(asked) == PAGES
-    assert set(asked.values()) == {1}
+    assert hits.pop("/") == 2
+    assert len(hits) == PAGES
+    assert set(hits.values()) == {1}
     assert second["dupefilter/filtered"] > 0
     assert second["lately/false_positive_rate"] < 1e-6
     assert not log
@@ -94,7 +94,7 @@ def test_the_same_request_in_other_words():
 
 
 def test_a_window_of_time():
-    """After the window a page is crawled again, however often it was asked for meanwhile."""
+    """After the window a page is crawled again, however often it was requested meanwhile."""
     hours, blink = seen(LATELY_WINDOW="12h"), seen(LATELY_WINDOW="50ms")
     for requests, again in ((hours, True), (blink, False)):
         assert not requests.request_seen(Request("http://a/"))
@@ -148,7 +148,7 @@ def test_without_a_job(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
+    ("settings", "words"),
     [
         ({"LATELY_WINDOW": "1 fortnight"}, "window"),
         ({"LATELY_WINDOW": 0}, "window"),
@@ -157,6 +157,6 @@ def test_without_a_job(tmp_path, monkeypatch):
         ({"LATELY_WINDOW": "1h", "LATELY_CAPACITY": 5}, "LATELY_CAPACITY"),
     ],
 )
-def test_bad_settings(settings, says):
-    with pytest.raises(ValueError, match=says):
+def test_bad_settings(settings, words):
+    with pytest.raises(ValueError, match=words):
         seen(**settings)

@@ -287,7 +287,7 @@ def test_rarer_scalars_of_arrow():
 
 
 class Partitions:
-    """A frame that nobody knows, such as Dask's: whoever goes through it gets the names of its columns."""
+    """A frame of an unknown library, such as Dask's: iteration gives the names of its columns."""
 
     def __init__(self):
         self.rows = 5
@@ -321,7 +321,7 @@ def test_frames_that_are_not_understood_are_refused(frame):
     assert f.inserted == 0
 
 
-def test_the_page_about_keys_says_what_is_so():
+def test_the_page_about_keys_is_right():
     page = (Path(__file__).parents[1] / "docs" / "keys.md").read_text(encoding="utf-8")
     results = doctest.DocTestRunner().run(doctest.DocTestParser().get_doctest(page, {}, "keys.md", None, None))
     assert (results.failed, results.attempted) == (0, 11)

@@ -1,4 +1,4 @@
-"""Batches that are not what they say, fail on the way, or change while they are read."""
+"""Batches that differ from their description, fail on the way, or change while they are read."""
 
 import ctypes
 import datetime as dt
@@ -23,7 +23,7 @@ class Hostile:
 
 
 def empty_capsule(name, size):
-    """A capsule of this name whose structure says that it has been released."""
+    """A capsule of this name with a released structure."""
     memory = ctypes.create_string_buffer(size)
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]

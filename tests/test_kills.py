@@ -1,4 +1,4 @@
-"""Sites and producers are killed again and again: what is lost, and what is told twice.
+"""Sites and producers are killed again and again: what is lost, and what is reported new twice.
 
 In one process, and on Ray by SIGKILL. ``uv run pytest -m campaign -n0 -s tests/test_kills.py`` prints the counts.
 """
@@ -51,7 +51,7 @@ class Mortal(LocalSites):
 @pytest.mark.parametrize("interval", [0, 1])
 @pytest.mark.parametrize("name", KINDS)
 def test_kills(name, interval, tmp_path):
-    """With `interval=0` nothing is lost or told twice; else what was not saved may be told twice, and is counted."""
+    """With `interval=0` no key is lost or new twice; else unsaved keys may be new twice, and are counted."""
     rng = np.random.default_rng(3)
     like = lately.BloomFilter(200_000, 1e-9)
     made = {**KINDS[name], "filter": like, "sites": Mortal, "checkpoint": tmp_path, "interval": interval}
@@ -70,30 +70,30 @@ def test_kills(name, interval, tmp_path):
             f = sliced.handle("p")
             np.add.at(new, batch[~f.duplicated(batch, number=number)], 1)
     lost, doubled = int((new == 0).sum()), int((new > 1).sum())
-    print(f"{name}, interval {interval}: {KILLS} kills, {len(new)} keys, {lost} lost, {doubled} told twice")
+    print(f"{name}, interval {interval}: {KILLS} kills, {len(new)} keys, {lost} lost, {doubled} new twice")
     if interval == 0:
         assert (lost, doubled) == (0, 0)
     assert lost == 0
 
 
 class Sink:
-    """What was told of each key: when it was new, and how often."""
+    """How often each key was reported new."""
 
     def __init__(self, batches):
-        self.told = np.zeros(batches * KEYS, dtype=int)
+        self.times_new = np.zeros(batches * KEYS, dtype=int)
         self.first = np.full(batches * KEYS, np.inf)
         # Keys that a site may have forgotten, by what is documented: those that came after its last checkpoint.
         self.risked = np.zeros(batches * KEYS, dtype=bool)
-        # Those that were decided without an answer, and said to be.
+        # Keys that were decided without an answer, and announced.
         self.marked = np.zeros(batches * KEYS, dtype=bool)
 
     def take(self, batch, seen, marked):
         self.marked[batch[marked]] = True
-        np.add.at(self.told, batch[~seen], 1)
+        np.add.at(self.times_new, batch[~seen], 1)
         self.first[batch[~seen]] = np.minimum(self.first[batch[~seen]], time.time())
 
     def counts(self):
-        return int((self.told == 0).sum()), int((self.told > 1).sum())
+        return int((self.times_new == 0).sum()), int((self.times_new > 1).sum())
 
 
 def killed(process, delay):
@@ -107,7 +107,7 @@ def killed(process, delay):
 @pytest.mark.parametrize("interval", [0, 1])
 @pytest.mark.parametrize("name", KINDS)
 def test_kills_by_signals_on_ray(ray_cluster, name, interval, tmp_path):
-    """Every other kill is a site's; the others are of a process that sends, and of which nobody hears the answer."""
+    """Every other kill is a site's; the others are of a sending process, and its answer is lost."""
 
     @ray_cluster.remote(max_restarts=0, num_cpus=0)
     class Producer:
@@ -151,15 +151,15 @@ def test_kills_by_signals_on_ray(ray_cluster, name, interval, tmp_path):
                     # Every other one dies when all is saved but the batch that comes now.
                     while kill % 4 and any(site["changed"] for site in f.status()):
                         time.sleep(0.1)
-                    asked, status, victim = time.time(), f.status(), int(rng.integers(len(f.sites)))
+                    now, status, victim = time.time(), f.status(), int(rng.integers(len(f.sites)))
                     # One that has not saved since it was restored has what it had saved before.
-                    saved = [site["saved"] - SAVING if site["changed"] else asked for site in status]
+                    saved = [site["saved"] - SAVING if site["changed"] else now for site in status]
                     safe = np.maximum(safe, saved)
                     # Those that have not come yet have no time.
                     sink.risked |= (sink.first > safe[victim]) & (sink.first < np.inf)
                     sink.risked[first : first + KEYS] = True
                     timer = killed(status[victim]["process"], delay)
-                # Whoever comes after it knows nothing but its name and the batch.
+                # The process after it has only its name and the batch.
                 anew = f.handle("p")
                 sink.take(batch, anew.duplicated(batch, number=batches), anew.unanswered)
                 if not quiet and not kill % 2:
@@ -169,7 +169,7 @@ def test_kills_by_signals_on_ray(ray_cluster, name, interval, tmp_path):
         (lost, doubled), restarts = sink.counts(), sum(site["restored"] for site in f.status())
     print(
         f"\n{name}, interval {interval}, Ray: {ON_RAY} kills ({answered} of them after the answer), {restarts} sites "
-        f"restored, {len(sink.told)} keys, {lost} lost, {doubled} told twice; "
+        f"restored, {len(sink.times_new)} keys, {lost} lost, {doubled} new twice; "
         f"{int(sink.marked.sum())} marked as unanswered, {int(sink.risked.sum())} came after the "
         "last checkpoint of a site that was killed, or with the kill"
     )
@@ -179,5 +179,5 @@ def test_kills_by_signals_on_ray(ray_cluster, name, interval, tmp_path):
     if interval == 0:
         assert doubled == 0
     else:
-        assert not (sink.told > 1)[~sink.risked].any()
-        assert 0 < sink.risked.sum() < len(sink.told)
+        assert not (sink.times_new > 1)[~sink.risked].any()
+        assert 0 < sink.risked.sum() < len(sink.times_new)

@@ -45,7 +45,7 @@ def test_independent_keys_have_their_own_probability():
 
 @pytest.mark.parametrize("nbytes", [1 << 20, 1 << 14])
 @pytest.mark.parametrize("kind", ["independent", "bursts"])
-def test_the_share_of_recent_keys_is_what_the_prior_says(kind, nbytes):
+def test_the_share_of_recent_keys_is_that_of_the_prior(kind, nbytes):
     """Calibrated at one half-life, with 20 keys to a cell of the smaller sketch just as with plenty of room."""
     rng = np.random.default_rng(11)
     n, half_life, batch = 120_000, 5000, 50
@@ -57,7 +57,7 @@ def test_the_share_of_recent_keys_is_what_the_prior_says(kind, nbytes):
         prior.insert(keys[start : start + batch])
     expected = -np.expm1(half_life * np.log1p(-p))[n // 4 :]
     truth = present(keys, half_life, batch)[n // 4 :]
-    # A share of n trials is known to 5 sqrt(1 / 4 n). What the prior says of a class comes from about as many again,
+    # A share of n trials is known to 5 sqrt(1 / 4 n). The prior of a class comes from about as many again,
     # and with the smaller one from the 128 to 192 keys of its sample.
     sampled = 0 if nbytes == 1 << 20 else 5 * np.sqrt(0.25 / 128)
     for value in np.unique(expected.round(2)):
@@ -92,7 +92,7 @@ def test_distinct_counts_have_the_shape_of_some(keys, half_life):
 
 
 @given(st.lists(st.integers(0, 30), max_size=200), st.lists(st.integers(0, 40), max_size=5), st.integers(1, 20))
-def test_a_batch_is_its_keys_one_by_one(keys, cuts, half_life):
+def test_a_batch_is_its_single_calls(keys, cuts, half_life):
     whole, parts = taught(keys, half_life, nbytes=8192), lately.Learned(half_life, nbytes=8192)
     cuts = [0, *sorted(min(cut, len(keys)) for cut in cuts), len(keys)]
     for start, end in pairwise(cuts):
@@ -132,7 +132,7 @@ def test_rates_are_probabilities_times_insertions_per_second():
     np.testing.assert_allclose(prior.rate(["b"]) / -np.log1p(-prior.probability(["b"])), 2001 / 1000, rtol=1e-3)
 
 
-def test_windows_of_time_ask_for_rates():
+def test_windows_of_time_need_a_rate():
     made, prior = lately.AgePartitionedBloomFilter("100s", 0.01, capacity=1000), lately.Learned(1000)
     keys, times = np.arange(4000) % 3000, np.arange(4000) / 10
     made.insert(keys, at=times)

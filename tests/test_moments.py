@@ -25,7 +25,7 @@ def test_keys_expire_while_nothing_is_inserted(name):
     assert again.tolist() == [True] * 25 + [False] * 25
 
 
-def test_the_moment_is_now_when_nobody_says():
+def test_the_default_time_is_now():
     f = lately.AgePartitionedBloomFilter("1h", 0.001, capacity=100)
     start = time.time()
     f.add("a")

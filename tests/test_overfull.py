@@ -1,4 +1,4 @@
-"""A filter that holds more keys than it is planned for says so, once, and keeps its promise."""
+"""A filter with more keys than planned warns once, and keeps its promise."""
 
 import copy
 import pickle
@@ -20,7 +20,7 @@ def timed(kind=lately.AgePartitionedBloomFilter, **more):
 
 
 def steady(times, seconds=400, first=0):
-    """Different keys at so many times the planned rate: keys and their times."""
+    """Different keys at `times` times the planned rate: keys and their times."""
     n = int(100 * times * seconds)
     return np.arange(first, first + n), START + np.arange(n) / (100 * times)
 
@@ -47,8 +47,8 @@ def warned(call):
 
 
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
-def test_at_the_planned_rate_nobody_is_warned(make):
-    """In one batch, in batches of any size, and one by one; with repeats that take no room, however many they are."""
+def test_the_planned_rate_raises_no_warning(make):
+    """In one batch, in batches of any size, and key by key; with repeats that take no room, however many they are."""
     keys, at = steady(1)
     for size in (len(keys), 7001, 300):
         f = make()
@@ -83,7 +83,7 @@ def test_at_three_times_the_rate_one_is_warned_once(make, size):
     assert f.query(keys[last], at=at[-1]).all(), "the window is kept"
 
 
-def test_one_by_one_too():
+def test_single_calls_warn_too():
     f = timed()
     keys, at = steady(4, 200)
 
@@ -181,22 +181,22 @@ def test_made_an_error_it_loses_no_answer_of_one_key():
     assert all(answers[500:])
 
 
-def test_whoever_is_told_may_use_the_filter():
+def test_a_handler_of_the_warning_may_use_the_filter():
     f = timed()
     keys, at = steady(3)
-    told = []
+    states = []
 
     def show(message, *_):
-        told.append((f.inserted, f.fill.max(), "a" in f))
+        states.append((f.inserted, f.fill.max(), "a" in f))
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = show
         f.insert(keys, at=at)
-    assert [inserted for inserted, *_ in told] == [len(keys)]
+    assert [inserted for inserted, *_ in states] == [len(keys)]
 
 
-def test_threads_are_told_once_or_each():
+def test_threads_get_the_warning_once_or_each():
     f = timed()
     keys, _ = steady(3)
 

@@ -1,4 +1,4 @@
-"""The code of every page of the site runs, and prints what the page says; the site is whole."""
+"""The code of every page of the site runs, and prints what the page shows; the site is whole."""
 
 import re
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_page_on_ray(page, ray_cluster, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_is_not_run_says_so(page):
+def test_blocks_that_are_not_run_are_marked(page):
     text = (DOCS / page).read_text(encoding="utf-8")
     apart = [block for block in pages.blocks(text) if not block.run]
     assert bool(apart) == ("not run by the tests" in " ".join(text.split()))

@@ -31,21 +31,21 @@ CASES = [
 
 
 @pytest.mark.parametrize(("request_", "choice"), CASES)
-def test_a_choice_is_what_it_says(request_, choice):
+def test_a_choice_has_the_figures_it_states(request_, choice):
     f, family = choice.build(), FAMILIES[choice.name]
     assert (f.nbytes, f.fpr, f.slack, f.npws) == (choice.nbytes, choice.fpr, choice.slack, choice.npws)
     assert choice.nbytes <= request_.get("nbytes", math.inf)
     assert choice.fpr <= request_.get("fpr", 1)
     assert choice.slack <= request_.get("slack", math.inf)
-    told = family.windows != "unknown rate"
-    seen = simulate(choice, rate=0 if told else 50_000, fresh=50_000)
+    rate_known = family.windows != "unknown rate"
+    seen = simulate(choice, rate=0 if rate_known else 50_000, fresh=50_000)
     assert seen.live >= 5 * seen.keys
     assert (seen.missed == 0) == family.promise
     assert seen.reported <= most(choice, seen, seen.fresh)
-    if told and "grow" not in family.layout:
+    if rate_known and "grow" not in family.layout:
         assert seen.nbytes == choice.nbytes
     # The bits of the one take hundreds of windows to settle; the other's rate is that of a part that is full.
-    if told and choice.name not in ("generalized", "timing-growing"):
+    if rate_known and choice.name not in ("generalized", "timing-growing"):
         assert seen.reported >= 2 * seen.fresh * choice.fpr - most(choice, seen, seen.fresh)
     if math.isinf(choice.slack):
         return
@@ -133,7 +133,7 @@ def test_where_a_slack_is_given_fewer_cache_lines_are_worth_half_as_much_memory_
     assert moved[plan.best.name] == min(moved.values())
 
 
-def test_tables_say_the_same():
+def test_tables_agree():
     plan = lately.plan(window=1_000_000, fpr=0.01)
     frame = plan.to_pandas()
     assert isinstance(frame, pd.DataFrame)
@@ -206,9 +206,9 @@ def test_what_no_filter_meets_is_refused_with_every_reason():
 
 def test_a_filter_that_cannot_is_named_with_its_reason():
     plan = lately.plan(window=1000, nbytes=100)
-    said = [line for line in repr(plan).splitlines() if line.startswith("not ")]
+    reasons = [line for line in repr(plan).splitlines() if line.startswith("not ")]
     assert plan.refused
-    assert all(any(name in line and line.endswith(why) for line in said) for name, why in plan.refused.items())
+    assert all(any(name in line and line.endswith(why) for line in reasons) for name, why in plan.refused.items())
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_what_is_missing_is_a_type_error(given):
         lately.plan(**given)
 
 
-def test_for_a_rate_that_nobody_knows_memory_follows_it():
+def test_memory_follows_an_unknown_rate():
     plan = lately.plan("1h", 0.001)
     assert [choice.name for choice in plan.choices] == ["time-limited"]
     assert "not known" in plan.reason

@@ -88,7 +88,7 @@ def test_posterior(timed):
     f.insert(keys, **({"at": keys} if timed else {}))
     axes = plot.posterior(f, 4200, lately.Uniform(5000, rate=1), **at)
     (after, edges, _), (before, _, _) = (patch.get_data() for patch in axes.patches)
-    # What lies within the window is what `posterior` says; the window ends at an edge of bins.
+    # The area within the window is what `posterior` returns; the window ends at an edge of bins.
     widths, within = np.diff(edges), edges[1:] <= 1000
     probable = f.posterior([4200], 1 / 5000, **at)[0]
     np.testing.assert_allclose((after * widths)[within].sum(), probable, atol=1e-9)

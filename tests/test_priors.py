@@ -85,7 +85,7 @@ def test_zipf_gives_nothing_to_what_is_no_rank():
 
 
 def test_paper_eq_17_is_not_what_zipf_gives():
-    """INF-5: at one insertion eq. 17 says 1.197, and far beyond the universe it falls."""
+    """INF-5: at one insertion eq. 17 gives 1.197, and far beyond the universe it falls."""
     harmonic = np.sum(1 / np.arange(1, 65_537))
     printed = [j / harmonic * (1 - np.euler_gamma + np.log(65_536 * harmonic / j)) for j in (1, 1000, 2**20)]
     ours = lately.Zipf(65_536).distinct([1, 1000, 2**20])

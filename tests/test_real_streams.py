@@ -34,7 +34,7 @@ def test_equals_the_exact_window_but_for_slack_and_false_positives(stream, block
     keys, times, exact = stream
     found = real_streams.compare(keys, times, block_bits, refresh)
 
-    assert found.window.reported == found.window.asked
+    assert found.window.reported == found.window.queried
     assert found.fresh.reported <= found.bound
     assert found.nbytes < exact.nbytes / 20
     if refresh:  # Every event is inserted, so the exact window knows the same.

@@ -24,7 +24,7 @@ def stream(n, seed=1):
 def check(keys, reported, clock, window, slack, fpr):
     """Hold answers against an exact model; gives how often a key came through again.
 
-    Whoever is reported by mistake may be asked for again and again before the cells change: that is one mistake.
+    A key reported by mistake may be queried again and again before the cells change: that is one mistake.
     """
     last, again, mistaken, waiting = {}, 0, 0, set()
     for key, seen, now in zip(keys.tolist(), reported.tolist(), clock, strict=True):
@@ -105,7 +105,7 @@ def test_times_beside_an_exact_model(name):
 
 @pytest.mark.parametrize("name", COUNTED)
 def test_delivered_counts_what_is_let_through(name):
-    """Paper 4, definition 4: the last `window` keys delivered; one that is asked for without end stays among them."""
+    """Paper 4, definition 4: the last `window` keys delivered; one that is queried without end stays among them."""
     keys = stream(20_000)
     for threads in (1, 2):
         f = EVERY[name].make(300, fpr=FPR)

@@ -328,7 +328,7 @@ PLAIN_XXH3 = -8 * 0x9E3779B97F4A7C15 % 2**64
 
 
 def seal(data):
-    """Make both sums right, where the lengths say where they belong: behind them lies what they guard."""
+    """Make both sums right, where the lengths place them: the bytes that they guard lie behind them."""
 
     def xxh3(*parts):
         return int(lately.hash_keys([b"".join(parts)], seed=PLAIN_XXH3)[0])

@@ -51,8 +51,8 @@ def test_it_is_as_one_process_would_have_it(path):
         keys = rng.integers(0, 30_000, rng.integers(1, 700))
         answers = (ours, theirs)[i % 2].duplicated(keys)
         assert (answers == alone.duplicated(keys)).all()
-        asked = rng.integers(0, 30_000, 500)
-        assert ((theirs, ours)[i % 2].query(asked) == alone.query(asked)).all()
+        queried = rng.integers(0, 30_000, 500)
+        assert ((theirs, ours)[i % 2].query(queried) == alone.query(queried)).all()
     assert ours.copy() == alone
 
 
@@ -226,21 +226,21 @@ WORKERS = """
         f = lately.open(path, shared=True)
         with mp.get_context(method).Pool(4) as pool:
             answers = pool.starmap(work, [(f, number, one_by_one == "True") for number in range(4)], chunksize=1)
-        told = [key for new, _ in answers for key in new]
-        print(len(told), len(set(told)), len(set.union(*(keys for _, keys in answers))), f.inserted)
+        new_keys = [key for new, _ in answers for key in new]
+        print(len(new_keys), len(set(new_keys)), len(set.union(*(keys for _, keys in answers))), f.inserted)
 """
 
 
 @pytest.mark.parametrize("one_by_one", [False, True])
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_of_four_processes_one_is_told_that_a_key_is_new(method, one_by_one, tmp_path):
+def test_of_four_processes_exactly_one_sees_a_key_as_new(method, one_by_one, tmp_path):
     # No key leaves the window. By chance, 40,000 new keys at 1e-9 are reported in 4e-5 of all runs.
     lately.Filter(200_000, 1e-9, prefer="speed").save(tmp_path / "f.lately")
     script = tmp_path / "work.py"
     script.write_text("import lately, numpy as np, sys\n" + "\n".join(line[4:] for line in WORKERS.splitlines()))
     command = [sys.executable, script, tmp_path / "f.lately", method, str(one_by_one)]
-    told, different, keys, inserted = map(int, subprocess.check_output(command, timeout=300).split())
-    assert told == different == keys
+    new_keys, different, keys, inserted = map(int, subprocess.check_output(command, timeout=300).split())
+    assert new_keys == different == keys
     assert inserted == (32_000 if one_by_one else 80_000)
 
 
@@ -250,7 +250,7 @@ KILLED = """
     reader = lately.open(path, shared=True)
     rng = np.random.default_rng(7)
 
-    def write(number, begin, told):
+    def write(number, begin, pipe):
         # Opened anew, or as the parent has it.
         f = lately.open(path, shared=True) if number % 2 else reader
         i = 0
@@ -264,27 +264,27 @@ KILLED = """
             else:
                 f.duplicated(keys, at=at if timed else None)
             i += n
-            os.write(told, struct.pack("q", i))
+            os.write(pipe, struct.pack("q", i))
 
-    all_keys, all_times, missed, asked = [np.empty(0, int)], [np.empty(0, int)], 0, 0
+    all_keys, all_times, missed, queried = [np.empty(0, int)], [np.empty(0, int)], 0, 0
     for number in range(kills):
         before, latest = reader.inserted, reader.latest
         begin = 0 if latest is None else int(latest.astype("datetime64[us]").astype(int) // 1000) + 1
-        hear, tell = os.pipe()
+        read_end, write_end = os.pipe()
         child = os.fork()
         if child == 0:
             try:
-                write(number, begin, tell)
+                write(number, begin, write_end)
             finally:
                 os._exit(1)
-        os.close(tell)
-        returned = os.read(hear, 8)
+        os.close(write_end)
+        returned = os.read(read_end, 8)
         time.sleep(rng.random() * 0.01)
         os.kill(child, signal.SIGKILL)
         assert os.waitpid(child, 0)[1] == signal.SIGKILL
-        while more := os.read(hear, 8 * 512):
+        while more := os.read(read_end, 8 * 512):
             returned = more[-8:]
-        os.close(hear)
+        os.close(read_end)
         counted = reader.inserted - before
         assert counted >= struct.unpack("q", returned)[0], "what has returned is counted"
         all_keys.append((number << 32) + np.arange(counted))
@@ -296,7 +296,7 @@ KILLED = """
             live = np.concatenate(all_keys)[-10_000:]
             all_keys = [live]
         after = lately.open(path, shared=True)
-        asked += len(live)
+        queried += len(live)
         for one in (reader, lately.open(path), after):
             missed += int((~one.query(live)).sum())
         if not timed:
@@ -304,7 +304,7 @@ KILLED = """
             all_keys.append(np.array([-1]))
             missed += int((~reader.query(live[1:])).sum())
     wrong = reader.query(np.arange(100_000) + (1 << 60)).mean()
-    print(kills, missed, asked, wrong)
+    print(kills, missed, queried, wrong)
 """
 
 
@@ -312,12 +312,12 @@ def killed(path, layout, timed, kills, seconds):
     window = {"window": "10s", "capacity": 10_000} if timed else {"window": 10_000}
     LAYOUTS[layout](**window).save(path)
     (line,) = run(KILLED, path, kills, timed, seconds=seconds)
-    done, missed, asked, wrong = line.split()
+    done, missed, queried, wrong = line.split()
     assert (int(done), int(missed)) == (kills, 0)
-    assert int(asked) > 10 * kills
-    # A killed batch leaves bits of keys that nobody counts, 5000 at most in a window of 10,000.
+    assert int(queried) > 10 * kills
+    # A killed batch leaves bits of uncounted keys, 5000 at most in a window of 10,000.
     assert float(wrong) < 0.02
-    return int(asked)
+    return int(queried)
 
 
 @pytest.mark.parametrize("timed", [False, True])
@@ -330,9 +330,9 @@ def test_writers_are_killed_and_no_key_is_missed(layout, timed, tmp_path):
 @pytest.mark.parametrize("timed", [False, True])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_campaign_of_killed_writers(layout, timed, tmp_path, capsys):
-    asked = killed(tmp_path / "f.lately", layout, timed, 300, seconds=1200)
+    queried = killed(tmp_path / "f.lately", layout, timed, 300, seconds=1200)
     with capsys.disabled():
-        print(f"\n{layout}, timed: {timed}: 300 kills, {asked:,} keys asked for, 0 missed")
+        print(f"\n{layout}, timed: {timed}: 300 kills, {queried:,} keys queried, 0 missed")
 
 
 def test_a_child_that_idles_holds_no_lock_of_a_parent_that_was_killed(tmp_path):
@@ -344,17 +344,17 @@ def test_a_child_that_idles_holds_no_lock_of_a_parent_that_was_killed(tmp_path):
         f = lately.open(path, shared=True)
         keys, children = np.arange(200_000), []
         for _ in range(5):
-            hear, tell = os.pipe()
+            read_end, write_end = os.pipe()
             parent = os.fork()
             if parent == 0:
                 idle = os.fork()
                 if idle == 0:
                     time.sleep(100)
                     os._exit(0)
-                os.write(tell, idle.to_bytes(8, "little"))
+                os.write(write_end, idle.to_bytes(8, "little"))
                 while True:
                     f.insert(keys)
-            children.append(int.from_bytes(os.read(hear, 8), "little"))
+            children.append(int.from_bytes(os.read(read_end, 8), "little"))
             with open(path, "rb") as file:
                 # Until it holds the lock.
                 while True:
@@ -394,8 +394,8 @@ def test_the_programs_of_the_page_run(tmp_path):
     # As gunicorn does: the master starts, then each worker takes requests.
     for _ in range(2):
         python("-c", "import runpy; runpy.run_path('gunicorn.conf.py')['on_starting'](None)")
-    ask = "import app; print(*app.app({'HTTP_X_EVENT_ID': 'evt_1'}, lambda status, headers: None))"
-    assert [python("-c", ask) for _ in range(3)] == ["b'done'", "b'again'", "b'again'"]
+    call_app = "import app; print(*app.app({'HTTP_X_EVENT_ID': 'evt_1'}, lambda status, headers: None))"
+    assert [python("-c", call_app) for _ in range(3)] == ["b'done'", "b'again'", "b'again'"]
 
 
 def test_threads_and_processes_at_once(tmp_path):
@@ -404,13 +404,13 @@ def test_threads_and_processes_at_once(tmp_path):
         f = lately.open(sys.argv[1], shared=True)
         child = os.fork()
         keys = np.arange(40_000)
-        told = []
+        new_keys = []
         def work():
-            told.extend(key for part in np.array_split(keys, 20) for key in part[~f.duplicated(part)])
+            new_keys.extend(key for part in np.array_split(keys, 20) for key in part[~f.duplicated(part)])
         threads = [threading.Thread(target=work) for _ in range(3)]
         [thread.start() for thread in threads]
         [thread.join() for thread in threads]
-        assert len(told) == len(set(told))
+        assert len(new_keys) == len(set(new_keys))
         if child:
             assert os.waitpid(child, 0)[1] == 0
             print(f.inserted)

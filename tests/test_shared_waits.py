@@ -158,7 +158,7 @@ def test_answers_before_a_deadline_are_with_its_error(path):
     f = lately.open(path, shared=True, timeout="200ms")
     os.kill(writer, signal.SIGKILL)
     os.waitpid(writer, 0)
-    begun, held = os.pipe()
+    started, held = os.pipe()
     keys = np.arange(1 << 40, (1 << 40) + 16_000_000)
     thread_error = []
 
@@ -244,7 +244,7 @@ MOVES = {
 
 
 @pytest.mark.parametrize("move", MOVES)
-def test_a_handle_of_a_file_that_is_no_longer_at_its_path_says_so(move, tmp_path):
+def test_a_handle_of_a_moved_file_raises_an_error(move, tmp_path):
     path = tmp_path / "folder" / "f.lately"
     path.parent.mkdir()
     if "link" in move and "hard" not in move:
@@ -260,8 +260,8 @@ def test_a_handle_of_a_file_that_is_no_longer_at_its_path_says_so(move, tmp_path
     MOVES[move](path)
     time.sleep(0.2)
     calls = (f.add, f.seen, lambda key: f.insert([key]), lambda key: f.duplicated(range(1000)), lambda key: f.copy())
-    asked = (lambda key: f.query([key]), lambda key: f.query(range(1000)), lambda key: key in f)
-    for call in (*calls, *asked):
+    queries = (lambda key: f.query([key]), lambda key: f.query(range(1000)), lambda key: key in f)
+    for call in (*calls, *queries):
         with pytest.raises(OSError, match="replaced, moved or removed: open it again"):
             call(1)
 

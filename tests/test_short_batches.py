@@ -18,7 +18,7 @@ FILTERS = {
 
 
 @pytest.mark.parametrize("family", FILTERS)
-def test_a_stream_in_small_pieces_is_told_what_a_long_batch_is_told(family):
+def test_a_stream_in_small_pieces_is_answered_as_one_long_batch(family):
     rng = np.random.default_rng(11)
     keys = rng.integers(0, 900, 4000)
     sizes = rng.choice([0, 1, 2, 10, 63, 64, 65, 200], 400)
@@ -29,19 +29,19 @@ def test_a_stream_in_small_pieces_is_told_what_a_long_batch_is_told(family):
     def at(part):
         return {} if times is None else {"at": times[part]}
 
-    told = [pieces.duplicated(keys[start:end], **at(slice(start, end))) for start, end in pairwise(ends)]
+    pieced = [pieces.duplicated(keys[start:end], **at(slice(start, end))) for start, end in pairwise(ends)]
     everything = whole.duplicated(keys, **at(slice(None)))
-    np.testing.assert_array_equal(np.concatenate(told), everything)
+    np.testing.assert_array_equal(np.concatenate(pieced), everything)
     assert 0 < everything.sum() < len(keys)
     assert pieces == whole
 
-    asked = np.arange(900)
+    queried = np.arange(900)
     last = {} if times is None else {"at": len(keys)}
-    present = [pieces.query(asked[start : start + 10], **last) for start in range(0, 900, 10)]
-    np.testing.assert_array_equal(np.concatenate(present), whole.query(asked, **last))
+    present = [pieces.query(queried[start : start + 10], **last) for start in range(0, 900, 10)]
+    np.testing.assert_array_equal(np.concatenate(present), whole.query(queried, **last))
 
 
-def test_of_threads_that_bring_the_same_few_keys_one_is_told_that_they_are_new():
+def test_of_threads_that_bring_the_same_keys_exactly_one_sees_each_as_new():
     f = lately.AgePartitionedBloomFilter(1_000_000, 1e-9)
     busy = lately.AgePartitionedBloomFilter(100_000, 1e-9)
     start, new = threading.Barrier(9), []

@@ -1,4 +1,4 @@
-"""A shorter window than the filter's own, asked for by the query: every key of it is there, and old ones are gone."""
+"""A query with a shorter window than the filter's own reports every key of it, and no older ones."""
 
 import numpy as np
 import pytest
@@ -31,29 +31,29 @@ def test_a_velocity_check_sees_all_of_the_last_insertions(make):
     cards = rng.zipf(1.3, 40_000) % 20_000
     for end in np.cumsum(rng.integers(1, 900, size=80)):
         f.insert(cards[f.inserted : end])
-        for asked in (1, 2, 100, 1000, int(rng.integers(1, window)), window):
-            assert f.query(cards[max(0, end - asked) : end], window=asked).all(), (end, asked)
+        for shorter in (1, 2, 100, 1000, int(rng.integers(1, window)), window):
+            assert f.query(cards[max(0, end - shorter) : end], window=shorter).all(), (end, shorter)
 
 
 @makers
-def test_in_time_a_shorter_window_is_cut_where_it_is_asked(make):
+def test_a_shorter_window_of_time_ends_at_the_time_of_the_query(make):
     """Logins of the last minutes out of an hour: gaps, bursts, late ones, and queries that step back or lie ahead."""
     rng = np.random.default_rng(2)
     f = make("1h", capacity=5000, lateness="20s")
     at = np.cumsum(rng.choice([0.0, 0.1, 1.0, 60.0], p=[0.5, 0.3, 0.19, 0.01], size=30_000))
     users = rng.integers(0, 3000, size=len(at))
-    told = at - rng.choice([0.0, 19.0], p=[0.9, 0.1], size=len(at))
+    event_times = at - rng.choice([0.0, 19.0], p=[0.9, 0.1], size=len(at))
     for part in np.array_split(np.arange(len(at)), 60):
-        f.insert(users[part], at=told[part])
-        latest = told[: part[-1] + 1].max()
+        f.insert(users[part], at=event_times[part])
+        latest = event_times[: part[-1] + 1].max()
         for now in (latest - 20, latest, latest + 0.5, latest + 900):
             for minutes in (1, 7, 31, 60):
-                seen = np.flatnonzero(told[: part[-1] + 1] >= now - 60 * minutes)
+                seen = np.flatnonzero(event_times[: part[-1] + 1] >= now - 60 * minutes)
                 assert f.query(users[seen], at=now, window=f"{minutes}min").all(), (latest, now, minutes)
         # Each key at a time of its own, as in a replay.
-        asked_at = np.maximum(told[part] + 59, latest - 20)
-        seen = asked_at - told[part] <= 80
-        assert f.query(users[part][seen], at=asked_at[seen], window="80s").all()
+        queried_at = np.maximum(event_times[part] + 59, latest - 20)
+        seen = queried_at - event_times[part] <= 80
+        assert f.query(users[part][seen], at=queried_at[seen], window="80s").all()
 
 
 @pytest.mark.parametrize("make", [MAKERS["quotient"], MAKERS["timing"], MAKERS["timing, in lines"]])
@@ -62,10 +62,10 @@ def test_what_has_left_it_by_an_epoch_is_gone(make):
     keys = np.arange(200_000)
     f.insert(keys)
     slack = f.slack  # of the whole window: an epoch, or a block
-    for asked in (1, 1000, 20_000):
-        answers = f.query(keys[::-1], window=asked)
-        assert answers[:asked].all()
-        assert answers[asked + slack :].sum() <= 70_000 * 1e-4 * 5
+    for shorter in (1, 1000, 20_000):
+        answers = f.query(keys[::-1], window=shorter)
+        assert answers[:shorter].all()
+        assert answers[shorter + slack :].sum() <= 70_000 * 1e-4 * 5
     assert np.array_equal(f.query(keys, window=20_000), f.query(keys, window=20_000, threads=2))
     own = f.query(keys)
     assert (own | ~f.query(keys, window=70_000)).all()  # no wider than without
@@ -84,12 +84,12 @@ def test_of_time_too():
 def test_distinct_keys_of_shorter_windows():
     f = lately.AgedQuotientFilter(80_000, 0.001)
     f.insert(np.arange(200_000) // 2)
-    for asked in (20_000, 40_000, 80_000):
-        assert abs(f.distinct(asked) / (asked / 2) - 1) < 0.03
+    for shorter in (20_000, 40_000, 80_000):
+        assert abs(f.distinct(shorter) / (shorter / 2) - 1) < 0.03
     assert f.distinct() == f.distinct(80_000)
 
 
-def test_who_cannot_says_who_can():
+def test_an_unsuited_filter_names_the_suited_ones():
     words = "window is for filters that know how old keys are, AgedQuotientFilter and TimingBloomFilter"
     for f in (
         lately.AgePartitionedBloomFilter(1000, 0.01),
@@ -114,9 +114,9 @@ def test_what_is_no_part_of_the_window_is_named():
         ("5min", TypeError, "window"),
         (-1, ValueError, "window"),
     ]:
-        for ask in (lambda window: f.query([1], window=window), f.distinct):
+        for call in (lambda window: f.query([1], window=window), f.distinct):
             with pytest.raises(kind, match=words):
-                ask(window)
+                call(window)
     f = lately.AgedQuotientFilter("1h", 0.01, capacity=100)
     with pytest.raises(ValueError, match="window must be longer than 0 s and at most 3600 s"):
         f.query([1], window="2h", at=0)

@@ -106,7 +106,7 @@ def test_a_way_makes_its_filter_once():
     assert way.filter.parameters == way.choice.parameters
 
 
-def test_tables_say_the_same():
+def test_tables_agree():
     frame = PLAN.to_pandas()
     assert list(frame["filter"]) == [way.name for way in PLAN.choices]
     assert list(frame["bytes per site"]) == [way.nbytes_site for way in PLAN.choices]

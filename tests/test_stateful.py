@@ -59,7 +59,7 @@ KINDS = [
 
 
 def make(name, kind, size, fpr):
-    """Give a filter of so many insertions, or of a span of 10 s that forgives a second."""
+    """Return a filter for a window of insertions, or of 10 s with a lateness of a second."""
     if kind == "none":
         return lately.BloomFilter(size, fpr)
     if kind == "insertions":
@@ -77,7 +77,7 @@ class Exact:
         self.last, self.inserted, self.latest = {}, 0, None
 
     def promised(self, key, at):
-        """Whether a filter must report the key, asked at this time."""
+        """Whether a filter must report the key, queried at this time."""
         if not self.promise or key not in self.last:
             return False
         now = self.inserted if self.kind != "time" else max(at, self.latest)
@@ -168,8 +168,8 @@ class Machine(RuleBasedStateMachine):
         answers = self.f.duplicated(CONTAINERS[container](keys), **at, refresh=refresh, threads=threads)
         assert answers.shape == (len(keys),)
         for key, moment, answer in zip(keys, each, answers, strict=True):
-            told = {} if moment is None else {"at": moment}
-            assert self.twin.duplicated([key], **told, refresh=refresh)[0] == answer
+            moments = {} if moment is None else {"at": moment}
+            assert self.twin.duplicated([key], **moments, refresh=refresh)[0] == answer
             assert answer or not self.exact.promised(key, moment)
             taken = refresh is True or not answer
             self.exact.take(key, moment, taken, taken or refresh != "delivered")
@@ -319,7 +319,7 @@ class Machine(RuleBasedStateMachine):
 
 
 def search(examples, steps):
-    """Try so many machines of at most so many steps."""
+    """Run state machines of a limited number of steps."""
     health = [HealthCheck.too_slow, HealthCheck.filter_too_much]
     chosen = settings(
         max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=health, derandomize=True

@@ -51,13 +51,13 @@ def test_counts_are_those_of_the_window(size):
     for start in range(0, len(keys), size):
         f.insert(keys[start : start + size])
     exact = Counter(keys[-10_000:].tolist())
-    asked = np.arange(-4000, 6000)
-    counts = f.count(asked)
+    queried = np.arange(-4000, 6000)
+    counts = f.count(queried)
     assert counts.dtype == np.uint64
-    assert counts.tolist() == [exact[key] for key in asked.tolist()]
+    assert counts.tolist() == [exact[key] for key in queried.tolist()]
     assert max(exact.values()) > 500
     assert f.distinct() == pytest.approx(len(exact), rel=1e-9)
-    assert lately.from_bytes(f.to_bytes()).count(asked).tolist() == counts.tolist()
+    assert lately.from_bytes(f.to_bytes()).count(queried).tolist() == counts.tolist()
     assert f.count([]).shape == (0,)
     with pytest.raises(TypeError, match="complex"):
         f.count([1j])
@@ -101,7 +101,7 @@ def test_a_span_of_time_is_refused_with_the_way_out(cls):
     ],
     ids=str,
 )
-def test_what_a_filter_says_of_itself_holds_together(cls, given_):
+def test_attributes_agree_with_parameters_and_cells(cls, given_):
     f = cls(**given_)
     assert (f.window, f.capacity, f.slack, f.lateness, f.npws) == (given_["window"], given_["window"], 0, None, 0.0)
     assert f.fpr <= given_.get("fpr", 0.1)

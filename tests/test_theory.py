@@ -1,4 +1,4 @@
-"""Every filter does what its theory says, measured as in `benchmarks/theory.py`, at a smaller size."""
+"""Every filter does what its theory predicts, measured as in `benchmarks/theory.py`, at a smaller size."""
 
 import dataclasses
 import math
@@ -21,7 +21,7 @@ def case_and_found(request):
 
 def test_no_live_key_is_missed_where_that_is_promised(case_and_found):
     case, found = case_and_found
-    turns = found.asked - theory.FILTERS * theory.PHASES * WINDOW
+    turns = found.queried - theory.FILTERS * theory.PHASES * WINDOW
     if case.promised:
         assert found.missed == 0
         assert turns >= 8 * WINDOW
@@ -29,14 +29,14 @@ def test_no_live_key_is_missed_where_that_is_promised(case_and_found):
         assert found.missed > 0
 
 
-def test_keys_are_reported_as_often_as_theory_says(case_and_found):
+def test_keys_are_reported_as_often_as_predicted(case_and_found):
     _, found = case_and_found
     off = {name: figure.z for name, figure in found.figures() if abs(figure.z) > theory.BOUND}
     assert not off
     assert {"fresh, worst phase", "fresh, average", "beyond"} <= dict(found.figures()).keys()
 
 
-def test_the_filter_says_the_same_of_itself(case_and_found):
+def test_the_filter_has_the_same_attributes(case_and_found):
     case, found = case_and_found
     f = found.filter
     if case.bounds:  # parts of timers have it each
@@ -53,7 +53,7 @@ def test_the_filter_says_the_same_of_itself(case_and_found):
     assert f.nbytes == found.saved
 
 
-def test_equal_timers_miss_keys_of_each_age_as_often_as_the_filter_says():
+def test_equal_timers_miss_keys_of_each_age_as_often_as_stated():
     f = CASES["equal timers"].new(WINDOW, 0)
     blocks = f.parameters["blocks"]
     generation = math.ceil((WINDOW - 1) / blocks)
@@ -61,7 +61,7 @@ def test_equal_timers_miss_keys_of_each_age_as_often_as_the_filter_says():
     np.testing.assert_allclose(f.false_negative_rates, 1 - reported, atol=1e-12)
 
 
-def test_the_generalized_filter_says_of_each_age_what_the_formula_says():
+def test_the_generalized_filter_has_the_posterior_of_the_formula_at_each_age():
     f = CASES["generalized"].new(WINDOW, 0)
     # A cell is untouched for 65,000 insertions on average, so what is left at a million is e^-15 of the whole.
     ages = np.arange(1_000_000)
@@ -96,7 +96,7 @@ def all_k_of_the_window(f, counts, ago):
 
 
 def newest_part_alone(f, counts, ago):
-    """Growing timers as if a query asked the newest part only."""
+    """Growing timers as if a query read the newest part only."""
     fresh = float(f.fill[: f.parameters["k"]].prod())
     return formulas.known_until(fresh, np.ones(f.parameters["blocks"] + 1), ago)
 

@@ -74,10 +74,10 @@ def test_threads_share_a_batch_and_answer_as_one(n):
 def test_threads_share_moments_too():
     f = lately.AgePartitionedBloomFilter("1h", 0.01, capacity=1000)
     f.insert(range(1000), at=np.arange(1000))
-    ask = np.random.default_rng(1).integers(0, 20_000, 50_001)
-    alone = f.query(ask % 1000, at=ask + 1000)
+    queried = np.random.default_rng(1).integers(0, 20_000, 50_001)
+    alone = f.query(queried % 1000, at=queried + 1000)
     assert 0.1 < alone.mean() < 0.9
-    np.testing.assert_array_equal(f.query(ask % 1000, at=ask + 1000, threads=2), alone)
+    np.testing.assert_array_equal(f.query(queried % 1000, at=queried + 1000, threads=2), alone)
 
 
 EVERY_CLOCK = [

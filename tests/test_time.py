@@ -291,7 +291,7 @@ def test_two_dimensions():
         moments(np.zeros((2, 2)))
 
 
-# What holds the times of a batch, and what is read one by one and what block by block must not matter.
+# The container of the times must not matter, nor whether they are read singly or in blocks.
 IN_ORDER = 1_700_000_000 + np.repeat(np.arange(5000), 4)
 STEPPING_BACK = IN_ORDER - np.random.default_rng(3).integers(0, 5, len(IN_ORDER))
 HELD_AS = {
@@ -313,7 +313,7 @@ for unit in ("s", "ms", "us", "ns"):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("times", [IN_ORDER, STEPPING_BACK], ids=["in order", "stepping back"])
 @pytest.mark.parametrize("held", HELD_AS)
-def test_a_batch_is_as_its_keys_one_by_one(held, times, threads):
+def test_a_batch_is_as_single_calls(held, times, threads):
     keys = np.random.default_rng(4).integers(0, 2000, len(times))
     made = [lately.AgePartitionedBloomFilter("60s", 0.01, capacity=400, lateness="5s", layout="line") for _ in range(2)]
     at = HELD_AS[held](times)

@@ -63,7 +63,7 @@ def test_memory_is_what_is_saved():
         {"window": np.timedelta64(60, "s"), "fpr": 0.001, "lateness": "5min"},
     ],
 )
-def test_what_it_says_of_itself_holds_together(given):
+def test_attributes_agree_with_parameters_and_cells(given):
     f = lately.TimeLimitedBloomFilter(**given)
     p = f.parameters
     lateness = {None: 0, "5min": 300}[given.get("lateness")]

@@ -32,7 +32,7 @@ BUILT = [
 
 
 @pytest.mark.parametrize("given_", BUILT, ids=lambda d: " ".join(f"{k}={v}" for k, v in d.items()))
-def test_what_a_filter_says_of_itself_holds_together(given_):
+def test_attributes_agree_with_parameters_and_cells(given_):
     f = lately.TimingBloomFilter(**given_)
     p = f.parameters
     timed = f.lateness is not None
@@ -125,7 +125,7 @@ GROWING = [
 
 @pytest.mark.parametrize("grow", ["cardinality", "density"])
 @pytest.mark.parametrize("given_", GROWING, ids=["plain", "late"])
-def test_what_a_growing_filter_says_of_itself_holds_together(given_, grow):
+def test_attributes_of_a_growing_filter_agree(given_, grow):
     f, fixed = (lately.TimingBloomFilter(**given_, grow=choice, layout="sliced") for choice in (grow, None))
     p = f.parameters
     limit = {"cardinality": "part_keys", "density": "part_timers"}[grow]

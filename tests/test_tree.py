@@ -114,7 +114,7 @@ def test_no_key_is_missed_within_the_window(kind, name):
 
 @pytest.mark.parametrize("name", ["bits", "few blocks"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_batch_is_as_its_keys_one_by_one(kind, name):
+def test_a_batch_is_as_single_calls(kind, name):
     keys, leaves, times = (column[:1_500] for column in nasa())
     whole, single = (BloomTree(kind, SHAPE, FILTERS[name]()) for _ in range(2))
     at, one = producers(whole), producers(single)

@@ -1,4 +1,4 @@
-"""Bugs of our own, forks and signals: errors that say what happened, and nothing hangs."""
+"""Bugs of our own, forks and signals: errors that state what happened, and no hang."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def test_a_panic_is_an_internal_error():
     assert isinstance(caught.value, RuntimeError)
 
 
-def test_a_filter_that_was_being_written_to_says_so_ever_after(tmp_path):
+def test_a_filter_interrupted_while_written_rejects_later_calls(tmp_path):
     f = lately.AgePartitionedBloomFilter(1000, 0.01)
     f.add(1)
     copy = f.copy()
@@ -132,9 +132,9 @@ def test_long_calls_of_hashing_and_learning_look_at_signals():
 keys = np.arange(100_000_000)
 prior = lately.Learned(1000)
 for call in (lambda: lately.hash_keys(keys), lambda: prior.insert(keys), lambda: prior.probability(keys)):
-    begun = time.monotonic()
+    started = time.monotonic()
     error = stop(call)
-    print(error is not None, time.monotonic() - begun < 2)
+    print(error is not None, time.monotonic() - started < 2)
 print(0 < prior.inserted < len(keys))
 """
     )

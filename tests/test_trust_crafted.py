@@ -1,4 +1,4 @@
-"""Cells that nobody would write, in the memory a filter is read from: legal answers or errors, never a panic."""
+"""Crafted cells in the memory that a filter is read from: legal answers or errors, never a panic."""
 
 import contextlib
 import random

@@ -236,8 +236,8 @@ def pointers(kind, items):
     return (ctypes.POINTER(kind) * max(len(items), 1))(*map(ctypes.pointer, items))
 
 
-class Told:
-    """An Arrow array as its structures tell it; whoever lies changes them. Everything it points to is kept."""
+class Foreign:
+    """An Arrow array as raw structures, which a test may falsify. Everything it points to is kept."""
 
     def __init__(self, format, buffers, length, *, children=(), dictionary=None, name=b"keys"):
         self.kept = [np.ascontiguousarray(b) if b is not None else None for b in buffers], children, dictionary
@@ -258,53 +258,53 @@ class Told:
 
 
 def ints():
-    return Told(b"l", [None, np.arange(20)], 20)
+    return Foreign(b"l", [None, np.arange(20)], 20)
 
 
 def strings(offsets="i4"):
     text = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz", "u1")
-    return Told(b"u" if offsets == "i4" else b"U", [np.full(4, 255, "u1"), np.arange(21).astype(offsets), text], 20)
+    return Foreign(b"u" if offsets == "i4" else b"U", [np.full(4, 255, "u1"), np.arange(21).astype(offsets), text], 20)
 
 
 def views():
     view = np.zeros(20, [("length", "i4"), ("start", "S4"), ("buffer", "i4"), ("offset", "i4")])
     view["length"] = 13
-    return Told(b"vu", [None, view.view("u1"), np.zeros(99, "u1"), np.array([99])], 20)
+    return Foreign(b"vu", [None, view.view("u1"), np.zeros(99, "u1"), np.array([99])], 20)
 
 
 def lists(offsets="i4"):
-    return Told(b"+l" if offsets == "i4" else b"+L", [None, np.arange(21).astype(offsets)], 20, children=[ints()])
+    return Foreign(b"+l" if offsets == "i4" else b"+L", [None, np.arange(21).astype(offsets)], 20, children=[ints()])
 
 
 def runs():
-    return Told(b"+r", [], 20, children=[Told(b"i", [None, np.arange(1, 21, dtype="i4")], 20), ints()])
+    return Foreign(b"+r", [], 20, children=[Foreign(b"i", [None, np.arange(1, 21, dtype="i4")], 20), ints()])
 
 
 HONEST = {
     "ints": ints,
-    "bools": lambda: Told(b"b", [None, np.zeros(4, "u1")], 20),
-    "fixed": lambda: Told(b"w:3", [None, np.zeros(60, "u1")], 20),
+    "bools": lambda: Foreign(b"b", [None, np.zeros(4, "u1")], 20),
+    "fixed": lambda: Foreign(b"w:3", [None, np.zeros(60, "u1")], 20),
     "strings": strings,
     "large strings": lambda: strings("i8"),
     "views": views,
-    "nulls": lambda: Told(b"n", [], 20),
-    "rows": lambda: Told(b"+s", [None], 20, children=[ints(), strings()]),
-    "dictionary": lambda: Told(b"c", [None, np.arange(20, dtype="i1")], 20, dictionary=strings()),
-    "decimals": lambda: Told(b"d:38,2", [None, np.zeros(320, "u1")], 20),
-    "wide decimals": lambda: Told(b"d:76,2,256", [None, np.zeros(640, "u1")], 20),
+    "nulls": lambda: Foreign(b"n", [], 20),
+    "rows": lambda: Foreign(b"+s", [None], 20, children=[ints(), strings()]),
+    "dictionary": lambda: Foreign(b"c", [None, np.arange(20, dtype="i1")], 20, dictionary=strings()),
+    "decimals": lambda: Foreign(b"d:38,2", [None, np.zeros(320, "u1")], 20),
+    "wide decimals": lambda: Foreign(b"d:76,2,256", [None, np.zeros(640, "u1")], 20),
     "lists": lists,
     "large lists": lambda: lists("i8"),
-    "pairs": lambda: Told(b"+w:1", [None], 20, children=[ints()]),
+    "pairs": lambda: Foreign(b"+w:1", [None], 20, children=[ints()]),
     "runs": runs,
 }
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_what_these_structures_tell_is_read(name):
+def test_honest_structures_are_read(name):
     assert len(lately.hash_keys(HONEST[name]())) == 20
 
 
-# Smaller numbers may be true: an Arrow array does not say how much memory its pointers lead to.
+# Smaller numbers may be true: an Arrow array does not state how much memory its pointers lead to.
 NUMBERS = [-1, -(2**63), 2**63 - 1, 2**62, 2**58]
 LIES = {
     **{f"length={n}": ("array", "length", n) for n in NUMBERS},
@@ -330,11 +330,11 @@ LIES = {
 @pytest.mark.parametrize("name", HONEST)
 def test_lying_structures_are_errors_or_as_good_as_true(name, lie, capfd):
     part, field, value = LIES[lie]
-    told = HONEST[name]()
-    setattr(getattr(told, part), field, value)
-    length = told.array.length
+    arrow = HONEST[name]()
+    setattr(getattr(arrow, part), field, value)
+    length = arrow.array.length
     try:
-        assert len(lately.hash_keys(told)) == length
+        assert len(lately.hash_keys(arrow)) == length
     except (TypeError, ValueError, MemoryError) as error:
         assert error  # noqa: PT017
     # Nor is a panic caught and called an error.
@@ -344,12 +344,12 @@ def test_lying_structures_are_errors_or_as_good_as_true(name, lie, capfd):
 @pytest.mark.parametrize("name", HONEST)
 def test_two_lies_are_no_better_than_one(name, capfd):
     for lies in itertools.combinations(LIES.values(), 2):
-        told = HONEST[name]()
+        arrow = HONEST[name]()
         for part, field, value in lies:
-            setattr(getattr(told, part), field, value)
-        length = told.array.length
+            setattr(getattr(arrow, part), field, value)
+        length = arrow.array.length
         with contextlib.suppress(TypeError, ValueError, MemoryError):
-            assert len(lately.hash_keys(told)) == length
+            assert len(lately.hash_keys(arrow)) == length
     assert capfd.readouterr().err == ""
 
 
@@ -360,55 +360,55 @@ WITHIN = ["rows", "dictionary", "strings", "large strings", "views", "lists", "l
 def test_lies_about_what_is_within(seed, capfd):
     chance = random.Random(seed)
     for _ in range(50):
-        told = HONEST[chance.choice(WITHIN)]()
-        _, children, dictionary = told.kept
+        arrow = HONEST[chance.choice(WITHIN)]()
+        _, children, dictionary = arrow.kept
         for _ in range(chance.randrange(1, 4)):
-            victim = chance.choice([told, *children, *([dictionary] if dictionary else [])])
+            victim = chance.choice([arrow, *children, *([dictionary] if dictionary else [])])
             part, field, value = LIES[chance.choice(sorted(LIES))]
             if chance.random() < 0.5:
                 setattr(getattr(victim, part), field, value)
-        # Any codes, any views, and any offsets but the last, of which nobody could tell.
+        # Any codes, any views, and any offsets but the last, which cannot be checked.
         for buffer in victim.kept[0]:
             if buffer is not None and buffer.flags.writeable and len(buffer) > 21 - 1:
                 buffer[chance.randrange(len(buffer) - 2)] = chance.randrange(-100, 100) % 128
         with contextlib.suppress(TypeError, ValueError, MemoryError):
-            lately.hash_keys(told)
+            lately.hash_keys(arrow)
     assert capfd.readouterr().err == ""
 
 
 def test_offsets_that_go_backwards_or_below_are_errors():
     for offsets in ("i4", "i8"):
-        told = strings(offsets)
-        told.kept[0][1][-1] = -5
+        arrow = strings(offsets)
+        arrow.kept[0][1][-1] = -5
         with pytest.raises(ValueError, match="offsets from 0 to -5"):
-            lately.hash_keys(told)
-        told = strings(offsets)
-        told.kept[0][1][0] = -5
+            lately.hash_keys(arrow)
+        arrow = strings(offsets)
+        arrow.kept[0][1][0] = -5
         with pytest.raises(ValueError, match="offsets from -5"):
-            lately.hash_keys(told)
+            lately.hash_keys(arrow)
 
 
 def test_runs_that_end_at_no_whole_numbers_are_an_error():
     for ends in (b"d:9,9", b"u", b"L", b"n"):
-        told = Told(b"+r", [], 20, children=[Told(ends, [None, np.arange(20)], 20, name=b"run_ends"), ints()])
+        arrow = Foreign(b"+r", [], 20, children=[Foreign(ends, [None, np.arange(20)], 20, name=b"run_ends"), ints()])
         with pytest.raises(ValueError, match="runs that end at no integers"):
-            lately.hash_keys(told)
+            lately.hash_keys(arrow)
 
 
 def test_maps_are_refused_whatever_they_hold():
-    rows = Told(b"+s", [None], 20, children=[ints()], name=b"entries")
+    rows = Foreign(b"+s", [None], 20, children=[ints()], name=b"entries")
     for within, error in [(ints(), ValueError), (rows, ValueError), (HONEST["rows"](), TypeError)]:
-        told = Told(b"+m", [None, np.arange(21, dtype="i4")], 20, children=[within])
+        arrow = Foreign(b"+m", [None, np.arange(21, dtype="i4")], 20, children=[within])
         with pytest.raises(error, match=r"map|Map"):
-            lately.hash_keys(told)
+            lately.hash_keys(arrow)
 
 
 def test_deep_arrow_types_are_an_error():
-    told = ints()
+    arrow = ints()
     for _ in range(20):
-        told = Told(b"+s", [None], 20, children=[told])
-    assert len(lately.hash_keys(told)) == 20
+        arrow = Foreign(b"+s", [None], 20, children=[arrow])
+    assert len(lately.hash_keys(arrow)) == 20
     for _ in range(5000):
-        told = Told(b"+s", [None], 20, children=[told])
+        arrow = Foreign(b"+s", [None], 20, children=[arrow])
     with pytest.raises(ValueError, match="nested at most 32 deep"):
-        lately.hash_keys(told)
+        lately.hash_keys(arrow)

@@ -151,7 +151,7 @@ for number in range(count):
         os.remove(path)
         version = 0
     files = [filter_of(version + step) for step in (1, 2, 3)]
-    told, tell = os.pipe()
+    read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
         if aimed:
@@ -159,15 +159,15 @@ for number in range(count):
         for file in files:
             file.save(path)
             if not aimed:
-                os.write(tell, b".")
+                os.write(write_end, b".")
         os._exit(0)
-    os.close(tell)
+    os.close(write_end)
     if not aimed:
         time.sleep(rng.uniform(0, 0.01))
         os.kill(child, signal.SIGKILL)
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    done = len(os.read(told, 9))
-    os.close(told)
+    done = len(os.read(read_end, 9))
+    os.close(read_end)
     now = lately.open(path).inserted if os.path.exists(path) else 0
     if ended == 0:
         assert now == version + 3, (now, version, call)
@@ -252,7 +252,7 @@ def test_a_full_disk_is_an_error_and_leaves_the_old_file(tmp_path):
     assert names(tmp_path) == ["f.lately"]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="somebody who may not write is another than who owns the folder")
+@pytest.mark.skipif(os.geteuid() != 0, reason="the test switches to a user who may not write")
 def test_a_folder_one_may_not_write_to_is_an_error(tmp_path):
     path = tmp_path / "f.lately"
     saved().save(path)

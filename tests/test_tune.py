@@ -30,7 +30,7 @@ def alone(**given):
 
 
 def slowly(trial, prior):
-    """The same trial with a window of keys, one by one: chunks of a window of 50 hold one key."""
+    """The same trial with a window of keys, key by key: chunks of a window of 50 hold one key."""
     f, window = trial.build(), deque(maxlen=50)
     hashes = lately.hash_keys(KEYS)  # a filter is given the hashes as its keys
     penalty, plain, mistakes = 0.0, 0.0, [0, 0]
@@ -113,7 +113,7 @@ def test_dearer_mistakes_are_made_less_often():
         assert wary.false_negatives > bold.false_negatives
 
 
-def test_tables_say_the_same():
+def test_tables_agree():
     tuned = rehearse(nbytes=[40, 80])
     frame = tuned.to_pandas()
     assert list(frame["filter"]) == [trial.name for trial in tuned.curve]
@@ -149,7 +149,7 @@ def test_the_default_prior_learns_over_a_window():
 
 
 class Mute:
-    """A filter that cannot tell probabilities."""
+    """A filter without probabilities."""
 
     parameters = {}  # noqa: RUF012
 

@@ -1,4 +1,4 @@
-"""The events of a stream that were not seen lately: one by one, for streams without an end too."""
+"""The events of a stream that were not seen lately, also of a stream without an end."""
 
 import csv
 import itertools
@@ -57,25 +57,25 @@ def test_what_is_read_of_an_event():
     assert list(lately.unique(b"abca", 10)) == [97, 98, 99]
 
 
-@pytest.mark.parametrize("asked", [{}, {"fpr": 1e-9}])
-def test_rows_of_a_reader_are_events(asked):
+@pytest.mark.parametrize("arguments", [{}, {"fpr": 1e-9}])
+def test_rows_of_a_reader_are_events(arguments):
     rows = csv.reader(["a,1", "b,1", "a,1", "a,2"])
-    assert list(lately.unique(rows, 10, **asked)) == [["a", "1"], ["b", "1"], ["a", "2"]]
+    assert list(lately.unique(rows, 10, **arguments)) == [["a", "1"], ["b", "1"], ["a", "2"]]
     rows = [["a", None], ["a"], ["a", None]]
-    assert list(lately.unique(rows, 10, **asked)) == rows[:2]
+    assert list(lately.unique(rows, 10, **arguments)) == rows[:2]
 
 
 @pytest.mark.parametrize("refresh", [True, False, "delivered"])
 @pytest.mark.parametrize("filter", ["age-partitioned", "timing"])
 def test_a_stream_through_a_filter_is_what_its_batch_is(filter, refresh):
     keys = [None if key % 10 == 0 else f"/{key}" for key in np.random.default_rng(5).integers(0, 300, 3000).tolist()]
-    asked = {"fpr": 0.01, "seed": 7, "refresh": refresh, "filter": filter}
-    mask = lately.duplicated(keys, 100, **asked)
-    kept = list(lately.unique(enumerate(keys), 100, key=1, **asked))
+    arguments = {"fpr": 0.01, "seed": 7, "refresh": refresh, "filter": filter}
+    mask = lately.duplicated(keys, 100, **arguments)
+    kept = list(lately.unique(enumerate(keys), 100, key=1, **arguments))
     assert kept == [(n, key) for n, key in enumerate(keys) if not mask[n]]
     # One that is missing is then like no other, to a filter too; by chance one of 300 is taken for one with 3e-7.
-    asked |= {"fpr": 1e-9, "missing": "distinct"}
-    kept = [key for _, key in lately.unique(enumerate(keys), 100, key=1, **asked)]
+    arguments |= {"fpr": 1e-9, "missing": "distinct"}
+    kept = [key for _, key in lately.unique(enumerate(keys), 100, key=1, **arguments)]
     assert kept.count(None) == keys.count(None)
 
 

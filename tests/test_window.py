@@ -58,10 +58,10 @@ def test_no_key_of_the_last_while_is_missed(window, lateness, shape, make, refre
             assert seen or moment - last.get(key, -math.inf) > window
             if refresh or not seen:
                 last[key] = max(moment, last.get(key, moment))
-        for asked in (latest - lateness, latest, latest + window // 2, latest + window):
+        for moment_of_query in (latest - lateness, latest, latest + window // 2, latest + window):
             if last:
-                kept = [key for key, moment in last.items() if asked - moment <= window]
-                assert f.query(kept, at=asked).all()
+                kept = [key for key, moment in last.items() if moment_of_query - moment <= window]
+                assert f.query(kept, at=moment_of_query).all()
 
 
 @pytest.mark.parametrize(("family", "layout"), EVERY_LAYOUT)

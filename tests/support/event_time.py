@@ -5,7 +5,7 @@ the log has no address. Has the visitor clicked within 10 minutes, within a day?
 greatest time so far, by pandas.
 
 Times step back in this log, by up to 9 s, so that is the lateness. A filter keeps a late click as of the latest time
-seen, so by that measure a visitor may be reported for as long as the slack says; none should be later, but for false
+seen, so by that measure a visitor may be reported for as long as the slack lasts; none should be later, but for false
 positives. Every click is inserted.
 """
 

@@ -24,7 +24,7 @@ class Case:
     expect: formulas.Expect
     timed: bool = False
     promised: bool = True
-    bounds: bool = False  # what the filter says of rate and slack are bounds; what to expect is told by its bits
+    bounds: bool = False  # the stated rate and slack are bounds; its bits give the expected values
 
     def new(self, window: int, seed: int) -> lately.Filter:
         if self.timed:

@@ -81,7 +81,7 @@ class Forked:
 
 @cache
 def _server() -> socket.socket:
-    """Start the process that forks; what is sent here tells it to."""
+    """Start the process that forks; it forks when a byte is sent here."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen([sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()])
@@ -92,7 +92,7 @@ def _server() -> socket.socket:
 
 def _serve(channel: socket.socket) -> tuple[str, list[str]]:
     """Fork for each message; return in the process of a run, with its code and arguments."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who wait
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the children that wait
     while True:
         message, descriptors, *_ = socket.recv_fds(channel, 1 << 16, 4)
         if not message:

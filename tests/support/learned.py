@@ -73,7 +73,7 @@ def last_seen(keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def present(keys: NDArray[np.int64], window: int, batch: int) -> NDArray[np.bool_]:
-    """Tell for each event whether its key was among the last `window` insertions when its batch began."""
+    """Return for each event whether its key was among the last `window` insertions when its batch began."""
     begins = np.arange(len(keys)) // batch * batch
     last = last_seen(keys)
     while np.any(late := last >= begins):  # inserted by the batch itself: go back to the time before
@@ -95,7 +95,7 @@ def run(keys: NDArray[np.int64], window: int, bits: float, prior: Prior, batch: 
         made.insert(keys[part])
         if learns:
             prior.insert(keys[part])
-    # What `decide` answers, without asking the filter for the posterior again.
+    # The answers of `decide`, without computing the posterior again.
     inferred = false_positive * (1 - posterior) <= false_negative * posterior
     truth = present(keys, window, batch)
     warm = slice(len(keys) // 4, None)

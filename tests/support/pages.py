@@ -4,7 +4,7 @@
   All blocks of a page share their names.
 - In a ``console`` block each ``$`` is a command of the shell, and what follows is what it prints.
 - ``...`` in an output stands for anything.
-- ``<!-- not run -->`` above a ``python`` or ``console`` block: it is only compiled, and the page says so.
+- ``<!-- not run -->`` above a ``python`` or ``console`` block: it is only compiled, and the page states that.
 """
 
 import contextlib
@@ -81,7 +81,7 @@ def commands(code: str) -> Iterator[tuple[str, str]]:
 
 
 def shell(command: str) -> str:
-    """Run a command; give what it prints, errors too. The hashes have a seed, so that chance has no say."""
+    """Run a command and return what it prints, errors too. The hashes have a seed, so that every run is alike."""
     command = command.replace("lately dedupe ", "lately dedupe --seed 0 ")
     path = f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(

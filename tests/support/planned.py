@@ -16,7 +16,7 @@ def planned(
     **request: Any,
 ) -> lately.Filter:
     """Make a filter of a class; its layout is that of the cells, by default in segments or slices."""
-    told = {name: given for name, given in (("fpr", fpr), ("block_bits", block_bits)) if given is not None}
+    options = {name: given for name, given in (("fpr", fpr), ("block_bits", block_bits)) if given is not None}
     rows = [row for row in EVERY.values() if row.kind is kind and row.layout.get("block_bits") == block_bits]
     (row,) = (row for row in rows if row.layout.get("layout", "sliced") == layout)
-    return row.make(window, **told, **request)
+    return row.make(window, **options, **request)

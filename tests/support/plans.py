@@ -114,7 +114,7 @@ def bound(n, rate):
 
 
 def assert_rate_is_measured(f):
-    """The rate that a filter of 5000 keys tells is that of keys never inserted: as it fills, full, and long after."""
+    """The rate that a filter of 5000 keys computes is that of keys never inserted: as it fills, full, and later."""
     for n in (100, 6000, 40_000):
         f.insert(np.arange(f.inserted, n))
         rate, trials = f.false_positive_rate(), 200_000

@@ -85,7 +85,7 @@ def cases(folder: Path) -> list[Case]:
 
 @dataclass(frozen=True)
 class Exact:
-    """What the exact window says of a stream, and the most bytes it held."""
+    """The answers of the exact window for a stream, and the most bytes it held."""
 
     mask: list[bool]
     nbytes: int
@@ -121,18 +121,18 @@ def new_filter(times: Sequence[int] | None, block_bits: int | None) -> lately.Fi
 
 @dataclass
 class Tally:
-    """How often each thing was asked, and how often it was reported a duplicate."""
+    """How often each kind of key was queried, and how often it was reported a duplicate."""
 
-    asked: int = 0
+    queried: int = 0
     reported: int = 0
 
     def count(self, reported: bool) -> None:
         """One more."""
-        self.asked += 1
+        self.queried += 1
         self.reported += reported
 
     def __str__(self) -> str:
-        return f"{self.reported:,} of {self.asked:,}"
+        return f"{self.reported:,} of {self.queried:,}"
 
 
 @dataclass
@@ -151,19 +151,19 @@ class Comparison:
     @property
     def bound(self) -> int:
         """Most false positives to accept."""
-        return binomial_bound(self.fresh.asked, FPR, RISK)
+        return binomial_bound(self.fresh.queried, FPR, RISK)
 
 
 def compare(keys: Sequence[Key], times: Sequence[int] | None, block_bits: int | None, refresh: bool) -> Comparison:
-    """Run the filter over the stream; judge each answer by the keys asked for, and let through, until then."""
+    """Run the filter over the stream; judge each answer by the keys queried, and let through, until then."""
     made = new_filter(times, block_bits)
     mask = made.duplicated(keys, at=times, refresh=refresh).tolist()
     latest = accumulate(times, max) if times else None
     result = Comparison(Tally(), Tally(), Tally(), Tally(), made.nbytes, mask)
     stamps: dict[Key, int] = {}
     mistaken = set()
-    for asked, (key, reported) in enumerate(zip(keys, mask, strict=True)):
-        now = next(latest) if latest else asked
+    for queried, (key, reported) in enumerate(zip(keys, mask, strict=True)):
+        now = next(latest) if latest else queried
         age = now - stamps.get(key, -math.inf)
         if age <= made.window:
             result.window.count(reported)

@@ -63,7 +63,7 @@ def simulate(choice: lately.Choice, *, rate: int = 0, fresh: int = 100_000) -> M
 
 
 def _timeline(f: lately.Filter, rate: int) -> tuple[NDArray[np.int64], Iterator[tuple[int, bool]]]:
-    """Stamps of all keys (insertions or nanoseconds), and the numbers of keys after which to ask.
+    """Stamps of all keys (insertions or nanoseconds), and the numbers of keys after which to query.
 
     Each number comes with whether a generation ends there; it is followed by the first key of the next.
     """

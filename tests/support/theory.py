@@ -25,7 +25,7 @@ EPOCH = 1_700_000_000_000_000_000
 class Figure:
     """A share of keys that are reported, beside the chance it should have; keys of several filters, one after another.
 
-    Keys asked of one filter share its bits, so only the filters are independent: the deviation of the mean is theirs,
+    Keys queried in one filter share its bits, so only the filters are independent: the deviation of the mean is theirs,
     from their scatter. It is never taken below that of coins with the expected chances, the part of the variance that
     is known: else few reports, by chance equal for all filters, would look exact.
     """
@@ -71,7 +71,7 @@ class Found:
 
     filter: lately.Filter
     missed: int = 0  # live keys
-    asked: int = 0
+    queried: int = 0
     saved: int = 0  # bytes of cells in the saved form
     worst: Figure = field(default_factory=Figure)  # fresh keys
     average: Figure = field(default_factory=Figure)
@@ -162,7 +162,7 @@ def measure(case: Case, window: int, filters: int = FILTERS, fresh: int = 20_000
         for n in stream.phases:
             f.insert(np.arange(done, n), **stream.at(done, n))
             now, done = stream.now(n), n
-            if n not in predicted or case.bounds:  # what to expect is told by the bits
+            if n not in predicted or case.bounds:  # the bits give the expected values
                 counts, ago = stream.ago(n, bands["beyond"].stop)
                 predicted[n] = case.expect(f, counts, ago)
             chance, by_age = predicted[n]
@@ -177,17 +177,17 @@ def measure(case: Case, window: int, filters: int = FILTERS, fresh: int = 20_000
         for name, band in bands.items():
             found.ages[name].add(reported[:, band], theory[:, band])
         found.missed += int((~reported[:, :live]).sum())
-        found.asked += reported[:, :live].size
+        found.queried += reported[:, :live].size
     preamble, _ = f.__reduce_ex__(5)[1]
     found.filter, found.saved = f, len(f.to_bytes()) - len(preamble)
     return found
 
 
 def ask_the_oldest(case: Case, stream: Stream, f: lately.Filter, found: Found) -> None:
-    """Ask for the oldest key of the window before each insertion, for three rounds of the same W keys."""
+    """Query the oldest key of the window before each insertion, for three rounds of the same W keys."""
     if not case.promised:
         return
     window, n = found.window, stream.least + found.window
     seen = f.duplicated(np.arange(n) % window, **stream.at(0, n))[window:]
     found.missed += int((~seen).sum())
-    found.asked += len(seen)
+    found.queried += len(seen)

@@ -70,9 +70,9 @@ class BlockTimers:
     def posterior(self, keys: Keys, prior: float | Floats) -> Floats:
         """Theorems 2 to 5, over the chance of the evidence if the key came in the block of its oldest timer."""
         oldest, count, all_timers = self.oldest(keys)
-        length, window, begun = self.block, self.window, self.inserted % self.block
-        younger = np.maximum((oldest - 1) * length + begun, 0).astype(float)  # insertions since that block
-        until = np.where(oldest > 0, younger + length, begun)
+        length, window, since_rotation = self.block, self.window, self.inserted % self.block
+        younger = np.maximum((oldest - 1) * length + since_rotation, 0).astype(float)  # insertions since that block
+        until = np.where(oldest > 0, younger + length, since_rotation)
         untouched = np.log1p(-1 / len(self.timers)) * self.k
         distinct = self.distinct
         touching = distinct(until) - distinct(younger) if self.corrected else distinct(until - younger)

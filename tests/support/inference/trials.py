@@ -150,10 +150,10 @@ def make(family: str, condition: Condition, bits_per_key: float, parameters: Par
 
 
 def missing() -> list[str]:
-    """Families whose cells tell no probabilities yet."""
+    """Families that compute no probabilities yet."""
     condition = Condition("uniform", 2**10, lately.Uniform(2**10))
 
-    def tells(family: str) -> bool:
+    def has_posterior(family: str) -> bool:
         for parameters in grid(family):
             try:
                 make(family, condition, 200, parameters).posterior(np.arange(1), 0.5)
@@ -163,7 +163,7 @@ def missing() -> list[str]:
                     return False
         raise ValueError(f"{family} has no shape for 200 bits per key")
 
-    return [family for family in GRIDS if not tells(family)]
+    return [family for family in GRIDS if not has_posterior(family)]
 
 
 @dataclass
@@ -238,8 +238,8 @@ class Stream:
 
     def thinned(self, by: int) -> "Stream":
         """Give the same with one of every `by` chunks."""
-        asked = (each[::by] for each in (self.starts, self.truth, self.false_positive, self.false_negative))
-        return Stream(self.condition, self.keys, *asked)
+        each_part = (each[::by] for each in (self.starts, self.truth, self.false_positive, self.false_negative))
+        return Stream(self.condition, self.keys, *each_part)
 
     def judge(self, standard: Bools, posterior: Floats) -> Outcome:
         """Set answers of shape (chunks, keys) against the truth."""
@@ -247,7 +247,7 @@ class Stream:
         return Outcome(*(of.ravel() for of in each))
 
     def run(self, subject: Subject) -> Outcome:
-        """Ask for each chunk, then insert it."""
+        """Query each chunk, then insert it."""
         standard, posterior = np.empty(self.truth.shape, bool), np.empty(self.truth.shape)
         inserted = 0
         for chunk, start in enumerate(self.starts.tolist()):
@@ -255,13 +255,13 @@ class Stream:
             inserted = start
             keys = self.keys[start : start + CHUNK]
             standard[chunk] = subject.query(keys)
-            # A filter of this package asks the law itself, for how many keys are different as well.
+            # A filter of this package reads the law itself, also for the number of different keys.
             prior = self.condition.law if isinstance(subject, lately.Filter) else self.condition.prior(keys)
             posterior[chunk] = subject.posterior(keys, prior)
         return self.judge(standard, posterior)
 
     def prior_only(self) -> Outcome:
-        """Decide without a filter; what is without inference says yes to all."""
+        """Decide without a filter: without inference every key counts as present."""
         keys = self.keys[self.starts[:, None] + np.arange(CHUNK)]
         chance = -np.expm1(self.condition.window * np.log1p(-np.asarray(self.condition.prior(keys))))
         return self.judge(np.ones(keys.shape, bool), np.broadcast_to(chance, keys.shape))
