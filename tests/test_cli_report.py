@@ -186,5 +186,5 @@ def test_a_time_that_steps_back_too_far_is_named_with_the_lateness_that_it_needs
 def test_a_lateness_that_makes_the_filter_large_is_warned_of(tmp_path, dedupe):
     (tmp_path / "a.csv").write_text("t,k\n1700000000,a\n1700000001,b\n")
     options = ("--key", "k", "--time", "t", "--window", "1s", "--capacity", 1000)
-    assert "since --lateness is" in dedupe(tmp_path / "a.csv", *options, "--lateness", "30d").err
+    assert "since --lateness is" in dedupe(tmp_path / "a.csv", *options, "--lateness", "1h").err
     assert "since --lateness is" not in dedupe(tmp_path / "a.csv", *options, "--lateness", "1s").err
